@@ -1,1 +1,1 @@
-"""Motion capture and benchmark readers, virtual cameras, augmentation."""
+"""Readers of motion capture and benchmarks, virtual cameras, and augmentation."""

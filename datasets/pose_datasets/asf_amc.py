@@ -1,7 +1,7 @@
-"""Acclaim ASF skeletons and AMC motion, as the CMU Graphics Lab Motion Capture Database publishes them.
+"""Acclaim ASF skeletons and AMC motion, as published by the CMU Graphics Lab Motion Capture Database.
 
-A bone turns about its own axes C: its rotation is parent @ C @ M @ C^-1, where M is the motion of its degrees of
-freedom, and its far end lies `length * direction` (given in the rest pose) from its parent's far end.
+A bone rotates about its own axes C: its rotation is parent @ C @ M @ C^-1 with the motion M of its degrees of freedom.
+Its far end is at `length * direction` (given in the rest pose) from its parent's far end.
 """
 
 import math
@@ -18,18 +18,23 @@ F64 = NDArray[np.float64]
 
 INCH = 0.0254
 _FRAME_NUMBER = re.compile(r"^[ \t]*\d+[ \t\r]*$", re.MULTILINE)
-MOST_BONES = 1000  # of a skeleton
-FARTHEST = 1e6  # the largest number that a length, position or angle may be, in any unit
-FPS = 120.0  # AMC files do not say; the CMU database is sampled at this rate
+MOST_BONES = 1000  # maximum bones of a skeleton
+FARTHEST = 1e6  # maximum value of a length, position or angle, in any unit
+FPS = 120.0  # sampling rate of the CMU database; AMC files do not contain it
 
 
 @dataclass(frozen=True, slots=True)
 class AsfSkeleton:
     """The bones of an ASF file, root first, each after its parent.
 
-    names: B. parents: (B,), -1 for the root. offsets: (B, 3) m, a bone's far end from its parent's, in the rest pose.
-    axes: (B, 3, 3) the bone's own axes. orders: the fixed-axis order of its rotation, such as "xyz". dofs: the
-    channels of its AMC line in file order, such as ("rx", "rz"). metres: of one unit of the AMC's root translation.
+    Attributes:
+        names: B names.
+        parents: (B,), -1 for the root.
+        offsets: (B, 3) m, a bone's far end from its parent's, in the rest pose.
+        axes: (B, 3, 3) the bone's own axes.
+        orders: Fixed-axis order of its rotation, such as "xyz".
+        dofs: Channels of its AMC line in file order, such as ("rx", "rz").
+        metres: Length of one unit of the AMC's root translation.
     """
 
     names: tuple[str, ...]
@@ -51,7 +56,11 @@ class _Bone:
 
 
 def parse_asf(text: str, source: str) -> AsfSkeleton:
-    """Read an ASF file's text. `source` names it in errors. Raises PoseError with the file and line."""
+    """Read an ASF file's text. `source` names it in errors.
+
+    Raises:
+        PoseError: With the file and line.
+    """
     section = ""
     bones: dict[str, _Bone] = {"root": _Bone(dof=("tx", "ty", "tz", "rx", "ry", "rz"))}
     bone, name = _Bone(), ""
@@ -155,7 +164,7 @@ def _assemble(
     bones: dict[str, _Bone], parents: dict[str, str], metres: float, radians: bool, source: str
 ) -> AsfSkeleton:
     names = ["root"]
-    for name in names:  # grows while it is walked: breadth first, so parents come before children
+    for name in names:  # grows during the loop: breadth first, so parents precede children
         names += [child for child, parent in parents.items() if parent == name]
     if missing := set(bones) - set(names):
         raise PoseError(f"{source}: bones outside the hierarchy: {', '.join(sorted(missing))}")
@@ -176,14 +185,17 @@ def _assemble(
 
 
 def _columns(order: str) -> list[int]:
-    """Where the angles of the intrinsic order (the reverse of the fixed-axis order) stand in an x, y, z triple."""
+    """Positions of the angles in intrinsic order (the reverse of the fixed-axis order) in an x, y, z triple."""
     return ["xyz".index(axis) for axis in order[::-1]]
 
 
 def parse_amc(text: str, skeleton: AsfSkeleton, source: str) -> dict[str, F64]:
-    """Read an AMC file's text -> {bone: (T, number of its degrees of freedom)}, in the file's units.
+    """Parse an AMC file -> {bone: (T, number of its degrees of freedom)}, in the file's units.
 
-    Every frame must list the same bones in the same order, as all published files do. Raises PoseError with the line.
+    Every frame must list the same bones in the same order, as in all published files.
+
+    Raises:
+        PoseError: With the line.
     """
     frame_numbers = _FRAME_NUMBER.finditer(text)
     first, second = next(frame_numbers, None), next(frame_numbers, None)
@@ -220,11 +232,11 @@ def _check_layout(layout: list[tuple[str, int]], skeleton: AsfSkeleton, source: 
         if name not in skeleton.names:
             raise PoseError(f"{source}: bone {name!r} is not in the skeleton")
         if count != len(dofs := skeleton.dofs[skeleton.names.index(name)]):
-            raise PoseError(f"{source}: bone {name!r} has {count} values, the skeleton says {len(dofs)}")
+            raise PoseError(f"{source}: bone {name!r} has {count} values, the skeleton defines {len(dofs)}")
 
 
 def _locate(text: str, layout: list[tuple[str, int]], source: str) -> PoseError:
-    """Find the first line that breaks the layout of the first frame: slow, and only done for a broken file."""
+    """Find the first line that deviates from the layout of the first frame; slow, and only for invalid files."""
     expected = [(None, 0), *layout]
     position = -1
     for number, line in enumerate(text.splitlines(), start=1):
@@ -251,7 +263,7 @@ def _locate(text: str, layout: list[tuple[str, int]], source: str) -> PoseError:
 def forward_kinematics(skeleton: AsfSkeleton, motion: dict[str, F64]) -> tuple[F64, F64]:
     """Far ends (T, B, 3) m and rotations (T, B, 3, 3) of all bones; the root's far end is its position.
 
-    World frame of the file: y up, and a body in the rest pose faces z with its left towards x.
+    World frame of the file: y up; a body in the rest pose faces z with its left towards x.
     """
     frames = len(motion["root"])
     ends = np.empty((frames, len(skeleton.names), 3))

@@ -1,8 +1,8 @@
-"""Other bodies from the same motion: proportions, mirror images, and limbs of other clips.
+"""Augmentation of bodies: other proportions, mirror images, and limbs of other clips.
 
-Motion is worked on as bone vectors: point minus parent, in the world frame. Turning a limb turns its bone vectors,
-another body scales them, a limb of another clip replaces them; `assemble` puts the points back together.
-Axes: B sequence, T time, J point (the 19 of `pose_datasets.mapping.POINTS`).
+Motion is represented by bone vectors: point minus parent, in the world frame. Rotating a limb rotates its bone vectors,
+another body scales them, a limb of another clip replaces them; `assemble` computes the points again. Axes: B sequence,
+T time, J point (the 19 of `pose_datasets.mapping.POINTS`).
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ F64 = NDArray[np.float64]
 PARENTS = (-1, 0, 1, 2, 0, 4, 5, 0, 7, 8, 9, 8, 11, 12, 8, 14, 15, 9, 9)
 MIRROR = (0, 4, 5, 6, 1, 2, 3, 7, 8, 9, 10, 14, 15, 16, 11, 12, 13, 17, 18)
 
-# Bones by the point at their far end.
+# Bones, named by the point at their far end.
 UPPER = [7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18]
 CHEST = [8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18]
 HEAD = [9, 10, 17, 18]
@@ -29,21 +29,21 @@ SHOULDERS_AND_ARMS = [11, 12, 13, 14, 15, 16]
 
 @dataclass(frozen=True, kw_only=True)
 class BodyConfig:
-    """Shares of sequences with another body, and with limbs of other clips."""
+    """Fractions of sequences with another body, and with limbs of other clips."""
 
     proportions: float = 0.9
-    unlike: float = 0.35  # of the bodies with other proportions: unlike all CMU skeletons, mostly wider and longer
+    unlike: float = 0.35  # fraction of the varied bodies that are unlike all CMU skeletons, mostly wider and longer
     children: float = 0.12
-    size: float = 0.06  # spread of the log of an adult's height
-    child_head: float = 0.4  # by how much of the log of a child's height the head is larger than the body is smaller
-    child_legs: float = 0.0  # and the legs shorter than the body
+    size: float = 0.06  # standard deviation of the log of an adult's height
+    child_head: float = 0.4  # relative size of a child's head, as a fraction of the log of the height
+    child_legs: float = 0.0  # the same for the length of a child's legs
     other_legs: float = 0.25
     other_arms: float = 0.3
     mirror: float = 0.5
 
 
 def to_bones(points: F32) -> F32:
-    """(..., 19, 3) points -> bone vectors; the pelvis keeps its place."""
+    """Convert points (..., 19, 3) to bone vectors; the pelvis keeps its position."""
     bones = points - points[..., np.maximum(PARENTS, 0), :]
     bones[..., 0, :] = points[..., 0, :]
     return bones
@@ -58,19 +58,19 @@ def assemble(bones: F32) -> F32:
 
 
 def mirror(points: F32) -> F32:
-    """Exchange left and right of (..., 19, 3) points or bone vectors, in a world whose x axis is horizontal."""
+    """Swap left and right of points or bone vectors (..., 19, 3), in a world with a horizontal x axis."""
     return points[..., MIRROR, :] * np.array([-1, 1, 1], points.dtype)
 
 
 def random_proportions(rng: np.random.Generator, batch: int, config: BodyConfig) -> F32:
-    """(B, 19) factors for bone lengths; the first scales the pelvis' path.
+    """Random factors (B, 19) of bone lengths; the first scales the pelvis' path.
 
-    Left and right get the same but for a measuring error of 1 %. Children are smaller with larger heads.
+    Left and right are equal except for a measurement error of 1 %. Children are smaller with relatively larger heads.
     """
     changed = rng.random((batch, 1)) < config.proportions
     child = rng.random((batch, 1)) < config.children
     size = np.where(child, rng.uniform(np.log(0.55), np.log(0.85), (batch, 1)), rng.normal(0, config.size, (batch, 1)))
-    # Skeletons differ most in the trunk, whose ends no marker shows.
+    # Skeletons differ most in the trunk, whose ends have no markers.
     odd = 1 + 1.5 * (rng.random((batch, 1)) < 0.15)
 
     def vary(spread: float) -> F64:
@@ -100,17 +100,19 @@ def random_proportions(rng: np.random.Generator, batch: int, config: BodyConfig)
 
 
 def on_other_legs(bones: F32, lower: F32) -> F32:
-    """The trunk, head and arms of `bones` on the legs, pelvis path and pelvis turns of `lower`, both (B, T, 19, 3)."""
+    """The trunk, head and arms of `bones` on the legs, pelvis path and pelvis rotation of `lower`; (B, T, 19, 3)
+    each.
+    """
     turn = pelvis_frame(lower) @ np.swapaxes(pelvis_frame(bones), -1, -2)
     mixed = lower.copy()
-    # Bones of another body at their own size: the trunk of a giant on the legs of a child would not be a person.
+    # Scaled to one body size, so that the trunk fits the legs.
     scale = _mean_length(lower, [2, 3, 5, 6]) / _mean_length(bones, [2, 3, 5, 6])
     mixed[..., UPPER, :] = bones[..., UPPER, :] @ np.swapaxes(turn, -1, -2) * scale
     return mixed
 
 
 def with_other_arms(bones: F32, donor: F32) -> F32:
-    """`bones` with the arms of `donor`, moving as they do in the frame of its chest; both (B, T, 19, 3)."""
+    """`bones` with the arms of `donor`, with their motion in the frame of the chest; (B, T, 19, 3) each."""
     turn = thorax_frame(bones) @ np.swapaxes(thorax_frame(donor), -1, -2)
     mixed = bones.copy()
     scale = _mean_length(bones, [12, 15]) / _mean_length(donor, [12, 15])
@@ -119,18 +121,18 @@ def with_other_arms(bones: F32, donor: F32) -> F32:
 
 
 def _mean_length(bones: F32, which: list[int]) -> F32:
-    """(B, T, 19, 3) -> (B, 1, 1, 1): of the bones `which` in the first frame; lengths do not change over time."""
+    """(B, T, 19, 3) -> (B, 1, 1, 1): mean length of the bones `which` in the first frame."""
     result: F32 = norm(bones[:, :1, which]).mean(axis=-1)[..., None, None]
     return result
 
 
 def pelvis_frame(bones: F32) -> F32:
-    """(..., 19, 3) -> (..., 3, 3), columns: the pelvis' left, up, forward."""
+    """Axes of the pelvis of (..., 19, 3): (..., 3, 3) with columns left, up, forward."""
     return _frame(bones[..., 4, :] - bones[..., 1, :], bones[..., 7, :])
 
 
 def thorax_frame(bones: F32) -> F32:
-    """(..., 19, 3) -> (..., 3, 3), columns: the chest's left, up, forward."""
+    """Axes of the chest of (..., 19, 3): (..., 3, 3) with columns left, up, forward."""
     return _frame(bones[..., 11, :] - bones[..., 14, :], bones[..., 8, :])
 
 

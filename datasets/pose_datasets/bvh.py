@@ -10,17 +10,21 @@ from pose_datasets import rotations
 
 F64 = NDArray[np.float64]
 
-MOST_JOINTS = 1000  # of a skeleton
-FARTHEST = 1e6  # the largest number that a length, position or angle may be, in any unit
+MOST_JOINTS = 1000  # maximum joints of a skeleton
+FARTHEST = 1e6  # maximum value of a length, position or angle, in any unit
 
 
 @dataclass(frozen=True, slots=True)
 class BvhMotion:
-    """A BVH file, in its own unit of length, which the format does not state.
+    """A BVH file in its own unit of length, which the format does not specify.
 
-    names: B joints, each after its parent; an end site is called "<parent>_end". parents: (B,), -1 for the root.
-    offsets: (B, 3) from the parent's joint. channels: for each joint its channels in file order, such as "Zrotation".
-    values: (T, sum of channels), degrees for rotations. fps: frames a second.
+    Attributes:
+        names: B joints, each after its parent; an end site is called "<parent>_end".
+        parents: (B,), -1 for the root.
+        offsets: (B, 3) from the parent's joint.
+        channels: Channels of each joint in file order, such as "Zrotation".
+        values: (T, sum of channels), degrees for rotations.
+        fps: Frames/s.
     """
 
     names: tuple[str, ...]
@@ -33,7 +37,7 @@ class BvhMotion:
 
 @dataclass
 class _Tree:
-    """The hierarchy while it is read."""
+    """The hierarchy during parsing."""
 
     names: list[str] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
@@ -42,7 +46,12 @@ class _Tree:
     open_joints: list[int] = field(default_factory=list)
 
     def add(self, words: list[str]) -> None:
-        """Take one line. Raises ValueError or IndexError when it does not fit."""
+        """Parse one line.
+
+        Raises:
+            ValueError: If the line is invalid.
+            IndexError: If it is too short.
+        """
         if words[0] in ("ROOT", "JOINT", "End"):
             parent = self.open_joints[-1] if self.open_joints else -1
             if (parent < 0) == (words[0] != "ROOT") or (parent < 0 and self.names):
@@ -69,7 +78,11 @@ class _Tree:
 
 
 def parse_bvh(text: str, source: str) -> BvhMotion:
-    """Read a BVH file's text. `source` names it in errors. Raises PoseError with the file and line."""
+    """Read a BVH file's text. `source` names it in errors.
+
+    Raises:
+        PoseError: With the file and line.
+    """
     lines = text.splitlines()
     start = next((number for number, line in enumerate(lines, start=1) if line.split() == ["MOTION"]), None)
     if start is None:
@@ -96,7 +109,7 @@ def _channels(words: list[str]) -> tuple[str, ...]:
 
 
 def _parse_motion(lines: list[str], start: int, width: int, source: str) -> tuple[F64, float]:
-    """Frames after line number `start` ("MOTION")."""
+    """Parse the frames after line number `start` ("MOTION")."""
     try:
         frames = int(lines[start].split()[1])
         seconds = float(lines[start + 1].split()[2])
@@ -136,8 +149,8 @@ def forward_kinematics(motion: BvhMotion) -> tuple[F64, F64]:
         offset = np.broadcast_to(motion.offsets[b], (frames, 3)).copy()
         for i, channel in enumerate(channels):
             if channel.endswith("position"):
-                # A position channel stands in place of the offset: of the root always, elsewhere in some exporters
-                # (the Daz conversions leave every other joint without).
+                # A position channel replaces the offset: always for the root, elsewhere in files of some exporters
+                # (the Daz conversions have them for the root only).
                 offset[:, "XYZ".index(channel[0])] = values[:, i]
         if parent < 0:
             positions[:, b], turns[:, b] = offset, local

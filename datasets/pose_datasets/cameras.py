@@ -1,4 +1,4 @@
-"""Virtual cameras: random lenses, places and motion around a person, in batches.
+"""Random virtual cameras around a person, in batches: intrinsics, positions and motion.
 
 World: metres, y up. Camera frame: x right, y down, z forward. Axes: B sequence, T time, J point.
 """
@@ -16,18 +16,21 @@ from pose_datasets.vectors import cross, dot, norm, unit
 
 F64 = NDArray[np.float64]
 
-# Width and height of the pictures people make; each is also used upright.
+# Common image sizes; each is also used in portrait orientation.
 _SIZES = np.array([(1920, 1080), (1280, 720), (1000, 1000), (640, 480), (3840, 2160), (854, 480), (1440, 1080)])
-_NEAREST = 0.35  # m in front of the camera; nothing comes closer
-_HEIGHT = 1.7  # m, of the body that the size in the picture is chosen for
+_NEAREST = 0.35  # m, minimum distance of points from the camera
+_HEIGHT = 1.7  # m, body size used to choose the size in the image
 
 
 @dataclass(frozen=True, slots=True)
 class Cameras:
     """B moving cameras over T frames.
 
-    intrinsics: (B, 3, 3) px. image_size: (B, 2) width, height px. rotation: (B, T, 3, 3) world to camera, and centre:
-    (B, T, 3) m in the world: x_camera = rotation @ (x_world - centre).
+    Attributes:
+        intrinsics: (B, 3, 3) px.
+        image_size: (B, 2) width, height px.
+        rotation: (B, T, 3, 3) world to camera.
+        centre: (B, T, 3) m in the world: x_camera = rotation @ (x_world - centre).
     """
 
     intrinsics: F64
@@ -36,13 +39,13 @@ class Cameras:
     centre: F32
 
     def to_camera(self, points: F32) -> F32:
-        """(B, T, J, 3) m in the world -> the same in the camera frame of each moment."""
+        """Transform points (B, T, J, 3) m from the world to the camera frame of each time."""
         result: F32 = np.matmul(points - self.centre[:, :, None], np.swapaxes(self.rotation, -1, -2), dtype=np.float32)
         return result
 
 
 def project_batch(points: F32, intrinsics: F64) -> F32:
-    """(B, T, J, 3) m in the camera frame, z > 0, by (B, 3, 3) px -> (B, T, J, 2) px."""
+    """Project points (B, T, J, 3) m in the camera frame, z > 0, with matrices (B, 3, 3) px -> (B, T, J, 2) px."""
     focal = np.stack([intrinsics[:, 0, 0], intrinsics[:, 1, 1]], axis=-1).astype(np.float32)
     centre = intrinsics[:, :2, 2].astype(np.float32)
     return (points[..., :2] / points[..., 2:] * focal[:, None, None] + centre[:, None, None]).astype(
@@ -51,18 +54,21 @@ def project_batch(points: F32, intrinsics: F64) -> F32:
 
 
 def assumed_intrinsics(image_size: F32) -> F64:
-    """(B, 2) px -> (B, 3, 3), what is assumed of a camera that nobody calibrated."""
+    """Default intrinsics (B, 3, 3) for uncalibrated cameras of image sizes (B, 2) px."""
     return np.stack([intrinsics_from_fov((int(width), int(height))) for width, height in image_size])
 
 
 def random_cameras(
     rng: np.random.Generator, points: F32, times: F64, still: float = 0.4, steep: float = 0.0
 ) -> Cameras:
-    """Cameras that look at people.
+    """Cameras that look at people, who fill a quarter of the image's height or more, up to more than all of it.
 
-    points: (B, T, J, 3) m, pelvis first. times: (B, T) s. still: share of cameras on a tripod; the others are held by
-    hand, follow the person or travel. steep: share of cameras from 15 to 45 degrees above or below. The person fills a
-    quarter of the picture's height to more than all of it.
+    Args:
+        rng: Random generator.
+        points: (B, T, J, 3) m, pelvis first.
+        times: (B, T) s.
+        still: Fraction of cameras on a tripod; others are handheld, follow the person or travel.
+        steep: Fraction of cameras from 15 to 45 degrees above or below.
     """
     batch = len(points)
     image_size, intrinsics = random_lenses(rng, batch)
@@ -73,7 +79,7 @@ def random_cameras(
     fill = np.exp(rng.uniform(np.log(0.22), np.log(1.6), batch)).astype(np.float32)
     distance = focal * _HEIGHT / (fill * image_size[:, 1])
     wander = norm(pelvis - aim).max(axis=1)
-    # Most static cameras stand where the whole walk is in view.
+    # Most static cameras see the whole walk.
     distance = np.where(
         rng.random(batch) < 0.8, np.maximum(distance, wander * focal / image_size.min(axis=1) * 1.5), distance
     )
@@ -86,7 +92,7 @@ def random_cameras(
     azimuth = rng.uniform(-np.pi, np.pi, batch)
     away = np.stack([np.cos(elevation) * np.sin(azimuth), np.sin(elevation), np.cos(elevation) * np.cos(azimuth)], -1)
     away = away.astype(np.float32)
-    # Far enough that no point comes too near: points lie within `reach` of the aim.
+    # Far enough that no point is too close: points are within `reach` of the aim.
     reach = norm(points - aim[:, :, None]).max(axis=(1, 2))
     distance = np.maximum(distance, reach + _NEAREST + 0.4)
     hand = (rng.random(batch) >= still).astype(np.float32)
@@ -100,11 +106,11 @@ def random_cameras(
 
 
 def random_lenses(rng: np.random.Generator, batch: int) -> tuple[F32, F64]:
-    """Picture sizes (B, 2) px and matrices (B, 3, 3) px of cameras that people use."""
+    """Image sizes (B, 2) px and matrices (B, 3, 3) px of common cameras."""
     image_size = _SIZES[rng.integers(len(_SIZES), size=batch)].astype(np.float32)
     upright = rng.random(batch) < 0.35
     image_size[upright] = image_size[upright, ::-1]
-    view = np.radians(rng.uniform(35, 90, batch))  # of the longer side
+    view = np.radians(rng.uniform(35, 90, batch))  # field of view of the longer side
     focal = image_size.max(axis=1) / 2 / np.tan(view / 2)
     intrinsics = np.zeros((batch, 3, 3))
     intrinsics[:, 0, 0] = focal
@@ -115,14 +121,14 @@ def random_lenses(rng: np.random.Generator, batch: int) -> tuple[F32, F64]:
 
 
 def _operators_path(pelvis: F32) -> F32:
-    """(B, T, 3) -> its best fit by a cubic of time: how an operator follows, without the bobbing."""
+    """Cubic fit over time of (B, T, 3): a camera operator follows without the vertical oscillation."""
     steps = np.linspace(-1, 1, pelvis.shape[1])
     basis, _ = np.linalg.qr(np.vander(steps, min(4, len(steps))))
     return (basis @ (basis.T @ pelvis)).astype(np.float32)
 
 
 def _travel(rng: np.random.Generator, times: F64, batch: int, hand: F32) -> F32:
-    """(B, T, 3) m: some cameras travel at up to 0.6 m/s, around the middle of the sequence."""
+    """Camera paths (B, T, 3) m: some cameras travel at up to 0.6 m/s around the middle of the sequence."""
     speed = rng.normal(0, 0.3, (batch, 3)) * (rng.random((batch, 1)) < 0.4) * hand[:, None]
     speed[:, 1] *= 0.3
     middle = times - times.mean(axis=1, keepdims=True)
@@ -131,7 +137,7 @@ def _travel(rng: np.random.Generator, times: F64, batch: int, hand: F32) -> F32:
 
 
 def _look_at(centre: F32, aim: F32) -> F32:
-    """World-to-camera rotations (B, T, 3, 3) of cameras at `centre` that look at `aim`, the horizon level."""
+    """World-to-camera rotations (B, T, 3, 3) of cameras at `centre` that look at `aim` with a level horizon."""
     forward = unit(np.broadcast_to(aim, centre.shape) - centre)
     up = np.array([0, 1, 0], np.float32)
     right = unit(cross(forward, up))
@@ -140,7 +146,7 @@ def _look_at(centre: F32, aim: F32) -> F32:
 
 
 def _turned(rng: np.random.Generator, rotation: F32, times: F64, hand: F32, view: F32) -> F32:
-    """Turn cameras off their aim, by up to a third of the half view (B, 2), roll them, and let hands shake."""
+    """Rotate cameras off their aim by up to a third of half the field of view (B, 2), roll them, and add hand shake."""
     batch = len(rotation)
     off = rng.uniform(-0.35, 0.35, (batch, 2)) * view / 2
     roll = rng.normal(0, np.radians(np.where(rng.random(batch) < 0.85, 2.5, 15)))
@@ -150,9 +156,9 @@ def _turned(rng: np.random.Generator, rotation: F32, times: F64, hand: F32, view
 
 
 def _stepped_back(cameras: Cameras, points: F32) -> Cameras:
-    """Move cameras straight back where a point would come nearer than `_NEAREST`."""
+    """Move cameras back so that no point is nearer than `_NEAREST`."""
     depth = dot(points - cameras.centre[:, :, None], cameras.rotation[:, :, None, 2]).min(axis=(1, 2))
     back = np.maximum(_NEAREST - depth, 0)[:, None, None]
-    # Along one direction for the whole sequence, long enough for its worst frame.
+    # One displacement for the whole sequence, sufficient for its worst frame.
     forward = cameras.rotation[:, :, 2]
     return Cameras(cameras.intrinsics, cameras.image_size, cameras.rotation, cameras.centre - forward * back)

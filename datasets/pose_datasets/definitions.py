@@ -1,4 +1,4 @@
-"""Where exactly a "hip" or a "thorax" is: every data set and detector has its own idea, and training has to know many.
+"""Variation of joint definitions: data sets and detectors place hips, thorax and other joints differently.
 
 Points (B, T, 19, 3) m are those of `pose_datasets.mapping.POINTS`.
 """
@@ -16,23 +16,23 @@ _HIPS, _SHOULDERS = [4, 1], [11, 14]  # left, right
 
 @dataclass(frozen=True, kw_only=True)
 class DefinitionConfig:
-    """Ranges, per sequence; metres unless said otherwise."""
+    """Ranges per sequence; metres unless stated otherwise."""
 
-    canonical: float = 0.25  # share of sequences with every joint where `pose_datasets.mapping` puts it
-    pelvis: float = 0.3  # share whose pelvis lies above the hip axis, by up to 45 % of the way to the spine
-    spine: float = 0.12  # along the trunk, share of its length
+    canonical: float = 0.25  # fraction of sequences with the joints of `pose_datasets.mapping`
+    pelvis: float = 0.3  # fraction whose pelvis is above the hip axis, by up to 45 % of the distance to the spine
+    spine: float = 0.12  # along the trunk, as a fraction of its length
     hip: float = 0.02
     shoulder: float = 0.02
-    wrist: float = 0.15  # share whose wrists lie up to a third of the forearm nearer to the elbow
-    detector: float = 0.012  # the same for hips and shoulders of a detector, whose joints are not quite ours
+    wrist: float = 0.15  # fraction whose wrists are up to a third of the forearm closer to the elbow
+    detector: float = 0.012  # the same for hips and shoulders of a detector
 
 
-# Every joint where `pose_datasets.mapping` puts it, and a detector that agrees.
+# The joints of `pose_datasets.mapping`, for ground truth and detector.
 CANONICAL = DefinitionConfig(canonical=1.0, detector=0.0)
 
 
 def observed_joints(points: F32) -> F32:
-    """(..., 19, 3) -> (..., 17, 3): where `pose.skeletons.to_h36m17` finds the joints of a detector's skeleton."""
+    """Points (..., 19, 3) to joints (..., 17, 3), as `pose.skeletons.to_h36m17` converts a detector's skeleton."""
     joints = points[..., :17, :].copy()
     joints[..., 8, :] = points[..., _SHOULDERS, :].mean(axis=-2)
     joints[..., 7, :] = (joints[..., 0, :] + joints[..., 8, :]) / 2
@@ -42,11 +42,11 @@ def observed_joints(points: F32) -> F32:
 
 
 def redefine(rng: np.random.Generator, points: F32, config: DefinitionConfig) -> F32:
-    """Joints (B, T, 17, 3) of a data set with another idea of where joints are: a fixed idea for each sequence.
+    """Joints (B, T, 17, 3) of a random data set, with constant joint definitions per sequence.
 
-    Pelvis, spine, thorax, neck and head slide along the trunk and between the places in use (mid-shoulders to the base
-    of the neck, base of the neck to nose, middle to top of the head); hips and shoulders move a little in the frame of
-    the body, alike on both sides.
+    Pelvis, spine, thorax, neck and head move along the trunk and between common definitions (mid-shoulders to the base
+    of the neck, base of the neck to nose, middle to top of the head). Hips and shoulders move slightly in the frame of
+    the body, symmetrically.
     """
     batch = len(points)
     joints = points[..., :17, :].copy()
@@ -77,9 +77,13 @@ def redefine(rng: np.random.Generator, points: F32, config: DefinitionConfig) ->
 
 
 def shift_girdle(rng: np.random.Generator, joints: F32, pair: list[int], spread: F32 | float) -> None:
-    """Move both joints of `pair` (left, right) in the frame of the body by a fixed normal offset, in place.
+    """Shift both joints of `pair` (left, right) in the frame of the body by a constant normal offset, in place.
 
-    spread: standard deviation in metres, a number or (B, 1, 1). A hip takes the pelvis along.
+    Args:
+        rng: Random generator.
+        joints: (B, T, 17, 3) m.
+        pair: The joints. The pelvis moves with the hips.
+        spread: Standard deviation in metres, a number or (B, 1, 1).
     """
     left = unit(joints[:, :, pair[0]] - joints[:, :, pair[1]])
     up = unit(reject(joints[:, :, 8] - joints[:, :, 0], left))
@@ -92,7 +96,7 @@ def shift_girdle(rng: np.random.Generator, joints: F32, pair: list[int], spread:
 
 
 def detectors_points(rng: np.random.Generator, points: F32, config: DefinitionConfig) -> F32:
-    """Points (B, T, 19, 3) as a detector has learnt them: hips and shoulders a little off, differently each time."""
+    """Points (B, T, 19, 3) with the hips and shoulders of a random detector."""
     points = points.copy()
     shift_girdle(rng, points, _HIPS, config.detector)
     shift_girdle(rng, points, _SHOULDERS, config.detector)

@@ -1,7 +1,7 @@
-"""Scores as known detectors say them, and every change of scores that a lifter should not mind.
+"""Score scales ("dialects") of known detectors, and other changes of scores that a lifter should tolerate.
 
-A dialect takes scores (..., T, 17) in [0, 1] to other scores of the same joints; 0, not seen, stays 0. Training draws
-random ones (`pose.training.dialects`); these are fixed, to measure with.
+A dialect maps scores (..., T, 17) in [0, 1] to other scores of the same joints; 0 (not detected) stays 0. Training uses
+random ones (`pose.training.dialects`); these are constant, for measurements.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,27 +16,27 @@ from pose.types import F32
 Dialect = Callable[[F32], NDArray[np.floating]]
 
 _LOWEST = 0.01
-# Of the scores above 0: the share below each level. Ours are those that `pose_datasets.errors` gives in training; the
-# others were measured on three clips (`benchmarks/score_dialects.py --measure`).
+# Quantiles of the scores above 0. Ours are those of `pose_datasets.errors` in training; the others were measured on
+# three clips (`benchmarks/score_dialects.py --measure`).
 _SHARES = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0)
 _OURS = (0.02, 0.04, 0.08, 0.12, 0.58, 0.77, 0.86, 0.91, 0.93, 1.0)
 _NETWORKS = {
     "BlazePose": (0.01, 0.04, 0.13, 0.68, 0.94, 0.989, 0.999, 1.0, 1.0, 1.0),
     "MoveNet": (0.25, 0.30, 0.37, 0.43, 0.57, 0.75, 0.84, 0.88, 0.91, 0.95),
     "YOLO-pose": (0.01, 0.012, 0.018, 0.53, 0.958, 0.977, 0.995, 0.995, 1.0, 1.0),
-    # From what their papers and users report, not measured here.
+    # From papers and user reports, not measured here.
     "RTMPose-like": (0.15, 0.25, 0.35, 0.45, 0.6, 0.75, 0.85, 0.92, 0.95, 1.0),
     "OpenPose-like": (0.05, 0.12, 0.25, 0.4, 0.6, 0.75, 0.83, 0.88, 0.9, 0.95),
 }
 
 
 def level(value: float) -> Dialect:
-    """One level for all that is seen."""
+    """One constant score for all detected joints."""
     return lambda scores: np.full_like(scores, value)
 
 
 def power(gamma: float) -> Dialect:
-    """Falls faster (above 1) or slower (below 1) with doubt."""
+    """Scores decrease faster (above 1) or slower (below 1) with uncertainty."""
     return lambda scores: scores**gamma
 
 
@@ -47,17 +47,17 @@ def by_joint(seed: int) -> Dialect:
 
 
 def steps(count: int) -> Dialect:
-    """So many levels instead of a scale."""
+    """Quantisation to `count` levels."""
     return lambda scores: np.ceil(scores * count) / count
 
 
 def noisy(seed: int) -> Dialect:
-    """A factor of 0.5 to 1 for each joint of each frame, which says nothing."""
+    """A random factor of 0.5 to 1 for each joint of each frame."""
     return lambda scores: scores * np.random.default_rng(seed).uniform(0.5, 1, scores.shape)
 
 
 def network(name: str) -> Dialect:
-    """Our scores by their rank in the distribution of a network's; scores that are all 1 stay so."""
+    """Map our scores by rank to the distribution of a network; scores that are all 1 stay so."""
     theirs = _NETWORKS[name]
     return lambda scores: np.interp(np.interp(scores, _OURS, _SHARES), _SHARES, theirs)
 
@@ -74,7 +74,7 @@ CHANGES: dict[str, Dialect] = {
 
 
 def say(dialect: Dialect, scores: F32) -> F32:
-    """The scores in another dialect: 0 stays 0, all else lies in [0.01, 1]."""
+    """Apply a dialect: 0 stays 0, all others are in [0.01, 1]."""
     return np.where(scores > 0, np.clip(dialect(scores), _LOWEST, 1), 0).astype(np.float32)
 
 

@@ -1,7 +1,6 @@
-"""What detectors get wrong, in batches: jitter, bias, outliers, swaps, gaps and truncation, with scores that tell.
+"""Simulated detector errors, in batches: jitter, bias, outliers, left-right swaps, gaps and truncation, with scores.
 
-Lengths are shares of the person's size in the picture (the longer side of the box around the joints), so that a small
-person has small errors in pixels.
+Lengths are relative to the person's size in the image (the longer side of the box around the joints).
 """
 
 from dataclasses import dataclass
@@ -16,49 +15,58 @@ from pose_datasets.vectors import norm
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# How much harder than the average each Human3.6M joint is to place (measured, left and right averaged).
+# Error of each Human3.6M joint relative to the average (measured, left and right averaged).
 JOINT_DIFFICULTY = np.array(
     [0.78, 1.14, 1.15, 1.22, 1.14, 1.15, 1.22, 0.63, 0.6, 0.83, 0.57, 0.82, 1.03, 1.42, 0.82, 1.03, 1.42], np.float32
 )
 _LEGS = ((1, 4), (2, 5), (3, 6))
 _ARMS = ((14, 11), (15, 12), (16, 13))
-_LIMBS = ((2, 3), (5, 6), (12, 13), (15, 16))  # what is behind a table, a wall or another body for a while
+_LIMBS = ((2, 3), (5, 6), (12, 13), (15, 16))  # joints occluded for a while by a table, a wall or another body
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorConfig:
-    """Magnitudes; lengths are shares of the person's size in the picture.
+    """Magnitudes; lengths are relative to the person's size in the image.
 
-    The figures are measured on four networks and three clips: docs/studies/detector-errors.md.
+    The values are measured on four networks and three clips: docs/studies/detector-errors.md.
     """
 
-    jitter: float = 0.006  # standard deviation of what changes from frame to frame, of a joint at rest
-    speed: float = 0.009  # added to it for each person's size a second
-    drift: float = 0.0105  # of what lasts for some frames
-    bias: float = 0.0095  # of what lasts for seconds
+    jitter: float = 0.006  # standard deviation of the jitter of a joint at rest
+    speed: float = 0.009  # additional jitter per person's size/s
+    drift: float = 0.0105  # of errors that last for some frames
+    bias: float = 0.0095  # of errors that last for seconds
     jitter_seconds: float = 0.02
     drift_seconds: float = 0.2
-    spread: float = 0.35  # of the log of a sequence's overall error level: networks and clips differ
-    outlier_rate: float = 0.015  # share of joints that are far off
+    spread: float = 0.35  # of the log of a sequence's error level
+    outlier_rate: float = 0.015  # fraction of joints that are outliers
     outlier: float = 0.12
     outlier_seconds: float = 0.1
-    swap_rate: float = 0.006  # share of frames in which legs, or arms, are exchanged
+    swap_rate: float = 0.006  # fraction of frames in which legs, or arms, are swapped
     swap_seconds: float = 0.12
-    drop_rate: float = 0.01  # share of joints not reported at all
+    drop_rate: float = 0.01  # fraction of joints not detected
     drop_seconds: float = 0.25
-    frame_drop_rate: float = 0.01  # share of frames without a person
+    frame_drop_rate: float = 0.01  # fraction of frames without a detection
     frame_drop_seconds: float = 0.12
-    limb_drop_rate: float = 0.0  # share of the time each arm (elbow, wrist) and leg (knee, ankle) is not reported
+    # fraction of the time that each arm (elbow, wrist) and leg (knee, ankle) is not detected
+    limb_drop_rate: float = 0.0
     limb_drop_seconds: float = 1.0
 
 
 def add_errors(
     rng: np.random.Generator, pixels: F32, times: F64, image_size: F32, depth: F32, config: ErrorConfig
 ) -> tuple[F32, F32]:
-    """Turn true (B, T, 17, 2) px into what a detector would say of them.
+    """Convert true pixels (B, T, 17, 2) to simulated detections.
 
-    times: (B, T) s. image_size: (B, 2) px. depth: (B, T, 17) m, relative to the pelvis, positive away from the camera:
-    the far side is hidden more often. Returns keypoints (B, T, 17, 2) px and scores (B, T, 17), 0 where not seen.
+    Args:
+        rng: Random generator.
+        pixels: (B, T, 17, 2) px.
+        times: (B, T) s.
+        image_size: (B, 2) px.
+        depth: (B, T, 17) m, relative to the pelvis, positive away from the camera; the far side is occluded more often.
+        config: Magnitudes.
+
+    Returns:
+        Keypoints (B, T, 17, 2) px and scores (B, T, 17), 0 where not detected.
     """
     size = person_size(pixels)
     hidden = _hidden(rng, times, depth)
@@ -70,7 +78,7 @@ def add_errors(
 
 
 def _speed(pixels: F32, times: F64, size: F32) -> F32:
-    """(B, T, 17) person's sizes a second, at most 3."""
+    """Speed (B, T, 17) in person sizes per second, at most 3."""
     steps = np.diff(times, axis=1, append=(2 * times[:, -1] - times[:, -2])[:, None]).astype(np.float32)
     motion = norm(np.diff(pixels, axis=1, append=pixels[:, -1:]))
     result: F32 = np.minimum(motion / (steps[..., None] * size), np.float32(3))
@@ -78,7 +86,7 @@ def _speed(pixels: F32, times: F64, size: F32) -> F32:
 
 
 def _noise(rng: np.random.Generator, times: F64, speed: F32, hidden: F32, config: ErrorConfig) -> F32:
-    """(B, T, 17, 2) error in person's sizes: jitter, drift and bias, and bursts in which a joint is far off."""
+    """Errors (B, T, 17, 2) in person sizes: jitter, drift, bias, and bursts of outliers."""
     batch, frames = times.shape
     level = np.exp(np.float32(config.spread) * rng.standard_normal((batch, 1, 1), dtype=np.float32))
     scale = level * JOINT_DIFFICULTY * (1 + 2 * hidden)
@@ -95,9 +103,9 @@ def _noise(rng: np.random.Generator, times: F64, speed: F32, hidden: F32, config
 
 
 def rederive(keypoints: F32, scores: F32) -> None:
-    """Make pelvis, spine and thorax of (B, T, 17, 2) keypoints what hips and shoulders say, in place.
+    """Recompute pelvis, spine and thorax of keypoints (B, T, 17, 2) from hips and shoulders, in place.
 
-    As `pose.skeletons.to_h36m17` has it: the mean of their places, and the smallest of their scores.
+    As in `pose.skeletons.to_h36m17`: the mean of their positions, and the minimum of their scores.
     """
     for joint, sources in ((0, [1, 4]), (8, [11, 14]), (7, [1, 4, 11, 14])):
         score = scores[..., sources].min(axis=-1)
@@ -106,15 +114,15 @@ def rederive(keypoints: F32, scores: F32) -> None:
 
 
 def person_size(pixels: F32) -> F32:
-    """(B, T, 17, 2) px -> (B, T, 1) px: the longer side of the box around the joints, averaged over time."""
-    by_joint = np.moveaxis(pixels, 2, 0).copy()  # twenty times as fast as reducing a short axis in the middle
+    """Size (B, T, 1) px of people (B, T, 17, 2) px: the longer side of the joints' box, averaged over time."""
+    by_joint = np.moveaxis(pixels, 2, 0).copy()  # twenty times faster than a reduction of a short middle axis
     width, height = np.moveaxis(by_joint.max(axis=0) - by_joint.min(axis=0), -1, 0)
     sides = np.maximum(width, height)
     return np.broadcast_to(sides.mean(axis=1, keepdims=True), sides.shape)[..., None]
 
 
 def _hidden(rng: np.random.Generator, times: F64, depth: F32) -> F32:
-    """(B, T, 17) in [0, 1]: how much of each joint is out of sight, by its own body or by things in the way."""
+    """(B, T, 17) in [0, 1]: degree of occlusion of each joint, by the body itself or by objects."""
     behind = 0.35 / (1 + np.exp(-(depth - 0.15) / 0.06))
     objects = smooth_noise(rng, times, 1, 0.5) + rng.standard_normal((len(times), 1, 17), dtype=np.float32)
     result: F32 = np.maximum(behind, objects > 2.2).astype(np.float32)
@@ -124,14 +132,14 @@ def _hidden(rng: np.random.Generator, times: F64, depth: F32) -> F32:
 def bursts(
     rng: np.random.Generator, times: F64, channels: int, rate: NDArray[np.floating] | float, seconds: float
 ) -> Mask:
-    """(B, T, channels) True in bursts of about `seconds`, for the share `rate` of the time."""
+    """(B, T, channels) True in bursts of about `seconds`, for a fraction `rate` of the time."""
     return _above(correlated_noise(rng, times, (channels,), seconds), rate)
 
 
 def _above(noise: F32, rate: NDArray[np.floating] | float) -> Mask:
-    """Where standard normal `noise` is among the share `rate` of the highest."""
-    # The share of a standard normal above a threshold is `rate`: the inverse by a rational approximation
-    # (Abramowitz and Stegun 26.2.23, absolute error below 4.5e-4).
+    """Where standard normal `noise` is in the highest fraction `rate`."""
+    # Quantile of the standard normal distribution by a rational approximation (Abramowitz and Stegun 26.2.23,
+    # absolute error below 4.5e-4).
     t = np.sqrt(-2 * np.log(np.clip(rate, 1e-6, 0.5)))
     threshold = t - (2.515517 + 0.802853 * t + 0.010328 * t * t) / (
         1 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t**3
@@ -141,7 +149,7 @@ def _above(noise: F32, rate: NDArray[np.floating] | float) -> Mask:
 
 
 def _swap(rng: np.random.Generator, found: F32, times: F64, config: ErrorConfig) -> None:
-    """Exchange left and right legs, and arms, in bursts, in place; some sequences suffer much, most hardly."""
+    """Swap left and right legs, and arms, in bursts, in place; frequent in some sequences, rare in most."""
     liable = rng.gamma(0.4, 1 / 0.4, (len(times), 1, 1))
     swapped = bursts(rng, times, 2, config.swap_rate * liable, config.swap_seconds)
     for channel, pairs in enumerate((_LEGS, _ARMS)):
@@ -166,21 +174,21 @@ def _seen(rng: np.random.Generator, times: F64, hidden: F32, config: ErrorConfig
 
 
 def _scores(rng: np.random.Generator, noise: F32, hidden: F32) -> F32:
-    """Scores fall with the error, loosely, and for hidden joints: detectors are sometimes sure and wrong."""
+    """Scores decrease loosely with the error, and for occluded joints; some errors have high scores."""
     doubt = norm(noise) / 0.06 + 0.2 * np.abs(rng.standard_normal(hidden.shape, dtype=np.float32))
-    # One network calls everything it sees 0.95, another 0.7.
+    # Networks differ in the level of their scores, for example 0.95 or 0.7.
     modest = np.exp(rng.uniform(np.log(0.12), 0, (len(noise), 1, 1))).astype(np.float32)
     return np.clip(np.exp(-modest * doubt - 2 * hidden * hidden), 0.02, 1).astype(np.float32)
 
 
 def _truncated(rng: np.random.Generator, found: F32, scores: F32, image_size: F32) -> tuple[F32, F32]:
-    """Outside the picture a joint is either not reported, or made up near the border with a low score."""
+    """Outside the image, joints are either not detected, or placed near the border with a low score."""
     limit = image_size[:, None, None] - 1
     inside = np.clip(found, 0, limit)
     outside = (np.abs(inside - found) > 0).any(axis=-1)
     silent = rng.random((len(found), 1, 1)) < 0.6
     invented = np.minimum(scores, rng.uniform(0.02, 0.4, scores.shape).astype(np.float32))
     scores = np.where(outside, np.where(silent, 0, invented), scores)
-    # Made-up joints keep a little of the distance to the true place: networks extrapolate.
+    # These joints keep part of the distance to the true position, because networks extrapolate.
     kept = np.where((outside & ~silent)[..., None], inside + 0.15 * (found - inside), found)
     return np.where(scores[..., None] > 0, kept, 0).astype(np.float32), scores.astype(np.float32)

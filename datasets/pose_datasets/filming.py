@@ -1,4 +1,4 @@
-"""People in the world -> what a camera and a detector make of them, with the truth beside it."""
+"""Simulation of camera and detector for people in the world, with ground truth."""
 
 from dataclasses import dataclass, field
 
@@ -17,27 +17,35 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class FilmConfig:
-    """Shares of sequences in which each thing happens, and the settings of its parts.
+    """Fractions of sequences for each effect, and the settings of its parts.
 
-    white: in half of the sequences, exact ones included, joints also have white noise of which scores say nothing: such
-    as small people's, whose joints are found to the pixel, or what files from elsewhere hold. Its standard deviation in
-    each axis is uniform from 0 to this share of the person's size.
+    Attributes:
+        white: Maximum standard deviation per axis of white noise that scores do not reflect, relative to the person's
+            size. It is uniform from 0 and applies to half of the sequences, including exact ones. Examples are small
+            people, whose joints are found to the pixel, and files from elsewhere.
     """
 
-    derived: float = 0.4  # seen through a detector's skeleton; otherwise the joints themselves are seen
-    exact: float = 0.2  # without any detector error
+    derived: float = 0.4  # fraction converted from a detector's skeleton; otherwise the joints themselves are observed
+    exact: float = 0.2  # fraction without detector errors
     intrinsics_known: float = 0.6
-    steep: float = 0.2  # from 15 to 45 degrees above or below, besides what cameras see anyway
+    steep: float = 0.2  # fraction from 15 to 45 degrees above or below
     white: float = 0.0
     definitions: DefinitionConfig = field(default_factory=DefinitionConfig)
     errors: ErrorConfig = field(default_factory=ErrorConfig)
 
 
 def film(rng: np.random.Generator, world: F32, times: F64, valid: Mask, config: FilmConfig) -> LiftBatch:
-    """Film points (B, T, 19, 3) m in the world with random cameras, and detect them.
+    """Film points in the world with random cameras, and detect them.
 
-    times: (B, T) s. valid: (B, T), False after a sequence's end. The target is Human3.6M-17 as `pose_datasets.mapping`
-    defines it where a sequence is seen through a detector's skeleton, and otherwise the very joints that are seen.
+    The target is Human3.6M-17 as in `pose_datasets.mapping` for a detector's skeleton, and otherwise the observed
+    joints.
+
+    Args:
+        rng: Random generator.
+        world: (B, T, 19, 3) m.
+        times: (B, T) s.
+        valid: (B, T), False after a sequence's end.
+        config: Settings.
     """
     size = len(world)
     view = cameras.random_cameras(rng, world, times, steep=config.steep)
@@ -79,7 +87,11 @@ def film(rng: np.random.Generator, world: F32, times: F64, valid: Mask, config: 
 
 
 def _add_white_noise(rng: np.random.Generator, keypoints: F32, size: F32, most: float) -> Mask:
-    """Move joints (B, T, 17, 2) px by shares of a size (B, T, 17) px, in place. Returns in which sequences."""
+    """Add noise to joints (B, T, 17, 2) px, in fractions of a size (B, T, 17) px, in place.
+
+    Returns:
+        Which sequences have noise.
+    """
     level = np.float32(most) * rng.uniform(-1, 1, (len(keypoints), 1, 1, 1)).clip(0).astype(np.float32)
     noise = level * rng.standard_normal(keypoints.shape, dtype=np.float32)
     keypoints += noise * size[..., None]
@@ -87,9 +99,9 @@ def _add_white_noise(rng: np.random.Generator, keypoints: F32, size: F32, most: 
 
 
 def reproject_root(root: F32, true: F64, told: F64) -> F32:
-    """Root (B, T, 3) m that projects through `told` (B, 3, 3) to the pixels it has through `true`.
+    """Root (B, T, 3) m whose projection with `told` (B, 3, 3) equals that with `true`.
 
-    Its depth is scaled by told / true focal length, so that the person keeps the size in the picture.
+    Its depth is scaled by told / true focal length, so that the person keeps the size in the image.
     """
     depth = root[..., 2:] * (told[:, 0, 0] / true[:, 0, 0]).astype(np.float32)[:, None, None]
     pixels = cameras.project_batch(root[:, :, None], true)[:, :, 0]

@@ -1,7 +1,7 @@
-"""Recorded people before a fixed camera, with the world they stand in: what `benchmarks/world.py` measures on.
+"""Recorded people in front of a static camera, with the world, for `benchmarks/world.py`.
 
-World: metres, y up, as recorded. One camera for each piece, on a tripod: somewhat above or below the people's middle,
-never below the floor, a little rolled, far enough that the whole piece is in the picture.
+World: metres, y up, as recorded. Each piece has one camera on a tripod: somewhat above or below the people's centre,
+never below the floor, slightly rolled, and far enough for the whole piece to be in the image.
 """
 
 import zlib
@@ -25,20 +25,25 @@ from pose_datasets.vectors import unit
 F64 = NDArray[np.float64]
 
 FPS = 30.0
-LONGEST = 900  # frames of a piece
-_LOWEST = 0.3  # m of the camera above the floor
-_INSIDE = 0.995  # share of the points that must be in the picture
-# COCO joint -> the observed Human3.6M joint that stands for it; `to_h36m17` finds the observed joints again.
+LONGEST = 900  # maximum frames of a piece
+_LOWEST = 0.3  # minimum height of the camera above the floor, m
+_INSIDE = 0.995  # minimum fraction of the points in the image
+# COCO joint -> the observed Human3.6M joint; `to_h36m17` inverts this mapping.
 _FACE = {"nose": "neck", "left_eye": "neck", "right_eye": "neck", "left_ear": "head", "right_ear": "head"}
 COCO_ROWS = [H36M17.index(_FACE.get(name, name)) for name in COCO_NAMES]
 
 
 @dataclass(frozen=True, slots=True)
 class FixedView:
-    """One piece of a clip. name: the clip and where the piece begins. subject: who.
+    """One piece of a clip.
 
-    joints: (T, 17, 3) m in the world. seen: the 2D. rotation: (3, 3) world to camera and centre: (3,) m in the world:
-    x_camera = rotation @ (x_world - centre).
+    Attributes:
+        name: The clip and the start of the piece.
+        subject: The subject.
+        joints: (T, 17, 3) m in the world.
+        seen: The 2D.
+        rotation: (3, 3) world to camera.
+        centre: (3,) m in the world: x_camera = rotation @ (x_world - centre).
     """
 
     name: str
@@ -50,20 +55,24 @@ class FixedView:
 
     @property
     def up(self) -> F64:
-        """(3,) against gravity, in the camera frame."""
+        """Direction (3,) against gravity, in the camera frame."""
         return self.rotation[:, 1]
 
     @property
     def camera_joints(self) -> F32:
-        """(T, 17, 3) m in the camera frame."""
+        """Joints (T, 17, 3) m in the camera frame."""
         return ((self.joints - self.centre) @ self.rotation.T).astype(np.float32)
 
 
 def fixed_views(clips: list[Clip], *, detector: bool, least_seconds: float = 3.0) -> list[FixedView]:
-    """Every clip of at least `least_seconds`, in pieces of at most 30 s.
+    """All clips of at least `least_seconds`, in pieces of at most 30 s.
 
-    detector: through a detector's skeleton (COCO-17) with its errors; otherwise the exact Human3.6M-17 joints. The
-    camera is known. Cameras and errors depend on the piece alone, not on which others there are.
+    The cameras are known. Cameras and errors depend only on the piece, not on the other pieces.
+
+    Args:
+        clips: The clips.
+        detector: Use a detector's skeleton (COCO-17) with errors; otherwise the exact Human3.6M-17 joints.
+        least_seconds: Shorter clips are dropped.
     """
     views = []
     for clip in clips:
@@ -104,7 +113,7 @@ def _filmed(
 
 
 def _tripod(rng: np.random.Generator, points: F32, lenses: F64, size: F32) -> tuple[F64, F64]:
-    """Rotation (3, 3) and centre (3,) m of a camera that has nearly all of the points (T, 19, 3) in its picture."""
+    """Rotation (3, 3) and centre (3,) m of a camera with almost all points (T, 19, 3) in the image."""
     aim = (points.min(axis=(0, 1)) + points.max(axis=(0, 1))).astype(np.float64) / 2
     floor = float(np.percentile(points[..., 1], 1))
     elevation = np.radians(np.clip(rng.normal(10, 10), -10, 45))

@@ -1,4 +1,4 @@
-"""What `pose-train forecaster` feeds a forecaster with: moments of prepared motions, their past and their future."""
+"""Batches for `pose-train forecaster` from prepared motions: samples with their past and future."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,17 +14,22 @@ from pose.types import F32, F64, I64, Flags
 from pose_datasets.forecasting import Motions, load_motions
 from pose_datasets.sampling import interpolate
 
-SOURCES = ("truth", "pipeline")  # what a past is: the recorded motion, or what the lifter said of it
-_LEAST_PAST = 0.25  # s of a sequence before the moment of a training batch
+SOURCES = ("truth", "pipeline")  # kinds of past: the recorded motion, or the lifted one
+_LEAST_PAST = 0.25  # s of a sequence before a training sample
 _MEASURED_EVERY = 0.25  # s
 
 
 @dataclass(frozen=True, kw_only=True)
 class MotionConfig:
-    """motions: the file that `pose-prepare forecast` wrote. batch: moments of a step. lifted: share of them whose past
-    is what the lifter said, with a detector's errors; that of the others is the truth. asked: moments ahead that are
-    learnt of each, which networks that roll out do not need. gaps: share of pasts with a hole of up to half a second.
-    short: share of which only the last moments are known.
+    """Settings of the batches.
+
+    Attributes:
+        motions: The file from `pose-prepare forecast`.
+        batch: Samples of a step.
+        lifted: Fraction with a lifted past, with a detector's errors; the others have the true past.
+        asked: Number of future times per sample; unused by autoregressive networks.
+        gaps: Fraction of pasts with a gap of up to half a second.
+        short: Fraction of pasts with only the last frames.
     """
 
     motions: str = ""
@@ -44,14 +49,14 @@ class MotionConfig:
 
 
 class MotionSource:
-    """Training batches (a `pose.training.batches.BatchSource`), and fixed sets to measure and calibrate on."""
+    """Training batches (a `pose.training.batches.BatchSource`), and fixed sets for evaluation and calibration."""
 
     def __init__(self, config: MotionConfig, seed: int) -> None:
         self._config, self._seed = config, seed
         self._train = Moments(load_motions(Path(config.motions), "train"), _LEAST_PAST)
 
     def batch(self, step: int) -> ForecastBatch:
-        """The training batch of one step; the same number gives the same batch."""
+        """The training batch of a step; equal steps give equal batches."""
         config, rng = self._config, np.random.default_rng((self._seed, step))
         rows = self._train.draw(rng, config.batch)
         lifted = rng.random(config.batch) < config.lifted
@@ -61,13 +66,14 @@ class MotionSource:
         return self._train.batch(rows, past, true, np.maximum(LONGEST_SECONDS * strata**1.5, 1e-3))
 
     def evaluation(self, part: str) -> dict[str, Iterator[ForecastBatch]]:
-        """Fixed sets by name of `SOURCES`, asked at `HORIZONS`."""
+        """Fixed sets by name of `SOURCES`, at `HORIZONS`."""
         moments = Moments(load_motions(Path(self._config.motions), part), PAST_SECONDS)
         return {source: moments.all(source == "pipeline") for source in SOURCES}
 
     def calibration(self) -> list[Iterator[ForecastBatch]]:
-        """What sigma is calibrated on: validation subjects as they were recorded, who move little, and as training
-        would have them, each from both sources."""
+        """Sets for the calibration of sigma: validation subjects as recorded (little motion), and augmented, from
+        both sources.
+        """
         path = Path(self._config.motions)
         recorded = Moments(load_motions(path, "validation"), PAST_SECONDS)
         varied = Moments(load_motions(path, "calibration"), PAST_SECONDS)
@@ -75,9 +81,12 @@ class MotionSource:
 
 
 class Moments:
-    """The moments of motions at which there is a past and a whole second of future.
+    """Samples: points in time with a past and a whole second of future.
 
-    before: s of a sequence that a moment needs before it. A moment is a sequence's row and the number of its picture.
+    A sample is the row of a sequence and the index of its frame.
+
+    Args:
+        before: Minimum time from the start of the sequence, s.
     """
 
     def __init__(self, motions: Motions, before: float) -> None:
@@ -92,12 +101,12 @@ class Moments:
         self._reach = int(np.ceil(PAST_SECONDS / step.min() - 1e-6))
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[I64, I64]:
-        """Random moments: sequences and frames, each (B,)."""
+        """Random samples: sequences and frames, (B,) each."""
         row = rng.choice(self._usable, count)
         return row, rng.integers(self._first[row], self._last[row] + 1)
 
     def every(self, seconds: float) -> tuple[I64, I64]:
-        """Moments at this pace, of all sequences."""
+        """Samples of all sequences at this interval."""
         found = [
             (row, frame)
             for row in self._usable.tolist()
@@ -107,30 +116,38 @@ class Moments:
         return rows, frames
 
     def past(self, moments: tuple[I64, I64], lifted: Flags) -> tuple[Past, Past]:
-        """The second before moments whose last picture is the newest up to each: as a forecaster gets it, which is what
-        the lifter said where `lifted` (B,) and the truth elsewhere; and the truth. Moments before which nobody was seen
-        get the truth."""
+        """The last second before samples, whose last image is the newest up to the sample.
+
+        Samples without any detection get the true past.
+
+        Args:
+            moments: The samples.
+            lifted: (B,) whether to use the lifted past; otherwise the true one.
+
+        Returns:
+            The past as a forecaster gets it, and the true past.
+        """
         m, (row, frame) = self.motions, moments
         index = frame[:, None] + np.arange(-self._reach, 1)
         inside, index, row = index >= 0, np.maximum(index, 0), row[:, None]
         times = m.times[row, index]
         picture = inside & (index % m.stride[row] == 0) & (times >= times[:, -1:] - PAST_SECONDS - 1e-6)
         seen = picture & m.seen[row, index]
-        said = (lifted & seen.any(axis=1))[:, None]
-        valid = np.where(said, seen, picture)
+        from_lifter = (lifted & seen.any(axis=1))[:, None]
+        valid = np.where(from_lifter, seen, picture)
         joints, root = m.joints[row, index], m.root[row, index]
         true = Past(joints, root, np.zeros(joints.shape[:3], np.float32), times, valid)
         mixed = Past(
-            np.where(said[..., None, None], m.lifted_joints[row, index], joints),
-            np.where(said[..., None], m.lifted_root[row, index], root),
-            np.where(said[..., None], m.lifted_sigma[row, index], 0),
+            np.where(from_lifter[..., None, None], m.lifted_joints[row, index], joints),
+            np.where(from_lifter[..., None], m.lifted_root[row, index], root),
+            np.where(from_lifter[..., None], m.lifted_sigma[row, index], 0),
             times,
             valid.copy(),
         )
         return mixed, true
 
     def future(self, row: I64, times: F64) -> tuple[F32, F32]:
-        """The truth at `times` (B, Q) s of sequences `row`: joints (B, Q, 17, 3) and root (B, Q, 3) m."""
+        """Ground truth at `times` (B, Q) s of sequences `row`: joints (B, Q, 17, 3) and root (B, Q, 3) m."""
         length = np.full(len(row), self.motions.times.shape[1])
         position = (times - self.motions.times[row, :1]) / self._step[row, None]
         start = row * length
@@ -138,10 +155,10 @@ class Moments:
         return joints.reshape(*times.shape, 17, 3), interpolate(self._root, start, length, position)
 
     def batch(self, moments: tuple[I64, I64], past: Past, true: Past, ahead: F64) -> ForecastBatch:
-        """What is learnt of moments `ahead` (B, Q) s after the last frame of `past`.
+        """The batch of samples at `ahead` (B, Q) s after the last frame of `past`.
 
-        Where the lifter puts the pelvis too near or too far all the time, nobody could know: the way of the pelvis is
-        that from where it was put, as far off as it was in the mean.
+        A constant error of the lifted pelvis cannot be predicted; the target path therefore starts from the lifted
+        position, with its mean error.
         """
         tokens, view = describe(past)
         steps = np.tile(STEP * np.arange(1, FUTURE_STEPS + 1), (len(ahead), 1))
@@ -151,18 +168,18 @@ class Moments:
         return ForecastBatch(tokens, ahead, way[:, :asked], way[:, asked:])
 
     def offset(self, past: Past, true: Past) -> F32:
-        """(B, 3) m by which the pelvis was put off in the mean of the past."""
+        """Mean error (B, 3) m of the pelvis in the past."""
         weight = past.valid[..., None] / past.valid.sum(axis=1)[:, None, None]
         off = np.where(past.valid[..., None], past.root - true.root, 0) * weight
         result: F32 = off.sum(axis=1).astype(np.float32)
         return result
 
     def every_measured(self) -> tuple[I64, I64]:
-        """The moments that are measured: four a second."""
+        """The samples for evaluation, four per second."""
         return self.every(_MEASURED_EVERY)
 
     def all(self, lifted: bool, count: int = 256) -> Iterator[ForecastBatch]:
-        """Batches of moments four times a second, asked at `HORIZONS`."""
+        """Batches of samples at four per second, at `HORIZONS`."""
         rows, frames = self.every_measured()
         for first in range(0, len(rows), count):
             some = rows[first : first + count], frames[first : first + count]
@@ -171,7 +188,7 @@ class Moments:
 
 
 def _make_holes(rng: np.random.Generator, past: Past, config: MotionConfig) -> None:
-    """Let frames of pasts be missing, in place; the last one stays."""
+    """Mark frames of pasts as missing, in place; the last frame is kept."""
     people = len(past)
     newest = past.times[np.arange(people), past.last()][:, None]
     age = newest - past.times

@@ -1,6 +1,6 @@
-"""What forecasters learn from: people in motion, their truth at a high rate and what a streaming lifter said of them.
+"""Training data of forecasters: motion with ground truth at a high rate, and outputs of a streaming lifter.
 
-Lifting costs more than learning, so it is done once: `prepare_motions` writes a file, `MotionSet` reads parts of it.
+Lifting costs more than training, so it is done once: `prepare_motions` writes a file, `MotionSet` reads parts of it.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,12 +20,12 @@ from pose_datasets.mocap import Clip, split
 from pose_datasets.synthesis import Synthesis, SynthesisConfig, evaluation_batches
 
 PARTS = ("train", "validation", "test", "calibration")
-CALIBRATION = 256  # sequences of the validation subjects, made as those of training are: with other speeds and bodies
-FRAMES = 192  # of a training sequence: 3.2 s at 60 frames a second
+CALIBRATION = 256  # sequences of the validation subjects with the augmentation of training: other speeds and bodies
+FRAMES = 192  # frames of a training sequence: 3.2 s at 60 frames/s
 MEASURED_FPS = 60.0
 MEASURED_FRAMES = 600
-_BASE_RATES = (60.0, 60.0, 50.0, 48.0)  # of the truth, drawn for each batch
-_STRIDES = {60.0: (1, 2, 2, 2, 3, 4), 50.0: (1, 2, 2), 48.0: (2, 2, 3)}  # every so manieth frame is a camera's
+_BASE_RATES = (60.0, 60.0, 50.0, 48.0)  # rates of the ground truth, one per batch
+_STRIDES = {60.0: (1, 2, 2, 2, 3, 4), 50.0: (1, 2, 2), 48.0: (2, 2, 3)}  # every n-th frame is an image of the camera
 _BATCH = 32
 
 Lifted3D = tuple[F32, F32, F32]  # joints (B, T, 17, 3) m, root (B, T, 3) m, sigma (B, T, 17) mm
@@ -34,12 +34,18 @@ Lift = Callable[[LiftBatch], Lifted3D]
 
 @dataclass(frozen=True, slots=True)
 class Motions:
-    """N sequences of T moments.
+    """N sequences of T frames.
 
-    times: (N, T) s. valid: (N, T), False after a sequence's end. joints: (N, T, 17, 3) m root-relative and root: (N, T,
-    3) m are the truth in the camera frame. seen: (N, T), the moments at which a camera took a picture and a detector
-    saw the person; only there is lifted_joints, lifted_root (m) and lifted_sigma: (N, T, 17) mm what the streaming
-    lifter said. stride: (N,) of how many moments one is a picture.
+    Attributes:
+        times: (N, T) s.
+        valid: (N, T), False after a sequence's end.
+        joints: (N, T, 17, 3) m root-relative, ground truth in the camera frame.
+        root: (N, T, 3) m, ground truth in the camera frame.
+        seen: (N, T) whether there is an image with a detection; only there are lifted values defined.
+        lifted_joints: (N, T, 17, 3) m.
+        lifted_root: (N, T, 3) m.
+        lifted_sigma: (N, T, 17) mm.
+        stride: (N,) frames per image.
     """
 
     times: F64
@@ -57,8 +63,14 @@ class Motions:
 
 
 def training_motions(clips: list[Clip], count: int, lift: Lift, seed: int) -> Iterator[Motions]:
-    """At least `count` random sequences: other bodies, poses and speeds, cameras, a detector's errors, 15 to 60 frames
-    a second. lift: says what the pipeline's lifter makes of such sequences."""
+    """At least `count` random sequences: other bodies, poses, speeds, cameras, detector errors, 15 to 60 frames/s.
+
+    Args:
+        clips: The clips.
+        count: Number of sequences.
+        lift: Runs the streaming lifter on sequences.
+        seed: Random seed.
+    """
     film_config = FilmConfig(derived=0.7, exact=0.1, intrinsics_known=0.65)
     synthesis = Synthesis(clips, config=SynthesisConfig(natural=0.6, film=film_config), seed=seed)
     for number in range(-(-count // _BATCH)):
@@ -71,14 +83,14 @@ def training_motions(clips: list[Clip], count: int, lift: Lift, seed: int) -> It
 
 
 def measured_motions(clips: list[Clip], lift: Lift, stride: int = 2) -> Iterator[Motions]:
-    """Every frame of the clips once, as recorded, seen by a detector: pictures 30 times a second unless told."""
+    """Every frame of the clips once, as recorded, with a simulated detector; by default at 30 frames/s."""
     for batch in evaluation_batches(clips, condition="detector", fps=MEASURED_FPS, frames=MEASURED_FRAMES):
         short = MEASURED_FRAMES - batch.times.shape[1]
         yield _lifted(_padded(batch, short) if short else batch, stride, lift)
 
 
 def _padded(batch: LiftBatch, count: int) -> LiftBatch:
-    """The batch with `count` moments more that are not valid."""
+    """The batch with `count` invalid frames appended."""
     grown = {name: np.pad(getattr(batch, name), [(0, 0), (0, count)] + [(0, 0)] * extra, mode="edge")
              for name, extra in (("keypoints", 2), ("scores", 1), ("joints", 2), ("root", 1))}  # fmt: skip
     after = batch.times[:, -1:] + np.arange(1, count + 1) / MEASURED_FPS
@@ -100,7 +112,7 @@ def _lifted(batch: LiftBatch, stride: int, lift: Lift) -> Motions:
 
 
 def prepare_motions(clips: list[Clip], out: Path, lift: Lift, count: int, seed: int = 0) -> str:
-    """Write the parts of `clips` to one file; returns a line about it."""
+    """Write the parts of `clips` to one file; returns a summary line."""
     arrays: dict[str, NDArray[np.generic]] = {}
     for part in PARTS:
         people = split(clips, "validation" if part == "calibration" else part)
@@ -117,7 +129,11 @@ def prepare_motions(clips: list[Clip], out: Path, lift: Lift, count: int, seed: 
 
 
 def load_motions(path: Path, part: str) -> Motions:
-    """A part of what `prepare_motions` wrote, mapped from disk. Raises PoseError for a file of another kind."""
+    """A part of a file from `prepare_motions`, memory-mapped.
+
+    Raises:
+        PoseError: If it is another kind of file.
+    """
     try:
         with open_arrays(path) as arrays:
             return Motions(*(arrays.mapped(f"{part}_{name}") for name in Motions.__slots__))  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ ACTIONS = (
     "Directions", "Discussion", "Eating", "Greeting", "Phoning", "Photo", "Posing", "Purchases", "Sitting",
     "SittingDown", "Smoking", "Waiting", "WalkDog", "Walking", "WalkTogether",
 )  # fmt: skip
-# One of its cameras has no video, so protocol V drops the take for all of them.
+# One camera has no video, so protocol V drops the take for all cameras.
 LEFT_OUT = {("S11", "Directions")}
 RAW_JOINTS = 32
 KEPT_JOINTS = (0, 1, 2, 3, 6, 7, 8, 12, 13, 14, 15, 17, 18, 19, 25, 26, 27)
@@ -47,10 +47,17 @@ FILES_2D = {"gt": "data_2d_h36m_gt.npz", "cpn": "data_2d_h36m_cpn_ft_h36m_dbb.np
 
 @dataclass(frozen=True, slots=True)
 class StudioCamera:
-    """A calibrated camera: X_camera = rotation (X_world - position), then the lens.
+    """A calibrated camera: X_camera = rotation (X_world - position), followed by the lens distortion.
 
-    id: of the Human3.6M camera. size: (width, height) px. focal, centre: (2,) px. radial: k1, k2, k3. tangential: p1,
-    p2. rotation: (3, 3), world to camera. position: (3,) m, world frame.
+    Attributes:
+        id: Id of the Human3.6M camera.
+        size: (width, height) px.
+        focal: (2,) px.
+        centre: (2,) px.
+        radial: k1, k2, k3.
+        tangential: p1, p2.
+        rotation: (3, 3), world to camera.
+        position: (3,) m, world frame.
     """
 
     id: str
@@ -64,16 +71,16 @@ class StudioCamera:
 
     @property
     def ideal(self) -> Camera:
-        """The camera with a lens without distortion."""
+        """The camera without lens distortion."""
         matrix = np.array([[self.focal[0], 0, self.centre[0]], [0, self.focal[1], self.centre[1]], [0, 0, 1.0]])
         return Camera.of(self.size, matrix)
 
     def to_camera(self, points: NDArray[np.floating]) -> F64:
-        """(..., 3) m from the world to the camera frame."""
+        """Transform points (..., 3) m from the world to the camera frame."""
         return (points - self.position) @ self.rotation.T
 
     def project(self, points: NDArray[np.floating]) -> F64:
-        """(..., 3) m in the camera frame to (..., 2) px, with the lens' distortion.
+        """Project points (..., 3) m in the camera frame to (..., 2) px, with distortion.
 
         x = X / Z is clamped to [-1, 1] as in the public ground-truth 2D.
         """
@@ -81,7 +88,7 @@ class StudioCamera:
         return self.distort(rays) * self.focal + self.centre
 
     def distort(self, rays: F64) -> F64:
-        """(..., 2) x = X / Z of the ideal lens to those of the real one."""
+        """Apply the distortion to x = X / Z, (..., 2)."""
         (k1, k2, k3), (p1, p2) = self.radial.tolist(), self.tangential.tolist()
         x, y = rays[..., 0], rays[..., 1]
         square = x * x + y * y
@@ -89,9 +96,9 @@ class StudioCamera:
         return np.stack([x * factor + p1 * square, y * factor + p2 * square], axis=-1)
 
     def undistort(self, pixels: NDArray[np.floating]) -> F64:
-        """(..., 2) px to where the lens without distortion, `ideal`, would have put them.
+        """Convert pixels (..., 2) to those of the camera without distortion, `ideal`.
 
-        The inverse of `distort` by fixed-point steps, which end when none is longer than 1e-7 px.
+        Inverts `distort` by fixed-point iterations until steps are below 1e-7 px.
         """
         seen = (pixels - self.centre) / self.focal
         rays = seen
@@ -104,7 +111,7 @@ class StudioCamera:
 
 
 class _Lens(TypedDict):
-    """Of one camera, as `human36m_cameras.json` has it."""
+    """Intrinsics of one camera in `human36m_cameras.json`."""
 
     id: str
     res_w: int
@@ -116,7 +123,12 @@ class _Lens(TypedDict):
 
 
 class _Place(TypedDict):
-    """orientation: a quaternion, w first, camera to world. translation: mm."""
+    """Extrinsics of one camera.
+
+    Attributes:
+        orientation: Quaternion, w first, camera to world.
+        translation: mm.
+    """
 
     orientation: list[float]
     translation: list[float]
@@ -124,7 +136,7 @@ class _Place(TypedDict):
 
 @functools.cache
 def load_cameras() -> dict[str, tuple[StudioCamera, ...]]:
-    """The four cameras of each subject of the split, in the order of the 2D files."""
+    """The four cameras of each subject, in the order of the 2D files."""
     text = resources.files("pose_datasets").joinpath("human36m_cameras.json").read_text("utf-8")
     data = json.loads(text)
     return {
@@ -141,13 +153,14 @@ def _camera(lens: _Lens, place: _Place) -> StudioCamera:
         centre=np.array(lens["center"]),
         radial=np.array(lens["radial_distortion"]),
         tangential=np.array(lens["tangential_distortion"]),
-        rotation=rotation_from_quaternion(np.array(place["orientation"])).T,  # the file turns camera to world
+        # the file contains camera-to-world rotations
+        rotation=rotation_from_quaternion(np.array(place["orientation"])).T,
         position=np.array(place["translation"]) / 1000,
     )
 
 
 def rotation_from_quaternion(quaternion: F64) -> F64:
-    """(4,) w, x, y, z of any length to the (3, 3) rotation of column vectors."""
+    """Rotation (3, 3) of column vectors from a quaternion (4,) w, x, y, z of any length."""
     w, x, y, z = quaternion / np.linalg.norm(quaternion)
     return np.array(
         [
@@ -159,12 +172,16 @@ def rotation_from_quaternion(quaternion: F64) -> F64:
 
 
 def canonical_take(name: str) -> str:
-    """The name of a take, `Directions 1`, as the public files spell it."""
+    """The name of a take in the spelling of the public files, such as `Directions 1`."""
     return name.replace("TakingPhoto", "Photo").replace("WalkingDog", "WalkDog")
 
 
 def action_of(take: str, source: str) -> str:
-    """The action that a take shows. Raises PoseError, naming `source`, if it is none of the 15."""
+    """The action of a take.
+
+    Raises:
+        PoseError: If it is not one of the 15; names `source`.
+    """
     action = take.split(" ")[0]
     if action not in ACTIONS:
         raise PoseError(f"{source}: unknown action {take!r}; known: {', '.join(ACTIONS)}")
@@ -174,10 +191,19 @@ def action_of(take: str, source: str) -> str:
 def load_sequences(
     folder: Path, detections: str, subjects: Iterable[str] = TEST_SUBJECTS, actions: Iterable[str] = ACTIONS
 ) -> list[LabelledSequence]:
-    """The sequences of protocol V, in the order of the files, one for each take and camera.
+    """The sequences of protocol V, in the order of the files, one per take and camera.
 
-    detections: `gt` or `cpn`. Observed 2D are pixels of the ideal lens; the truth is the whole pose in the camera
-    frame. Raises UsageError for a missing file and PoseError for files that cannot be right.
+    Observed 2D are pixels without distortion; the ground truth is the pose in the camera frame.
+
+    Args:
+        folder: The prepared files.
+        detections: `gt` or `cpn`.
+        subjects: Subjects.
+        actions: Actions.
+
+    Raises:
+        UsageError: If a file is missing.
+        PoseError: If a file is invalid.
     """
     cameras, wanted = load_cameras(), set(actions)
     positions_3d, positions_2d = read_positions_3d(folder), read_positions_2d(folder, detections)
@@ -208,7 +234,7 @@ def _sequence(subject: str, take: str, camera: StudioCamera, world: F32, seen: o
     pixels = _numbers(seen, (len(H36M17), 2), f"{key}, 2D")
     if len(pixels) < frames:
         raise PoseError(f"{key}: 2D has {len(pixels)} frames, 3D has {frames}; 2D may be longer, never shorter")
-    pixels = pixels[:frames]  # some videos run on after the motion capture has ended
+    pixels = pixels[:frames]  # some videos are longer than the motion capture
     if not np.isfinite(pixels).all():
         raise PoseError(f"{key}: the 2D holds NaN or infinity")
     require_pixels(pixels, f"{key}, 2D")
@@ -224,7 +250,7 @@ def _sequence(subject: str, take: str, camera: StudioCamera, world: F32, seen: o
 
 
 def read_positions_3d(folder: Path) -> Positions3D:
-    """`positions_3d` of `data_3d_h36m.npz`, checked: subjects, names, joint count, NaN, metres."""
+    """`positions_3d` of `data_3d_h36m.npz`, validated: subjects, names, joint count, NaN, metres."""
     path = _existing(folder, FILE_3D)
     positions: Positions3D = {}
     for subject, takes in _renamed(load_npz_object(path, "positions_3d"), path).items():
@@ -240,7 +266,11 @@ def read_positions_3d(folder: Path) -> Positions3D:
 
 
 def _numbers(values: object, shape: tuple[int, ...], source: str) -> F32:
-    """The array (T, *shape). Raises PoseError, naming `source`, when this is none, or not of numbers."""
+    """Validate an array (T, *shape).
+
+    Raises:
+        PoseError: If the shape is wrong or it is not numeric; names `source`.
+    """
     found = getattr(values, "shape", type(values).__name__)
     if not isinstance(values, np.ndarray) or values.ndim != 1 + len(shape) or values.shape[1:] != shape:
         raise PoseError(f"{source}: expected (T, {', '.join(map(str, shape))}), got {found}")
@@ -250,7 +280,11 @@ def _numbers(values: object, shape: tuple[int, ...], source: str) -> F32:
 
 
 def require_pixels(pixels: F32, source: str) -> None:
-    """Raise PoseError, naming `source`, when (T, J, 2) cannot be people in pixels."""
+    """Check that (T, J, 2) can be people in pixels.
+
+    Raises:
+        PoseError: If not; names `source`.
+    """
     try:
         check_pixels(pixels, source)
     except ValueError as error:
@@ -258,7 +292,11 @@ def require_pixels(pixels: F32, source: str) -> None:
 
 
 def require_metres(world: F32, source: str) -> None:
-    """Raise PoseError, naming `source`, when (T, 32, 3) raw joints cannot be people in metres."""
+    """Check that raw joints (T, 32, 3) can be people in metres.
+
+    Raises:
+        PoseError: If not; names `source`.
+    """
     try:
         check_metres(world[:, KEPT_JOINTS], source)
     except ValueError as error:
@@ -266,7 +304,7 @@ def require_metres(world: F32, source: str) -> None:
 
 
 def read_positions_2d(folder: Path, detections: str) -> dict[str, dict[str, list[object]]]:
-    """`positions_2d` of the 2D file of `detections`: of each take what there is of each camera, not yet checked."""
+    """`positions_2d` of the 2D file of `detections`: the arrays of each camera by take, not validated."""
     if detections not in FILES_2D:
         raise UsageError(f"2D: unknown {detections!r}; known: {', '.join(FILES_2D)}")
     path = _existing(folder, FILES_2D[detections])

@@ -1,12 +1,12 @@
-"""Human3.6M, protocol M: the pickle of MotionBERT and its 2.5D image space. Its numbers are not those of protocol V.
+"""Human3.6M, protocol M: MotionBERT's pickle and its 2.5D image space. Its errors are not comparable with protocol V.
 
 `h36m_sh_conf_cam_source_final.pkl` holds `train` and `test`, each a dictionary of arrays over all frames of all videos:
 `joint_2d` (N, 17, 2) px of a stacked-hourglass detector, `confidence` (N, 17[, 1]), `joint3d_image` (N, 17, 3) px,
 `camera_name`, `source` (the video); `test` adds `action`, `2.5d_factor` (N,) mm/px and `joints_2.5d_image` (N, 17, 3)
 mm. (W. Zhu et al., "MotionBERT: a unified perspective on learning human motion representations", ICCV 2023.)
 
-The truth is not a pose in metres but `joint3d_image` times the frame's factor, and a prediction is multiplied by that
-same factor of the ground truth: what the protocol never asks of a lifter is the person's size.
+The ground truth is `joint3d_image` times the frame's factor, not a metric pose. Predictions are multiplied by the same
+factor, so the protocol does not evaluate the person's size.
 """
 
 import itertools
@@ -33,18 +33,18 @@ PREPARED = "h36m_sh_conf_cam_source_final.npz"
 COLUMNS = ("joint_2d", "confidence", "joint3d_image", "camera_name", "source")
 TEST_COLUMNS = ("action", "2.5d_factor", "joints_2.5d_image")
 CLIP_FRAMES = 243
-# The motion capture of these S9 takes is off; every camera of them is left out.
+# The motion capture of these S9 takes is wrong; all their cameras are excluded.
 LEFT_OUT = {"s_09_act_05_subact_02", "s_09_act_10_subact_02", "s_09_act_13_subact_01"}
-# The training half has no factor. A pose in the image space gives the pose in space up to its size, and this sum of the
-# 16 bone lengths, that of a person of average height, sets it. The protocol's numbers do not depend on it.
+# The training half has no factor. A pose in image space determines the pose up to scale, which is set by this sum of
+# the 16 bone lengths, for a person of average height. The protocol's results do not depend on it.
 BONE_SUM = 4.2
 
 
 def load_test(folder: Path, clip_frames: int = CLIP_FRAMES) -> list[LabelledSequence]:
-    """The test videos of protocol M, keyed by `source`, cut into clips that do not overlap.
+    """The test videos of protocol M, keyed by `source`, cut into clips without overlap.
 
-    The frames after the last whole clip of a video do not count (a video shorter than one clip counts whole), and
-    lifters see one clip at a time. The truth is in the 2.5D image space.
+    Frames after the last complete clip of a video do not count (a video shorter than one clip counts completely), and
+    lifters get one clip at a time. The ground truth is in the 2.5D image space.
     """
     table = _read(folder, "test", TEST_COLUMNS)
     truth = (_numbers(table, "joints_2.5d_image") / 1000).astype(np.float32)
@@ -71,9 +71,9 @@ def load_test(folder: Path, clip_frames: int = CLIP_FRAMES) -> list[LabelledSequ
 
 
 def load_poses(folder: Path, part: str) -> list[LabelledSequence]:
-    """The videos of "train" or "test", keyed by `source`, with poses in the camera frame as truth: see `camera_poses`.
+    """The videos of "train" or "test", keyed by `source`, with poses in the camera frame, for training.
 
-    For training. What protocol M measures is `load_test`.
+    See `camera_poses`. For protocol M use `load_test`.
     """
     table = _read(folder, part, ())
     sequences = []
@@ -89,11 +89,11 @@ def load_poses(folder: Path, part: str) -> list[LabelledSequence]:
 
 
 def camera_poses(image_poses: NDArray[np.floating], focal: F64, centre: F64) -> F64:
-    """(T, 17, 3) px of the image space to (T, 17, 3) m in the camera frame, with bones of `BONE_SUM` in all.
+    """Convert (T, 17, 3) px in image space to (T, 17, 3) m in the camera frame, with a bone sum of `BONE_SUM`.
 
-    Undoes `pose.labelled.to_image_space`: with the pelvis at depth D (m), z px stand for z / (f / D + 1/2) metres, so
-    that depth / D = 1 + z / (f + D / 2). D, which sets the person's size, is found by fixed-point steps: beside f it
-    hardly counts.
+    Inverts `pose.labelled.to_image_space`: with the pelvis at depth D (m), z px correspond to z / (f / D + 1/2) metres,
+    so that depth / D = 1 + z / (f + D / 2). D, which determines the person's size, is found by fixed-point iterations;
+    it is small compared with f.
     """
     rays = (image_poses[..., :2] - centre) / focal
     pelvis = np.full((len(image_poses), 1), 5.0)
@@ -108,7 +108,7 @@ def camera_poses(image_poses: NDArray[np.floating], focal: F64, centre: F64) -> 
 
 
 def _read(folder: Path, part: str, more: tuple[str, ...]) -> Table:
-    """One half of the pickle as arrays of one length, with joint counts, cameras and finiteness checked."""
+    """One half of the pickle as arrays of equal length, with validated joint counts, cameras and values."""
     path = folder / PREPARED if (folder / PREPARED).is_file() else folder / FILE
     if not path.is_file():
         raise UsageError(f"{path} is missing: MotionBERT publishes it; put it there (docs/reference/benchmark-data.md)")
@@ -116,7 +116,7 @@ def _read(folder: Path, part: str, more: tuple[str, ...]) -> Table:
 
 
 def _half(path: Path, part: str) -> Table:
-    """The arrays of `train` or `test`, unchecked, out of the pickle or of the prepared file."""
+    """The arrays of `train` or `test`, not validated, from the pickle or the prepared file."""
     if path.suffix == ".npz":
         with open_arrays(path) as arrays:
             return {name.removeprefix(f"{part}/"): arrays[name] for name in arrays if name.startswith(f"{part}/")}
@@ -127,7 +127,7 @@ def _half(path: Path, part: str) -> Table:
 
 
 def prepare(source: Path, out: Path) -> Path:
-    """Check MotionBERT's pickle and write its arrays to `out`, as an .npz that needs no pickle and loads faster."""
+    """Validate MotionBERT's pickle and write its arrays to `out`, an .npz that loads faster and needs no pickle."""
     halves = {
         "train": _checked_half(_half(source, "train"), COLUMNS, f"{source}, train"),
         "test": _checked_half(_half(source, "test"), (*COLUMNS, *TEST_COLUMNS), f"{source}, test"),
@@ -167,7 +167,7 @@ def _checked(truth: F32, name: str) -> None:
 
 
 def _videos(source: Array) -> list[slice]:
-    """The runs of frames of one video."""
+    """The frame ranges of the videos."""
     edges = [0, *(np.flatnonzero(source[1:] != source[:-1]) + 1).tolist(), len(source)]
     return [slice(*ends) for ends in itertools.pairwise(edges)]
 

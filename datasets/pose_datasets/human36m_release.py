@@ -1,7 +1,7 @@
-"""Make the files of protocol V from the raw Human3.6M release, equal to the public preparation of VideoPose3D.
+"""Preparation of protocol V from the raw Human3.6M release, equal to the public preparation of VideoPose3D.
 
-The release has one CDF file for each take, `S1/MyPoseFeatures/D3_Positions/Walking 1.cdf`, with `Pose` (1, T, 96): 32
-joints in millimetres, world frame.
+The release has one CDF file per take, `S1/MyPoseFeatures/D3_Positions/Walking 1.cdf`, with `Pose` (1, T, 96): 32 joints
+in millimetres, world frame.
 """
 
 from collections.abc import Callable
@@ -32,10 +32,16 @@ TAKES_PER_SUBJECT = 30
 
 
 def prepare(source: Path, out: Path, progress: Callable[[str], None]) -> tuple[Path, Path]:
-    """Make the 3D and ground-truth 2D files of protocol V in `out` from the CDF files of the release below `source`.
+    """Write the 3D and ground-truth 2D files of protocol V to `out` from the CDF files of the release below `source`.
 
-    Expects `S1/MyPoseFeatures/D3_Positions/*.cdf` and so on. `progress` is told each subject, and what is not whole.
-    Returns the two files. Raises UsageError when no subject is there.
+    Expects `S1/MyPoseFeatures/D3_Positions/*.cdf` and so on. `progress` is called for each subject and for missing
+    data.
+
+    Returns:
+        The two files.
+
+    Raises:
+        UsageError: If there is no subject.
     """
     found = {one: sorted((source / one / "MyPoseFeatures" / "D3_Positions").glob("*.cdf")) for one in SUBJECTS}
     if not any(found.values()):
@@ -59,7 +65,7 @@ def prepare(source: Path, out: Path, progress: Callable[[str], None]) -> tuple[P
 
 
 def read_cdf(path: Path) -> F32:
-    """(T, 32, 3) m, world frame, of one `D3_Positions` file, which holds `Pose` (1, T, 96) mm."""
+    """Read a `D3_Positions` file, which contains `Pose` (1, T, 96) mm, as (T, 32, 3) m in the world frame."""
     try:
         import cdflib
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""What `pose-train` feeds a lifter with when it trains on Human3.6M: protocol V (CPN or ground-truth 2D) or M."""
+"""Batches for `pose-train` from Human3.6M: protocol V (CPN or ground-truth 2D) or M."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -15,17 +15,24 @@ from pose.types import F32
 from pose_datasets import human36m, human36m_motionbert
 
 Kind = TypeVar("Kind", bound=np.generic)
-# Periodic evaluation measures about this many frames, spread over all held-out sequences.
+# Frames in periodic evaluations, spread over all held-out sequences.
 _EVALUATION_FRAMES = 20_000
 _EVALUATION_BATCH = 16
 
 
 @dataclass(frozen=True, kw_only=True)
 class Human36mConfig:
-    """folder: the prepared files; "" trains on motion capture instead. protocol: V or M. input_2d: cpn or gt, for V.
-    held_out: the training subject that validation is measured on; "" trains on all five, as papers do, and then
-    validation says little. frames: of each sequence; one of these is drawn for each step. batch_frames: frames of all
-    sequences of a step together. mirror: show every other sequence mirrored.
+    """Settings of the batches.
+
+    Attributes:
+        folder: Prepared files; empty to train on motion capture instead.
+        protocol: `V` or `M`.
+        input_2d: `cpn` or `gt`, for protocol V.
+        held_out: Training subject for validation; empty trains on all five, as in papers, without meaningful
+            validation.
+        frames: Possible lengths of a sequence; one is sampled per step.
+        batch_frames: Frames of all sequences of a step together.
+        mirror: Mirror every other sequence.
     """
 
     folder: str = ""
@@ -53,7 +60,9 @@ class Human36mConfig:
 class Human36mSource:
     """Training batches (a `pose.training.trainer.BatchSource`) and fixed evaluation sets.
 
-    Raises UsageError for missing files and PoseError for files that cannot be right.
+    Raises:
+        UsageError: If a file is missing.
+        PoseError: If a file is invalid.
     """
 
     def __init__(self, config: Human36mConfig, seed: int) -> None:
@@ -68,7 +77,7 @@ class Human36mSource:
         self._weights = [len(one) for one in self._training]
 
     def batch(self, step: int) -> LiftBatch:
-        """The training batch of one step; the same number gives the same batch."""
+        """The training batch of a step; equal steps give equal batches."""
         draw = random.Random(f"{self._seed}/{step}")
         frames = draw.choice(self._config.frames)
         count = self._config.batch_frames // frames
@@ -80,11 +89,11 @@ class Human36mSource:
         return collate(windows, frames)
 
     def evaluation(self, part: str) -> dict[str, Iterator[LiftBatch]]:
-        """A fixed sample of "validation" or "test". The test set's own numbers are those of `pose-eval`."""
+        """A fixed sample of "validation" or "test". Use `pose-eval` for the results of the whole test set."""
         return {self._config.input_2d if self._config.protocol == "V" else "sh": self._pieces(self._sequences(part))}
 
     def calibration(self) -> list[Iterator[LiftBatch]]:
-        """What sigma is calibrated on: the sample of the validation subjects."""
+        """Sets for the calibration of sigma: the sample of the validation subjects."""
         return list(self.evaluation("validation").values())
 
     def _sequences(self, part: str) -> list[LabelledSequence]:
@@ -106,7 +115,7 @@ class Human36mSource:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Some frames of a sequence: what is seen, the pose (t, 17, 3) m in the camera frame, and which frames have one."""
+    """Frames of a sequence: 2D, pose (t, 17, 3) m in the camera frame, and which frames have one."""
 
     observed: Sequence2D
     truth: F32
@@ -114,7 +123,7 @@ class Window:
 
 
 def window(sequence: LabelledSequence, rows: slice, mirror: bool) -> Window:
-    """The frames `rows`, as they are or as a mirror shows them."""
+    """The frames `rows`, optionally mirrored."""
     part, truth = sequence.observed[rows], sequence.truth[rows]
     if mirror:
         part, truth = mirror_picture(part), mirror_poses(truth)
@@ -122,7 +131,7 @@ def window(sequence: LabelledSequence, rows: slice, mirror: bool) -> Window:
 
 
 def collate(windows: Sequence[Window], frames: int) -> LiftBatch:
-    """One batch of windows with known lenses, each filled up to `frames` with frames that do not count."""
+    """A batch of windows with known intrinsics, padded to `frames` with invalid frames."""
 
     def filled(arrays: Sequence[NDArray[Kind]], mode: Literal["constant", "edge"] = "constant") -> NDArray[Kind]:
         return np.stack([np.pad(a, [(0, frames - len(a)), *[(0, 0)] * (a.ndim - 1)], mode) for a in arrays])

@@ -1,21 +1,21 @@
-"""How far arms and legs reach: motion capture calibrated so that those who stand have straight knees.
+"""Calibration of limb lengths in motion capture, so that standing people have straight knees.
 
-The bones of the CMU skeletons are a little too long for the hips and ankles that were recorded with them: many people
-never come below 15 to 20 degrees at the knee, walking and standing included, and left and right differ by as much. One
-per cent of a leg's length is 18 degrees at the knee. What a limb reaches when it is straightest says how long it is.
+The bones of the CMU skeletons are slightly too long for the recorded hips and ankles: many people never have less than
+15 to 20 degrees of knee flexion, even in standing, and left and right differ by as much. One per cent of a leg's length
+is 18 degrees at the knee. The length of a limb is therefore estimated from its largest reach.
 
-A body is one skeleton of one subject. Hips, ankles, shoulders and wrists stay; knees and elbows move in the plane of
-their limb, and bone lengths change by the same factor in all frames of a body.
+A body is one skeleton of one subject. Hips, ankles, shoulders and wrists are unchanged; knees and elbows move in the
+plane of their limb, and bone lengths change by the same factor in all frames of a body.
 
-- Straightest: the 95th percentile of the distance of a limb's ends in a clip, of those the 90th over the body's clips
-  (by their frames). It is taken for a flexion of 3 degrees at the knee and 5 at the elbow.
-- Who never straightens says nothing about the length: the lower the straightest lies, the more of a prior (what the
-  bones of other bodies are too long by) is taken instead. The side that straightens more vouches for both.
-- Thigh and shank, and upper arm and forearm, share the limb's length alike on both sides. Their sum follows each
-  side's own reach, as far as sides of a body may differ: the recorded ends differ by up to 2 % between the sides, which
+- Reach: the 95th percentile of the distance of a limb's ends in a clip, and of those the 90th over the body's clips
+  (weighted by frames). It is assumed to correspond to a flexion of 3 degrees at the knee and 5 at the elbow.
+- A person who never straightens the limb gives no evidence of its length: the smaller the reach, the larger the weight
+  of a prior (the typical excess length of other bodies). The side with the larger reach counts for both.
+- Thigh and shank, and upper arm and forearm, have the same ratio on both sides. Their sum follows the reach of each
+  side, within the anatomical differences of sides: the recorded ends differ by up to 2 % between the sides, which
   would be 20 degrees with one length for both.
-- Where recorded ends are farther apart than the limb is long, the far end comes in by those millimetres. It begins
-  gently below 6 degrees, so that a knee does not snap.
+- Where recorded ends are farther apart than the limb is long, the far end is moved by the difference. This starts
+  gradually below 6 degrees, so that the knee moves smoothly.
 """
 
 from collections.abc import Sequence
@@ -33,10 +33,15 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Limb:
-    """joints: (end, middle, end) of the left and of the right side. straightest: degrees of flexion at full reach.
+    """Parameters of a kind of limb.
 
-    prior: factor of the bone lengths for a body that never straightens. trust: how far below `prior` the evidence of a
-    body may lie before it counts for 1/e. least: smallest factor. apart: largest difference of the sides' factors.
+    Attributes:
+        joints: (end, middle, end) of the left and of the right side.
+        straightest: Flexion at full reach, degrees.
+        prior: Factor of the bone lengths for a body that never straightens the limb.
+        trust: Difference to `prior` at which the weight of a body's evidence has decayed to 1/e.
+        least: Smallest factor.
+        apart: Largest difference of the sides' factors.
     """
 
     joints: tuple[tuple[int, int, int], tuple[int, int, int]]
@@ -51,17 +56,17 @@ LEGS = Limb(((4, 5, 6), (1, 2, 3)), straightest=3.0, prior=0.992, trust=0.02, le
 ARMS = Limb(((11, 12, 13), (14, 15, 16)), straightest=5.0, prior=0.985, trust=0.025, least=0.965, apart=0.02)
 
 _STRAIGHTEST_FRAMES, _STRAIGHTEST_CLIPS = 95, 90  # percentiles
-_SAME = 0.001  # m; bones of one skeleton differ by less between clips
+_SAME = 0.001  # m, maximum difference of bones of one skeleton between clips
 
 
 def flexion(points: F64, joints: tuple[int, int, int]) -> F64:
-    """Degrees (T,) by which the limb `joints` (end, middle, end) of (T, J, 3) is bent; 0 is straight."""
+    """Flexion (T,) in degrees of the limb `joints` (end, middle, end) of points (T, J, 3); 0 is straight."""
     first, second = points[:, joints[1]] - points[:, joints[0]], points[:, joints[2]] - points[:, joints[1]]
     return np.degrees(np.arctan2(norm(cross(first, second)), dot(first, second)))
 
 
 def calibrate(clips: Sequence[NDArray[np.floating]]) -> list[F64]:
-    """All motion of one subject, (T, 19, 3) m each, with limbs that reach what people reach."""
+    """All motion of one subject, (T, 19, 3) m each, with calibrated limb lengths."""
     calibrated: list[F64] = [np.array(clip, np.float64) for clip in clips]
     for limb in (LEGS, ARMS):
         for body in _bodies(calibrated, limb):
@@ -89,7 +94,7 @@ def calibrated_lengths(clips: Sequence[F64], limb: Limb) -> tuple[tuple[float, f
 
 
 def _usual_bend(points: F64, joints: tuple[int, int, int]) -> F64:
-    """(T, 3): a knee goes forwards from a straight leg, an elbow backwards and down from a straight arm."""
+    """Bending direction (T, 3) of a straight limb: a knee forwards, an elbow backwards and down."""
     bones = to_bones(points.astype(np.float32))
     if joints in LEGS.joints:
         usual: F64 = cross(points[:, joints[2]] - points[:, joints[0]], pelvis_frame(bones)[..., 0])
@@ -114,7 +119,7 @@ def _straightest(clips: Sequence[F64], joints: tuple[int, int, int]) -> float:
 
 
 def _bodies(clips: Sequence[F64], limb: Limb) -> list[list[int]]:
-    """Indices of the clips that share a skeleton, as far as `limb` shows it."""
+    """Indices of the clips with equal bone lengths of `limb`, hence with the same skeleton."""
     groups: list[tuple[F64, list[int]]] = []
     for i, clip in enumerate(clips):
         bones = np.concatenate([_lengths(clip, joints) for joints in limb.joints])

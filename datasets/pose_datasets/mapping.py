@@ -31,7 +31,7 @@ F64 = NDArray[np.float64]
 POINTS = (*H36M_NAMES, "nose", "ears")
 NOSE, EARS = 17, 18
 
-# Where points of the head lie from the base of the skull, metres of an adult whose head bone (base of the skull to the
+# Positions of head points from the base of the skull, m, for an adult whose head bone (base of the skull to the
 # middle of the head in the CMU skeletons) is 0.0875 m: x to the left, y up, z forward.
 HEAD_BONE = 0.0875
 HEAD_POINTS = {
@@ -41,12 +41,16 @@ HEAD_POINTS = {
     "ears": (0.0, 0.05, 0.01),
 }
 
-_UNITS = (1.0, 0.01, 0.001, asf_amc.INCH, asf_amc.INCH / 0.45)  # metres; the last is that of the CMU files
+_UNITS = (1.0, 0.01, 0.001, asf_amc.INCH, asf_amc.INCH / 0.45)  # metres per unit; the last is that of the CMU files
 _SIDES = ("left", "right")
 
 
 def asf_points(skeleton: asf_amc.AsfSkeleton, motion: dict[str, F64], source: str) -> F64:
-    """(T, 19, 3) m from an ASF skeleton of the CMU kind and an AMC motion. Raises PoseError for another skeleton."""
+    """Points (T, 19, 3) m from an ASF skeleton of the CMU kind and an AMC motion.
+
+    Raises:
+        PoseError: If it is another skeleton.
+    """
     ends, turns = asf_amc.forward_kinematics(skeleton, motion)
     index = _finder(skeleton.names, source)
 
@@ -69,7 +73,11 @@ _ASF_LIMBS = {
 
 
 def bvh_points(motion: bvh.BvhMotion, source: str) -> F64:
-    """(T, 19, 3) m from a BVH conversion of the CMU database. Raises PoseError for a skeleton of another kind."""
+    """Points (T, 19, 3) m from a BVH conversion of the CMU database.
+
+    Raises:
+        PoseError: If it is another skeleton.
+    """
     style = next((style for style in _BVH_STYLES if set(style.values()) <= set(motion.names)), None)
     if style is None:
         raise PoseError(f"{source}: the joint names are not those of a known conversion of the CMU database")
@@ -85,7 +93,7 @@ def bvh_points(motion: bvh.BvhMotion, source: str) -> F64:
 
     share = 0.2 if "left_radius" in index else 0.5
     points = {role: at(role) for role in style if role.split("_")[-1] in _ASF_LIMBS}
-    if "left_radius" in index:  # the wrist bone, lost as well, goes on straight for half the radius
+    if "left_radius" in index:  # the wrist bone is lost as well; it continues straight for half the radius
         points |= {f"{side}_wrist": 1.5 * at(f"{side}_radius") - 0.5 * at(f"{side}_elbow") for side in _SIDES}
     points["spine"] = (1 - share) * at("lower_spine") + share * at("upper_spine")
     points["thorax"] = (at("left_collar") + at("right_collar") + 2 * at("neck")) / 4
@@ -102,7 +110,7 @@ def _style(limbs: dict[str, str], middle: dict[str, str], sides: tuple[str, str]
     }
 
 
-# Role -> joint in the conversions that circulate: two for MotionBuilder, and one for the figure of Daz Studio.
+# Role -> joint in known conversions: two for MotionBuilder, and one for the figure of Daz Studio.
 _BVH_STYLES = (
     _style(
         {
@@ -134,10 +142,10 @@ _BVH_STYLES = (
 
 
 def _restore_lost_bones(motion: bvh.BvhMotion, index: dict[str, int]) -> bvh.BvhMotion:
-    """The MotionBuilder conversions lose the length of every bone that has several children: the thorax and the wrists.
+    """Restore bones that the MotionBuilder conversions lose: the thorax and the wrists, which have several children.
 
-    In the original skeletons the thorax is as long as the upper back and goes on in its direction, and the wrist bone
-    is half as long as the radius and in line with it (subjects 35 and 131 are there in both formats).
+    In the original skeletons the thorax is as long as the upper back and continues in its direction. The wrist bone is
+    half as long as the radius and in line with it (subjects 35 and 131 are available in both formats).
     """
     offsets = motion.offsets.copy()
     for role in ("neck_root", "left_collar", "right_collar"):
@@ -146,7 +154,7 @@ def _restore_lost_bones(motion: bvh.BvhMotion, index: dict[str, int]) -> bvh.Bvh
 
 
 def _unit(motion: bvh.BvhMotion, index: dict[str, int]) -> float:
-    """Metres of one unit: of those in use, the one that brings the person nearest to 1.6 m from ankle to head."""
+    """Metres per unit: the known unit with a distance from ankle to head closest to 1.6 m."""
     height = 0.0
     for role in ("left_ankle", "head"):
         joint = index[role]
@@ -166,7 +174,7 @@ def _finder(names: tuple[str, ...], source: str) -> Callable[[str], int]:
 
 
 def assemble_points(points: dict[str, F64], skull: F64, head_turn: F64, head_size: float) -> F64:
-    """(T, 19, 3): `points` by name, with the pelvis between the hips and the head's points on the base of the skull."""
+    """Points (T, 19, 3) from `points` by name, with the pelvis between the hips and the head's points on the skull."""
     points = points | {name: skull + head_turn @ (np.array(place) * head_size) for name, place in HEAD_POINTS.items()}
     points["pelvis"] = (points["left_hip"] + points["right_hip"]) / 2
     return np.stack([points[name] for name in POINTS], axis=1)

@@ -1,4 +1,4 @@
-"""How well joint centres found from markers agree with what a body is: bones keep their length, sides are alike."""
+"""Plausibility of joint centres from markers: constant bone lengths, and symmetry."""
 
 from dataclasses import dataclass
 
@@ -14,9 +14,13 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """bones: bone of the limbs -> standard deviation of its length over time, m, the larger of both sides.
-    sides: by how much the lengths of left and right differ at most, as a part of them. hips: distance of the hips from
-    the regression, m, median over frames, mean of both."""
+    """Plausibility of a placement.
+
+    Attributes:
+        bones: Limb bone -> standard deviation of its length over time, m, the larger of both sides.
+        sides: Largest relative difference of left and right bone lengths.
+        hips: Distance of the hips from the regression, m, median over frames, mean of both.
+    """
 
     bones: dict[str, float]
     sides: float
@@ -31,7 +35,7 @@ class Agreement:
 
 
 def agreement(markers: F64, points: F64) -> Agreement:
-    """Of the points (T, 19, 3) m that `joint_centres` found for markers (T, 39, 3) m, before bones were made rigid."""
+    """Measure points (T, 19, 3) m from `joint_centres` for markers (T, 39, 3) m, before bones were made rigid."""
     seen = np.isfinite(points).all(axis=(1, 2))
     markers, points = markers[seen], points[seen]
     bones, sides = {}, []

@@ -20,13 +20,19 @@ from pose_datasets.vectors import norm
 F64 = NDArray[np.float64]
 
 _METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "in": 0.0254, "ft": 0.3048}
-_FARTHEST = 1000.0  # m from the origin
+_FARTHEST = 1000.0  # maximum distance from the origin, m
 _TRC_HEADER = 5  # lines: file type, names of values, values, names of markers, names of coordinates
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """names: of the n markers. positions: (T, n, 3) m, axes as in the file, NaN where not seen. fps: frames/s."""
+    """A recording of markers.
+
+    Attributes:
+        names: Names of the n markers.
+        positions: (T, n, 3) m, axes as in the file, NaN where not detected.
+        fps: Frames/s.
+    """
 
     names: Sequence[str]
     positions: F64
@@ -34,19 +40,24 @@ class Recording:
 
 
 def prepare_markers(source: Path, out: Path, say: Callable[[str], None]) -> str:
-    """Make the file of clips `out` from the recordings in `source`; returns a line that says what is in it.
+    """Write the clips of the recordings in `source` to `out`; returns a summary line.
 
-    say: called with a line about every person (`marker_trials.marker_clips`).
+    Args:
+        source: A file or folder.
+        out: File to write.
+        say: Called with a line per person (`marker_trials.marker_clips`).
     """
     return prepare_clips(load_markers(source, say), out)
 
 
 def load_markers(source: Path, say: Callable[[str], None] = lambda line: None) -> list[Clip]:
-    """All .c3d and .trc files of `source`, one of them or a folder, as clips; each sub-folder holds one person.
+    """All .c3d and .trc files of `source`, a file or a folder, as clips; each sub-folder contains one person.
 
-    Files in the folder itself are of one person, too. A file whose markers have names such as "Anna:LASI" may show
-    several people. Subjects are "markers-" and the folder's name (or the file's). Which axis points up is seen from
-    where the heads are. Raises PoseError for a broken file, one without the markers that are needed, or no file at all.
+    Files in the folder itself are of one person as well. A file with markers named like "Anna:LASI" may contain several
+    people. Subjects are "markers-" and the folder's name (or the file's). The vertical axis is detected from the heads.
+
+    Raises:
+        PoseError: If a file is invalid, required markers are missing, or there are no files.
     """
     files = [source] if source.is_file() else sorted(path for path in source.rglob("*") if path.is_file())
     trials: dict[str, MarkerTrial] = {}
@@ -69,13 +80,17 @@ def load_markers(source: Path, say: Callable[[str], None] = lambda line: None) -
 
 
 def read_c3d(path: Path) -> Recording:
-    """The markers of a C3D file. Raises PoseError where it cannot be read."""
+    """The markers of a C3D file.
+
+    Raises:
+        PoseError: If it cannot be read.
+    """
     try:
         import c3d
     except ImportError as error:
         raise PoseError("reading C3D files needs c3d: pip install 'pose-run[markers]'") from error
     try:
-        # It warns of what is checked below, and of analog channels, which are not of interest.
+        # The reader warns of problems checked below, and of analog channels, which are not used.
         with path.open("rb") as file, warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             reader = c3d.Reader(file)
             names = [name.strip() for name in reader.point_labels][: reader.point_used]
@@ -84,17 +99,21 @@ def read_c3d(path: Path) -> Recording:
             fps = float(reader.point_rate)
             frames = [points[: len(names), :4] for _, points, _ in reader.read_frames()] if names else []
             expected = reader.last_frame - reader.first_frame + 1
-    except Exception as error:  # whatever a broken file makes of the reader
+    except Exception as error:  # the reader can raise any exception for invalid files
         raise PoseError(f"{path}: not a readable C3D file ({type(error).__name__}: {error})".splitlines()[0]) from error
     if len(frames) < expected:
         raise PoseError(f"{path}: the file ends after {len(frames)} of {expected} frames")
     positions = np.array(frames, dtype=float).reshape(len(frames), len(names), 4)
-    positions[positions[..., 3] < 0] = np.nan  # a negative residual: not seen
+    positions[positions[..., 3] < 0] = np.nan  # a negative residual means not detected
     return _recording(names, positions[..., :3], unit, fps, path)
 
 
 def read_trc(path: Path) -> Recording:
-    """The markers of a TRC file. Raises PoseError where it cannot be read."""
+    """The markers of a TRC file.
+
+    Raises:
+        PoseError: If it cannot be read.
+    """
     lines = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
     if len(lines) <= _TRC_HEADER or not lines[0].startswith("PathFileType"):
         raise PoseError(f"{path}: not a TRC file (expected a header of five lines that begins with PathFileType)")
@@ -114,7 +133,7 @@ def read_trc(path: Path) -> Recording:
 
 
 def _trc_row(line: str, markers: int, where: str) -> list[float]:
-    """The coordinates of one frame; empty fields are markers that were not seen."""
+    """The coordinates of one frame; empty fields are missing markers."""
     fields = line.split("\t") if "\t" in line else line.split()
     fields = [field.strip() for field in fields[2:]]
     while len(fields) > 3 * markers and not fields[-1]:
@@ -132,7 +151,7 @@ def _recording(names: list[str], positions: F64, unit: str, fps: float, path: Pa
     if unit.lower() not in _METRES:
         raise PoseError(f"{path}: unknown unit {unit!r}; expected one of {', '.join(_METRES)}")
     if not 1 <= fps <= 10_000:
-        raise PoseError(f"{path}: {fps:g} frames a second")
+        raise PoseError(f"{path}: frame rate {fps:g}; expected 1 to 10000 frames/s")
     positions = positions * _METRES[unit.lower()]
     positions[~np.isfinite(positions).all(axis=-1) | (positions == 0).all(axis=-1)] = np.nan
     if np.nanmax(np.abs(positions), initial=0) > _FARTHEST:
@@ -144,7 +163,7 @@ _READERS = {".c3d": read_c3d, ".trc": read_trc}
 
 
 def _people(recording: Recording, path: Path) -> Iterator[tuple[str, F64]]:
-    """(prefix, markers (T, 39, 3)) of everyone in a recording; the prefix is empty where only one person is there."""
+    """(prefix, markers (T, 39, 3)) of each person in a recording; the prefix is empty for a single person."""
     places: dict[str, dict[str, int]] = {}
     for i, label in enumerate(recording.names):
         prefix, _, name = label.rpartition(":")
@@ -167,7 +186,7 @@ def _people(recording: Recording, path: Path) -> Iterator[tuple[str, F64]]:
 
 
 def _upright(trials: list[MarkerTrial], source: Path) -> list[MarkerTrial]:
-    """The trials with y up: along the axis on which heads are farthest above ankles, taken together."""
+    """The trials with y up: the axis on which heads are farthest above ankles, over all trials."""
     heads = [MARKERS.index(name) for name in ("LFHD", "RFHD", "LBHD", "RBHD")]
     ankles = [MARKERS.index(name) for name in ("LANK", "RANK")]
     rise = np.concatenate([t.markers[:, heads].mean(axis=1) - t.markers[:, ankles].mean(axis=1) for t in trials])

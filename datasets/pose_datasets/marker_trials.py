@@ -1,4 +1,4 @@
-"""Trials of markers as clips: gaps closed where that is safe, placements told apart, joint centres found for each."""
+"""Marker trials as clips: filling of gaps, separation of marker placements, and joint centres for each."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from pose_datasets.vectors import norm
 
 F64 = NDArray[np.float64]
 
-_LEGS = (0.35, 1.3)  # m, ASI to ankle, of people
-_LONGEST_GAP = 0.1  # s that is bridged by a straight line
-_MOVED = 0.008  # m; the head's markers keep their distances within 1 mm until somebody puts them on anew
+_LEGS = (0.35, 1.3)  # m, plausible distances from ASI to ankle
+_LONGEST_GAP = 0.1  # s, longest gap that is interpolated linearly
+_MOVED = 0.008  # m; distances of head markers vary by less than 1 mm within one placement
 
-# Markers that move together: what is missing is put where the others, three or more, say it is.
+# Rigid groups of markers: missing ones are reconstructed from at least three others.
 _RIGID = (
     ("LFHD", "RFHD", "LBHD", "RBHD"),
     ("LASI", "RASI", "LPSI", "RPSI"),
@@ -28,8 +28,14 @@ _RIGID = (
 
 @dataclass(frozen=True, slots=True)
 class MarkerTrial:
-    """One recording. subject, name: as in `mocap.Clip`. markers: (T, 39, 3) m, y up, in the order of
-    `markers.MARKERS`, NaN where not seen. fps: frames a second."""
+    """One recording.
+
+    Attributes:
+        subject: As in `mocap.Clip`.
+        name: As in `mocap.Clip`.
+        markers: (T, 39, 3) m, y up, in the order of `markers.MARKERS`, NaN where not detected.
+        fps: Frames/s.
+    """
 
     subject: str
     name: str
@@ -38,9 +44,11 @@ class MarkerTrial:
 
 
 def marker_clips(trials: Sequence[MarkerTrial], say: Callable[[str], None] = lambda line: None) -> list[Clip]:
-    """Joint centres of all trials as clips, in the order of the trials; cut where markers were lost for long.
+    """Joint centres of all trials as clips, in the order of the trials; cut at long gaps.
 
-    say: called with a line for each placement of markers, how well the joints agree with what bodies are.
+    Args:
+        trials: The recordings.
+        say: Called with a line per placement of markers on the plausibility of its joints.
     """
     placements: list[list[MarkerTrial]] = []
     for trial in trials:
@@ -63,14 +71,14 @@ def marker_clips(trials: Sequence[MarkerTrial], say: Callable[[str], None] = lam
 
 
 def require_person(markers: F64, source: str) -> None:
-    """Check that a leg is as long as that of a person.
+    """Check that leg lengths are plausible.
 
     Args:
         markers: (T, 39, 3) m, in the order of `markers.MARKERS`.
-        source: the file, for the message.
+        source: The file, for the message.
 
     Raises:
-        PoseError: where the markers have another unit, or are no person's.
+        PoseError: If the unit is wrong or the markers are not those of a person.
     """
     hip, knee, ankle = (markers[:, MARKERS.index(name)] for name in ("LASI", "LKNE", "LANK"))
     legs = norm(hip - knee) + norm(knee - ankle)
@@ -93,10 +101,12 @@ def _same_placement(a: MarkerTrial, b: MarkerTrial) -> bool:
 
 
 def fill_rigid(markers: F64) -> F64:
-    """Put missing markers of head, pelvis and trunk where the other markers of the segment say they are.
+    """Reconstruct missing markers of head, pelvis and trunk from other markers of the segment.
 
-    markers: (T, 39, 3) m of one placement. The segment's shape is that of the frames in which all are seen; at least
-    three others must be there.
+    The shape of a segment is that in complete frames; at least three other markers are needed.
+
+    Args:
+        markers: (T, 39, 3) m of one placement.
     """
     markers = markers.copy()
     for names in _RIGID:
@@ -119,7 +129,7 @@ def fill_rigid(markers: F64) -> F64:
 
 
 def _mean_shape(segment: F64) -> F64:
-    """(T, n, 3) of one segment -> its shape (n, 3): frames laid over each other and averaged."""
+    """Mean shape (n, 3) of one segment (T, n, 3) after alignment of the frames."""
     shape = segment[0] - segment[0].mean(axis=0)
     for _ in range(2):
         turn, place = _fit(shape, segment)
@@ -129,7 +139,7 @@ def _mean_shape(segment: F64) -> F64:
 
 
 def _fit(shape: F64, segment: F64) -> tuple[F64, F64]:
-    """Rotations (T, 3, 3) and translations (T, 3) that bring `shape` (n, 3) nearest to `segment` (T, n, 3) (Kabsch)."""
+    """Rotations (T, 3, 3) and translations (T, 3) that fit `shape` (n, 3) to `segment` (T, n, 3) (Kabsch)."""
     centre, place = shape.mean(axis=0), segment.mean(axis=1)
     u, _, vt = np.linalg.svd(np.swapaxes(segment - place[:, None], -1, -2) @ (shape - centre))
     sign = np.ones((len(u), 1, 3))
@@ -139,7 +149,7 @@ def _fit(shape: F64, segment: F64) -> tuple[F64, F64]:
 
 
 def bridge(markers: F64, fps: float) -> F64:
-    """Close gaps of up to 0.1 s within (T, 39, 3) by straight lines; longer ones, and those at the ends, stay NaN."""
+    """Interpolate gaps of up to 0.1 s in (T, 39, 3) linearly; longer ones, and those at the ends, stay NaN."""
     markers = markers.copy()
     for points in np.swapaxes(markers, 0, 1):
         seen = np.flatnonzero(np.isfinite(points).all(axis=-1))

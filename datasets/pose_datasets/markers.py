@@ -42,31 +42,33 @@ MARKERS = (
 UNUSED = frozenset({"RBAK", "LUPA", "RUPA", "LFRM", "RFRM", "LFIN", "RFIN", "LHEE", "RHEE", "LTOE", "RTOE"})
 """Markers that no joint centre needs."""
 
-# Half the breadth of a joint and the radius of a marker (7 mm), as parts of the leg's length (ASI to malleolus). An
+# Half the breadth of a joint plus the radius of a marker (7 mm), relative to the leg length (ASI to malleolus). An
 # adult with legs of 0.90 m has femoral epicondyles 98 mm, malleoli 72 mm and humeral epicondyles 66 mm apart.
 _KNEE, _ANKLE, _ELBOW = ((0.5 * breadth + 0.007) / 0.90 for breadth in (0.098, 0.072, 0.066))
 _SHOULDER = 0.045 / 0.90  # from the marker on the acromion to the joint's centre
 
-# m: how far joints lie from where anatomy expects them; how much their distances from markers change as skin slides.
+# m: standard deviations of joints from their anatomical position, and of marker distances, because skin slides.
 _HIP_DEVIATIONS = (0.015, 0.008)
 _KNEE_DEVIATIONS = (0.02, 0.005)
-_ARM_DEVIATIONS = (0.015, 0.008)  # the shoulder blade moves as well
+_ARM_DEVIATIONS = (0.015, 0.008)  # larger, because the shoulder blade moves as well
 
 LIMB_BONES = {
     "thigh": ("hip", "knee"),
     "shin": ("knee", "ankle"),
     "forearm": ("elbow", "wrist"),
     "upper arm": ("elbow", "shoulder"),
-}  # each from the joint that stays to the one that gives way when bones are made rigid
+}  # each from the joint that is kept to the one that is moved when bones are made rigid
 SIDES = (("left", "L", 1.0), ("right", "R", -1.0))
-_FEWEST_FRAMES = 10  # to fit anything to
+_FEWEST_FRAMES = 10  # minimum frames for a fit
 _HEAD_BAND = (0.10, 0.265)  # m: height above the base of the skull; width plus depth, of an adult
 
 
 def joint_centres(markers: F64, *, rigid: bool = True) -> F64:
-    """(T, 39, 3) m of one placement -> (T, 19, 3) m, NaN where a marker that is needed was not seen.
+    """Points (T, 19, 3) m from markers (T, 39, 3) m of one placement; NaN where a required marker is missing.
 
-    rigid: give each bone of the limbs one length (`rigid_bones`).
+    Args:
+        markers: (T, 39, 3) m.
+        rigid: Give each limb bone a constant length (`rigid_bones`).
     """
     seen = np.isfinite(markers[:, [name not in UNUSED for name in MARKERS]]).all(axis=(1, 2))
     points = np.full((len(markers), len(POINTS), 3), np.nan)
@@ -86,10 +88,10 @@ def _centres(m: Mapping[str, F64]) -> F64:
 
 
 def rigid_bones(points: F64) -> F64:
-    """(T, 19, 3) of one person -> the same with limb bones of one length, the median over frames of both sides.
+    """Points (T, 19, 3) of one person with constant limb bone lengths, the median over frames of both sides.
 
-    Joints move along their bones: knees and ankles from the hips, wrists and shoulders from the elbows, since markers
-    say least about shoulders. Angles stay. Frames with NaN pass.
+    Joints move along their bones: knees and ankles from the hips, wrists and shoulders from the elbows, since shoulders
+    are the least certain. Angles are unchanged. Frames with NaN are allowed.
     """
     rigid = points.copy()
     for near, far in LIMB_BONES.values():
@@ -102,7 +104,7 @@ def rigid_bones(points: F64) -> F64:
 
 
 def _leg_length(m: Mapping[str, F64]) -> float:
-    """From ASI over KNE to ANK, m, while the leg is straight: where ASI and ANK are far apart."""
+    """Leg length from ASI over KNE to ANK, m, in frames with a straight leg: where ASI and ANK are far apart."""
     legs = []
     for s in "LR":
         reach = norm(m[s + "ASI"] - m[s + "ANK"])
@@ -113,7 +115,7 @@ def _leg_length(m: Mapping[str, F64]) -> float:
 
 
 def _frame(y: F64, x: F64) -> F64:
-    """(T, 3, 3) frames whose columns are x, y, z: y along `y`, x as near to `x` as that allows."""
+    """Frames (T, 3, 3) with columns x, y, z: y along `y`, x as close to `x` as possible."""
     y = unit(y)
     x = unit(reject(x, y))
     return np.stack([x, y, cross(x, y)], axis=-1)
@@ -129,11 +131,11 @@ def _world(point: F64, origin: F64, frame: F64) -> F64:
 
 
 def _centre_of_rotation(turning: list[F64], expected: F64, deviations: tuple[float, float]) -> F64:
-    """The point (3,) of a frame from which each of `turning`, (T, 3) in this frame, keeps its distance.
+    """The point (3,) of a frame with constant distances to each of `turning`, (T, 3) in this frame.
 
-    Least squares: the point lies about `deviations[0]` m from `expected`, distances vary by `deviations[1]`. Frames are
-    not independent, so all of them together count as one observation of each point. Along the axis of a hinge, where no
-    distance changes, the point stays as expected.
+    Least squares: the point deviates by about `deviations[0]` m from `expected`, distances by `deviations[1]`. Frames
+    are not independent, so all of them together count as one observation of each point. Along the axis of a hinge,
+    where no distance changes, the expected position is kept.
     """
     anatomy, skin = deviations
     centre = expected.copy()
@@ -167,14 +169,14 @@ def _legs(m: Mapping[str, F64], leg: float) -> dict[str, F64]:
 
 
 def _pelvis(m: Mapping[str, F64]) -> tuple[F64, F64]:
-    """The middle of the ASI (T, 3), and frames (T, 3, 3): left, up, forward; ASI and PSI lie in one plane."""
+    """The midpoint of the ASI (T, 3), and frames (T, 3, 3): left, up, forward; ASI and PSI are in one plane."""
     middle = (m["LASI"] + m["RASI"]) / 2
     left = m["LASI"] - m["RASI"]
     return middle, _frame(cross(middle - (m["LPSI"] + m["RPSI"]) / 2, left), left)
 
 
 def hips_by_regression(markers: F64) -> tuple[F64, F64]:
-    """Left and right hip (T, 3) m as the regression alone puts them, for markers (T, 39, 3) m without NaN."""
+    """Left and right hip (T, 3) m from the regression alone, for markers (T, 39, 3) m without NaN."""
     m = {name: markers[:, i] for i, name in enumerate(MARKERS)}
     middle, pelvis = _pelvis(m)
     left = hip_regression(_leg_length(m))
@@ -182,18 +184,18 @@ def hips_by_regression(markers: F64) -> tuple[F64, F64]:
 
 
 def hip_regression(leg: float) -> F64:
-    """The left hip (3,) m from the middle of the ASI: left, up and forward in the frame of the pelvis.
+    """The left hip (3,) m from the midpoint of the ASI: left, up and forward in the frame of the pelvis.
 
-    From the leg's length alone, which fat over the pelvis does not change. Hara, McGinley, Briggs, Baker, Sangeux:
+    Uses only the leg length, which soft tissue over the pelvis does not change. Hara, McGinley, Briggs, Baker, Sangeux:
     Predicting the location of the hip joint centres, impact of age group and sex. Scientific Reports 6:37707, 2016.
     """
     return np.array([0.008 + 0.086 * leg, -0.009 - 0.078 * leg, 0.011 - 0.063 * leg])
 
 
 def _knee_axis(ankle: F64, left: F64) -> F64:
-    """The knee's axis (3,), to the left, in the frame of the thigh, from where ankle and pelvis' left are in it.
+    """The knee axis (3,), to the left, in the frame of the thigh, from the motion of ankle and pelvis in it.
 
-    The ankle moves in the plane square to the axis. Where the knee hardly bends, the axis is that of the pelvis.
+    The ankle moves in the plane perpendicular to the axis. If the knee hardly bends, the axis of the pelvis is used.
     """
     spread, axes = np.linalg.eigh(np.cov(ankle.T))
     mean = unit(left.mean(axis=0))
@@ -227,19 +229,27 @@ def _arms(m: Mapping[str, F64], leg: float) -> dict[str, F64]:
 
 
 def _half_elbow(shoulder: F64, marker: F64, wrist: F64, expected: float) -> float:
-    """How far ELB is from the elbow, m: where the arm is straightest, ELB is that far from the line to the wrist.
+    """Distance of ELB from the elbow, m: that from the line between shoulder and wrist when the arm is straightest.
 
-    Under a thick skin that is up to 1.6 times what is expected; who is farther from it never straightens the arm.
+    It is at most 1.6 times the expected one, for thick soft tissue; a larger distance means that the arm never
+    straightens.
     """
     nearest = float(np.percentile(norm(reject(marker - shoulder, unit(wrist - shoulder))), 2))
     return nearest if expected < nearest < 1.6 * expected else expected
 
 
 def _elbow(shoulder: F64, marker: F64, wrist: F64, half: float) -> F64:
-    """The elbow (T, 3): `half` a breadth inwards from the marker, square to the plane of shoulder, elbow and wrist.
+    """The elbow (T, 3): `half` a breadth inwards from the marker, perpendicular to the plane of shoulder, elbow and
+    wrist.
 
-    half: m, negative for the right arm. Of the two planes through shoulder and wrist at that distance from the marker
-    one bends the elbow the wrong way. Where the marker is nearer to the line than that, the arm is straight.
+    Of the two planes through shoulder and wrist at that distance from the marker, one bends the elbow the wrong way. If
+    the marker is closer to the line, the arm is straight.
+
+    Args:
+        shoulder: (T, 3).
+        marker: (T, 3).
+        wrist: (T, 3).
+        half: m, negative for the right arm.
     """
     line = unit(wrist - shoulder)
     out = reject(marker - shoulder, line)
@@ -251,7 +261,7 @@ def _elbow(shoulder: F64, marker: F64, wrist: F64, half: float) -> F64:
 
 
 def _head(m: Mapping[str, F64]) -> dict[str, F64]:
-    """The head's points. The band is taken to sit as it does while people stand and look ahead, in the median."""
+    """The head's points. The median pose of the headband is assumed to be that of a standing person who looks ahead."""
     front, back = (m["LFHD"] + m["RFHD"]) / 2, (m["LBHD"] + m["RBHD"]) / 2
     left = (m["LFHD"] + m["LBHD"] - m["RFHD"] - m["RBHD"]) / 2
     size = float(np.median(norm(left) + norm(front - back))) / _HEAD_BAND[1]

@@ -1,4 +1,4 @@
-"""Motion capture as clips: read from a database, cleaned, brought to one rate, kept in one file, split by subject.
+"""Motion capture clips: reading of databases, cleaning, resampling, storage in one file, and the split by subject.
 
 Points are the 19 of `pose_datasets.mapping`. World frame: metres, y up, floor near y = 0.
 """
@@ -24,8 +24,8 @@ F64 = NDArray[np.float64]
 TEST_SUBJECTS = ("08", "12", "16", "35", "60", "uiprmd-s09", "uiprmd-s10", "snu-vsports-s008", "snu-woody-tennis")
 VALIDATION_SUBJECTS = ("07", "39", "uiprmd-s07")
 
-FPS = 60.0  # of the clips; motion has next to nothing above 30 Hz that is not marker noise
-_MAX_SPEED = 13.0  # m/s; a point that is faster was lost by the cameras
+FPS = 60.0  # rate of the clips; above 30 Hz there is mostly marker noise
+_MAX_SPEED = 13.0  # m/s; faster points are tracking errors
 _MIN_SECONDS = 0.5
 
 
@@ -33,9 +33,11 @@ _MIN_SECONDS = 0.5
 class Clip:
     """One uninterrupted piece of motion.
 
-    subject: as the database numbers it, such as "07", or "uiprmd-s01". name: of the trial, "07_01", with "/2" and so on
-    for the later pieces of one that was cut. points: (T, 19, 3) m, `pose_datasets.mapping.POINTS` in the world frame.
-    times: (T,) s from the trial's start.
+    Attributes:
+        subject: Number in the database, such as "07", or a name such as "uiprmd-s01".
+        name: Name of the trial, "07_01", with "/2" and so on for later pieces of a trial that was cut.
+        points: (T, 19, 3) m, `pose_datasets.mapping.POINTS` in the world frame.
+        times: (T,) s from the trial's start.
     """
 
     subject: str
@@ -45,7 +47,7 @@ class Clip:
 
 
 def split(clips: list[Clip], part: str) -> list[Clip]:
-    """The clips of "train", "validation" or "test"; whole subjects, so that no body is in two parts."""
+    """The clips of "train", "validation" or "test", split by subject."""
     subjects = {"test": TEST_SUBJECTS, "validation": VALIDATION_SUBJECTS}
     if part == "train":
         held_out = {*TEST_SUBJECTS, *VALIDATION_SUBJECTS}
@@ -64,9 +66,9 @@ def clean(points: F64, times: F64) -> list[tuple[F64, F64]]:
 
 
 def decimate(points: F64, times: F64, fps: float = FPS) -> tuple[F64, F64]:
-    """Bring (T, J, 3) at a constant rate down to about `fps`, without aliasing (windowed-sinc low pass).
+    """Resample (T, J, 3) from a constant rate to about `fps`, without aliasing (windowed-sinc low-pass).
 
-    The rate is divided by a whole number, the nearest; slower input stays as it is.
+    The rate is divided by the nearest integer; slower input is unchanged.
     """
     rate = (len(times) - 1) / (times[-1] - times[0])
     factor = max(1, round(rate / fps))
@@ -76,7 +78,7 @@ def decimate(points: F64, times: F64, fps: float = FPS) -> tuple[F64, F64]:
     n = np.arange(-reach, reach + 1)
     kernel = np.sinc(n / factor) * np.hanning(2 * reach + 3)[1:-1]
     kernel /= kernel.sum()
-    # Point reflection at the ends keeps position and speed there.
+    # Point reflection keeps position and velocity at the ends.
     first, last = points[:1], points[-1:]
     padded = np.concatenate([2 * first - points[reach:0:-1], points, 2 * last - points[-2 : -reach - 2 : -1]])
     windows = np.lib.stride_tricks.sliding_window_view(padded, len(kernel), axis=0)[::factor]
@@ -84,10 +86,12 @@ def decimate(points: F64, times: F64, fps: float = FPS) -> tuple[F64, F64]:
 
 
 def read_trials(source: Path) -> Iterator[tuple[str, str, F64, float]]:
-    """All trials below a folder: (subject, trial, points (T, 19, 3) m, frames a second).
+    """All trials below a folder: (subject, trial, points (T, 19, 3) m, frames/s).
 
-    The folder holds one sub-folder or ZIP file for each subject, as the CMU database publishes them. Raises PoseError
-    when there is none, or for a broken file.
+    The folder contains a sub-folder or ZIP file per subject, as published by the CMU database.
+
+    Raises:
+        PoseError: If there are none, or a file is invalid.
     """
     entries = sorted(source.iterdir()) if source.is_dir() else []
     found = False
@@ -100,7 +104,7 @@ def read_trials(source: Path) -> Iterator[tuple[str, str, F64, float]]:
 
 
 def read_subject(folder: Path) -> Iterator[tuple[str, str, F64, float]]:
-    """The trials of one subject's folder or ZIP file, as `read_trials` gives them."""
+    """The trials of one subject's folder or ZIP file, as from `read_trials`."""
     with closing(MotionFiles(folder)) as files:
         skeletons = {PurePosixPath(name).stem: name for name in files.names if name.lower().endswith(".asf")}
         for name in files.names:
@@ -108,7 +112,7 @@ def read_subject(folder: Path) -> Iterator[tuple[str, str, F64, float]]:
             subject = trial.split("_")[0]
             source = f"{folder}/{name}"
             if kind == ".amc":
-                # A trial with a skeleton of its own does not use the subject's.
+                # A trial's own skeleton has precedence over the subject's.
                 if (stem := trial if trial in skeletons else subject) not in skeletons:
                     raise PoseError(f"{source}: no skeleton {subject}.asf or {trial}.asf beside it")
                 skeleton = asf_amc.parse_asf(files.read(skeletons[stem]), f"{folder}/{skeletons[stem]}")
@@ -116,12 +120,12 @@ def read_subject(folder: Path) -> Iterator[tuple[str, str, F64, float]]:
                 yield subject, trial, asf_points(skeleton, motion, source), asf_amc.FPS
             elif kind == ".bvh":
                 figure = bvh.parse_bvh(files.read(name), source)
-                # The conversions begin with one frame of rest pose.
+                # The conversions start with one frame of rest pose.
                 yield subject, trial, bvh_points(figure, source)[1:], figure.fps
 
 
 class MotionFiles:
-    """The files of a folder or ZIP, by name. A ZIP is read in memory: nothing is unpacked."""
+    """The files of a folder or ZIP, by name. A ZIP is read in memory."""
 
     def __init__(self, path: Path) -> None:
         self._opened = ExitStack()
@@ -143,16 +147,18 @@ class MotionFiles:
 
 
 def load_source(source: Path, calibrated: bool = True) -> list[Clip]:
-    """Read, clean and bring to about 60 Hz every trial below `source` (see `read_trials`).
+    """Read and clean every trial below `source`, and resample it to about 60 Hz (see `read_trials`).
 
-    calibrated: with limbs that reach what people reach (`pose_datasets.limbs`); otherwise as recorded.
+    Args:
+        source: The database.
+        calibrated: Calibrate limb lengths (`pose_datasets.limbs`); otherwise as recorded.
     """
     clips = [clip for trial in read_trials(source) for clip in trial_clips(*trial)]
     return calibrate_limbs(clips) if calibrated else clips
 
 
 def trial_clips(subject: str, trial: str, points: F64, fps: float) -> list[Clip]:
-    """The clips of one trial (T, 19, 3) m: cleaned, and brought to about 60 Hz."""
+    """The clips of one trial (T, 19, 3) m: cleaned, and resampled to about 60 Hz."""
     clips = []
     for i, (piece, times) in enumerate(clean(points, np.arange(len(points)) / fps), start=1):
         piece, times = decimate(piece, times)
@@ -161,7 +167,7 @@ def trial_clips(subject: str, trial: str, points: F64, fps: float) -> list[Clip]
 
 
 def calibrate_limbs(clips: list[Clip]) -> list[Clip]:
-    """The same clips with the arms and legs of every subject calibrated (`pose_datasets.limbs`)."""
+    """The clips with calibrated arms and legs of every subject (`pose_datasets.limbs`)."""
     points = [clip.points for clip in clips]
     for subject in {clip.subject for clip in clips}:
         rows = [i for i, clip in enumerate(clips) if clip.subject == subject]
@@ -171,7 +177,7 @@ def calibrate_limbs(clips: list[Clip]) -> list[Clip]:
 
 
 def save_clips(clips: list[Clip], path: Path) -> None:
-    """Write clips to one NPZ file without pickles; it appears only when it is whole."""
+    """Write clips to one NPZ file atomically, without pickles."""
     arrays = {
         "subject": np.array([clip.subject for clip in clips]),
         "name": np.array([clip.name for clip in clips]),
@@ -184,7 +190,11 @@ def save_clips(clips: list[Clip], path: Path) -> None:
 
 
 def load_clips(path: Path) -> list[Clip]:
-    """Read what `save_clips` wrote. Raises PoseError when the file is not there or of another kind."""
+    """Read a file of `save_clips`.
+
+    Raises:
+        PoseError: If the file is missing or of another kind.
+    """
     try:
         with open_arrays(path) as arrays:
             clips = _split_clips(arrays)
@@ -195,7 +205,13 @@ def load_clips(path: Path) -> list[Clip]:
 
 
 def _split_clips(arrays: Mapping[str, Array]) -> list[Clip]:
-    """Raises KeyError, ValueError or TypeError for arrays that do not belong together."""
+    """Split arrays into clips.
+
+    Raises:
+        KeyError: If an array is missing.
+        ValueError: If arrays do not match.
+        TypeError: If an array has the wrong type.
+    """
     lengths, points, times = arrays["length"].astype(np.int64), arrays["points"], arrays["times"]
     ends = np.cumsum(lengths)
     if points.shape != (len(times), len(POINTS), 3) or points.dtype.kind != "f" or times.dtype.kind != "f":
@@ -216,12 +232,12 @@ def _split_clips(arrays: Mapping[str, Array]) -> list[Clip]:
 
 
 def prepare_mocap(source: Path, out: Path, calibrated: bool = True) -> str:
-    """Make the cache `out` from the database in `source` (see `load_source`); returns a line about it."""
+    """Write the clips of the database in `source` (see `load_source`) to `out`; returns a summary line."""
     return prepare_clips(load_source(source, calibrated), out)
 
 
 def prepare_clips(clips: list[Clip], out: Path) -> str:
-    """Write clips to `out`; returns a line that says what is in it."""
+    """Write clips to `out`; returns a summary line."""
     save_clips(clips, out)
     seconds = sum(clip.times[-1] - clip.times[0] for clip in clips)
     subjects = len({clip.subject for clip in clips})

@@ -26,9 +26,9 @@ SEQUENCES = ("TS1", "TS2", "TS3", "TS4", "TS5", "TS6")
 IMAGE_SIZES = {"TS5": (1920, 1080), "TS6": (1920, 1080)}
 STUDIO_SIZE = (2048, 2048)
 FILE = "annot_data.mat"
-# Their joint for each of ours: 14 is their pelvis, 8-10 the right leg, 0 the top of the head, and so on.
+# Index of each of our joints in their order: 14 is the pelvis, 8-10 the right leg, 0 the top of the head, and so on.
 JOINT_ORDER = (14, 8, 9, 10, 11, 12, 13, 15, 1, 16, 0, 5, 6, 7, 2, 3, 4)
-# The annotations carry no time stamps.
+# The annotations have no time stamps.
 DEFAULT_FPS = 25.0
 TRUTHS = ("univ_annot3", "annot3")
 
@@ -36,9 +36,16 @@ TRUTHS = ("univ_annot3", "annot3")
 def load_sequences(folder: Path, truth: str = "univ_annot3", fps: float = DEFAULT_FPS) -> list[LabelledSequence]:
     """The sequences below `folder`, in Human3.6M-17; only `valid_frame` frames count.
 
-    truth: `univ_annot3` (every person scaled to one height: what published tables use) or `annot3` (true size).
-    The camera comes from `annot2` and `annot3`, which are projections of each other. Raises UsageError when no
-    sequence is there, PoseError for a file that cannot be right.
+    The camera is computed from `annot2` and `annot3`, which are projections of each other.
+
+    Args:
+        folder: The prepared annotations.
+        truth: `univ_annot3` (people scaled to one height, as in published tables) or `annot3` (true size).
+        fps: Frames/s.
+
+    Raises:
+        UsageError: If there is no sequence.
+        PoseError: If a file is invalid.
     """
     paths = [folder / name / FILE for name in SEQUENCES if (folder / name / FILE).is_file()]
     if not paths:
@@ -50,9 +57,12 @@ def load_sequences(folder: Path, truth: str = "univ_annot3", fps: float = DEFAUL
 
 
 def prepare(source: Path, out: Path) -> list[Path]:
-    """Take the annotations, without the images, out of the test set: a folder or the .zip it comes in.
+    """Extract the annotations, without images, from the test set: a folder or its .zip.
 
-    Writes `TS1/annot_data.mat` and so on to `out`, each checked. Raises UsageError when there is none.
+    Writes validated files `TS1/annot_data.mat` and so on to `out`.
+
+    Raises:
+        UsageError: If there are none.
     """
     files = _in_zip(source) if source.is_file() else _in_folder(source)
     if not files:
@@ -106,7 +116,12 @@ def _sequence(path: Path, truth: str, fps: float) -> LabelledSequence:
 
 
 def _read(path: Path, shown: Path | None = None) -> dict[str, F64]:
-    """The arrays of one sequence, checked. shown: what errors call the file."""
+    """The validated arrays of one sequence.
+
+    Args:
+        path: The file.
+        shown: Its name in errors.
+    """
     try:
         import h5py
     except ImportError as error:
@@ -133,7 +148,7 @@ def _read(path: Path, shown: Path | None = None) -> dict[str, F64]:
 
 
 def fit_pinhole(points: F64, pixels: F64) -> F64:
-    """The (3, 3) px matrix that best projects (N, J, 3) points in the camera frame onto (N, J, 2) pixels."""
+    """The matrix (3, 3) px that best projects points (N, J, 3) in the camera frame to pixels (N, J, 2)."""
     rays = (points[..., :2] / points[..., 2:]).reshape(-1, 2)
     lens = np.eye(3)
     for axis in range(2):

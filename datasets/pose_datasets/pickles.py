@@ -1,7 +1,7 @@
-"""Read pickled data without running pickled code.
+"""Restricted reader of pickles that runs no code.
 
-Public pose data comes as pickles, and a pickle can name any function for Python to call. This reader knows NumPy
-arrays, their scalars and types, and plain containers; anything else in a file is refused by name.
+Public pose data is distributed as pickles, and a pickle can call any Python function. This reader accepts NumPy arrays,
+their scalars and types, and plain containers, and refuses everything else by name.
 """
 
 import pickle
@@ -16,15 +16,20 @@ from pose.types import Array
 
 
 def load_pickle(path: Path) -> object:
-    """The contents of a pickle file of arrays and plain containers. Raises PoseError for anything else."""
+    """The content of a pickle file of arrays and plain containers.
+
+    Raises:
+        PoseError: If it contains anything else.
+    """
     with path.open("rb") as file:
         return _load(file, path)
 
 
 def load_npz_object(path: Path, key: str) -> object:
-    """The one object stored under `key` in an .npz file (`np.savez(path, key=some_dict)`), or the array there.
+    """The object stored under `key` in an .npz file (`np.savez(path, key=some_dict)`), or the array there.
 
-    Raises PoseError when the file is no .npz, has no such key, or holds more than arrays and plain containers.
+    Raises:
+        PoseError: If it is not an .npz, has no such key, or contains more than arrays and plain containers.
     """
     with open_arrays(path) as arrays:
         if key not in arrays:
@@ -43,23 +48,25 @@ def _load(file: IO[bytes], path: Path) -> object:
         raise PoseError(
             f"{path}: refused, it refers to {error}; only NumPy arrays and plain containers are allowed"
         ) from error
-    except Exception as error:  # a damaged pickle can raise nearly anything: its bytes are a program
+    except Exception as error:  # a damaged pickle can raise almost any exception, because its bytes are a program
         raise PoseError(f"{path}: not a readable pickle ({error or type(error).__name__})") from error
 
 
 class _ForeignObjectError(Exception):
-    """The pickle names something that is no array."""
+    """The pickle refers to something that is not an array."""
 
 
 def _new_array(_kind: object, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
-    """The empty array that NumPy's pickles begin with and fill afterwards: what they name may not take memory here."""
+    """The empty array at the start of NumPy's pickles, which is filled later; declared sizes must not allocate
+    memory.
+    """
     if shape not in ((0,), ()):
-        raise _ForeignObjectError(f"an array of the shape {shape} without values")
+        raise _ForeignObjectError(f"an array of shape {shape} without values")
     return np.ndarray(shape, dtype)
 
 
 def _bytearray(content: bytes | str = b"", encoding: str = "latin1") -> bytearray:
-    """As pickles spell it: with its content, never with a length."""
+    """`bytearray` as used by pickles: with content, never with a length."""
     return bytearray(_encode(content, encoding) if isinstance(content, str) else bytes(memoryview(content)))
 
 
@@ -74,13 +81,13 @@ def _scalar(dtype: np.dtype[np.generic], value: object = b"") -> object:
 
 
 def _encode(text: str, encoding: str) -> bytes:
-    """How protocol 2 spells bytes."""
+    """The encoding of bytes in protocol 2."""
     if encoding != "latin1":
         raise _ForeignObjectError(f"the codec {encoding}")
     return text.encode("latin1")
 
 
-# Our own equals of the names that NumPy puts into pickles, so that none of its private functions is called.
+# Replacements of the names in NumPy's pickles, so that none of its private functions is called.
 _KNOWN: dict[tuple[str, str], object] = {
     ("numpy", "ndarray"): np.ndarray,
     ("numpy", "dtype"): np.dtype,

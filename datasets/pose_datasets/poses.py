@@ -1,7 +1,7 @@
-"""Other poses from the same motion: limbs turned, knees and elbows bent, bodies folded, tilted and spun.
+"""Augmentation of poses: rotated limbs, bent knees and elbows, and folded, tilted and spinning bodies.
 
-Recordings mostly walk; people also sit, climb, stretch and fall. Everything added here is smooth in time, keeps bone
-lengths, and bends knees backwards and elbows forwards only. Works in place on bone vectors (see
+Recordings contain mostly walking; people also sit, climb, stretch and fall. All changes are smooth in time, keep bone
+lengths, and bend knees backwards and elbows forwards only. They work in place on bone vectors (see
 `pose_datasets.bodies`).
 """
 
@@ -22,7 +22,7 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class PoseConfig:
-    """Shares of sequences in which a thing is done, and sizes of turns in degrees (about two standard deviations)."""
+    """Fractions of sequences with each change, and rotations in degrees (about two standard deviations)."""
 
     turned: float = 0.55
     trunk: float = 20.0
@@ -31,15 +31,15 @@ class PoseConfig:
     shoulder: float = 60.0
     knee: float = 40.0
     elbow: float = 60.0
-    straightened: float = 0.5  # knees of the recordings are bent by 10 to 30 degrees too much in standing
+    straightened: float = 0.5  # corrects knees, which recordings bend by 10 to 30 degrees too much in standing
     folded: float = 0.25  # seated, squatting, kneeling, kicking, bent over
-    raised: float = 0.35  # of each arm, to where recordings hardly have it: mostly over the head
+    raised: float = 0.35  # per arm, to positions that are rare in recordings, mostly over the head
     tilted: float = 0.25  # lying, upside down, any orientation
-    spun: float = 0.04  # turning over during the sequence
-    # Of all sequences, those with recorded poses included: people straighten and fold limbs more than recordings show.
+    spun: float = 0.04  # rotating during the sequence
+    # Fraction of all sequences, including recorded poses: people straighten and fold limbs more than in recordings.
     straight: float = 0.4
     bent: float = 0.2
-    whole_range: float = 0.0  # an elbow or knee at any angle, held or swaying
+    whole_range: float = 0.0  # an elbow or knee at any angle, constant or swaying
 
 
 def vary_poses(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
@@ -60,10 +60,10 @@ def vary_poses(rng: np.random.Generator, bones: F32, times: F64, config: PoseCon
 def flex_limbs(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
     """Straighten the limbs of some sequences of (B, T, 19, 3) at `times` (B, T) s, and bend those of others, in place.
 
-    The ends of a limb keep their direction from each other; only their distance changes. Straightening takes up to 25
-    degrees (as much as the straightest third of the sequence is bent by) from limbs that are nearly straight, less from
-    bent ones, and nothing from those at right angles and beyond: f - d exp(-(f / 80)^2). Bending adds up to 80 degrees
-    to bent limbs and next to none to straight ones; it ends at 150 degrees.
+    The direction between the ends of a limb is kept; only their distance changes. Straightening removes up to 25
+    degrees (the flexion of the straightest third of the sequence) from nearly straight limbs, less from bent ones, and
+    nothing beyond right angles: f - d exp(-(f / 80)^2). Bending adds up to 80 degrees to bent limbs and almost none to
+    straight ones; it ends at 150 degrees.
     """
     if config.straight + config.bent == 0:
         return
@@ -76,7 +76,7 @@ def flex_limbs(rng: np.random.Generator, bones: F32, times: F64, config: PoseCon
             flexed = _flexion(bones, rows, limb)
             most = np.percentile(flexed, percentile, axis=1, keepdims=True) - floor
             less = np.clip(most, 0, 25).astype(np.float32) * np.exp(-((flexed / 80) ** 2))
-            # Rounded off near straight; never more than there was, since a straight limb does not show its plane.
+            # Smooth near straight; never above the original flexion, as a straight limb does not determine its plane.
             _flex(bones, rows, limb, np.minimum(flexed, 2 * np.logaddexp(np.float32(0), (flexed - less) / 2)))
         rows = bent[rng.random(len(bent)) < 0.7]
         if len(rows):
@@ -87,8 +87,11 @@ def flex_limbs(rng: np.random.Generator, bones: F32, times: F64, config: PoseCon
 
 
 def bend_over_the_whole_range(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
-    """Bend each elbow and knee of (B, T, 19, 3) in `whole_range` of the sequences at `times` (B, T) s by any angle from
-    straight to 150 degrees, evenly distributed, in place; it sways by some 15 degrees. Hips and shoulders stay."""
+    """Bend elbows and knees of (B, T, 19, 3) by uniformly distributed angles from straight to 150 degrees, in place.
+
+    Applies to sequences in `whole_range` at `times` (B, T) s; the angle sways by about 15 degrees. Hips and shoulders
+    stay.
+    """
     for limbs, bend in ((ARMS, bend_elbow), (LEGS, bend_knee)):
         for limb in limbs:
             rows = _some(rng, len(bones), config.whole_range)
@@ -104,7 +107,7 @@ def _flexion(bones: F32, rows: I64, limb: list[int]) -> F32:
 
 
 def _flex(bones: F32, rows: I64, limb: list[int], degrees: F32) -> None:
-    """Flex a limb by `degrees` (rows, T) in its plane, the direction from end to end as it was; in place."""
+    """Flex a limb by `degrees` (rows, T) in its plane, with a constant direction between its ends, in place."""
     first, second = bones[rows, :, limb[0]], bones[rows, :, limb[1]]
     near, far = norm(first), norm(second)
     along = unit(first + second)
@@ -116,12 +119,14 @@ def _flex(bones: F32, rows: I64, limb: list[int], degrees: F32) -> None:
 
 
 def random_tilts(rng: np.random.Generator, times: F64, config: PoseConfig) -> F32:
-    """(B, T, 3, 3) whole-body turns: mostly next to none, sometimes lying, upside down, anything, or turning over."""
+    """Whole-body rotations (B, T, 3, 3): mostly close to none, sometimes lying, upside down, any orientation, or
+    rotating.
+    """
     batch = len(times)
     axis = rng.standard_normal((batch, 3))
     axis[:, 1] *= np.where(
         rng.random(batch) < 0.7, 0.1, 1
-    )  # mostly about a level axis: cameras stand all around anyway
+    )  # mostly about a horizontal axis, since cameras are all around
     axis = unit(axis)
     tilted = rng.random(batch) < config.tilted
     angle = np.where(rng.random(batch) < 0.5, rng.normal(0, 0.5, batch), rng.uniform(-np.pi, np.pi, batch))
@@ -136,13 +141,15 @@ def _some(rng: np.random.Generator, batch: int, share: float) -> I64:
 
 
 def turn(bones: F32, rows: I64, joints: list[int], vector: F32) -> None:
-    """Turn the bones `joints` of the sequences `rows` by rotation vectors (rows, T or 1, 3), in place."""
+    """Rotate the bones `joints` of the sequences `rows` by rotation vectors (rows, T or 1, 3), in place."""
     at = np.ix_(rows, np.arange(bones.shape[1]), np.array(joints))
     bones[at] = bones[at] @ np.swapaxes(rotations.from_vector(vector), -1, -2)
 
 
 def _turn_parts(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
-    """Add to trunk, head and limbs a fixed and a waving turn, each part in half of the chosen sequences."""
+    """Add a constant and an oscillating rotation to trunk, head and limbs, each part in half of the chosen
+    sequences.
+    """
     chosen = rng.random(len(bones)) < config.turned
     parts = [(UPPER, config.trunk), (CHEST, config.trunk), (HEAD, config.head)]
     parts += [(leg, config.hip) for leg in LEGS] + [(arm, config.shoulder) for arm in ARMS]
@@ -163,15 +170,15 @@ def _turn_parts(rng: np.random.Generator, bones: F32, times: F64, config: PoseCo
 
 
 def bend_knee(bones: F32, rows: I64, leg: list[int], angle: F32) -> None:
-    """Bend a knee by `angle` (rows, T or 1) radians more, in place; it stays between straight and 155 degrees."""
+    """Bend a knee by `angle` (rows, T or 1) radians more, in place, clamped between straight and 155 degrees."""
     left = pelvis_frame(bones[rows])[..., 0]
     _bend(bones, rows, leg, angle, left, 155)
 
 
 def bend_elbow(bones: F32, rows: I64, arm: list[int], angle: F32) -> None:
-    """Bend an elbow by `angle` (rows, T or 1) radians more, in place; it stays between straight and 150 degrees."""
+    """Bend an elbow by `angle` (rows, T or 1) radians more, in place, clamped between straight and 150 degrees."""
     chest = thorax_frame(bones[rows])
-    ahead = chest[..., 2] + np.float32(0.3) * chest[..., 1]  # where a straight arm would bend to: forwards and up
+    ahead = chest[..., 2] + np.float32(0.3) * chest[..., 1]  # bending direction of a straight arm: forwards and up
     _bend(bones, rows, arm, angle, cross(bones[rows][:, :, arm[0]], ahead), 150)
 
 
@@ -183,9 +190,9 @@ def _bend(bones: F32, rows: I64, limb: list[int], angle: F32, usual_axis: F32, m
 
 
 def _hinge(first: F32, second: F32, usual_axis: F32) -> tuple[F32, F32]:
-    """Axis (..., 3) of a hinge and its angle (...,) about it, from the directions of the two bones.
+    """Axis (..., 3) of a hinge and its angle (...,), from the directions of the two bones.
 
-    A nearly straight limb does not show its axis: there it is `usual_axis`, made perpendicular, that decides.
+    For a nearly straight limb the axis is `usual_axis`, made perpendicular.
     """
     axis = unit(cross(first, second) + np.float32(0.15) * unit(reject(usual_axis, first)))
     axis = unit(reject(axis, first))
@@ -194,7 +201,7 @@ def _hinge(first: F32, second: F32, usual_axis: F32) -> tuple[F32, F32]:
 
 
 def _straighten_knees(rng: np.random.Generator, bones: F32, rows: I64) -> None:
-    """Take up to 45 degrees out of both knees; the thigh goes back by half of it, so that the foot stays below."""
+    """Remove up to 45 degrees from both knees; the thigh rotates back by half of it, so that the foot stays below."""
     amount = rng.uniform(0, np.radians(45), (len(rows), 1)).astype(np.float32)
     left = pelvis_frame(bones[rows])[..., 0]
     for leg in LEGS:
@@ -205,9 +212,9 @@ def _straighten_knees(rng: np.random.Generator, bones: F32, rows: I64) -> None:
 
 
 def _fold(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
-    """Flex hips and knees and lean the trunk by large angles, held or coming and going.
+    """Flex hips and knees and lean the trunk by large angles, constant or varying.
 
-    Independent ranges make the common cases (sitting, squatting, kneeling, kicking, touching toes) and those between.
+    Independent ranges cover common cases (sitting, squatting, kneeling, kicking, touching toes) and those between.
     """
     count = len(rows)
     swell = np.clip(0.5 + smooth_noise(rng, times[rows], 1, 0.5), 0, 1)
@@ -231,7 +238,7 @@ def _fold(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
 
 
 def _raise_arm(rng: np.random.Generator, bones: F32, times: F64, rows: I64, arm: list[int]) -> None:
-    """Lift an arm to somewhere over the head, sometimes anywhere; it sways on the way."""
+    """Raise an arm over the head, or in any direction, with some swaying."""
     now = unit(bones[rows][:, :, arm[0]].mean(axis=1))
     up = unit((bones[rows][:, :, 7] + bones[rows][:, :, 8]).mean(axis=1))
     spread = np.where(rng.random((len(rows), 1)) < 0.75, 0.45, 3.0)
@@ -242,7 +249,7 @@ def _raise_arm(rng: np.random.Generator, bones: F32, times: F64, rows: I64, arm:
 
 
 def between(start: F32, goal: F32) -> F32:
-    """The shortest rotation vector (..., 3) that turns unit vectors `start` into `goal` (not its opposite)."""
+    """The shortest rotation vector (..., 3) from unit vectors `start` to `goal` (not opposite)."""
     axis = cross(start, goal)
     sine = norm(axis)
     scale = np.arctan2(sine, dot(start, goal)) / np.maximum(sine, 1e-6)

@@ -1,7 +1,7 @@
-"""Postures that recordings hardly hold: sitting, kneeling, on the floor, on one leg, bent, leaning, hands in front.
+"""Postures that are rare in recordings: sitting, kneeling, on the floor, on one leg, bent, leaning, hands in front.
 
-Legs, trunk and arms are put into place in the frame of the pelvis or the chest and held there while they sway; the rest
-of the motion goes on. Works in place on bone vectors (B, T, 19, 3) (see `pose_datasets.bodies`); bone lengths stay.
+Legs, trunk and arms are placed in the frame of the pelvis or the chest and kept there with some swaying; the rest of
+the motion continues. Works in place on bone vectors (B, T, 19, 3) (see `pose_datasets.bodies`); bone lengths are kept.
 """
 
 from dataclasses import dataclass
@@ -21,16 +21,17 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class PostureConfig:
-    """Shares of the sequences with varied poses in which a thing is done."""
+    """Fractions of the sequences with varied poses in which a change is made."""
 
     held: float = 0.25  # one of `POSTURES`
-    leaning: float = 0.25  # the trunk, any way: forwards by up to 70 degrees, sideways and backwards by up to 40
-    reaching: float = 0.3  # of each arm: the hand in front of the trunk, at the face or hips, or stretched forwards
+    # trunk lean in any direction: forwards by up to 70 degrees, sideways and backwards by up to 40
+    leaning: float = 0.25
+    reaching: float = 0.3  # per arm: the hand in front of the trunk, at the face or hips, or stretched forwards
 
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """Ranges in degrees: the thigh forwards and outwards from below the pelvis, the knee, its plane turned outwards."""
+    """Ranges in degrees: flexion and abduction of the thigh, flexion of the knee, outward rotation of its plane."""
 
     hip: tuple[float, float]
     knee: tuple[float, float]
@@ -40,7 +41,7 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class Posture:
-    """Both legs (sides exchanged in half of the cases), the trunk's lean, and the whole body's forward pitch."""
+    """Both legs (swapped in half of the cases), the trunk's lean, and the whole body's forward pitch."""
 
     first: Leg
     second: Leg
@@ -86,7 +87,7 @@ def take_postures(rng: np.random.Generator, bones: F32, times: F64, config: Post
 
 
 def _some(rng: np.random.Generator, batch: int, share: float) -> I64:
-    """Rows of a share of a batch; a share of nothing draws nothing, so that other randomness stays what it was."""
+    """Rows of a fraction of a batch; a fraction of 0 draws no random numbers."""
     return np.flatnonzero(rng.random(batch) < share) if share else np.zeros(0, np.int64)
 
 
@@ -108,7 +109,7 @@ def _hold(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
         hip, apart = angles[..., 0] + sway[..., 3 * side], angles[..., 2] + sway[..., 3 * side + 1]
         knee = np.maximum(angles[..., 1] + sway[..., 3 * side + 2], 0)
         out = left if side == 0 else -left
-        # The thigh is lifted forwards and then opened; the knee folds back in a plane that is splayed outwards.
+        # The thigh is flexed and then abducted; the knee flexes in a plane that is rotated outwards.
         ahead = np.sin(hip)[..., None] * forward - np.cos(hip)[..., None] * up
         thigh = np.cos(apart)[..., None] * ahead + np.sin(apart)[..., None] * out
         back = -np.cos(hip)[..., None] * forward - np.sin(hip)[..., None] * up
@@ -124,7 +125,7 @@ def _hold(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
 
 
 def _lean(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
-    """Turn the trunk about a level axis of any direction; it comes and goes, curls, and arms may keep hanging."""
+    """Lean the trunk about a horizontal axis of any direction, with varying strength; arms may keep hanging."""
     count = len(rows)
     frame = pelvis_frame(bones[rows])
     way = rng.uniform(-np.pi, np.pi, (count, 1, 1)).astype(np.float32)
@@ -141,13 +142,13 @@ def _lean(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
 
 
 def _reach(rng: np.random.Generator, bones: F32, times: F64, rows: I64, arm: list[int], outward: int) -> None:
-    """Put a hand somewhere in front, near or far; the elbow goes down and out, as far as bones and joint allow."""
+    """Place a hand in front of the body; the elbow points down and outwards, as far as bones and joint allow."""
     count = len(rows)
     upper, fore = (norm(bones[rows, :, joint])[..., None] for joint in arm)
     length = upper + fore
     frame = thorax_frame(bones[rows])
     shoulder = bones[rows, :, arm[0] - 1]
-    # Of the arm's length from the base of the neck: to the left, up, ahead; from the hips to over the face.
+    # In arm lengths from the base of the neck: left, up, ahead; from the hips to above the face.
     near = np.stack(
         [rng.normal(0.05 * outward, 0.3, count), rng.uniform(-0.9, 0.45, count), rng.uniform(0.25, 0.8, count)]
     )
@@ -168,7 +169,7 @@ def _reach(rng: np.random.Generator, bones: F32, times: F64, rows: I64, arm: lis
 
 
 def _reached(first: F32, second: F32, degrees: float) -> F32:
-    """Distance of the ends of two bones whose joint is flexed by so much."""
+    """Distance of the ends of two bones whose joint is flexed by `degrees`."""
     cosine = np.float32(np.cos(np.radians(degrees)))
     reached: F32 = np.sqrt(first**2 + second**2 + 2 * cosine * first * second)
     return reached

@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from pose_datasets.vectors import dot
 
-Array = NDArray[Any]  # floating point; the precision of the input
+Array = NDArray[Any]  # floating point; results have the precision of the input
 
 
 def about_axis(axis: str, radians: Array) -> Array:
-    """(...,) angles about 'x', 'y' or 'z' -> (..., 3, 3)."""
+    """Rotation matrices (..., 3, 3) by angles (...,) about 'x', 'y' or 'z'."""
     c, s = np.cos(radians), np.sin(radians)
     i = "xyz".index(axis)
     j, k = (i + 1) % 3, (i + 2) % 3
@@ -24,9 +24,9 @@ def about_axis(axis: str, radians: Array) -> Array:
 
 
 def intrinsic(order: str, radians: Array) -> Array:
-    """Euler angles (..., n) in the order of `order` -> R = R(order[0]) @ R(order[1]) @ ..., (..., 3, 3).
+    """Rotation matrices (..., 3, 3) from Euler angles (..., n): R = R(order[0]) @ R(order[1]) @ ...
 
-    "zxy" turns about z, then about the new x, then about the new y (a BVH's channel order). The same matrix is the
+    "zxy" rotates about z, then about the new x, then about the new y (a BVH's channel order). The same matrix is the
     rotation about fixed axes in the opposite order (an ASF's `axis XYZ` is intrinsic "zyx").
     """
     matrix = about_axis(order[0], radians[..., 0])
@@ -36,7 +36,9 @@ def intrinsic(order: str, radians: Array) -> Array:
 
 
 def from_vector(vector: Array) -> Array:
-    """Rotation vectors (..., 3), axis times angle in radians -> (..., 3, 3) (Rodrigues' formula)."""
+    """Rotation matrices (..., 3, 3) from rotation vectors (..., 3), axis times angle in radians (Rodrigues'
+    formula).
+    """
     square = dot(vector, vector)
     angle = np.sqrt(square)
     # sin(a)/a and (1 - cos(a))/a^2 by sinc, which is exact at zero.

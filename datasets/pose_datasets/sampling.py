@@ -1,4 +1,4 @@
-"""Windows of motion out of many clips, at any frame rate and speed, in batches."""
+"""Random windows of clips at any frame rate and speed, in batches."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +11,16 @@ I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 _FRAME_RATES = np.array([30, 25, 24, 50, 60, 15, 120], np.float64)
-_RATE_SHARES = np.array([0.38, 0.12, 0.08, 0.12, 0.1, 0.05, 0.03])  # the rest: anything from 10 to 120
-_CANDIDATES = 6  # clips drawn for a window, of which the first that is long enough is taken
+_RATE_SHARES = np.array([0.38, 0.12, 0.08, 0.12, 0.1, 0.05, 0.03])  # others: uniform from 10 to 120
+_CANDIDATES = 6  # clips drawn per window; the first that is long enough is used
 
 
 class ClipPool:
-    """Random windows of clips; the motion lies in one array, so that a whole batch is one indexing."""
+    """Random windows of clips; all motion is in one array, so that a batch is one indexing operation."""
 
     def __init__(self, clips: list[Clip]) -> None:
         if not clips:
-            raise ValueError("clips: empty")
+            raise ValueError("clips: must not be empty")
         self._points = np.concatenate([clip.points for clip in clips]).reshape(-1, 57)
         self._length = np.array([len(clip.times) for clip in clips])
         self._start = np.cumsum(self._length) - self._length
@@ -28,9 +28,9 @@ class ClipPool:
         self._weight = clip_weights(clips)
 
     def windows(self, rng: np.random.Generator, times: F64, speed: F64) -> tuple[F32, Mask]:
-        """Motion at `times` (B, T) s, played `speed` (B,) times as fast -> points (B, T, 19, 3) m and valid (B, T).
+        """Motion at `times` (B, T) s with speed factors (B,): points (B, T, 19, 3) m and valid (B, T).
 
-        A clip that is too short holds its last pose, and valid is False there.
+        A clip that is too short repeats its last pose, with valid False.
         """
         batch = len(times)
         needed = times[:, -1] * speed
@@ -48,10 +48,10 @@ class ClipPool:
 
 
 def clip_weights(clips: list[Clip]) -> F64:
-    """How often each clip is drawn, summing to 1.
+    """Sampling probabilities of the clips.
 
-    By the square root of its length times how much its poses vary, so that long walks do not dominate; and subjects by
-    the square root of their share, so that those with one dance count as well.
+    Proportional to the square root of the length times the variety of poses, so that long walks do not dominate; and
+    per subject to the square root of the subject's share.
     """
     weight = np.array([_variety(clip) * np.sqrt(clip.times[-1] - clip.times[0]) for clip in clips])
     subjects = np.array([clip.subject for clip in clips])
@@ -63,15 +63,19 @@ def clip_weights(clips: list[Clip]) -> F64:
 
 
 def _variety(clip: Clip) -> float:
-    """Mean standard deviation of the root-relative joints over time, m, plus a little for those who stand."""
+    """Mean standard deviation of the root-relative joints over time, m, plus a constant for standing people."""
     joints = clip.points[::6, :17] - clip.points[::6, :1]
     return float(joints.std(axis=0).mean()) + 0.03
 
 
 def random_times(rng: np.random.Generator, size: int, frames: int, variable: float) -> F64:
-    """(B, T) s from 0: usual frame rates most often, now and then any from 10 to 120.
+    """Times (B, T) s from 0: mostly common frame rates, sometimes any from 10 to 120 frames/s.
 
-    variable: share of sequences with uneven time stamps.
+    Args:
+        rng: Random generator.
+        size: B.
+        frames: T.
+        variable: Fraction of sequences with uneven time stamps.
     """
     shares = np.append(_RATE_SHARES, 1 - _RATE_SHARES.sum())
     rate = np.append(_FRAME_RATES, 0)[rng.choice(len(shares), size, p=shares)]
@@ -85,9 +89,16 @@ def random_times(rng: np.random.Generator, size: int, frames: int, variable: flo
 
 
 def interpolate(flat: F32, start: I64, length: I64, position: F64) -> F32:
-    """Catmull-Rom interpolation of rows of `flat` (N, D): clip b occupies rows start[b] ... start[b] + length[b] - 1.
+    """Catmull-Rom interpolation of rows of `flat` (N, D): clip b has rows start[b] ... start[b] + length[b] - 1.
 
-    position: (B, T) rows after the clip's first, held at its last. Returns (B, T, D).
+    Args:
+        flat: (N, D).
+        start: (B,).
+        length: (B,).
+        position: (B, T) rows after the clip's first, clamped to its last.
+
+    Returns:
+        (B, T, D).
     """
     last = (length - 1)[:, None]
     position = np.clip(position, 0, last)
@@ -101,7 +112,7 @@ def interpolate(flat: F32, start: I64, length: I64, position: F64) -> F32:
 
 
 def resample(clip: Clip, fps: float) -> tuple[F32, F64]:
-    """A clip's points (T, 19, 3) m at every 1 / fps seconds, and their times (T,) s from the clip's start."""
+    """A clip's points (T, 19, 3) m every 1 / fps seconds, and their times (T,) s from the clip's start."""
     seconds = clip.times[-1] - clip.times[0]
     times = np.arange(int(seconds * fps + 1e-6) + 1) / fps
     flat = clip.points.reshape(len(clip.points), -1)

@@ -1,8 +1,8 @@
-"""Sequences from anywhere: 2D as `pose-lift` takes it, and ground truth beside it.
+"""The user's own evaluation data: 2D as for `pose-lift`, and ground truth.
 
-The truth is an .npz with `joints3d` (T, 17, 3) m in the camera frame, Human3.6M-17 order; a frame with a NaN has no
-ground truth. Several people are (T, P, 17, 3). `root` (T[, P], 3) m is added where `joints3d` is root-relative (so what
-`pose-lift` answers can be a truth), `timestamps` (T,) s belong to the frames of a video, and `intrinsics` (3, 3) px is
+The ground truth is an .npz with `joints3d` (T, 17, 3) m in the camera frame, Human3.6M-17 order; frames with NaN have
+no ground truth. Several people are (T, P, 17, 3). `root` (T[, P], 3) m is added if `joints3d` is root-relative (so that
+results of `pose-lift` can be used), `timestamps` (T,) s belong to the frames of a video, and `intrinsics` (3, 3) px is
 its camera.
 """
 
@@ -21,13 +21,19 @@ from pose.system.archives import open_arrays
 from pose.types import F32, Array
 
 F64 = NDArray[np.float64]
-# Time stamps of the same frames, written by different programs, in seconds.
+# Maximum difference of time stamps of the same frames in files of different programs, s.
 _SAME_TIME = 2e-3
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Given 3D. joints: (T, P, 17, 3) m, camera frame, NaN where not known. times: (T,) s. intrinsics: (3, 3) px."""
+    """Ground truth.
+
+    Attributes:
+        joints: (T, P, 17, 3) m, camera frame, NaN where unknown.
+        times: (T,) s.
+        intrinsics: (3, 3) px.
+    """
 
     joints: F32
     times: F64 | None
@@ -35,7 +41,12 @@ class Truth:
 
 
 def load_truth(path: Path) -> Truth:
-    """Read and check a truth file. Raises UsageError when it is missing, PoseError for what cannot be right."""
+    """Read and validate a ground truth file.
+
+    Raises:
+        UsageError: If it is missing.
+        PoseError: If it is invalid.
+    """
     arrays = _arrays(path)
     if "joints3d" not in arrays:
         raise PoseError(f"{path}: key 'joints3d' is missing; found: {', '.join(arrays) or 'none'}")
@@ -72,7 +83,7 @@ def load_sequence(keypoints: Path, truth: Path) -> LabelledSequence:
 
 
 def load_sequences(keypoints: Path, truth: Path) -> list[LabelledSequence]:
-    """Like `load_sequence`; of two folders, every .npz of the first with the one of that name in the second."""
+    """Like `load_sequence`; for two folders, each .npz of the first with the equally named one of the second."""
     if not keypoints.is_dir():
         return [load_sequence(keypoints, truth)]
     files = sorted(keypoints.glob("*.npz"))

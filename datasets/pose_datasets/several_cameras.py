@@ -1,7 +1,7 @@
-"""People in motion, filmed by several virtual cameras that are neither calibrated nor synchronised, with the truth.
+"""Moving people filmed by several virtual cameras without calibration and synchronisation, with ground truth.
 
-World: metres, y up, floor at y = 0. Each camera has its own place, lens, frame rate, clock offset and drift; what it
-sees goes through the detector errors of `pose_datasets.errors`, and people hide each other.
+World: metres, y up, floor at y = 0. Each camera has its own pose, intrinsics, frame rate, clock offset and drift. Its
+detections have the errors of `pose_datasets.errors`, and people occlude each other.
 """
 
 from collections.abc import Sequence
@@ -26,15 +26,22 @@ _H36M_OF_COCO = np.array(
     ]
 )
 _BONES = np.array(H36M17.edges)
-_BODY_RADIUS = 0.1  # m, of limbs, behind which others are hidden
+_BODY_RADIUS = 0.1  # radius of limbs for occlusion, m
 
 
 @dataclass(frozen=True, kw_only=True)
 class VirtualCamera:
-    """rotation, translation: x_camera = rotation @ x_world + translation. matrix: (3, 3) px, the true one.
+    """A camera with its own clock.
 
-    start, end: s of world time between which it records. fps: by its own clock. offset: s, the world time at which its
-    clock reads 0. drift: world seconds pass by 1 + drift for each second of its clock.
+    Attributes:
+        rotation: (3, 3): x_camera = rotation @ x_world + translation.
+        translation: (3,) m.
+        matrix: (3, 3) px, true intrinsics.
+        start: World time at which recording starts, s.
+        end: World time at which it ends, s.
+        fps: Frames/s of its own clock.
+        offset: World time at which its clock is 0, s.
+        drift: World seconds per second of its clock, minus 1.
     """
 
     size: tuple[int, int]
@@ -50,16 +57,16 @@ class VirtualCamera:
 
     @property
     def times(self) -> F64:
-        """(T,) s of its frames by its own clock; the first is at 0."""
+        """Times (T,) s of its frames on its own clock; the first is 0."""
         count = int((self.end - self.start) / (1 + self.drift) * self.fps) + 1
         return np.arange(count) / self.fps
 
     def world_times(self) -> F64:
-        """(T,) s of its frames in the world."""
+        """World times (T,) s of its frames."""
         return self.times * (1 + self.drift) + self.offset
 
     def project(self, points: NDArray[np.floating]) -> F64:
-        """(..., 3) m in the world -> (..., 2) px."""
+        """Project world points (..., 3) m to (..., 2) px."""
         seen = points @ self.rotation.T + self.translation
         ray = seen[..., :2] / np.maximum(seen[..., 2:], 0.1)
         ray = ray * (1 + self.radial * (ray * ray).sum(axis=-1, keepdims=True))
@@ -69,12 +76,16 @@ class VirtualCamera:
 
 @dataclass(frozen=True, kw_only=True)
 class SceneConfig:
-    """What cameras are like. azimuths: degrees around the people, one for each camera."""
+    """Properties of the cameras.
+
+    Attributes:
+        azimuths: Degrees around the people, one per camera.
+    """
 
     azimuths: Sequence[float] = (0.0, 90.0)
     distance: tuple[float, float] = (3.5, 5.5)
     height: tuple[float, float] = (0.8, 2.2)
-    fov: tuple[float, float] = (50.0, 70.0)  # degrees of the longer side; a calibration assumes 55
+    fov: tuple[float, float] = (50.0, 70.0)  # field of view of the longer side, degrees; a calibration assumes 55
     sizes: Sequence[tuple[int, int]] = ((1920, 1080), (1080, 1920), (1280, 720))
     rates: Sequence[float] = (30.0, 25.0, 60.0)
     offset: float = 3.0  # s, at most
@@ -86,7 +97,7 @@ class SceneConfig:
 def virtual_cameras(
     rng: np.random.Generator, people: Sequence[F32], seconds: float, config: SceneConfig
 ) -> list[VirtualCamera]:
-    """Cameras around people, (T, 19, 3) m each, who are all in view. The first camera's clock is the world's."""
+    """Cameras around people, (T, 19, 3) m each, all of whom are in view. The first camera's clock is world time."""
     points = np.concatenate([one.reshape(-1, 3) for one in people])
     middle = (points.min(axis=0) + points.max(axis=0)) / 2
     cameras = []
@@ -101,7 +112,7 @@ def virtual_cameras(
         offset = 0.0 if index == 0 else rng.uniform(0, config.offset)
         drift = 0.0 if index == 0 else rng.uniform(-1, 1) * config.drift
         height = rng.uniform(*config.height)
-        for _ in range(30):  # step back until everybody is in view
+        for _ in range(30):  # move back until all people are in view
             place = np.array([middle[0], height, middle[2]]) + away * distance
             rotation = _look_at(place, middle + rng.normal(0, 0.1, 3))
             camera = VirtualCamera(
@@ -125,7 +136,7 @@ def _look_at(place: F64, aim: F64) -> F64:
 
 
 def truth_at(points: F32, rate: float, times: F64) -> F32:
-    """(T, 19, 3) m at `rate` a second -> at `times` (K,) s from its start; held at its ends."""
+    """Resample (T, 19, 3) m at `rate` frames/s to `times` (K,) s from the start; constant beyond the ends."""
     flat = points.reshape(len(points), -1)
     found = interpolate(flat, np.zeros(1, np.int64), np.array([len(flat)]), times[None] * rate)[0]
     result: F32 = found.reshape(-1, *points.shape[1:])
@@ -135,9 +146,14 @@ def truth_at(points: F32, rate: float, times: F64) -> F32:
 def film_scene(
     rng: np.random.Generator, people: Sequence[F32], rate: float, camera: VirtualCamera, config: ErrorConfig | None
 ) -> list[People]:
-    """What a detector says of every frame of a camera: COCO-17 keypoints, ids 1, 2, ... in the order of `people`.
+    """Simulated detections in every frame of a camera: COCO-17 keypoints, ids 1, 2, ... in the order of `people`.
 
-    people: (T, 19, 3) m each, `rate` frames a second of world time. config: None for exact keypoints.
+    Args:
+        rng: Random generator.
+        people: (T, 19, 3) m each.
+        rate: Frames/s of world time.
+        camera: The camera.
+        config: Detector errors; None for exact keypoints.
     """
     times = camera.times
     world = np.stack([truth_at(one, rate, camera.world_times()) for one in people])  # (P, T, 19, 3)
@@ -179,7 +195,7 @@ def _box(points: F32) -> list[float]:
 
 
 def _hidden(joints: F32, row: int, camera: VirtualCamera) -> NDArray[np.bool_]:
-    """(T, 17) which joints of person `row` of (P, T, 17, 3) are behind a limb of somebody else."""
+    """(T, 17) which joints of person `row` of (P, T, 17, 3) are occluded by a limb of another person."""
     seen = joints @ camera.rotation.T + camera.translation
     mine = seen[row]
     hidden = np.zeros(mine.shape[:2], bool)
@@ -196,5 +212,5 @@ def _hidden(joints: F32, row: int, camera: VirtualCamera) -> NDArray[np.bool_]:
 
 
 def told_camera(camera: VirtualCamera, known: bool = False) -> Camera:
-    """What a program is told of a camera: its intrinsics, or only the size of its images."""
+    """The camera as given to a program: with its intrinsics, or only with its image size."""
     return Camera.of(camera.size, camera.matrix if known else None)

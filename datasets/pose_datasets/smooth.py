@@ -1,4 +1,4 @@
-"""Smooth random functions of time, in batches: what moves cameras, limbs and slow detector errors."""
+"""Smooth random functions of time, in batches, for the motion of cameras and limbs and for slow detector errors."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +9,9 @@ _WAVES = 3
 
 
 def smooth_noise(rng: np.random.Generator, times: NDArray[np.float64], channels: int, hertz: float) -> F32:
-    """Random waves at `times` (B, T) s -> (B, T, channels): mean 0, variance 1, nothing faster than `hertz`.
+    """Random waves at `times` (B, T) s: (B, T, channels) with mean 0, variance 1 and frequencies up to `hertz`.
 
-    A sum of three sinusoids of random frequency and phase for each sequence and channel.
+    A sum of three sinusoids of random frequency and phase per sequence and channel.
     """
     batch = len(times)
     seconds = (times - times[:, :1]).astype(np.float32)[..., None]
@@ -26,9 +26,9 @@ def smooth_noise(rng: np.random.Generator, times: NDArray[np.float64], channels:
 def correlated_noise(
     rng: np.random.Generator, times: NDArray[np.float64], shape: tuple[int, ...], seconds: float
 ) -> F32:
-    """Gaussian noise (B, T, *shape), variance 1, that forgets itself within `seconds` (1/e), whatever the frame rate.
+    """Gaussian noise (B, T, *shape), variance 1, with a correlation time of `seconds` (1/e), at any frame rate.
 
-    A first-order autoregression, summed by doubling: after k steps every frame holds the last 2^k innovations.
+    A first-order autoregression, summed by doubling: after k steps every frame contains the last 2^k innovations.
     """
     batch, frames = times.shape
     white = rng.standard_normal((batch, frames, *shape), dtype=np.float32)

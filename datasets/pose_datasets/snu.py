@@ -46,13 +46,18 @@ _LIMBS = {
 _SIDES = ("left", "right")
 _LONGEST_LEG_IN_INCHES = 60.0
 _INCH = 0.0254
-_SKULL = 0.03  # m above the head joint
+_SKULL = 0.03  # base of the skull above the head joint, m
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """subject: of its clips. head: axes of the head bone that point left, up and forward in somebody who looks ahead,
-    as columns; with the pitch (degrees, up) that such people lack."""
+    """A group of recordings.
+
+    Attributes:
+        subject: Subject of its clips.
+        head: Axes of the head bone that point left, up and forward when the person looks ahead, as columns, and the
+            pitch correction in degrees (up).
+    """
 
     subject: str
     head: tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]
@@ -69,7 +74,7 @@ GROUPS = {
     "woody-walks": _Group("snu-woody", _UPRIGHT),
 }
 
-# What is held out (`pose_datasets.mocap.TEST_SUBJECTS`), and the two files of somebody else, by their names.
+# Held-out files (`pose_datasets.mocap.TEST_SUBJECTS`), and two files of another person, by name.
 _OTHER_SUBJECTS = (
     (re.compile(r"s_008_"), "snu-vsports-s008"),
     (re.compile(r"wd2_tt_"), "snu-woody-tennis"),
@@ -78,15 +83,19 @@ _OTHER_SUBJECTS = (
 
 
 def prepare_snu(source: Path, out: Path, calibrated: bool = True) -> str:
-    """Make the file of clips `out` from the groups in `source`; returns a line that says what is in it."""
+    """Write the clips of the groups in `source` to `out`; returns a summary line."""
     return prepare_clips(load_snu(source, calibrated), out)
 
 
 def load_snu(source: Path, calibrated: bool = True) -> list[Clip]:
     """All groups in a folder, `NAME.zip` or folders `NAME`, as clips.
 
-    calibrated: with limbs that reach what people reach (`pose_datasets.limbs`). Raises PoseError when no group is
-    there, or for a broken file.
+    Args:
+        source: The folder.
+        calibrated: Calibrate limb lengths (`pose_datasets.limbs`).
+
+    Raises:
+        PoseError: If there is no group, or a file is invalid.
     """
     clips: list[Clip] = []
     for name, group in GROUPS.items():
@@ -100,7 +109,7 @@ def load_snu(source: Path, calibrated: bool = True) -> list[Clip]:
 
 
 def read_group(folder: Path, group: _Group) -> Iterator[tuple[str, str, F64, float]]:
-    """The trials of one group's ZIP file or folder: subject, trial, points (T, 19, 3) m, frames a second."""
+    """The trials of one group's ZIP file or folder: subject, trial, points (T, 19, 3) m, frames/s."""
     with closing(MotionFiles(folder)) as files:
         for name in files.names:
             path = PurePosixPath(name)
@@ -113,7 +122,11 @@ def read_group(folder: Path, group: _Group) -> Iterator[tuple[str, str, F64, flo
 
 
 def snu_points(motion: bvh.BvhMotion, group: _Group, source: str) -> F64:
-    """(T, 19, 3) m of a motion without its first frame. Raises PoseError for another skeleton."""
+    """Points (T, 19, 3) m of a motion without its first frame.
+
+    Raises:
+        PoseError: If it is another skeleton.
+    """
     positions, turns = bvh.forward_kinematics(motion)
     names = [name.lower() for name in motion.names]
 
@@ -139,12 +152,12 @@ def snu_points(motion: bvh.BvhMotion, group: _Group, source: str) -> F64:
 
 
 def _unit(motion: bvh.BvhMotion, knee: int, ankle: int) -> float:
-    """Metres of one unit: legs of about 80 are centimetres, of about 34 inches."""
+    """Metres per unit: legs of about 80 units are in centimetres, of about 34 in inches."""
     leg = sum(float(np.linalg.norm(motion.offsets[joint])) for joint in (knee, ankle))
     return 0.01 if leg > _LONGEST_LEG_IN_INCHES else _INCH
 
 
 def _towards(start: F64, end: F64, metres: float) -> F64:
-    """The point (T, 3) that many metres from `start` in the direction of `end`."""
+    """The point (T, 3) at that many metres from `start` towards `end`."""
     way = end - start
     return start + metres * way / norm(way)[:, None]

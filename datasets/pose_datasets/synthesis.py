@@ -1,8 +1,8 @@
-"""Endless training batches from motion capture, and fixed sets to measure with.
+"""Training batches from motion capture, and fixed evaluation sets.
 
-Motion of one or several clips -> another body -> other poses -> a camera -> a detector's errors. All of it is NumPy,
-vectorised over the batch; a batch depends only on the clips, the config, the seed and the step, so a resumed run sees
-the same batches.
+Clips are augmented with other bodies and poses, and filmed by a virtual camera with detector errors. Everything is
+NumPy, vectorised over the batch. A batch depends only on the clips, the config, the seed and the step, so resumed runs
+get the same batches.
 """
 
 from collections.abc import Iterator
@@ -24,22 +24,22 @@ from pose_datasets.sampling import ClipPool, random_times, resample
 
 F64 = NDArray[np.float64]
 
-# What is measured: exact 2D of the target joints, the same with a detector's errors, and a detector's skeleton with
-# its errors: (derived, exact).
+# Conditions of the evaluation: exact 2D of the target joints, the same with detector errors, and a detector's skeleton
+# with errors: (derived, exact).
 CONDITIONS = {"gt": (0.0, 1.0), "noisy": (0.0, 0.0), "detector": (1.0, 0.0)}
 
-# The hard set is one of poses and bodies that training has in plenty, and stays what it was.
+# The hard set contains poses and bodies that are frequent in training; it is never changed.
 _HARD = PoseConfig(turned=0.9, folded=0.5, raised=0.3, tilted=0.4, spun=0.08, straight=0.0, bent=0.0)
 _HARD_POSTURES = PostureConfig(held=0.0, leaning=0.0, reaching=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SynthesisConfig:
-    """How motion capture becomes training sequences."""
+    """Augmentation of motion capture."""
 
-    natural: float = 0.5  # share of sequences with the poses as they were recorded; the others are varied
-    variable_rate: float = 0.1  # share of sequences with uneven time stamps
-    speed: float = 0.35  # spread of the log of the playing speed, which stays within 0.5 to 2
+    natural: float = 0.5  # fraction of sequences with recorded poses; others are varied
+    variable_rate: float = 0.1  # fraction of sequences with uneven time stamps
+    speed: float = 0.35  # standard deviation of the log of the playback speed, which is clamped to 0.5 to 2
     bodies: BodyConfig = field(default_factory=BodyConfig)
     poses: PoseConfig = field(default_factory=PoseConfig)
     postures: PostureConfig = field(default_factory=PostureConfig)
@@ -47,7 +47,13 @@ class SynthesisConfig:
 
 
 class Synthesis:
-    """Training batches. clips: as `pose_datasets.mocap` gives them. seed: of all randomness."""
+    """Training batches.
+
+    Args:
+        clips: From `pose_datasets.mocap`.
+        config: Augmentation.
+        seed: Random seed.
+    """
 
     def __init__(self, clips: list[Clip], *, config: SynthesisConfig, seed: int) -> None:
         self.config = config
@@ -55,14 +61,14 @@ class Synthesis:
         self._pool = ClipPool(clips)
 
     def batch(self, size: int, frames: int, step: int) -> LiftBatch:
-        """Batch number `step`: `size` sequences of `frames` frames, at mixed frame rates."""
+        """Batch number `step`: `size` sequences of `frames` frames, at various frame rates."""
         rng = np.random.default_rng((self.seed, step))
         times = random_times(rng, size, frames, self.config.variable_rate)
         world, valid = self.people(rng, times)
         return film(rng, world, times, valid, self.config.film)
 
     def people(self, rng: np.random.Generator, times: F64) -> tuple[F32, NDArray[np.bool_]]:
-        """Random people in motion at `times` (B, T) s: points (B, T, 19, 3) m in the world, and valid (B, T)."""
+        """Random moving people at `times` (B, T) s: points (B, T, 19, 3) m in the world, and valid (B, T)."""
         config = self.config
         speed = np.exp(np.clip(rng.normal(0, config.speed, len(times)), np.log(0.5), np.log(2)))
         points, valid = self._pool.windows(rng, times, speed)
@@ -76,7 +82,7 @@ class Synthesis:
         poses.flex_limbs(rng, bones, times, config.poses)
         if config.poses.whole_range:
             poses.bend_over_the_whole_range(rng, bones, times, config.poses)
-        # Tilted about the middle of the walk, so that the person does not swing far out.
+        # Tilted about the middle of the walk, which limits displacements.
         middle = bones[:, :, 0].mean(axis=1)
         bones[:, :, 0] -= middle[:, None]
         world = bodies.assemble(bones)
@@ -84,7 +90,7 @@ class Synthesis:
         return world + middle[:, None, None], valid
 
     def _spliced(self, rng: np.random.Generator, bones: F32, times: F64) -> F32:
-        """Some sequences with the legs or the arms of other clips."""
+        """Give some sequences the legs or the arms of other clips."""
         config = self.config.bodies
         for share, splice in ((config.other_legs, bodies.on_other_legs), (config.other_arms, bodies.with_other_arms)):
             rows = rng.random(len(bones)) < share
@@ -104,10 +110,18 @@ def evaluation_batches(
     clips: list[Clip], *, condition: str, fps: float = 30.0, frames: int = 300, seed: int = 0,
     config: SynthesisConfig | None = None,
 ) -> Iterator[LiftBatch]:  # fmt: skip
-    """Fixed sequences to measure with: every frame of the clips once, in pieces of at most `frames`, at `fps`.
+    """Fixed evaluation sequences: every frame of the clips once, in pieces of at most `frames`, at `fps`.
 
-    condition: one of `CONDITIONS`. The recorded people as they are, our own joint definitions, known intrinsics, random
-    cameras that depend on the clips and `seed` only. Of `config` only the detector's errors are used.
+    People are as recorded, with our joint definitions, known intrinsics, and random cameras that depend only on the
+    clips and `seed`.
+
+    Args:
+        clips: The clips.
+        condition: One of `CONDITIONS`.
+        fps: Frames/s.
+        frames: Maximum frames of a sequence.
+        seed: Random seed.
+        config: Only its detector errors are used.
     """
     settings = _film_settings(condition, config)
     pieces = [piece for clip in clips for piece in _pieces(resample(clip, fps)[0], frames)]
@@ -120,16 +134,16 @@ def evaluation_batches(
         yield film(np.random.default_rng((seed, number)), world, times, valid, settings)
 
 
-_EVALUATION_BATCH = 16  # fixed: the cameras of a batch depend on it
+_EVALUATION_BATCH = 16  # constant, because the cameras of a batch depend on it
 
 
 def hard_batches(
     clips: list[Clip], *, condition: str, fps: float = 30.0, frames: int = 150, count: int = 16, seed: int = 0,
     config: SynthesisConfig | None = None,
 ) -> Iterator[LiftBatch]:  # fmt: skip
-    """`count` fixed batches of unusual poses and bodies, made from the motion of `clips` as training data are.
+    """`count` fixed batches of unusual poses and bodies, from the motion of `clips` with the augmentation of training.
 
-    Most sequences are turned, folded, lifted or tilted; otherwise as `evaluation_batches`.
+    Most sequences are rotated, folded, raised or tilted; otherwise like `evaluation_batches`.
     """
     settings = SynthesisConfig(
         natural=0.0, bodies=BodyConfig(unlike=0.0), poses=_HARD, postures=_HARD_POSTURES,
@@ -154,5 +168,5 @@ def _film_settings(condition: str, config: SynthesisConfig | None) -> FilmConfig
 
 
 def _pieces(points: F32, frames: int) -> list[F32]:
-    """Cut (T, 19, 3) into windows of at most `frames` that differ by one frame, so that none is a stump."""
+    """Cut (T, 19, 3) into windows of at most `frames` whose lengths differ by at most one frame."""
     return np.array_split(points, -(-len(points) // frames))

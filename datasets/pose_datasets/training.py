@@ -1,4 +1,4 @@
-"""What `pose-train` feeds a lifter with: motion capture seen by virtual cameras."""
+"""Batches for `pose-train` from motion capture seen by virtual cameras."""
 
 import random
 from collections.abc import Iterator
@@ -15,12 +15,15 @@ from pose_datasets.synthesis import Synthesis, SynthesisConfig, evaluation_batch
 
 @dataclass(frozen=True, kw_only=True)
 class MocapConfig:
-    """mocap: the file that `pose-prepare` wrote, or several, separated by commas. frames: of each sequence; one of
-    these numbers is drawn for each step, repeat one to draw it more often. batch_frames: frames of all sequences of a
-    step together. without: training subjects to leave out, by name or pattern ("uiprmd-*"), to find out what somebody
-    gets whose kind of motion was never trained on; validation and test subjects stay.
+    """Settings of the batches. Short sequences contain more people, poses and cameras at equal cost; long ones more
+    context.
 
-    Short sequences show more different people, poses and cameras for the same work; long ones teach the long view.
+    Attributes:
+        mocap: The file from `pose-prepare`, or several, separated by commas.
+        frames: Possible lengths of a sequence; one is sampled per step. Repeat a value to sample it more often.
+        batch_frames: Frames of all sequences of a step together.
+        without: Training subjects to leave out, by name or pattern ("uiprmd-*"), to measure the error on kinds of
+            motion that are not trained; validation and test subjects stay.
     """
 
     mocap: str = ""
@@ -35,7 +38,7 @@ class MocapConfig:
 
 
 class MocapSource:
-    """Training batches of the training subjects (a `pose.training.trainer.BatchSource`), and fixed evaluation sets."""
+    """Batches of the training subjects (a `pose.training.trainer.BatchSource`), and fixed evaluation sets."""
 
     def __init__(self, config: MocapConfig, seed: int) -> None:
         self._config, self._seed = config, seed
@@ -44,14 +47,18 @@ class MocapSource:
         self._synthesis = Synthesis(self.clips("train"), config=config.synthesis, seed=seed)
 
     def clips(self, part: str) -> list[Clip]:
-        """The clips of "train" (but of whom the configuration leaves out), "validation" or "test"."""
+        """The clips of "train" (without excluded subjects), "validation" or "test"."""
         clips = split(self._clips, part)
         if part != "train":
             return clips
         return [clip for clip in clips if not any(fnmatchcase(clip.subject, name) for name in self._config.without)]
 
     def _check_without(self) -> None:
-        """UsageError for a name that leaves nobody out, as a misspelt one does, and for names that leave nobody."""
+        """Check the excluded subjects.
+
+        Raises:
+            UsageError: If a name excludes no subject, for example a misspelt one, or no subject is left.
+        """
         subjects = sorted({clip.subject for clip in split(self._clips, "train")})
         for name in self._config.without:
             if not any(fnmatchcase(subject, name) for subject in subjects):
@@ -60,7 +67,7 @@ class MocapSource:
             raise UsageError("data.without: leaves no training subject")
 
     def batch(self, step: int) -> LiftBatch:
-        """The training batch of one step; the same number gives the same batch."""
+        """The training batch of a step; equal steps give equal batches."""
         frames = random.Random(f"{self._seed}/{step}").choice(self._config.frames)
         return self._synthesis.batch(self._config.batch_frames // frames, frames, step)
 
@@ -72,11 +79,11 @@ class MocapSource:
         }
 
     def calibration(self) -> list[Iterator[LiftBatch]]:
-        """What sigma is calibrated on: validation subjects of the CMU database, seen exactly and by a detector, in a
-        dialect that tells nothing of errors as well, and in unusual poses.
+        """Sets for the calibration of sigma: validation subjects of the CMU database, with exact and detected 2D.
 
-        UI-PRMD's people, who stand upright and face the camera more, are left out where there are others: better too
-        modest about the easy than too sure about strangers.
+        Also with scores that do not reflect errors, and with unusual poses. UI-PRMD's subjects, who stand upright and
+        face the camera more, are excluded if there are others: sigma should be too large for easy cases rather than too
+        small for unseen subjects.
         """
         clips, config = self.clips("validation"), self._config.synthesis
         people = [clip for clip in clips if not is_ui_prmd(clip)] or clips
@@ -93,5 +100,5 @@ class MocapSource:
 
 
 def is_ui_prmd(clip: Clip) -> bool:
-    """Whether somebody of UI-PRMD moves there, and not of the CMU database."""
+    """Whether the clip is from UI-PRMD."""
     return clip.subject.startswith("uiprmd-")

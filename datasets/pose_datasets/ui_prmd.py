@@ -13,8 +13,9 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.errors import PoseError, in_brief
+from pose.errors import PoseError
 from pose.system.archives import open_archive
+from pose.system.shown import in_brief
 from pose_datasets.marker_trials import MarkerTrial, marker_clips, require_person
 from pose_datasets.markers import MARKERS
 from pose_datasets.mocap import Clip, prepare_clips
@@ -23,13 +24,16 @@ F64 = NDArray[np.float64]
 
 FPS = 100.0
 _FILE = re.compile(r"m(\d+)_s(\d+)_e(\d+)_positions(_inc)?\.txt", re.IGNORECASE)
-FARTHEST = 1e5  # mm from the origin
+FARTHEST = 1e5  # maximum distance from the origin, mm
 
 
 def prepare_ui_prmd(source: Path, out: Path, say: Callable[[str], None]) -> str:
-    """Make the file of clips `out` from the data set in `source`; returns a line that says what is in it.
+    """Write the clips of the data set in `source` to `out`; returns a summary line.
 
-    say: called with a line about every person (`marker_trials.marker_clips`).
+    Args:
+        source: Folder or ZIP file.
+        out: File to write.
+        say: Called with a line per person (`marker_trials.marker_clips`).
     """
     return prepare_clips(load_ui_prmd(source, say), out)
 
@@ -37,8 +41,10 @@ def prepare_ui_prmd(source: Path, out: Path, say: Callable[[str], None]) -> str:
 def load_ui_prmd(source: Path, say: Callable[[str], None] = lambda line: None) -> list[Clip]:
     """All trials in or below `source`, a folder or ZIP file, as clips of subjects "uiprmd-s01" and so on.
 
-    Folders may hold ZIP files. The Kinect's half of the data set, whose files have the same names, is left alone.
-    Raises PoseError when there is no trial, or for a broken file.
+    Folders may contain ZIP files. The Kinect half of the data set, whose files have the same names, is ignored.
+
+    Raises:
+        PoseError: If there is no trial, or a file is invalid.
     """
     trials: dict[str, MarkerTrial] = {}
     for folder, name, text in _texts(source):
@@ -51,7 +57,9 @@ def load_ui_prmd(source: Path, say: Callable[[str], None] = lambda line: None) -
         require_person(markers, f"{folder}/{name}")
         trials[trial] = MarkerTrial(person, trial, markers, FPS)
     if not trials:
-        raise PoseError(f"{source}: no mXX_sYY_eZZ_positions.txt of UI-PRMD's Vicon half, nor a ZIP file with some")
+        raise PoseError(
+            f"{source}: contains neither Vicon files of UI-PRMD (mXX_sYY_eZZ_positions.txt) nor a ZIP file of them"
+        )
     clips = marker_clips([trials[name] for name in sorted(trials)], say)
     if not clips:
         raise PoseError(f"{source}: no recording contains enough markers for joint centres")
@@ -81,9 +89,10 @@ def _wanted(name: str) -> bool:
 
 
 def parse_positions(text: str, source: str) -> F64:
-    """A file's text -> markers (T, 39, 3) m, NaN where one was not seen; people face z, left is x.
+    """Parse a file -> markers (T, 39, 3) m, NaN where not detected; people face z, left is x.
 
-    Raises PoseError where the text is something else; `source` names it there.
+    Raises:
+        PoseError: If the content is invalid; names `source`.
     """
     if not text.strip():
         raise PoseError(f"{source}: the file is empty")

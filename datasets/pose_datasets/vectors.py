@@ -1,6 +1,6 @@
-"""Vectors of two or three components on the last axis, in large batches.
+"""Operations on vectors of two or three components on the last axis, in large batches.
 
-NumPy's reductions over such a short axis are ten times slower than adding the components up.
+NumPy's reductions over such a short axis are ten times slower than explicit sums of the components.
 """
 
 from typing import Any
@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]  # floating point; the precision of the input
+Array = NDArray[Any]  # floating point; results have the precision of the input
 
 
 def dot(a: Array, b: Array) -> Array:
-    """(..., n) . (..., n) -> (...,)."""
+    """Dot product over the last axis."""
     product = a * b
     total: Array = product[..., 0] + product[..., 1]
     for i in range(2, product.shape[-1]):
@@ -21,22 +21,22 @@ def dot(a: Array, b: Array) -> Array:
 
 
 def cross(a: Array, b: Array) -> Array:
-    """(..., 3) x (..., 3) -> (..., 3)."""
+    """Cross product over the last axis (3)."""
     (ax, ay, az), (bx, by, bz) = ((v[..., 0], v[..., 1], v[..., 2]) for v in (a, b))
     return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
 
 
 def norm(vector: Array) -> Array:
-    """(..., n) -> (...,) length."""
+    """Length over the last axis."""
     return np.sqrt(dot(vector, vector))
 
 
 def unit(vector: Array) -> Array:
-    """(..., n) -> the same directions at length 1."""
+    """Normalised vectors."""
     return vector / np.maximum(norm(vector), 1e-8)[..., None]
 
 
 def reject(vector: Array, direction: Array) -> Array:
-    """The part of (..., n) that is perpendicular to the unit vectors `direction`."""
+    """The component of vectors perpendicular to the unit vectors `direction`."""
     result: Array = vector - dot(vector, direction)[..., None] * direction
     return result

@@ -1,4 +1,4 @@
-"""Attention mechanisms by name. A new one is one file and one line in `ATTENTIONS`; the tests pick it up from there."""
+"""Attention mechanisms by name. To add one, write a file and add a line to `ATTENTIONS`; the tests include it."""
 
 import inspect
 from collections.abc import Mapping
@@ -92,10 +92,20 @@ def build_attentions(
     streaming: bool = False,
     length: int | None = None,
 ) -> list[Attention]:
-    """The attention layers of a stack of blocks. Raises ValueError, saying why, for what cannot work.
+    """The attention layers of a stack of blocks.
 
-    name: of `ATTENTIONS`. streaming: the layers will be stepped (needs causal). length: the longest sequence in frames
-    that they will see, if known. options: the mechanism's own keywords.
+    Args:
+        name: One of `ATTENTIONS`.
+        depth: Number of layers.
+        dim: Features of a token.
+        heads: Number of heads.
+        options: Keyword arguments of the mechanism.
+        causal: Frame t does not see later frames.
+        streaming: The layers will be stepped; needs `causal`.
+        length: Length of the longest sequence in frames, if known.
+
+    Raises:
+        ValueError: If the name is unknown or the options cannot be combined.
     """
     if name not in ATTENTIONS:
         raise ValueError(f"attention: {name!r} is not one of {', '.join(ATTENTIONS)}")
@@ -118,7 +128,7 @@ def build_attentions(
     if streaming and not layers[0].capabilities.streaming:
         told = ", ".join(f"{option} {value}" for option, value in options.items())
         raise ValueError(
-            f"{name} attention with {told} cannot stream: a frame counts by its place in the sequence or by others"
+            f"{name} attention with {told} cannot stream: outputs depend on the start of the sequence or on the future"
         )
     limit = layers[0].capabilities.max_length
     if length is not None and limit is not None and length > limit:

@@ -1,4 +1,4 @@
-"""Attention that learns how far each head looks back (Sukhbaatar et al., 2019), in seconds.
+"""Attention with a learned span per head (Sukhbaatar et al., 2019), in seconds.
 
 Axes: B batch, H head, T time, S key, A key of a band, K feature of one head.
 """
@@ -13,19 +13,23 @@ from pose.attention.base import Cache, Capabilities, Context, KVCache, TimedCach
 from pose.attention.layouts import Band
 from pose.attention.softmax import SoftmaxAttention, masked_softmax
 
-FIRST_SHARE = 0.25  # of the longest span; the authors begin with 0, where only longer spans have a gradient
+# initial z as a fraction of the longest span. The authors use 0, where only longer spans have a gradient.
+FIRST_SHARE = 0.25
 MOST_FRAMES = 100_000
-DENSE_UP_TO = 2  # times the keys of a band; in longer sequences blocks are faster than all pairs
+DENSE_UP_TO = 2  # in multiples of a band's keys; blocks are faster in longer sequences
 
 
 class AdaptiveSpanAttention(SoftmaxAttention):
-    """a_s = m(x) softmax(e)_s, divided by its sum, with x seconds between query and key,
-    m(x) = clamp((z S - x) / R + 1, 0, 1), and z learnt for each head.
+    """Softmax attention whose weights are multiplied by a learned mask and normalised again.
 
-    span: S, the longest span, s. ramp: R, s; even z = 0 sees so far. cost: what training pays for each second of mean
-    span. rate: the most frames a second that are to be seen; the frames of a faster video that are farther from the
-    query than so many times the longest learnt span are cut off, in a stream and in whole sequences alike. So a stream
-    keeps no more frames than what was learnt needs.
+    The mask for a key x seconds from the query is m(x) = clamp((z S - x) / R + 1, 0, 1), with a learned z per head.
+
+    Args:
+        span: Longest span S, s.
+        ramp: Width R of the ramp, s; the smallest reach of a head, at z = 0.
+        cost: Penalty in the loss per second of mean span.
+        rate: Highest supported frame rate, frames/s. It bounds the cache of a stream: frames farther from the query
+            than `rate` times the longest learned span are cut off, in streams and in whole sequences.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T S D)")
@@ -58,12 +62,12 @@ class AdaptiveSpanAttention(SoftmaxAttention):
 
     @property
     def spans(self) -> Tensor:
-        """(H,) s, how far each head looks with full weight."""
+        """Distance in s up to which each head (H,) has full weight."""
         return self.longest * self.share.detach().clamp(0, 1)
 
     @property
     def reach(self) -> Tensor:
-        """How many frames away the farthest one is that any head sees, a number."""
+        """Distance in frames of the farthest key that any head sees."""
         return ((self.spans.max() + self.ramp) * self.rate).floor().long()
 
     def begin_step(self, step: int, generator: torch.Generator) -> None:
@@ -80,7 +84,7 @@ class AdaptiveSpanAttention(SoftmaxAttention):
             if length > DENSE_UP_TO * (band.before + band.size + band.after):
                 return self.banded(q, k, v, context, band)
         apart, seen = self._dense(length, context)
-        if not torch.is_grad_enabled():  # the fused kernel has no gradient of what is added to scores
+        if not torch.is_grad_enabled():  # the fused kernel has no gradient for terms added to the scores
             return F.scaled_dot_product_attention(q, k, v, attn_mask=self._added(apart, seen).to(q.dtype))
         return self._shares(q @ k.mT, apart, seen).to(v.dtype) @ v
 
@@ -89,7 +93,7 @@ class AdaptiveSpanAttention(SoftmaxAttention):
         return self._shares(q @ k.mT, *self._dense(x_BTD.shape[1], context))
 
     def banded(self, q: Tensor, k: Tensor, v: Tensor, context: Context, band: Band) -> Tensor:
-        """`attend` from the scores of the keys in reach alone."""
+        """`attend` with the scores of reachable keys only."""
         length = q.shape[2]
         key_TA = band.keys(length, q.device)
         there = (key_TA >= 0) & (key_TA < length)
@@ -104,7 +108,7 @@ class AdaptiveSpanAttention(SoftmaxAttention):
         return band.summed(self._shares(band.scores(q, k), apart_B1TA, seen).to(v.dtype), v)
 
     def _dense(self, length: int, context: Context) -> tuple[Tensor, Tensor]:
-        """Seconds between every two frames (B, 1, T, T), and whether one sees the other."""
+        """Seconds (B, 1, T, T) between all pairs of frames, and whether one sees the other."""
         seconds = context.seconds
         apart = context.shared_mask("seconds apart", lambda: (seconds[:, :, None] - seconds[:, None, :]).abs()[:, None])
         assert apart is not None
@@ -115,24 +119,29 @@ class AdaptiveSpanAttention(SoftmaxAttention):
         return apart, seen
 
     def _in_reach(self, age: Tensor) -> Tensor:
-        """age: frames from key to query."""
+        """
+        Args:
+            age: Frames from key to query.
+        """
         near = age.abs() <= self.reach
         return near & (age >= 0) if self.causal else near
 
     def _shares(self, products: Tensor, apart: Tensor, seen: Tensor) -> Tensor:
-        """Weights of products q . k, for keys so many seconds from their queries."""
+        """Attention weights from products q . k and the seconds between keys and queries."""
         ramp = self._ramp(apart)
         inside = ramp > 0
         scores = products / math.sqrt(self.head_dim) + ramp.where(inside, 1).log()
         return masked_softmax(scores, seen & inside)
 
     def _added(self, apart: Tensor, seen: Tensor) -> Tensor:
-        """ln m, or -inf where nothing is seen: the published product of ramp and softmax, divided by its sum, is the
-        softmax of e + ln m."""
+        """ln m, or -inf for keys that are not seen.
+
+        The published product of mask and softmax, divided by its sum, equals the softmax of e + ln m.
+        """
         return self._ramp(apart).log().masked_fill(~seen, -torch.inf)
 
     def _ramp(self, apart: Tensor) -> Tensor:
-        """m, (B, H, .., ..)."""
+        """The mask m (B, H, .., ..)."""
         share_H11 = self.share[:, None, None]
         return ((share_H11 * self.longest - apart.to(share_H11.dtype)) / self.ramp + 1).clamp(0, 1)
 

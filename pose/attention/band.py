@@ -1,4 +1,4 @@
-"""Window attention whose time and memory grow with the length alone: blocks of queries, each against its band of keys.
+"""Windowed attention with time and memory linear in the length: blocks of queries, each with its band of keys.
 
 Axes: B batch, H head, X both, T time, K feature of one head, N block, C query of a block, L key of a block's band.
 """
@@ -15,7 +15,7 @@ SMALLEST_BLOCK = 32
 
 
 def band_length(window: Window) -> int:
-    """How many keys each query is computed against."""
+    """Number of keys for which each query's scores are computed."""
     return _block(window) + (window.reach - 1) * (1 if window.causal else 2) + window.pinned
 
 
@@ -50,7 +50,7 @@ def _block(window: Window) -> int:
 
 
 def _mask(window: Window, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
-    """(1 or B, N, C, L): which keys of its band, the pinned frames last, each query sees."""
+    """(1 or B, N, C, L): which keys of its band each query sees; pinned frames come last."""
     block, before = _block(window), window.reach - 1
     start_N11 = torch.arange(0, length, block, device=device)[:, None, None]
     query_NC1 = start_N11 + torch.arange(block, device=device)[:, None]

@@ -1,4 +1,4 @@
-"""Attention in blocks of time that share what they see (Image Transformer, Parmar et al., 2018).
+"""Attention in blocks of time that share their keys (Image Transformer, Parmar et al., 2018).
 
 Axes: B batch, H head, T time, A key of a block's memory, K feature of one head.
 """
@@ -12,13 +12,15 @@ from pose.attention.base import Capabilities, Context
 from pose.attention.layouts import Band
 from pose.attention.softmax import Pattern, SoftmaxAttention
 
-DENSE_UP_TO = 2  # times the keys of a block; in longer sequences blocks are faster than a mask of all pairs
+DENSE_UP_TO = 2  # in multiples of a block's keys; blocks are faster in longer sequences
 
 
 @dataclass(frozen=True, slots=True)
 class BlockPattern(Pattern):
-    """Every query of a block of `size` frames sees the block and `beyond` frames on either side; causal, what of that
-    is not after it. So a query sees from `beyond` to `beyond` + `size` - 1 frames back, as it stands in its block.
+    """Every query in a block of `size` frames sees the block and `beyond` frames on either side.
+
+    In the causal form it sees the part before itself: from `beyond` to `beyond` + `size` - 1 frames back, depending on
+    its position in the block.
     """
 
     size: int
@@ -28,9 +30,11 @@ class BlockPattern(Pattern):
 
     @property
     def reach(self) -> int:
+        """Number of frames from the farthest visible frame to the query."""
         return self.size + self.beyond
 
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
+        """Whether a query sees a key."""
         start = query // self.size * self.size
         seen = (key >= start - self.beyond) & (key < start + self.size + self.beyond)
         return seen & (key <= query) if self.causal else seen
@@ -41,7 +45,7 @@ class BlockPattern(Pattern):
         return Band(self.size, self.beyond, 0 if self.causal else self.beyond)
 
     def seen(self, band: Band, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
-        """(B or 1, 1, T, A): which keys of a band each query sees, as `mask` has it."""
+        """(B or 1, 1, T, A): which keys of a band each query sees, as in `mask`."""
         key_TA, query_T1 = band.keys(length, device), torch.arange(length, device=device)[:, None]
         seen = (self.allows(query_T1, key_TA) & (key_TA >= 0) & (key_TA < length))[None, None]
         if valid_BT is None:
@@ -50,10 +54,11 @@ class BlockPattern(Pattern):
 
 
 class BlockAttention(SoftmaxAttention):
-    """Softmax attention in blocks, see `BlockPattern`. block: frames of one. beyond: frames on either side that it sees
-    too; a whole block unless given.
+    """Softmax attention in blocks, see `BlockPattern`. Blocks follow frame numbers, so the start of a sequence matters.
 
-    The blocks are those of frame numbers: where a sequence begins makes a difference.
+    Args:
+        block: Frames in a block.
+        beyond: Visible frames on either side of the block; default one block.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T L D)")
@@ -69,7 +74,7 @@ class BlockAttention(SoftmaxAttention):
         self.window = BlockPattern(block, beyond, causal)
 
     def is_short(self, length: int) -> bool:
-        """Whether in so many frames a mask of all pairs is faster than blocks."""
+        """Whether a mask of all pairs is faster than blocks for this length."""
         return length <= DENSE_UP_TO * (self.window.size + 2 * self.window.beyond)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
@@ -79,6 +84,5 @@ class BlockAttention(SoftmaxAttention):
 
 
 def block_attention(q: Tensor, k: Tensor, v: Tensor, pattern: BlockPattern, valid_BT: Tensor | None) -> Tensor:
-    """softmax(q k^T / sqrt(K)) v masked by `pattern.mask(T, valid_BT)`, from the keys of each block alone; all
-    (B, H, T, K)."""
+    """softmax(q k^T / sqrt(K)) v masked by `pattern.mask(T, valid_BT)`, computed per block; all (B, H, T, K)."""
     return pattern.band.attended(q, k, v, pattern.seen(pattern.band, q.shape[2], valid_BT, q.device))

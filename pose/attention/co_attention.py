@@ -1,4 +1,4 @@
-"""Co-attention: two sequences that look at each other, such as one person in two cameras.
+"""Co-attention between two sequences, such as one person in two cameras.
 
 Axes: B batch, T token of the first sequence, S token of the second, D feature, A hidden unit.
 """
@@ -18,10 +18,13 @@ def _check(order: str) -> None:
 
 
 class CoAttention(nn.Module):
-    """Each of two sequences told what the other holds, frame by frame; as many frames as before come out.
+    """Each of two sequences attends to the other: x' = x + attention(x, z) and z' = z + attention(z, x).
 
-    x' = x + attention(x, z) and z' = z + attention(z, x); alternating: z' = z + attention(z, x'). Queries and keys are
-    rotated by their own times in seconds. Where one sequence is not there, the other comes out as it went in.
+    Lengths are kept. Queries and keys are rotated by their own times in seconds. If one sequence has no valid frames,
+    the other is unchanged.
+
+    Args:
+        order: "parallel", or "alternating": z' = z + attention(z, x').
     """
 
     def __init__(self, dim: int, heads: int, order: str = "parallel") -> None:
@@ -31,7 +34,7 @@ class CoAttention(nn.Module):
         self.first, self.second = CrossAttention(dim, heads), CrossAttention(dim, heads)
 
     def forward(self, x_BTD: Tensor, x_context: Context, z_BSD: Tensor, z_context: Context) -> tuple[Tensor, Tensor]:
-        """The valid frames of both contexts are those that count."""
+        """Returns x' and z'. Only the valid frames of both contexts are attended to."""
         x = x_BTD + self.first(x_BTD, x_context, self.first.remember(z_BSD, z_context), z_context.valid)
         seen = x if self.alternating else x_BTD
         z = z_BSD + self.second(z_BSD, z_context, self.second.remember(seen, x_context), x_context.valid)
@@ -39,9 +42,10 @@ class CoAttention(nn.Module):
 
 
 class ParallelSummaries(nn.Module):
-    """A summary of each sequence in the light of the other (Lu et al., 2016, parallel).
+    """A summary of each sequence, conditioned on the other (Lu et al., 2016, parallel).
 
-    C = tanh(Z W_b X^T), H_x = tanh(X W_x + C^T Z W_z), H_z = tanh(Z W_z + C X W_x), x^ = softmax(H_x w_x) X, z^ alike.
+    C = tanh(Z W_b X^T), H_x = tanh(X W_x + C^T Z W_z), H_z = tanh(Z W_z + C X W_x), x^ = softmax(H_x w_x) X;
+    z^ likewise.
     """
 
     def __init__(self, dim: int, hidden: int) -> None:
@@ -53,7 +57,14 @@ class ParallelSummaries(nn.Module):
     def forward(
         self, x_BTD: Tensor, z_BSD: Tensor, x_valid: Tensor | None = None, z_valid: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """(B, D) each; 0 for a sequence of which nothing is valid. valid: (B, T) and (B, S)."""
+        """The summaries, (B, D) each; 0 for a sequence without valid tokens.
+
+        Args:
+            x_BTD: First sequence.
+            z_BSD: Second sequence.
+            x_valid: (B, T).
+            z_valid: (B, S).
+        """
         x_BTD, z_BSD = _absent_as_zero(x_BTD, x_valid), _absent_as_zero(z_BSD, z_valid)
         affinity_BST = torch.tanh(z_BSD @ self.affinity(x_BTD).mT)
         x_said, z_said = self.x_hidden(x_BTD), self.z_hidden(z_BSD)
@@ -63,9 +74,9 @@ class ParallelSummaries(nn.Module):
 
 
 class AlternatingSummaries(nn.Module):
-    """The same in three steps (Lu et al., 2016, alternating): z, then x in the light of z, then z in the light of x.
+    """Summaries in three steps (Lu et al., 2016, alternating): of z, of x given z, and of z given x.
 
-    One step is A(X; g) = softmax(w.tanh(W X + W_g g)) X, with weights of its own.
+    One step is A(X; g) = softmax(w.tanh(W X + W_g g)) X, with its own weights.
     """
 
     def __init__(self, dim: int, hidden: int) -> None:
@@ -77,7 +88,7 @@ class AlternatingSummaries(nn.Module):
     def forward(
         self, x_BTD: Tensor, z_BSD: Tensor, x_valid: Tensor | None = None, z_valid: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """(B, D) each; 0 for a sequence of which nothing is valid. valid: (B, T) and (B, S)."""
+        """See `ParallelSummaries.forward`."""
         x_BTD, z_BSD = _absent_as_zero(x_BTD, x_valid), _absent_as_zero(z_BSD, z_valid)
         z_BD = summary(self.score[0](torch.tanh(self.seen[0](z_BSD))), z_BSD, z_valid)
         x_BD = self._guided(1, x_BTD, z_BD, x_valid)
@@ -89,7 +100,7 @@ class AlternatingSummaries(nn.Module):
 
 
 def summary(scores_BT1: Tensor, x_BTD: Tensor, valid_BT: Tensor | None) -> Tensor:
-    """softmax(scores) x over the tokens that are there, (B, D); 0 where none is. Leading axes may be more than one."""
+    """softmax(scores) x over the valid tokens, (B, D); 0 without valid tokens. There may be several leading axes."""
     if valid_BT is None:
         return (scores_BT1.softmax(dim=-2) * x_BTD).sum(dim=-2)
     unseen = ~valid_BT[..., None]

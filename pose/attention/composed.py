@@ -1,7 +1,7 @@
-"""Attention put together from parts: any score, any distribution, any place to look.
+"""Attention composed of a score function, a distribution, a visible range and a time encoding.
 
-Where a mechanism of the literature differs from scaled dot-product attention in one of these alone, it is a choice
-here and needs no file of its own. The default is `softmax`, computed the plain way.
+Mechanisms of the literature that differ from scaled dot-product attention in one of these are options here. The default
+is `softmax`, without fused kernels.
 """
 
 from collections.abc import Collection, Mapping
@@ -22,12 +22,16 @@ POSITIONS = ("global", "local", "predicted")
 class ComposedAttention(Attention):
     """out(sum_s a_ts v_s), a_t = distribution(score(q_t, k_s)) over the frames s that t sees.
 
-    score: of `pose.attention.scores.SCORES`. distribution: of `pose.attention.distributions.DISTRIBUTIONS`. position:
-    "global" sees all frames (causal: the last `window`, 1024 unless given); "local" the `window` nearest before, itself
-    included, and as many after unless causal (Luong et al., 2015, local-m); "predicted" sees all, and the weights are
-    multiplied by a Gaussian about a frame that each query names itself (local-p, whose hard edge it does without). Its
-    standard deviation is half the window (27 unless given). time: of `pose.attention.time_codes.TIMES`. max_length: of
-    what counts frames from the first one, 243 unless given.
+    Args:
+        score: One of `pose.attention.scores.SCORES`.
+        distribution: One of `pose.attention.distributions.DISTRIBUTIONS`.
+        position: "global": all frames (causal: the last `window`, default 1024). "local": the last `window` frames,
+            including the query, and unless causal as many after it (Luong et al., 2015, local-m). "predicted": all
+            frames, with weights multiplied by a Gaussian around a frame that each query predicts (local-p, without its
+            hard edge). Its standard deviation is half the window (default 27).
+        time: One of `pose.attention.time_codes.TIMES`.
+        window: See `position`, frames.
+        max_length: Longest sequence for parts that count from the first frame; default 243.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T^2 D)")
@@ -80,7 +84,7 @@ class ComposedAttention(Attention):
         return self.answer(self.merge(self._shares(x_BTD, context).to(v.dtype) @ v), x_BTD)
 
     def answer(self, summed_BTD: Tensor, x_BTD: Tensor) -> Tensor:
-        """What comes of the frames (B, T, D) and of the values summed for each of them."""
+        """The output from the frames (B, T, D) and the weighted sums of values."""
         y_BTD: Tensor = self.out_proj(summed_BTD)
         return y_BTD
 
@@ -100,7 +104,7 @@ class ComposedAttention(Attention):
         return weights
 
     def compared(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries (B, H, T, K), and what the score makes of queries and keys, (B, H, T, P) each."""
+        """Queries (B, H, T, K), and the queries and keys as the score compares them, (B, H, T, P) each."""
         x_BTD, context = self.time(x_BTD, context)
         nothing_BHT0 = x_BTD.new_zeros(len(x_BTD), self.heads, x_BTD.shape[1], 0)
         q_BHTK = nothing_BHT0 if self.q_proj is None else self.split(self.q_proj(x_BTD))
@@ -134,10 +138,10 @@ class ComposedAttention(Attention):
 
 
 class _Centre(nn.Module):
-    """Luong's local-p: exp(-(s - p_t)^2 / (2 s0^2)), p_t from the query, s0 half the window.
+    """Luong's local-p: exp(-(s - p_t)^2 / (2 s0^2)) with p_t predicted from the query and s0 half the window.
 
-    p_t is last * sigmoid(w.tanh(W q_t)) in frames, `last` being the sequence's last frame; where the future is not seen
-    it is t - window * sigmoid(...).
+    p_t is last * sigmoid(w.tanh(W q_t)) in frames, with the sequence's last frame `last`. In the causal form it is t -
+    window * sigmoid(...).
     """
 
     def __init__(self, heads: int, head_dim: int, window: int) -> None:
@@ -149,7 +153,7 @@ class _Centre(nn.Module):
             nn.init.normal_(weight, std=head_dim**-0.5)
 
     def forward(self, q_BHTK: Tensor, query_BT: Tensor, key_BS: Tensor, last_B: Tensor | None) -> Tensor:
-        """(B, H, T, S). query, key: numbers of frames."""
+        """The factors (B, H, T, S) for frame numbers of queries and keys."""
         share = torch.sigmoid((torch.tanh(q_BHTK @ self.weight) * self.out[:, None]).sum(dim=-1))  # (B, H, T)
         centre = query_BT[:, None] - self.reach * share if last_B is None else last_B[:, None, None] * share
         apart = (key_BS[:, None, None, :] - centre[..., None]) / self.spread
@@ -157,7 +161,7 @@ class _Centre(nn.Module):
 
 
 def _last_frame(x_BTD: Tensor, context: Context) -> Tensor:
-    """(B,) number of the last frame that is there."""
+    """(B,) number of the last valid frame."""
     if context.valid is None:
         return torch.full((len(x_BTD),), x_BTD.shape[1] - 1, device=x_BTD.device)
     frames = torch.arange(x_BTD.shape[1], device=x_BTD.device)
@@ -165,7 +169,11 @@ def _last_frame(x_BTD: Tensor, context: Context) -> Tensor:
 
 
 def _check(parts: Mapping[str, str]) -> None:
-    """ValueError, saying why, for parts that are not there or do not go together."""
+    """Check the parts.
+
+    Raises:
+        ValueError: If a part is unknown or parts cannot be combined.
+    """
     tables: dict[str, Collection[str]] = {
         "score": SCORES,
         "distribution": DISTRIBUTIONS,
@@ -196,4 +204,4 @@ def _check_lengths(
     if window is not None and position == "global" and not causal:
         raise ValueError("composed attention: window applies to the positions local, predicted and causal, not global")
     if max_length is not None and score != "location" and time != "learnt":
-        raise ValueError("composed attention: max_length applies only to the score location and to time learnt")
+        raise ValueError("composed attention: max_length requires score: location or time: learnt")

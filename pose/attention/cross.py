@@ -1,4 +1,4 @@
-"""Attention of one sequence to another: queries of what is made, keys and values of what is known."""
+"""Attention of one sequence to another: queries from one, keys and values from the other."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -7,10 +7,13 @@ from pose.attention.base import Context, rotate
 
 
 class CrossAttention(nn.Module):
-    """softmax(q k^T / sqrt(K)) v per head, queries and keys rotated by their own times in seconds (Vaswani et al.,
-    2017, with rotary time). The two lengths need not be equal, so there is no causal form.
+    """Softmax cross-attention with rotary time (Vaswani et al., 2017; Su et al., 2021).
 
-    dim: features of a token of either sequence. heads: divides dim into an even number of features.
+    Queries and keys are rotated by their own times in seconds. The lengths may differ, so there is no causal form.
+
+    Args:
+        dim: Features of a token of either sequence.
+        heads: Number of heads; each must have an even number of features.
     """
 
     def __init__(self, dim: int, heads: int) -> None:
@@ -22,14 +25,21 @@ class CrossAttention(nn.Module):
         self.v_proj, self.out_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
 
     def remember(self, memory_BSD: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-        """Keys and values (B, H, S, K) of the known sequence; made once, however often it is attended to."""
+        """Keys and values (B, H, S, K) of the attended sequence, computed once for several calls."""
         return rotate(self._split(self.k_proj(memory_BSD)), context), self._split(self.v_proj(memory_BSD))
 
     def forward(
         self, x_BTD: Tensor, context: Context, remembered: tuple[Tensor, Tensor], valid_BS: Tensor | None = None
     ) -> Tensor:
-        """(B, T, D). context: of x. valid_BS: False for tokens of the known sequence that are not there: what they
-        hold, NaN included, has no effect. Where none is there the answer is 0."""
+        """Attend to a remembered sequence; returns (B, T, D).
+
+        Args:
+            x_BTD: Queries.
+            context: Context of the queries.
+            remembered: From `remember`.
+            valid_BS: False for invalid tokens of the attended sequence, whose content, NaN included, has no effect.
+                Without valid tokens the output is 0.
+        """
         keys, values = remembered
         q_BHTK = rotate(self._split(self.q_proj(x_BTD)), context)
         if valid_BS is None:

@@ -10,12 +10,14 @@ from pose.attention.scan import ScanState, Terms
 
 
 class FastformerAttention(Attention):
-    """Per head: a = softmax_t(A q / sqrt(K)), Q = sum_t a_t q_t, p_t = k_t Q (elementwise), b = softmax_t(B p /
-    sqrt(K)), G = sum_t b_t p_t; the answer is W_o(W_p(G q_t) + q_t).
+    """Additive attention with one global query and one global key per head.
 
-    Follows the authors' PyTorch code: A and B read all heads' features, the second pooling is of p, not of k, and the
-    query serves as value too (so there is no v_proj). W_o, which their code keeps in the block, is `out_proj` here, as
-    in every other mechanism. It has no positions at all: the model must tell it the time.
+    Per head: a = softmax_t(A q / sqrt(K)), Q = sum_t a_t q_t, p_t = k_t Q (elementwise), b = softmax_t(B p / sqrt(K)),
+    G = sum_t b_t p_t; the output is W_o(W_p(G q_t) + q_t).
+
+    Follows the authors' PyTorch code: A and B read the features of all heads, the second pooling is of p, not of k, and
+    the query is also the value (there is no v_proj). W_o, in their code part of the block, is `out_proj` here as in
+    every mechanism. There are no positions: the model adds the time to the tokens.
     """
 
     capabilities = Capabilities(padding=True, causal=False, streaming=False, relative_time=False, cost="O(T D)")
@@ -37,7 +39,7 @@ class FastformerAttention(Attention):
         return y_BTD
 
     def _pool(self, x_BTD: Tensor, score: nn.Linear, valid_BT: Tensor | None) -> Tensor:
-        """The average over time, weighted per head by the softmax of the scores: (B, 1, D)."""
+        """Average (B, 1, D) over time, weighted per head by the softmax of the scores."""
         score_BHT = score(x_BTD).mT * self.head_dim**-0.5
         if valid_BT is not None:
             someone_B1 = valid_BT.any(dim=1, keepdim=True)  # without valid frames the average of zeros is correct
@@ -47,7 +49,7 @@ class FastformerAttention(Attention):
 
 
 class FastformerCache(NamedTuple):
-    """The state of the pooling of the queries and of that of p, see `ScanState`."""
+    """State of the poolings of the queries and of p, see `ScanState`."""
 
     query_sums: Tensor
     query_norms: Tensor
@@ -58,10 +60,10 @@ class FastformerCache(NamedTuple):
 
 
 class CumulativeFastformerAttention(FastformerAttention):
-    """Fastformer with both poolings over the frames up to the present one: Q_t, p_t = k_t Q_t and G_t.
+    """Causal variant of Fastformer with both poolings over the frames so far: Q_t, p_t = k_t Q_t and G_t.
 
-    Not a mask of the published mechanism (which pools once for all frames) but a causal relative of it, and a
-    recurrence: its stream keeps two sums of constant size.
+    The published mechanism pools once over all frames, so this is not a masked form of it. It is a recurrence whose
+    stream keeps two sums of constant size.
     """
 
     capabilities = Capabilities(

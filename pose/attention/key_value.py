@@ -1,6 +1,6 @@
-"""Attention whose tokens have a part to be found by and a part to be told, of their own.
+"""Attention with separate parts of a token for keys and for values.
 
-Axes: B batch, H head, T time, D feature, K feature of one head, P feature as compared.
+Axes: B batch, H head, T time, D feature, K feature of one head, P feature that is compared.
 """
 
 import torch
@@ -11,10 +11,12 @@ from pose.attention.composed import ComposedAttention
 
 
 class KeyValueAttention(ComposedAttention):
-    """out(sum_s a_ts v_s), a_t = softmax_s(w.tanh(W_y k_s + W_h k_t + b)) (Mino et al., 2017): the key of a frame is
-    its query, too. A term of time joins the score as in `additive`.
+    """out(sum_s a_ts v_s), a_t = softmax_s(w.tanh(W_y k_s + W_h k_t + b)) (Mino et al., 2017): keys are also queries.
 
-    window: frames seen before the query, itself included, and as many after unless causal.
+    The score has a term of time, as in `additive`.
+
+    Args:
+        window: Visible frames before the query, itself included, and as many after it unless causal.
     """
 
     def __init__(self, dim: int, heads: int, *, causal: bool = False, window: int = 27) -> None:
@@ -28,8 +30,9 @@ class KeyValueAttention(ComposedAttention):
 
 
 class KeyValuePredictAttention(KeyValueAttention):
-    """tanh(W_r sum_s a_ts v_s + W_x p_t), with a third part p of a frame for what is said of it itself (Daniluk et al.,
-    2017)."""
+    """tanh(W_r sum_s a_ts v_s + W_x p_t), with a third part p of each frame for its own output (Daniluk et al.,
+    2017).
+    """
 
     weights = Attention.weights
 

@@ -1,5 +1,4 @@
-"""Where the keys of a query are, for mechanisms whose queries see few: so that their products are dense and their time
-and memory grow with the keys seen.
+"""Layouts of visible keys for sparse mechanisms, with dense products: time and memory are linear in the visible keys.
 
 Axes: B batch, H head, T time, K feature of one head, A key that a query is computed against, N block, C frame of one.
 """
@@ -15,24 +14,24 @@ SMALLEST_BLOCK = 32
 
 
 class Layout(Protocol):
-    """Which A keys each query is computed against, so that they are few and the products dense."""
+    """The A keys for which each query's scores are computed."""
 
     def keys(self, length: int, device: torch.device) -> Tensor:
-        """(T or 1, A) frame numbers, also of frames that there are not."""
+        """Frame numbers (T or 1, A) of the keys; they may lie outside the sequence."""
         ...
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
-        """q . k of each query's keys: (B, H, T, A)."""
+        """Products (B, H, T, A) of each query with its keys."""
         ...
 
     def summed(self, weights: Tensor, v: Tensor) -> Tensor:
-        """Weights (B, H, T, A) times values: (B, H, T, K)."""
+        """Sums (B, H, T, K) of values v, weighted by (B, H, T, A)."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Blocks of `size` queries, each against its own frames, those `before` it and those `after` it."""
+    """Blocks of `size` queries, each with the keys of its own frames, `before` frames before and `after` after them."""
 
     size: int
     before: int
@@ -40,7 +39,7 @@ class Band:
 
     @classmethod
     def of(cls, reach: int, causal: bool) -> "Band":
-        """For queries that see `reach` frames before them and, unless causal, as many after."""
+        """The layout for queries that see `reach` frames before them and, unless causal, as many after."""
         return cls(max(SMALLEST_BLOCK, reach), reach, 0 if causal else reach)
 
     def keys(self, length: int, device: torch.device) -> Tensor:
@@ -57,16 +56,21 @@ class Band:
         return (self._blocks(weights) @ self._bands(v)).flatten(2, 3)[:, :, : v.shape[2]]
 
     def attended(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-        """softmax(q k^T / sqrt(K)) v by the fused kernel. mask: (B or 1, H or 1, T, A), which keys each query sees, at
-        least one, or what is added to its scores. A frame of k and v may be several keys of K features, side by side
-        in them as in the mask."""
+        """softmax(q k^T / sqrt(K)) v with the fused kernel.
+
+        Args:
+            q: (B, H, T, K).
+            k: (B, H, T, K); a frame may hold several keys of K features side by side, as in the mask.
+            v: Like `k`.
+            mask: (B or 1, H or 1, T, A) bool, with at least one visible key per query, or a term added to the scores.
+        """
         batch, _, length, width = q.shape
         mask_BHTA = F.pad(mask, (0, 0, 0, -length % self.size), value=mask.dtype == torch.bool)
         mask_BHNCA = mask_BHTA.expand(batch, -1, -1, -1).unflatten(2, (-1, self.size))
         keys, values = (self._bands(x).unflatten(-1, (-1, width)).flatten(3, 4) for x in (k, v))
         queries, keys, values, mask_XHCA = (
             x.transpose(1, 2).flatten(0, 1) for x in (self._blocks(q), keys, values, mask_BHNCA)
-        )  # X: the blocks of all sequences, whose heads may share a mask
+        )  # X: the blocks of all sequences; heads may share a mask
         y_XHCK = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask_XHCA)
         y_BHTK: Tensor = y_XHCK.unflatten(0, (batch, -1)).transpose(1, 2).flatten(2, 3)
         return y_BHTK[:, :, :length]
@@ -84,7 +88,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Comb:
-    """Every query against all frames a multiple of `stride` away."""
+    """Every query with the frames at multiples of `stride` from it."""
 
     stride: int
 
@@ -110,7 +114,7 @@ class Comb:
 
 @dataclass(frozen=True, slots=True)
 class Summaries:
-    """Every query against the last `count` frames of every block of `stride`."""
+    """Every query with the last `count` frames of every block of `stride` frames."""
 
     stride: int
     count: int

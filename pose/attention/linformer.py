@@ -1,4 +1,4 @@
-"""Linformer (Wang et al., 2020): keys and values are projected along time to a fixed number of rows."""
+"""Linformer (Wang et al., 2020): keys and values are projected along time to a fixed length."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,10 +16,15 @@ Sharing = Literal["none", "headwise", "kv", "layer"]
 class LinformerAttention(Attention):
     """softmax(q (E k)^T / sqrt(K)) F v, with E, F of shape (R, max_length) and R = max_length / compression.
 
-    sharing: "none": each head has its own E and F. "headwise": all heads share them. "kv": E = F besides. "layer":
-    and all layers of the stack share that one matrix. A shorter sequence uses the first columns. The columns belong to
-    frame numbers, not to times, so a clip's start matters, and the answer at a frame mixes all frames: not causal.
-    As in the authors' code E meets the tokens before the key and value weights, whose biases are added afterwards.
+    Shorter sequences use the first columns. Columns belong to frame numbers, not to times, so the start of a clip
+    matters. Each output depends on all frames, so there is no causal form. As in the authors' code, E is applied to the
+    tokens before the weights of keys and values, whose biases are added afterwards.
+
+    Args:
+        max_length: Longest sequence, frames.
+        compression: Ratio of max_length to R.
+        sharing: "none": each head has its own E and F. "headwise": heads share them. "kv": also E = F. "layer": also
+            one matrix for all layers.
     """
 
     capabilities = Capabilities(
@@ -51,7 +56,7 @@ class LinformerAttention(Attention):
         self.k_proj = nn.Linear(dim, dim)
         self.v_proj = nn.Linear(dim, dim)
         self.out_proj = nn.Linear(dim, dim)
-        bound = (3 / (max_length + rank)) ** 0.5  # Xavier with a gain of 1 / sqrt(2), for each head alike
+        bound = (3 / (max_length + rank)) ** 0.5  # Xavier with a gain of 1 / sqrt(2), separately for each head
         for rows in (self.key_rows, self.value_rows):
             nn.init.uniform_(rows, -bound, bound)
 
@@ -72,7 +77,11 @@ class LinformerAttention(Attention):
         return y_BTD
 
     def _compress(self, x_BTD: Tensor, rows: Tensor, linear: nn.Linear) -> Tensor:
-        """(B, H, R, K): rows (x W) + bias, which is linear(rows x) whenever the heads share the rows."""
+        """Compress the projected tokens: rows (x W) + bias. It equals linear(rows x) if the heads share the rows.
+
+        Returns:
+            (B, H, R, K).
+        """
         rows = rows[..., : x_BTD.shape[1]]
         if self.sharing != "none":
             return self.split(linear(rows @ x_BTD))

@@ -1,4 +1,4 @@
-"""Sliding-window attention (Longformer, Beltagy et al., 2020), dilated and with pinned first frames if wanted."""
+"""Sliding-window attention (Longformer, Beltagy et al., 2020), with optional dilation and global tokens."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,12 +10,12 @@ from pose.attention.band import band_length, banded_attention
 from pose.attention.base import Cache, Capabilities, Context, KVCache, rotate
 from pose.attention.softmax import Pattern, SoftmaxAttention, Window
 
-DENSE_UP_TO = 2  # times the keys of a band; in longer sequences blocks are faster than a mask of all pairs
+DENSE_UP_TO = 2  # in multiples of a band's keys; blocks are faster in longer sequences
 
 
 @dataclass(frozen=True, slots=True)
 class HeadWindows(Pattern):
-    """A `Window` for each head, alike but for the dilation."""
+    """A `Window` per head; only the dilation differs."""
 
     span: int
     causal: bool
@@ -24,13 +24,15 @@ class HeadWindows(Pattern):
 
     @property
     def reach(self) -> int:
+        """Largest distance in frames from a visible frame to the query."""
         return (self.span - 1) * max(self.dilations) + 1
 
     def of(self, dilation: int) -> Window:
-        """That of the heads with this dilation."""
+        """The window of the heads with this dilation."""
         return Window(self.span, self.causal, dilation, self.pinned)
 
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
+        """Whether a query sees a key, per head."""
         age, dilation = query - key, torch.tensor(self.dilations, device=query.device)[:, None, None]
         seen = (age.abs() <= (self.span - 1) * dilation) & (age % dilation == 0)
         if self.pinned:
@@ -39,7 +41,7 @@ class HeadWindows(Pattern):
 
 
 class PinnedCache(NamedTuple):
-    """A `KVCache`, and the first frames' keys and values of global attention, (B, H, G, K)."""
+    """A `KVCache`, with the global-attention keys and values of the first frames, (B, H, G, K)."""
 
     keys: Tensor
     values: Tensor
@@ -50,13 +52,14 @@ class PinnedCache(NamedTuple):
 
 
 class LocalAttention(SoftmaxAttention):
-    """Softmax attention in which a frame sees the `window` nearest frames before it, itself included, and, when not
-    causal, as many after it.
+    """Softmax attention to the last `window` frames, including the query, and unless causal as many after it.
 
-    dilation: see only every so manieth frame, so that the same cost reaches further; one number, or one for each head
-    as in "1,1,2,4". global_tokens: the first frames of the sequence see all others and are seen by all; in a stream
-    they stay in the cache for good. global_projections: "own" gives these frames' view of all others queries, keys and
-    values of its own, as Longformer has it; "shared" uses those of all frames.
+    Args:
+        window: Frames.
+        dilation: Distance between visible frames; one number, or one per head as in "1,1,2,4".
+        global_tokens: Number of first frames that see all frames and are seen by all. A stream keeps them in its cache.
+        global_projections: "own": separate queries, keys and values for the outputs of these frames, as in Longformer;
+            "shared": those of all frames.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T W D)")
@@ -154,7 +157,7 @@ class LocalAttention(SoftmaxAttention):
 
 
 def attention_by_dilation(q: Tensor, k: Tensor, v: Tensor, windows: HeadWindows, valid_BT: Tensor | None) -> Tensor:
-    """`banded_attention` of the heads of each dilation."""
+    """`banded_attention`, separately for the heads of each dilation."""
     y_BHTK = torch.empty_like(q)
     for dilation in sorted(set(windows.dilations)):
         heads = [head for head, own in enumerate(windows.dilations) if own == dilation]
@@ -163,7 +166,7 @@ def attention_by_dilation(q: Tensor, k: Tensor, v: Tensor, windows: HeadWindows,
 
 
 def _dilations(dilation: int | str, heads: int) -> tuple[int, ...]:
-    """One for each head."""
+    """The dilation of each head."""
     each = str(dilation).split(",") if isinstance(dilation, str) else [str(dilation)] * heads
     if isinstance(dilation, bool) or not all(part.strip().lstrip("-").isdecimal() for part in each):
         raise ValueError(f"dilation must be a whole number, or one for each head as in 1,1,2,4, got {dilation!r}")

@@ -1,6 +1,6 @@
-"""Attention that weighs every feature for itself.
+"""Attention with separate weights for every feature.
 
-Axes: B batch, H head, T query, S key, K feature of one head, P feature as compared.
+Axes: B batch, H head, T query, S key, K feature of one head, P feature that is compared.
 """
 
 import torch
@@ -13,7 +13,7 @@ from pose.attention.softmax import DEFAULT_MEMORY, Window
 
 
 class FeatureScores(Additive):
-    """W tanh(W_q q + W_k k + b), a score for each feature, and a term of time that they share."""
+    """W tanh(W_q q + W_k k + b): a score per feature, with a shared term of time."""
 
     def __init__(self, heads: int, head_dim: int) -> None:
         super().__init__(heads, head_dim)
@@ -21,17 +21,19 @@ class FeatureScores(Additive):
         nn.init.normal_(self.out, std=head_dim**-0.5)
 
     def compare(self, q_BHTP: Tensor, k_BHSP: Tensor) -> Tensor:
-        """(B, H, T, K, S)."""
+        """Scores (B, H, T, K, S)."""
         (q, turned), (k, phases) = q_BHTP.chunk(2, dim=-1), k_BHSP.chunk(2, dim=-1)
         hidden = torch.tanh(q[..., :, None, :] + k[..., None, :, :])
         return (hidden @ self.out[:, None]).mT + (turned @ phases.mT)[..., None, :]
 
 
 class MultiDimensionalAttention(Attention):
-    """y_tk = sum_s softmax_s(W tanh(W_q q_t + W_k k_s + b))_k v_sk, for each feature k (Shen et al., 2018). A bias of
-    the scores would cancel. O(T^2 D) memory in training; without gradients O(T D), a block of queries at a time.
+    """y_tk = sum_s softmax_s(W tanh(W_q q_t + W_k k_s + b))_k v_sk, for each feature k (Shen et al., 2018).
 
-    memory: causal form only: how many frames a query sees, itself included.
+    A bias of the scores would cancel. Training needs O(T^2 D) memory; inference computes blocks of queries in O(T D).
+
+    Args:
+        memory: Causal form only: number of visible frames, including the query.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T^2 D K)")
@@ -59,7 +61,7 @@ class MultiDimensionalAttention(Attention):
 
     def _answer(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, compared: Compared) -> Tensor:
         size = queries_at_a_time(k.shape[2])
-        y_BHTK = torch.empty_like(q[..., : self.head_dim], dtype=v.dtype)  # pieces would break up the memory
+        y_BHTK = torch.empty_like(q[..., : self.head_dim], dtype=v.dtype)  # avoids fragmentation of memory
         for first in range(0, q.shape[2], size):
             some = slice(first, first + size)
             rows = seen[..., some, None, :]

@@ -1,4 +1,4 @@
-"""Attention in blocks of time x joints (Image Transformer, Parmar et al., 2018, with a body's joints for its columns).
+"""Attention in blocks of time x joints: Image Transformer (Parmar et al., 2018) with joints as columns.
 
 Axes: B batch, J joint, A joint beside another, H head, T time, K feature of one head, D width, S cache slot.
 """
@@ -14,15 +14,17 @@ from pose.attention.blocks import BlockAttention
 
 
 class NeighbourhoodAttention(Attention):
-    """`BlockAttention` of frames that are J tokens each: the query of a joint in a frame sees, of the frames that its
-    block shows it, the joints beside its own; one softmax over both.
+    """`BlockAttention` over frames of J tokens each: one softmax over visible frames and neighbouring joints.
 
-    x is (B J, T, D), all joints of a sequence after one another, and so are the contexts. inner: says which frames,
-    and has the weights. near: of each joint those that it sees, itself among them. Only keys of these are compared.
+    x is (B J, T, D), with all joints of a sequence in consecutive rows, and so are the contexts.
+
+    Args:
+        inner: Mechanism that has the weights and selects the frames.
+        near: Per joint, the visible joints, including itself.
     """
 
-    beside: Tensor  # (J, A) which joints each one sees, filled up with itself to the most that one sees
-    there: Tensor  # (J, A) which of these it does see
+    beside: Tensor  # (J, A) visible joints of each joint, padded with itself
+    there: Tensor  # (J, A) False for padding
 
     def __init__(self, inner: BlockAttention, near: Sequence[Sequence[int]]) -> None:
         self.capabilities = inner.capabilities
@@ -39,7 +41,7 @@ class NeighbourhoodAttention(Attention):
     def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
         q, k, v = self.inner.project(x_BTD, context)
         window, length = self.inner.window, q.shape[2]
-        # What is exported serves every length, so it must not ask for it.
+        # Exported graphs have a dynamic length, so they cannot branch on it.
         if torch.compiler.is_compiling() or self.inner.is_short(length):
             seen = window.mask(length, context.valid, q.device)
             return self._over_all(q, k, v, seen if seen.ndim == 4 else seen[None, None])
@@ -58,29 +60,36 @@ class NeighbourhoodAttention(Attention):
         return self._over_all(q, *kept[:2], seen), kept
 
     def _over_all(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor) -> Tensor:
-        """All frames of k and v, (B J, H, S, K), in one softmax. seen: (B J or 1, 1, T, S)."""
+        """Attend to all frames of k and v, (B J, H, S, K), in one softmax.
+
+        Args:
+            q: Queries.
+            k: Keys.
+            v: Values.
+            seen: (B J or 1, 1, T, S).
+        """
         keys, values = (self._beside(x).unflatten(-1, (-1, self.head_dim)).flatten(2, 3) for x in (k, v))
         y = F.scaled_dot_product_attention(self._by_joint(q), keys, values, attn_mask=self._mask(seen))
         return self._answer(y)
 
     def _by_joint(self, x_BHTK: Tensor) -> Tensor:
-        """(B J, H, T, K) -> (J, B H, T, K): so all sequences and heads of a joint have one mask."""
+        """(B J, H, T, K) to (J, B H, T, K), so that all sequences and heads of a joint share a mask."""
         x_BJHTK: Tensor = x_BHTK.unflatten(0, (-1, len(self.beside)))
         return x_BJHTK.transpose(0, 1).flatten(1, 2)
 
     def _beside(self, x_BHTK: Tensor) -> Tensor:
-        """(B J, H, T, K) -> (J, B H, T, A K): of every frame the joints beside each, side by side."""
+        """(B J, H, T, K) to (J, B H, T, A K): the neighbours of each joint, side by side."""
         x_JAXTK: Tensor = self._by_joint(x_BHTK)[self.beside]
         return x_JAXTK.permute(0, 2, 3, 1, 4).flatten(3)
 
     def _mask(self, seen: Tensor) -> Tensor:
-        """Which frames are seen, (B J or 1, 1, T, S), with the joints of each: (J, B H or 1, T, S A)."""
+        """Extend a mask of frames (B J or 1, 1, T, S) to the neighbours of each joint: (J, B H or 1, T, S A)."""
         if seen.shape[0] > 1:
             seen = self._by_joint(seen.expand(-1, self.heads, -1, -1))
         return (seen[..., None] & self.there[:, None, None, None]).flatten(3)
 
     def _answer(self, y: Tensor) -> Tensor:
-        """(J, B H, T, K) -> (B J, T, D)."""
+        """(J, B H, T, K) to (B J, T, D)."""
         y_BHTK = y.unflatten(1, (-1, self.heads)).transpose(0, 1).flatten(0, 1)
         y_BTD: Tensor = self.inner.out_proj(self.merge(y_BHTK))
         return y_BTD

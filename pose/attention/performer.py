@@ -10,10 +10,10 @@ EPSILON = 1e-6
 
 
 def orthogonal_features(blocks: int, size: int, generator: torch.Generator | None = None) -> Tensor:
-    """(blocks * size, size) rows that are orthogonal within each block and as long as Gaussian vectors.
+    """(blocks * size, size) rows that are orthogonal within each block, with the lengths of Gaussian vectors.
 
-    The signs that the QR decomposition chooses are not random (the first row would mostly point one way, which biases
-    the estimate), so they are replaced by those of R's diagonal (Mezzadri, 2007).
+    The signs of a QR decomposition are not random, which would bias the estimate. They are replaced by those of R's
+    diagonal (Mezzadri, 2007).
     """
     q, r = torch.linalg.qr(torch.randn(blocks, size, size, generator=generator, dtype=torch.float64))
     directions = (q * r.diagonal(dim1=1, dim2=2).sign()[:, None]).mT
@@ -23,17 +23,19 @@ def orthogonal_features(blocks: int, size: int, generator: torch.Generator | Non
 
 
 class PerformerAttention(Attention):
-    """sum_i (phi(q_t) . phi(k_i)) v_i / sum_i phi(q_t) . phi(k_i) with phi(x)_m = exp(w_m . x' - |x'|^2 / 2) for
-    x' = x / K^(1/4), whose products estimate exp(q . k / sqrt(K)); the w_m are orthogonal random features.
+    """Softmax attention estimated with positive random features; a stream has a state of constant size.
 
-    Time rotates the features, in the numerator only (Su et al., 2021, eq. 19): rotated before phi, the estimate would
-    depend on the origin of time. Each frame's features are divided by their largest before epsilon is added to them;
-    keys are then weighted by that largest relative to the largest among those seen. So nothing overflows, and no weight
-    depends on later frames (the authors' one maximum over all keys leaks the future through epsilon). As a stream the
-    state has constant size.
+    sum_i (phi(q_t) . phi(k_i)) v_i / sum_i phi(q_t) . phi(k_i) with phi(x)_m = exp(w_m . x' - |x'|^2 / 2) and x' = x /
+    K^(1/4). The products estimate exp(q . k / sqrt(K)); w_m are orthogonal random features.
 
-    blocks: of K random features each; the same serve all heads. redraw_every: training steps after which new ones are
-    drawn, 0 for never.
+    Time rotates the features in the numerator only (Su et al., 2021, eq. 19): with rotation before phi, the estimate
+    would depend on the origin of time. Features of a frame are divided by their largest one before epsilon is added.
+    Keys are then weighted by that value relative to the largest one so far. This prevents overflow, and no weight
+    depends on later frames; the authors' global maximum leaks the future through epsilon.
+
+    Args:
+        blocks: Number of blocks of K random features; heads share them.
+        redraw_every: Training steps between new random features; 0 for never.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T M D)")
@@ -54,7 +56,11 @@ class PerformerAttention(Attention):
 
     @torch.no_grad()
     def redraw(self, generator: torch.Generator) -> None:
-        """New random features, from a CPU generator. ValueError in eval mode, where the output must not change."""
+        """Draw new random features from a CPU generator.
+
+        Raises:
+            ValueError: In evaluation mode, where outputs must not change.
+        """
         if not self.training:
             raise ValueError("random features are redrawn in training only")
         self.random_features.copy_(orthogonal_features(self.blocks, self.head_dim, generator))
@@ -89,7 +95,7 @@ class PerformerAttention(Attention):
             return Terms(q_BHTM, k_BHTM, v_BHTK.to(k_BHTM.dtype), weight_BHT, *turned)
 
     def _features(self, x_BHTK: Tensor) -> tuple[Tensor, Tensor]:
-        """phi(x) divided by its largest feature, plus epsilon; and the logarithm of that largest feature."""
+        """phi(x) divided by its largest feature, plus epsilon; and the logarithm of that feature."""
         x_BHTK = x_BHTK.to(torch.promote_types(x_BHTK.dtype, torch.float32)) * self.head_dim**-0.25
         log_BHTM = x_BHTK @ self.random_features.to(x_BHTK.dtype).mT
         peak_BHT1 = log_BHTM.amax(dim=-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""Reformer's attention among frames that hash alike (Kitaev et al., 2020).
+"""Reformer's attention among frames with equal hashes (Kitaev et al., 2020).
 
 Axes: B batch, H head, R round of hashing, T time, N chunk, C frame of a chunk, L key of a chunk, K feature of one head.
 """
@@ -9,20 +9,21 @@ from torch import Tensor, nn
 
 from pose.attention.base import Attention, Capabilities, Context, rotate
 
-MOST_COLUMNS = 64  # of random directions: twice as many buckets
+MOST_COLUMNS = 64  # limit of random directions; there are twice as many buckets
 TO_ITSELF = -1e5  # a frame's score of itself: a frame attends to itself only without other frames
 
 
 class ReformerAttention(Attention):
-    """softmax(q_t . k_s) v_s, k = q / |q|, over the frames that come near t in any of `rounds` hashings.
+    """softmax(q_t . k_s) v_s with k = q / |q|, over frames near t in any of `rounds` hashings.
 
-    A frame's bucket is the direction, of random ones and their opposites, that its query lies nearest to; 2 T / `chunk`
-    of them. Frames are sorted by bucket, then time, and cut into chunks; each sees its chunk and the one before (the
-    first has none before). Pairs that meet in several rounds count once, so the answer is a softmax over the union, as
-    the paper has it. The hash is of queries that do not know the time: it may not depend on when time began.
+    The bucket of a frame is the random direction, or its opposite, that is nearest to its query; there are 2 T /
+    `chunk`. Frames are sorted by bucket and time, and cut into chunks. Each chunk attends to itself and the previous
+    chunk (the first one only to itself). Pairs that meet in several rounds count once, so the result is a softmax over
+    the union, as in the paper. Hashes are of queries without rotary time, so that they do not depend on the origin of
+    time.
 
-    Directions are sampled for every training step, from its generator, and stay as they are out of training. Scores
-    can be causal, but who shares a chunk depends on later frames, so there is no causal form.
+    Random directions are drawn for every training step and fixed in evaluation mode. There is no causal form, because
+    the assignment to chunks depends on later frames.
     """
 
     capabilities = Capabilities(padding=True, causal=False, streaming=False, relative_time=True, cost="O(T log T D)")
@@ -51,7 +52,7 @@ class ReformerAttention(Attention):
         return y_BTD
 
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
-        """The same from all pairs of frames: what `mix` is held to."""
+        """The attention map from all pairs of frames, as a reference for `mix`."""
         raw = self.split(self.qk_proj(x_BTD))
         chunk_BHRT = self._places(raw, context) // self.chunk
         before = chunk_BHRT[..., :, None] - chunk_BHRT[..., None, :]
@@ -64,8 +65,10 @@ class ReformerAttention(Attention):
         return scores.softmax(dim=-1).to(x_BTD.dtype)
 
     def _places(self, raw_BHTK: Tensor, context: Context) -> Tensor:
-        """(B, H, R, T): where each frame stands among those sorted by bucket and time; frames that are not valid come
-        last. What an earlier pass chose is taken where the context says to replay it."""
+        """(B, H, R, T): rank of each frame in the order of bucket and time; invalid frames come last.
+
+        With `context.replay` the ranks of the earlier pass are reused.
+        """
         if context.replay:
             return context.kept(self)
         length = raw_BHTK.shape[2]
@@ -79,7 +82,7 @@ class ReformerAttention(Attention):
     def _buckets(self, raw_BHTK: Tensor, valid_BT: Tensor | None) -> Tensor:
         near_BHRTC = raw_BHTK[:, :, None] @ self.directions.to(raw_BHTK.dtype)
         count = raw_BHTK.shape[2] if valid_BT is None else valid_BT.sum(dim=1).view(-1, 1, 1, 1, 1)
-        # As many as there are chunks of frames, so that padding changes nothing.
+        # The number of buckets depends on valid frames only, so that padding has no influence.
         columns = (count + self.chunk - 1) // self.chunk
         unused = torch.arange(MOST_COLUMNS, device=near_BHRTC.device) >= columns
         unused = unused & (torch.arange(MOST_COLUMNS, device=near_BHRTC.device) > 0)
@@ -111,7 +114,7 @@ class ReformerAttention(Attention):
         return (share.to(v.dtype) * y_BHRTK).sum(dim=2)
 
     def _meetings(self, place_BHRT: Tensor, frame_BHRNC: Tensor, seen_BHRNL: Tensor) -> Tensor:
-        """(B, H, R, N, C, L): in how many rounds a frame sees another; at least 1."""
+        """(B, H, R, N, C, L): number of rounds in which a frame sees another; at least 1."""
         chunk_BHRT = F.pad(place_BHRT // self.chunk, (1, 0), value=-2)
         count = torch.zeros(*frame_BHRNC.shape, seen_BHRNL.shape[-1], dtype=torch.int64, device=place_BHRT.device)
         for chunk_BHT in chunk_BHRT.unbind(dim=2):
@@ -125,21 +128,23 @@ class ReformerAttention(Attention):
 
 
 def _compared(raw_BHTK: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-    """Queries and keys turned by their time; keys have length 1. In float32 at least, for the scores of -1e5."""
+    """Queries and keys rotated by time; keys have length 1. At least float32, for the scores of -1e5."""
     q = rotate(raw_BHTK, context)
     q = q.to(torch.promote_types(q.dtype, torch.float32))
     return q, F.normalize(q, dim=-1)
 
 
 def _with_the_one_before(frame_BHRNC: Tensor) -> Tensor:
-    """(B, H, R, N, 2 C): the frames of the chunk before, zeros for the first one, and of the chunk itself. Frames
-    count from 1, and 0 is padding."""
+    """(B, H, R, N, 2 C): frames of the previous chunk (zeros for the first) and of the chunk itself.
+
+    Frames count from 1, and 0 is padding.
+    """
     before = F.pad(frame_BHRNC, (0, 0, 1, 0))[..., :-1, :]
     return torch.cat((before, frame_BHRNC), dim=-1)
 
 
 def _taken(x_BHTK: Tensor, frames: Tensor) -> Tensor:
-    """(B, H, R, N, C or L, K): the vectors of frames, which count from 1; zeros for 0."""
+    """(B, H, R, N, C or L, K): vectors of the given frames, which count from 1; zeros for 0."""
     padded = F.pad(x_BHTK, (0, 0, 1, 0))[:, :, None].expand(-1, -1, frames.shape[2], -1, -1)
     index = frames.flatten(3)[..., None].expand(-1, -1, -1, -1, x_BHTK.shape[-1])
     taken: Tensor = padded.gather(3, index).unflatten(3, frames.shape[3:])

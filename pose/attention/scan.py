@@ -1,8 +1,8 @@
-"""Cumulative weighted sums: linear attention that is causal, stable and has a state of constant size.
+"""Cumulative weighted sums: stable causal linear attention with a state of constant size.
 
 For each frame t: sum over i <= t of exp(w_i) (q_t . k_i) v_i, divided by the same sum without v_i. Only differences of
-the w matter. They are taken against the largest so far, never against one of a later frame: that is what keeps it
-causal, and no exponential overflows.
+the w matter. They are taken relative to the largest w so far, never to that of a later frame; this keeps the sums
+causal and prevents overflow.
 
 Axes: B batch, H head, T time, M feature of the kernel, K feature of a value, N chunk, C frame of a chunk.
 """
@@ -18,10 +18,12 @@ CHUNK = 64
 
 
 class ScanState(NamedTuple):
-    """All that later frames need of the earlier ones.
+    """Sums over the frames so far.
 
-    sums: (B, H, M, K), sum of exp(w_i - peak) k_i v_i. norms: (B, H, M, 1), the same without v_i. peak: (B, H), the
-    largest w so far.
+    Attributes:
+        sums: (B, H, M, K), sum of exp(w_i - peak) k_i v_i.
+        norms: (B, H, M, 1), the same without v_i.
+        peak: (B, H), largest w so far.
     """
 
     sums: Tensor
@@ -32,8 +34,8 @@ class ScanState(NamedTuple):
     def empty(
         cls, batch: int, heads: int, features: int, size: int, device: torch.device | str, dtype: torch.dtype
     ) -> "ScanState":
-        """The state before the first frame, at least in float32."""
-        dtype = torch.promote_types(dtype, torch.float32)  # long sums of half precision numbers stop growing
+        """The state before the first frame, in float32 or wider."""
+        dtype = torch.promote_types(dtype, torch.float32)  # long sums in half precision stop growing
         lowest = torch.finfo(dtype).min / 2  # finite: the difference of two infinities is not a number
         return cls(
             torch.zeros(batch, heads, features, size, device=device, dtype=dtype),
@@ -43,8 +45,16 @@ class ScanState(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """What is summed. q, k: (B, H, T, M), of positive products. v: (B, H, T, K). weight: (B, H, T), -inf leaves the
-    frame out. q_value, k_value: what replaces q and k in the sum with v."""
+    """The terms of the sums.
+
+    Attributes:
+        q: (B, H, T, M); products with k are positive.
+        k: (B, H, T, M).
+        v: (B, H, T, K).
+        weight: (B, H, T); -inf excludes a frame.
+        q_value: Replaces q in the sum with v.
+        k_value: Replaces k in the sum with v.
+    """
 
     q: Tensor
     k: Tensor
@@ -54,19 +64,20 @@ class Terms(NamedTuple):
     k_value: Tensor
 
     def quotient(self) -> Tensor:
-        """Over all frames, later ones too: (B, H, T, K); 0 if all are left out."""
+        """The bidirectional form, over all frames: (B, H, T, K); 0 if all are excluded."""
         weight_BHT = self.weight
         lowest = torch.finfo(weight_BHT.dtype).min / 2
         with torch.autocast(weight_BHT.device.type, enabled=False):
-            peak_BH1 = weight_BHT.detach().amax(dim=-1, keepdim=True).clamp(min=lowest)  # cancels: no gradient
+            # Cancels in the quotient, so it needs no gradient
+            peak_BH1 = weight_BHT.detach().amax(dim=-1, keepdim=True).clamp(min=lowest)
             gain_BHT1 = (weight_BHT - peak_BH1).exp()[..., None]
             sums = self.q_value @ ((self.k_value * gain_BHT1).mT @ self.v)
             return sums / _positive(self.q @ (self.k * gain_BHT1).sum(dim=2)[..., None])
 
     def scan(self, state: ScanState) -> tuple[Tensor, ScanState]:
-        """Over the frames up to each and those that `state` stands for: (B, H, T, K), and the state after the last.
+        """The causal form: outputs (B, H, T, K) over each frame, earlier ones and those in `state`, and the new state.
 
-        Frames of a chunk meet one by one, those of earlier chunks through their sums: O(T (C + M) K).
+        Pairs within a chunk are computed directly, earlier chunks through their sums: O(T (C + M) K).
         """
         length = self.weight.shape[-1]
         with torch.autocast(state.sums.device.type, enabled=False):
@@ -89,7 +100,7 @@ class Terms(NamedTuple):
             return answer_BHTK, ScanState(sums, norms, end_BHN[..., -1])
 
     def _chunks(self, dtype: torch.dtype) -> Iterator[Tensor]:
-        """Every term in chunks of its time axis, (B, H, N, C, ...); the last is filled up with frames left out."""
+        """Each term in chunks of its time axis, (B, H, N, C, ...); the last chunk is padded with excluded frames."""
         length = self.weight.shape[-1]
         size = min(CHUNK, length)
         fill = -length % size
@@ -100,7 +111,7 @@ class Terms(NamedTuple):
 
 
 def _accumulate(sums_BHNMK: Tensor, fade_BHN11: Tensor, start_BHMK: Tensor) -> tuple[Tensor, Tensor]:
-    """For each chunk the sum of those before it, faded from one to the next; and the sum of all."""
+    """For each chunk, the decayed sum of the chunks before it; and the sum of all."""
     before = [start_BHMK]
     for chunk, fade in zip(sums_BHNMK.unbind(2), fade_BHN11.unbind(2), strict=True):
         before.append(chunk + fade * before[-1])

@@ -1,9 +1,9 @@
-"""How well a query and a key go together: the alignment functions of the literature, one small module each.
+"""Score functions of queries and keys from the literature, one small module each.
 
-A score is taken in two steps, so that a stream can keep its keys: `queries` and `keys` make what is compared (rotated
-by time, or with the phases of time beside it), and `compare` gives the number for each pair.
+A score is computed in two steps, so that a stream can cache its keys: `queries` and `keys` compute what is compared
+(rotated by time, or concatenated with the phases of time), and `compare` computes the score of each pair.
 
-Axes: B batch, H head, T query, S key, K feature of one head, A hidden unit of a scorer, P feature as compared.
+Axes: B batch, H head, T query, S key, K feature of one head, A hidden unit of a scorer, P feature that is compared.
 """
 
 import math
@@ -15,20 +15,25 @@ from torch import Tensor, nn
 from pose.attention.base import Context, rotate
 from pose.attention.time_codes import DEFAULT_LENGTH
 
-PAIRS = 2048  # of queries and keys whose hidden units are there at a time, where a score has such: a cache holds these
+PAIRS = 2048  # pairs of queries and keys whose hidden units are computed at once; they fit into the CPU's cache
 
 
 def queries_at_a_time(keys: int) -> int:
-    """How many queries make so many pairs with so many keys."""
+    """Number of queries per block for this number of keys."""
     return max(1, PAIRS // keys)
 
 
 class Score(nn.Module):
-    """q.k, rotated by time. Subclasses say what else becomes of queries before (`transform`) or of products after.
+    """Base class, and the dot product q.k with rotary time. Subclasses override `transform` or `compare`.
 
-    width: features of a key as it is compared and kept. reads_query, reads_key, reads_time: whether it looks at them,
-    time being the rotary phases. streaming: a key is the same whatever came before it. one_space: what is compared of
-    query and key are points of one space, with a distance. max_length: as in `Capabilities`.
+    Attributes:
+        width: Number of features of a cached key.
+        reads_query: Whether the score depends on the query.
+        reads_key: Whether it depends on the key.
+        reads_time: Whether it depends on the rotary phases.
+        streaming: Whether a key is independent of earlier frames.
+        one_space: Whether a distance between query and key is defined.
+        max_length: As in `Capabilities`.
     """
 
     reads_query = reads_key = reads_time = streaming = one_space = True
@@ -39,11 +44,11 @@ class Score(nn.Module):
         self.heads, self.head_dim, self.width = heads, head_dim, head_dim
 
     def queries(self, q_BHTK: Tensor, context: Context) -> Tensor:
-        """(B, H, T, P)."""
+        """Transform and rotate the queries for the comparison: (B, H, T, P)."""
         return rotate(self.transform(q_BHTK), context)
 
     def keys(self, k_BHSK: Tensor, context: Context) -> Tensor:
-        """(B, H, S, P)."""
+        """Rotate the keys for the comparison: (B, H, S, P)."""
         return rotate(k_BHSK, context)
 
     def transform(self, q_BHTK: Tensor) -> Tensor:
@@ -51,7 +56,7 @@ class Score(nn.Module):
         return q_BHTK
 
     def compare(self, q_BHTP: Tensor, k_BHSP: Tensor) -> Tensor:
-        """(B, H, T, S)."""
+        """Scores (B, H, T, S)."""
         return q_BHTP @ k_BHSP.mT
 
 
@@ -63,8 +68,10 @@ class ScaledDot(Score):
 
 
 class Cosine(Score):
-    """b q.k / (|q| |k|) (Graves et al., 2014) with a learnt b > 0 for each head: without it a softmax over many frames
-    cannot be sure, since all scores lie within 2."""
+    """b q.k / (|q| |k|) (Graves et al., 2014) with a learned b > 0 per head.
+
+    Without b all scores lie within 2, and a softmax over many frames could not become sharp.
+    """
 
     START, EPS = 8.0, 1e-6
 
@@ -78,7 +85,7 @@ class Cosine(Score):
 
 
 class General(Score):
-    """q^T W k (Luong et al., 2015). W starts as 1 / sqrt(K), where it is the scaled dot product."""
+    """q^T W k (Luong et al., 2015). W is initialised to 1 / sqrt(K), the scaled dot product."""
 
     def __init__(self, heads: int, head_dim: int) -> None:
         super().__init__(heads, head_dim)
@@ -102,7 +109,7 @@ class BiasedGeneral(General):
 
 
 class ActivatedGeneral(General):
-    """c tanh(q^T W k + b) (Ma et al., 2017) with a learnt c for each head: without it scores lie within 2."""
+    """c tanh(q^T W k + b) (Ma et al., 2017) with a learned c per head; without it scores lie within 2."""
 
     START = 8.0
 
@@ -116,8 +123,11 @@ class ActivatedGeneral(General):
 
 
 class ToldTime(Score):
-    """A score that a rotation could not tell the time: it gets c.[cos(omega d), sin(omega d)] of the time d between the
-    two, with a learnt c for each head. Subclasses make hidden features of queries and keys, which go in front of it."""
+    """Base class of scores that cannot use rotary time; a term of time is added.
+
+    The term is c.[cos(omega d), sin(omega d)] of the time d between query and key, with a learned c per head.
+    Subclasses compute hidden features of queries and keys, which are concatenated with the phases.
+    """
 
     one_space = False
 
@@ -136,7 +146,9 @@ class ToldTime(Score):
         raise NotImplementedError
 
     def queries(self, q_BHTK: Tensor, context: Context) -> Tensor:
-        """c turned to the query's time: its product with a key's phases is the term of time."""
+        """Hidden features with c rotated to the query's time; its product with the phases of a key is the term of
+        time.
+        """
         cos, sin = context.cos[:, None], context.sin[:, None]
         even, odd = self.time[:, None].chunk(2, dim=-1)
         turned = torch.cat((even * cos + odd * sin, even * sin - odd * cos), dim=-1)
@@ -150,7 +162,7 @@ class ToldTime(Score):
 
 
 class Additive(ToldTime):
-    """w^T tanh(W_q q + W_k k + b) (Bahdanau et al., 2015), A = K hidden units a head, and a term of time."""
+    """w^T tanh(W_q q + W_k k + b) (Bahdanau et al., 2015), with A = K hidden units per head and a term of time."""
 
     def __init__(self, heads: int, head_dim: int) -> None:
         super().__init__(heads, head_dim)
@@ -176,12 +188,12 @@ class Additive(ToldTime):
         return torch.cat(pairs, dim=-2) + turned @ phases.mT
 
     def score(self, sum_BHTSA: Tensor) -> Tensor:
-        """(B, H, T, S) from the sum of what query and key say to each hidden unit."""
+        """(B, H, T, S) from the summed hidden units of query and key."""
         return (torch.tanh(sum_BHTSA) * self.out[:, None, None]).sum(dim=-1)
 
 
 class Deep(Additive):
-    """The additive score with one hidden layer more (Pavlopoulos et al., 2017)."""
+    """The additive score with one more hidden layer (Pavlopoulos et al., 2017)."""
 
     def __init__(self, heads: int, head_dim: int) -> None:
         super().__init__(heads, head_dim)
@@ -195,8 +207,11 @@ class Deep(Additive):
 
 
 class Kernel(ToldTime):
-    """phi(q).phi(k) with phi = relu + 0.001 (the generalised attention of Choromanski et al., 2021), shared out as they
-    are (`ratio`). None is negative, so the time between the two is a factor: e to the power of its term."""
+    """phi(q).phi(k) with phi = relu + 0.001 (generalised attention, Choromanski et al., 2021), for the distribution
+    `ratio`.
+
+    Scores are not negative, so time is a factor: the exponential of its term.
+    """
 
     LEAST = 1e-3
 
@@ -214,8 +229,10 @@ class Kernel(ToldTime):
 
 
 class Location(Score):
-    """c tanh(W q)_s (Luong et al., 2015): a query says which frame of the sequence it wants, by its number and whatever
-    it holds. Scores of a tanh lie within 2, so each head has a learnt c."""
+    """c tanh(W q)_s (Luong et al., 2015): a query scores frame numbers, independent of the keys.
+
+    Scores of a tanh lie within 2, so each head has a learned c.
+    """
 
     reads_key = reads_time = streaming = one_space = False
     START = 8.0
@@ -238,12 +255,14 @@ class Location(Score):
 
 
 class Feature(Score):
-    """w.tanh(W_0 mean + W_1 spread + w_2 ln n + b) of the keys of the last frames up to s, n of which are there
-    (features of a segment as in Li et al., 2019): what stands out, for every query the same."""
+    """w.tanh(W_0 mean + W_1 spread + w_2 ln n + b) of the keys of the last n frames up to s; independent of the query.
+
+    The features of a segment are those of Li et al. (2019).
+    """
 
     reads_query = reads_time = streaming = one_space = False
     FRAMES = 5
-    EPS = 1e-6  # under the root, whose slope at 0 is infinite
+    EPS = 1e-6  # added under the root, whose slope at 0 is infinite
 
     def __init__(self, heads: int, head_dim: int) -> None:
         super().__init__(heads, head_dim)
@@ -259,7 +278,7 @@ class Feature(Score):
         return q_BHTK
 
     def keys(self, k_BHSK: Tensor, context: Context) -> Tensor:
-        """(B, H, S, 1): the score itself."""
+        """The scores, (B, H, S, 1)."""
         there_BS = k_BHSK.new_ones(len(k_BHSK), k_BHSK.shape[2])
         if context.valid is not None:
             there_BS = context.valid.to(k_BHSK.dtype)
@@ -274,7 +293,7 @@ class Feature(Score):
         return (torch.tanh(hidden) * self.out[:, None]).sum(dim=-1, keepdim=True)
 
     def _segments(self, x_BHSK: Tensor) -> Tensor:
-        """(B, H, S, K, F): each frame with those before it."""
+        """(B, H, S, K, F): each frame with the frames before it."""
         return F.pad(x_BHSK, (0, 0, self.FRAMES - 1, 0)).unfold(2, self.FRAMES, 1)
 
     def compare(self, q_BHTP: Tensor, k_BHSP: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
-"""Neighbouring layers that share their attention map (SAN, Xiao et al., 2019).
+"""Consecutive layers that share an attention map (SAN, Xiao et al., 2019).
 
-The first layer of a group weighs; the others take its weights for values of their own, and have no queries or keys.
+The first layer of a group computes the weights. The others apply them to their own values, and have no queries or keys.
 
 Axes: B batch, H head, T time, S cache slot, D width, K feature of one head.
 """
@@ -16,9 +16,10 @@ from pose.attention.softmax import SoftmaxAttention
 
 
 def share_maps(layers: Sequence[Attention], group: int) -> list[Attention]:
-    """The layers, of which each `group` neighbours share the map of their first one; 1 for none.
+    """Group the layers: each `group` consecutive ones share the map of the first; 1 for no sharing.
 
-    Raises ValueError as `share_in_groups` does.
+    Raises:
+        ValueError: As for `share_in_groups`.
     """
     if group < 1:
         raise ValueError(f"shared_maps: a group needs at least 1 block, got {group}")
@@ -26,9 +27,10 @@ def share_maps(layers: Sequence[Attention], group: int) -> list[Attention]:
 
 
 def share_in_groups(layers: Sequence[Attention], groups: Sequence[int]) -> list[Attention]:
-    """The layers in groups of so many neighbours, which share the map of their first one; a group of 1 stays as it is.
+    """Group the layers by the given sizes; each group shares the map of its first layer.
 
-    Raises ValueError for a mechanism without maps, and for one that streams by other means than weighing what it keeps.
+    Raises:
+        ValueError: If the mechanism has no map, or its stream does not weight cached values.
     """
     assert sum(groups) == len(layers)
     left, shared = iter(layers), list[Attention]()
@@ -40,7 +42,7 @@ def share_in_groups(layers: Sequence[Attention], groups: Sequence[int]) -> list[
 
 
 class MapLeader(Attention):
-    """A mechanism that leaves its map for those that follow it in the same pass."""
+    """A mechanism that keeps its map for the following layers of the same pass."""
 
     def __init__(self, inner: Attention) -> None:
         self.capabilities = inner.capabilities
@@ -80,21 +82,26 @@ class MapLeader(Attention):
 
 
 class ValueRing(NamedTuple):
-    """values: (B, H, S, K), in the slots of the leader's. frames: (B,) seen so far."""
+    """Cached values of a follower.
+
+    Attributes:
+        values: (B, H, S, K), in the same slots as the leader's.
+        frames: (B,) number of frames so far.
+    """
 
     values: Tensor
     frames: Tensor
 
 
 class MapFollower(Attention):
-    """Values of its own, weighed by the leader's map."""
+    """A layer with its own values, which reuses the attention map of an earlier layer (the leader)."""
 
     cache_fields = ValueRing._fields
 
     def __init__(self, leader: MapLeader) -> None:
         self.capabilities = leader.capabilities
         super().__init__(leader.dim, leader.heads, causal=leader.causal)
-        self._leader = [leader]  # in a list: not a submodule of this layer
+        self._leader = [leader]  # in a list, so that it is not a submodule of this layer
         self.v_proj, self.out_proj = nn.Linear(self.dim, self.dim), nn.Linear(self.dim, self.dim)
 
     @property

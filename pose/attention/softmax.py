@@ -14,9 +14,11 @@ DEFAULT_MEMORY = 1024
 
 
 class Pattern(ABC):
-    """Which frames a query sees, as a pure function of two frame numbers; equal ones are equal and hash alike.
+    """Which frames a query sees, as a pure function of two frame numbers; comparable and hashable.
 
-    causal: frame t sees none after t. pinned: the first frames, which a stream keeps for good.
+    Attributes:
+        causal: Frame t does not see later frames.
+        pinned: Number of first frames that a stream always keeps.
     """
 
     __slots__ = ()
@@ -26,20 +28,26 @@ class Pattern(ABC):
     @property
     @abstractmethod
     def reach(self) -> int:
-        """How many frames lie from the farthest frame seen to the query, both included. Causal ones have a bound."""
+        """Number of frames from the farthest visible frame to the query, both included; bounded for causal patterns."""
 
     @abstractmethod
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
-        """Whether frame number `query` sees frame number `key`; broadcasts. Where heads differ, the answer has them
-        third from last."""
+        """Whether frame number `query` sees frame number `key`; broadcasts. If heads differ, they are the third axis
+        from last.
+        """
 
     def is_triangle(self, length: int) -> bool:
-        """Whether the mask of so many frames is the plain causal one, for which there are faster kernels."""
+        """Whether the mask for this length is the plain causal one, for which there are faster kernels."""
         return False
 
     def mask(self, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
-        """(T, T), or (B, 1, T, T) with `valid_BT`, or with H heads in front or for the 1: True where query (row) sees
-        key (column). No frame sees an invalid frame except itself, so that no row becomes empty."""
+        """The mask: True where the query (row) sees the key (column).
+
+        Invalid frames are seen only by themselves, so that no row is empty.
+
+        Returns:
+            (T, T), or (B, 1, T, T) with `valid_BT`. If heads differ, H is added in front or replaces the 1.
+        """
         return self.mask_rows(slice(length), length, valid_BT, device)
 
     def mask_rows(self, rows: slice, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
@@ -54,9 +62,11 @@ class Pattern(ABC):
 class Window(Pattern):
     """The nearest frames.
 
-    span: frames seen before the query, itself included, and, unless causal, as many after it. dilation: the step from
-    one of them to the next. pinned: the first frames of the sequence see all others and are seen by all (in the causal
-    form they are seen by all later ones).
+    Attributes:
+        span: Number of visible frames before the query, itself included, and as many after it unless causal.
+        causal: Frame t does not see later frames.
+        dilation: Distance between visible frames.
+        pinned: Number of first frames that see all others and are seen by all (causal: by all later ones).
     """
 
     span: int
@@ -66,9 +76,11 @@ class Window(Pattern):
 
     @property
     def reach(self) -> int:
+        """See `Pattern.reach`."""
         return (self.span - 1) * self.dilation + 1
 
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
+        """See `Pattern.allows`."""
         age = query - key
         seen = (age.abs() < self.reach) & (age % self.dilation == 0)
         if self.pinned:
@@ -76,14 +88,16 @@ class Window(Pattern):
         return seen & (age >= 0) if self.causal else seen
 
     def is_triangle(self, length: int) -> bool:
+        """See `Pattern.is_triangle`."""
         return self.causal and self.dilation == 1 and length <= self.span
 
 
 class SoftmaxAttention(Attention):
     """softmax(q k^T / sqrt(K)) v per head, with queries and keys rotated by their time in seconds.
 
-    memory: causal form only: how many frames a query sees, itself included. It bounds the cache of a stream, and the
-    whole sequence is masked alike, so both give the same.
+    Args:
+        memory: Causal form only: number of visible frames, including the query. It bounds the cache of a stream; whole
+            sequences are masked accordingly, so both give the same output.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T^2 D)")
@@ -113,7 +127,7 @@ class SoftmaxAttention(Attention):
         return y_BTD
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
-        """The answer of every head, all (B, H, T, K)."""
+        """The output of every head; all (B, H, T, K)."""
         length = q.shape[2]
         if context.valid is None and self.window is not None and self.window.is_triangle(length):
             return F.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -121,7 +135,7 @@ class SoftmaxAttention(Attention):
         return self.summed(q, k, v, mask)
 
     def summed(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """softmax(q k^T / sqrt(K)) v where `mask`. A mechanism whose rows can be empty overrides this."""
+        """softmax(q k^T / sqrt(K)) v with `mask`. Mechanisms whose rows can be empty override this."""
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
@@ -136,7 +150,7 @@ class SoftmaxAttention(Attention):
         if valid_BT is None:
             return None
         nobody_B1 = ~valid_BT.any(dim=1, keepdim=True)
-        return (valid_BT | nobody_B1)[:, None, None, :]  # a sequence of no valid frame sees zeros, not NaN
+        return (valid_BT | nobody_B1)[:, None, None, :]  # sequences without valid frames give zeros, not NaN
 
     def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> Cache:
         assert self.window is not None
@@ -144,7 +158,7 @@ class SoftmaxAttention(Attention):
 
     @property
     def steps_in_a_window(self) -> bool:
-        """Whether a step is softmax over one `Window` and nothing else, as `pose.lifter.step.WindowedCore` has it."""
+        """Whether a step is plain softmax over one `Window`, as `pose.lifter.step.WindowedCore` requires."""
         return type(self.window) is Window
 
     def mix_step(self, x_B1D: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
@@ -152,33 +166,34 @@ class SoftmaxAttention(Attention):
         return self.out_proj(self.merge(y_BH1K)), kept
 
     def attend_step(self, x_B1D: Tensor, context: Context, before: KVCache) -> tuple[KVCache, Tensor]:
-        """What is kept with the new frame, and the answer of every head, (B, H, 1, K)."""
+        """The new cache, and the output of every head, (B, H, 1, K)."""
         kept, q, seen = self.push(x_B1D, context, before)
         return kept, self.summed(q, kept.keys, kept.values, seen)
 
     def weigh_step(self, x_B1D: Tensor, context: Context, before: KVCache) -> tuple[KVCache, Tensor]:
-        """What is kept with the new frame, and what its query takes of each slot, (B, H, 1, S)."""
+        """The new cache, and the weights of its slots, (B, H, 1, S)."""
         kept, q, seen = self.push(x_B1D, context, before)
         return kept, masked_softmax(q @ kept.keys.mT / math.sqrt(self.head_dim), seen)
 
     def push(self, x_B1D: Tensor, context: Context, before: KVCache) -> tuple[KVCache, Tensor, Tensor]:
-        """What is kept with the new frame, its query, and which slots that sees."""
+        """The new cache, the query of the new frame, and which slots it sees."""
         assert self.window is not None
         q, k, v = self.project(x_B1D, context)
         kept = before.push(k, v, context.valid, self.window.pinned)
         seen = self._kept_seen(before.frames, kept.position)
         if context.valid is not None:
-            seen = seen | ~context.valid[:, None, None]  # a missing frame's answer is dropped: any will do, but not NaN
+            # The output of a missing frame is discarded, but must not be NaN
+            seen = seen | ~context.valid[:, None, None]
         return kept, q, seen
 
     def _kept_seen(self, now_B: Tensor, position_BS: Tensor) -> Tensor:
-        """(B, 1 or H, 1, S): which frames of a cache the newest one sees."""
+        """(B, 1 or H, 1, S): which cached frames the newest frame sees."""
         assert self.window is not None
         position = position_BS[:, None, None]
         return (position >= 0) & self.window.allows(now_B[:, None, None, None], position)
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """softmax over the last axis where `mask`; a row that sees nothing is 0."""
+    """Softmax over the last axis where `mask` is True; empty rows give 0."""
     some = mask.any(dim=-1, keepdim=True)
     return scores.masked_fill(~mask & some, -torch.inf).softmax(dim=-1).where(mask, 0)

@@ -1,4 +1,4 @@
-"""The Sparse Transformer's two factors of attention (Child et al., 2019): near frames, and every so manieth far one.
+"""The two-factor attention of the Sparse Transformer (Child et al., 2019): near frames, and every n-th far frame.
 
 Axes: B batch, H head, T time, K feature of one head, A key that a query is computed against.
 """
@@ -17,15 +17,25 @@ from pose.attention.softmax import DEFAULT_MEMORY, Pattern, SoftmaxAttention, ma
 
 KINDS = ("strided", "fixed")
 ARRANGEMENTS = ("merged", "heads", "layers")
-DENSE_UP_TO = 4  # times the keys that a query sees; in longer sequences blocks are faster than a mask of all pairs
+DENSE_UP_TO = 4  # in multiples of the visible keys; blocks are faster in longer sequences
 
 
 @dataclass(frozen=True, slots=True)
 class SparsePattern(Pattern):
-    """strided: near are the frames less than `stride` away, far those a multiple of it away. fixed: near are those of
-    the query's own block of `stride` frames, far the last `summary` of every block.
+    """Near and far frames.
 
-    near, far: which of the two the heads see; one entry for all, or one for each head. reach: of the causal form.
+    "strided": near frames are less than `stride` away, far frames a multiple of `stride`. "fixed": near frames are in
+    the query's block of `stride` frames, far frames are the last `summary` of every block.
+
+    Attributes:
+        kind: "strided" or "fixed".
+        stride: Frames.
+        summary: Frames.
+        causal: Frame t does not see later frames.
+        reach: Reach of the causal form, frames.
+        near: Whether heads see near frames; one entry for all heads, or one per head.
+        far: The same for far frames.
+        pinned: See `Pattern`.
     """
 
     kind: str
@@ -38,6 +48,7 @@ class SparsePattern(Pattern):
     pinned: int = 0
 
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
+        """See `Pattern.allows`."""
         seen = self._chosen(self.near, self.is_near(query, key)) | self._chosen(self.far, self.is_far(query, key))
         return seen & self.in_time(query, key)
 
@@ -50,7 +61,7 @@ class SparsePattern(Pattern):
     def is_far(self, query: Tensor, key: Tensor) -> Tensor:
         """Whether a key belongs to the strided or summary part of a query's keys."""
         if self.kind == "fixed":
-            return (key % self.stride >= self.stride - self.summary) & (query >= -1)  # which broadcasts
+            return (key % self.stride >= self.stride - self.summary) & (query >= -1)  # broadcasts
         return (query - key) % self.stride == 0
 
     def in_time(self, query: Tensor, key: Tensor) -> Tensor:
@@ -65,13 +76,17 @@ class SparsePattern(Pattern):
 
 
 class SparseAttention(SoftmaxAttention):
-    """Softmax attention over near frames and a few far ones, so that two steps reach all.
+    """Softmax attention over near frames and a few far ones; two layers connect all frames.
 
-    pattern: "strided" or "fixed", see `SparsePattern`. stride: about the root of the length. summary: of "fixed", the
-    frames at the end of each block that all frames see; a quarter of it unless given. arrange: "merged", every head
-    sees both; "heads", half of the heads the near, half the far ones; "layers", the first, third, ... layer the near,
-    the others the far ones. memory: causal form only, frames that a query sees into the past, itself included. A query
-    that sees nothing gets nothing.
+    A query that sees no frame gets 0.
+
+    Args:
+        pattern: "strided" or "fixed", see `SparsePattern`.
+        stride: About the square root of the length.
+        summary: For "fixed", the number of frames at the end of each block that all frames see; default a quarter.
+        arrange: "merged": every head sees both; "heads": half of the heads see near, half far frames; "layers": odd
+            layers (the first, third, ...) see near, the others far frames.
+        memory: Causal form only: number of visible frames, including the query.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T sqrt(T) D)")
@@ -133,8 +148,7 @@ class SparseAttention(SoftmaxAttention):
 
 
 def sparse_attention(q: Tensor, k: Tensor, v: Tensor, pattern: SparsePattern, valid_BT: Tensor | None) -> Tensor:
-    """softmax(q k^T / sqrt(K)) v masked by `pattern.mask(T, valid_BT)`, from the scores of its keys alone; all
-    (B, H, T, K)."""
+    """softmax(q k^T / sqrt(K)) v masked by `pattern.mask(T, valid_BT)`, from visible keys only; all (B, H, T, K)."""
     if len(pattern.near) == 1:
         return _same_in_all_heads(q, k, v, pattern, valid_BT)
     halves = sum(pattern.near), sum(pattern.far)  # near heads come first
@@ -170,7 +184,7 @@ class Sees(Protocol):
 
 
 def _layouts(pattern: SparsePattern) -> list[tuple[Layout, Sees]]:
-    """Where the keys are, and which of them count; none counts twice."""
+    """The layouts of the keys with their masks; no key counts twice."""
     near: Layout
     far: Layout
     if pattern.kind == "fixed":

@@ -1,4 +1,4 @@
-"""How a frame's place in time reaches scores: what queries and keys are made of, and by which angles they are rotated.
+"""Time encodings: added to the inputs of queries and keys, or as rotation angles.
 
 Axes: B batch, T time, D feature.
 """
@@ -15,28 +15,30 @@ DEFAULT_LENGTH = 243
 
 
 class RotaryTime(nn.Module):
-    """Queries and keys are rotated by their seconds, so that scores know the time between them (Su et al., 2021).
+    """Base class, and rotary time: queries and keys are rotated by their time in seconds (Su et al., 2021).
 
-    streaming: a frame's code is the same whenever the sequence began. max_length: as in `Capabilities`.
+    Attributes:
+        streaming: Whether the encoding is independent of the start of the sequence.
+        max_length: As in `Capabilities`.
     """
 
     streaming = True
     max_length: int | None = None
 
     def forward(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Context]:
-        """What queries and keys are made of, and the context whose phases rotate them."""
+        """The input of queries and keys, and the context whose phases rotate them."""
         return x_BTD, context
 
 
 class NoTime(RotaryTime):
-    """Nothing: a frame is a member of a set (causal: of the set of those before it)."""
+    """No time encoding: frames are a set (causal: the set of frames so far)."""
 
     def forward(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Context]:
         return x_BTD, replace(context, cos=torch.ones_like(context.cos), sin=torch.zeros_like(context.sin))
 
 
 class SinusoidalTime(NoTime):
-    """Sines and cosines of the seconds since the first frame that is there are added (Vaswani et al., 2017)."""
+    """Adds sines and cosines of the seconds since the first valid frame (Vaswani et al., 2017)."""
 
     streaming = False
 
@@ -51,7 +53,7 @@ class SinusoidalTime(NoTime):
 
 
 class LearntTime(NoTime):
-    """A learnt vector for each frame number is added (Gehring et al., 2017)."""
+    """Adds a learned vector per frame number (Gehring et al., 2017)."""
 
     streaming = False
 

@@ -1,4 +1,4 @@
-"""Transformer-XL (Dai et al., 2019): scores that know the time between frames, segments that remember earlier ones.
+"""Transformer-XL (Dai et al., 2019): relative-time scores, and a memory of earlier segments.
 
 Axes: B batch, H head, T time, S slot of the memory, D width, K feature of one head.
 """
@@ -18,8 +18,14 @@ DEFAULT_SEGMENT = 81
 
 
 class LayerInputs(NamedTuple):
-    """What a stream remembers: what came into the layer, not what it made of it. inputs: (B, 1, S, D). phases:
-    (B, 1, S, K), cosines and sines of the frames' rotary angles. position, frames: as in `KVCache`."""
+    """The cache of a stream: inputs of the layer.
+
+    Attributes:
+        inputs: (B, 1, S, D).
+        phases: (B, 1, S, K), cosines and sines of the frames' rotary angles.
+        position: As in `KVCache`.
+        frames: As in `KVCache`.
+    """
 
     inputs: Tensor
     phases: Tensor
@@ -28,13 +34,15 @@ class LayerInputs(NamedTuple):
 
 
 class TransformerXLAttention(Attention):
-    """softmax_s(((q_t + u) . k_s + (q_t + w) . W_R r(t - s)) / sqrt(K)) v_s with r(d) = [sin(omega d), cos(omega d)] of
-    the seconds d between two frames; u and w of each head are the same in all layers. Values know nothing of time.
+    """Softmax attention with a term for the time between frames; layers share its biases u and w.
 
-    Causal, a frame sees the `memory` frames before it. The sequence is worked through in segments of `segment` frames:
-    what a layer remembers of the segments before is what came into it there, through which no gradient goes back. So a
-    long clip trains as a stream runs, and whatever the segments, the answers are the same. Both ways, all frames see
-    all others, and there are no segments.
+    The scores are ((q_t + u) . k_s + (q_t + w) . W_R r(t - s)) / sqrt(K), where r(d) = [sin(omega d), cos(omega d)] of
+    the seconds d between two frames. Values do not depend on time.
+
+    In the causal form a frame sees the `memory` frames before it. The sequence is processed in segments of `segment`
+    frames; no gradient flows to the cached inputs of earlier segments. A long clip is thus trained as a stream runs,
+    and the outputs do not depend on the segments. In the bidirectional form all frames see each other, without
+    segments.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T (L + M) D)")
@@ -96,10 +104,10 @@ class TransformerXLAttention(Attention):
         return self._attend(x_BTD[:, start:stop], own, known_BTD, _phases(context)[:, first:stop], mask)
 
     def _attend(self, x_BTD: Tensor, context: Context, known: Tensor, phases: Tensor, mask: Tensor | None) -> Tensor:
-        """Frames against known frames (B, S, D) and their phases (B, S, K)."""
+        """Attend from frames to known frames (B, S, D) with phases (B, S, K)."""
         v = self.split(self.v_proj(known))
         q, k = self._compared(x_BTD, context, known, phases)
-        v = F.pad(v, (0, self.head_dim))  # the fused kernel wants all of one width
+        v = F.pad(v, (0, self.head_dim))  # the fused kernel requires equal widths
         y_BHTK = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=self.head_dim**-0.5)[
             ..., : self.head_dim
         ]
@@ -109,8 +117,8 @@ class TransformerXLAttention(Attention):
     def _compared(self, x_BTD: Tensor, context: Context, known: Tensor, phases: Tensor) -> tuple[Tensor, Tensor]:
         """Vectors (B, H, T, 2 K) and (B, H, S, 2 K) whose products are the scores times sqrt(K).
 
-        With [a, b] = W_R^T (q + w), the second term is sum_i a_i sin(omega_i (t - s)) + b_i cos(omega_i (t - s)), by
-        the sum formulas a product of something of t and something of s.
+        With [a, b] = W_R^T (q + w), the second term is sum_i a_i sin(omega_i (t - s)) + b_i cos(omega_i (t - s)). By
+        the angle-sum formulas it is a product of a vector at t and a vector at s.
         """
         q = self.split(self.q_proj(x_BTD))
         k = self.split(self.k_proj(known))
@@ -135,13 +143,14 @@ class TransformerXLAttention(Attention):
 
     def mix_step(self, x_B1D: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
         kept = KVCache(*cache).push(x_B1D[:, None], _phases(context)[:, None], context.valid)
-        seen = (kept.position >= 0)[:, None, None]  # all that is kept is in reach
+        seen = (kept.position >= 0)[:, None, None]  # all cached frames are within reach
         if context.valid is not None:
-            seen = seen | ~context.valid[:, None, None]  # a missing frame's answer is dropped: any will do, but not NaN
+            # The output of a missing frame is discarded, but must not be NaN
+            seen = seen | ~context.valid[:, None, None]
         y_B1D = self._attend(x_B1D, context, kept.keys[:, 0].to(x_B1D.dtype), kept.values[:, 0], seen)
         return y_B1D, LayerInputs(*kept)
 
 
 def _phases(context: Context) -> Tensor:
-    """(B, T, K)."""
+    """Cosines and sines of the rotary angles, (B, T, K)."""
     return torch.cat((context.cos, context.sin), dim=-1)

@@ -1,1 +1,1 @@
-"""Lift labelled sequences, measure, average as the protocol demands, and show the result."""
+"""Evaluation of lifters on labelled sequences: errors, averages as the protocols require, and reports."""

@@ -1,11 +1,11 @@
-"""The best similarity between two poses: the rotation, scale and translation that bring one closest to the other.
+"""Procrustes alignment: the rotation, scale and translation that bring one pose closest to another.
 
-Poses are (..., J, 3) in any unit; joints are rows, so a rotation acts from the right. Reflections are never allowed: a
-mirrored person is a wrong person. All arithmetic is float64.
+Poses are (..., J, 3) in any unit; joints are rows, so a rotation acts from the right. Reflections are not allowed. All
+arithmetic is float64.
 
-Evaluation aligns millions of poses, so the rotation comes from a closed form (F. L. Markley, "Attitude determination
-using vector observations: a fast optimal matrix algorithm", Journal of the Astronautical Sciences 41, 1993) that runs
-over many poses at once; the few poses whose rotation is badly determined go through the singular value decomposition.
+Evaluation aligns millions of poses, so rotations are computed with a vectorised closed form (F. L. Markley, "Attitude
+determination using vector observations: a fast optimal matrix algorithm", Journal of the Astronautical Sciences 41,
+1993). Poses whose rotation is poorly determined use the singular value decomposition.
 """
 
 import numpy as np
@@ -14,21 +14,23 @@ from numpy.typing import NDArray
 F64 = NDArray[np.float64]
 Poses = NDArray[np.floating]
 
-# The closed form errs by about machine epsilon / conditioning; below this the SVD takes over.
+# The error of the closed form is about machine epsilon / conditioning; below this the SVD is used.
 _WELL_CONDITIONED = 1e-2
 _NEWTON_STEPS = 30
-# What is left of a pose whose joints are all equal after its centroid is taken away, relative and squared.
+# Rounding error of a pose with equal joints after subtraction of its centroid, relative and squared.
 _ROUNDING = 1e-28
 
 
 def similarity_residuals(source: Poses, target: Poses) -> F64:
-    """How far each joint is from `target` after the best similarity, (..., J, 3).
+    """Residual of each joint (..., J, 3) after the similarity that minimises the sum of squared distances.
 
-    That is the one which minimises the sum of squared distances of `source` (..., J, 3). A source whose joints are all
-    equal has no scale: it gets 0, which puts every joint on the target's centroid, the best that any similarity can do.
-    A collinear pose leaves a turn about its line open; every turn gives the same distances, and one is chosen. Inputs
-    must be finite. (S. Umeyama, "Least-squares estimation of transformation parameters between two point patterns",
-    PAMI 1991.)
+    A source with equal joints gets scale 0, which maps all joints to the target's centroid. The rotation of a collinear
+    pose about its line is arbitrary; the distances do not depend on it. Inputs must be finite. (S. Umeyama,
+    "Least-squares estimation of transformation parameters between two point patterns", PAMI 1991.)
+
+    Args:
+        source: (..., J, 3).
+        target: (..., J, 3).
     """
     rounding = _ROUNDING * _dot(source, source)
     source, target = _centred(source), _centred(target)
@@ -39,7 +41,7 @@ def similarity_residuals(source: Poses, target: Poses) -> F64:
 
 
 def fit_scale(source: Poses, target: Poses) -> F64:
-    """(...) the factor that brings `source` (..., J, 3) closest to `target` about the origin; 0 for a zero source."""
+    """The factor (...) that brings `source` (..., J, 3) closest to `target` about the origin; 0 for a zero source."""
     return _ratio(_dot(source, target), _dot(source, source))
 
 
@@ -56,7 +58,7 @@ def best_rotation(covariance: F64) -> F64:
 
 
 def _centred(poses: Poses) -> F64:
-    """(..., J, 3) with the mean over joints at the origin; products with whole rows are faster than `mean(axis)`."""
+    """Poses (..., J, 3) minus their centroid; products with whole rows are faster than `mean(axis)`."""
     joints = poses.shape[-2]
     flat = poses.reshape(-1, 3 * joints).astype(np.float64, copy=False)
     select = np.tile(np.eye(3), (joints, 1))
@@ -65,12 +67,11 @@ def _centred(poses: Poses) -> F64:
 
 
 def _closed_form(covariance: F64) -> tuple[F64, F64]:
-    """Markley's optimal matrix of (N, 3, 3) of norm 1, and how well it is determined: (s1+s2)(s2+s3)(s3+s1).
+    """Markley's optimal matrix of (N, 3, 3) of norm 1, and its conditioning (s1+s2)(s2+s3)(s3+s1).
 
-    With singular values s1, s2, s3 (s3 negative where the determinant is), the gain x = s1 + s2 + s3 is the largest
-    root of x^4 - 2 x^2 - 8 det(B) x + 2 |B^T B|^2 - 1. All its roots are real, so Newton's steps from above go down to
-    it without passing it. The start comes from x^2 = 1 + 2 y, y^2 = s1^2 s2^2 + s2^2 s3^2 + s3^2 s1^2 + 2 det(B) x and
-    x <= sqrt(3).
+    With singular values s1, s2, s3 (s3 has the sign of the determinant), the gain x = s1 + s2 + s3 is the largest root
+    of x^4 - 2 x^2 - 8 det(B) x + 2 |B^T B|^2 - 1. All roots are real, so Newton's method from above converges
+    monotonically. It starts from x^2 = 1 + 2 y, y^2 = s1^2 s2^2 + s2^2 s3^2 + s3^2 s1^2 + 2 det(B) x and x <= sqrt(3).
     """
     product = np.swapaxes(covariance, 1, 2) @ covariance
     cofactor = _cofactors(covariance)
@@ -82,7 +83,8 @@ def _closed_form(covariance: F64) -> tuple[F64, F64]:
         squared = gain * gain
         value = gain * (gain * (squared - 2) - linear) + constant
         slope = 4 * gain * (squared - 1) - linear
-        gain -= value / np.maximum(slope, 1e-6)  # a flatter root is a badly determined rotation: the SVD's business
+        # a flatter root means a poorly determined rotation, for which the SVD is used
+        gain -= value / np.maximum(slope, 1e-6)
         if value.max(initial=0.0) < 1e-14:
             break
     pairs = (gain * gain - 1) / 2
@@ -99,7 +101,7 @@ def _by_svd(covariance: F64) -> F64:
 
 
 def _cofactors(matrices: F64) -> F64:
-    """(N, 3, 3): each entry's minor with its sign, which is the cross product of the other two rows."""
+    """(N, 3, 3): signed minor of each entry, the cross product of the other two rows."""
     (a, b, c), (d, e, f), (g, h, i) = matrices.transpose(1, 2, 0)
     rows = (e * i - f * h, f * g - d * i, d * h - e * g, c * h - b * i, a * i - c * g, b * g - a * h)
     return np.stack((*rows, b * f - c * e, c * d - a * f, a * e - b * d), axis=-1).reshape(-1, 3, 3)
@@ -112,5 +114,5 @@ def _dot(a: Poses, b: Poses) -> F64:
 
 
 def _ratio(numerator: F64, denominator: F64, above: F64 | float = 0.0) -> F64:
-    """numerator / denominator, and 0 where the denominator is not above `above`."""
+    """numerator / denominator; 0 where the denominator is at most `above`."""
     return np.divide(numerator, denominator, out=np.zeros_like(denominator), where=denominator > above)

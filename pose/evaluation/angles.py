@@ -1,7 +1,7 @@
-"""How far knees and elbows are bent, against the truth: error and bias by true angle.
+"""Errors of knee and elbow flexion, by true angle.
 
-The mean error over everything hides that lifters bend straight limbs and straighten bent ones: the mean of an uncertain
-depth is always a bend. So errors are kept apart by what the true angle is.
+The mean error over all angles hides that lifters bend straight limbs and straighten bent ones: the mean over uncertain
+depths is always a bent limb. Errors are therefore grouped by the true angle.
 """
 
 from dataclasses import dataclass, field
@@ -22,27 +22,27 @@ AngleTable = dict[str, list[dict[str, float | None]]]
 
 
 def flexion(joints: NDArray[np.floating], joint: str) -> F64:
-    """(..., 17, 3) poses -> (..., 2) degrees by which the right and the left `joint` ("knee", "elbow") are bent.
+    """Flexion of the right and the left `joint` ("knee", "elbow") of poses (..., 17, 3), in degrees (..., 2).
 
-    0 is straight. NaN where a bone has no length or a joint is not known.
+    0 is straight; NaN if a bone has no length or a joint is unknown.
     """
     start, middle, end = ([H36M17.names.index(f"{side}_{part}") for side in ("right", "left")] for part in LIMBS[joint])
     points = np.asarray(joints, np.float64)
     near, far = points[..., middle, :] - points[..., start, :], points[..., end, :] - points[..., middle, :]
     known = (np.abs(near).max(axis=-1) > 0) & (np.abs(far).max(axis=-1) > 0)
-    # Exact near 0 and 180 degrees, where the arc cosine is not.
+    # The arc tangent is exact near 0 and 180 degrees, unlike the arc cosine.
     angle = np.arctan2(np.linalg.norm(np.cross(near, far), axis=-1), (near * far).sum(axis=-1))
     return np.where(known, np.degrees(angle), np.nan)
 
 
 @dataclass(slots=True)
 class AngleErrors:
-    """Sums by joint and bin of true angle, over as many poses as are added. Both sides count alike."""
+    """Sums of errors by joint and bin of true angle; both sides count equally."""
 
     _sums: dict[str, F64] = field(default_factory=lambda: {joint: np.zeros((len(EDGES) - 1, 3)) for joint in LIMBS})
 
     def add(self, pred: NDArray[np.floating], true: NDArray[np.floating]) -> None:
-        """Poses (..., 17, 3), predicted and true; limbs whose true angle is not known do not count."""
+        """Add predicted and true poses (..., 17, 3). Limbs whose true angle is unknown do not count."""
         if pred.shape != true.shape:
             raise ValueError(f"pred and true must have the same shape, got {pred.shape} and {true.shape}")
         for joint, sums in self._sums.items():
@@ -53,8 +53,12 @@ class AngleErrors:
                 sums[:, column] += np.bincount(bins, value, len(sums))
 
     def table(self) -> AngleTable:
-        """For each joint a row a bin: its edges `above` and `below` in degrees, the `count` of limbs, the mean absolute
-        `error` and the mean signed `bias` in degrees (positive: bent too far); None where nothing counts."""
+        """One row per joint and bin.
+
+        Returns:
+            Rows with the bin edges `above` and `below` in degrees, the `count` of limbs, the mean absolute `error` and
+            the mean signed `bias` in degrees (positive: too much flexion); None in empty bins.
+        """
         return {joint: [_row(*edges, *sums) for edges, sums in zip(pairwise(EDGES), rows, strict=True)]
                 for joint, rows in self._sums.items()}  # fmt: skip
 

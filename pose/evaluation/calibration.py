@@ -1,7 +1,7 @@
-"""Are the uncertainties right? Errors against the sigma that was given with them.
+"""Calibration of uncertainties: errors compared with the predicted sigma.
 
-A joint's sigma is the radius that holds the true joint with probability 0.68. Counts are kept in bins of sigma and of
-error / sigma, from which the share inside any multiple of sigma follows.
+The sigma of a joint is the radius that contains the true joint with probability 0.68. Errors are counted in bins of
+sigma and of error / sigma, from which the fraction inside any multiple of sigma follows.
 """
 
 import itertools
@@ -18,7 +18,7 @@ RATIO_EDGES = np.linspace(0, 5, 101)
 
 
 class Bin(TypedDict):
-    """One bin of sigma (mm): its middle, how many joints, and the error (mm) that 68 % of them stay below."""
+    """One bin of sigma: its centre in mm, the number of joints, and the 68th percentile of their errors in mm."""
 
     sigma: float
     joints: int
@@ -26,7 +26,7 @@ class Bin(TypedDict):
 
 
 class Calibration(TypedDict):
-    """Shares of errors inside 1 sigma and inside every multiple of it."""
+    """Fractions of errors inside 1 sigma and inside every multiple of sigma."""
 
     expected_inside_one_sigma: float
     inside_one_sigma: float
@@ -36,7 +36,7 @@ class Calibration(TypedDict):
 
 
 def count(errors: F64, sigma: NDArray[np.floating]) -> NDArray[np.int64]:
-    """(24, 101) counts of `errors` (mm, any shape) by `sigma` (mm, same shape); the last column is beyond 5 sigma."""
+    """Count `errors` (mm, any shape) by `sigma` (mm, same shape): (24, 101); the last column is beyond 5 sigma."""
     sigma_bins, ratio_bins = len(SIGMA_EDGES) - 1, len(RATIO_EDGES)
     per_bin = np.log(SIGMA_EDGES[1] / SIGMA_EDGES[0])
     row = np.clip(np.log(sigma.ravel() / SIGMA_EDGES[0]) / per_bin, 0, sigma_bins - 1).astype(np.int64)
@@ -45,7 +45,9 @@ def count(errors: F64, sigma: NDArray[np.floating]) -> NDArray[np.int64]:
 
 
 def summarize(counts: NDArray[np.int64]) -> Calibration:
-    """Shares of errors inside 1 sigma and inside every multiple; and by sigma, the error that holds 68 % of errors."""
+    """Fractions of errors inside 1 sigma and inside every multiple; and for each sigma, the 68th percentile of
+    errors.
+    """
     total = counts.sum()
     inside = np.cumsum(counts.sum(axis=0)[:-1]) / total
     one_sigma = int(np.argmin(np.abs(RATIO_EDGES - 1)))

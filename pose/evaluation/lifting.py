@@ -1,4 +1,4 @@
-"""Run a lifter over labelled sequences: in batches, with and without flip test-time augmentation, timed."""
+"""Batched lifting of labelled sequences, with and without flip augmentation, with timing."""
 
 import os
 import time
@@ -14,24 +14,30 @@ from pose.labelled import LabelledSequence
 from pose.sequences import Sequence2D, Sequence3D, mirror_answer, mirror_picture
 from pose.types import F32
 
-# Frames lifted in one call: enough for full batches, little enough that memory does not grow with the data set.
+# Frames lifted in one call: enough for full batches, and independent of the size of the data set.
 FRAMES_A_CALL = 16_384
 PLAIN, FLIPPED, GIVEN = "no flip", "flip", "as given"
 
 
 class SequenceLifter(Protocol):
-    """What is evaluated: `pose.lifter.predict.Lifter`, or anything that looks like it."""
+    """What is evaluated: `pose.lifter.predict.Lifter` or an object with the same methods."""
 
     name: str
 
     def lift_many(self, sequences: list[Sequence2D], lookahead: int = 0, *, mirrored: bool = True) -> list[Sequence3D]:
-        """3D for every frame of each sequence. mirrored: whether it may average with a mirror image's answer itself."""
+        """Lift every frame of each sequence to 3D.
+
+        Args:
+            sequences: 2D of one person each.
+            lookahead: Frames.
+            mirrored: Whether the lifter may average with the output for the mirror image.
+        """
         ...
 
 
 @dataclass(slots=True)
 class Evaluation:
-    """Scores by variant ("no flip", "flip", "as given"), the best variant's predictions, and where the time went."""
+    """Scores by variant ("no flip", "flip", "as given"), the predictions of the last variant, and times."""
 
     scores: dict[str, list[SequenceScores]] = field(default_factory=dict)
     predictions: dict[str, F32] = field(default_factory=dict)
@@ -47,9 +53,9 @@ class Evaluation:
         poses: Sequence[F32],
         sigmas: Sequence[F32 | None],
     ) -> None:
-        """Add the scores of some sequences; the variant measured last is the one whose poses are kept.
+        """Add the scores of sequences; the poses of the last measured variant are kept.
 
-        Sequences are measured side by side in threads, since NumPy's loops release the interpreter lock.
+        Sequences are measured in threads, since NumPy releases the interpreter lock.
         """
         start = time.perf_counter()
         with ThreadPoolExecutor(min(len(sequences), os.cpu_count() or 1)) as pool:
@@ -67,9 +73,14 @@ def evaluate_lifter(
     lookahead: int = 0,
     advance: Callable[[int], object] = lambda frames: None,
 ) -> Evaluation:
-    """Lift and measure all sequences, without flip and, with `flip`, averaged with that of the mirrored image.
+    """Lift and measure all sequences, without flip and, with `flip`, averaged with the mirror image.
 
-    lookahead: frames, for streaming lifters. advance: told the number of frames done.
+    Args:
+        sequences: Sequences to lift, with ground truth.
+        lifter: The lifter.
+        flip: Whether to measure with flip, too.
+        lookahead: Frames, for streaming lifters.
+        advance: Called with the number of finished frames.
     """
     evaluation = Evaluation()
     for batch in _batches(sequences):
@@ -92,7 +103,7 @@ def evaluate_predictions(
     *,
     advance: Callable[[int], object] = lambda frames: None,
 ) -> Evaluation:
-    """Measure predictions made elsewhere, filed under the keys of `sequences`."""
+    """Measure existing predictions, stored under the keys of `sequences`."""
     evaluation = Evaluation()
     for batch in _batches(sequences):
         evaluation.measure(GIVEN, batch, [predictions[one.key] for one in batch], [None] * len(batch))
@@ -103,7 +114,15 @@ def evaluate_predictions(
 def _measure(
     evaluation: Evaluation, variant: str, batch: list[LabelledSequence], answers: list[Sequence3D], *, sigmas: bool
 ) -> None:
-    """Add what a lifter says of a batch, brought into the space of its truth; `sigmas`: its uncertainties too."""
+    """Add the outputs of a lifter for a batch, converted to the space of the ground truth.
+
+    Args:
+        evaluation: Where to add.
+        variant: Its variant.
+        batch: The sequences.
+        answers: The outputs.
+        sigmas: Whether to include uncertainties.
+    """
     poses = [_poses(answer, sequence) for answer, sequence in zip(answers, batch, strict=True)]
     evaluation.measure(variant, batch, poses, [answer.sigma if sigmas else None for answer in answers])
 
@@ -114,7 +133,7 @@ def _mean(a: Sequence3D, b: Sequence3D) -> Sequence3D:
 
 
 def _poses(answer: Sequence3D, sequence: LabelledSequence) -> F32:
-    """(T, 17, 3) in the space of the sequence's truth."""
+    """The output (T, 17, 3) in the space of the sequence's ground truth."""
     poses = answer.joints + answer.root[:, None]
     return poses if sequence.image_space is None else sequence.image_space.from_camera(poses).astype(np.float32)
 
@@ -131,7 +150,7 @@ def _batches(sequences: Sequence[LabelledSequence]) -> Iterator[list[LabelledSeq
 
 
 def _lift(batch: list[LabelledSequence], lifter: SequenceLifter, lookahead: int, mirror: bool) -> list[Sequence3D]:
-    """One answer a sequence, lifted in the pieces that its protocol shows to a lifter."""
+    """One output per sequence, lifted in the pieces that the protocol allows."""
     pieces = [one.observed[piece] for one in batch for piece in _pieces(one)]
     shown = [mirror_picture(piece) if mirror else piece for piece in pieces]
     answers = iter(lifter.lift_many(shown, lookahead, mirrored=False))
@@ -140,7 +159,7 @@ def _lift(batch: list[LabelledSequence], lifter: SequenceLifter, lookahead: int,
 
 
 def _pieces(sequence: LabelledSequence) -> list[slice]:
-    """The clips, and what is left after the last: it does not count, but predictions have a pose for every frame."""
+    """The clips, and the remaining frames, which do not count but need a prediction."""
     if not sequence.clips:
         return [slice(0, len(sequence))]
     rest = slice(sequence.clips[-1].stop, len(sequence))

@@ -1,13 +1,13 @@
 """Error measures of 3D poses: vectorised, float64, in millimetres.
 
 `pred` and `true` are (..., T, J, 3) in metres, in the same frame: root-relative for every published table
-(`root_relative`). `valid` is (..., T), True where a frame has ground truth; without it a frame counts unless its ground
-truth holds a NaN. Frames that do not count are left out of every mean, never taken as zero, and a mean over nothing is
-NaN. A NaN in a prediction that counts makes the result NaN.
+(`root_relative`). `valid` is (..., T), True where a frame has ground truth; by default frames without NaN in the ground
+truth are valid. Invalid frames are excluded from every mean; a mean over no frames is NaN. A NaN in a prediction for a
+valid frame makes the result NaN.
 
-The `*_errors` functions give one distance for each frame and joint, from which any average (action, joint, camera) can
-be taken; the short names (`mpjpe`, ...) give the mean over everything. Velocity and acceleration are per frame, as all
-published tables have them (mm/frame, mm/frame^2), whatever the frame rate.
+The `*_errors` functions return one distance per frame and joint, from which any average (action, joint, camera) can be
+computed. The short names (`mpjpe`, ...) return the mean. Velocity and acceleration are per frame, as in all published
+tables (mm/frame, mm/frame^2), for any frame rate.
 """
 
 from typing import TypeVar, cast
@@ -23,22 +23,22 @@ Mask = NDArray[np.bool_]
 Array = TypeVar("Array", bound=Poses)
 
 MM_PER_M = 1000.0
-# The last is PCK's. As the test script that comes with MPI-INF-3DHP samples the curve: 0, 5, ..., 150 mm.
+# The samples of the curve in the test script of MPI-INF-3DHP: 0, 5, ..., 150 mm. The last is the threshold of PCK.
 AUC_THRESHOLDS_MM = np.arange(0.0, 151.0, 5.0)
 
 
 def root_relative(poses: Array, root: int = 0) -> Array:
-    """(..., J, 3) poses with joint `root` at the origin."""
+    """Poses (..., J, 3) with joint `root` at the origin."""
     return cast(Array, poses - poses[..., root : root + 1, :])
 
 
 def position_errors(pred: Poses, true: Poses) -> F64:
-    """(..., T, J) mm: the distance of each joint."""
+    """Distance of each joint, (..., T, J) mm."""
     return _norm_mm(np.subtract(pred, true, dtype=np.float64))
 
 
 def scaled_errors(pred: Poses, true: Poses) -> F64:
-    """(..., T, J) mm: the distance of each joint after the best scale of each frame about the origin.
+    """Distance of each joint after the best scale of each frame about the origin, (..., T, J) mm.
 
     (H. Rhodin et al., "Unsupervised geometry-aware representation for 3D human pose estimation", ECCV 2018.)
     """
@@ -46,17 +46,17 @@ def scaled_errors(pred: Poses, true: Poses) -> F64:
 
 
 def aligned_errors(pred: Poses, true: Poses) -> F64:
-    """(..., T, J) mm: the distance of each joint after the best similarity of each frame, reflections not allowed."""
+    """Distance of each joint after the best similarity of each frame without reflections, (..., T, J) mm."""
     return _norm_mm(similarity_residuals(pred, true))
 
 
 def velocity_errors(pred: Poses, true: Poses) -> F64:
-    """(..., T - 1, J) mm/frame: the norm of the first difference over time of the error."""
+    """Norm of the first difference over time of the error, (..., T - 1, J) mm/frame."""
     return _norm_mm(np.diff(np.subtract(pred, true, dtype=np.float64), axis=-3))
 
 
 def acceleration_errors(pred: Poses, true: Poses) -> F64:
-    """(..., T - 2, J) mm/frame^2: the norm of the second difference over time of the error."""
+    """Norm of the second difference over time of the error, (..., T - 2, J) mm/frame^2."""
     error = np.subtract(pred, true, dtype=np.float64)
     return _norm_mm(error[..., 2:, :, :] - 2 * error[..., 1:-1, :, :] + error[..., :-2, :, :])
 
@@ -67,7 +67,7 @@ def frames_with_truth(true: Poses) -> Mask:
 
 
 def consecutive(valid: Mask, frames: int) -> Mask:
-    """(..., T - frames + 1) True where `frames` frames in a row are valid: where a difference over time counts."""
+    """(..., T - frames + 1) True where `frames` consecutive frames are valid, as differences over time require."""
     if valid.shape[-1] < frames:
         return valid[..., :0]
     return np.asarray(np.lib.stride_tricks.sliding_window_view(valid, frames, axis=-1).all(axis=-1))
@@ -92,21 +92,21 @@ def n_mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
 
 
 def mpjve(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
-    """Mean velocity error, mm/frame, over pairs of neighbouring frames that both count."""
+    """Mean velocity error, mm/frame, over pairs of neighbouring valid frames."""
     valid = frames_with_truth(true) if valid is None else valid
     return _mean(velocity_errors(pred, true)[consecutive(valid, 2)])
 
 
 def accel_error(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
-    """Mean acceleration error, mm/frame^2, over triples of neighbouring frames that all count."""
+    """Mean acceleration error, mm/frame^2, over triples of neighbouring valid frames."""
     valid = frames_with_truth(true) if valid is None else valid
     return _mean(acceleration_errors(pred, true)[consecutive(valid, 3)])
 
 
 def counts_below(errors: NDArray[np.floating]) -> NDArray[np.int64]:
-    """(31,) how many joint `errors` (any shape, mm) are below 0, 5, ..., 150 mm; a NaN is below nothing.
+    """Number of joint `errors` (any shape, mm) below 0, 5, ..., 150 mm: (31,). NaN counts nowhere.
 
-    Counts of several parts add up to those of all, from which `pck` and `auc` follow.
+    Counts of several parts can be added; `pck` and `auc` follow from them.
     """
     bins = len(AUC_THRESHOLDS_MM)
     floors = np.fmin(errors.ravel() / AUC_THRESHOLDS_MM[1], bins - 1).astype(np.int64)
@@ -114,17 +114,27 @@ def counts_below(errors: NDArray[np.floating]) -> NDArray[np.int64]:
 
 
 def pck(below: NDArray[np.int64], errors: int) -> float:
-    """Percentage of so many joint errors that are below 150 mm. below: their `counts_below`. NaN without errors."""
+    """Percentage of joint errors below 150 mm; NaN without errors.
+
+    Args:
+        below: From `counts_below`.
+        errors: Number of joint errors.
+    """
     return 100.0 * float(below[-1]) / errors if errors else float("nan")
 
 
 def auc(below: NDArray[np.int64], errors: int) -> float:
-    """Area under the PCK curve: its mean over 0, 5, ..., 150 mm, in percent. below, errors: as for `pck`."""
+    """Area under the PCK curve: its mean over 0, 5, ..., 150 mm, in percent.
+
+    Args:
+        below: From `counts_below`.
+        errors: Number of joint errors.
+    """
     return 100.0 * float(below.mean()) / errors if errors else float("nan")
 
 
 def _counted(pred: Poses, true: Poses, valid: Mask | None) -> tuple[Poses, Poses]:
-    """The frames that count, as (N, J, 3)."""
+    """The valid frames, as (N, J, 3)."""
     if pred.shape != true.shape:
         raise ValueError(f"pred and true must have the same shape, got {pred.shape} and {true.shape}")
     valid = frames_with_truth(true) if valid is None else valid
@@ -136,6 +146,6 @@ def _mean(errors: F64) -> float:
 
 
 def _norm_mm(difference: F64) -> F64:
-    # Written out because np.linalg.norm over an axis of three is four times slower.
+    # np.linalg.norm over an axis of three is four times slower.
     square = difference * difference
     return MM_PER_M * np.sqrt(square[..., 0] + square[..., 1] + square[..., 2])

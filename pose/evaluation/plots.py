@@ -13,12 +13,16 @@ from pose.evaluation.table import SHORT
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Legible next to each other for colour-blind readers (Okabe and Ito).
+# Distinguishable for colour-blind readers (Okabe and Ito).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 
 
 def require_matplotlib() -> None:
-    """Raise PoseError, with what to install, when there is nothing to draw with."""
+    """Check that matplotlib is installed.
+
+    Raises:
+        PoseError: If it is missing, with the command that installs it.
+    """
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -26,7 +30,7 @@ def require_matplotlib() -> None:
 
 
 def figure(draw: Callable[["Axes"], None], width: float = 9.0, height: float = 3.6) -> str:
-    """What `draw` puts on the axes, as one <svg> element. The same data gives the same text."""
+    """What `draw` adds to the axes, as one <svg> element. Equal data gives equal text."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -44,7 +48,7 @@ def figure(draw: Callable[["Axes"], None], width: float = 9.0, height: float = 3
 
 
 def by_action(results: Sequence[Result]) -> str:
-    """MPJPE of each action, the methods side by side."""
+    """MPJPE of each action; one bar per method."""
     groups = [name for name in benchmark_of(results[0]).groups if any(name in _best(one)["actions"] for one in results)]
     labels = [SHORT.get(group, group) for group in groups]
     series = {_label(one): [_value(_best(one)["actions"].get(group)) for group in groups] for one in results}
@@ -52,7 +56,7 @@ def by_action(results: Sequence[Result]) -> str:
 
 
 def by_joint(results: Sequence[Result]) -> str:
-    """MPJPE of each joint but the pelvis, which is the origin, the methods side by side."""
+    """MPJPE of each joint except the pelvis, which is the origin; one bar per method."""
     joints = [joint for joint in _best(results[0])["joints"] if joint != "pelvis"]
     labels = [joint.replace("right_", "r. ").replace("left_", "l. ") for joint in joints]
     series = {_label(one): [_value(_best(one)["joints"][joint]) for joint in joints] for one in results}
@@ -75,7 +79,7 @@ def over_time(result: Result) -> str:
 
 
 def uncertainty(result: Result) -> str:
-    """The error that 68 % of joints stay below, against the sigma that promised it; the diagonal is a kept promise."""
+    """68th percentile of the error against the predicted sigma; the diagonal is perfect calibration."""
     bins = result["calibration"]["by_sigma"] if result["calibration"] else []
     rows = [row for row in bins if row["joints"] >= 30] or bins
     sigma = [row["sigma"] for row in rows]
@@ -86,7 +90,7 @@ def uncertainty(result: Result) -> str:
         axes.plot(sigma, [row["error_68"] for row in rows], "o-", color=COLOURS[0], ms=4, label=result["name"])
         axes.set(xlabel="predicted sigma (mm)", ylabel="68 % of errors are below (mm)", xscale="log", yscale="log")
         axes.set_aspect("equal")
-        for axis in (axes.xaxis, axes.yaxis):  # 10, 20, 50, 100, ... as plain numbers
+        for axis in (axes.xaxis, axes.yaxis):  # ticks 10, 20, 50, 100, ...
             axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axis.set_major_formatter("{x:g}")
             axis.set_minor_locator(NullLocator())
@@ -97,7 +101,7 @@ def uncertainty(result: Result) -> str:
 
 
 def latency(results: Sequence[Result]) -> str:
-    """MPJPE against the time that a streaming lifter waits; by its square root, as short waits matter most."""
+    """MPJPE against the latency of a streaming lifter, on a square-root axis."""
     waits = [latency_of(point) for result in results for point in result["lookahead"]]
     delays = {delay: frames for frames, delay in waits}
 
@@ -120,7 +124,7 @@ def _best(result: Result) -> Summary:
 
 
 def _label(result: Result) -> str:
-    """The method with the variant that `_best` chooses."""
+    """The method with its best variant."""
     return f"{result['name']}, {list(result['variants'])[-1]}"
 
 

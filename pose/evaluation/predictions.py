@@ -1,7 +1,7 @@
-"""Predictions at rest: one .npz, one array (T, 17, 3) float32 for each sequence, filed under the sequence's key.
+"""Files of predictions: one .npz with an array (T, 17, 3) float32 per sequence, under the sequence's key.
 
-Metres, camera frame, root-relative or not. For protocol M the space is that of its ground truth (the 2.5D image space
-times the factor of the truth, in metres), so that a file is never read as one of the other protocol.
+Metres, camera frame, root-relative or not. For protocol M the space is that of its ground truth (2.5D image space times
+the factor of the truth, in metres), so that files of the two protocols cannot be confused.
 """
 
 import zipfile
@@ -20,7 +20,11 @@ Predictions = dict[str, F32]
 
 
 def save_predictions(path: Path, predictions: Predictions) -> None:
-    """Write them all; the file appears under its name when it is whole. Raises PoseError where it cannot be written."""
+    """Write predictions atomically.
+
+    Raises:
+        PoseError: If the file cannot be written.
+    """
     with whole_file(path) as hidden, zipfile.ZipFile(hidden, "w", zipfile.ZIP_STORED) as archive:
         for key, poses in predictions.items():
             with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
@@ -28,9 +32,11 @@ def save_predictions(path: Path, predictions: Predictions) -> None:
 
 
 def load_predictions(path: Path, sequences: Sequence[LabelledSequence]) -> Predictions:
-    """The predictions for `sequences`, checked: all there, as long as the truth, 17 joints, no NaN, metres.
+    """Read and check the predictions for `sequences`: complete, of the right lengths, finite, with 17 joints.
 
-    Raises UsageError when there is no such file, PoseError, naming the sequence, for the rest.
+    Raises:
+        UsageError: If there is no such file.
+        PoseError: If the content is invalid; names the sequence.
     """
     if not path.is_file():
         raise UsageError(f"{path}: no such file; expected an .npz with one (T, 17, 3) array per sequence")
@@ -50,7 +56,7 @@ def _checked(stored: Array, sequence: LabelledSequence, path: Path) -> F32:
         raise PoseError(f"{source}: expected {sequence.truth.shape} (frames, joints, xyz), got {stored.shape}")
     if stored.dtype.kind not in "fiu":
         raise PoseError(f"{source}: expected numbers, got {stored.dtype}")
-    with np.errstate(over="ignore"):  # beyond float32 is infinity
+    with np.errstate(over="ignore"):  # values beyond float32 become infinity
         poses = stored.astype(np.float32)
     if not np.isfinite(poses).all():
         frame = int(np.flatnonzero(~np.isfinite(poses).all(axis=(1, 2)))[0])

@@ -1,4 +1,4 @@
-"""An evaluation as one HTML file that needs nothing else: tables, and plots as inline SVG."""
+"""An evaluation as one self-contained HTML file: tables, and plots as inline SVG."""
 
 from collections.abc import Sequence
 from html import escape
@@ -8,7 +8,7 @@ from pose.evaluation import plots
 from pose.evaluation.results import Result, benchmark_of, tables
 from pose.evaluation.table import Table, lookahead_table, measure_table, part_table, speed_table
 
-# Beyond the style sheet of the live page, which names the colours, light and dark.
+# Additions to the style sheet of the live page, which defines the colours.
 _STYLE = """
 body { font-size: 15px; margin: 2rem auto; padding: 0 1rem; max-width: 76rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; } h3 { font-size: 1rem; margin-bottom: .3rem; }
@@ -22,7 +22,7 @@ svg { max-width: 100%; height: auto; background: #fff; border-radius: 6px; } cod
 
 
 def html_report(results: Sequence[Result]) -> str:
-    """The whole page. Results of different benchmarks get sections of their own."""
+    """The HTML page, with one section per benchmark."""
     sections = "\n".join(_section(group) for group in tables(results))
     names = ", ".join(dict.fromkeys(result["name"] for result in results))
     return (

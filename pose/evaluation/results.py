@@ -1,7 +1,6 @@
-"""One evaluation as plain data (`results.json`), and the rule for what may stand in one table.
+"""Results of an evaluation as plain data (`results.json`), grouped into tables.
 
-Results carry the benchmark they were measured on: data set, protocol, 2D input, frames. Only results of one benchmark
-ever share a table; others get a table of their own.
+Results record their benchmark: data set, protocol, 2D input, frames. Only results of equal benchmarks share a table.
 """
 
 import json
@@ -12,21 +11,22 @@ from typing import NotRequired, TypedDict
 
 import numpy as np
 
-from pose.errors import PoseError, UsageError, in_brief
+from pose.errors import PoseError, UsageError
 from pose.evaluation import calibration
 from pose.evaluation.lifting import Evaluation
 from pose.evaluation.scores import Averaging, SequenceScores, Summary, summarize
 from pose.system.json_types import conform, read_text_file
 from pose.system.json_values import strict_json
+from pose.system.shown import in_brief
 from pose.system.whole_file import write_whole
 
 # One point of accuracy against latency: "lookahead" in frames, "latency_ms", and the average of each measure.
 CurvePoint = dict[str, float | None]
 FORMAT, VERSION = "pose-eval", 1
 FILE = "results.json"
-# Points of the plot of error over time; more would not be seen.
+# Points of the plot of error over time.
 _TIME_POINTS = 400
-_POINT = {"lookahead", "latency_ms", "mpjpe", "p_mpjpe", "mpjve", "accel"}  # of `CurvePoint`
+_POINT = {"lookahead", "latency_ms", "mpjpe", "p_mpjpe", "mpjve", "accel"}  # required keys of `CurvePoint`
 
 
 class BenchmarkFields(TypedDict):
@@ -42,7 +42,14 @@ class BenchmarkFields(TypedDict):
 
 
 class OverTime(TypedDict):
-    """The error over time of one sequence. which: "best", "median" or "worst". mpjpe: mm, None where nothing counts."""
+    """The error over time of one sequence.
+
+    Attributes:
+        which: "best", "median" or "worst".
+        key: Key of the sequence.
+        frames_a_point: Frames that are averaged to one point.
+        mpjpe: mm; None without valid frames.
+    """
 
     which: str
     key: str
@@ -51,7 +58,7 @@ class OverTime(TypedDict):
 
 
 class Speed(TypedDict):
-    """Frames and seconds of lifter and metrics, each by itself."""
+    """Frames and seconds of the lifter and of the metrics, separately."""
 
     lifter_frames: int
     lifter_seconds: float
@@ -62,7 +69,12 @@ class Speed(TypedDict):
 
 
 class Result(TypedDict):
-    """The result of one method on one benchmark. found, known: people of a video, where pixels were evaluated."""
+    """The result of one method on one benchmark.
+
+    Attributes:
+        found: Number of people found in a video; only for videos.
+        known: Number of people with ground truth; only for videos.
+    """
 
     name: str
     sha256: str
@@ -85,11 +97,16 @@ class _File(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """What was measured. Two results with unequal benchmarks never share a table.
+    """What was measured. Results with unequal benchmarks never share a table.
 
-    name: the data set. protocol: its protocol ("" where there is one only). input_2d: where the 2D comes from.
-    averaging: how the average is taken. groups: the columns, in order. measures: what its tables show. selection:
-    subjects and frames, so that a part of the data never stands beside the whole.
+    Attributes:
+        name: The data set.
+        protocol: Its protocol; empty if there is only one.
+        input_2d: Source of the 2D.
+        averaging: How averages are computed.
+        groups: The columns, in order.
+        measures: Measures in its tables.
+        selection: Subjects and frames, so that parts of the data are not compared with the whole.
     """
 
     name: str
@@ -102,7 +119,7 @@ class Benchmark:
 
     @property
     def fields(self) -> BenchmarkFields:
-        """Of plain values."""
+        """The fields as plain values."""
         return {
             "name": self.name,
             "protocol": self.protocol,
@@ -122,7 +139,15 @@ class Benchmark:
 
 
 def describe(name: str, evaluation: Evaluation, benchmark: Benchmark, fps: float, sha256: str = "") -> Result:
-    """The result of one lifter or one file of predictions. fps: of the sequences. sha256: of the lifter's weights."""
+    """The result of one lifter or one file of predictions.
+
+    Args:
+        name: Name of the method.
+        evaluation: What was measured.
+        benchmark: What it was measured on.
+        fps: Frame rate of the sequences.
+        sha256: Hash of the lifter's weights.
+    """
     best = list(evaluation.scores)[-1]
     counts = [one.calibration for one in evaluation.scores[best] if one.calibration is not None]
     return {
@@ -152,7 +177,7 @@ def curve_point(lookahead: int, fps: float, evaluation: Evaluation, benchmark: B
 
 
 def latency_of(point: CurvePoint) -> tuple[int, float]:
-    """Its look-ahead in frames, and in ms."""
+    """Look-ahead of a point in frames and in ms."""
     frames, milliseconds = point["lookahead"], point["latency_ms"]
     assert frames is not None
     assert milliseconds is not None
@@ -164,7 +189,7 @@ def _rate(frames: int, seconds: float) -> float | None:
 
 
 def _over_time(scores: Sequence[SequenceScores]) -> list[OverTime]:
-    """The error over time of the best, the median and the worst sequence, thinned by averaging."""
+    """The error over time of the best, the median and the worst sequence, averaged to `_TIME_POINTS`."""
     known = [one for one in scores if one.frames]
     ranked = sorted(known, key=lambda one: float(np.nanmean(one.over_time)))
     if not ranked:
@@ -189,7 +214,12 @@ def save_results(path: Path, results: Sequence[Result]) -> None:
 
 
 def load_results(path: Path) -> list[Result]:
-    """The results in a `results.json`, or in a folder that has one. Raises UsageError or PoseError."""
+    """Read `results.json`, or the one in a folder.
+
+    Raises:
+        UsageError: If there is no such file.
+        PoseError: If its content is invalid.
+    """
     file = path / FILE if path.is_dir() else path
     if not file.is_file():
         raise UsageError(f"{file}: no such file; expected a results.json of pose-eval")
@@ -211,7 +241,7 @@ def load_results(path: Path) -> list[Result]:
 
 
 def tables(results: Sequence[Result]) -> list[list[Result]]:
-    """Results side by side where they measure the same thing: one list for each benchmark, in order of appearance."""
+    """Group results by benchmark, in order of appearance."""
     groups: dict[str, list[Result]] = {}
     for result in results:
         groups.setdefault(json.dumps(result["benchmark"], sort_keys=True), []).append(result)
@@ -219,7 +249,7 @@ def tables(results: Sequence[Result]) -> list[list[Result]]:
 
 
 def benchmark_of(result: Result) -> Benchmark:
-    """What a result was measured on."""
+    """The benchmark of a result."""
     fields = result["benchmark"]
     return Benchmark(
         name=fields["name"],

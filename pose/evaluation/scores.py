@@ -1,12 +1,12 @@
-"""From poses to numbers: errors of each sequence, and their means by action, joint and camera.
+"""Errors of each sequence, and their means by action, joint and camera.
 
-A sequence is kept as sums of errors over its frames, one for each joint, so that any mean over any group of sequences
-is a mean over frames, exactly, whatever the order of the groups.
+For each sequence the sums of errors over its frames are kept per joint, so that a mean over any group of sequences is
+an exact mean over frames.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypedDict
+from typing import Literal, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,30 +17,57 @@ from pose.skeletons import H36M_NAMES
 from pose.types import F32
 
 F64 = NDArray[np.float64]
-# How many frames in a row one error needs, and what measures it.
-MEASURES: dict[str, tuple[int, Callable[..., F64]]] = {
-    "mpjpe": (1, metrics.position_errors),
-    "p_mpjpe": (1, metrics.aligned_errors),
-    "n_mpjpe": (1, metrics.scaled_errors),
-    "mpjve": (2, metrics.velocity_errors),
-    "accel": (3, metrics.acceleration_errors),
+
+
+class Measure(NamedTuple):
+    """An error measure.
+
+    Attributes:
+        frames: Number of consecutive frames that one error needs.
+        errors: Errors (N, 17) of N such runs, in the unit of the heading.
+        heading: Heading of its tables, with the unit.
+        decimals: Decimals in tables.
+    """
+
+    frames: int
+    errors: Callable[..., F64]
+    heading: str
+    decimals: int
+
+
+MEASURES = {
+    "mpjpe": Measure(1, metrics.position_errors, "MPJPE (mm)", 1),
+    "p_mpjpe": Measure(1, metrics.aligned_errors, "P-MPJPE (mm)", 1),
+    "n_mpjpe": Measure(1, metrics.scaled_errors, "N-MPJPE (mm)", 1),
+    "mpjve": Measure(2, metrics.velocity_errors, "MPJVE (mm/frame)", 2),
+    "accel": Measure(3, metrics.acceleration_errors, "Accel (mm/frame²)", 2),
 }
-_LONGEST_RUN = max(needed for needed, _ in MEASURES.values())
-# Frames measured at a time, so that all arrays in between stay in the processor's cache.
+# Percentages, of the errors of "mpjpe": heading, decimals.
+SHARES = {"pck": ("PCK@150 (%)", 1), "auc": ("AUC (%)", 1)}
+_LONGEST_RUN = max(measure.frames for measure in MEASURES.values())
+# Frames measured at once; intermediate arrays fit into the processor's cache.
 _BLOCK = 1024
 # The joints of the test script of MPI-INF-3DHP: without pelvis, spine and neck / nose.
 PCK_JOINTS = [joint for joint, name in enumerate(H36M_NAMES) if name not in ("pelvis", "spine", "neck")]
-# "actions": the mean inside each action first, then over the actions. "frames": one mean over all frames.
+# "actions": mean over each action, then over the actions. "frames": mean over all frames.
 Averaging = Literal["actions", "frames"]
 
 
 @dataclass(frozen=True, slots=True)
 class SequenceScores:
-    """What one sequence adds to every mean.
+    """Errors of one sequence.
 
-    sums: measure -> (17,) mm summed over `counts[measure]` frames (or differences of frames). frames: that count.
-    below: (31,) errors of `PCK_JOINTS` below 0, 5, ..., 150 mm. over_time: (T,) mm, NaN where a frame does not count.
-    calibration: (sigma bin, ratio bin) counts, see `pose.evaluation.calibration`; None without uncertainties.
+    Attributes:
+        key: Key of the sequence.
+        subject: Its subject.
+        action: Its action.
+        camera: Its camera.
+        frames: Number of valid frames.
+        sums: Measure -> (17,) mm, summed over `counts[measure]` frames (or differences of frames).
+        counts: Measure -> number of summands.
+        below: (31,) errors of `PCK_JOINTS` below 0, 5, ..., 150 mm.
+        over_time: (T,) mm, NaN in invalid frames.
+        calibration: (sigma bin, ratio bin) counts, see `pose.evaluation.calibration`; None without uncertainties.
     """
 
     key: str
@@ -56,8 +83,12 @@ class SequenceScores:
 
 
 def score(sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | None = None) -> SequenceScores:
-    """Measure one sequence: (T, 17, 3) m `poses`, root-relative or not, in the space of its truth, and `sigma`
-    (T, 17) mm.
+    """Measure one sequence.
+
+    Args:
+        sequence: The sequence with its ground truth.
+        poses: (T, 17, 3) m, root-relative or not, in the space of the ground truth.
+        sigma: (T, 17) mm.
     """
     joints = len(H36M_NAMES)
     sums = {name: np.zeros(joints) for name in MEASURES}
@@ -75,7 +106,7 @@ def score(sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | 
                 over_time[block][counted] = errors.mean(axis=1)
                 below += metrics.counts_below(errors[:, PCK_JOINTS])
                 if sigma is not None:
-                    # Root-relative, the pelvis is always right: it would flatter the uncertainties.
+                    # The root-relative pelvis has no error and would distort the calibration.
                     calibrated += calibration.count(errors[:, 1:], sigma[block][counted, 1:])
     return SequenceScores(
         sequence.key,
@@ -92,19 +123,19 @@ def score(sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | 
 
 
 def _block_errors(sequence: LabelledSequence, poses: NDArray[np.floating], start: int) -> Iterator[tuple[str, F64]]:
-    """Each measure's errors of the frames of a block, and of the runs of frames that end in it."""
+    """The errors by measure for the frames of a block, and for runs of frames that end in it."""
     first = max(start - _LONGEST_RUN + 1, 0)
     rows = slice(first, start + _BLOCK)
     pred: F64 = metrics.root_relative(poses[rows].astype(np.float64))
     true: F64 = metrics.root_relative(sequence.truth[rows].astype(np.float64))
     counted = sequence.counted[rows]
-    for name, (needed, measure) in MEASURES.items():
-        skip = max(start - first - needed + 1, 0)
-        yield name, _errors(measure, needed, pred[skip:], true[skip:], counted[skip:])
+    for name, measure in MEASURES.items():
+        skip = max(start - first - measure.frames + 1, 0)
+        yield name, _errors(measure.errors, measure.frames, pred[skip:], true[skip:], counted[skip:])
 
 
 def _errors(measure: Callable[..., F64], needed: int, pred: F64, true: F64, counted: NDArray[np.bool_]) -> F64:
-    """(N, 17) mm: one row for each frame, or each run of `needed` frames, that counts."""
+    """(N, 17) mm: one row per valid frame, or per run of `needed` valid frames."""
     if counted.all():
         return measure(pred, true)
     if needed == 1:
@@ -113,7 +144,7 @@ def _errors(measure: Callable[..., F64], needed: int, pred: F64, true: F64, coun
 
 
 class Summary(TypedDict):
-    """The tables of an evaluation: measures by name, in mm and percent; None where there was nothing to measure."""
+    """The tables of an evaluation: measures by name, in mm and percent; None without valid frames."""
 
     frames: int
     sequences: int
@@ -127,8 +158,7 @@ class Summary(TypedDict):
 def summarize(scores: Sequence[SequenceScores], averaging: Averaging) -> Summary:
     """All tables of an evaluation, in mm and percent: the average, and by action, joint, camera and subject.
 
-    Joints and cameras are averaged as the whole is: with "actions", inside each action first. A mean over nothing is
-    None.
+    Joints and cameras are averaged like the whole: with "actions", over each action first. A mean over nothing is None.
     """
     actions = _groups(scores, "action")
     return {
@@ -154,7 +184,7 @@ def _frames(scores: Iterable[SequenceScores]) -> int:
 
 
 def _joint_means(scores: Sequence[SequenceScores], name: str) -> F64:
-    """(17,) mean over all frames of these sequences; NaN without frames."""
+    """Mean (17,) over all frames of these sequences; NaN without frames."""
     count = sum(one.counts[name] for one in scores)
     total = np.sum([one.sums[name] for one in scores], axis=0)
     return total / count if count else np.full(len(H36M_NAMES), np.nan)
@@ -181,7 +211,7 @@ def _average(scores: Sequence[SequenceScores], averaging: Averaging) -> dict[str
     if averaging == "frames":
         return _pooled(scores)
     parts = [_pooled(group) for group in _groups(scores, "action").values()]
-    return {name: _mean(part[name] for part in parts) for name in (*MEASURES, "pck", "auc")}
+    return {name: _mean(part[name] for part in parts) for name in (*MEASURES, *SHARES)}
 
 
 def _by_joint(scores: Sequence[SequenceScores], averaging: Averaging) -> dict[str, dict[str, float | None]]:

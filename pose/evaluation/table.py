@@ -1,21 +1,14 @@
-"""Results as the table that a paper prints: a row for each method and measure, a column for each action."""
+"""Results as tables in papers: one row per method and measure, one column per action."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from pose.evaluation.results import Result, benchmark_of, latency_of
+from pose.evaluation.scores import MEASURES, SHARES
 
-# Measure -> what a table calls it, digits after the point.
-COLUMNS = {
-    "mpjpe": ("MPJPE (mm)", 1),
-    "p_mpjpe": ("P-MPJPE (mm)", 1),
-    "n_mpjpe": ("N-MPJPE (mm)", 1),
-    "mpjve": ("MPJVE (mm/frame)", 2),
-    "accel": ("Accel (mm/frame²)", 2),
-    "pck": ("PCK@150 (%)", 1),
-    "auc": ("AUC (%)", 1),
-}
+# Measure -> heading, decimals.
+COLUMNS = {name: (measure.heading, measure.decimals) for name, measure in MEASURES.items()} | SHARES
 SHORT = {
     "Directions": "Dir.", "Discussion": "Disc.", "Eating": "Eat", "Greeting": "Greet", "Phoning": "Phone",
     "Photo": "Photo", "Posing": "Pose", "Purchases": "Purch.", "Sitting": "Sit", "SittingDown": "SitD.",
@@ -25,10 +18,14 @@ SHORT = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Column heads, and rows of cells; a row's first cell is its name.
+    """Column heads, and rows of cells; the first cell of a row is its name.
 
-    scope: what was measured on, part of the title wherever the table stands alone. averaged: the last column sums up
-    the others.
+    Attributes:
+        title: Title.
+        heads: Column heads.
+        rows: Cells.
+        scope: The benchmark; part of the title if the table is printed alone.
+        averaged: Whether the last column is the average of the others.
     """
 
     title: str
@@ -38,7 +35,7 @@ class Table:
     averaged: bool = False
 
     def text(self) -> str:
-        """Aligned by spaces."""
+        """The table as text, aligned with spaces."""
         lines = [self.heads, *self.rows]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.heads))]
         body = [
@@ -52,7 +49,7 @@ class Table:
 
 
 def measure_table(results: Sequence[Result], measure: str) -> Table:
-    """One measure for results of one benchmark: a row for each method and variant, the average last."""
+    """One measure for results of one benchmark: one row per method and variant; the average is last."""
     benchmark = benchmark_of(results[0])
     assert all(result["benchmark"] == results[0]["benchmark"] for result in results)
     name, digits = COLUMNS[measure]
@@ -92,7 +89,7 @@ def lookahead_table(result: Result) -> Table:
 
 
 def speed_table(results: Sequence[Result]) -> Table:
-    """Frames a second of lifter and metrics, each by itself."""
+    """Frames per second of the lifter and of the metrics."""
     rows = []
     for result in results:
         speed = result["speed"]

@@ -1,7 +1,7 @@
-"""A whole pipeline against given 3D: who of the people found is who of the people known, frame by frame.
+"""Evaluation of a whole pipeline on a video: people are matched with the ground truth frame by frame.
 
-Only matched people have an error, so the share of known people that were found stands beside it: a pipeline that finds
-the easy half of the people must not look better than one that finds all.
+Only matched people have an error, so the fraction of people that were found is reported with it. Otherwise a pipeline
+that finds only the easy half of the people would look better.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,16 +18,21 @@ from pose.skeletons import H36M17, Skeleton, to_h36m17
 from pose.types import F32, FrameResult
 
 F64 = NDArray[np.float64]
-# Relative to the known person's height in the image: joints further away on average belong to another person.
-FURTHEST_MATCH = 0.3
+# Maximum mean joint distance of a match, relative to the height of the ground-truth person in the image.
+MAX_MATCH_DISTANCE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """The known people as sequences, of which only found frames count; the poses and sigmas found for them.
+    """The people of the ground truth as sequences, and the poses and sigmas found for them. Only found frames are
+    valid.
 
-    poses: (T, 17, 3) m, NaN where not found. sigmas: (T, 17) mm. known: how many people and frames of the part
-    that was looked at have ground truth. found: how many of these were found.
+    Attributes:
+        sequences: One per person.
+        poses: (T, 17, 3) m, NaN where not found.
+        sigmas: (T, 17) mm.
+        known: Number of people times frames with ground truth in the evaluated part.
+        found: Number of these that were found.
     """
 
     sequences: list[LabelledSequence]
@@ -38,11 +43,18 @@ class Matched:
 
 
 def match(results: Iterable[FrameResult], skeleton: Skeleton, truth: F32, times: F64, camera: Camera) -> Matched:
-    """Find the known people in what a pipeline said of a video.
+    """Find the people of the ground truth in the results of a pipeline.
 
-    truth: (T, P, 17, 3) m, camera frame, NaN where unknown. times: (T,) s. camera: with which people are told apart;
-    where it is not known there must be one person, who is the one with the largest box. Raises PoseError for several
-    people before an unknown camera.
+    Args:
+        results: Results of the pipeline.
+        skeleton: Joint set of the results.
+        truth: (T, P, 17, 3) m, camera frame, NaN where unknown.
+        times: (T,) s.
+        camera: Used to project the ground truth. With unknown intrinsics there must be one person, who is matched with
+            the largest box.
+
+    Raises:
+        PoseError: If there are several people and the intrinsics are unknown.
     """
     frames, people = truth.shape[:2]
     if not camera.known and people > 1:
@@ -80,7 +92,7 @@ def match(results: Iterable[FrameResult], skeleton: Skeleton, truth: F32, times:
 
 
 def _aligned(results: Iterable[FrameResult], times: F64) -> Iterator[tuple[int, FrameResult]]:
-    """Each result with the row of the truth of its time, if there is one within half a frame."""
+    """Each result with the index of the ground truth within half a frame, if there is one."""
     tolerance = float(np.median(np.diff(times))) / 2 if len(times) > 1 else 0.02
     for result in results:
         row = int(np.abs(times - result.time).argmin())
@@ -89,7 +101,7 @@ def _aligned(results: Iterable[FrameResult], times: F64) -> Iterator[tuple[int, 
 
 
 def _pairs(result: FrameResult, seen: F32, truth: F32, camera: Camera) -> list[tuple[int, int]]:
-    """(known person, found person) of one frame; each person at most once, the closest first."""
+    """(known person, found person) pairs of one frame; each person at most once, closest pairs first."""
     known = np.flatnonzero(np.isfinite(truth).all(axis=(1, 2)))
     if not len(known):
         return []
@@ -101,7 +113,7 @@ def _pairs(result: FrameResult, seen: F32, truth: F32, camera: Camera) -> list[t
     heights = np.ptp(expected, axis=1).max(axis=-1)
     apart = np.linalg.norm(expected[:, None] - seen[None], axis=-1).mean(axis=-1) / heights[:, None]
     pairs = []
-    while apart.size and apart.min() < FURTHEST_MATCH:
+    while apart.size and apart.min() < MAX_MATCH_DISTANCE:
         a, b = (int(i) for i in np.unravel_index(apart.argmin(), apart.shape))
         pairs.append((int(known[a]), b))
         apart[a], apart[:, b] = np.inf, np.inf

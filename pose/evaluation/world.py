@@ -1,10 +1,10 @@
-"""Error measures of people in the world: where they are, whether they slide, and whether their floor is one.
+"""Error measures in world coordinates: positions, foot skating and the floor.
 
-`pred` and `true` are (T, J, 3) in metres at 30 frames a second, for which the thresholds per frame are meant; frames
-without truth are dropped before, from both. Every function gives values one by one, so that the mean over many
-sequences is a mean over frames. Definitions: W-MPJPE, WA-MPJPE, RTE, jitter and FS as in the public code of S. Shin et
-al., "WHAM" (CVPR 2024), and Z. Shen et al., "GVHMR" (SIGGRAPH Asia 2024); floor measures as in Y. Yuan et al.,
-"PhysDiff" (ICCV 2023), on ankles instead of a mesh, which is why the slide is called FS-ankle.
+`pred` and `true` are (T, J, 3) in metres at 30 frames/s, for which the thresholds per frame are defined. The caller
+drops frames without ground truth from both. Every function returns single values, so that means over many sequences are
+means over frames. W-MPJPE, WA-MPJPE, RTE, jitter and FS are defined as in the public code of S. Shin et al., "WHAM"
+(CVPR 2024), and Z. Shen et al., "GVHMR" (SIGGRAPH Asia 2024). Floor measures follow Y. Yuan et al., "PhysDiff" (ICCV
+2023), with ankles instead of a mesh; the skating measure is therefore called FS-ankle.
 """
 
 import numpy as np
@@ -19,16 +19,19 @@ Mask = NDArray[np.bool_]
 
 MM_PER_M = 1000.0
 CHUNK = 100  # frames
-FIRST = 2  # frames of a chunk that W-MPJPE aligns
-STILL = 0.010  # m between two frames; a foot that truly moves less is on the floor
+ALIGNED_FRAMES = 2  # number of first frames of a chunk that W-MPJPE aligns
+MAX_STATIC_STEP_M = 0.010  # m per frame; a foot whose true movement is smaller counts as in contact
 ANKLES = [H36M17.index("left_ankle"), H36M17.index("right_ankle")]
 
 
-def chunk_errors(pred: Points, true: Points, *, first: int | None = FIRST, scale: bool = True) -> F64:
-    """(T, J) mm: the error after one alignment for every 100 frames; the last, shorter chunk counts.
+def chunk_errors(pred: Points, true: Points, *, first: int | None = ALIGNED_FRAMES, scale: bool = True) -> F64:
+    """Joint errors (T, J) mm after one alignment per 100 frames; the last, shorter chunk counts.
 
-    first: frames at the beginning of a chunk that are aligned (W-MPJPE); None: all of them (WA-MPJPE). scale: a
-    similarity, which hides a wrong size; otherwise a rigid motion.
+    Args:
+        pred: Prediction.
+        true: Ground truth.
+        first: Number of first frames of a chunk that are aligned (W-MPJPE); None for all (WA-MPJPE).
+        scale: Align with a similarity, which hides errors of size; otherwise with a rigid motion.
     """
     errors = []
     for start in range(0, len(true), CHUNK):
@@ -40,7 +43,7 @@ def chunk_errors(pred: Points, true: Points, *, first: int | None = FIRST, scale
 
 
 def fit(source: Points, target: Points, scale: bool) -> tuple[F64, float, F64]:
-    """The rotation (3, 3) from the right, factor and shift (3,) that bring (N, 3) closest to `target`."""
+    """Rotation (3, 3) from the right, scale and translation (3,) that bring `source` (N, 3) closest to `target`."""
     middle, goal = source.mean(axis=0, dtype=np.float64), target.mean(axis=0, dtype=np.float64)
     source, target = source - middle, target - goal
     turn = best_rotation(source.T.astype(np.float64) @ target)
@@ -50,7 +53,7 @@ def fit(source: Points, target: Points, scale: bool) -> tuple[F64, float, F64]:
 
 
 def root_path_errors(pred: Points, true: Points) -> F64:
-    """(T,) RTE, % of the length of the true path (T, 3), after one rigid alignment; NaN for who does not move."""
+    """RTE (T,) in % of the length of the true path (T, 3), after one rigid alignment; NaN without motion."""
     turn, factor, move = fit(pred, true, scale=False)
     length = np.linalg.norm(np.diff(true, axis=0), axis=-1).sum()
     error = np.linalg.norm(factor * pred @ turn + move - true, axis=-1)
@@ -58,49 +61,51 @@ def root_path_errors(pred: Points, true: Points) -> F64:
 
 
 def jitter(pred: Points, fps: float) -> F64:
-    """(T - 3,) mean over joints of the third derivative of the motion, in 10 m/s^3; there is no truth in it."""
+    """Mean over joints of the third derivative of the motion, (T - 3,) in 10 m/s^3; needs no ground truth."""
     result: F64 = np.linalg.norm(np.diff(pred.astype(np.float64), n=3, axis=0), axis=-1).mean(axis=-1) * fps**3 / 10
     return result
 
 
 def foot_slides(pred: Points, true: Points) -> F64:
-    """(N,) FS-ankle, mm: the steps of the predicted ankles (T, 2, 3) between frames where the true ones stand still."""
-    still = np.linalg.norm(np.diff(true, axis=0), axis=-1) < STILL
+    """FS-ankle (N,) mm: steps of the predicted ankles (T, 2, 3) between frames in which the true ones are static."""
+    still = np.linalg.norm(np.diff(true, axis=0), axis=-1) < MAX_STATIC_STEP_M
     result: F64 = MM_PER_M * np.linalg.norm(np.diff(pred.astype(np.float64), axis=0), axis=-1)[still]
     return result
 
 
 def penetrations(heights: Points) -> F64:
-    """(T,) mm: how deep the lowest of the soles (T, 2) m is below the floor, 0 where it is not."""
+    """Depth (T,) mm of the lowest sole, from heights (T, 2) m, below the floor; 0 if it is above."""
     result: F64 = MM_PER_M * np.maximum(-heights.min(axis=1), 0)
     return result
 
 
 def floats(heights: Points) -> F64:
-    """(T,) mm: how far the lowest of the soles (T, 2) m is above the floor, 0 where it is not. Jumps float truly."""
+    """Height (T,) mm of the lowest sole, from heights (T, 2) m, above the floor; 0 if it is below. Jumps count as
+    well.
+    """
     result: F64 = MM_PER_M * np.maximum(heights.min(axis=1), 0)
     return result
 
 
 def angle_between(a: Points, b: Points) -> float:
-    """Degrees between two directions (3,)."""
+    """Angle in degrees between two directions (3,)."""
     cross, dot = np.linalg.norm(np.cross(a, b)), float(np.dot(a, b))
     return float(np.degrees(np.arctan2(cross, dot)))
 
 
 def f1_counts(pred: Mask, true: Mask) -> NDArray[np.int64]:
-    """(3,) true positives, false positives, false negatives."""
+    """(3,) true positives, false positives and false negatives."""
     return np.array([(pred & true).sum(), (pred & ~true).sum(), (~pred & true).sum()])
 
 
 def f1_score(counts: NDArray[np.int64]) -> float:
-    """F1 of summed `f1_counts`; NaN where there is nothing to find and nothing was found."""
+    """F1 of summed `f1_counts`; NaN without positives in both."""
     hit, false, missed = counts.tolist()
     return 2 * hit / (2 * hit + false + missed) if hit + false + missed else float("nan")
 
 
 def bone_variation(joints: Points) -> F64:
-    """(16,) mm: the standard deviation over time of each bone's length of (T, 17, 3) m."""
+    """Standard deviation over time (16,) mm of each bone length of joints (T, 17, 3) m."""
     parents, children = np.array(H36M17.edges).T
     lengths = np.linalg.norm(joints[:, children].astype(np.float64) - joints[:, parents], axis=-1)
     result: F64 = MM_PER_M * lengths.std(axis=0)

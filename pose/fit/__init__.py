@@ -1,1 +1,1 @@
-"""Least-squares fits of bodies in motion: solvers that the fit to the 2D and several cameras share."""
+"""Least-squares fits of human motion: solvers for the fit to the 2D and for several cameras."""

@@ -13,13 +13,13 @@ from pose.types import F64
 
 @dataclass(frozen=True, slots=True)
 class Bones:
-    """Which points are bones, and how constant they are.
+    """Bones between points, and how much their lengths may vary.
 
     Attributes:
         starts: (B,) index of the first point of each bone.
-        ends: (B,) index of the second.
-        sigma: (B,) m, by which the length of a bone may differ from frame to frame.
-        group: (B,) which of the G lengths is that of a bone; left and right may share one.
+        ends: (B,) index of the second point.
+        sigma: (B,) m, standard deviation of the length from frame to frame.
+        group: (B,) index of the length in G; the left and the right side may share one.
     """
 
     starts: NDArray[np.int64]
@@ -39,11 +39,11 @@ class Bones:
         return length, along / np.maximum(length, 1e-6)[..., None]
 
     def add(self, frames: F64, right: F64, points: F64, lengths: F64) -> None:
-        """Add the residuals' part to the normal equations of the points: frames (K, N, 3, N, 3), right (K, N, 3).
+        """Add the contribution of the bone lengths to the normal equations of the points.
 
         Args:
-            frames: matrix of each frame, changed in place.
-            right: right side of each frame, changed in place.
+            frames: (K, N, 3, N, 3), matrix of each frame, changed in place.
+            right: (K, N, 3), right-hand side of each frame, changed in place.
             points: (K, N, 3) m at which the residuals are linearised.
             lengths: (G,) m of the person.
         """

@@ -1,8 +1,8 @@
-"""Symmetric positive definite systems of a chain of frames with a dense border, solved in time linear in the frames.
+"""Symmetric positive definite systems of a chain of frames with a dense border, solved in linear time.
 
-The unknowns of a frame are coupled to each other by any matrix, to those of the next frame, or of the next two, by a
-multiple of the identity (which is what smoothness does), and to a few that all frames share, the border. Where frames
-are coupled to the next two, two frames make a block, so that the chain is block tridiagonal.
+The unknowns of a frame are coupled to each other by any matrix, and to those of the next one or two frames by a
+multiple of the identity (a smoothness term). All frames share a few unknowns, the border. If frames are coupled to the
+next two, two frames form a block, so that the chain is block tridiagonal.
 """
 
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ class Chain:
         """Factorise a chain of K frames.
 
         Args:
-            frames: (K, D, D); K is even where `next_two` is given.
+            frames: (K, D, D); K must be even with `next_two`.
             next_one: (K - 1,) multiples of the identity that couple a frame to the next.
-            next_two: (K - 2,) the same for the one after it; None: not coupled.
+            next_two: (K - 2,) the same for the frame after the next; None for no coupling.
         """
         blocks, link = (frames, next_one[:, None, None]) if next_two is None else _pairs(frames, next_one, next_two)
         inverse = np.empty_like(blocks)
@@ -43,7 +43,7 @@ class Chain:
         return cls(inverse, link)
 
     def solve(self, right: F64) -> F64:
-        """(K, D, M) right sides -> the solutions, of the same shape."""
+        """Solve for right-hand sides (K, D, M); returns solutions of the same shape."""
         rows = right.reshape(len(self.inverse), -1, right.shape[-1]).copy()
         half = np.empty_like(rows)
         for block in range(len(rows)):
@@ -54,24 +54,9 @@ class Chain:
             half[block] -= self.inverse[block] @ _across(self.link[block], half[block + 1])
         return half.reshape(right.shape)
 
-    def variances(self) -> F64:
-        """(K, D, D) the diagonal blocks of the inverse."""
-        count = self.link.shape[1]
-        size = self.inverse.shape[1] // count
-        out = np.empty((len(self.inverse), count, size, size))
-        whole = self.inverse[-1]
-        for block in range(len(self.inverse) - 1, -1, -1):
-            if block + 1 < len(self.inverse):
-                own = self.inverse[block]
-                whole = own + own @ _between(self.link[block].T, _grid(whole, self.link)) @ own
-            grid = _grid(whole, self.link)
-            for frame in range(count):
-                out[block, frame] = grid[frame, :, frame]
-        return out.reshape(-1, size, size)
-
 
 def _pairs(frames: F64, next_one: F64, next_two: F64) -> tuple[F64, F64]:
-    """Blocks (K / 2, 2D, 2D) of two frames each, and what links them (K / 2 - 1, 2, 2)."""
+    """Blocks (K / 2, 2D, 2D) of two frames each, and their couplings (K / 2 - 1, 2, 2)."""
     blocks, size = len(frames) // 2, frames.shape[1]
     pivots = np.zeros((blocks, 2, size, 2, size))
     pivots[:, 0, :, 0], pivots[:, 1, :, 1] = frames[::2], frames[1::2]

@@ -1,12 +1,12 @@
-"""One person's motion fitted to the 2D of one camera: smooth corrections of what a lifter says, and one body.
+"""Fit of one person's motion to the 2D of one camera: smooth corrections of the lifted motion, and constant bones.
 
-Unknown are the correction of every joint at knots a tenth of a second apart and one length for each bone. Residuals:
+Unknowns are the correction of every joint at knots 0.1 s apart, and one length per bone. Residuals:
 
-- reprojection, in standard deviations of the 2D noise (`pose.fit.noise`); robust (Cauchy's loss);
-- bone lengths, constant over time and equal on both sides, near those of the body that the lifter says;
-- the correction itself. The errors of a lifter grow along the limbs, more so along the view than across it, and last
-  for about a second. So each bone's correction is a stationary first-order Gauss-Markov process, independent of the
-  others: the prior of a chain (`pose.fit.chain.Chain`).
+- reprojection, in standard deviations of the 2D noise (`pose.fit.noise`); robust (Cauchy loss);
+- bone lengths, constant over time and equal on both sides, close to those of the lifted body;
+- the correction itself. Errors of a lifter grow along the limbs, are larger along the viewing direction than across it,
+  and last for about a second. Each bone's correction is therefore an independent stationary first-order Gauss-Markov
+  process, the prior of a chain (`pose.fit.chain.Chain`).
 
 Axes: K knots, N = 17 joints of Human3.6M-17, B bones, G bone lengths (left and right share one).
 """
@@ -23,23 +23,23 @@ from pose.types import F64
 
 _N = len(H36M17)
 _PARENTS, _CHILDREN = (np.array(ends) for ends in zip(*H36M17.edges, strict=True))
-_LASTS = 0.7  # s, the time constant of the corrections
-# m, standard deviation of the correction of a joint relative to its parent, along the view.
+_LASTS = 0.7  # time constant of the corrections, s
+# Standard deviation of the correction of a joint relative to its parent, along the viewing direction, m.
 _ALONG = {
     "hip": 0.007, "knee": 0.028, "ankle": 0.032, "spine": 0.019, "thorax": 0.021, "neck": 0.018, "head": 0.011,
     "shoulder": 0.015, "elbow": 0.025, "wrist": 0.03,
 }  # fmt: skip
-_ACROSS = 0.025  # m, the same across the view
+_ACROSS = 0.025  # the same across the viewing direction, m
 _ROOT_ACROSS, _ROOT_DEPTH = 0.05, 0.05  # m, and share of the distance: the same of the pelvis
-_BONE = 0.008  # m, by which a bone's length may differ from knot to knot
-_LENGTH = 0.04  # share by which the length of a bone may differ from what the lifter says
-_OUTLIER = 3.0  # standard deviations of the 2D beyond which a point counts as an outlier
+_BONE = 0.008  # standard deviation of a bone's length from knot to knot, m
+_LENGTH = 0.04  # standard deviation of a bone's length from the lifted length, as a fraction
+_OUTLIER = 3.0  # scale of the Cauchy loss in standard deviations of the 2D
 _ITERATIONS = 5
-_NEAREST = 0.1  # m; what is nearer to the camera counts as at this depth
+_NEAREST = 0.1  # minimum depth for projection, m
 
 
 def _groups() -> NDArray[np.int64]:
-    """(B,) which length is that of a bone: one for both sides."""
+    """(B,) index of each bone's length; both sides share one."""
     bones = {edge: index for index, edge in enumerate(H36M17.edges)}
     flip = H36M17.flip_order
     first = [min(index, bones[flip[a], flip[b]]) for (a, b), index in bones.items()]
@@ -47,9 +47,11 @@ def _groups() -> NDArray[np.int64]:
 
 
 def _spread() -> F64:
-    """(3, N, N): corrections (m) of the joints by those of the bones, in standard deviations; column 0 is the root."""
+    """(3, N, N): maps corrections of bones, in standard deviations, to corrections of joints (m); column 0 is the
+    root.
+    """
     tree = np.zeros((_N, _N))
-    for parent, child in H36M17.edges:  # a parent comes before its children
+    for parent, child in H36M17.edges:  # parents precede their children
         tree[child] = tree[parent]
         tree[child, child] = 1
     along = np.array([0.0, *(_ALONG[name.rsplit("_", 1)[-1]] for name in H36M17.names[1:])])
@@ -62,13 +64,13 @@ _SPREAD = _spread()
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the motion is fitted to.
+    """The observations for the fit.
 
     Attributes:
-        times: (K,) s, of the knots, increasing.
-        points: (K, N, 3) m, the lifter's joints in the camera frame.
-        pixels: (K, N, 2) px, where they are seen.
-        noise: (K, N) px, standard deviation of each coordinate, inf where not seen.
+        times: (K,) s of the knots, increasing.
+        points: (K, N, 3) m, lifted joints in the camera frame.
+        pixels: (K, N, 2) px, detected joints.
+        noise: (K, N) px, standard deviation of each coordinate; inf where not detected.
         matrix: (3, 3) px, camera intrinsics.
     """
 
@@ -80,12 +82,12 @@ class Target:
 
 
 def fitted(target: Target, lengths: F64, known: bool = False) -> tuple[F64, F64]:
-    """Fit corrections and bone lengths by Gauss-Newton iterations that never increase the cost.
+    """Fit corrections and bone lengths with Gauss-Newton iterations that never increase the cost.
 
     Args:
-        target: what is observed.
-        lengths: (G,) m, expected bone lengths, `BONES`.
-        known: whether the lengths stay as they are.
+        target: The observations.
+        lengths: (G,) m, expected bone lengths, see `BONES`.
+        known: Whether the lengths are fixed.
 
     Returns:
         Corrections (K, N, 3) m of `target.points`, and the lengths (G,) m.
@@ -109,7 +111,10 @@ def fitted(target: Target, lengths: F64, known: bool = False) -> tuple[F64, F64]
 
 
 class _Problem:
-    """The normal equations. Unknown moves: (K, N, 3), corrections in standard deviations, the root's and the bones'."""
+    """The normal equations.
+
+    The unknown `moves` (K, N, 3) are corrections of the root and the bones in standard deviations.
+    """
 
     def __init__(self, target: Target, lengths: F64, known: bool) -> None:
         self._target, self._expected, self._known = target, lengths, known
@@ -118,7 +123,7 @@ class _Problem:
         self._spread = np.repeat(_SPREAD[None], len(target.times), axis=0)
         self._spread[:, :2, :, 0] = _ROOT_ACROSS
         self._spread[:, 2, :, 0] = _ROOT_DEPTH * np.maximum(target.points[:, :1, 2], _NEAREST)
-        # The precision of the prior, from how much of a correction is left at the next knot.
+        # The precision of the prior, from the correlation of successive knots.
         left = np.exp(-np.diff(target.times) / _LASTS)
         new = 1 / (1 - left**2)
         self._own, self._next = np.ones(len(target.times)), -left * new
@@ -126,11 +131,11 @@ class _Problem:
         self._own[:-1] += left**2 * new
 
     def corrections(self, moves: F64) -> F64:
-        """(K, N, 3) m."""
+        """Corrections of the joints, (K, N, 3) m."""
         return np.moveaxis((self._spread @ np.moveaxis(moves, 2, 1)[..., None])[..., 0], 1, 2)
 
     def cost(self, moves: F64, lengths: F64) -> float:
-        """Half the sum of squares, of reprojection with Cauchy's loss."""
+        """Half the sum of squared residuals, with the Cauchy loss of the reprojection."""
         points = self._target.points + self.corrections(moves)
         off = self._projected(points)[0] - self._target.pixels
         square = (off * off).sum(axis=-1) * self._weight
@@ -141,7 +146,7 @@ class _Problem:
         return 0.5 * float(robust + (stretch * stretch).sum() + (longer * longer).sum() + unlikely)
 
     def step(self, moves: F64, lengths: F64) -> tuple[F64, F64]:
-        """The next change of the moves (K, N, 3) and of the lengths (G,) m."""
+        """The update of the moves (K, N, 3) and of the lengths (G,) m."""
         count, unknown = len(moves), 0 if self._known else BONES.count
         points = self._target.points + self.corrections(moves)
         frames, right = self._reprojection(points)
@@ -171,7 +176,7 @@ class _Problem:
         return step, change if unknown else np.zeros(BONES.count)
 
     def _prior(self, moves: F64) -> F64:
-        """(K, N, 3) the precision of the prior times the moves."""
+        """The precision of the prior times the moves, (K, N, 3)."""
         product = self._own[:, None, None] * moves
         product[:-1] += self._next[:, None, None] * moves[1:]
         product[1:] += self._next[:, None, None] * moves[:-1]
@@ -183,7 +188,7 @@ class _Problem:
         return points[..., :2] / depth[..., None] * self._focal + self._centre, depth
 
     def _reprojection(self, points: F64) -> tuple[F64, F64]:
-        """Its part of the normal equations of the points: (K, N, 3, N, 3) and (K, N, 3)."""
+        """Its contribution to the normal equations of the points: (K, N, 3, N, 3) and (K, N, 3)."""
         pixels, depth = self._projected(points)
         off = pixels - self._target.pixels
         weight = self._weight / (1 + (off * off).sum(axis=-1) * self._weight / _OUTLIER**2)

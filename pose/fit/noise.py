@@ -1,9 +1,9 @@
-"""How far 2D keypoints are off, estimated for each joint of a track from the lifter's answer and from time alone.
+"""Noise of 2D keypoints, estimated per joint of a track from lifted joints and from differences over time.
 
-The distance between projected lifted joints and the 2D that was lifted holds three parts: the lifter's own error across
-the view, what trembles from frame to frame, and what lasts. Third differences over time show the second by itself
-(motion hardly has any). What lasts is the rest beyond the lifter's usual error. It is not averaged away by neighbouring
-frames, so it counts more than what trembles.
+The distance between projected lifted joints and the 2D has three parts: the error of the lifter across the viewing
+direction, jitter, and lasting errors of the 2D. Third differences over time isolate the jitter, because motion hardly
+contributes to them. Lasting errors are the remainder beyond the usual error of the lifter. Neighbouring frames do not
+average them out, so they have a larger weight.
 """
 
 import numpy as np
@@ -11,16 +11,16 @@ import numpy as np
 from pose.skeletons import H36M17
 from pose.types import F64, Flags
 
-_LIFTED = 0.010  # m, median distance of the lifter's joints from exact 2D, across the view (validation subjects)
-_EXACT = 0.006  # m, standard deviation of exact 2D: knots are a tenth of a second apart
-_LASTING = 3.0  # by which what lasts counts more, as successive frames repeat it
-# m; what lasts and is larger counts more still: the lifter, which saw it, knows better. A detector's hips and shoulders
-# are not quite those of Human3.6M besides.
+_LIFTED = 0.010  # m, median distance of lifted joints from exact 2D, across the viewing direction (validation subjects)
+_EXACT = 0.006  # m, standard deviation for exact 2D, because knots are 0.1 s apart
+_LASTING = 3.0  # factor of lasting errors, which successive frames repeat
+# m; larger lasting errors have more weight still, since the lifter already used the 2D. The second value is for
+# detectors, whose hips and shoulders differ from those of Human3.6M.
 _WRONG, _WRONG_DERIVED = 0.03, 0.02
-_MEDIAN = 1.177  # of the distance in two dimensions, in standard deviations of each
-_DIFFERENCE = np.sqrt(20.0)  # standard deviations of a third difference of independent values
-_OWN = 0.5  # weight of a joint's own variance against that of all limb joints
-_NONE = 1.0  # m, where nothing is seen
+_MEDIAN = 1.177  # median distance in two dimensions, in standard deviations of a coordinate
+_DIFFERENCE = np.sqrt(20.0)  # standard deviation of the third difference of independent unit values
+_OWN = 0.5  # weight of a joint's own variance relative to that of all limb joints
+_NONE = 1.0  # m, for joints that are never detected
 _TRUNK = [H36M17.index(name) for name in ("pelvis", "spine", "thorax", "neck", "head")]
 _LIMBS = [joint for joint in range(len(H36M17)) if joint not in _TRUNK]
 
@@ -30,8 +30,8 @@ def noise_of(off: F64, seen: Flags, derived: bool = False) -> F64:
 
     Args:
         off: (T, 17, 2) m, 2D minus projected lifted joints, at the depth of the body.
-        seen: (T, 17), which of them count.
-        derived: whether it is a detector's skeleton (`pose.skeletons`).
+        seen: (T, 17), which of them are detected.
+        derived: Whether the joints are converted from a detector's skeleton (`pose.skeletons`).
     """
     distance = np.where(seen, np.linalg.norm(off, axis=-1), np.nan)
     whole = _spread(distance)
@@ -44,7 +44,9 @@ def noise_of(off: F64, seen: Flags, derived: bool = False) -> F64:
 
 
 def _spread(distance: F64) -> F64:
-    """(17,) standard deviations from distances (T, 17), NaN where not seen: of each joint and of all limb joints."""
+    """Standard deviations (17,) from distances (T, 17), NaN where not detected: a mixture of each joint and all limb
+    joints.
+    """
     limbs = distance[:, _LIMBS]
     track = float(np.median(limbs[np.isfinite(limbs)])) if np.isfinite(limbs).any() else _NONE
     own = np.full(distance.shape[1], track)

@@ -1,6 +1,6 @@
-"""The fit to the 2D over a whole track, in windows that overlap and are blended, so that memory is bounded.
+"""The fit to the 2D over a whole track, in overlapping, blended windows with bounded memory.
 
-The first window says how long bones are; later ones keep that.
+The first window determines the bone lengths; later ones keep them.
 """
 
 from dataclasses import dataclass, replace
@@ -16,43 +16,48 @@ from pose.sequences import Sequence2D, Sequence3D
 from pose.skeletons import get_skeleton, to_h36m17
 from pose.types import F64
 
-SECONDS, OVERLAP = 10.0, 1.0  # of a window, and that two share
-_KNOT = 0.1  # s between knots, where frames are closer than that
-_SHORTEST = 1.0  # s; a shorter track says too little of its noise
-_SEEN = 0.05  # least score of a keypoint that counts
-_NEAREST = 0.1  # m; what is nearer to the camera counts as at this depth
-_DERIVED = [7, 8, 9, 10]  # joints that a detector's skeleton shows at other points (`pose.skeletons`)
-_SURER, _HALF = 0.15, 0.02  # share by which sigma shrinks where the 2D is exact, and m of noise that halve it
+SECONDS, OVERLAP = 10.0, 1.0  # s, length of a window and overlap of two
+_KNOT = 0.1  # minimum distance of knots, s
+_SHORTEST = 1.0  # s; the noise of shorter tracks cannot be estimated
+_SEEN = 0.05  # minimum score of a keypoint
+_NEAREST = 0.1  # minimum depth for projection, m
+_DERIVED = [7, 8, 9, 10]  # joints that detectors define at other points (`pose.skeletons`)
+_SURER, _HALF = 0.15, 0.02  # reduction of sigma for exact 2D as a fraction, and noise in m that halves it
 
 
-def window_end(times: NDArray[np.float64], first: int) -> int:
-    """Index after the last frame of the window that begins at frame `first`."""
-    return int(np.searchsorted(times, times[first] + SECONDS, side="right"))
+def first_window(times: NDArray[np.float64], ended: bool) -> tuple[int, int] | None:
+    """Return how many frames the first window has, and how many of them come before the next window.
 
+    Args:
+        times: (T,) s, of the frames that are not final, at least one.
+        ended: whether no frame follows.
 
-def next_window(times: NDArray[np.float64], first: int) -> int:
-    """Index of the frame at which the window after the one at `first` begins."""
-    return int(np.searchsorted(times, times[first] + SECONDS - OVERLAP))
+    Returns:
+        None if the window may get more frames.
+    """
+    end = int(np.searchsorted(times, times[0] + SECONDS, side="right"))
+    if end == len(times):
+        return (end, end) if ended else None
+    return end, int(np.searchsorted(times, times[0] + SECONDS - OVERLAP))
 
 
 def fit_motion(lifted: Sequence3D, seen: Sequence2D) -> Sequence3D:
-    """Fit the motion of one person to the 2D that was lifted.
+    """Fit the motion of one person to the lifted 2D.
 
-    The motion is corrected smoothly, as far as the 2D is exact, and every bone keeps one length. A track of less than a
-    second stays as it is.
+    The correction is smooth and as strong as the 2D is exact; bone lengths are constant. Tracks shorter than a second
+    are unchanged.
 
     Args:
-        lifted: motion with constant bones (`pose.refine.refine`).
-        seen: the 2D, frame by frame.
+        lifted: Motion with constant bones (`pose.refine.refine`).
+        seen: The 2D, frame by frame.
 
     Returns:
         The fitted motion; sigma shrinks with the noise of the 2D.
     """
     fit, parts, first = MotionFit(), [], 0
-    while first < len(lifted):
-        end, following = window_end(lifted.times, first), next_window(lifted.times, first)
-        part = fit.window(_cut(lifted, first, end), seen[first:end])
-        final = len(part) if end == len(lifted) else following - first
+    while first < len(lifted) and (window := first_window(lifted.times[first:], ended=True)):
+        end, final = window
+        part = fit.window(_cut(lifted, first, first + end), seen[first : first + end])
         parts.append(_cut(part, 0, final))
         first += final
     joints, root, sigma = (
@@ -63,15 +68,20 @@ def fit_motion(lifted: Sequence3D, seen: Sequence2D) -> Sequence3D:
 
 @dataclass(frozen=True, slots=True)
 class _Correction:
-    """Of the T frames at times (T,) s: moves (T, 17, 3) m of the joints in the camera frame, surer: (T, 17), factors of
-    sigma."""
+    """Corrections of T frames.
+
+    Attributes:
+        times: (T,) s.
+        moves: (T, 17, 3) m, of the joints in the camera frame.
+        surer: (T, 17) factors of sigma.
+    """
 
     times: F64
     moves: F64
     surer: F64
 
     def after(self, before: "_Correction") -> "_Correction":
-        """The same, faded in over the frames that the window before has as well."""
+        """This correction, blended with the one of the previous window over their common frames."""
         shared = int(np.searchsorted(self.times, before.times[-1], side="right"))
         if not shared:
             return self
@@ -83,18 +93,18 @@ class _Correction:
 
 
 class MotionFit:
-    """`fit_motion`, window by window."""
+    """Fits the motion of a person to the 2D, one window after the other (see `fit_motion`)."""
 
     def __init__(self) -> None:
         self._lengths: F64 | None = None
         self._before: _Correction | None = None
 
     def window(self, lifted: Sequence3D, seen: Sequence2D) -> Sequence3D:
-        """Fit the next window. Its first frames may be the last of the window before; their answers now are final.
+        """Fit the next window. It may overlap the previous one; the overlapping frames are final now.
 
         Args:
-            lifted: motion of one person with constant bones.
-            seen: the 2D that was lifted, frame by frame.
+            lifted: Motion of one person with constant bones.
+            seen: The lifted 2D, frame by frame.
         """
         known = self._lengths is not None
         if not known and lifted.times[-1] - lifted.times[0] < _SHORTEST:
@@ -125,7 +135,7 @@ def _corrected(lifted: Sequence3D, seen: Sequence2D, lengths: F64, known: bool) 
     points[..., 2] = np.maximum(points[..., 2], _NEAREST)
     off = np.where(counts[..., None], pixels - project(points, matrix), 0.0)
     depth = points[:, :1, 2]
-    metres = depth / np.sqrt(matrix[0, 0] * matrix[1, 1])  # a pixel at the body's depth
+    metres = depth / np.sqrt(matrix[0, 0] * matrix[1, 1])  # size of a pixel at the body's depth
     noise = noise_of(off * metres[..., None], counts, skeleton.derived)
     knots = _knots(lifted.times)
     mean, score = _around(lifted.times, knots, off, np.where(counts, scores, 0.0).astype(np.float64))
@@ -138,13 +148,13 @@ def _corrected(lifted: Sequence3D, seen: Sequence2D, lengths: F64, known: bool) 
 
 
 def _lengths(lifted: Sequence3D) -> F64:
-    """(G,) m, the mean length of the bones that share one."""
+    """(G,) m, mean length of the bones of each group."""
     length = np.median(BONES.measure(lifted.joints.astype(np.float64))[0], axis=0)
     return np.bincount(BONES.group, length) / np.bincount(BONES.group)
 
 
 def _knots(times: F64) -> NDArray[np.int64]:
-    """(K,) frames that are at least `_KNOT` apart; the last frame is one."""
+    """(K,) indices of frames at least `_KNOT` apart; includes the last frame."""
     knots = [0]
     for frame, time in enumerate(times):
         if time > times[knots[-1]] + _KNOT - 1e-3:
@@ -155,8 +165,10 @@ def _knots(times: F64) -> NDArray[np.int64]:
 
 
 def _around(times: F64, knots: NDArray[np.int64], off: F64, scores: F64) -> tuple[F64, F64]:
-    """Mean of (T, 17, 2) px around each knot, weighted by the scores (T, 17) and less the further away, and the mean
-    score (K, 17)."""
+    """Weighted mean of (T, 17, 2) px around each knot, and mean score (K, 17).
+
+    Weights are the scores (T, 17), decreasing with the distance in time.
+    """
     reach = np.abs(times[:, None] - times[knots]) / _KNOT
     weight = np.maximum(1 - reach, 0.0).T  # (K, T)
     total = weight @ scores
@@ -165,7 +177,7 @@ def _around(times: F64, knots: NDArray[np.int64], off: F64, scores: F64) -> tupl
 
 
 def _interpolated(knots: F64, values: F64, times: F64) -> F64:
-    """Values (K, ...) at times `knots` (K,) s, linearly at `times` (T,) s."""
+    """Linear interpolation of values (K, ...) at `knots` (K,) s to `times` (T,) s."""
     if len(knots) == 1:
         return np.repeat(values, len(times), axis=0)
     row = np.clip(np.searchsorted(knots, times, side="right") - 1, 0, len(knots) - 2)

@@ -1,6 +1,6 @@
-"""Where people will be: the next fraction of a second of their motion, from the last one.
+"""Forecasting of people's motion: the next second from the last one.
 
-`forecast` predicts one person's sequence; a `Forecaster` is what predicts, for many people at once.
+`forecast` predicts one person's sequence; a `Forecaster` predicts many people at once.
 """
 
 from collections.abc import Sequence
@@ -31,15 +31,20 @@ __all__ = [
     "load_forecaster",
 ]
 
-TYPICAL_STEP = 1 / 30  # s between frames, of somebody seen once
+TYPICAL_STEP = 1 / 30  # s between frames, for a person seen once
 DEFAULT = SHIPPED
 _RIVALS: dict[str, type[Forecaster]] = {kind.name: kind for kind in (ZeroVelocity, DampedVelocity)}
 
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """sequence: the person at the predicted times. root_sigma: (T,) mm, of the pelvis' way since the last frame. ahead:
-    (T,) s, how far each frame is predicted."""
+    """The predicted motion of one person.
+
+    Attributes:
+        sequence: The person at the predicted times.
+        root_sigma: (T,) mm, uncertainty of the pelvis' displacement since the last frame.
+        ahead: (T,) s from the last frame to each prediction.
+    """
 
     sequence: Sequence3D
     root_sigma: F64
@@ -47,10 +52,13 @@ class Predicted:
 
 
 def load_forecaster(name: str | Path = DEFAULT) -> Forecaster:
-    """The shipped forecaster, a rival by its name, or a checkpoint of `pose-train forecaster`.
+    """Load the shipped forecaster, a baseline by name, or a checkpoint of `pose-train forecaster`.
 
-    ONNX Runtime computes a checkpoint where the .onnx file beside it was exported from it; else torch does. Raises
-    UsageError for what is neither, PoseError for a file that cannot be read.
+    ONNX Runtime is used if the .onnx file beside the checkpoint was exported from it; otherwise torch.
+
+    Raises:
+        UsageError: If there is no such forecaster.
+        PoseError: If a file cannot be read.
     """
     if str(name) in _RIVALS:
         return _RIVALS[str(name)]()
@@ -68,11 +76,17 @@ def load_forecaster(name: str | Path = DEFAULT) -> Forecaster:
 def forecast(
     sequence: Sequence3D, horizon: float | Sequence[float], *, forecaster: Forecaster | None = None
 ) -> Predicted:
-    """How one person goes on after the last frame of `sequence`, of which the last second counts.
+    """Predict the motion of one person after the last frame of `sequence`, from its last second.
 
-    horizon: s. One number: frames at the sequence's own pace up to there, the last one there. Several: those moments
-    after the last frame, increasing. Beyond `LONGEST_SECONDS` nobody has measured what comes out. Raises ValueError
-    for an empty sequence and for horizons that are not above 0.
+    Args:
+        sequence: Motion of the person.
+        horizon: s. One number: predictions at the frame rate of the sequence up to and including it. Several:
+            predictions at these times after the last frame, increasing. Times beyond `LONGEST_SECONDS` are not
+            validated.
+        forecaster: The forecaster; default the shipped one.
+
+    Raises:
+        ValueError: If the sequence is empty or a horizon is not above 0.
     """
     if len(sequence) == 0:
         raise ValueError("sequence: contains no frame")
@@ -88,6 +102,6 @@ def forecast(
 
 
 def _paced(sequence: Sequence3D, horizon: float) -> F64:
-    """The sequence's own steps up to `horizon`, and `horizon`."""
+    """Times at the frame rate of the sequence up to and including `horizon`."""
     step = float(np.median(np.diff(sequence.times[-30:]))) if len(sequence) > 1 else TYPICAL_STEP
     return np.append(np.arange(1, int(np.ceil(horizon / step - 1e-6))) * step, horizon)

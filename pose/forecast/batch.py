@@ -1,4 +1,4 @@
-"""Pasts with known futures, as training and evaluation of forecasters take them."""
+"""Batches for training and evaluation of forecasters: past motion with known futures."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,11 @@ from pose.types import F32, F64
 class ForecastBatch:
     """B people.
 
-    past: (B, K, F), what a network sees (`pose.forecast.features.describe`). ahead: (B, Q) s after the last frame.
-    truth: (B, Q, 51) m, the way there. steps: (B, S, 51) m, the way at each step of `pose.forecast.format.STEP`.
+    Attributes:
+        past: (B, K, F) network inputs (`pose.forecast.features.describe`).
+        ahead: (B, Q) s after the last frame.
+        truth: (B, Q, 51) m, true displacements.
+        steps: (B, S, 51) m, true displacements at each `pose.forecast.format.STEP`.
     """
 
     past: F32

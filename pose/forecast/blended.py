@@ -1,4 +1,4 @@
-"""A one-shot decoder and a residual MLP side by side, each where it is better."""
+"""A blend of a one-shot decoder and a residual MLP."""
 
 from dataclasses import replace
 
@@ -16,8 +16,10 @@ _USUAL = ForecasterConfig()
 
 
 class Blended(ForecasterNetwork):
-    """The decoder's token of a moment says for every point how far its own answer counts; the rest is the MLP's. Both
-    count half where nothing was learnt."""
+    """The decoder predicts for every point the weight of its own output; the MLP's output has the rest.
+
+    Both weights are initialised to one half.
+    """
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__(config)

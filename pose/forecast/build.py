@@ -1,4 +1,4 @@
-"""A forecaster's network from its configuration, and as a file: safetensors, no pickle."""
+"""Building of a forecaster's network from its configuration, and checkpoints (safetensors)."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +22,11 @@ _KINDS: dict[str, Callable[[ForecasterConfig], ForecasterNetwork]] = {
 
 
 def build_network(config: ForecasterConfig) -> ForecasterNetwork:
-    """Raises ValueError for parts that do not go together."""
+    """Build the network.
+
+    Raises:
+        ValueError: If parts of the configuration cannot be combined.
+    """
     return _KINDS[config.kind](config)
 
 
@@ -30,10 +34,14 @@ _FORECASTER = Kind("forecaster", FORMAT, ForecasterConfig.from_dict, build_netwo
 
 
 def save_forecaster(network: ForecasterNetwork, path: Path) -> None:
-    """Write weights and config; the file appears under its name only when it is whole."""
+    """Write weights and configuration atomically."""
     _FORECASTER.save(network, network.config, path)
 
 
 def load_network(path: Path) -> ForecasterNetwork:
-    """The network in evaluation mode. Raises PoseError for a file that is not a whole forecaster."""
+    """Load a network in evaluation mode.
+
+    Raises:
+        PoseError: If the file is not a complete forecaster checkpoint.
+    """
     return _FORECASTER.load(path)

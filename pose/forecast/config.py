@@ -1,4 +1,4 @@
-"""What a forecaster is made of: its configuration, checked, without torch."""
+"""Configuration of a forecaster and its validation, without torch."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -12,13 +12,22 @@ KINDS = ("one-shot", "autoregressive", "gru", "gru-attention", "mlp", "blended")
 
 @dataclass(frozen=True, kw_only=True)
 class ForecasterConfig:
-    """What the network is made of.
+    """Architecture of a forecaster.
 
-    kind: one-shot (encoder, and a decoder that answers every asked moment by itself), autoregressive (encoder, and a
-    decoder that rolls out step by step), gru, gru-attention (recurrent rivals, with Bahdanau's attention), mlp (the
-    residual rival), or blended (a one-shot decoder that says for every point how far to trust itself, and an mlp of
-    `mlp_depth` blocks and width `mlp_dim` beside it). dim: width. depth, decoder_depth: blocks of encoder and decoder;
-    of mlp depth alone, of the recurrent ones neither. heads, expansion, norm, init: as of a lifter.
+    Attributes:
+        kind: `one-shot`: encoder, and a decoder that predicts every requested time independently. `autoregressive`:
+            encoder, and a decoder that predicts step by step. `gru`, `gru-attention`: recurrent baselines, without and
+            with Bahdanau's attention. `mlp`: residual MLP baseline. `blended`: a one-shot decoder and an MLP, with
+            predicted weights per point.
+        dim: Width.
+        depth: Blocks of the encoder, or of the MLP; unused by recurrent kinds.
+        decoder_depth: Blocks of the decoder.
+        heads: As for a lifter.
+        expansion: As for a lifter.
+        norm: As for a lifter.
+        init: As for a lifter.
+        mlp_dim: Width of the MLP of `blended`.
+        mlp_depth: Blocks of the MLP of `blended`.
     """
 
     kind: str = "one-shot"
@@ -41,17 +50,17 @@ class ForecasterConfig:
 
     @property
     def mlp(self) -> "ForecasterConfig":
-        """Of what stands beside a blended decoder."""
+        """Configuration of the MLP of a blended forecaster."""
         return ForecasterConfig(kind="mlp", dim=self.mlp_dim, depth=self.mlp_depth)
 
     @property
     def encoder(self) -> LifterConfig:
-        """The encoder's blocks, as those of a lifter."""
+        """The encoder's blocks as a lifter configuration."""
         return self._blocks(self.depth)
 
     @property
     def decoder(self) -> LifterConfig:
-        """The decoder's blocks."""
+        """The decoder's blocks as a lifter configuration."""
         return self._blocks(self.decoder_depth)
 
     def _blocks(self, depth: int) -> LifterConfig:
@@ -61,10 +70,15 @@ class ForecasterConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Self:
-        """What `to_dict` gave, from anywhere. Raises ValueError or TypeError for anything else."""
+        """Build a configuration from the output of `to_dict`, which may come from an untrusted file.
+
+        Raises:
+            ValueError: If a value is out of range or unknown.
+            TypeError: If a key is unknown or a value has the wrong type.
+        """
         checked = like(values, cls().to_dict())
         return cls(**checked)
 
     def to_dict(self) -> dict[str, Json]:
-        """Plain values for a checkpoint."""
+        """The configuration as JSON values."""
         return asdict(self)

@@ -1,4 +1,4 @@
-"""The two transformers: an encoder of the past, and a decoder that answers at once or rolls out step by step."""
+"""Transformer forecasters: an encoder of the past, and a one-shot or autoregressive decoder."""
 
 from typing import cast
 
@@ -16,13 +16,18 @@ from pose.lifter.config import LifterConfig
 from pose.lifter.initialization import initialize, initialize_decoder
 
 Remembered = tuple[Tensor, Tensor]
-_TIME_HZ = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of the waves that tell a query its time
+_TIME_HZ = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # frequencies of the time encoding of a query
 
 
 class DecoderBlock(nn.Module):
-    """Attention to earlier steps, attention to the past, feed-forward, each with its own residual; LayerNorm before,
-    after or not at all. rolls_out: False leaves out the first, and every token is answered by itself. memory: how many
-    steps a step sees, itself included."""
+    """Self-attention, attention to the past and a feed-forward layer, each with its own residual connection.
+
+    LayerNorm is before, after or absent.
+
+    Args:
+        rolls_out: Whether there is causal self-attention; otherwise every token is processed independently.
+        memory: Number of visible steps, including the query.
+    """
 
     def __init__(self, config: LifterConfig, rolls_out: bool, memory: int = FUTURE_STEPS) -> None:
         super().__init__()
@@ -36,18 +41,24 @@ class DecoderBlock(nn.Module):
         self.norm2, self.norm3 = (nn.LayerNorm(dim) if normalized else nn.Identity() for _ in range(2))
 
     def forward(self, x: Tensor, context: Context, remembered: Remembered) -> Tensor:
-        """Tokens (B, T, D), token t from those up to t. remembered: `cross.remember` of the past."""
+        """Process tokens (B, T, D); token t depends on tokens up to t.
+
+        Args:
+            x: (B, T, D).
+            context: Context of the tokens.
+            remembered: From `cross.remember` for the past.
+        """
         if self.attention is not None:
             x = self.norm1(x + self.attention(x, context)) if self.post else x + self.attention(self.norm1(x), context)
         return self._attend(x, context, remembered)
 
     def init_cache(self, like: Tensor) -> Cache:
-        """The cache of as many people as `like` (B, ...) has, before the first step."""
+        """The empty cache for as many people as `like` (B, ...) has."""
         assert self.attention is not None
         return self.attention.init_cache(len(like), device=like.device, dtype=like.dtype)
 
     def step(self, x: Tensor, context: Context, cache: Cache, remembered: Remembered) -> tuple[Tensor, Cache]:
-        """One token more (B, 1, D); what `forward` gives for it."""
+        """Process one more token (B, 1, D); equal to `forward`."""
         assert self.attention is not None
         y, cache = self.attention.step(x if self.post else self.norm1(x), context, cache)
         x = self.norm1(x + y) if self.post else x + y
@@ -64,7 +75,11 @@ class DecoderBlock(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Tokens of the future against the memory of the past. inputs: numbers that a token is made of."""
+    """Decodes tokens of the future with attention to the encoded past.
+
+    Args:
+        inputs: Number of input features of a token.
+    """
 
     def __init__(self, config: LifterConfig, inputs: int, *, rolls_out: bool) -> None:
         super().__init__()
@@ -73,16 +88,16 @@ class Decoder(nn.Module):
         self.blocks = nn.ModuleList(DecoderBlock(config, rolls_out) for _ in range(config.depth))
 
     def remember(self, memory: Tensor, context: Context) -> list[Remembered]:
-        """Keys and values of the past, of every block."""
+        """Keys and values of the past for every block."""
         return [block.cross.remember(memory, context) for block in self.stack]
 
     @property
     def stack(self) -> list[DecoderBlock]:
-        """The blocks, by their type."""
+        """The blocks, typed."""
         return [cast(DecoderBlock, block) for block in self.blocks]
 
     def forward(self, x: Tensor, times: Tensor, remembered: list[Remembered]) -> Tensor:
-        """Embedded tokens (B, T, D) at times (B or 1, T) s."""
+        """Decode embedded tokens (B, T, D) at times (B or 1, T) s."""
         context = context_at(times, self.head_dim)
         for block, known in zip(self.blocks, remembered, strict=True):
             x = block(x, context, known)
@@ -90,11 +105,10 @@ class Decoder(nn.Module):
 
 
 class OneShot(ForecasterNetwork):
-    """Every moment is a query made of its seconds, and answered by itself: so what is said of it does not depend on
-    what else is asked.
+    """Every requested time is an independent query, so its prediction does not depend on other queries.
 
-    Besides a correction, a query says with which weights the past itself goes on: for every point one number for each
-    age, of the way from there to now. The plain velocity is one such choice, and a step repeated another.
+    Besides a correction, a query predicts weights with which past displacements continue: per point one weight for each
+    age, applied to the displacement from that age to now. Constant velocity and a repeated step are special cases.
     """
 
     def __init__(self, config: ForecasterConfig) -> None:
@@ -113,14 +127,14 @@ class OneShot(ForecasterNetwork):
         return self.read(self.tokens(past, ahead), past, ahead)
 
     def tokens(self, past: Tensor, ahead: Tensor) -> Tensor:
-        """(B, Q, D), what the decoder knows of each moment."""
+        """The decoded tokens (B, Q, D) of the requested times."""
         memory, context = self.encoder(past)
         x = self.decoder.embed(_waves(ahead)) + memory[:, -1:]
         decoded: Tensor = self.decoder(x, ahead, self.decoder.remember(memory, context))
         return decoded
 
     def read(self, x: Tensor, past: Tensor, ahead: Tensor) -> Ways:
-        """What tokens say."""
+        """Convert decoded tokens to displacements."""
         correction, log_sigma = self.head(x, ahead)
         weights = self.filter(self.head.norm(x)).float().unflatten(-1, (POINTS, 1, PAST_STEPS - 1))
         ways = (past[:, -1:, :PATHS] - past[:, :-1, :PATHS]).unflatten(-1, (POINTS, 3)).transpose(1, 2)
@@ -128,13 +142,13 @@ class OneShot(ForecasterNetwork):
 
 
 def _waves(ahead: Tensor) -> Tensor:
-    """(B, Q) s -> (B, Q, 13): the seconds, and sines and cosines of them."""
+    """Time encoding: (B, Q) s to (B, Q, 13), the seconds and their sines and cosines."""
     phase = ahead[..., None] * (2 * torch.pi * torch.tensor(_TIME_HZ, device=ahead.device, dtype=ahead.dtype))
     return torch.cat([ahead[..., None], phase.sin(), phase.cos()], dim=-1)
 
 
 class Autoregressive(ForecasterNetwork):
-    """The decoder goes in steps, each from the pose before and its velocity; it says how fast every point moves on."""
+    """The decoder predicts the velocity of every point step by step, each from the previous pose and its velocity."""
 
     rolls_out = True
 
@@ -147,7 +161,7 @@ class Autoregressive(ForecasterNetwork):
         initialize_decoder(self.decoder, config.init)
 
     def predict(self, past: Tensor, ahead: Tensor | None = None) -> Ways:
-        """The roll-out: keys and values of what is past or said already are made once."""
+        """Predict all steps; keys and values of the past and of earlier steps are computed once."""
         memory, context = self.encoder(past)
         remembered = self.decoder.remember(memory, context)
         times = step_times(past.device)
@@ -169,8 +183,10 @@ class Autoregressive(ForecasterNetwork):
         return Ways(torch.cat(places, dim=1), torch.cat(spreads, dim=1))
 
     def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Ways:
-        """In two passes (Mihaylova & Martins, 2019): what the first says of the truth replaces some of it in the
-        second. No gradient flows through what was replaced."""
+        """Two passes (Mihaylova & Martins, 2019): outputs of the first replace some true steps in the second.
+
+        No gradient flows through the replaced steps.
+        """
         memory, context = self.encoder(past)
         remembered = self.decoder.remember(memory, context)
         if keep < 1:
@@ -181,7 +197,7 @@ class Autoregressive(ForecasterNetwork):
         return self._told(past, truth, remembered)
 
     def _told(self, past: Tensor, steps: Tensor, remembered: list[Remembered]) -> Ways:
-        """Every step from `steps` (B, S, 51) before it."""
+        """Predict every step from the given previous `steps` (B, S, 51)."""
         times = step_times(past.device)
         before = torch.cat([torch.zeros_like(steps[:, :1]), steps[:, :-1]], dim=1)
         speed = torch.diff(before, dim=1) * VELOCITY_SCALE

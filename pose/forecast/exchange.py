@@ -1,4 +1,4 @@
-"""A forecaster's network as an ONNX file, which gets its name only after it was found to compute the same."""
+"""Export of a forecaster's network to ONNX. The file gets its name only after its outputs agreed with the network's."""
 
 import json
 from pathlib import Path
@@ -14,14 +14,23 @@ from pose.lifter.backends import OnnxGraph
 from pose.lifter.exchange import TOLERANCE, quiet
 from pose.system.whole_file import whole_file
 
-EXPORTED = ("one-shot", "mlp", "blended")  # those of one pass
-OPSET = 23  # the first with attention and rotation
+EXPORTED = ("one-shot", "mlp", "blended")  # kinds with a single pass
+OPSET = 23  # the first opset with attention and rotary embedding
 
 
 def export_forecaster(network: ForecasterNetwork, path: Path, checkpoint_sha256: str = "") -> float:
-    """Write `path`; how many people and moments stays free. Returns the largest difference from the network in m.
+    """Write an ONNX file with dynamic numbers of people and times.
 
-    Raises PoseError when it is above `TOLERANCE`, for a network that rolls out, or when a package misses.
+    Args:
+        network: The network.
+        path: File to write.
+        checkpoint_sha256: Hash of the checkpoint, stored in the metadata.
+
+    Returns:
+        The largest difference from the network in m.
+
+    Raises:
+        PoseError: If the difference is above `TOLERANCE`, the network is autoregressive, or a package is not installed.
     """
     if network.config.kind not in EXPORTED:
         able = ", ".join(EXPORTED)
@@ -51,7 +60,7 @@ def export_forecaster(network: ForecasterNetwork, path: Path, checkpoint_sha256:
             )
         assert program is not None
         for node in program.model.graph.all_nodes():
-            node.metadata_props.clear()  # stack traces, which name folders of this machine
+            node.metadata_props.clear()  # remove stack traces, which contain local paths
         program.model.metadata_props.update(metadata)
         program.save(str(hidden), external_data=False)
         difference = max(_difference(network, OnnxGraph(hidden), *sizes) for sizes in ((1, 1), (4, 25)))

@@ -1,9 +1,8 @@
-"""From the last second of people to what networks see of it, and back: NumPy, in training and at run time alike.
+"""Network inputs from the last second of people, and conversion of outputs; NumPy, for training and inference.
 
-Every person is described from their own point of view: the pelvis of the last frame is the origin, and the camera's
-upright axis is turned until hips and shoulders point along x. So who walks to the left and who walks to the right are
-the same walk, and a forecast turns with the person. The past is read at fixed ages, between the frames that are there,
-so that its pace and its gaps do not matter; how far each age is from a real frame is told beside it.
+Each person is described in their own frame: the origin is the pelvis in the last frame, and the camera axes are rotated
+about the vertical so that hips and shoulders are along x. A forecast therefore turns with the person. The past is
+interpolated at fixed ages, independent of frame rate and gaps; the time to the nearest real frame is a feature.
 
 Axes: P person, T past frame, Q query, K age, F feature.
 """
@@ -17,19 +16,26 @@ from pose.forecast.types import Past
 from pose.skeletons import H36M17
 from pose.types import F32, F64, I64
 
-_LEVEL = 1e-3  # m of hips and shoulders seen from above, below which they point nowhere
-_ACROSS = np.zeros(17, np.float32)  # weights of the joints that make the way from the right side to the left
+_LEVEL = 1e-3  # m; minimum horizontal extent of hips and shoulders that defines a direction
+_ACROSS = np.zeros(17, np.float32)  # weights of the joints for the vector from the right side to the left
 for _name, _weight in (("left_hip", 1), ("left_shoulder", 1), ("right_hip", -1), ("right_shoulder", -1)):
     _ACROSS[H36M17.index(_name)] = _weight
-_EARLIEST, _LATEST = AGES[:, None] - 1e-6, AGES[:, None] + 1e-6  # s, what is as old as an age
+_EARLIEST, _LATEST = AGES[:, None] - 1e-6, AGES[:, None] + 1e-6  # tolerance for equal ages, s
 _SPEEDS, _SPREADS = slice(PATHS, 2 * PATHS), slice(2 * PATHS, 2 * PATHS + SPREADS)
 _GAP, _AWAY = _SPREADS.stop, slice(_SPREADS.stop + 1, FEATURES)
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Everybody's own point of view. turn: (P, 3, 3), camera axes to own axes. joints: (P, 17, 3) m, root: (P, 3) m and
-    sigma: (P, 17) mm, the last frame in camera axes. time: (P,) s of it."""
+    """The frames of reference of P people.
+
+    Attributes:
+        turn: (P, 3, 3) rotation from camera axes to the person's axes.
+        joints: (P, 17, 3) m in the last frame, camera axes.
+        root: (P, 3) m in the last frame, camera axes.
+        sigma: (P, 17) mm in the last frame.
+        time: (P,) s of the last frame.
+    """
 
     turn: F32
     joints: F32
@@ -39,7 +45,7 @@ class View:
 
 
 def describe(past: Past) -> tuple[F32, View]:
-    """What a network sees, (P, K, F) as `pose.forecast.format` says, and the points of view."""
+    """The network inputs (P, K, F), see `pose.forecast.format`, and the frames of reference."""
     p, t = past.valid.shape
     last = np.arange(p), past.last()
     joints, root = past.joints[last], past.root[last]
@@ -68,8 +74,10 @@ def describe(past: Past) -> tuple[F32, View]:
 
 
 def own_axes(joints: F32) -> F32:
-    """(P, 3, 3) turns about y that bring hips and shoulders of joints (P, 17, 3) along x as seen from above; none where
-    they point nowhere, as of somebody who lies on the side."""
+    """Rotations (P, 3, 3) about y that align hips and shoulders of joints (P, 17, 3) with x, as seen from above.
+
+    Identity if they have no horizontal extent, for example for a person who lies on one side.
+    """
     x, _, z = (_ACROSS @ joints).T
     length = np.hypot(x, z)
     level = length > _LEVEL
@@ -82,14 +90,14 @@ def own_axes(joints: F32) -> F32:
 
 
 def seconds_ahead(view: View, times: F64) -> F64:
-    """(P, Q) s from everybody's last frame to `times` (P, Q), 0 for those before it."""
+    """(P, Q) s from the last frame to `times` (P, Q); 0 for times before it."""
     return np.maximum(times - view.time[:, None], 0.0)
 
 
 def restore(view: View, paths: F32, ahead: F64) -> tuple[F32, F32]:
-    """Ways (P, Q, 51) since the last frame, as networks say them -> joints (P, Q, 17, 3) m and root (P, Q, 3) m.
+    """Convert displacements (P, Q, 51) since the last frame to joints (P, Q, 17, 3) m and root (P, Q, 3) m.
 
-    A time that is not ahead is the last frame as it was.
+    For times that are not ahead, the result is the last frame.
     """
     moved = paths.reshape(*ahead.shape, 17, 3) @ view.turn[:, None]
     moved = np.where(ahead[..., None, None] > 0, moved, 0)
@@ -99,17 +107,24 @@ def restore(view: View, paths: F32, ahead: F64) -> tuple[F32, F32]:
 
 
 def ways(view: View, joints: F32, root: F32) -> F32:
-    """The inverse of `restore`: joints (P, Q, 17, 3) and root (P, Q, 3) m -> ways (P, Q, 51)."""
+    """The inverse of `restore`: joints (P, Q, 17, 3) and root (P, Q, 3) m to displacements (P, Q, 51)."""
     moved = np.concatenate([(joints - view.joints[:, None])[:, :, 1:], (root - view.root[:, None])[:, :, None]], axis=2)
     return (moved @ np.swapaxes(view.turn, -1, -2)[:, None]).reshape(*root.shape[:2], PATHS).astype(np.float32)
 
 
 def _around(past: Past, now: F64) -> tuple[I64, I64, F32, F32]:
-    """Between which two frames everybody's `AGES` before now (P,) s lie: the frames before and after, (P, K) each, both
-    the first where none is earlier; how far on the way from one to the other, (P, K, 1); and the s to the nearer one.
+    """The frames between which each age before now lies.
+
+    Args:
+        past: The past of P people.
+        now: (P,) s.
+
+    Returns:
+        The frame before and the frame after, (P, K) each (both the first frame if none is earlier); the position
+        between them, (P, K, 1); and the seconds to the nearer one.
     """
     age = np.where(past.valid, past.times - now[:, None], np.nan)[:, None]
-    earlier = age <= _LATEST  # (P, K, T), of frames that are there
+    earlier = age <= _LATEST  # (P, K, T), for valid frames
     after = np.argmax(age >= _EARLIEST, axis=-1)
     before = np.where(earlier.any(axis=-1), age.shape[-1] - 1 - np.argmax(earlier[..., ::-1], axis=-1), after)
     people = np.arange(len(age))[:, None]

@@ -1,11 +1,10 @@
-"""A forecaster's attention as its exported file has it: in few operators, since on small vectors each costs time of its
-own.
+"""An equivalent form of a forecaster's attention with few operators, for export: small operators dominate the run time.
 
-Queries, keys and values of one sequence are one product. Rotation and attention are one operator each, of ONNX's opset
-23 (`RotaryEmbedding` and `Attention`, which `torch.onnx.ops` also computes in torch). The past has always the same
-ages, so their phases are constants.
+Queries, keys and values of a sequence are one product. Rotation and attention are one operator each of ONNX's opset 23
+(`RotaryEmbedding` and `Attention`, which `torch.onnx.ops` also computes in torch). The ages of the past are fixed, so
+their phases are constants.
 
-Axes: B person, K age of the past, Q asked moment, D feature.
+Axes: B person, K age of the past, Q requested time, D feature.
 """
 
 import copy
@@ -26,7 +25,7 @@ from pose.forecast.network import ForecasterNetwork
 
 
 def folded(network: ForecasterNetwork) -> ForecasterNetwork:
-    """A copy that answers the same, with the attention of a one-shot decoder and its encoder in the form above."""
+    """An equivalent copy with the attention of a one-shot decoder and its encoder in this form."""
     network = copy.deepcopy(network)
     one_shot = network.decoding if isinstance(network, Blended) else network
     if isinstance(one_shot, OneShot):
@@ -37,7 +36,7 @@ def folded(network: ForecasterNetwork) -> ForecasterNetwork:
 
 
 class SelfAttention(nn.Module):
-    """A lifter's softmax attention, over the ages of the past."""
+    """A lifter's softmax attention over the ages of the past."""
 
     def __init__(self, attention: SoftmaxAttention) -> None:
         super().__init__()
@@ -47,7 +46,7 @@ class SelfAttention(nn.Module):
         self.turn = AgeRotation(attention.head_dim)
 
     def forward(self, x: Tensor, _: Context) -> Tensor:
-        """(B, K, D) of tokens (B, K, D)."""
+        """Mix tokens (B, K, D)."""
         compared, values = self.project(x).split([2 * self.dim, self.dim], dim=-1)
         queries, keys = self.turn(compared, 2 * self.heads).split(self.dim, dim=-1)
         y: Tensor = self.out_proj(attend(queries, keys, values, self.heads))
@@ -55,7 +54,7 @@ class SelfAttention(nn.Module):
 
 
 class RememberingDecoder(nn.Module):
-    """A decoder of one shot; the keys and values of all its blocks are made at once."""
+    """A one-shot decoder; the keys and values of all its blocks are one product."""
 
     def __init__(self, decoder: Decoder) -> None:
         super().__init__()
@@ -68,7 +67,7 @@ class RememberingDecoder(nn.Module):
             block.register_module("cross", Cross(block.cross))
 
     def remember(self, memory: Tensor, _: Context) -> list[Remembered]:
-        """Keys and values (B, K, D) of the past, of every block."""
+        """Keys and values (B, K, D) of the past for every block."""
         keys, *values = self.project(memory).split([self.depth * self.dim] + self.depth * [self.dim], dim=-1)
         turned = self.turn(keys, self.depth * self.heads).split(self.dim, dim=-1)
         return list(zip(turned, values, strict=True))
@@ -80,21 +79,21 @@ class RememberingDecoder(nn.Module):
 
 
 class Cross(nn.Module):
-    """A decoder's attention to keys and values that are made already."""
+    """A decoder's attention to precomputed keys and values."""
 
     def __init__(self, cross: CrossAttention) -> None:
         super().__init__()
         self.heads, self.q_proj, self.out_proj = cross.heads, cross.q_proj, cross.out_proj
 
     def forward(self, x: Tensor, context: Context, remembered: Remembered) -> Tensor:
-        """(B, Q, D) of tokens (B, Q, D)."""
+        """Attend from tokens (B, Q, D)."""
         queries = ops.rotary_embedding(self.q_proj(x), context.cos, context.sin, num_heads=self.heads)
         y: Tensor = self.out_proj(attend(queries, *remembered, self.heads))
         return y
 
 
 class AgeRotation(nn.Module):
-    """`pose.attention.base.rotate` of tokens at the ages of the past."""
+    """`pose.attention.base.rotate` for tokens at the ages of the past."""
 
     def __init__(self, head_dim: int) -> None:
         super().__init__()
@@ -107,8 +106,8 @@ class AgeRotation(nn.Module):
         self.register_buffer("rows", torch.arange(PAST_STEPS)[None])
 
     def forward(self, x: Tensor, heads: int) -> Tensor:
-        """(B, K, D), which holds `heads` vectors a token."""
-        rows = self.rows.expand(x.shape[0], -1)  # not len(x), which an export would take for a constant
+        """Rotate tokens (B, K, D), which hold `heads` vectors each."""
+        rows = self.rows.expand(x.shape[0], -1)  # len(x) would become a constant in the export
         return ops.rotary_embedding(x, self.cos, self.sin, rows, num_heads=heads)
 
 
@@ -118,7 +117,7 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, heads: int) -> Tensor:
 
 
 def joined(layers: Sequence[nn.Linear]) -> nn.Linear:
-    """One layer whose answer is theirs, side by side."""
+    """One linear layer whose outputs are those of `layers`, concatenated."""
     one = nn.Linear(layers[0].in_features, sum(layer.out_features for layer in layers))
     with torch.no_grad():
         one.weight.copy_(torch.cat([layer.weight for layer in layers]))

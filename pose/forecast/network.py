@@ -1,7 +1,7 @@
-"""What all forecasters' networks share: their answer, its calibration, the encoder, and how steps become moments.
+"""Common parts of the forecasters' networks: outputs, calibration, encoder, and interpolation of steps.
 
-Axes: B person, K age of the past, S step of the future, Q asked moment, D feature, C the 51 coordinates of a way
-(`pose.forecast.format`).
+Axes: B person, K age of the past, S step of the future, Q requested time, D feature, C the 51 coordinates of a
+displacement (`pose.forecast.format`).
 """
 
 import math
@@ -25,23 +25,27 @@ from pose.forecast.format import (
 )
 from pose.lifter.blocks import Block, PreciseLinear
 
-_AT_REST = 0.03  # in units of VELOCITY_SCALE, as all speeds of a past
-_NEAR, _DRIFT = 0.01, 0.15  # m and m/s: how far off a forecast typically is, which sigma is told relative to
+_AT_REST = 0.03  # minimum speed in units of VELOCITY_SCALE, like all speeds of a past
+_NEAR, _DRIFT = 0.01, 0.15  # typical errors in m and m/s; sigma is predicted relative to them
 
 
 class Ways(NamedTuple):
-    """places: (B, Q, 51) m, the way since the last frame. log_sigma: (B, Q, 17), of metres, joints first, the pelvis'
-    way last, as in `places`."""
+    """Predicted displacements.
+
+    Attributes:
+        places: (B, Q, 51) m, displacements since the last frame.
+        log_sigma: (B, Q, 17), logarithm of m; joints first, the pelvis' displacement last, as in `places`.
+    """
 
     places: Tensor
     log_sigma: Tensor
 
 
 class ForecasterNetwork(nn.Module):
-    """The past (B, K, F) to where people are `ahead` (B, Q) seconds later.
+    """Predicts from the past (B, K, F) where people are `ahead` (B, Q) seconds later.
 
-    Subclasses write `predict`. Those that roll out in steps of `STEP` predict steps, and `forced`, what they say when
-    they are told the truth of earlier steps.
+    Subclasses implement `predict`. Autoregressive ones predict all steps of `STEP`, and implement `forced` for teacher
+    forcing.
     """
 
     rolls_out = False
@@ -53,8 +57,10 @@ class ForecasterNetwork(nn.Module):
         self.register_buffer("calibration", uncalibrated())
 
     def forward(self, past: Tensor, ahead: Tensor) -> tuple[Tensor, Tensor]:
-        """Ways (B, Q, 51) m and sigma (B, Q, 17) m, the pelvis' way first. What is asked beyond the last of HORIZONS is
-        answered as that one is."""
+        """Displacements (B, Q, 51) m and sigma (B, Q, 17) m, the pelvis' displacement first.
+
+        Times beyond the last of HORIZONS are clamped to it.
+        """
         ahead = ahead.clamp(0.0, HORIZONS[-1])
         ways = self.at(past, ahead)
         exact, lifted = self.calibration
@@ -64,43 +70,51 @@ class ForecasterNetwork(nn.Module):
         return ways.places, torch.cat([sigma[..., -1:], sigma[..., :-1]], dim=-1)
 
     def at(self, past: Tensor, ahead: Tensor) -> Ways:
-        """The answer at `ahead` (B, Q) s, up to the last of HORIZONS, not calibrated."""
+        """The uncalibrated prediction at `ahead` (B, Q) s, up to the last of HORIZONS."""
         if self.rolls_out:
             return between_steps(self.predict(past), ahead)
         return self.predict(past, ahead)
 
     def predict(self, past: Tensor, ahead: Tensor | None = None) -> Ways:
-        """At `ahead` (B, Q) s, or, of those that roll out, at all steps."""
+        """Predict at `ahead` (B, Q) s; autoregressive networks predict all steps."""
         raise NotImplementedError
 
     def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Ways:
-        """All steps (B, S, 51), each from the steps before, which are the truth with probability `keep` and otherwise
-        what the network itself said."""
+        """Predict all steps (B, S, 51) with scheduled sampling.
+
+        Each step depends on the previous steps, which are true ones with probability `keep` and otherwise the network's
+        own.
+        """
         raise NotImplementedError
 
 
 def uncalibrated() -> Tensor:
-    """(2, len(HORIZONS), 2 + 17), of exact pasts and of a lifter's: the slope of log sigma, the weight of `log_speed`,
-    and an offset of each point, which `pose.training.forecast_sigma` sets after training."""
+    """The initial calibration (2, len(HORIZONS), 2 + 17), for exact and for lifted pasts.
+
+    Per horizon: slope of log sigma, weight of `log_speed`, and an offset per point. `pose.training.forecast_sigma` sets
+    them after training.
+    """
     numbers = torch.zeros(2, len(HORIZONS), 2 + POINTS)
     numbers[..., 0] = 1
     return numbers
 
 
 def share_lifted(past: Tensor) -> Tensor:
-    """(B,) of pasts (B, K, F): 0 where sigma is at most 1 mm, as of poses that are known exactly, 1 where its
-    geometric mean is at least 10 mm, as a lifter's always is."""
+    """(B,) how much pasts (B, K, F) look like lifted ones, from their sigma.
+
+    0 if sigma is at most 1 mm, as for exact poses; 1 if its geometric mean is at least 10 mm, as always for a lifter.
+    """
     return (past[..., 2 * PATHS : 2 * PATHS + SPREADS].mean(dim=(1, 2)) / (SPREAD_SCALE * math.log(10))).clamp(0.0, 1.0)
 
 
 def log_speed(past: Tensor) -> Tensor:
-    """(B,) of pasts (B, K, F): how fast the joints are in the mean; who stands still has no less than `_AT_REST`."""
+    """(B,) logarithm of the mean speed of the joints in pasts (B, K, F), at least that of `_AT_REST`."""
     speed = past[:, 1:, PATHS : PATHS + 3 * SPREADS].square().mean(dim=(1, 2)).sqrt()
     return (speed + _AT_REST).log()
 
 
 class Encoder(nn.Module):
-    """The past to a memory: one token for each age, mixed by the lifter's blocks."""
+    """Encodes the past: one token per age, mixed by blocks of a lifter."""
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__()
@@ -112,7 +126,7 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(blocks.dim) if blocks.norm == "pre" else nn.Identity()
 
     def forward(self, past: Tensor) -> tuple[Tensor, Context]:
-        """(B, K, F) -> (B, K, D), and their times."""
+        """Encode (B, K, F) as (B, K, D); also returns the context."""
         context = context_at(torch.as_tensor(AGES, device=past.device)[None], self.head_dim)
         x = self.embed(past)
         for block in self.blocks:
@@ -121,12 +135,12 @@ class Encoder(nn.Module):
 
 
 def context_at(times: Tensor, head_dim: int) -> Context:
-    """Phases of times (B, T) or (1, T) s; one row serves all people."""
+    """Context with the phases of times (B, T) or (1, T) s; one row serves all people."""
     return Context(*rotary_phases(times, head_dim))
 
 
 class Head(nn.Module):
-    """Tokens (B, Q, D) to coordinates and log sigma, small at first, so that training begins at zero velocity."""
+    """Output layer: tokens (B, Q, D) to coordinates and log sigma; initialised close to zero velocity."""
 
     def __init__(self, dim: int, norm: str) -> None:
         super().__init__()
@@ -136,18 +150,23 @@ class Head(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, x: Tensor, ahead: Tensor) -> tuple[Tensor, Tensor]:
-        """ahead: (B or 1, Q) s."""
+        """Apply the layer.
+
+        Args:
+            x: (B, Q, D).
+            ahead: (B or 1, Q) s.
+        """
         places, log_sigma = self.linear(self.norm(x)).float().split([PATHS, POINTS], dim=-1)
         return places, log_sigma.clamp(-5, 5) + (_NEAR + _DRIFT * ahead).log()[..., None].to(places.dtype)
 
 
 def step_times(device: torch.device) -> Tensor:
-    """(1, S) s of the steps."""
+    """Times of the steps, (1, S) s."""
     return STEP * torch.arange(1, FUTURE_STEPS + 1, device=device, dtype=torch.float32)[None]
 
 
 def between_steps(steps: Ways, ahead: Tensor) -> Ways:
-    """Steps (B, S, .) at STEP, 2 STEP, ... read at `ahead` (B, Q) s; before the first step between nothing and it."""
+    """Interpolate steps (B, S, .) at STEP, 2 STEP, ... to `ahead` (B, Q) s; the value at 0 is 0."""
     reached = ahead / STEP
     position = (reached - 1).clamp(min=0.0)
     index = torch.arange(FUTURE_STEPS, device=ahead.device)
@@ -157,7 +176,7 @@ def between_steps(steps: Ways, ahead: Tensor) -> Ways:
 
 
 def between_horizons(values: Tensor, ahead: Tensor) -> Tensor:
-    """Values (B, len(HORIZONS), .) at HORIZONS read at `ahead` (B, Q) s, linear between two; the ends are held."""
+    """Interpolate values (B, len(HORIZONS), .) linearly to `ahead` (B, Q) s, constant beyond the ends."""
     knots = torch.tensor(HORIZONS, device=ahead.device, dtype=ahead.dtype)
     share = ((ahead[..., None] - knots[:-1]) / (knots[1:] - knots[:-1])).clamp(0.0, 1.0)
     return values[:, :1] + share @ values.diff(dim=1)

@@ -1,4 +1,4 @@
-"""The last second of everybody in a stream, kept at constant cost and memory."""
+"""The last second of all people in a stream, with constant cost and memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -8,15 +8,19 @@ import numpy as np
 from pose.forecast.types import PAST_SECONDS, Past
 from pose.types import F32, F64, FrameResult
 
-MOST_FRAMES = 128  # of a person; of faster cameras a shorter past is kept
+MOST_FRAMES = 128  # frames of a person; at higher frame rates the past is shorter
 _JOINTS, _ROOT = slice(0, 51), slice(51, 54)
 
 
 @dataclass(slots=True)
 class _Track:
-    """One person. rows: (2 MOST_FRAMES, 71) joints, root, sigma; only the newest MOST_FRAMES up to `end` count. When
-    there is no place left the newest move to the front, so what counts always lies in one piece. begun: s, when the
-    person was seen first."""
+    """One person.
+
+    Attributes:
+        rows: (2 MOST_FRAMES, 71) joints, root, sigma. Only the newest MOST_FRAMES up to `end` are valid; they are moved
+            to the front when the buffer is full, so that they are contiguous.
+        begun: Time of the first frame, s.
+    """
 
     begun: float
     rows: F32 = field(default_factory=lambda: np.zeros((2 * MOST_FRAMES, 71), np.float32))
@@ -31,20 +35,20 @@ class _Track:
         self.end += 1
 
     def recent(self) -> slice:
-        """The frames of the last second before the person was last seen."""
+        """The frames of the last second before the last detection."""
         first = max(0, self.end - MOST_FRAMES)
         first += int(np.searchsorted(self.times[first : self.end], self.times[self.end - 1] - PAST_SECONDS))
         return slice(first, self.end)
 
 
 class Pasts:
-    """What was seen of everybody in the last second; who was not seen for longer is forgotten."""
+    """The last second of all people; people not seen for longer are forgotten."""
 
     def __init__(self) -> None:
         self._tracks: dict[int, _Track] = {}
 
     def see(self, result: FrameResult) -> None:
-        """The next frame. Who has no 3D in it, or only a predicted one, was not seen."""
+        """Add a frame. People without 3D, or with predicted 3D only, count as not seen."""
         people, poses, time = result.people, result.poses, result.time
         if people.cut:
             self._tracks = {}
@@ -58,11 +62,11 @@ class Pasts:
         }
 
     def last_seen(self) -> dict[int, tuple[float, float]]:
-        """When everybody in mind was seen first and last, s."""
+        """Times of the first and the last frame of each person, s."""
         return {person: (track.begun, float(track.times[track.end - 1])) for person, track in self._tracks.items()}
 
     def of(self, people: Sequence[int]) -> Past:
-        """The past of some of the people in mind; shorter ones are padded at their beginning."""
+        """The past of some people; shorter ones are padded at the start."""
         tracks = [self._tracks[person] for person in people]
         spans = [track.recent() for track in tracks]
         longest = max((span.stop - span.start for span in spans), default=1)

@@ -1,4 +1,4 @@
-"""Where the 2D of people goes when their 3D moves: every point as the projection of the joint it belongs to."""
+"""Movement of 2D keypoints with predicted 3D: each point moves with the projection of a joint."""
 
 import functools
 
@@ -9,14 +9,14 @@ from pose.camera import Camera, project
 from pose.skeletons import H36M17, Skeleton
 from pose.types import F32, F64
 
-NEAREST = 0.2  # m; who is nearer to the camera, or behind it, is not projected
+NEAREST = 0.2  # m; joints nearer to the camera or behind it are not projected
 _HAND = ("wrist", "hand", "thumb", "index", "pinky", "finger", "forefinger")
 _FOOT = ("ankle", "heel", "toe", "foot")
 
 
 @functools.cache
 def carriers(skeleton: Skeleton) -> NDArray[np.int64]:
-    """(J,) for each joint of a skeleton the Human3.6M joint that it moves with: itself, or where it is fixed to."""
+    """(J,) for each joint of a skeleton, the Human3.6M joint with which it moves."""
     return np.array([H36M17.index(_carrier(name, skeleton.side(joint))) for joint, name in enumerate(skeleton.names)])
 
 
@@ -33,17 +33,24 @@ def _carrier(name: str, side: str) -> str:
 
 
 def moved_keypoints(keypoints: F32, skeleton: Skeleton, before: F64, after: F64, camera: Camera) -> F32:
-    """(P, J, 2) px of people whose joints went from `before` to `after`, both (P, 17, 3) m in the camera frame.
+    """Move keypoints (P, J, 2) px of people whose joints moved.
 
-    What is seen is moved by as much as the projection moves, so it stays as it was where nothing moves. People of whom
-    a joint comes closer to the camera than 0.2 m keep their places.
+    Keypoints move by as much as the projection, so they are unchanged without motion. People with a joint closer to the
+    camera than 0.2 m are unchanged.
+
+    Args:
+        keypoints: (P, J, 2) px.
+        skeleton: Their joint set.
+        before: (P, 17, 3) m in the camera frame.
+        after: (P, 17, 3) m in the camera frame.
+        camera: The camera.
     """
     shift = _shift(before, after, camera)
     return (keypoints + shift[:, carriers(skeleton)]).astype(np.float32)
 
 
 def moved_boxes(boxes: F32, before: F64, after: F64, camera: Camera) -> F32:
-    """(P, 4) xyxy px: every edge goes as far as that of the projected joints."""
+    """Move the edges of boxes (P, 4) xyxy px with those of the projected joints."""
     whole = _in_front(before) & _in_front(after)
     moved = boxes.copy()
     if whole.any():

@@ -1,4 +1,4 @@
-"""What a transformer has to beat: recurrent networks without and with attention, and a residual MLP over time."""
+"""Network baselines for the transformers: recurrent networks without and with attention, and a residual MLP."""
 
 import torch
 from torch import Tensor, nn
@@ -10,14 +10,14 @@ from pose.forecast.format import AGES, FEATURES, FUTURE_STEPS, PAST_STEPS, PATHS
 from pose.forecast.network import ForecasterNetwork, Head, Ways, context_at, step_times
 from pose.lifter.blocks import PreciseLinear
 
-ALIGNED = 32  # features that attention compares, and its hidden units
+ALIGNED = 32  # number of features that attention compares, and of its hidden units
 
 
 class Recurrent(ForecasterNetwork):
-    """A GRU reads the past, another goes on step by step from its own pose and speed and says how fast every point
-    moves on (Martinez et al., 2017). With attention (Bahdanau et al., 2015) each step also gets a mean of what the
-    first said of each age, weighted by an additive score of the state before the step. In training the gradient flows
-    through what it told itself.
+    """A GRU encodes the past, and another predicts the velocity of every point step by step (Martinez et al., 2017).
+
+    With attention (Bahdanau et al., 2015), each step also gets a weighted mean of the encoder's outputs. In training
+    the gradient flows through predicted steps.
     """
 
     rolls_out = True
@@ -47,16 +47,16 @@ class Recurrent(ForecasterNetwork):
         return self._roll(past, truth, kept[..., None])
 
     def _roll(self, past: Tensor, truth: Tensor | None, kept: Tensor | None) -> Ways:
-        said, last = self.blocks["encoder"](self.embed(past))
+        encoded, last = self.blocks["encoder"](self.embed(past))
         state = last[0]
-        remembered = self._keys(said)
+        remembered = self._keys(encoded)
         times = step_times(past.device)
         place, speed = torch.zeros_like(past[:, -1, :PATHS]), past[:, -1, PATHS : 2 * PATHS]
         places, spreads = [], []
         for s in range(FUTURE_STEPS):
             token = self.embed_step(torch.cat([place, speed], dim=-1))
             if remembered is not None:
-                token = torch.cat([token, self._context(state, times[:, s : s + 1], remembered, said)], dim=-1)
+                token = torch.cat([token, self._context(state, times[:, s : s + 1], remembered, encoded)], dim=-1)
             state = self.blocks["decoder"](token, state)
             moved, log_sigma = self.head(state[:, None], times[:, s : s + 1])
             before, place = place, place + STEP * moved[:, 0]
@@ -67,27 +67,29 @@ class Recurrent(ForecasterNetwork):
             speed = (place - before) * VELOCITY_SCALE
         return Ways(torch.stack(places, dim=1), torch.stack(spreads, dim=1))
 
-    def _keys(self, said: Tensor) -> Tensor | None:
+    def _keys(self, encoded: Tensor) -> Tensor | None:
         if self.score is None:
             return None
-        context = self._context_at(torch.as_tensor(AGES, device=said.device)[None], len(said))
-        return self.score.keys(self.align_past(said)[:, None], context)
+        context = self._context_at(torch.as_tensor(AGES, device=encoded.device)[None], len(encoded))
+        return self.score.keys(self.align_past(encoded)[:, None], context)
 
     def _context_at(self, times: Tensor, people: int) -> Context:
         one = context_at(times, ALIGNED)
         return Context(one.cos.expand(people, -1, -1), one.sin.expand(people, -1, -1))
 
-    def _context(self, state: Tensor, time: Tensor, keys: Tensor, said: Tensor) -> Tensor:
-        """(B, D): what the past says to the state (B, D) before the step at `time` (1, 1) s."""
+    def _context(self, state: Tensor, time: Tensor, keys: Tensor, encoded: Tensor) -> Tensor:
+        """(B, D): weighted mean of the encoder's outputs for the state (B, D) before the step at `time` (1, 1) s."""
         assert self.score is not None
         query = self.score.queries(self.align_state(state)[:, None, None], self._context_at(time, len(state)))
         weights = self.score.compare(query, keys)[:, 0].softmax(dim=-1)
-        return (weights @ said)[:, 0]
+        return (weights @ encoded)[:, 0]
 
 
 class ResidualMLP(ForecasterNetwork):
-    """Blocks that mix time alone, with LayerNorm and a residual each, between the cosine transform of the past and that
-    of the future, after siMLPe (Guo et al., 2023). It says the way since the last frame of every step."""
+    """Residual blocks with LayerNorm that mix time only, on the cosine transform, after siMLPe (Guo et al., 2023).
+
+    Predicts the displacement of every step since the last frame.
+    """
 
     rolls_out = True
 
@@ -106,13 +108,15 @@ class ResidualMLP(ForecasterNetwork):
         return Ways(*self.head(self.cosines.mT @ x, step_times(past.device)))
 
     def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Ways:
-        """Its steps do not depend on each other."""
+        """Equal to `predict`, because steps do not depend on each other."""
         return self.predict(past)
 
 
 class TimeBlock(nn.Module):
-    """x + norm(W x), W over the K coefficients. A bias of theirs would be the same for all features, and the norm would
-    take it away again."""
+    """x + norm(W x), with W over the K coefficients.
+
+    There is no bias over time: it would be equal for all features and removed by the norm.
+    """
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -127,7 +131,7 @@ class TimeBlock(nn.Module):
 
 
 def cosine_transform(length: int) -> Tensor:
-    """(K, K), the orthonormal DCT-II: its transpose is its inverse."""
+    """The orthonormal DCT-II (K, K), whose transpose is its inverse."""
     n = torch.arange(length, dtype=torch.float64)
     waves = torch.cos(torch.pi * (n + 0.5) * n[:, None] / length) * (2 / length) ** 0.5
     waves[0] /= 2**0.5

@@ -1,7 +1,7 @@
-"""What needs no network: the pose stays, or goes on as it went for a moment. Forecasters are measured against these.
+"""Baselines without a network: constant pose and damped velocity.
 
-How far off each is after h seconds is REACH h^POWER: the radius of 68 % on the validation subjects of the training
-data, from their true pasts. What was uncertain of the last frame stays so.
+The error after h seconds is REACH h^POWER: the 68 % radius on the validation subjects of the training data, from exact
+pasts. The uncertainty of the last frame is added.
 """
 
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ import numpy as np
 from pose.forecast.types import Forecast, Past
 from pose.types import F32, F64
 
-VELOCITY_SECONDS = 0.1  # the last frames that say how fast a joint moves
-LIMB_DAMPING = 0.2  # s after which limbs have lost 63 % of their speed
-ROOT_DAMPING = 1.0  # the same of the pelvis, which has all of the body to keep it going
+VELOCITY_SECONDS = 0.1  # s; the velocity is measured over these last frames
+LIMB_DAMPING = 0.2  # s, time constant of the limbs' velocity
+ROOT_DAMPING = 1.0  # s, time constant of the pelvis' velocity
 
 _POWER = {"zero-velocity": 0.66, "damped-velocity": 1.13}
-_REACH = {  # mm after a second, of the pelvis' way and of the other 16 joints relative to it
+_REACH = {  # mm after one second, of the pelvis' displacement and of the other 16 joints relative to it
     "zero-velocity": (317, 12, 208, 265, 12, 271, 363, 34, 54, 63, 66, 62, 160, 294, 63, 109, 155),
     "damped-velocity": (317, 17, 263, 301, 17, 345, 443, 50, 78, 88, 94, 87, 192, 371, 91, 150, 223),
 }
@@ -24,7 +24,7 @@ _REACH = {  # mm after a second, of the pelvis' way and of the other 16 joints r
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """Everybody's last valid frame, (P, ...), and the seconds from it to each query, (P, Q, 1)."""
+    """The last valid frame of each person, (P, ...), and the seconds from it to each query, (P, Q, 1)."""
 
     joints: F32
     root: F32
@@ -33,7 +33,11 @@ class Now:
 
 
 def last_frame(past: Past, times: F64) -> Now:
-    """Raises ValueError for times of another number of people."""
+    """The last valid frame of each person, with the times to each query.
+
+    Raises:
+        ValueError: If the number of people of `times` differs from that of `past`.
+    """
     if times.ndim != 2 or len(times) != len(past):
         raise ValueError(f"times: expected (P, Q) for {len(past)} people, got {times.shape}")
     people, frame = np.arange(len(past)), past.last()
@@ -42,8 +46,10 @@ def last_frame(past: Past, times: F64) -> Now:
 
 
 def recent_velocity(past: Past) -> tuple[F32, F32]:
-    """Of joints (P, 17, 3) and root (P, 3), m/s: the line of least squares through the frames of the last tenth of a
-    second, or through the last two where frames are slower; 0 for somebody seen once."""
+    """Velocities of joints (P, 17, 3) and root (P, 3), m/s, from a least-squares line through the last 0.1 s.
+
+    At low frame rates it is through the last two frames; 0 for a person with one frame.
+    """
     people, newest = np.arange(len(past)), past.last()
     before = np.where(np.arange(past.valid.shape[1]) < newest[:, None], past.valid, False)
     second = np.where(before.any(axis=1), past.valid.shape[1] - 1 - np.argmax(before[:, ::-1], axis=1), newest)
@@ -58,7 +64,7 @@ def recent_velocity(past: Past) -> tuple[F32, F32]:
 
 
 class ZeroVelocity:
-    """Everybody stays as they were last seen."""
+    """People keep their last pose and position."""
 
     name = "zero-velocity"
 
@@ -69,7 +75,7 @@ class ZeroVelocity:
 
 
 class DampedVelocity:
-    """Every joint goes on at its last speed, which fades: v tau (1 - exp(-h / tau)) after h seconds."""
+    """Every joint continues with its last velocity, exponentially damped: v tau (1 - exp(-h / tau)) after h seconds."""
 
     name = "damped-velocity"
 
@@ -79,7 +85,14 @@ class DampedVelocity:
 
 
 def _forecast(name: str, now: Now, joints: F32, root: F32) -> Forecast:
-    """joints: (P, 17, 3) and root: (P, 3), the speeds m/s that the motion begins with."""
+    """The forecast from the displacements of joints and root.
+
+    Args:
+        name: Name of the baseline.
+        now: The last frames.
+        joints: (P, 17, 3) m/s, initial velocities.
+        root: (P, 3) m/s, initial velocities.
+    """
     limbs, body = (tau * -np.expm1(-now.ahead / tau) for tau in (LIMB_DAMPING, ROOT_DAMPING))
     reach = np.array(_REACH[name]) * now.ahead ** _POWER[name]
     before = now.sigma[:, None].astype(np.float64)

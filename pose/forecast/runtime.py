@@ -1,4 +1,4 @@
-"""Forecasters over a network: the shipped one in ONNX Runtime, others in torch."""
+"""Forecasters with a network: in ONNX Runtime or torch."""
 
 from abc import ABC, abstractmethod
 from importlib import resources
@@ -22,22 +22,29 @@ SHIPPED = "forecaster"
 
 
 def shipped_path() -> Path:
-    """The shipped forecaster's checkpoint; its ONNX file lies beside it."""
+    """The shipped forecaster's checkpoint; its ONNX file is beside it."""
     return Path(str(resources.files("pose"))) / "models" / f"{SHIPPED}.safetensors"
 
 
 class NetworkForecaster(ABC):
-    """`pose.forecast.types.Forecaster` over what computes a network: `answer`. sha256: of its checkpoint, if known."""
+    """`pose.forecast.types.Forecaster` with a network; subclasses implement `answer`.
+
+    Attributes:
+        name: Name for messages and results.
+        sha256: Hash of the checkpoint, if known.
+    """
 
     name: str
     sha256: str
 
     @abstractmethod
     def answer(self, past: F32, ahead: F32) -> tuple[F32, F32]:
-        """(P, K, F) and (P, Q) s -> ways (P, Q, 51) m and sigma (P, Q, 17) m, the pelvis' way first."""
+        """Run the network: (P, K, F) and (P, Q) s to displacements (P, Q, 51) m and sigma (P, Q, 17) m, the pelvis
+        first.
+        """
 
     def predict(self, past: Past, times: F64) -> Forecast:
-        """See `pose.forecast.types.Forecaster`. Later than `pose.forecast.LONGEST_SECONDS` it is as it was then."""
+        """See `pose.forecast.types.Forecaster`. Times beyond `pose.forecast.LONGEST_SECONDS` are clamped to it."""
         if times.ndim != 2 or len(times) != len(past):
             raise ValueError(f"times: expected (P, Q) for {len(past)} people, got {times.shape}")
         described, view = describe(past)
@@ -45,18 +52,22 @@ class NetworkForecaster(ABC):
         ways, spread = self.answer(described, ahead.astype(np.float32))
         joints, root = restore(view, ways, ahead)
         later, spread = ahead > 0, 1000 * spread
-        # The network's sigma is right in the mean over many people; who goes on from a joint that the lifter was less
-        # sure of than usual cannot become surer of it.
+        # The network's sigma is calibrated for the average person. It cannot be smaller than the lifter's sigma of the
+        # joint from which the prediction starts.
         sigma = np.where(later[..., None], np.maximum(spread, view.sigma[:, None]), view.sigma[:, None])
         sigma[..., 0] = view.sigma[:, :1]
         return Forecast(joints, root, sigma, np.where(later, spread[..., 0], 0), ahead)
 
 
 class OnnxForecaster(NetworkForecaster):
-    """Over a file that `pose.forecast.exchange` wrote."""
+    """A forecaster from a file of `pose.forecast.exchange`."""
 
     def __init__(self, path: Path, name: str) -> None:
-        """Raises PoseError for a file that is no exported forecaster."""
+        """Load the file.
+
+        Raises:
+            PoseError: If it is not an exported forecaster.
+        """
         self._graph, self.name = OnnxGraph(path), name
         if self._graph.metadata.get("format") != FORMAT:
             raise PoseError(f"{path}: not a forecaster exported by this program")
@@ -64,7 +75,7 @@ class OnnxForecaster(NetworkForecaster):
 
     @classmethod
     def beside(cls, checkpoint: Path, name: str) -> Self | None:
-        """The forecaster of a checkpoint by the .onnx file beside it; None if there is none of that very checkpoint."""
+        """The forecaster in the .onnx file beside a checkpoint; None if there is none of exactly this checkpoint."""
         exported = checkpoint.with_suffix(".onnx")
         if not exported.is_file():
             return None
@@ -78,7 +89,7 @@ class OnnxForecaster(NetworkForecaster):
 
 
 class TorchForecaster(NetworkForecaster):
-    """Over a network in torch."""
+    """A forecaster with a network in torch."""
 
     def __init__(self, network: "ForecasterNetwork", name: str, sha256: str = "") -> None:
         self.network, self.name, self.sha256 = network.eval(), name, sha256

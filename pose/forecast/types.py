@@ -1,7 +1,7 @@
-"""What a forecaster gets and gives: people's last second in 3D, and where they will be.
+"""Inputs and outputs of forecasters: the last second of people in 3D, and their predicted motion.
 
-Axes: P person, T past frame, Q query, J joint (17). 3D is metres in the camera frame, times are seconds. Everything is
-NumPy; what computes it is behind `Forecaster`.
+Axes: P person, T past frame, Q query, J joint (17). 3D is metres in the camera frame, times are seconds. All arrays are
+NumPy, for any backend.
 """
 
 from collections.abc import Sequence
@@ -14,18 +14,24 @@ from numpy.typing import NDArray
 from pose.sequences import Sequence3D
 from pose.types import F32, F64, Flags, check_shape
 
-PAST_SECONDS = 1.0  # what a forecaster looks at; older frames change nothing
-LONGEST_SECONDS = 1.0  # how far ahead forecasters are trained and measured
+PAST_SECONDS = 1.0  # input of a forecaster; older frames are ignored
+LONGEST_SECONDS = 1.0  # longest horizon in training and evaluation
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What was seen of P people, newest frame last.
+    """The past of P people, newest frame last.
 
-    joints: (P, T, 17, 3) m, relative to the pelvis. root: (P, T, 3) m. sigma: (P, T, 17) mm, as a lifter gives it; 0
-    for what is known exactly. times: (P, T) s, increasing from one valid frame to the next, at any pace. valid: (P, T),
-    False for padding and for frames in which the person was not seen: what such a frame holds, NaN included, has no
-    effect. Everybody has at least one valid frame. Raises ValueError.
+    Attributes:
+        joints: (P, T, 17, 3) m, relative to the pelvis.
+        root: (P, T, 3) m.
+        sigma: (P, T, 17) mm from a lifter; 0 for exact poses.
+        times: (P, T) s, increasing over the valid frames, at any rate.
+        valid: (P, T), False for padding and for frames without the person, whose content, NaN included, has no effect.
+            Each person has at least one valid frame.
+
+    Raises:
+        ValueError: If shapes, times or values are invalid.
     """
 
     joints: F32
@@ -54,7 +60,7 @@ class Past:
 
     @classmethod
     def of(cls, sequences: Sequence[Sequence3D]) -> Self:
-        """The last second of some people, each with its own times; shorter ones are padded at their beginning."""
+        """The last second of some people, each with its own times; shorter ones are padded at the start."""
         recent = [np.flatnonzero(one.times >= one.times[-1] - PAST_SECONDS) for one in sequences]
         length = max(map(len, recent), default=1)
         frames = [np.concatenate([np.repeat(rows[:1], length - len(rows)), rows]) for rows in recent]
@@ -68,19 +74,21 @@ class Past:
         )
 
     def last(self) -> NDArray[np.int64]:
-        """(P,) the newest valid frame of everybody."""
+        """(P,) index of the newest valid frame."""
         newest: NDArray[np.int64] = self.valid.shape[1] - 1 - np.argmax(self.valid[:, ::-1], axis=1)
         return newest
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Where P people will be, at Q times each.
+    """Predicted motion of P people at Q times each.
 
-    joints: (P, Q, 17, 3) m, relative to the pelvis. root: (P, Q, 3) m. sigma: (P, Q, 17) mm, the radius that holds the
-    true joint with probability 0.68; of the pelvis, which is the origin, next to nothing, as from a lifter. root_sigma:
-    (P, Q) mm, the same of the pelvis' way since the last frame in which the person was seen. ahead: (P, Q) s from that
-    frame to the time that was asked for: how far this is predicted; 0 for a time that is not after it.
+    Attributes:
+        joints: (P, Q, 17, 3) m, relative to the pelvis.
+        root: (P, Q, 3) m.
+        sigma: (P, Q, 17) mm, the radius that contains the true joint with probability 0.68; close to 0 for the pelvis.
+        root_sigma: (P, Q) mm, the same for the pelvis' displacement since the person's last frame.
+        ahead: (P, Q) s from that frame to the requested time; 0 for times that are not after it.
     """
 
     joints: F32
@@ -102,13 +110,13 @@ class Forecast:
 
 @runtime_checkable
 class Forecaster(Protocol):
-    """Predicts everybody's motion from their last second."""
+    """Predicts the motion of people from their last second."""
 
     name: str
 
     def predict(self, past: Past, times: F64) -> Forecast:
-        """The people of `past` at `times` (P, Q) s, on the clock of `past.times`.
+        """Predict the people of `past` at `times` (P, Q) s, on the clock of `past.times`.
 
-        For a time that is not after the last frame in which a person was seen, it is that frame as it was.
+        For times that are not after a person's last frame, the result is that frame.
         """
         ...

@@ -1,1 +1,1 @@
-"""The laboratory: claims of the literature as small experiments, repeatable by one command, with error bars."""
+"""The laboratory: claims of the literature as small experiments with error bars, each repeated by one command."""

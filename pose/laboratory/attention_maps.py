@@ -1,4 +1,4 @@
-"""What a trained lifter's frames look at: the maps of its heads, and figures of them.
+"""Attention maps of a trained lifter's heads, and statistics of them.
 
 Axes: L layer, B batch, H head, T query, S key.
 """
@@ -18,17 +18,21 @@ from pose.lifter.reversible import ReversibleStack
 
 
 def attention_maps(network: LifterNetwork, observations: Observations, times: Tensor) -> Tensor:
-    """(L, B, H, T, S) for observations (B, T) at `times` (B, T) s. Raises ValueError where the network's mechanism has
-    no maps."""
+    """The maps (L, B, H, T, S) for observations (B, T) at `times` (B, T) s.
+
+    Raises:
+        ValueError: If the network's mechanism has no maps.
+    """
     maps: list[Tensor] = []
 
     def keep(attention: torch.nn.Module, arguments: tuple[Tensor, object]) -> None:
-        # Of joint tokens, every joint's heads are heads.
+        # With joint tokens, the heads of all joints are separate heads.
         weights = attention.weights(*arguments)  # type: ignore[operator]
         maps.append(weights.unflatten(0, (len(times), -1)).flatten(1, 2))
 
     stacks = (block.blocks if isinstance(block, ReversibleStack) else [block] for block in network.blocks)
-    layers = dict.fromkeys(cast(Block, block).attention for stack in stacks for block in stack)  # once, if shared
+    # a shared block has one map per pass
+    layers = dict.fromkeys(cast(Block, block).attention for stack in stacks for block in stack)
     handles = [layer.register_forward_pre_hook(keep) for layer in layers]
     try:
         with torch.inference_mode():
@@ -41,9 +45,15 @@ def attention_maps(network: LifterNetwork, observations: Observations, times: Te
 
 @dataclass(frozen=True, slots=True)
 class HeadFigures:
-    """Of each head, (L, H), means over queries. entropy: bits. seen: 2^entropy, as many frames as would be seen if all
-    counted alike. reach: mean distance in time of what is seen, s. near: share of the weight within `NEAR` seconds.
-    rank: how many singular values hold 90 % of the map's sum of them."""
+    """Statistics of each head, (L, H), averaged over queries.
+
+    Attributes:
+        entropy: bits.
+        seen: 2^entropy, the effective number of visible frames.
+        reach: Mean distance in time of visible frames, s.
+        near: Fraction of the weight within `NEAR` seconds.
+        rank: Number of singular values that contain 90 % of their sum.
+    """
 
     entropy: Tensor
     seen: Tensor
@@ -57,7 +67,12 @@ RANK_SHARE = 0.9
 
 
 def head_figures(maps: Tensor, times: Tensor) -> HeadFigures:
-    """maps: (L, B, H, T, S). times: (B, T) s. Weights that subtract count by their size."""
+    """Statistics of attention maps. Negative weights count by their absolute value.
+
+    Args:
+        maps: (L, B, H, T, S).
+        times: (B, T) s.
+    """
     shares = _shares(maps)
     entropy = -torch.special.xlogy(shares, shares).sum(dim=-1) / math.log(2)
     apart = (times[:, :, None] - times[:, None, :]).abs()[:, None].to(shares.dtype)
@@ -71,24 +86,24 @@ def head_figures(maps: Tensor, times: Tensor) -> HeadFigures:
 
 
 def neighbours_apart(maps: Tensor) -> Tensor:
-    """(L - 1, H, H): mean Jensen-Shannon distance (base 2: 0 to 1) of each head of a layer to each of the next."""
+    """Mean Jensen-Shannon distance (base 2: 0 to 1) of each head of a layer to each of the next, (L - 1, H, H)."""
     shares = _shares(maps)
     return torch.stack([_jensen_shannon(one, other) for one, other in pairwise(shares)])
 
 
 def layers_alike(maps: Tensor) -> Tensor:
-    """(L, L): 1 - the mean Jensen-Shannon divergence (base 2) of two layers' rows, head by head (Xiao et al., 2019)."""
+    """1 - mean Jensen-Shannon divergence (base 2) of two layers' rows, head by head (Xiao et al., 2019): (L, L)."""
     shares = _shares(maps)
     return torch.stack([1 - _divergence(shares, one[None]).mean(dim=(1, 2, 3)) for one in shares])
 
 
 def _jensen_shannon(one_BHTS: Tensor, other_BHTS: Tensor) -> Tensor:
-    """(H, H): the divergence of each pair's rows, its root, and the mean of these."""
+    """(H, H): mean over rows of the square root of the divergence, for each pair of heads."""
     return _divergence(one_BHTS[:, :, None], other_BHTS[:, None]).sqrt().mean(dim=(0, 3))
 
 
 def _divergence(p: Tensor, q: Tensor) -> Tensor:
-    """Jensen-Shannon's, base 2, along the last axis: 0 to 1."""
+    """Jensen-Shannon divergence, base 2, along the last axis: 0 to 1."""
     middle = (p + q) / 2
 
     def surprise(x: Tensor) -> Tensor:
@@ -99,6 +114,6 @@ def _divergence(p: Tensor, q: Tensor) -> Tensor:
 
 
 def _shares(maps: Tensor) -> Tensor:
-    """The size of each weight as a share of its row; rows of zeros stay so."""
+    """Absolute weights as fractions of their row; rows of zeros stay zero."""
     sizes = maps.abs()
     return sizes / sizes.sum(dim=-1, keepdim=True).clamp_min(1e-12)

@@ -1,4 +1,4 @@
-"""An experiment: a claim, the conditions that it is tried under, and what was found. Read from YAML, without torch."""
+"""Experiments: a claim, the conditions under which it is tested, and the finding; read from YAML, without torch."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,8 +7,9 @@ from typing import TypeVar
 
 import yaml
 
-from pose.errors import PoseError, UsageError, in_brief
+from pose.errors import PoseError, UsageError
 from pose.system.json_values import Json
+from pose.system.shown import in_brief
 
 Settings = Mapping[str, Json]
 T = TypeVar("T")
@@ -16,7 +17,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A figure that somebody else printed. of: how many answers a share in per cent was counted over; 0: not said."""
+    """A published figure.
+
+    Attributes:
+        value: The figure.
+        of: Number of answers of a percentage; 0 if unknown.
+    """
 
     value: float
     of: int = 0
@@ -24,7 +30,14 @@ class Published:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """y over x for each value of `by`. x, by: settings. y: a result. log: both axes."""
+    """A plot of y over x with one line per value of `by`.
+
+    Attributes:
+        x: A setting.
+        y: A result.
+        by: A setting.
+        log: Whether both axes are logarithmic.
+    """
 
     x: str
     y: str
@@ -34,9 +47,17 @@ class Plot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """kind: of `pose.laboratory.kinds.KINDS`. claim: in one sentence, with its source. finding: what came out, in one
-    sentence; empty while nobody has looked. conditions: by name, complete settings of the kind. published: by
-    condition and result."""
+    """A claim and its conditions.
+
+    Attributes:
+        name: Name of the file.
+        kind: One of `pose.laboratory.kinds.KINDS`.
+        claim: One sentence, with its source.
+        finding: The result in one sentence; empty before the first evaluation.
+        conditions: Settings of the kind, by name of the condition.
+        published: Published figures, by condition and result.
+        plot: The plot, if any.
+    """
 
     name: str
     kind: str
@@ -48,7 +69,11 @@ class Experiment:
 
 
 def load_experiment(path: Path) -> Experiment:
-    """Read one file. Raises PoseError, naming file and key, for what is no experiment."""
+    """Read an experiment from a file.
+
+    Raises:
+        PoseError: If it is not an experiment; names file and key.
+    """
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -61,7 +86,7 @@ def load_experiment(path: Path) -> Experiment:
 
 def _experiment(name: str, values: dict[str, Json]) -> Experiment:
     if not isinstance(values, dict):
-        raise TypeError("expected keys and values")
+        raise TypeError("expected a mapping")
     known = {"kind", "claim", "finding", "common", "conditions", "published", "plot"}
     if unknown := set(values) - known:
         raise ValueError(f"unknown key {sorted(map(str, unknown))[0]}; known: {', '.join(sorted(known))}")
@@ -96,12 +121,12 @@ def _experiment(name: str, values: dict[str, Json]) -> Experiment:
 def _mapping(values: Mapping[str, Json], key: str) -> dict[str, Json]:
     value = values.get(key) or {}
     if not isinstance(value, dict):
-        raise TypeError(f"{key}: expected keys and values, got {str(value)[:40]!r}")
+        raise TypeError(f"{key}: expected a mapping, got {str(value)[:40]!r}")
     return value
 
 
 def _built(kind: type[T], values: Mapping[str, Json], key: str) -> T:
-    build: Callable[..., T] = kind  # whose arguments are checked there
+    build: Callable[..., T] = kind  # it checks its arguments
     return build(**_mapping(values, key))
 
 
@@ -111,7 +136,11 @@ def experiments(folder: Path) -> dict[str, Experiment]:
 
 
 def find_experiment(name: str, folder: Path) -> Experiment:
-    """One of the folder's, or of a YAML file of the user's own. Raises UsageError when there is none."""
+    """An experiment of the folder, or of the user's own YAML file.
+
+    Raises:
+        UsageError: If there is none.
+    """
     path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(path.stem for path in folder.glob("*.yaml")))

@@ -1,4 +1,4 @@
-"""The kinds of experiments by name. A new one is one module in `studies/` and one line here."""
+"""The kinds of experiments by name. To add one, write a module in `studies/` and add a line here."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -25,9 +25,14 @@ from pose.laboratory.trial import Outcome, Setup
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """settings: the dataclass of a condition; raises ValueError for what cannot be. run: one trial. columns: title of
-    each result in a table; results that are not named there get a row each instead. seeded: whether the seed changes
-    anything; what is measured on a given network with fixed data has one trial."""
+    """A kind of experiment.
+
+    Attributes:
+        settings: Dataclass of a condition; raises ValueError for invalid settings.
+        run: Runs one trial.
+        columns: Result -> title of its column. Results that are not listed get one row each.
+        seeded: Whether results depend on the seed; otherwise there is one trial.
+    """
 
     settings: Callable[..., Any]
     run: Callable[[Any, Setup], Outcome]
@@ -55,14 +60,22 @@ KINDS: dict[str, Kind] = {
 
 
 def kind_of(experiment: Experiment) -> Kind:
-    """Raises PoseError for a kind that is not there."""
+    """The kind of an experiment.
+
+    Raises:
+        PoseError: If it is unknown.
+    """
     if experiment.kind not in KINDS:
         raise PoseError(f"experiment {experiment.name}: kind {experiment.kind!r} is not one of {', '.join(KINDS)}")
     return KINDS[experiment.kind]
 
 
 def settings_of(experiment: Experiment, condition: str) -> Any:
-    """The checked settings of a condition. Raises PoseError, naming it, for what cannot be."""
+    """The validated settings of a condition.
+
+    Raises:
+        PoseError: If they are invalid; names the condition.
+    """
     kind, values = kind_of(experiment), experiment.conditions[condition]
     try:
         return _checked(kind.settings, values)
@@ -85,5 +98,5 @@ def _checked(settings: Callable[..., Any], values: Settings) -> Any:
 
 
 def _is_bool(value: object, usual: object) -> bool:
-    """Whether a truth value stands where a number should."""
+    """Whether a bool was given instead of a number."""
     return isinstance(value, bool) and not isinstance(usual, bool)

@@ -1,4 +1,4 @@
-"""What trials found, one JSON object a line, in one file for each experiment."""
+"""Logs of trials: one JSON object per line, one file per experiment."""
 
 import json
 import os
@@ -7,17 +7,28 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self, TypedDict, cast
 
-from pose.errors import PoseError, in_brief
+from pose.errors import PoseError
 from pose.laboratory.experiment import Settings
 from pose.system.json_types import conform, read_text_file
 from pose.system.json_values import strict_json
+from pose.system.shown import in_brief
 from pose.system.whole_file import file_errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One finished trial. steps: optimiser steps. examples: sequences trained on. cpu_seconds: of all its threads.
-    results: figures by name."""
+    """One finished trial.
+
+    Attributes:
+        experiment: Name of the experiment.
+        condition: Name of the condition.
+        seed: Random seed.
+        settings: Settings of the condition.
+        steps: Optimiser steps.
+        examples: Sequences trained on.
+        cpu_seconds: Processor time of all threads.
+        results: Results by name.
+    """
 
     experiment: str
     condition: str
@@ -30,7 +41,12 @@ class Record:
 
     @classmethod
     def parse(cls, line: str) -> Self:
-        """Raises ValueError or TypeError for anything but what `TrialLog.append` wrote."""
+        """Parse a line of `TrialLog.append`.
+
+        Raises:
+            ValueError: If the line is invalid.
+            TypeError: If a value has the wrong type.
+        """
         values = strict_json(line)
         conform(values, _Fields)
         assert isinstance(values, dict)
@@ -51,14 +67,20 @@ class _Fields(TypedDict):
 
 
 class TrialLog:
-    """The records of one experiment in `folder`. A line that an interruption left unfinished at the end is no record,
-    and the next one begins a line of its own."""
+    """The records of one experiment in `folder`.
+
+    An incomplete last line, after an interruption, is ignored and replaced by the next record.
+    """
 
     def __init__(self, folder: Path, experiment: str) -> None:
         self.path = folder / f"{experiment}.jsonl"
 
     def records(self) -> list[Record]:
-        """Raises PoseError for a line, other than an unfinished last one, that is none of ours."""
+        """Read all records.
+
+        Raises:
+            PoseError: If a line is invalid, except an incomplete last one.
+        """
         if not self.path.is_file():
             return []
         lines = read_text_file(self.path).decode("utf-8", "replace").splitlines(keepends=True)
@@ -73,7 +95,7 @@ class TrialLog:
         return records
 
     def append(self, record: Record) -> None:
-        """Add one record; it is on the disk when this returns."""
+        """Append one record and synchronise it to the disk."""
         line = json.dumps(cast(dict[str, object], asdict(record)), allow_nan=False) + "\n"
         with file_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +106,7 @@ class TrialLog:
                 os.fsync(file.fileno())
 
     def _end_line(self) -> None:
-        """Drop what is unfinished at the end of the file."""
+        """Remove an incomplete last line."""
         if not self.path.is_file():
             return
         content = self.path.read_bytes()

@@ -1,6 +1,6 @@
-"""Ridge regression from what a lifter sees of a frame and its neighbours to the joints: the floor of what is worth it.
+"""Ridge regression from a frame and its neighbours to the joints: a baseline for lifters.
 
-Closed form, no training: W = (X^T X + penalty n I)^-1 X^T Y over all valid frames, X with a constant.
+Closed form: W = (X^T X + penalty n I)^-1 X^T Y over all valid frames, X with a constant.
 """
 
 from collections.abc import Iterable
@@ -15,23 +15,26 @@ from pose.training.batches import TensorBatch
 
 
 class RidgeLifter(nn.Module):
-    """A lifter as `pose.training.measure.measure` takes it. before, after: frames seen beside the one that is answered;
-    the first and the last frame stand for those outside.
+    """A lifter for `pose.training.measure.measure`.
 
-    The root lies where a body of the mean size would be; sigma is the spread of the residuals, mm.
+    The root is at the distance of a body of mean size. Sigma is the standard deviation of the residuals, mm.
+
+    Args:
+        before: Number of earlier frames in the input. Frames outside the sequence repeat its ends.
+        after: Number of later frames in the input.
     """
 
     def __init__(self, before: int, after: int, *, penalty: float = 1e-3) -> None:
         super().__init__()
         self.before, self.after, self.penalty = before, after, penalty
-        self.config = LifterConfig(streaming=True) if not after else LifterConfig()  # measured as those are
+        self.config = LifterConfig(streaming=True) if not after else LifterConfig()  # attributes that `measure` reads
         self.width = FEATURES * (before + 1 + after) + 1
         self.weight: Tensor
         self.register_buffer("weight", torch.zeros(self.width, 3 * JOINTS))
         self.size, self.sigma = 0.5, torch.ones(JOINTS)
 
     def rows(self, features_BTF: Tensor) -> Tensor:
-        """(B, T, width)."""
+        """The inputs of the regression, (B, T, width)."""
         count = features_BTF.shape[1]
         numbers = torch.arange(count)[:, None] + torch.arange(-self.before, self.after + 1)
         near = features_BTF[:, numbers.clamp(0, count - 1)].flatten(2)
@@ -39,7 +42,7 @@ class RidgeLifter(nn.Module):
 
     @torch.no_grad()
     def fit(self, batches: Iterable[TensorBatch]) -> "RidgeLifter":
-        """Solve for all of them at once; each may have its own length."""
+        """Solve for all batches at once; their lengths may differ."""
         squares = torch.zeros(self.width, self.width, dtype=torch.float64)
         products = torch.zeros(self.width, 3 * JOINTS, dtype=torch.float64)
         energy, sizes, count = torch.zeros(3 * JOINTS, dtype=torch.float64), [], 0
@@ -53,7 +56,7 @@ class RidgeLifter(nn.Module):
             sizes.append((batch.root[..., 2] * observations.spreads)[batch.valid & observations.seen])
             count += len(x)
         keep = torch.full((self.width,), self.penalty * count, dtype=torch.float64)
-        keep[-1] = 0  # the constant is not shrunk
+        keep[-1] = 0  # the constant is not regularised
         weight = torch.linalg.solve(squares + keep.diag(), products)
         residual = energy - 2 * (weight * products).sum(dim=0) + (weight * (squares @ weight)).sum(dim=0)
         self.weight = weight.float()

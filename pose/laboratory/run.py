@@ -1,4 +1,4 @@
-"""Run what is left of an experiment: every condition with the first seed, then with the next."""
+"""Run the remaining trials of an experiment: all conditions with the first seed, then with the next."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -13,21 +13,21 @@ from pose.laboratory.trial import Clock, Motion, OutOfTime, Setup
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Trials that are finished, of how many."""
+    """Number of finished trials, and of all."""
 
     done: int
     all: int
 
 
 def trials(experiment: Experiment, seeds: int) -> Iterator[tuple[str, int]]:
-    """(condition, seed) in the order in which they are run."""
+    """(condition, seed) in the order in which they run."""
     for seed in range(seeds if kind_of(experiment).seeded else 1):
         for condition in experiment.conditions:
             yield condition, seed
 
 
 def current(experiment: Experiment, records: list[Record]) -> list[Record]:
-    """The records of the conditions as they are set now, the newest of each trial."""
+    """The records of the conditions with their current settings, the newest of each trial."""
     newest = {
         (record.condition, record.seed): record
         for record in records
@@ -45,10 +45,18 @@ def run_experiment(
     motion: Callable[[], Motion],
     tell: Callable[[Record, Progress], None] = lambda record, progress: None,
 ) -> Progress:
-    """Run the trials that `folder` has no record of, until the clock's budget is spent; returns how far it came.
+    """Run the trials without a record in `folder` until the budget of the clock is spent.
 
-    Every condition is checked before the first is run. A trial that the budget ends goes on at the next call if its
-    kind keeps a state, from its beginning otherwise.
+    Every condition is validated before the first trial. A trial that exceeds the budget continues at the next call if
+    its kind saves a state; otherwise it restarts.
+
+    Args:
+        experiment: The experiment.
+        folder: Folder of the logs.
+        seeds: Number of seeds.
+        clock: Measures the budget.
+        motion: Returns the motion data, if needed.
+        tell: Called after each trial.
     """
     kind, log = kind_of(experiment), TrialLog(folder, experiment.name)
     settings = {condition: settings_of(experiment, condition) for condition in experiment.conditions}

@@ -1,16 +1,16 @@
-"""Means with 95 % intervals: over seeds, and of shares of counted answers."""
+"""Means with 95 % intervals over seeds, and intervals of proportions."""
 
 import math
 from collections.abc import Sequence
 from statistics import NormalDist, mean, stdev
 
-# Student's t at 97.5 % for 1 to 9 degrees of freedom (any table has them); beyond it the normal one is near enough.
+# Student's t at 97.5 % for 1 to 9 degrees of freedom; beyond, the normal quantile is used.
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 NORMAL = NormalDist().inv_cdf(0.975)
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and half the width of its 95 % interval, which is NaN for a single value."""
+    """Mean, and half the width of its 95 % interval (NaN for a single value)."""
     if len(values) < 2:
         return mean(values), math.nan
     freedom = len(values) - 1
@@ -19,7 +19,7 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def wilson(share: float, count: int) -> tuple[float, float]:
-    """The 95 % interval of a share (0 to 1) of `count` answers (Wilson, 1927), which stays inside 0 to 1."""
+    """The 95 % interval of a proportion (0 to 1) of `count` answers (Wilson, 1927)."""
     squared = NORMAL**2 / count
     centre = (share + squared / 2) / (1 + squared)
     half = NORMAL / (1 + squared) * math.sqrt(share * (1 - share) / count + squared / (4 * count))

@@ -1,4 +1,4 @@
-"""The training loop of the laboratory's small networks: steps by number, and a trial goes on as if never stopped."""
+"""The training loop of small networks, which can be interrupted and resumed exactly."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,14 +12,19 @@ from torch.optim.lr_scheduler import LRScheduler
 from pose.laboratory.trial import Clock, OutOfTime, Setup
 from pose.system.whole_file import whole_file
 
-CLIP = 1.0  # largest norm of the gradient
+CLIP = 1.0  # maximum norm of the gradient
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class Trained:
-    """How a training went. seconds: of processor time in steps, without making batches. before: of the trial in earlier
-    calls. diverged: the loss was no number."""
+    """Statistics of a training.
+
+    Attributes:
+        seconds: Processor time in steps, without building batches.
+        before: Processor time of the trial in earlier calls.
+        diverged: Whether the loss was not finite.
+    """
 
     seconds: float = 0.0
     before: float = 0.0
@@ -28,8 +33,17 @@ class Trained:
 
 @dataclass(frozen=True, slots=True)
 class Training(Generic[T]):
-    """batch: of a step, the same for the same number. loss: of a batch. key: what a kept state must agree with. stage:
-    of a trial of several trainings; its state stays when it is done, so that a later one can be gone on with."""
+    """A resumable training.
+
+    Attributes:
+        network: The network.
+        optimizer: The optimiser.
+        schedule: The learning rate schedule.
+        batch: The batch of a step; equal steps give equal batches.
+        loss: The loss of a batch at a step.
+        key: Must equal the key of a saved state.
+        stage: Whether the trial has several trainings; the state is then kept after the end, for the next one.
+    """
 
     network: nn.Module
     optimizer: Optimizer
@@ -40,8 +54,11 @@ class Training(Generic[T]):
     stage: bool = False
 
     def run(self, steps: int, setup: Setup) -> Trained:
-        """Train to step `steps`, from where the trial was stopped. Raises OutOfTime, with everything kept in
-        `setup.state`, when the budget is spent; an interruption keeps it, too."""
+        """Train to step `steps`, from a saved state if there is one.
+
+        Raises:
+            OutOfTime: If the budget is spent. The state is saved in `setup.state`, as at any interruption.
+        """
         trained, first = self._load(setup)
         timer = Clock()
         self.network.train()
@@ -84,7 +101,7 @@ class Training(Generic[T]):
         if not setup.state.is_file():
             return Trained(), 0
         state = torch.load(setup.state, weights_only=True)
-        if state["key"] != self.key:  # of a condition that was set otherwise
+        if state["key"] != self.key:  # saved with different settings
             return Trained(), 0
         for name, part in self._parts().items():
             part.load_state_dict(state[name])

@@ -1,4 +1,4 @@
-"""One trial: a condition with a seed. What it is given, what it answers, and the processor time that it may spend."""
+"""A trial, which is a condition with a seed: inputs, results, and the budget of processor time."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,13 +11,14 @@ if TYPE_CHECKING:
 
 
 class OutOfTime(Exception):  # noqa: N818  a signal, not an error
-    """The budget is spent. What a trial has done so far is in its state file, if it keeps one."""
+    """The budget is spent. A trial that saves a state can be resumed."""
 
 
 class Clock:
-    """Processor seconds of this process and all its threads, so that other work on the machine does not count.
+    """Processor time of this process with all its threads, independent of other processes.
 
-    budget: how many may be spent from now on.
+    Args:
+        budget: Seconds that may be spent from now on.
     """
 
     def __init__(self, budget: float = float("inf"), now: Callable[[], float] = time.process_time) -> None:
@@ -29,47 +30,85 @@ class Clock:
         return self._now() - self._began
 
     def check(self) -> None:
-        """Raises OutOfTime once the budget is spent."""
+        """Check the budget.
+
+        Raises:
+            OutOfTime: If it is spent.
+        """
         if self.spent >= self.budget:
             raise OutOfTime
 
 
 @dataclass(frozen=True, slots=True)
 class GroupedBatches:
-    """Sequences to measure on. group: what they have in common, such as their subject."""
+    """Sequences of one group.
+
+    Attributes:
+        group: Common property, such as the subject.
+        batches: The sequences.
+    """
 
     group: str
     batches: "Iterator[LiftBatch]"
 
 
 class Motion(Protocol):
-    """Motion capture seen by virtual cameras. The laboratory knows no files; its command brings them."""
+    """Motion capture seen by virtual cameras. The command provides it, so that the laboratory does not read files."""
 
     def training(
         self, frames: int, sequences: int, seed: int, share: float = 1.0, without: str = ""
     ) -> "Callable[[int], LiftBatch]":
-        """What gives the training batch of a step: so many sequences of so many frames. share: of the training
-        subjects, at least one, drawn by the seed; who is in a small share is in every larger one. without: a subject
-        who is left out."""
+        """A function that returns the training batch of a step.
+
+        Args:
+            frames: Frames of a sequence.
+            sequences: Sequences of a batch.
+            seed: Random seed.
+            share: Fraction of the training subjects, at least one, sampled with the seed; larger fractions contain
+                smaller ones.
+            without: A subject to leave out.
+        """
         ...
 
     def evaluation(self, part: str, condition: str, frames: int) -> "Iterator[LiftBatch]":
-        """Fixed sequences of "validation" or "test" subjects; condition: gt or detector."""
+        """Fixed sequences of "validation" or "test" subjects.
+
+        Args:
+            part: "validation" or "test".
+            condition: "gt" or "detector".
+            frames: Frames of a sequence.
+        """
         ...
 
     def of_subject(self, name: str, condition: str, frames: int) -> "Iterator[LiftBatch]":
-        """Fixed sequences of one training subject. Raises UsageError where there is none of that name."""
+        """Fixed sequences of one training subject.
+
+        Raises:
+            UsageError: If there is no such subject.
+        """
         ...
 
     def groups(self, by: str, condition: str, frames: int) -> Iterator[GroupedBatches]:
-        """Test batches grouped by `by`."""
+        """Test batches of each group of sequences.
+
+        Args:
+            by: Property that the sequences of a group have in common, such as the subject.
+            condition: Condition of the 2D input.
+            frames: Length of the sequences.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a trial is given. motion: raises UsageError where none was named. state: where a trial may keep what it has
-    done when its time is up; nothing is there at its first start."""
+    """Inputs of a trial.
+
+    Attributes:
+        seed: Random seed.
+        clock: The budget.
+        motion: Returns the motion data; raises UsageError if none was given.
+        state: File for the state of an interrupted trial; does not exist at the first start.
+    """
 
     seed: int
     clock: Clock
@@ -77,13 +116,20 @@ class Setup:
     state: Path
 
     def stage(self, name: str) -> "Setup":
-        """For a part of the trial, which keeps what it has done beside the others."""
+        """Inputs for a part of the trial, with its own state file."""
         return replace(self, state=self.state.with_stem(f"{self.state.stem}.{name}"))
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a trial answers; see `pose.laboratory.log.Record`. cpu_seconds: spent before this call, if resumed."""
+    """Results of a trial; see `pose.laboratory.log.Record`.
+
+    Attributes:
+        results: Results by name.
+        steps: Optimiser steps.
+        examples: Sequences trained on.
+        cpu_seconds: Processor time of earlier calls, if resumed.
+    """
 
     results: Mapping[str, float]
     steps: int = 0

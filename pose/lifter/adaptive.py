@@ -1,4 +1,4 @@
-"""Adaptive depth: one block again and again, for each frame as often as it needs.
+"""Adaptive depth: one block is applied repeatedly, with a number of steps chosen per frame.
 
 Axes: B batch, T time, D feature.
 """
@@ -12,13 +12,15 @@ from pose.lifter.config import LifterConfig
 
 
 class AdaptiveBlock(nn.Module):
-    """A Universal Transformer (Dehghani et al., 2018) that halts by itself (Graves, 2016, ACT).
+    """A Universal Transformer block (Dehghani et al., 2018) with adaptive computation time (Graves, 2016).
 
-    After each step every frame says how likely it is to halt, p = sigmoid(w.x + b), b beginning at 1; it halts once
-    these add up to 1 - eps, or after `most` steps. The answer is the sum of its states weighted by p, the last one by
-    what is left to 1. A frame that has halted keeps its state, which others still attend to. What is summed up, halted
-    and left over at the end is as Graves has it, not as in the reference code of the Universal Transformer, which
-    interpolates, goes on with halted frames, and may give weights that sum to less than 1.
+    After each step every frame predicts a halting probability p = sigmoid(w.x + b), with b initialised to 1. A frame
+    halts once its probabilities sum to at least 1 - eps, or after `most` steps. The output is the sum of its states
+    weighted by p; the last state gets the remainder to 1. A halted frame keeps its state, to which other frames still
+    attend.
+
+    Probabilities, halting and remainders follow Graves. The reference code of the Universal Transformer differs: it
+    interpolates, updates halted frames, and can produce weights that sum to less than 1.
     """
 
     EPS = 0.01
@@ -27,12 +29,13 @@ class AdaptiveBlock(nn.Module):
         super().__init__()
         self.block, self.most = block, most
         self.halt = nn.Linear(config.dim, 1)
-        self.codes = nn.Parameter(torch.empty(most, config.dim))  # which step it is
+        self.codes = nn.Parameter(torch.empty(most, config.dim))  # encodes the index of the step
         nn.init.normal_(self.codes, std=0.1)
-        self.pondered: Tensor | None = None  # of the last forward pass of a training
+        self.pondered: Tensor | None = None  # of the last forward pass in training mode
 
     @property
     def attention(self) -> Attention:
+        """The attention layer of the block."""
         return self.block.attention
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
@@ -42,7 +45,11 @@ class AdaptiveBlock(nn.Module):
         return answer
 
     def run(self, x: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:
-        """The answer (B, T, D), the number of steps (B, T) of each frame, and the weight (B, T) of its last state."""
+        """Apply the block until all frames have halted.
+
+        Returns:
+            Output (B, T, D), number of steps (B, T) of each frame, and weight (B, T) of its last state.
+        """
         halting = _Halting(self, x)
         unrolled = torch.compiler.is_compiling() or torch.jit.is_tracing()
         for n in range(self.most):
@@ -56,7 +63,7 @@ class AdaptiveBlock(nn.Module):
         return tuple(f"step{n}_{field}" for n in range(self.most) for field in self.block.cache_fields)
 
     def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
-        """One after the other, those of each step."""
+        """The caches of all steps, concatenated in the order of the steps."""
         steps = (self.block.init_cache(batch, device=device, dtype=dtype) for _ in range(self.most))
         return tuple(part for cache in steps for part in cache)
 
@@ -64,8 +71,10 @@ class AdaptiveBlock(nn.Module):
         self.block.begin_step(step, generator)
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """One new token (B, 1, D) against the cache; equal to `forward` of a causal block. It takes all steps, since
-        later frames may attend to it at any depth."""
+        """Process one new token (B, 1, D) with the cache; equal to `forward` of a causal block.
+
+        All steps are computed, because later frames may attend to the token at any depth.
+        """
         halting, following = _Halting(self, x), []
         size = len(self.block.cache_fields)
         for n in range(self.most):
@@ -86,7 +95,7 @@ class _Halting:
         self.running = torch.ones_like(self.steps, dtype=torch.bool)
 
     def take(self, n: int, new_BTD: Tensor) -> None:
-        """Step number n has answered."""
+        """Add the output of step number `n`."""
         self.state = new_BTD.where(self.running[..., None], self.state)
         chance = torch.sigmoid(self._block.halt(self.state)[..., 0] + 1)
         enough = self._total + chance > 1 - self._block.EPS
@@ -100,8 +109,10 @@ class _Halting:
 
 
 def pondered(network: nn.Module) -> Tensor | None:
-    """Mean over frames of steps taken and what was left over, of a training's last forward pass; None for a network of
-    fixed depth. Only what was left over has a gradient."""
+    """Mean ponder cost (steps plus remainder) over the frames of the last forward pass in training mode.
+
+    Only the remainder has a gradient. None for a network of fixed depth.
+    """
     blocks = [module for module in network.modules() if isinstance(module, AdaptiveBlock)]
     means = [block.pondered for block in blocks if block.pondered is not None]
     return torch.stack(means).sum() if means else None

@@ -1,4 +1,4 @@
-"""What computes a lifter's network from arrays: ONNX Runtime here, torch in `pose.lifter.torch_lifter`."""
+"""Backends that evaluate a lifter's network on arrays: ONNX Runtime here, torch in `pose.lifter.torch_lifter`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +6,8 @@ from typing import Protocol
 
 import numpy as np
 
-from pose.errors import PoseError, in_brief
+from pose.errors import PoseError
+from pose.system.shown import in_brief
 from pose.types import Array
 
 Arrays = dict[str, Array]
@@ -19,18 +20,25 @@ _DTYPES = {
 
 
 class StepBackend(Protocol):
-    """Evaluates one step, for however many people."""
+    """Evaluates one streaming step for any number of people."""
 
     def bind(self, inputs: Arrays) -> Callable[[], Arrays]:
-        """A function that reads `inputs` (always these same arrays, whatever they then hold) and returns the outputs by
-        name; its next call may overwrite them."""
+        """Bind input arrays that are reused for every step.
+
+        Args:
+            inputs: Arrays by name. The returned function reads their current contents at each call.
+
+        Returns:
+            A function that returns the outputs by name. Its next call may overwrite them.
+        """
         ...
 
 
 class OnnxGraph:
-    """An exported file in ONNX Runtime on one CPU thread, which leaves the other cores to detector and estimator.
+    """An ONNX model in ONNX Runtime on one CPU thread; the other cores are left to detector and estimator.
 
-    metadata: what the exporter wrote into the file.
+    Attributes:
+        metadata: Metadata that the exporter wrote to the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -55,14 +63,15 @@ class OnnxGraph:
         return dict(zip(self._outputs, self._session.run(self._outputs, inputs), strict=True))
 
     def row(self, name: str, fill: float) -> Array:
-        """What the input `name` takes of one person, filled with one value. Its axes but the first must be fixed."""
+        """The input `name` for one person, filled with a constant. All its axes but the first must be fixed."""
         node = next(node for node in self._session.get_inputs() if node.name == name)
         return np.full(node.shape[1:], fill, _DTYPES[node.type])
 
     def bind(self, inputs: Arrays) -> Callable[[], Arrays]:
+        """See `StepBackend.bind`."""
         binding = self._session.io_binding()
         given = {node.name: inputs[node.name] for node in self._session.get_inputs()}
-        first = self._session.run(None, given)  # its only use is to learn the shapes
+        first = self._session.run(None, given)  # run once to get the shapes of the outputs
         outputs = {node.name: array for node, array in zip(self._session.get_outputs(), first, strict=True)}
         values = {name: self._value(array) for name, array in (given | outputs).items()}
         for name in given:

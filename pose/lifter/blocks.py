@@ -1,4 +1,4 @@
-"""What the blocks of a lifter are made of, whatever their tokens: feed-forward, residuals, and the block of a frame.
+"""Parts of the blocks of a lifter: feed-forward layer, residual connections, and the block for frame tokens.
 
 Axes: B batch, T time, D feature.
 """
@@ -15,7 +15,7 @@ from pose.lifter.config import LifterConfig
 
 
 class FeedForward(nn.Module):
-    """fc2(gelu(fc1(x))), position by position."""
+    """Position-wise feed-forward layer fc2(gelu(fc1(x)))."""
 
     def __init__(self, dim: int, expansion: int) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class FeedForward(nn.Module):
 
 
 class PreciseLinear(nn.Linear):
-    """A linear layer that mixed precision leaves alone: 8 bits of mantissa would round a joint by millimetres."""
+    """A linear layer that always computes in float32, since bfloat16 would round joints by millimetres."""
 
     def forward(self, x: Tensor) -> Tensor:
         if not torch.is_autocast_enabled(x.device.type):
@@ -38,15 +38,17 @@ class PreciseLinear(nn.Linear):
 
 
 class Sum(nn.Module):
-    """x + y."""
+    """Residual connection x + y."""
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return x + y
 
 
 class Highway(nn.Module):
-    """g y + (1 - g) x, g = sigmoid(W x + b) (Srivastava et al., 2015). b begins at -2, here a number taken off, so that
-    at first a block lets most of x pass."""
+    """Highway connection g y + (1 - g) x with g = sigmoid(W x + b) (Srivastava et al., 2015).
+
+    The gate starts with a bias of -2, so that a block initially passes most of x.
+    """
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -57,21 +59,21 @@ class Highway(nn.Module):
 
 
 class Nothing(nn.Module):
-    """y: no residual."""
+    """No residual connection: returns y."""
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return y
 
 
 def join(config: LifterConfig) -> nn.Module:
-    """How the answer y of a branch joins what went into it, x, as the configuration's `residual` says."""
+    """The layer that combines a branch's input x with its output y, as set by the configuration's `residual`."""
     if config.residual == "highway":
         return Highway(config.dim)
     return Sum() if config.residual == "plain" else Nothing()
 
 
 class Residual(nn.Module):
-    """A branch beside what goes into it, with a LayerNorm before it, after the sum, or not at all."""
+    """A residual branch with LayerNorm before it, after the sum, or without LayerNorm."""
 
     def __init__(self, config: LifterConfig) -> None:
         super().__init__()
@@ -86,7 +88,7 @@ class Residual(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and feed-forward, each with a residual; LayerNorm before, after or not at all."""
+    """Attention and feed-forward layer, each with a residual connection; LayerNorm before, after or none."""
 
     def __init__(self, config: LifterConfig, attention: Attention) -> None:
         super().__init__()
@@ -102,11 +104,11 @@ class Block(nn.Module):
         return self.finish(x, self.attention(self.asked(x), context))
 
     def asked(self, x: Tensor) -> Tensor:
-        """What attention sees of tokens."""
+        """The input of the attention layer: `x`, normalised if the block is pre-norm."""
         return x if self.post else cast(Tensor, self.norm1(x))
 
     def finish(self, x: Tensor, y: Tensor) -> Tensor:
-        """The rest of the block, once attention has said y of x."""
+        """Apply the rest of the block to its input `x` and the output `y` of its attention layer."""
         if self.post:
             x = self.norm1(self.join1(x, y))
             return cast(Tensor, self.norm2(self.join2(x, self.ffn(x))))
@@ -124,6 +126,6 @@ class Block(nn.Module):
         self.attention.begin_step(step, generator)
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """One new token (B, 1, D) against the cache; equal to `forward` of a causal block."""
+        """Process one new token (B, 1, D) with the cache; equal to `forward` of a causal block."""
         y, cache = self.attention.step(self.asked(x), context, cache)
         return self.finish(x, y), cache

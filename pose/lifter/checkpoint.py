@@ -1,4 +1,4 @@
-"""Lifter weights at rest."""
+"""Files with the weights of lifters."""
 
 from pathlib import Path
 
@@ -12,10 +12,14 @@ _LIFTER = Kind("lifter", "pose-lifter-1", LifterConfig.from_dict, LifterNetwork)
 
 
 def save_checkpoint(network: LifterNetwork, path: Path) -> None:
-    """Write weights and config; the file appears under its name only when it is whole."""
+    """Write weights and configuration atomically: the file gets its name once it is complete."""
     _LIFTER.save(network, network.config, path)
 
 
 def load_checkpoint(path: Path, device: str = "cpu") -> LifterNetwork:
-    """The network in evaluation mode. Raises PoseError for a file that is not a whole lifter."""
+    """Load a network in evaluation mode.
+
+    Raises:
+        PoseError: If the file is not a complete lifter checkpoint.
+    """
     return _LIFTER.load(path).to(torch.device(device))

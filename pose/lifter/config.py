@@ -1,37 +1,53 @@
-"""What a lifter is made of: its configuration, checked, without torch."""
+"""Configuration of a lifter and its validation, without torch."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Self
 
+from pose.lifter.blending import Windows
 from pose.system.json_values import Json, like
 
-INITS = ("t-fixup", "dt-fixup", "xavier", "torch")  # `pose.lifter.initialization` has them
+INITS = ("t-fixup", "dt-fixup", "xavier", "torch")  # implemented in `pose.lifter.initialization`
 NORMS = ("none", "pre", "post")
 TOKENS = ("frames", "joints", "hierarchical")
 RESIDUALS = ("plain", "highway", "none", "reversible")
-RECURRENT = ("rnn", "rnn-output", "lstm", "gru", "birnn", "bilstm", "bigru")  # `pose.lifter.recurrent` has them
+RECURRENT = ("rnn", "rnn-output", "lstm", "gru", "birnn", "bilstm", "bigru")  # implemented in `pose.lifter.recurrent`
 MODELS = ("transformer", *RECURRENT)
 LARGEST = {"dim": 4096, "depth": 64, "heads": 256, "expansion": 16}
 FARTHEST_HOPS = 8  # from an ankle to a wrist
-LARGEST_OPTION = 100_000  # of a mechanism, such as a window in frames
+LARGEST_WINDOW = 4096  # frames
+LARGEST_OPTION = 100_000  # bound for numeric options of mechanisms, for example a window in frames
 
 
 @dataclass(frozen=True, kw_only=True)
 class LifterConfig:
-    """What the network is made of.
+    """Architecture of a lifter.
 
-    model: transformer, or a stack of recurrent cells, which has no attention, heads or feed-forward of its own: rnn,
-    lstm, gru, each with bi in front for both directions of time, or rnn-output, which is fed back its answer only.
-    dim, depth, heads: width, blocks, attention heads. expansion: feed-forward width over dim. attention: a name in
-    `pose.attention.ATTENTIONS`, with its options. norm: none, pre or post. init: t-fixup, dt-fixup, xavier or torch.
-    streaming: causal, with the asked-for frame beside the newest one. shared_maps: so many neighbouring blocks share
-    the attention map of the first of them. shared_layers: one block's weights serve at all depths. adaptive_depth: the
-    same, for each frame as often as it needs, at most `depth` times. tokens: frames; joints, one for each joint of each
-    frame, in space and then in time; or hierarchical, half of the blocks among the joints of a frame, which are pooled
-    into its token. skeleton_mask: joints attend to those beside them on the body only. joint_hops: with joints and
-    attention: blocks, one attention over both, frames of a block x joints at most so many bones away; 0 for none.
-    residual: plain, highway, none, or reversible, whose training keeps no activations and computes them again.
+    Attributes:
+        model: `transformer`, or a stack of recurrent cells: `rnn`, `lstm`, `gru`; `birnn`, `bilstm`, `bigru` for both
+            directions of time; `rnn-output`, which feeds back only its output. Recurrent models have no attention,
+            heads or feed-forward layers.
+        dim: Width of the tokens.
+        depth: Number of blocks.
+        heads: Number of attention heads.
+        expansion: Width of the feed-forward layers as a multiple of `dim`.
+        attention: A name in `pose.attention.ATTENTIONS`.
+        attention_options: Options of that mechanism.
+        norm: `none`, `pre` or `post`.
+        init: `t-fixup`, `dt-fixup`, `xavier` or `torch`.
+        streaming: Whether the network is causal. Its newest token then also carries the observation of the target
+            frame.
+        shared_maps: Number of consecutive blocks that share the attention map of the first of them.
+        shared_layers: Whether all blocks share their weights.
+        adaptive_depth: Like `shared_layers`, with a number of steps chosen per frame, at most `depth`.
+        tokens: `frames`; `joints`, one token per joint and frame, mixed in space and then in time; or `hierarchical`:
+            half of the blocks mix the joints of a frame, which are then pooled into a frame token.
+        skeleton_mask: Whether joints attend only to their neighbours in the skeleton.
+        joint_hops: With `tokens: joints` and `attention: blocks`: one attention over time and joints, limited to joints
+            at most this many bones apart; 0 for separate attention in space and time.
+        residual: `plain`, `highway`, `none`, or `reversible`, which recomputes activations in training to save memory.
+        window: Frames that a bidirectional lifter sees at a time (`pose.lifter.blending`).
+        hop: Frames from the start of one window to that of the next.
     """
 
     model: str = "transformer"
@@ -51,6 +67,8 @@ class LifterConfig:
     skeleton_mask: bool = False
     joint_hops: int = 0
     residual: str = "plain"
+    window: int = 81
+    hop: int = 63
 
     def __post_init__(self) -> None:
         if self.norm not in NORMS:
@@ -65,8 +83,17 @@ class LifterConfig:
         for name, known in (("tokens", TOKENS), ("residual", RESIDUALS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name}: {getattr(self, name)!r} is not one of {', '.join(known)}")
+        if not 1 <= self.hop <= self.window <= LARGEST_WINDOW:
+            raise ValueError(f"window, hop: need 1 <= hop <= window <= {LARGEST_WINDOW}, got {self.window}, {self.hop}")
+        if self.streaming and self.windows != Windows(LifterConfig.window, LifterConfig.hop):
+            raise ValueError("window, hop: not for streaming lifters, which see one frame at a time; remove them")
         self._check_model()
         self._check_form()
+
+    @property
+    def windows(self) -> Windows:
+        """Windows in which a bidirectional lifter sees a sequence."""
+        return Windows(self.window, self.hop)
 
     def _check_model(self) -> None:
         if self.model not in MODELS:
@@ -77,7 +104,7 @@ class LifterConfig:
             if self.shared_maps > 1 and self.shared_layers:
                 raise ValueError("shared_maps: cannot be combined with one block for all depths; use one of the two")
             return
-        for name in _USUAL:
+        for name in _OF_TRANSFORMERS:
             if getattr(self, name) != _USUAL[name]:
                 raise ValueError(f"{name}: only for transformers; remove it for model {self.model}")
         if self.init in ("t-fixup", "dt-fixup"):
@@ -88,7 +115,7 @@ class LifterConfig:
             raise ValueError(f"dim: must be even for the two directions of model {self.model}")
 
     def _check_form(self) -> None:
-        """What a transformer's tokens, residuals and depth do not go together with."""
+        """Check that tokens, residual connections and depth can be combined."""
         if self.tokens == "frames" and self.skeleton_mask:
             raise ValueError("skeleton_mask: needs tokens: joints or hierarchical")
         if self.tokens == "hierarchical" and self.depth < 2:
@@ -109,7 +136,7 @@ class LifterConfig:
             raise ValueError("adaptive_depth: uses one block for all depths; remove shared_layers and shared_maps")
 
     def _check_neighbourhoods(self) -> None:
-        """Blocks of time x joints are one attention, in place of one in space and one in time."""
+        """Check the options of `joint_hops`, whose blocks attend over time and joints at once."""
         if not 0 <= self.joint_hops <= FARTHEST_HOPS:
             raise ValueError(
                 f"joint_hops: must be 0 to {FARTHEST_HOPS} bones (from ankle to wrist), got {self.joint_hops}"
@@ -126,7 +153,7 @@ class LifterConfig:
             raise ValueError("shared_maps: attention in blocks of time x joints has no map of frames to share")
 
     def _check_reversible(self) -> None:
-        """A stack is computed back from what came out of it, so each branch adds to one of its two streams alone."""
+        """Check that each branch adds to one of the two streams only, so that inputs can be recomputed from outputs."""
         if self.norm == "post":
             raise ValueError("residual: reversible cannot be combined with norm: post; use norm: pre or none")
         for name, only in (("tokens", "frames"), ("shared_maps", 1), ("adaptive_depth", False)):
@@ -135,7 +162,12 @@ class LifterConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Self:
-        """What `to_dict` gave, from anywhere. Raises ValueError or TypeError for anything else."""
+        """Build a configuration from the output of `to_dict`, which may come from an untrusted file.
+
+        Raises:
+            ValueError: If a value is out of range or unknown.
+            TypeError: If a key is unknown or a value has the wrong type.
+        """
         checked = like(values, cls().to_dict())
         for name, value in checked.get("attention_options", {}).items():
             if isinstance(value, list | dict) or (isinstance(value, int | float) and not abs(value) <= LARGEST_OPTION):
@@ -143,26 +175,26 @@ class LifterConfig:
         return cls(**checked)
 
     def to_dict(self) -> dict[str, Json]:
+        """The configuration as JSON values."""
         return asdict(self)
 
 
-_USUAL = {  # a transformer's own fields
-    "attention": "softmax",
-    "attention_options": {},
-    "heads": 6,
-    "expansion": 3,
-    "shared_maps": 1,
-    "shared_layers": False,
-    "adaptive_depth": False,
-    "tokens": "frames",
-    "skeleton_mask": False,
-    "joint_hops": 0,
-    "residual": "plain",
+_OF_TRANSFORMERS = (
+    "attention", "attention_options", "heads", "expansion", "shared_maps", "shared_layers", "adaptive_depth", "tokens",
+    "skeleton_mask", "joint_hops", "residual",
+)  # fmt: skip
+_USUAL = {
+    entry.name: entry.default if entry.default_factory is MISSING else entry.default_factory()
+    for entry in fields(LifterConfig)
 }
 
 
 def check_norm_init(norm: str, init: str) -> None:
-    """ValueError for an unknown `init`, and for one that takes the place of the LayerNorm it is combined with."""
+    """Check that a norm and an initialisation can be combined.
+
+    Raises:
+        ValueError: If `init` is unknown, or if it replaces LayerNorm and a norm is set.
+    """
     if init not in INITS:
         raise ValueError(f"init: {init!r} is not one of {', '.join(INITS)}")
     if init in ("t-fixup", "dt-fixup") and norm != "none":

@@ -1,6 +1,6 @@
-"""Lifters for other programs: ONNX, `torch.export` and TorchScript files of whole windows and of one streaming step.
+"""Export of lifters to ONNX, `torch.export` and TorchScript: whole windows, or one streaming step.
 
-A file gets its name only after it was loaded again and found to compute what the network computes.
+A file gets its name only after it was loaded again and its outputs agreed with the network's.
 """
 
 import json
@@ -21,7 +21,7 @@ from pose.lifter.backends import Arrays, OnnxGraph, StepBackend
 from pose.lifter.features import observe
 from pose.lifter.format import ANSWER, COMMON_STATE, SEEN, SLIDING_FORMAT, STEP_FORMAT, WINDOW_FORMAT, WINDOW_SEEN
 from pose.lifter.model import LifterNetwork
-from pose.lifter.sliding import WINDOW, SlidingStep
+from pose.lifter.sliding import SlidingStep
 from pose.lifter.step import StreamStep
 from pose.lifter.step_batch import Memory, PeopleState, Setting, Step
 from pose.lifter.torch_lifter import TorchStep
@@ -30,15 +30,17 @@ from pose.types import F32
 
 Format = Literal["onnx", "torch-export", "torchscript"]
 SUFFIXES: dict[Format, str] = {"onnx": ".onnx", "torch-export": ".pt2", "torchscript": ".ts"}
-TOLERANCE = 1e-4  # m of the joints; of root and sigma relative to their size
+TOLERANCE = 1e-4  # largest difference of joints in m, and of root and sigma as a fraction
 OPSET = 20
 _IMAGE = (1280, 720)
 
 
 class WindowLift(nn.Module):
-    """observe, network, decode for windows of an offline lifter: what its exported file computes.
+    """An offline lifter for export: from keypoints of windows to poses, with `observe` and `decode` around the network.
 
-    inputs, outputs: the names of what `forward` takes and returns, in order.
+    Attributes:
+        inputs: Names of the arguments of `forward`, in order.
+        outputs: Names of its results, in order.
     """
 
     def __init__(self, network: LifterNetwork) -> None:
@@ -56,8 +58,18 @@ class WindowLift(nn.Module):
         derived: Tensor,
         intrinsics_known: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """keypoints (B, T, 17, 2) px, scores (B, T, 17), times (B, T) float64 s, intrinsics (B, 3, 3) float64 px,
-        derived and intrinsics_known (B,) bool. Returns joints (B, T, 17, 3) m, root (B, T, 3) m, sigma (B, T, 17) mm.
+        """Lift a batch of windows.
+
+        Args:
+            keypoints: (B, T, 17, 2) px.
+            scores: (B, T, 17).
+            times: (B, T) float64 s.
+            intrinsics: (B, 3, 3) float64 px.
+            derived: (B,) bool, see `pose.sequences.LiftBatch`.
+            intrinsics_known: (B,) bool.
+
+        Returns:
+            Joints (B, T, 17, 3) m, root (B, T, 3) m, sigma (B, T, 17) mm.
         """
         lifted = self.network(observe(keypoints, scores, times, intrinsics, derived, intrinsics_known), times)
         return lifted.joints, lifted.root, lifted.sigma
@@ -70,10 +82,22 @@ _FORMATS = {WindowLift: WINDOW_FORMAT, StreamStep: STEP_FORMAT, SlidingStep: SLI
 def export_lifter(
     network: LifterNetwork, file_format: Format, path: Path, checkpoint_sha256: str = "", *, sliding: bool = False
 ) -> float:
-    """Write a streaming network's step or an offline network's window to `path`; batch, time and look-ahead stay free.
+    """Write a streaming network's step or an offline network's window to `path`.
 
-    sliding: write an offline network as a stream (`pose.lifter.sliding`). Returns the largest difference from the
-    network. Raises PoseError when it is above `TOLERANCE` or a package misses.
+    The sizes of batch, time and look-ahead stay dynamic.
+
+    Args:
+        network: The network to export.
+        file_format: One of `SUFFIXES`.
+        path: File to write.
+        checkpoint_sha256: Hash of the checkpoint, stored in the metadata.
+        sliding: Export an offline network as a stream (`pose.lifter.sliding`).
+
+    Returns:
+        The largest difference between the outputs of the file and of the network, as for `TOLERANCE`.
+
+    Raises:
+        PoseError: If the difference is above `TOLERANCE`, or a package is not installed.
     """
     kind = SlidingStep if sliding else StreamStep if network.config.streaming else WindowLift
     module: Exported = kind(network).eval().cpu()
@@ -95,7 +119,7 @@ def export_lifter(
 
 
 def _described(memory: Memory) -> str:
-    """JSON: the value that fills each part of the empty memory, and `pinned`; shapes are those of the file's inputs."""
+    """JSON with the fill value of each part of the empty state, and `pinned`. Shapes are those of the file's inputs."""
     for name, row in memory.empty.items():
         assert (row == row.flat[0]).all(), name
     fill = {name: row.flat[0].item() for name, row in memory.empty.items()}
@@ -104,7 +128,7 @@ def _described(memory: Memory) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without what the exporters say about themselves."""
+    """Suppress the output of the exporters."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -134,24 +158,24 @@ def _write_onnx(module: Exported, example: Arrays, path: Path, metadata: dict[st
     )
     assert program is not None
     for node in program.model.graph.all_nodes():
-        node.metadata_props.clear()  # stack traces, which name folders of this machine
+        node.metadata_props.clear()  # remove stack traces, which contain local paths
     program.model.metadata_props.update(metadata)
     program.save(str(path), external_data=False)
 
 
 def _missing_operators() -> dict[Callable[..., object], Callable[..., object]]:
-    """What the exporter cannot translate by itself: the cumulative maximum along the last axis."""
+    """Translations of operators that the exporter does not support: the cumulative maximum along the last axis."""
     from onnxscript import opset20
     from onnxscript.function_libs.torch_lib.tensor_typing import TReal
 
-    op: Any = opset20  # whose stubs do not know that constants become tensors
+    op: Any = opset20  # its stubs do not know that constants become tensors
 
     def cummax(self: TReal, dim: int) -> tuple[TReal, TReal]:
         frame = op.Range(0, op.Squeeze(op.Shape(self, start=-1), [0]), 1)
         earlier = op.LessOrEqual(op.Unsqueeze(frame, [0]), op.Unsqueeze(frame, [1]))
         row = op.Unsqueeze(self, [-2])
         largest = op.ReduceMax(op.Where(earlier, row, op.Slice(row, [0], [1], [-1])), [-1], keepdims=0)
-        return largest, largest  # the second stands for the indices, which nothing here uses
+        return largest, largest  # the second result replaces the indices, which are not used
 
     return {torch.ops.aten.cummax.default: cummax}
 
@@ -184,7 +208,7 @@ def _tensors(arrays: Arrays) -> tuple[Tensor, ...]:
 
 
 def _dynamic_shapes(module: Exported) -> tuple[object, ...]:
-    """Which axes stay free, in the form that torch.export takes for `forward` with its variable arguments."""
+    """The dynamic axes, as torch.export expects them for `forward` with its variable arguments."""
     people = torch.export.Dim("people", min=1, max=4096)
     time = torch.export.Dim("time", min=1, max=4096)
     kept = torch.export.Dim("lookahead_and_1", min=1, max=4096)
@@ -199,7 +223,7 @@ def _dynamic_shapes(module: Exported) -> tuple[object, ...]:
 
 
 def _example(module: Exported) -> Arrays:
-    """Inputs of sizes that torch.export does not take for constants."""
+    """Example inputs with sizes that torch.export does not specialise to constants."""
     if isinstance(module, WindowLift):
         return _motion(people=2, frames=20)
     step = Step(TorchStep(module, module.inputs, module.outputs), module.memory)
@@ -215,7 +239,7 @@ def _camera(people: int) -> Arrays:
 
 
 def _motion(people: int, frames: int) -> Arrays:
-    """Made-up motion hours after the stream began, with joints and a frame that nobody saw."""
+    """Synthetic motion with large times, and with joints and a frame that are not detected."""
     rng = np.random.default_rng(0)
     times = 10_000 + np.cumsum(rng.uniform(0.02, 0.06, (people, frames)), axis=1)
     phase = rng.uniform(0, 6, (people, 1, 17, 2))
@@ -227,12 +251,14 @@ def _motion(people: int, frames: int) -> Arrays:
 
 
 def _difference(module: Exported, loaded: StepBackend) -> float:
-    """Of the answers for motion of other sizes than the example's; a step is fed its own state, past a full window."""
+    """Largest difference of the outputs for sizes other than the example's. A step gets its own state, past a full
+    window.
+    """
     torch_step = TorchStep(module, module.inputs, module.outputs)
     if isinstance(module, WindowLift):
         motion = _motion(people=3, frames=50)
         return _largest(*(_answer(backend.bind(motion)()) for backend in (loaded, torch_step)))
-    people, slots = 3, WINDOW if isinstance(module, SlidingStep) else getattr(module.core, "slots", 0)
+    people, slots = 3, module.window if isinstance(module, SlidingStep) else getattr(module.core, "slots", 0)
     motion = _motion(people, frames=min(slots, 90) + 10)
     camera = {name: array[0] for name, array in _camera(1).items()}
     steps = [Step(backend, module.memory) for backend in (loaded, torch_step)]
@@ -242,7 +268,7 @@ def _difference(module: Exported, loaded: StepBackend) -> float:
     for frame in range(len(times)):
         keypoints, scores = (np.asarray(motion[name][:, frame], np.float32) for name in ("keypoints", "scores"))
         got, expected = (stream.advance(keypoints, scores, times[frame]) for stream in streams)
-        if frame:  # the first frame of a stream with a look-ahead has no answer
+        if frame:  # with look-ahead, the first frame has no output
             worst = max(worst, _largest(*(_parts(answer) for answer in (got, expected))))
     return worst
 

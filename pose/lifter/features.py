@@ -1,11 +1,10 @@
-"""From pixels to what the lifter sees, and from what it says back to metres: used in training and at inference alike.
+"""Input features of the lifter from pixels, and decoding of its outputs to metres, for training and inference.
 
-One frame of one person is described relative to itself: joints are centred on the pelvis and divided by the spread of
-the body, so that a person far away and one close by look the same; where the centre was and how large the spread are
-extra inputs (together they are what perspective needs). All in camera-normalised coordinates, so the focal length and
-the size of the picture do not matter.
+Each frame of a person is described relative to the person: joints are centred on the pelvis and divided by the spread
+of the body, which makes the description independent of distance. Centre and spread are extra inputs, which the network
+needs for perspective. All values are camera-normalised coordinates, so focal length and image size cancel out.
 
-Axis legend: B batch, T time, J joint (17), F feature.
+Axes: B batch, T time, J joint (17), F feature.
 """
 
 from collections.abc import Sequence
@@ -18,21 +17,25 @@ from torch import Tensor
 from pose.lifter.format import JOINTS, MIN_SPREAD, PELVIS, TYPICAL_STEP
 
 # A typical body: root-mean-square distance of the joints from the pelvis (m), and one sigma (mm).
-# The pelvis is the origin: its sigma is a token millimetre, so that dividing by it stays possible.
+# The pelvis is the origin: its sigma is set to 1 mm, because losses divide by it.
 _TYPICAL_SPREAD = 0.5
 TYPICAL_SIGMA = 40.0
 _PELVIS_SIGMA = 1.0
-_TRUST_GAIN = 4.0  # so that the network can close a gate without large outputs
+_TRUST_GAIN = 4.0  # lets the network close a gate without large outputs
 
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """One batch of 2D sequences, ready for the network.
+    """A batch of 2D sequences as network inputs.
 
-    features: (B, T, F) network input. offsets: (B, T, J, 2) joints relative to `centres` in units of `spreads`, zero
-    where not seen. rays: (B, T, J, 2) camera-normalised joints, zero where not seen. centres: (B, T, 2) and spreads:
-    (B, T) of the body; a frame in which nothing is seen carries those of the last frame that saw something, but none of
-    its joints. seen: (B, T) whether any joint of the frame is seen.
+    Attributes:
+        features: (B, T, F) network input.
+        offsets: (B, T, J, 2) joints relative to `centres`, in units of `spreads`; zero for joints that are not
+            detected.
+        rays: (B, T, J, 2) camera-normalised joints; zero for joints that are not detected.
+        centres: (B, T, 2) centre of the body. A frame without detected joints repeats the last known centre.
+        spreads: (B, T) root-mean-square distance of the joints from the centre; repeated like `centres`.
+        seen: (B, T) whether any joint of the frame is detected.
     """
 
     features: Tensor
@@ -52,7 +55,7 @@ class Observations:
 
     @classmethod
     def concatenate(cls, parts: Sequence["Observations"]) -> "Observations":
-        """One batch of several."""
+        """Concatenate batches."""
         return cls(*(torch.cat([getattr(part, name) for part in parts]) for name in cls.__slots__))
 
 
@@ -64,10 +67,16 @@ def observe(
     derived: Tensor,
     intrinsics_known: Tensor,
 ) -> Observations:
-    """Describe keypoints (B, T, J, 2) px with scores (B, T, J) at times (B, T) s, seen with intrinsics (B, 3, 3).
+    """Compute the network inputs of 2D sequences. Joints of score 0 have no influence, even if their coordinates are
+    NaN.
 
-    derived, intrinsics_known: (B,) bool, see `pose.sequences.LiftBatch`. A joint of score 0 has no influence on the
-    result, whatever its coordinate, NaN included.
+    Args:
+        keypoints: (B, T, J, 2) px.
+        scores: (B, T, J).
+        times: (B, T) s.
+        intrinsics: (B, 3, 3) px.
+        derived: (B,) bool, see `pose.sequences.LiftBatch`.
+        intrinsics_known: (B,) bool, see `pose.sequences.LiftBatch`.
     """
     mask = scores > 0
     rays = _camera_rays(keypoints, mask, intrinsics[:, None, None])
@@ -88,10 +97,15 @@ def observe_next(
     derived: Tensor,
     intrinsics_known: Tensor,
 ) -> Tensor:
-    """The features (B, F) of one frame more: what `observe` gives for it after the frames before.
+    """The features (B, F) of one more frame, equal to those of `observe` for the whole sequence.
 
-    keypoints: (B, J, 2) px. scores: (B, J). step: (B,) s since the frame before. before: (B, F), that frame's features,
-    or `pose.lifter.format.nothing_observed`. The rest is as in `observe`.
+    The other arguments are as in `observe`.
+
+    Args:
+        keypoints: (B, J, 2) px.
+        scores: (B, J).
+        step: (B,) s since the previous frame.
+        before: (B, F) features of the previous frame, or `pose.lifter.format.nothing_observed`.
     """
     mask = scores > 0
     rays = _camera_rays(keypoints, mask, intrinsics[:, None])
@@ -104,7 +118,7 @@ def observe_next(
 
 
 def split_features(features: Tensor) -> Observations:
-    """The observations that features (..., F) describe."""
+    """The inverse of feature computation: the observations in features (..., F)."""
     offsets, _, mask, centres, log_spread, seen, _, _ = features.split([2 * JOINTS, JOINTS, JOINTS, 2, 1, 1, 2, 1], -1)
     offsets = offsets.unflatten(-1, (JOINTS, 2))
     spread = log_spread.exp()
@@ -113,13 +127,15 @@ def split_features(features: Tensor) -> Observations:
 
 
 def _camera_rays(keypoints: Tensor, mask: Tensor, intrinsics: Tensor) -> Tensor:
-    """Camera-normalised joints, zero where not seen. The last two axes of `intrinsics` are the matrix."""
+    """Camera-normalised joints, zero for joints that are not detected. The last two axes of `intrinsics` are the
+    matrix.
+    """
     focal, centre = intrinsics[..., (0, 1), (0, 1)], intrinsics[..., :2, 2]
     return torch.where(mask[..., None], (keypoints - centre) / focal, 0.0).float()
 
 
 def _frame_of_reference(rays: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Centre (..., 2) and spread (...) of the seen joints, and whether there are any."""
+    """Centre (..., 2) and spread (...) of the detected joints, and whether there are any (...)."""
     count = mask.sum(-1)
     mean = rays.sum(-2) / count.clamp(min=1)[..., None]
     centres = torch.where(mask[..., PELVIS, None], rays[..., PELVIS, :], mean)
@@ -153,13 +169,19 @@ def _describe(
 
 
 def last_seen(seen: Tensor) -> Tensor:
-    """For each frame of (B, T) the index of the newest frame up to it that sees something (0 if there is none)."""
+    """For each frame of (B, T), the index of the newest frame up to it with a detected joint; 0 if there is none."""
     return torch.where(seen, torch.arange(seen.shape[1], device=seen.device), 0).cummax(dim=1).values
 
 
 @dataclass(frozen=True, slots=True)
 class Lifted:
-    """joints: (B, T, J, 3) m root-relative. root: (B, T, 3) m. sigma: (B, T, J) mm, the radius of 68 %."""
+    """3D poses of a batch.
+
+    Attributes:
+        joints: (B, T, J, 3) m, root-relative.
+        root: (B, T, 3) m.
+        sigma: (B, T, J) mm, the radius of 68 %.
+    """
 
     joints: Tensor
     root: Tensor
@@ -167,12 +189,17 @@ class Lifted:
 
 
 def decode(outputs: Tensor, observations: Observations, calibration: Tensor | None = None) -> Lifted:
-    """Turn network outputs (B, T, OUTPUTS) into a pose in the camera frame, along the rays that were observed.
+    """Decode network outputs (B, T, OUTPUTS) into poses in the camera frame, along the observed rays.
 
-    The network says how large the body's spread is in metres (so how far away it is), how deep each joint lies relative
-    to the pelvis, how far to trust where each joint was seen, and a correction across the ray. Fully trusted and not
-    corrected the result projects exactly onto the observation: P_j = Z c + A u_j + dz_j ray_j for spread A, root depth
-    Z = A / s, offset u_j and centre c. calibration: (2, 16) slope and offset of log sigma (`pose.training.sigma`).
+    The network predicts the spread of the body in metres, hence its distance; the depth of each joint relative to the
+    pelvis; a gate for the observed position of each joint; and a correction across the ray. With an open gate and no
+    correction, the result projects exactly onto the observation: P_j = Z c + A u_j + dz_j ray_j with spread A, root
+    depth Z = A / s, offset u_j and centre c.
+
+    Args:
+        outputs: (B, T, OUTPUTS) from the head of the network.
+        observations: The inputs of the network.
+        calibration: (2, 16) slope and offset of log sigma (`pose.training.sigma`).
     """
     o = observations
     parts = outputs.float().split([1, JOINTS, JOINTS, 2 * JOINTS, JOINTS - 1], dim=-1)

@@ -1,7 +1,4 @@
-"""What goes into a lifter's network and comes out: sizes, and the names that exported files use.
-
-It is the same whether torch computes or ONNX Runtime, and needs neither.
-"""
+"""Sizes of a lifter's inputs and outputs, and the names in exported files; needs no backend."""
 
 import math
 
@@ -14,7 +11,7 @@ PELVIS = 0
 FEATURES = 4 * JOINTS + 7
 OUTPUTS = 1 + JOINTS + JOINTS + 2 * JOINTS + (JOINTS - 1)
 MIN_SPREAD = 1e-3
-TYPICAL_STEP = 1 / 30  # s between frames, where nothing better is known
+TYPICAL_STEP = 1 / 30  # default s between frames
 
 SEEN = ("keypoints", "scores", "time", "intrinsics", "derived", "intrinsics_known")
 WINDOW_SEEN = tuple("times" if name == "time" else name for name in SEEN)
@@ -27,7 +24,7 @@ SLIDING_FORMAT = "pose-lifter-sliding-1"
 
 
 def nothing_observed(people: int) -> F32:
-    """Features (P, F) before the first frame."""
+    """Features (P, F) that precede the first frame."""
     features = np.zeros((people, FEATURES), np.float32)
     features[:, 4 * JOINTS + 2] = math.log(MIN_SPREAD)
     return features

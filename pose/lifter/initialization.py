@@ -1,8 +1,8 @@
-"""How the weights of the lifter begin, and which beginnings need normalisation.
+"""Initialisation of the lifter's weights, and which methods require normalisation.
 
-T-Fixup (Huang et al., 2020) and DT-Fixup (Xu et al., 2021) scale the matrices of each residual branch by the depth, so
-that one optimiser step changes the output by the same amount however deep the stack; then neither LayerNorm nor a
-warm-up of the learning rate is needed. The theory is of softmax attention; for the other mechanisms it is a heuristic.
+T-Fixup (Huang et al., 2020) and DT-Fixup (Xu et al., 2021) scale the matrices of each residual branch by the depth. One
+optimiser step then changes the output by the same amount at any depth, so neither LayerNorm nor a warm-up of the
+learning rate is needed. The theory covers softmax attention; for other mechanisms it is a heuristic.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,33 +13,40 @@ from torch import Tensor, nn
 
 
 class Network(Protocol):
-    """What can be initialised: `embed` maps features to tokens; each of `blocks` has `attention`, `ffn.fc1`, `ffn.fc2`.
+    """What can be initialised: `embed` maps features to tokens; `blocks` have `attention`, `ffn.fc1`, `ffn.fc2`.
 
-    `attention` names its value and output projections `v_proj` and `out_proj`, separate linear layers; so does `cross`,
-    the attention to another sequence, where a block has one.
+    `attention` has separate linear layers `v_proj` and `out_proj` for values and output. So does `cross`, the attention
+    to another sequence, where a block has one.
     """
 
     @property
-    def embed(self) -> nn.Module: ...
+    def embed(self) -> nn.Module:
+        """The layer that maps features to tokens."""
 
     @property
-    def blocks(self) -> nn.ModuleList: ...
+    def blocks(self) -> nn.ModuleList:
+        """The blocks, first to last."""
 
 
 def initialize(network: Network, init: str, features: Tensor | None = None) -> None:
-    """Draw all weights of the embedding and the blocks anew, from torch's global random state.
+    """Draw all weights of the embedding and the blocks, from torch's global random state.
 
-    Every call starts from scratch, so a second one does not scale twice. features: (..., F) inputs as they are in
-    training, which T-Fixup scales the tokens by and DT-Fixup measures; without them unit-normal ones stand for them.
-    init: "torch" leaves everything as the layers' constructors made it.
+    Repeated calls do not scale twice: each draws new weights.
+
+    Args:
+        network: The network, changed in place.
+        init: One of `pose.lifter.config.INITS`; "torch" keeps the weights of the layers' constructors.
+        features: (..., F) typical inputs, from which T-Fixup scales the tokens and DT-Fixup measures their norm.
+            Default: unit-normal inputs.
     """
     _INITIALIZERS[init](network, features)
 
 
 def initialize_decoder(decoder: Network, init: str) -> None:
-    """The same for a decoder, whose blocks have three residual branches: T-Fixup scales them by (9 N)^(-1/4).
+    """Initialise a decoder, whose blocks have three residual branches: T-Fixup scales them by (9 N)^(-1/4).
 
-    Raises ValueError for DT-Fixup, which is derived for an encoder.
+    Raises:
+        ValueError: For DT-Fixup, which is derived for encoders only.
     """
     if init == "dt-fixup":
         raise ValueError("init: dt-fixup is derived for encoders and has no factor for a decoder; use t-fixup")
@@ -88,7 +95,7 @@ def _dt_fixup(network: Network, features: Tensor | None) -> None:
 def _scale_branches(network: Network, scale: float) -> None:
     if any(isinstance(module, nn.LayerNorm) for module in cast(nn.Module, network).modules()):
         raise ValueError("T-Fixup and DT-Fixup need a network without LayerNorm")
-    for block in dict.fromkeys(cast(Iterable[Any], network.blocks)):  # once, where it serves at several depths
+    for block in dict.fromkeys(cast(Iterable[Any], network.blocks)):  # only once if blocks share it
         mixers = [mixer for mixer in (block.attention, getattr(block, "cross", None)) if mixer is not None]
         branch = [linear for mixer in mixers for linear in _values_and_output(mixer)]
         for linear in (*branch, block.ffn.fc1, block.ffn.fc2):

@@ -1,8 +1,8 @@
-"""Joint tokens: a token for each joint of each frame, in place of one for the frame.
+"""Joint tokens: one token per joint and frame instead of one per frame.
 
-Either the whole stack works on them, in space (the joints of a frame) and then in time (each joint by itself), as Zhang
-et al. (MixSTE, 2022) do; or half of it works on the joints of a frame, which are then pooled into its token, as words
-are into sentences by Yang et al. (2016).
+Either the whole stack mixes them in space (the joints of a frame) and then in time (each joint separately), as in
+MixSTE (Zhang et al., 2022). Or half of the stack mixes the joints of a frame, which are then pooled into a frame token,
+as words are pooled into sentences by Yang et al. (2016).
 
 Axes: B batch, T time, J joint (17), C feature of a joint token, F feature of a frame, H head, K feature of one head.
 """
@@ -21,13 +21,15 @@ from pose.lifter.config import LifterConfig
 from pose.lifter.format import FEATURES, JOINTS, OUTPUTS, PELVIS
 from pose.skeletons import H36M17
 
-OF_A_JOINT = 4  # offset (2), score, whether it is seen
+OF_A_JOINT = 4  # offset (2), score, whether it is detected
 OF_THE_FRAME = FEATURES - OF_A_JOINT * JOINTS
 
 
 class JointEmbedding(nn.Module):
-    """Features (..., F), or (..., 2 F + 1) of a stream, to tokens (..., J, C): a joint sees its own features and those
-    of its frame, and which joint it is."""
+    """Embed features (..., F), or (..., 2 F + 1) of a stream, as joint tokens (..., J, C).
+
+    A token combines the features of its joint, the features of its frame, and a learned embedding of the joint.
+    """
 
     def __init__(self, config: LifterConfig) -> None:
         super().__init__()
@@ -40,7 +42,7 @@ class JointEmbedding(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         parts = []
-        for frame in features.split(FEATURES, dim=-1):  # of a stream: newest, asked-for, and the seconds between them
+        for frame in features.split(FEATURES, dim=-1):  # streams: newest frame, target frame, age
             if frame.shape[-1] < FEATURES:
                 parts.append(_for_each_joint(frame))
                 continue
@@ -55,7 +57,7 @@ def _for_each_joint(common: Tensor) -> Tensor:
 
 
 def within(hops: int) -> list[list[int]]:
-    """Of each joint those to which so many bones lead at most, itself first."""
+    """For each joint the joints at most `hops` bones away, itself first."""
     near = [[joint] for joint in range(JOINTS)]
     for _ in range(hops):
         for seen in near:
@@ -65,8 +67,13 @@ def within(hops: int) -> list[list[int]]:
 
 
 class JointAttention(nn.Module):
-    """softmax(q k^T / sqrt(K)) v among the joints of a frame; skeleton: of those only which a bone joins to the asking
-    one, and itself."""
+    """Softmax attention among the joints of a frame.
+
+    Args:
+        dim: Width of the tokens.
+        heads: Number of heads.
+        skeleton: Whether joints attend only to themselves and to joints that share a bone with them.
+    """
 
     near: Tensor
 
@@ -93,7 +100,7 @@ class JointAttention(nn.Module):
 
 
 class SpatialBlock(nn.Module):
-    """Attention among the joints of a frame and feed-forward, each with a residual."""
+    """Attention among the joints of a frame and a feed-forward layer, each with a residual connection."""
 
     def __init__(self, config: LifterConfig) -> None:
         super().__init__()
@@ -107,8 +114,11 @@ class SpatialBlock(nn.Module):
 
 
 class HierarchicalEmbedding(nn.Module):
-    """Features (..., F) to frame tokens (..., D): joint tokens, attention among the joints of each frame, and the sum
-    of those that are seen, weighted by softmax(tanh(W h + b) . c); 0 for a frame in which none is."""
+    """Embed features (..., F) as frame tokens (..., D).
+
+    Joint tokens are mixed among the joints of each frame. The detected ones are then summed, with weights
+    softmax(tanh(W h + b) . c); the token is 0 if none is detected.
+    """
 
     def __init__(self, config: LifterConfig) -> None:
         super().__init__()
@@ -134,8 +144,10 @@ class HierarchicalEmbedding(nn.Module):
 
 
 class JointBlock(nn.Module):
-    """Attention among the joints of a frame, attention of each joint over time, and feed-forward, each with a residual;
-    the block of a lifter of joint tokens. With `joint_hops`, one attention over time and neighbours for both."""
+    """The block for joint tokens: attention among joints, attention over time per joint, and a feed-forward layer.
+
+    Each has a residual connection. With `joint_hops` there is one attention over time and neighbouring joints.
+    """
 
     def __init__(self, config: LifterConfig, attention: Attention) -> None:
         super().__init__()
@@ -146,7 +158,7 @@ class JointBlock(nn.Module):
         self.residuals = nn.ModuleList(Residual(config) for _ in range(2 if together else 3))
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
-        """(B, T, J, C) -> (B, T, J, C)."""
+        """Apply the block to (B, T, J, C)."""
         each = _each_joint(context)
 
         def over_time(x_BTJC: Tensor) -> Tensor:
@@ -166,7 +178,7 @@ class JointBlock(nn.Module):
         return self.attention.cache_fields
 
     def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
-        """Each part (B, J, ...)."""
+        """Empty cache; each part is (B, J, ...)."""
         parts = self.attention.init_cache(batch * JOINTS, device=device, dtype=dtype)
         return tuple(part.unflatten(0, (batch, JOINTS)) for part in parts)
 
@@ -174,7 +186,7 @@ class JointBlock(nn.Module):
         self.attention.begin_step(step, generator)
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """The tokens of one new frame (B, 1, J, C) against the cache; equal to `forward` of a causal block."""
+        """Process the tokens of one new frame (B, 1, J, C) with the cache; equal to `forward` of a causal block."""
         following: list[Cache] = []
 
         def over_time(x_B1JC: Tensor) -> Tensor:
@@ -187,7 +199,7 @@ class JointBlock(nn.Module):
 
 
 def _each_joint(context: Context) -> Context:
-    """The same times for each of the joints, which stand in the batch."""
+    """The context repeated for each joint; joints become part of the batch axis."""
 
     def repeated(part: Tensor | None) -> Tensor | None:
         return None if part is None else part[:, None].expand(-1, JOINTS, *part.shape[1:]).flatten(0, 1)
@@ -199,7 +211,7 @@ def _each_joint(context: Context) -> Context:
 
 
 class JointHead(nn.Module):
-    """Tokens (..., J, C) to what the network says of a frame (..., OUTPUTS), in the order of `decode`."""
+    """The output layer: tokens (..., J, C) to network outputs (..., OUTPUTS) in the order of `decode`."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -209,10 +221,10 @@ class JointHead(nn.Module):
             nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        said = self.of_joint(x)
-        corrections, depths, trust, sigma = said.split([2, 1, 1, 1], dim=-1)
+        corrected = self.of_joint(x)
+        corrections, depths, trust, sigma = corrected.split([2, 1, 1, 1], dim=-1)
         size = self.of_body(x.mean(dim=-2))
-        assert PELVIS == 0  # which has no sigma
+        assert PELVIS == 0  # the pelvis has no sigma
         outputs = torch.cat((size, depths[..., 0], trust[..., 0], corrections.flatten(-2), sigma[..., 1:, 0]), dim=-1)
         assert outputs.shape[-1] == OUTPUTS
         return outputs

@@ -1,4 +1,4 @@
-"""A lifter by its name or file, by whichever program can compute it."""
+"""Loading of a lifter by name or file, with ONNX Runtime or torch."""
 
 from pathlib import Path
 
@@ -8,10 +8,14 @@ from pose.system.device import require_torch
 
 
 def load_lifter(name_or_path: str | Path, device: str = "cpu") -> Lifter:
-    """The shipped lifter `offline` or `stream`, or a checkpoint file.
+    """Load the shipped lifter `offline` or `stream`, or a checkpoint file.
 
-    On the CPU ONNX Runtime computes it where the .onnx file beside the checkpoint was exported from that very
-    checkpoint; else torch does. Raises PoseError or UsageError.
+    On the CPU, ONNX Runtime is used if the .onnx file beside the checkpoint was exported from exactly this checkpoint;
+    otherwise torch is used.
+
+    Raises:
+        PoseError: If a file cannot be read.
+        UsageError: If there is no such lifter.
     """
     if device == "cpu" and (lifter := OnnxLifter.beside(name_or_path)) is not None:
         return lifter

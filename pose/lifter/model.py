@@ -1,12 +1,12 @@
-"""The lifter: a stack of identical blocks that mixes the frames of one person in time.
+"""The lifter network: a stack of identical blocks that mixes the frames of one person in time.
 
     observations -> embed -> [ x + attention(x), x + feed-forward(x) ] x depth -> head -> decode
 
-or a stack of recurrent cells in place of the blocks (`pose.lifter.recurrent`).
+Recurrent models have a stack of cells instead of the blocks (`pose.lifter.recurrent`).
 
-Offline, a frame sees the whole window. As a stream the network is causal: the token of the newest frame also carries
-the observation of the frame that is asked for, `lookahead` frames earlier, and how many seconds ago that was. So one
-set of weights serves every look-ahead at the same cost, and a step never recomputes the past.
+An offline network attends to the whole window. A streaming network is causal: the token of the newest frame also
+carries the observation of the target frame, `lookahead` frames earlier, and its age in seconds. One set of weights
+therefore serves every look-ahead at the same cost, and a step never recomputes earlier frames.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ LifterBlock: TypeAlias = AttentionBlock | RecurrentBlock
 
 
 class LifterNetwork(nn.Module):
-    """2D observations of people over time to 3D, one output for every frame."""
+    """Lifts 2D observations of people over time to 3D, with one output per frame."""
 
     def __init__(self, config: LifterConfig) -> None:
         super().__init__()
@@ -42,11 +42,11 @@ class LifterNetwork(nn.Module):
         recurrent = config.model != "transformer"
         blocks: Sequence[LifterBlock] = recurrent_blocks(config) if recurrent else attention_blocks(config)
         self.blocks = nn.ModuleList(blocks)
-        # Attention that knows no seconds gets them with its tokens. A stream has no first frame to count them from.
+        # Attention without relative times gets them in its tokens. A stream has no first frame to count from.
         told = not isinstance(blocks[0], RecurrentBlock) and not blocks[0].attention.capabilities.knows_time
         self.clock = PreciseLinear(config.dim // 2 * 2, config.dim) if told and not config.streaming else None
         width = blocks[-1].cell.width if isinstance(blocks[-1], RecurrentBlock) else config.dim
-        # The cells of a recurrent stack are bounded; a stream of residuals grows with the depth.
+        # Outputs of recurrent cells are bounded; the residual stream grows with the depth.
         self.norm = nn.LayerNorm(width) if config.norm == "pre" and not recurrent else nn.Identity()
         self.head = JointHead(width) if config.tokens == "joints" else PreciseLinear(width, OUTPUTS)
         self.calibration: Tensor  # slope and offset of log sigma, set once, on held-out subjects
@@ -61,8 +61,8 @@ class LifterNetwork(nn.Module):
     def forward(self, observations: Observations, times: Tensor, lookahead: int = 0) -> Lifted:
         """Lift (B, T) frames at `times` (B, T) float64 s.
 
-        A frame that sees nothing, padding included, is a token like any other, one that only knows its time. When
-        streaming, the answer has T - lookahead frames: frame t is answered from what was seen up to t + lookahead.
+        A frame without detected joints, padding included, is an ordinary token that carries only its time. A streaming
+        network returns T - lookahead frames: the output for frame t depends on frames up to t + lookahead.
         """
         if lookahead and not self.config.streaming:
             raise ValueError("lookahead: an offline lifter sees the whole window; use a streaming lifter")
@@ -73,23 +73,24 @@ class LifterNetwork(nn.Module):
         return self.decode(self.head(self.norm(x)), target)
 
     def decode(self, outputs: Tensor, observations: Observations) -> Lifted:
-        """Network outputs (B, T, OUTPUTS) in metres."""
+        """Decode network outputs (B, T, OUTPUTS) to metres, with the calibration of sigma."""
         return decode(outputs, observations, self.calibration)
 
     def tokens(self, observations: Observations, times: Tensor, lookahead: int = 0) -> tuple[Tensor, Context]:
-        """What enters the first block (B, T - lookahead, D), and the times that all blocks share."""
+        """The input of the first block (B, T - lookahead, D), and the context with the times that all blocks share."""
         x = self.embed(self.features(observations, times, lookahead))
         return self.timed(x, times), Context.from_times(times[:, lookahead:], self.head_dim)
 
     def timed(self, x: Tensor, times: Tensor) -> Tensor:
-        """Tokens (B, T, D), or (B, T, J, D), that know their time, where attention does not know it by itself."""
+        """Add the times to tokens (B, T, D), or (B, T, J, D), if the attention does not use relative times itself."""
         if self.clock is None:
             return x
-        said: Tensor = self.clock(torch.cat(rotary_phases(times - times[:, :1], self.config.dim), dim=-1))
-        return x + (said if x.ndim == 3 else said[:, :, None])
+        encoded: Tensor = self.clock(torch.cat(rotary_phases(times - times[:, :1], self.config.dim), dim=-1))
+        return x + (encoded if x.ndim == 3 else encoded[:, :, None])
 
     @property
     def head_dim(self) -> int:
+        """Width of one attention head."""
         return self.config.dim // self.config.heads
 
     def init_caches(self, batch: int, device: torch.device | str = "cpu") -> list[Cache]:
@@ -98,12 +99,12 @@ class LifterNetwork(nn.Module):
         return [block.init_cache(batch, device=device, dtype=torch.float32) for block in blocks]
 
     def step(self, token: Tensor, context: Context, caches: list[Cache]) -> tuple[Tensor, list[Cache]]:
-        """One token (B, 1, 2 F + 1) of every stream to network outputs (B, 1, OUTPUTS) and the caches that follow."""
+        """Process one token (B, 1, 2 F + 1) per stream; returns network outputs (B, 1, OUTPUTS) and the new caches."""
         x, caches = self.mixed_step(token, context, caches)
         return self.head(x), caches
 
     def mixed_step(self, token: Tensor, context: Context, caches: list[Cache]) -> tuple[Tensor, list[Cache]]:
-        """The same, to what the head sees."""
+        """Like `step`, but returns the input of the head instead of its output."""
         x = self.embed(token)
         following = []
         for block, cache in zip(self.blocks, caches, strict=True):
@@ -112,7 +113,7 @@ class LifterNetwork(nn.Module):
         return self.norm(x), following
 
     def features(self, observations: Observations, times: Tensor, lookahead: int = 0) -> Tensor:
-        """What the embedding sees of each token."""
+        """The input of the embedding for each token."""
         if not self.config.streaming:
             return observations.features
         delay = times[:, lookahead:] - times[:, : times.shape[1] - lookahead]
@@ -121,15 +122,17 @@ class LifterNetwork(nn.Module):
 
 
 def embedding(config: LifterConfig) -> nn.Module:
-    """Features of a frame to its token, or to those of its joints."""
+    """The embedding of features as a frame token, or as joint tokens."""
     if config.tokens == "frames":
         return PreciseLinear(2 * FEATURES + 1 if config.streaming else FEATURES, config.dim)
     return HierarchicalEmbedding(config) if config.tokens == "hierarchical" else JointEmbedding(config)
 
 
 def attention_blocks(config: LifterConfig) -> Sequence[AttentionBlock]:
-    """The stack of a transformer, first block first; with `shared_layers` it is one block, `depth` times. Where half of
-    the depth is among joints, the other half is here."""
+    """The blocks of a transformer, first block first. With `shared_layers` one block is repeated `depth` times.
+
+    With hierarchical tokens these are the blocks over frames, half of the depth; the others are in the embedding.
+    """
     depth = config.depth - config.depth // 2 if config.tokens == "hierarchical" else config.depth
     different = 1 if config.shared_layers or config.adaptive_depth else depth
     attentions = build_attentions(
@@ -148,5 +151,5 @@ def attention_blocks(config: LifterConfig) -> Sequence[AttentionBlock]:
 
 
 def streaming_token(newest: Tensor, target: Tensor, delay: Tensor) -> Tensor:
-    """What a streaming network sees of the newest frame (.., F), the asked-for frame (.., F) and its age (..) s."""
+    """The input of a streaming network: newest frame (.., F), target frame (.., F) and age of the target (..) s."""
     return torch.cat([newest, target, delay.to(newest.dtype)[..., None]], dim=-1)

@@ -1,8 +1,8 @@
-"""The offline lifter as a pipeline stage: tracks come in frame by frame, 3D goes out when no later frame can change it.
+"""The offline lifter as a pipeline stage: frames are returned once no later frame can change them.
 
-Every person is one track of four steps: their 2D is repaired and lifted in windows, and the 3D is put on one body and
-fitted to the 2D. Each step gives a frame on when nothing that follows can change it, with memory bounded by seconds and
-not by the video; together they give what the four give for each whole track.
+Each person is a track with four steps: repair of the 2D, lifting in windows, constant bone lengths, and a fit to the
+2D. Each step passes a frame on once it is final. Memory is bounded by seconds, not by the length of the video. The
+results equal those of the four steps on whole tracks.
 """
 
 from collections import deque
@@ -22,9 +22,9 @@ from pose.types import FrameResult, People
 
 
 class OfflineLifter:
-    """`pose.stages.LifterStage` over an offline `Lifter`.
+    """`pose.stages.LifterStage` for an offline `Lifter`.
 
-    The results carry the people as they came in, what the estimator saw, and say which limbs repair exchanged.
+    Results carry the people with their original keypoints, and flags for the limbs that repair swapped.
     """
 
     def __init__(
@@ -37,19 +37,19 @@ class OfflineLifter:
         constant_bones: bool = False,
         fit: bool = False,
     ) -> None:
-        """Begin with nobody's past.
+        """Start without tracks.
 
         Args:
-            lifter: the network.
-            skeleton: of the incoming keypoints.
-            camera: that sees them.
-            repair: repair the 2D before it is lifted.
-            constant_bones: keep bone lengths constant over time for each person.
-            fit: fit the motion to the 2D as well; needs `constant_bones`.
+            lifter: The network.
+            skeleton: Joint set of the incoming keypoints.
+            camera: Camera of the keypoints.
+            repair: Repair the 2D before lifting.
+            constant_bones: Keep bone lengths constant over time for each person.
+            fit: Also fit the motion to the 2D; needs `constant_bones`.
         """
         self._lifter, self._skeleton, self._camera = lifter, skeleton, camera
         self._repair, self._constant_bones, self._fit = repair, constant_bones, fit and constant_bones
-        self._kept = LONGEST_GAP_SECONDS + (WHOLE_VIEW if repair else 0)  # s without a sight of somebody
+        self._kept = LONGEST_GAP_SECONDS + (WHOLE_VIEW if repair else 0)  # s without a detection that end a track
         self._tracks: dict[int, _Track] = {}
         self._pending: deque[PendingFrame] = deque()
 
@@ -69,7 +69,7 @@ class OfflineLifter:
         return take_finished(self._pending)
 
     def flush(self) -> list[FrameResult]:
-        """The source has ended: return all frames not yet returned."""
+        """Return all remaining frames after the end of the source."""
         for track in self._tracks.values():
             track.end()
         self._tracks = {}
@@ -85,7 +85,11 @@ class OfflineLifter:
 
 
 class _Track:
-    """One person: the steps, None where one is left out, and the frames that wait for the first. last_seen: s."""
+    """One person: the steps (None if disabled), and the frames that wait for the first step.
+
+    Attributes:
+        last_seen: Time of the last detection, s.
+    """
 
     def __init__(
         self, repair: PersonRepair | None, windows: PersonWindows, body: PersonBody | None, fit: PersonFit | None
@@ -95,21 +99,21 @@ class _Track:
         self.last_seen = -np.inf
 
     def push(self, frame: PersonFrame) -> None:
-        """Take the next frame in which the person is seen."""
+        """Add a frame in which the person is detected."""
         self.last_seen = frame.time
         self._seen.append(frame)
         if self._repair is not None:
             self._repair.push(frame.keypoints, frame.scores, frame.time)
 
     def advance(self, now: float) -> None:
-        """Answer what is decided at `now` (s; inf: nothing follows)."""
+        """Process the frames that are final at time `now` (s; inf at the end)."""
         lifted: list[PersonFrame] = []
         for frame in self._repaired(now):
             lifted += self._windows.push(frame)
         self._answer(lifted)
 
     def end(self) -> None:
-        """Nothing follows: answer all frames."""
+        """Process all remaining frames."""
         self.advance(np.inf)
         self._answer(self._windows.end())
         if self._body is not None:

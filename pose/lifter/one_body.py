@@ -1,6 +1,6 @@
-"""One body for a person while a video goes by: bones keep their length from the first frame to the last.
+"""Constant bone lengths for a person during a video.
 
-The first seconds wait until they have said how long bones are. Memory is bounded by those seconds, not by the video.
+The first seconds are held back until the bone lengths are estimated from them. Memory is bounded by those seconds.
 """
 
 from pose.camera import Camera
@@ -8,19 +8,19 @@ from pose.lifter.pending import PersonFrame, lifted_sequence, seen_sequence
 from pose.refine import Body, body_of, on_body
 from pose.skeletons import Skeleton
 
-SECONDS = 10.0  # of a person that say what body it is; later frames do not change it
+SECONDS = 10.0  # of a track from which bone lengths are estimated; later frames do not change them
 
 
 class PersonBody:
-    """Puts the lifted frames of one person on one body, as `pose.refine.refine` does."""
+    """Makes the bone lengths of one person's lifted frames constant, as `pose.refine.refine` does."""
 
     def __init__(self, skeleton: Skeleton, camera: Camera) -> None:
         self._skeleton, self._camera = skeleton, camera
         self._body: Body | None = None
-        self._first: list[PersonFrame] = []  # those that will say what body it is
+        self._first: list[PersonFrame] = []  # frames from which bone lengths will be estimated
 
     def push(self, frames: list[PersonFrame]) -> list[PersonFrame]:
-        """Take the next frames, lifted; return those that are final now, oldest first."""
+        """Add lifted frames; returns those that are final now, oldest first."""
         if self._body is not None:
             return self._refined(frames, self._body)
         self._first += frames
@@ -28,7 +28,7 @@ class PersonBody:
         return self.end() if complete else []
 
     def end(self) -> list[PersonFrame]:
-        """The person's first seconds are all there, or all there will be."""
+        """Return the remaining frames; bone lengths are estimated from what there is."""
         frames, self._first = self._first, []
         if not frames:
             return []

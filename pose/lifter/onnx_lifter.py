@@ -1,4 +1,4 @@
-"""The lifter in ONNX Runtime: the default on a CPU, where torch would be 300 MB and seconds of loading for 4 MB."""
+"""The lifter in ONNX Runtime, the default on a CPU: torch would need 300 MB and seconds to load for 4 MB of weights."""
 
 import json
 from functools import cached_property
@@ -9,6 +9,8 @@ import numpy as np
 
 from pose.errors import PoseError
 from pose.lifter.backends import OnnxGraph
+from pose.lifter.blending import Windows
+from pose.lifter.config import LifterConfig
 from pose.lifter.format import ANSWER, SLIDING_FORMAT, STEP_FORMAT, WINDOW_FORMAT
 from pose.lifter.predict import SLIDING, Lifter, checkpoint_path, network_inputs
 from pose.lifter.step_batch import Memory, Step
@@ -18,10 +20,14 @@ from pose.weights import sha256_of
 
 
 class OnnxLifter(Lifter):
-    """`pose.lifter.predict.Lifter` over a file that `pose-export --format onnx` wrote."""
+    """`pose.lifter.predict.Lifter` for a file from `pose-export --format onnx`."""
 
     def __init__(self, graph: OnnxGraph, name: str, sha256: str = "", path: Path | None = None) -> None:
-        """Raises PoseError for a graph that is no exported lifter."""
+        """Check the graph's metadata.
+
+        Raises:
+            PoseError: If the graph is not an exported lifter.
+        """
         self._graph, self.name, self.sha256, self.path = graph, name, sha256, path
         form = graph.metadata.get("format")
         if form not in (WINDOW_FORMAT, STEP_FORMAT, SLIDING_FORMAT):
@@ -30,9 +36,11 @@ class OnnxLifter(Lifter):
 
     @classmethod
     def beside(cls, name_or_path: str | Path) -> Self | None:
-        """The lifter of a checkpoint by the .onnx file beside it; None if there is none of that very checkpoint.
+        """The lifter in the .onnx file beside a checkpoint; None if there is none of exactly this checkpoint.
 
-        Raises UsageError when there is no checkpoint, PoseError when the .onnx file cannot be read.
+        Raises:
+            UsageError: If there is no checkpoint.
+            PoseError: If the .onnx file cannot be read.
         """
         path = checkpoint_path(name_or_path)
         exported = path.with_name(f"{SLIDING}.onnx") if str(name_or_path) == SLIDING else path.with_suffix(".onnx")
@@ -42,6 +50,13 @@ class OnnxLifter(Lifter):
         if graph.metadata.get("checkpoint_sha256") != sha256:
             return None
         return cls(graph, str(name_or_path), sha256, path)
+
+    @cached_property
+    def windows(self) -> Windows:
+        try:
+            return LifterConfig.from_dict(json.loads(self._graph.metadata["config"])).windows
+        except (KeyError, ValueError, TypeError, RecursionError) as error:
+            raise PoseError(f"lifter {self.name}: its .onnx file lacks its configuration; export it again") from error
 
     @cached_property
     def step(self) -> Step:

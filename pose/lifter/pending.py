@@ -1,4 +1,4 @@
-"""Frames that wait for the 3D of their people: what the offline and the streaming stage share."""
+"""Frames that wait for the 3D of their people; shared by the offline and the streaming stage."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from pose.types import F32, Flags, FrameResult, People, Poses3D
 
 
 class PendingFrame:
-    """A frame whose people do not all have their 3D yet; `missing` says how many."""
+    """A frame for which the 3D of `missing` people is not known yet."""
 
     def __init__(self, people: People) -> None:
         self.people, self.missing = people, len(people)
@@ -21,21 +21,33 @@ class PendingFrame:
         self._exchanged = np.zeros((len(people), 2), bool)
 
     def answer(self, row: int, answer: F32, exchanged: Flags) -> None:
-        """The 3D of person number `row`, as `join_outputs` puts it, and which limbs (2,) repair exchanged."""
+        """Set the 3D of a person.
+
+        Args:
+            row: Index of the person in the frame.
+            answer: (71,) in the order of `join_outputs`.
+            exchanged: (2,) whether repair swapped the legs and the arms.
+        """
         self._answers[row], self._exchanged[row] = answer, exchanged
         self.missing -= 1
 
     def result(self) -> FrameResult:
+        """The result of the frame."""
         return FrameResult(self.people, Poses3D(*split_outputs(self._answers), self._exchanged))
 
 
 @dataclass(slots=True, eq=False)
 class PersonFrame:
-    """One person in one frame, on the way to the 3D.
+    """One person in one frame, from the 2D to the 3D.
 
-    pending, row: whose answer it is. time: s. keypoints (J, 2) px, scores (J,): as seen, then as repaired. exchanged:
-    (2,), whether repair exchanged left and right of legs and arms. lifted: (71,), the 3D so far; None before it is
-    lifted.
+    Attributes:
+        pending: The frame.
+        row: Index of the person in the frame.
+        time: Time of the frame, s.
+        keypoints: (J, 2) px; repair replaces them.
+        scores: (J,); repair replaces them.
+        exchanged: (2,) whether repair swapped the legs and the arms.
+        lifted: (71,) current 3D; None before lifting.
     """
 
     pending: PendingFrame
@@ -48,29 +60,30 @@ class PersonFrame:
 
     @classmethod
     def of(cls, pending: PendingFrame, row: int) -> "PersonFrame":
+        """The person in row `row` of a frame."""
         people = pending.people
         return cls(pending, row, people.time, people.keypoints[row], people.scores[row], np.zeros(2, bool))
 
     def answer(self) -> None:
-        """Give the frame its 3D."""
+        """Set the frame's 3D of this person."""
         assert self.lifted is not None
         self.pending.answer(self.row, self.lifted, self.exchanged)
 
 
 def seen_sequence(frames: list[PersonFrame], camera: Camera, skeleton: Skeleton) -> Sequence2D:
-    """The 2D of one person's frames, as repaired."""
+    """The repaired 2D of one person's frames."""
     keypoints, scores = (np.stack([getattr(frame, name) for frame in frames]) for name in ("keypoints", "scores"))
     return Sequence2D(keypoints, scores, np.array([frame.time for frame in frames]), camera, skeleton.name)
 
 
 def lifted_sequence(frames: list[PersonFrame]) -> Sequence3D:
-    """The 3D so far of one person's frames, all of which are lifted."""
+    """The current 3D of one person's frames, all of which are lifted."""
     answers = np.stack([frame.lifted for frame in frames if frame.lifted is not None])
     return Sequence3D(*split_outputs(answers), np.array([frame.time for frame in frames]))
 
 
 def take_finished(pending: deque[PendingFrame]) -> list[FrameResult]:
-    """Remove and return the frames at the front that miss nothing."""
+    """Remove and return the complete frames at the front of the queue."""
     done = []
     while pending and pending[0].missing == 0:
         done.append(pending.popleft().result())

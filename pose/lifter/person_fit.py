@@ -1,43 +1,43 @@
-"""The fit of a person's motion to the 2D while a video goes by, in bounded memory: `pose.fit.windows.fit_motion`."""
+"""Fit of one person's motion to the 2D during a video, in bounded memory; see `pose.fit.windows.fit_motion`."""
 
 import numpy as np
 
 from pose.camera import Camera
-from pose.fit.windows import MotionFit, next_window, window_end
+from pose.fit.windows import MotionFit, first_window
 from pose.lifter.pending import PersonFrame, lifted_sequence, seen_sequence
 from pose.skeletons import Skeleton
 
 
 class PersonFit:
-    """Fits the frames of one person, which have constant bones, window by window."""
+    """Fits the frames of one person, whose bone lengths are constant, window by window."""
 
     def __init__(self, skeleton: Skeleton, camera: Camera) -> None:
         self._skeleton, self._camera = skeleton, camera
         self._fit = MotionFit()
-        self._waiting: list[PersonFrame] = []  # from the first of the window on
+        self._waiting: list[PersonFrame] = []  # frames from the start of the window
 
     def push(self, frames: list[PersonFrame]) -> list[PersonFrame]:
-        """Take the next frames; return those that are final now, oldest first."""
+        """Add frames; returns those that are final now, oldest first."""
         self._waiting += frames
-        final: list[PersonFrame] = []
-        while self._waiting:
-            times = np.array([frame.time for frame in self._waiting])
-            end = window_end(times, 0)
-            if end == len(times):
-                break
-            final += self._fitted(end, next_window(times, 0))
-        return final
+        return self._fitted(ended=False)
 
     def end(self) -> list[PersonFrame]:
         """No frame follows: fit the rest."""
-        return self._fitted(len(self._waiting), len(self._waiting)) if self._waiting else []
+        return self._fitted(ended=True)
 
-    def _fitted(self, end: int, final: int) -> list[PersonFrame]:
-        """Fit the first `end` frames as one window and take the first `final` of them."""
-        window = self._waiting[:end]
-        seen = seen_sequence(window, self._camera, self._skeleton)
-        answer = self._fit.window(lifted_sequence(window), seen)
-        taken, self._waiting = self._waiting[:final], self._waiting[final:]
-        for frame, *parts in zip(taken, answer.joints, answer.root, answer.sigma, strict=False):
-            frame.lifted = np.concatenate([part.ravel() for part in parts])
+    def _fitted(self, ended: bool) -> list[PersonFrame]:
+        """Fit the windows that are complete; return their final frames."""
+        taken: list[PersonFrame] = []
+        while self._waiting:
+            window = first_window(np.array([frame.time for frame in self._waiting]), ended)
+            if window is None:
+                break
+            end, final = window
+            frames = self._waiting[:end]
+            seen = seen_sequence(frames, self._camera, self._skeleton)
+            answer = self._fit.window(lifted_sequence(frames), seen)
+            for frame, *parts in zip(frames[:final], answer.joints, answer.root, answer.sigma, strict=False):
+                frame.lifted = np.concatenate([part.ravel() for part in parts])
+            taken += frames[:final]
+            del self._waiting[:final]
         return taken

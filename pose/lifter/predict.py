@@ -1,10 +1,7 @@
-"""Lift whole sequences: overlapping windows of an offline network, blended so that there are no seams.
+"""Lifting of whole sequences with overlapping windows that are blended (`pose.lifter.blending`).
 
-Windows start every `HOP` frames. Where two overlap, the earlier fades out while the later fades in, so every frame is
-answered with plenty of context on both sides, and only a long sequence's first and last frames lack one of them. Each
-window is lifted together with its mirror image, and the two answers are averaged: what the network gets wrong in one
-of them only, above all in depth, halves. A streaming network needs no windows: it runs once over the whole sequence,
-as it would live.
+Each window is lifted together with its mirror image, and the outputs are averaged: errors that occur in only one of
+them, mostly in depth, are halved. A streaming network needs no windows: it runs once over the whole sequence.
 """
 
 from abc import ABC, abstractmethod
@@ -14,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.errors import UsageError
 from pose.incoming import check_units
 from pose.lifter.backends import Arrays
+from pose.lifter.blending import Blend, Windows
 from pose.lifter.format import WINDOW_SEEN
 from pose.lifter.step_batch import PeopleState, Setting, Step
 from pose.sequences import Sequence2D, Sequence3D, mirror_picture
@@ -28,24 +25,25 @@ from pose.types import F32
 if TYPE_CHECKING:
     from pose.lifter.features import Lifted
 
-SLIDING = "sliding"  # the weights of `offline` as a stream (`pose.lifter.sliding`)
+SLIDING = "sliding"  # streams with the weights of `offline` (`pose.lifter.sliding`)
 SHIPPED = ("offline", "stream", SLIDING)
-WINDOW = 81
-HOP = 63
-CHUNK = 64  # windows a forward pass
+CHUNK = 64  # windows per forward pass
 
 
-# Of joined outputs: where left and right trade places, and the coordinates that a mirror turns round.
+# Mirroring of joined outputs: order with left and right swapped, and signs of the coordinates.
 _FLIP = np.array(H36M17.flip_order)
 _MIRROR_ORDER = np.concatenate([(3 * _FLIP[:, None] + np.arange(3)).ravel(), np.arange(51, 54), 54 + _FLIP])
 _MIRROR_SIGNS = np.concatenate([np.tile([-1, 1, 1], 18), np.ones(17)]).astype(np.float32)
 
 
 class Lifter(ABC):
-    """A trained network that takes and returns arrays. sha256, path: of its checkpoint, if it has one.
+    """A trained network on arrays. `OnnxLifter` and `TorchLifter` differ in the backend.
 
-    streaming: it steps frame by frame, as a causal network or by a window that slides. `OnnxLifter` and `TorchLifter`
-    differ in what computes.
+    Attributes:
+        name: Name for messages and results.
+        sha256: Hash of the checkpoint; empty without one.
+        path: File of the checkpoint; None without one.
+        streaming: Whether it steps frame by frame, as a causal network or with a sliding window.
     """
 
     name: str
@@ -55,38 +53,57 @@ class Lifter(ABC):
 
     @property
     @abstractmethod
+    def windows(self) -> Windows:
+        """Of an offline network, from its configuration."""
+
+    @property
+    @abstractmethod
     def step(self) -> Step:
-        """One frame of a stream. Raises ValueError for an offline network."""
+        """The function for one frame of a stream, with its empty state.
+
+        Raises:
+            ValueError: For an offline network.
+        """
 
     @abstractmethod
     def forward(self, windows: list[Sequence2D], lookahead: int = 0) -> list[F32]:
-        """One pass of the network over sequences of one length T: (T - lookahead, 71) each, see `split_outputs`."""
+        """Run the network on sequences of equal length T; returns (T - lookahead, 71) for each, see `split_outputs`."""
 
     def forward_mirrored(self, windows: list[Sequence2D]) -> list[F32]:
-        """Like `forward`, of an offline network: the mean of the answers for the windows and for their mirrors."""
+        """Mean of the outputs for windows and for their mirror images; for an offline network."""
         answers = self.forward([*windows, *map(mirror_picture, windows)])
         plain, turned = answers[: len(windows)], answers[len(windows) :]
         return [mirror_mean(one, other) for one, other in zip(plain, turned, strict=True)]
 
     def lift(self, sequence: Sequence2D, lookahead: int = 0) -> Sequence3D:
-        """3D for every frame of one person. lookahead: frames, for a streaming network only.
+        """Lift every frame of one person to 3D.
 
-        Raises ValueError for keypoints that are not in px; warns where units look wrong (`pose.incoming.check_units`).
+        Warns if the units of the keypoints look wrong (`pose.incoming.check_units`).
+
+        Args:
+            sequence: 2D of one person.
+            lookahead: Frames, for a streaming network only.
+
+        Raises:
+            ValueError: If the keypoints are not in px.
         """
         check_units(sequence.keypoints, sequence.scores, sequence.times, sequence.camera.size)
         return self.lift_many([sequence], lookahead)[0]
 
     def lift_many(self, sequences: list[Sequence2D], lookahead: int = 0, *, mirrored: bool = True) -> list[Sequence3D]:
-        """Like `lift`, with the windows of all sequences in as few forward passes as possible.
+        """Like `lift` for several sequences, with as few forward passes as possible.
 
-        mirrored: whether an offline network also sees each window's mirror image; a streaming one never does.
+        Args:
+            sequences: 2D of one person each.
+            lookahead: Frames, for a streaming network only.
+            mirrored: Whether to average with the mirror images; offline networks only.
         """
         if self.streaming:
             return [self._lift_whole(sequence, lookahead) for sequence in sequences]
         if lookahead:
             raise ValueError(f"lookahead: the lifter {self.name} sees whole windows; use a streaming one")
-        spans = [(i, start, stop) for i, s in enumerate(sequences) for start, stop in window_spans(len(s))]
-        blends = [Blend(len(sequence)) for sequence in sequences]
+        spans = [(i, start, stop) for i, s in enumerate(sequences) for start, stop in self.windows.spans(len(s))]
+        blends = [Blend(self.windows, len(sequence)) for sequence in sequences]
         for length in sorted({stop - start for _, start, stop in spans}):
             alike = [span for span in spans if span[2] - span[1] == length]
             for first in range(0, len(alike), CHUNK):
@@ -101,7 +118,7 @@ class Lifter(ABC):
         ]
 
     def stepped(self, window: Sequence2D, lookahead: int) -> F32:
-        """(T - lookahead, 71): the answers of a stream over a sequence, one step a frame."""
+        """Run the stream over a sequence, one step per frame; returns (T - lookahead, 71)."""
         seen = {name: array[0] for name, array in network_inputs([window]).items()}
         keypoints, scores, times = (seen.pop(name) for name in ("keypoints", "scores", "times"))
         person = PeopleState(Setting(self.step, lookahead, seen), 1)
@@ -115,9 +132,10 @@ class Lifter(ABC):
 
 
 def checkpoint_path(name_or_path: str | Path) -> Path:
-    """The file of a shipped lifter (`offline`, `stream`, `sliding`) or of the user's own.
+    """The file of a shipped lifter (`offline`, `stream`, `sliding`), or the user's own file.
 
-    Raises UsageError when there is none.
+    Raises:
+        UsageError: If it does not exist.
     """
     if str(name_or_path) in SHIPPED:
         stem = "offline" if str(name_or_path) == SLIDING else name_or_path
@@ -129,7 +147,7 @@ def checkpoint_path(name_or_path: str | Path) -> Path:
 
 
 def network_inputs(windows: list[Sequence2D]) -> Arrays:
-    """What a network sees of sequences of one length T, by the names of `pose.lifter.format.WINDOW_SEEN`."""
+    """The network inputs of sequences of equal length T, by the names in `pose.lifter.format.WINDOW_SEEN`."""
     seen = [to_h36m17(w.keypoints, w.scores, get_skeleton(w.skeleton)) for w in windows]
     arrays = (
         np.stack([keypoints for keypoints, _ in seen]),
@@ -143,7 +161,7 @@ def network_inputs(windows: list[Sequence2D]) -> Arrays:
 
 
 def followed_by_nothing(sequence: Sequence2D, count: int) -> Sequence2D:
-    """The sequence with `count` frames more that see nothing, as a stream with look-ahead is flushed at its end."""
+    """Append `count` frames without detections, which flush a stream with look-ahead."""
     if not count:
         return sequence
     step = float(np.diff(sequence.times[-2:])[0]) if len(sequence) > 1 else 1 / 30
@@ -155,66 +173,17 @@ def followed_by_nothing(sequence: Sequence2D, count: int) -> Sequence2D:
     )
 
 
-def window_spans(length: int) -> list[tuple[int, int]]:
-    """The (start, stop) of the windows that cover `length` frames: every HOP frames until one reaches the end."""
-    spans = [(0, min(WINDOW, length))]
-    while spans[-1][1] < length:
-        start = spans[-1][0] + HOP
-        spans.append((start, min(start + WINDOW, length)))
-    return spans
-
-
-def fade(length: int, first: bool) -> NDArray[np.float64]:
-    """Weights of a window's frames: rising over the overlap with the window before, falling over the one after.
-
-    They are only ever used relative to those of the windows that overlap, so the last window may fall as well.
-    """
-    overlap = WINDOW - HOP
-    ramp = (np.arange(overlap) + 0.5) / overlap
-    weights = np.ones(length)
-    if not first:
-        n = min(overlap, length)
-        weights[:n] = ramp[:n]
-    falling = length - HOP
-    if falling > 0:
-        weights[HOP:] *= ramp[::-1][:falling]
-    return weights
-
-
-class Blend:
-    """Weighted sum of windows over the frames not yet taken. Frames are (T, D)."""
-
-    def __init__(self, capacity: int = WINDOW + HOP) -> None:
-        self._sum = np.zeros((capacity, 17 * 4 + 3))
-        self._weight = np.zeros((capacity, 1))
-        self._first = 0
-
-    def add(self, start: int, answer: F32) -> None:
-        """One window's answer, whose first frame is frame `start` of the sequence."""
-        weights = fade(len(answer), first=start == 0)[:, None]
-        rows = slice(start - self._first, start - self._first + len(answer))
-        self._sum[rows] += weights * answer
-        self._weight[rows] += weights
-
-    def take(self, count: int) -> F32:
-        """The next `count` frames, which no later window will touch."""
-        taken = (self._sum[:count] / self._weight[:count]).astype(np.float32)
-        for array in (self._sum, self._weight):
-            array[: -count or None] = array[count:]
-            array[len(array) - count :] = 0
-        self._first += count
-        return taken
-
-
 def join_outputs(lifted: "Lifted") -> F32:
-    """(B, T, 17 * 3 + 3 + 17): joints (m), root (m) and sigma (mm) side by side."""
+    """Concatenate joints (m), root (m) and sigma (mm) to (B, T, 17 * 3 + 3 + 17)."""
     parts = (lifted.joints.flatten(2), lifted.root, lifted.sigma)
     return np.concatenate([part.float().cpu().numpy() for part in parts], axis=-1)
 
 
 def mirror_mean(plain: F32, turned: F32) -> F32:
-    """(..., D): the mean of what a network says of a picture and, turned back, of its mirror image. Of sigma the
-    geometric one: sigma is calibrated by its logarithm, which an arithmetic mean would not keep."""
+    """Mean (..., D) of the output for a window and the output for its mirror image, mirrored back.
+
+    The mean of sigma is geometric, because sigma is calibrated in the logarithm.
+    """
     back = turned[..., _MIRROR_ORDER] * _MIRROR_SIGNS
     mean: F32 = np.float32(0.5) * (plain + back)
     mean[..., 54:] = np.sqrt(plain[..., 54:] * back[..., 54:])

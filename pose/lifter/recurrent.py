@@ -1,8 +1,8 @@
-"""Recurrent lifters: a stack of cells in place of blocks of attention, with the same input and the same output.
+"""Recurrent lifters: a stack of cells instead of attention blocks, with the same inputs and outputs.
 
-A cell sees a frame and what it kept of the frames before, which never grows: as a stream it costs the same for every
-frame, however long the past. Whole sequences run in torch's own loops; a step is the same arithmetic on the same
-weights. Time is in the input, as the step from the frame before.
+A cell combines a frame with its state, whose size is constant; a stream therefore costs the same per frame at any
+length. Whole sequences use torch's own loops, and a step does the same arithmetic with the same weights. Time is an
+input feature, as the seconds since the previous frame.
 
 Axes: B batch, T time, D feature, G gates times features.
 """
@@ -22,23 +22,29 @@ _LAYERS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM,
 
 
 class Cell(nn.Module):
-    """Frames (B, T, D) to frames (B, T, width). cache_fields: of what it keeps; each is (B, size) and begins as 0."""
+    """A recurrent cell: frames (B, T, D) to frames (B, T, width).
+
+    Attributes:
+        cache_fields: Names of the parts of its state; each is (B, size) and starts as 0.
+        width: Width of the output.
+        size: Width of the state.
+    """
 
     cache_fields: tuple[str, ...] = ()
     width: int
     size: int
 
     def step(self, x_BD: Tensor, kept: Cache) -> tuple[Tensor, Cache]:
-        """The next frame: what `forward` gives for it, and what is kept then."""
+        """Process the next frame; returns the output of `forward` for it, and the new state."""
         raise NotImplementedError
 
 
 class HiddenRecurrence(Cell):
     """torch's RNN (tanh), LSTM or GRU: the hidden state is fed back.
 
-    The matrices of the state begin orthogonal, those of the input as Xavier says, gate by gate; biases at 0, but the
-    forget gate's at 1 (Gers et al., 2000; torch has two biases a gate, and this is their sum). torch's GRU applies its
-    reset gate to U h + b, where Cho et al. (2014) apply it to h.
+    State matrices are initialised orthogonal and input matrices with Xavier, gate by gate. Biases are 0, except for a
+    sum of 1 at the forget gate (Gers et al., 2000). torch's GRU applies its reset gate to U h + b; Cho et al. (2014)
+    apply it to h.
     """
 
     def __init__(self, kind: str, dim: int, *, both_ways: bool = False) -> None:
@@ -80,8 +86,7 @@ class HiddenRecurrence(Cell):
 
 
 class OutputRecurrence(Cell):
-    """h = tanh(W x + U o' + b), o = V h + c: only the last answer is fed back, as many numbers as the network answers
-    with, so what it does not say it forgets."""
+    """h = tanh(W x + U o' + b), o = V h + c: only the previous output o' is fed back, not the hidden state."""
 
     cache_fields = ("output",)
 
@@ -105,7 +110,7 @@ class OutputRecurrence(Cell):
 
 
 class FrameCell(Cell):
-    """tanh(W x + b), which keeps nothing: what lies below an output recurrence."""
+    """tanh(W x + b) without a state; the layers below an output recurrence."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -120,7 +125,7 @@ class FrameCell(Cell):
 
 
 class RecurrentBlock(nn.Module):
-    """One cell with a LayerNorm before it, after it or none; the block of a recurrent lifter."""
+    """One cell with LayerNorm before it, after it or none."""
 
     def __init__(self, config: LifterConfig, cell: Cell) -> None:
         super().__init__()
@@ -133,12 +138,12 @@ class RecurrentBlock(nn.Module):
         return self.cell.cache_fields
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
-        with torch.autocast(x.device.type, enabled=False):  # errors of rounding would add up over the frames
+        with torch.autocast(x.device.type, enabled=False):  # rounding errors would accumulate over the frames
             answer: Tensor = self.norm2(self.cell(self.norm1(x.float() if x.dtype == torch.bfloat16 else x)))
         return answer
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """One new frame (B, 1, D) and what was kept; equal to `forward`."""
+        """Process one new frame (B, 1, D) with the state; equal to `forward`."""
         y_BD, cache = self.cell.step(self.norm1(x)[:, 0], cache)
         return self.norm2(y_BD)[:, None], cache
 
@@ -146,7 +151,7 @@ class RecurrentBlock(nn.Module):
         return tuple(torch.zeros(batch, self.cell.size, device=device, dtype=dtype) for _ in self.cell.cache_fields)
 
     def begin_step(self, step: int, generator: torch.Generator) -> None:
-        """Nothing is drawn anew."""
+        """Does nothing: recurrent cells draw no random numbers."""
 
 
 def recurrent_blocks(config: LifterConfig) -> list[RecurrentBlock]:

@@ -1,8 +1,8 @@
-"""Live results a second time: each frame as it is known once some frames have followed.
+"""Refined live results: each frame is returned again once the following frames have improved it.
 
-A stream that slides (`pose.lifter.sliding`) lifts the last frames again with every new one. `Refinements` keeps the
-frames of the last moments, takes what is said of them, and hands out each when it is final: what recordings and
-messages want, while the newest answer is what a screen shows.
+A sliding stream (`pose.lifter.sliding`) lifts recent frames again with every new frame. `Refinements` holds these
+frames, takes over their new outputs, and returns each frame when it is final. Recordings and messages use these
+results; a display shows the newest ones.
 """
 
 from collections import deque
@@ -17,12 +17,18 @@ from pose.types import FrameResult, People
 
 @dataclass(slots=True, eq=False)
 class RecentFrames:
-    """One person's frames of the last moments, newest first; None where they were not seen."""
+    """The recent frames of one person, newest first; None where the person was not detected."""
 
     frames: deque[PersonFrame | None] = field(default_factory=deque)
 
     def add(self, frame: PersonFrame | None, state: PersonState, ages: Sequence[int]) -> None:
-        """The next frame, after the step that saw it: answers of all `ages`, in increasing order, are taken over."""
+        """Add a frame after the step that processed it.
+
+        Args:
+            frame: The new frame; None if the person was not detected.
+            state: State of the person after the step.
+            ages: Ages in frames whose outputs are taken over, in increasing order.
+        """
         self.frames.appendleft(frame)
         while len(self.frames) > ages[-1] + 1:
             self.frames.pop()
@@ -34,7 +40,11 @@ class RecentFrames:
 
 
 class Refinements:
-    """The frames of a stream on the way to their final answers. delay: how many frames later a frame is final."""
+    """The frames of a stream until their outputs are final.
+
+    Args:
+        delay: Number of frames after which a frame is final.
+    """
 
     def __init__(self, delay: int) -> None:
         self.delay = delay
@@ -42,19 +52,19 @@ class Refinements:
         self._final: list[FrameResult] = []
 
     def push(self, people: People) -> PendingFrame:
-        """The next frame, whose answers may be given again and again while it waits."""
-        while len(self._waiting) > self.delay:  # it was at the last age at the frame before
+        """Add a frame; its outputs may be replaced until it is final."""
+        while len(self._waiting) > self.delay:  # it reached the last age with the previous frame
             self._settle()
         self._waiting.append(PendingFrame(people))
         return self._waiting[-1]
 
     def end(self) -> None:
-        """Nothing follows: what is known of the waiting frames is final."""
+        """Mark all waiting frames as final."""
         while self._waiting:
             self._settle()
 
     def take(self) -> list[FrameResult]:
-        """The frames that became final since they were last taken, oldest first."""
+        """The frames that became final since the last call, oldest first."""
         final, self._final = self._final, []
         return final
 
@@ -63,10 +73,10 @@ class Refinements:
 
 
 class FinalAnswers:
-    """`pose.stages.LifterStage` that gives each frame once, refined: for files, where nobody waits for the newest."""
+    """`pose.stages.LifterStage` that returns each frame once, refined; for files, where delay does not matter."""
 
     def __init__(self, stage: LifterStage) -> None:
-        """stage: that refines."""
+        """Wrap a stage that refines its results."""
         assert isinstance(stage, Refining), "the stage refines"
         self._stage, self._refining = stage, stage
 
@@ -76,6 +86,6 @@ class FinalAnswers:
         return self._refining.take_refined()
 
     def flush(self) -> list[FrameResult]:
-        """The source has ended: return all frames not yet returned."""
+        """Return all remaining frames after the end of the source."""
         self._stage.flush()
         return self._refining.take_refined()

@@ -1,4 +1,4 @@
-"""A stack of blocks that keeps no activations for the way back: it computes them again (Gomez et al., 2017; Reformer).
+"""A reversible stack of blocks, which recomputes activations in the backward pass (Gomez et al., 2017; Reformer).
 
     y1 = x1 + attention(x2)      x2 = y2 - feed-forward(y1)
     y2 = x2 + feed-forward(y1)   x1 = y1 - attention(x2)
@@ -19,11 +19,11 @@ from pose.lifter.blocks import Block
 
 
 class ReversibleStack(nn.Module):
-    """Blocks without LayerNorm or with one before each branch, over two streams that begin as the token and end as
-    their mean. Training needs memory for one block, whatever the depth, and a second forward pass of each.
+    """Blocks over two streams, without LayerNorm or with one before each branch.
 
-    What attention chose in the first pass (Reformer's chunks) is kept and replayed: what comes back from the other end
-    differs by rounding, and might be hashed otherwise.
+    Both streams start as the token, and the output is their mean. Training needs memory for one block at any depth, and
+    a second forward pass of each block. Discrete choices of attention in the first pass (Reformer's chunks) are kept
+    and replayed, because recomputed inputs differ by rounding and might be hashed differently.
     """
 
     def __init__(self, blocks: Sequence[Block]) -> None:
@@ -32,6 +32,7 @@ class ReversibleStack(nn.Module):
 
     @property
     def attention(self) -> Attention:
+        """The attention layer of the first block."""
         return self._each()[0].attention
 
     def _each(self) -> list[Block]:
@@ -42,7 +43,7 @@ class ReversibleStack(nn.Module):
         return (y1 + y2) / 2
 
     def run(self, x1: Tensor, x2: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-        """Both streams, (B, T, D) each."""
+        """Apply the blocks; returns both streams, (B, T, D) each."""
         if torch.is_grad_enabled() and not torch.compiler.is_compiling():
             parameters = [parameter for parameter in self.parameters() if parameter.requires_grad]
             y1, y2 = _Recomputed.apply(self, context, parameters, x1, x2, *parameters)  # type: ignore[no-untyped-call, unused-ignore]
@@ -52,7 +53,7 @@ class ReversibleStack(nn.Module):
         return x1, x2
 
     def invert(self, y1: Tensor, y2: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-        """What went in, from what came out. The context is that of the pass, to be replayed."""
+        """Compute the inputs from the outputs. `context` is that of the forward pass, to be replayed."""
         for block in reversed(self._each()):
             y2 = y2 - _fed(block, y1)
             y1 = y1 - _attended(block, y2, context)
@@ -71,7 +72,7 @@ class ReversibleStack(nn.Module):
         return tuple(part for cache in caches for part in cache)
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """One new token (B, 1, D) against the cache; equal to `forward` of causal blocks."""
+        """Process one new token (B, 1, D) with the cache; equal to `forward` of causal blocks."""
         x1 = x2 = x
         following: list[Tensor] = []
         for block in self._each():
@@ -99,7 +100,7 @@ def _forward(block: Block, x1: Tensor, x2: Tensor, context: Context) -> tuple[Te
 
 
 class _Recomputed(torch.autograd.Function):
-    """The stack, whose way back computes what went into each block from what came out of it."""
+    """The stack with a backward pass that computes the input of each block from its output."""
 
     @staticmethod
     def forward(
@@ -108,7 +109,7 @@ class _Recomputed(torch.autograd.Function):
         ctx.stack, ctx.context, ctx.parameters = stack, context, parameters
         ctx.autocast = torch.is_autocast_enabled(x1.device.type), torch.get_autocast_dtype(x1.device.type)
         ctx.chosen = []
-        x1, x2 = x1.clone(), x2.clone()  # two streams, also where both begin as one
+        x1, x2 = x1.clone(), x2.clone()  # two streams, even if both start as the same tensor
         for block in stack._each():
             x1, x2 = _forward(block, x1, x2, context)
             ctx.chosen.append(context.find(block.attention))
@@ -135,14 +136,23 @@ class _Recomputed(torch.autograd.Function):
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """What is added to one stream from the other, and the modules that have its parameters."""
+    """A branch that is added to one stream, and the modules that own its parameters."""
 
     modules: list[nn.Module]
     run: Callable[[Tensor], Tensor]
 
     def back(self, total: Tensor, x: Tensor, d: Tensor, gradients: dict[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        """The stream before `run(x)` made it `total`, and the gradient of x where that of the total is d; those of the
-        parameters are added to `gradients`."""
+        """Invert the branch and backpropagate through it.
+
+        Args:
+            total: The stream after `run(x)` was added.
+            x: The other stream.
+            d: Gradient of `total`.
+            gradients: Gradients of the parameters are added here.
+
+        Returns:
+            The stream before, and the gradient of `x`.
+        """
         with torch.enable_grad():
             x = x.detach().requires_grad_()
             y = self.run(x)

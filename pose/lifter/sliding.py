@@ -1,12 +1,12 @@
-"""An offline lifter as a stream: the newest frames again and again, older ones now and then, the rest remembered.
+"""An offline lifter as a stream: a sliding window of which only some frames are recomputed.
 
-A window of the last 81 frames slides over the stream. Each layer keeps the keys and values of all its frames. With
-every new frame the tokens of some ages (`AGES`) run through all layers again, attend to all keys and values, and
-replace their own. So a frame is lifted first when it is new, again when it has seen what followed, and a last time when
-it is 36 frames old; a step costs a twelfth of the window. It is as accurate as lifting the window anew for every frame,
-since keys and values of old frames hardly change any more.
+A window of the lifter's size slides over the stream. Each layer caches the keys and values of all its frames. With
+every new frame, the tokens at the ages `AGES` run through all layers again, attend to all keys and values, and replace
+their own. A frame is thus lifted when it is new, again as later frames arrive, and finally at an age of 36 frames. A
+step costs a twelfth of the window. The accuracy is that of lifting the whole window for every frame, because keys and
+values of old frames hardly change.
 
-Window and mirror image are lifted side by side and averaged, as offline. Axes: P person, M plain and mirrored (2), N
+A window and its mirror image are lifted together and averaged, as offline. Axes: P person, M plain and mirrored (2), N
 refreshed tokens, F feature, H head, K feature of one head, S slot of the window.
 """
 
@@ -27,23 +27,33 @@ from pose.lifter.step import Turn, WindowedBlock
 from pose.lifter.step_batch import Memory
 from pose.skeletons import H36M17
 
-WINDOW = 81  # frames; the longest that the offline lifter is trained on
-AGES = (0, 1, 2, 4, 9, 18, 36)  # of the frames that are lifted again with each new one
+AGES = (0, 1, 2, 4, 9, 18, 36)  # in frames, of the frames that are lifted with each new one
 
 _FLIP = torch.tensor(H36M17.flip_order)
 
 
 class SlidingStep(nn.Module):
-    """One frame of a stream by an offline network of softmax attention. inputs, outputs: names, in order.
+    """One frame of a stream with an offline network of softmax attention.
 
-    The output `update` is what `keys0`, `values0`, `keys1`, ... become in the slots of the refreshed frames; the caller
-    writes it (`pose.lifter.step_batch.PeopleState`). Raises ValueError for another kind of network.
+    The output `update` holds the new keys and values of the refreshed frames, for `keys0`, `values0`, `keys1`, ... The
+    caller writes them to their slots (`pose.lifter.step_batch.PeopleState`).
+
+    Attributes:
+        inputs: Names of the arguments of `forward`, in order.
+        outputs: Names of its results, in order.
+
+    Raises:
+        ValueError: For another kind of network.
     """
 
     def __init__(self, network: LifterNetwork) -> None:
         super().__init__()
         if not serves(network):
-            raise ValueError("a sliding window needs an offline lifter of softmax attention over frames")
+            raise ValueError(
+                "a sliding window needs an offline lifter of softmax attention over frames, with a window of more than "
+                f"{AGES[-1]}"
+            )
+        self.window = network.config.window
         attention = cast(SoftmaxAttention, cast(Block, network.blocks[0]).attention)
         self.heads, self.head_dim = attention.heads, attention.head_dim
         self.embed, self.norm, self.head = network.embed, network.norm, network.head
@@ -54,7 +64,9 @@ class SlidingStep(nn.Module):
         self.inputs = [*SEEN, *COMMON_STATE, *self.state_names]
         self.outputs = [*ANSWER, *(f"next_{name}" for name in COMMON_STATE), "update"]
         self.register_buffer("ages", torch.tensor(AGES), persistent=False)
-        self.register_buffer("kept", torch.tensor([a not in (*AGES, WINDOW) for a in range(WINDOW + 1)]), False)
+        self.register_buffer(
+            "kept", torch.tensor([a not in (*AGES, self.window) for a in range(self.window + 1)]), False
+        )
         order, signs = _mirrored_features()
         self.register_buffer("mirror_order", order, persistent=False)
         self.register_buffer("mirror_signs", signs, persistent=False)
@@ -66,8 +78,8 @@ class SlidingStep(nn.Module):
 
     @property
     def memory(self) -> Memory:
-        """What is kept of a person."""
-        empty = torch.zeros(2, self.heads, WINDOW, self.head_dim).numpy()
+        """The empty state of a person."""
+        empty = torch.zeros(2, self.heads, self.window, self.head_dim).numpy()
         return Memory(dict.fromkeys(self.state_names, empty), pinned=0, ages=AGES)
 
     def forward(
@@ -83,11 +95,14 @@ class SlidingStep(nn.Module):
         recent_times: Tensor,
         *state: Tensor,
     ) -> tuple[Tensor, ...]:
-        """The first nine as in `pose.lifter.step.StreamStep`, with `recent` (P, 37, F) oldest first; keys and values
-        (P, M, H, S, K). frames: seen so far.
+        """Process one frame of P people.
 
-        Returns joints (P, N, 17, 3) m, root (P, N, 3) m and sigma (P, N, 17) mm of the frames of all `AGES`, then the
-        next frames, recent and recent times, and the update (P, 2 depth, M, H, N, K).
+        The first nine arguments are as in `pose.lifter.step.StreamStep`, but `recent` (P, 37, F) starts with the oldest
+        frame. `state` holds keys and values (P, M, H, S, K).
+
+        Returns:
+            Joints (P, N, 17, 3) m, root (P, N, 3) m and sigma (P, N, 17) mm of the frames of all `AGES`, then the next
+            frames, recent and recent times, and the update (P, 2 depth, M, H, N, K).
         """
         elapsed = torch.where(frames == 0, TYPICAL_STEP, time - recent_times[:, -1])
         newest = observe_next(keypoints, scores, elapsed, recent[:, -1], intrinsics, derived, intrinsics_known)
@@ -108,15 +123,14 @@ class SlidingStep(nn.Module):
         return lifted.joints, lifted.root, lifted.sigma, *following
 
     def _seen(self, frames: Tensor) -> Tensor:
-        """(P, S + N): which slots hold a frame of the window that is not refreshed now, and which refreshed ones are
-        frames that there were."""
+        """(P, S + N): which slots hold a frame that is not refreshed now, and which refreshed frames exist."""
         now = frames[:, None]
-        slot = torch.arange(WINDOW, device=frames.device)
-        age = 1 + (now - 1 - slot) % WINDOW
+        slot = torch.arange(self.window, device=frames.device)
+        age = 1 + (now - 1 - slot) % self.window
         return torch.cat([(age <= now) & self.kept[age], self.ages <= now], dim=1)
 
     def _mean(self, outputs: Tensor, both: Tensor) -> Lifted:
-        """Of the answers for the picture and, turned back, for its mirror image; of sigma the geometric one."""
+        """Mean of the outputs for a window and for its mirror image; geometric for sigma."""
         plain, turned = (decode(outputs[:, side], split_features(both[:, side]), self.calibration) for side in range(2))
         signs = outputs.new_tensor([-1.0, 1.0, 1.0])
         return Lifted(
@@ -132,8 +146,18 @@ class SlidingBlock(WindowedBlock):
     def forward(
         self, x: Tensor, turn: Turn, unseen: Tensor, keys: Tensor, values: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """x: (P, M, N, D). unseen: (P, 1, 1, 1, S + N), 0 or -inf. keys, values: (P, M, H, S, K). Returns x and the
-        keys and values (P, M, H, N, K) of its frames."""
+        """Apply the block.
+
+        Args:
+            x: (P, M, N, D).
+            turn: Rotary phases.
+            unseen: (P, 1, 1, 1, S + N), 0 or -inf.
+            keys: (P, M, H, S, K).
+            values: (P, M, H, S, K).
+
+        Returns:
+            x and the keys and values (P, M, H, N, K) of its frames.
+        """
         y, key, value = self._attend(x if self.post else self.norm1(x), turn, unseen, keys, values)
         x = x + y
         if self.post:
@@ -149,24 +173,25 @@ class SlidingBlock(WindowedBlock):
         query, key = turn(qkv[:, :, : 2 * self.heads]).chunk(2, dim=2)
         value = qkv[:, :, 2 * self.heads :]
         share = (torch.cat([query @ keys.mT, query @ key.mT], dim=-1) + unseen).softmax(dim=-1)
-        y = share[..., :WINDOW] @ values + share[..., WINDOW:] @ value
+        slots = keys.shape[-2]
+        y = share[..., :slots] @ values + share[..., slots:] @ value
         return self.out_proj(y.transpose(2, 3).flatten(3)), key, value
 
 
 def serves(network: LifterNetwork) -> bool:
-    """Whether an offline network can slide."""
+    """Whether an offline network can run as a sliding window."""
     config = network.config
     plain = config.model == "transformer" and config.residual == "plain" and config.tokens == "frames"
-    alike = not config.streaming and not config.adaptive_depth and config.shared_maps == 1
+    alike = config.window > AGES[-1] and not config.streaming and not config.adaptive_depth and config.shared_maps == 1
     return plain and alike and all(type(cast(Block, block).attention) is SoftmaxAttention for block in network.blocks)
 
 
 def _mirrored_features() -> tuple[Tensor, Tensor]:
-    """Order and signs (F,) that turn the features of a frame into those of its mirror image."""
+    """Order and signs (F,) that convert the features of a frame to those of its mirror image."""
     flip: Sequence[int] = H36M17.flip_order
     pairs = [2 * joint + axis for joint in flip for axis in range(2)]
     order = [*pairs, *(2 * JOINTS + j for j in flip), *(3 * JOINTS + j for j in flip), *range(4 * JOINTS, FEATURES)]
     signs = torch.ones(FEATURES)
     signs[: 2 * JOINTS : 2] = -1
-    signs[4 * JOINTS] = -1  # where the centre is, to the right
+    signs[4 * JOINTS] = -1  # x of the centre
     return torch.tensor(order), signs

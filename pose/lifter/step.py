@@ -1,13 +1,13 @@
-"""One frame of a stream as one function of tensors: what `LifterStream` runs, and what an exported lifter is.
+"""One frame of a stream as a function of tensors, for `LifterStream` and for exported lifters.
 
-    what is seen now + state  ->  answer + next state
+    observation + state  ->  output + next state
 
-Everything the stream remembers of P people is in the state, a handful of tensors with P in front:
+The state of P people consists of these tensors:
 
-    frames (P,)                  answered so far; -lookahead at the start, so the answers count once it is 0
-    recent (P, L + 1, F)         features of the last frames, the asked-for one first; L is the look-ahead
+    frames (P,)                  number of outputs so far; starts at -lookahead, so outputs are valid from 0 on
+    recent (P, L + 1, F)         features of the last frames, the target frame first; L is the look-ahead
     recent_times (P, L + 1)      their times, s
-    and what the attention layers keep, which depends on the mechanism.
+    the caches of the attention layers, which depend on the mechanism
 
 Axes: P person, L look-ahead, F feature, D width, H head, K feature of one head, S slot of a window.
 """
@@ -30,10 +30,17 @@ from pose.lifter.step_batch import Memory
 
 
 class StreamStep(nn.Module):
-    """observe, network, decode. inputs, outputs: the names of what `forward` takes and returns, in order.
+    """`observe`, network and `decode` for one frame.
 
-    An output `next_x` is to be given as `x` with the next frame. A windowed network also has the output `update`, see
-    `WindowedCore`. Raises ValueError for an offline network.
+    The output `next_x` is the input `x` of the next frame. A windowed network also has the output `update`, see
+    `WindowedCore`.
+
+    Attributes:
+        inputs: Names of the arguments of `forward`, in order.
+        outputs: Names of its results, in order.
+
+    Raises:
+        ValueError: For an offline network.
     """
 
     def __init__(self, network: LifterNetwork) -> None:
@@ -48,7 +55,7 @@ class StreamStep(nn.Module):
 
     @property
     def memory(self) -> Memory:
-        """What the core keeps of a person."""
+        """The empty state of a person."""
         empty = (part[0].cpu().numpy() for part in self.core.empty_state())
         pinned = self.core.window.pinned if isinstance(self.core, WindowedCore) else None
         return Memory(dict(zip(self.core.state_names, empty, strict=True)), pinned)
@@ -66,11 +73,23 @@ class StreamStep(nn.Module):
         recent_times: Tensor,
         *state: Tensor,
     ) -> tuple[Tensor, ...]:
-        """keypoints (P, 17, 2) px, scores (P, 17), time (P,) float64 s, intrinsics (P, 3, 3) float64 px, derived and
-        intrinsics_known (P,) bool as in `pose.sequences.LiftBatch`, then the state.
+        """Process one frame of P people.
 
-        Returns joints (P, 17, 3) m root-relative, root (P, 3) m and sigma (P, 17) mm of the asked-for frame, then the
-        next state.
+        Args:
+            keypoints: (P, 17, 2) px.
+            scores: (P, 17).
+            time: (P,) float64 s.
+            intrinsics: (P, 3, 3) float64 px.
+            derived: (P,) bool, see `pose.sequences.LiftBatch`.
+            intrinsics_known: (P,) bool, see `pose.sequences.LiftBatch`.
+            frames: (P,) number of outputs so far.
+            recent: (P, L + 1, F).
+            recent_times: (P, L + 1) s.
+            *state: State of the core.
+
+        Returns:
+            Joints (P, 17, 3) m root-relative, root (P, 3) m and sigma (P, 17) mm of the target frame, then the next
+            state.
         """
         first = frames + recent.shape[1] == 1
         elapsed = torch.where(first, TYPICAL_STEP, time - recent_times[:, -1])
@@ -85,9 +104,11 @@ class StreamStep(nn.Module):
 
 
 class RecurrentCore(nn.Module):
-    """Any streaming network: its caches are the state, and come back whole.
+    """The core of any streaming network: its caches are the state, and are returned as a whole.
 
-    state_names, result_names: of the tensors that `forward` takes after `frames` and returns after the outputs.
+    Attributes:
+        state_names: Names of the state tensors that `forward` takes.
+        result_names: Names of the tensors that it returns after the outputs.
     """
 
     def __init__(self, network: LifterNetwork) -> None:
@@ -99,16 +120,26 @@ class RecurrentCore(nn.Module):
         self.result_names = [f"next_{name}" for name in self.state_names]
 
     def empty_state(self) -> list[Tensor]:
-        """Of one person of whom nothing was seen yet."""
+        """The state of one person before the first frame."""
         return [part for cache in self.network.init_caches(1) for part in cache]
 
     def forward(self, token: Tensor, time: Tensor, frames: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """token: (P, 2 F + 1). time: (P,) s. frames: (P,). Returns network outputs (P, OUTPUTS) and the results."""
+        """Process one token per person.
+
+        Args:
+            token: (P, 2 F + 1).
+            time: (P,) s.
+            frames: (P,) number of outputs so far.
+            state: Tensors named by `state_names`.
+
+        Returns:
+            Network outputs (P, OUTPUTS) and the results.
+        """
         parts = iter(state)
         caches = [tuple(islice(parts, length)) for length in self._lengths]
         context = Context.from_times(time[:, None], self.network.head_dim)
         outputs, caches = self.network.step(token[:, None], context, caches)
-        begun = frames >= 0  # what precedes the first answer is not part of the sequence
+        begun = frames >= 0  # frames before the first output are not part of the sequence
         following = (part for cache in caches for part in cache)
         kept = (
             torch.where(begun.view(-1, *[1] * (new.ndim - 1)), new, old)
@@ -118,18 +149,18 @@ class RecurrentCore(nn.Module):
 
 
 class WindowedCore(nn.Module):
-    """The fast twin of `LifterNetwork.step` for windows of softmax attention: few large products, and no cache copied.
+    """A faster equivalent of `LifterNetwork.step` for windowed softmax attention: large products, and no copies of
+    caches.
 
-    The state is `keys0`, `values0`, `keys1`, ...: (P, H, S, K) each. The result `update` (P, 2 depth, H, K) is what the
-    frame adds to each of them, in their order; the caller writes it into slot `Memory.slot(frames)` and copies nothing
-    else.
+    The state is `keys0`, `values0`, `keys1`, ..., (P, H, S, K) each. The result `update` (P, 2 depth, H, K) holds the
+    new entry of each of them, in their order. The caller writes it to slot `Memory.slot(frames)`.
     """
 
     result_names: list[str] = ["update"]  # noqa: RUF012
 
     @staticmethod
     def serves(network: LifterNetwork) -> bool:
-        """Whether this network can be stepped so."""
+        """Whether this core supports the network."""
         return all(
             isinstance(block, Block)
             and network.config.residual == "plain"
@@ -150,10 +181,11 @@ class WindowedCore(nn.Module):
         self.state_names = [f"{name}{i}" for i in range(len(self.blocks)) for name in ("keys", "values")]
 
     def empty_state(self) -> list[Tensor]:
-        """Of one person of whom nothing was seen yet: (1, H, S, K) each."""
+        """The state of one person before the first frame, (1, H, S, K) each."""
         return [torch.zeros(1, self.heads, self.slots, self.head_dim) for _ in self.state_names]
 
     def forward(self, token: Tensor, time: Tensor, frames: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """Like `RecurrentCore.forward`; the second result is `update`."""
         cos, sin = rotary_phases(time[:, None], self.head_dim)
         turn = Turn(torch.cat([cos, cos], dim=-1), torch.cat([-sin, sin], dim=-1))
         unseen = torch.where(self._seen(frames), 0.0, -torch.inf)[:, None, None]
@@ -165,7 +197,7 @@ class WindowedCore(nn.Module):
         return self.head(self.norm(x)), torch.stack(update, dim=1)
 
     def _seen(self, frames: Tensor) -> Tensor:
-        """(P, S): which slots the coming frame sees. Its own is not among them, nor those that hold nothing yet."""
+        """(P, S): the slots to which the next frame attends; not its own slot, nor empty ones."""
         pinned, now = self.window.pinned, frames[:, None]
         slot = torch.arange(self.slots, device=frames.device)
         newest = now - 1
@@ -187,7 +219,7 @@ class Turn(NamedTuple):
 
 
 class WindowedBlock(nn.Module):
-    """One block of a `WindowedCore`: queries, keys and values from one product; 1 / sqrt(K) is in the weights."""
+    """One block of a `WindowedCore`: queries, keys and values from one product, whose weights include 1 / sqrt(K)."""
 
     qkv_weight: Tensor
     qkv_bias: Tensor
@@ -208,8 +240,18 @@ class WindowedBlock(nn.Module):
     def forward(
         self, x: Tensor, turn: Turn, unseen: Tensor, keys: Tensor, values: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """x: (P, D). unseen: (P, 1, 1, S), 0 or -inf. keys, values: (P, H, S, K). Returns x and the new key and value
-        (P, H, K)."""
+        """Apply the block to one token per person.
+
+        Args:
+            x: (P, D).
+            turn: Rotary phases.
+            unseen: (P, 1, 1, S), 0 or -inf.
+            keys: (P, H, S, K).
+            values: (P, H, S, K).
+
+        Returns:
+            x and the new key and value (P, H, K).
+        """
         y, key, value = self._attend(x if self.post else self.norm1(x), turn, unseen, keys, values)
         x = x + y
         if self.post:

@@ -1,4 +1,4 @@
-"""People who are stepped together: their state as rows of the arrays that a `StepBackend` reads in place."""
+"""Batched steps: the states of several people as rows of the arrays that a `StepBackend` reads in place."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -14,12 +14,14 @@ from pose.types import F32
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a step keeps of a person besides what was observed last.
+    """The state that a step keeps of one person besides the last observation.
 
-    empty: by name, of one person of whom nothing was seen yet. pinned: None where a step returns all of it anew.
-    Otherwise it is keys and values of windows, (H, S, K) each, and a step returns what one slot of each becomes: the
-    first `pinned` slots keep the first frames, the others take turns. ages: of the frames that a step lifts again
-    (`pose.lifter.sliding`); None where it lifts one frame once.
+    Attributes:
+        empty: State before the first frame, by name.
+        pinned: None if a step returns the whole state. Otherwise the state holds keys and values of windows, (H, S, K)
+            each, and a step returns the new content of one slot of each. The first `pinned` slots keep the first
+            frames; the others are a ring buffer.
+        ages: Ages of the frames that a step lifts again (`pose.lifter.sliding`); None if each frame is lifted once.
     """
 
     empty: Arrays
@@ -27,19 +29,20 @@ class Memory:
     ages: tuple[int, ...] | None = None
 
     def lookahead(self, wanted: int) -> int:
-        """The look-ahead that serves one of `wanted` frames: the same, or the last age that a frame has gone through
-        by then."""
+        """The largest available look-ahead up to `wanted` frames: `wanted` itself, or the last age up to it."""
         return wanted if self.ages is None else max(age for age in self.ages if age <= wanted)
 
     def slots_of(self, frames: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(P, N): which slots the refreshed frames of a window go to, where frame number `frames` (P,) is the newest.
-        Those of frames before the first are never read."""
+        """(P, N): the slots of the refreshed frames, where frame number `frames` (P,) is the newest.
+
+        Slots of frames before the first one are never read.
+        """
         window = next(iter(self.empty.values())).shape[-2]
         slots: NDArray[np.int64] = (frames[:, None] - np.array(self.ages)) % window
         return slots
 
     def slot(self, frames: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Which slot frame number `frames` (P,) goes to. Before the first answer it does not matter."""
+        """The slot (P,) of frame number `frames` (P,); arbitrary before the first output."""
         assert self.pinned is not None
         slots, frames = next(iter(self.empty.values())).shape[1], np.maximum(frames, 0)
         return np.where(frames < self.pinned, frames, self.pinned + (frames - self.pinned) % (slots - self.pinned))
@@ -47,7 +50,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One frame of a stream: what computes it, and what it keeps."""
+    """One frame of a stream: the backend and the state that it keeps."""
 
     backend: StepBackend
     memory: Memory
@@ -55,8 +58,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is the same for all people of a stream. camera: the step's inputs `intrinsics`, `derived` and
-    `intrinsics_known`, of one person."""
+    """What all people of a stream share.
+
+    Attributes:
+        step: The step.
+        lookahead: Frames.
+        camera: The step's inputs `intrinsics`, `derived` and `intrinsics_known`, for one person.
+    """
 
     step: Step
     lookahead: int
@@ -65,15 +73,16 @@ class Setting:
     def __post_init__(self) -> None:
         ages = self.step.memory.ages
         if ages is not None and self.lookahead not in ages:
-            raise ValueError(f"lookahead: frames are lifted again {', '.join(map(str, ages))} frames later")
+            known = ", ".join(map(str, ages))
+            raise ValueError(f"lookahead: this lifter supports {known} frames, got {self.lookahead}")
 
 
 class PeopleState:
-    """The state of some people, and the step that takes all of them one frame further."""
+    """The states of several people, and the step that advances all of them by one frame."""
 
     def __init__(self, setting: Setting, people: int) -> None:
         self._setting, ages = setting, setting.step.memory.ages
-        # One that lifts frames again says at once what it knows of all of them.
+        # A step that lifts frames again returns outputs for all of their ages.
         begins, kept_frames = (-setting.lookahead, setting.lookahead + 1) if ages is None else (0, ages[-1] + 1)
         self.state: Arrays = {
             "frames": np.full(people, begins),
@@ -83,7 +92,7 @@ class PeopleState:
         self.answers: F32 | None = None  # (P, N, 71) of the frames of all ages, after a step
         kept = {name: np.repeat(row[None], people, axis=0) for name, row in setting.step.memory.empty.items()}
         self._windows = None
-        if setting.step.memory.pinned is not None:  # in one block of memory, so that one write takes an `update`
+        if setting.step.memory.pinned is not None:  # contiguous, so that an `update` is one write
             self._windows = np.stack(list(kept.values()))
             kept = dict(zip(kept, self._windows, strict=True))
         self.state |= kept
@@ -99,14 +108,22 @@ class PeopleState:
         return len(self._rows)
 
     def take(self, row: int, person: "PersonState") -> None:
-        """Copy somebody's state into a row, which is where they are from now on."""
+        """Copy a person's state to a row; the person then belongs to this batch."""
         for name, array in self.state.items():
             array[row] = person.among.state[name][person.row]
         person.among, person.row = self, row
 
     def advance(self, keypoints: F32, scores: F32, time: float) -> F32:
-        """One frame: keypoints (P, 17, 2) px and scores (P, 17) at `time` s. Returns the answers (P, 71), as
-        `pose.lifter.predict.split_outputs` takes them; those of people who are not ready yet mean nothing."""
+        """Process one frame.
+
+        Args:
+            keypoints: (P, 17, 2) px.
+            scores: (P, 17).
+            time: s.
+
+        Returns:
+            Outputs (P, 71) for `pose.lifter.predict.split_outputs`; undefined for people who are not ready yet.
+        """
         self._seen["keypoints"][:] = keypoints
         self._seen["scores"][:] = scores
         self._seen["time"][:] = time
@@ -134,7 +151,7 @@ class PeopleState:
         return answer
 
     def _write(self, outputs: Arrays) -> None:
-        """Put the new keys and values where they belong."""
+        """Write the new keys and values to their slots."""
         if self._windows is None:
             return
         memory, frames = self._setting.step.memory, np.asarray(self.state["frames"], np.int64)
@@ -145,21 +162,21 @@ class PeopleState:
             self._windows[:, self._rows[:, None], :, :, memory.slots_of(frames)] = update
 
     def ready(self, row: int) -> bool:
-        """Whether the next frame brings an answer."""
+        """Whether the next frame yields an output."""
         waits = 0 if self._setting.step.memory.ages is None else self._setting.lookahead
         return bool(self.state["frames"][row] >= waits)
 
 
 @dataclass(slots=True, eq=False)
 class PersonState:
-    """What a stream remembers of one person: a row of the people they were last stepped with."""
+    """The state of one person: a row of the batch in which the person was last processed."""
 
     among: PeopleState
     row: int
     _held: deque[F32 | None] = field(default_factory=deque)
 
     def hold(self, answer: F32 | None, frames: int) -> F32 | None:
-        """The answer that was given so many frames ago, None before; `answer` is kept until then."""
+        """Delay outputs: keep `answer`, and return that of `frames` frames ago; None before the first."""
         if not frames:
             return answer
         self._held.append(answer)
@@ -172,17 +189,20 @@ class PersonState:
 
     @property
     def ready(self) -> bool:
-        """Whether the next frame brings an answer."""
+        """Whether the next frame yields an output."""
         return self.among.ready(self.row)
 
     def answer_of(self, lookahead: int) -> F32 | None:
-        """What is known now of the frame `lookahead` frames ago, (71,), of a window that slides, for one of its ages;
-        None before there is such a frame."""
+        """The current output (71,) of a sliding window for the frame `lookahead` frames ago; None before there is one.
+
+        Args:
+            lookahead: One of the ages of the step.
+        """
         return self.among.answer_of(self.row, lookahead)
 
 
 def gather(setting: Setting, people: Sequence[PersonState]) -> PeopleState:
-    """The people as the rows of one batch, in their order; nothing is copied if they were so at the last frame."""
+    """Collect people as the rows of one batch, in their order. Copies nothing if the batch is unchanged."""
     batch = people[0].among
     if len(batch) == len(people) and all(p.among is batch and p.row == i for i, p in enumerate(people)):
         return batch

@@ -1,7 +1,7 @@
-"""The streaming lifter: one frame in, one frame out, at constant cost and memory for as long as the stream lasts.
+"""The streaming lifter: one frame in, one frame out, with constant cost and memory.
 
-`LifterStream` keeps for everybody what the network still sees of them: the bounded caches of its attention layers and
-the last few observations. It answers what the causal network answers for the whole sequence at once.
+`LifterStream` keeps, for each person, the bounded caches of the attention layers and the last observations. Its outputs
+equal those of the causal network on the whole sequence.
 """
 
 from collections import deque
@@ -21,14 +21,20 @@ from pose.repair.person import PersonRepair
 from pose.skeletons import Skeleton, to_h36m17
 from pose.types import F32, FrameResult, People
 
-REFINE = 9  # frames later that live frames are final: 0.3 s at 30 frames/s, after which little changes
+REFINE = 9  # delay in frames of refined live results: 0.3 s at 30 frames/s, after which outputs hardly change
 
 
 class LifterStream:
     """Steps a streaming `Lifter` for any number of people.
 
-    skeleton: of the keypoints. camera: that sees them. lookahead: how many frames later a frame is answered; a window
-    that slides says then what it knew at the last of its ages. Raises ValueError for an offline lifter.
+    Args:
+        lifter: The network.
+        skeleton: Joint set of the keypoints.
+        camera: Camera of the keypoints.
+        lookahead: Delay of the output in frames. A sliding window uses its last age up to it.
+
+    Raises:
+        ValueError: For an offline lifter.
     """
 
     def __init__(self, lifter: Lifter, skeleton: Skeleton, camera: Camera, lookahead: int = 0) -> None:
@@ -47,26 +53,36 @@ class LifterStream:
 
     @property
     def refines(self) -> bool:
-        """Whether frames can be given a second time, later than the look-ahead (`StreamLifter.take_refined`)."""
+        """Whether frames can be refined after their look-ahead (`StreamLifter.take_refined`)."""
         return self._setting.step.memory.ages is not None and self.lookahead < REFINE
 
     def again(self, most: int) -> tuple[int, ...]:
-        """How many frames later a frame is lifted again, up to `most` frames. Raises ValueError for a causal network,
-        which lifts each frame once."""
+        """Delays, up to `most` frames, after which the pose of a frame is estimated again with more context.
+
+        Raises:
+            ValueError: For a causal network, which lifts each frame once.
+        """
         ages = self._setting.step.memory.ages
         if ages is None:
             raise ValueError("refine: a causal network lifts each frame once; use the lifter sliding")
         return tuple(age for age in ages if age <= most)
 
     def new_person(self) -> PersonState:
-        """The state of somebody of whom nothing is known yet."""
+        """The state of a person before the first frame."""
         return PersonState(PeopleState(self._setting, 1), 0)
 
     def step(self, people: Sequence[PersonState], keypoints: F32, scores: F32, time: float) -> list[F32 | None]:
-        """The next frame of some people: keypoints (P, J, 2) px and scores (P, J) at `time` s.
+        """Process the next frame.
 
-        Returns for each person the answer (71,), see `split_outputs`, for the frame `lookahead` frames ago; None while
-        the person has not been there for so long. Score 0 in all joints: the person was not seen.
+        Args:
+            people: State of each person.
+            keypoints: (P, J, 2) px.
+            scores: (P, J); 0 in all joints if the person was not detected.
+            time: s.
+
+        Returns:
+            For each person the output (71,) for the frame `lookahead` frames ago, see `split_outputs`; None if the
+            person's track is shorter.
         """
         if not people:
             return []
@@ -79,17 +95,21 @@ class LifterStream:
 
 
 class StreamLifter:
-    """`pose.stages.LifterStage` over a `LifterStream`: what a live pipeline lifts with.
+    """`pose.stages.LifterStage` with a `LifterStream`, for live pipelines.
 
-    A frame is answered `lookahead` frames later. Somebody who is away for a moment stays in mind, unseen, and is
-    forgotten after a second. The results carry the people as they came in, what the estimator saw, and say which limbs
-    repair exchanged.
+    Frames are returned with a delay of `lookahead` frames. A person who is not detected is kept for one second. Results
+    carry the people with their original keypoints, and flags for the limbs that repair swapped.
     """
 
     def __init__(self, stream: LifterStream, *, repair: bool = False, refine: int = 0) -> None:
-        """repair: what is lifted, as far as the frames up to now say what is wrong. refine: give each frame a second
-        time, so many frames later, as it is known then (`take_refined`); 0 gives it once. A window that slides is
-        needed, and its last age up to `refine` is taken."""
+        """Start without people.
+
+        Args:
+            stream: The network.
+            repair: Repair the 2D before lifting, causally.
+            refine: Return each frame again after up to this many frames, refined (`take_refined`); 0 returns it once.
+                Needs a sliding window, whose last age up to `refine` is used.
+        """
         self._stream, self._repair = stream, repair
         self._refined = Refinements(stream.again(refine)[-1]) if refine else None
         self._people: dict[int, _Live] = {}
@@ -98,9 +118,9 @@ class StreamLifter:
         self._time = -np.inf
 
     def push(self, people: People) -> list[FrameResult]:
-        """Take the next frame; return the frames that are answered now, oldest first."""
+        """Add a frame; returns the frames that are complete now, oldest first."""
         ended: list[FrameResult] = []
-        if people.time - self._time > LONGEST_GAP_SECONDS:  # the stream was away, and with it everybody
+        if people.time - self._time > LONGEST_GAP_SECONDS:  # after a gap in the stream all people are forgotten
             ended = self.flush()
             self._people = {}
         elif self._pending:
@@ -118,15 +138,15 @@ class StreamLifter:
 
     @property
     def refines(self) -> bool:
-        """Whether each frame is given a second time."""
+        """Whether each frame is returned again, refined."""
         return self._refined is not None
 
     def take_refined(self) -> list[FrameResult]:
-        """The frames that are final since the last call, oldest first; all that were pushed after `flush`."""
+        """The frames that became final since the last call, oldest first; all remaining ones after `flush`."""
         return self._refined.take() if self._refined else []
 
     def flush(self) -> list[FrameResult]:
-        """The source has ended: return the frames that still wait, answered from what was seen."""
+        """Return the frames that still wait after the end of the source."""
         results: list[FrameResult] = []
         if self._pending:
             last = self._pending[-1].people
@@ -138,7 +158,9 @@ class StreamLifter:
         return results
 
     def _advance(self, people: People, frame: PendingFrame | None, refined: PendingFrame | None = None) -> None:
-        """Step everybody in mind, those who are not in the frame as unseen, and hand out the answers."""
+        """Step all people, with an empty detection for those not in the frame, and store the outputs in their
+        frames.
+        """
         rows = {person: row for row, person in enumerate(people.ids.tolist())}
         keypoints = np.zeros((len(self._people), *people.keypoints.shape[1:]), np.float32)
         scores = np.zeros(keypoints.shape[:2], np.float32)
@@ -168,8 +190,13 @@ class StreamLifter:
 
 @dataclass(slots=True)
 class _Live:
-    """Somebody in mind: what the network sees of them, the frames that wait for an answer (None: they were not seen),
-    and when they were last seen. repair: None where what is seen is taken as it is."""
+    """A person whom the stream keeps: network state, and the frames that wait for an output.
+
+    Attributes:
+        repair: None if the 2D is not repaired.
+        asked: The waiting frames; None where the person was not detected.
+        seen: Time of the last detection, s.
+    """
 
     state: PersonState
     repair: PersonRepair | None
@@ -178,7 +205,7 @@ class _Live:
     seen: float = 0.0
 
     def see(self, frame: PersonFrame) -> PersonFrame:
-        """The next frame in which the person is seen, repaired."""
+        """Add the next frame in which the person is detected; returns it repaired."""
         self.seen = frame.time
         if self.repair is not None:
             self.repair.push(frame.keypoints, frame.scores, frame.time)
@@ -187,7 +214,7 @@ class _Live:
 
 
 def nobody(like: People, time: float) -> People:
-    """A frame at `time` in which nobody is seen, with the skeleton of another."""
+    """A frame at `time` without people, with the skeleton of `like`."""
     none = slice(0, 0)
     return People(
         like.index,

@@ -1,4 +1,4 @@
-"""The lifter in torch: what checkpoints, GPUs, training and evaluation need."""
+"""The lifter in torch, for checkpoints, GPUs, training and evaluation."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pose.lifter.backends import Arrays
+from pose.lifter.blending import Windows
 from pose.lifter.checkpoint import load_checkpoint
 from pose.lifter.features import observe
 from pose.lifter.model import LifterNetwork
@@ -22,7 +23,14 @@ from pose.weights import sha256_of
 
 
 class TorchStep:
-    """A step in torch. function: takes the tensors called `inputs` and returns those called `outputs`, in order."""
+    """A streaming step in torch.
+
+    Args:
+        function: Takes the tensors named by `inputs` and returns those named by `outputs`, in order.
+        inputs: Names.
+        outputs: Names.
+        device: Device of the tensors.
+    """
 
     def __init__(
         self,
@@ -34,6 +42,7 @@ class TorchStep:
         self._function, self._inputs, self._outputs, self._device = function, inputs, outputs, device
 
     def bind(self, inputs: Arrays) -> Callable[[], Arrays]:
+        """See `pose.lifter.backends.StepBackend.bind`."""
         views = [torch.from_numpy(inputs[name]) for name in self._inputs]
 
         @torch.inference_mode()
@@ -45,7 +54,7 @@ class TorchStep:
 
 
 class TorchLifter(Lifter):
-    """`pose.lifter.predict.Lifter` over a network in torch, on any device."""
+    """`pose.lifter.predict.Lifter` for a network in torch, on any device."""
 
     def __init__(
         self,
@@ -57,16 +66,29 @@ class TorchLifter(Lifter):
         *,
         sliding: bool = False,
     ) -> None:
-        """sliding: let an offline network stream (`pose.lifter.sliding`)."""
+        """Wrap a network.
+
+        Args:
+            network: The network.
+            name: Name for messages and results.
+            sha256: Hash of the checkpoint; empty without one.
+            device: Device of the tensors.
+            path: File of the checkpoint; None without one.
+            sliding: Let an offline network stream (`pose.lifter.sliding`).
+        """
         self.network, self.name, self.sha256, self.path = network.to(device).eval(), name, sha256, path
         self.device, self.sliding, self.streaming = torch.device(device), sliding, sliding or network.config.streaming
 
     @classmethod
     def load(cls, name_or_path: str | Path, device: str = "cpu") -> Self:
-        """As `pose.lifter.load.load_lifter`, always in torch."""
+        """Like `pose.lifter.load.load_lifter`, always in torch."""
         path = checkpoint_path(name_or_path)
         sliding = str(name_or_path) == SLIDING
         return cls(load_checkpoint(path, device), str(name_or_path), sha256_of(path), device, path, sliding=sliding)
+
+    @property
+    def windows(self) -> Windows:
+        return self.network.config.windows
 
     @cached_property
     def step(self) -> Step:

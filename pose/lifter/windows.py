@@ -1,43 +1,46 @@
-"""One person's frames lifted while they come in: what `Lifter.lift` gives for the whole track, in bounded memory."""
+"""Lifting of one person's frames during a video, in bounded memory, with the results of `Lifter.lift`."""
 
 from pose.camera import Camera
 from pose.gaps import LONGEST_GAP_SECONDS
+from pose.lifter.blending import Blend
 from pose.lifter.pending import PersonFrame, seen_sequence
-from pose.lifter.predict import HOP, WINDOW, Blend, Lifter
+from pose.lifter.predict import Lifter
 from pose.skeletons import Skeleton
 
 
 class PersonWindows:
-    """Lifts the frames of one person in windows that overlap and are blended. After a long absence it begins anew."""
+    """Lifts the frames of one person in overlapping, blended windows. A long absence starts a new sequence."""
 
     def __init__(self, lifter: Lifter, skeleton: Skeleton, camera: Camera) -> None:
         self._lifter, self._skeleton, self._camera = lifter, skeleton, camera
         self._begin()
 
     def _begin(self) -> None:
-        self._waiting: list[PersonFrame] = []  # from the first that is not final on
-        self._blend = Blend()
-        self._start = 0  # which frame of the track is the first that waits
-        self._fresh = 0  # how many no window has seen yet
+        self._waiting: list[PersonFrame] = []  # frames from the first that is not final
+        windows = self._lifter.windows
+        self._blend = Blend(windows, windows.size + windows.hop)
+        self._start = 0  # index in the track of the first waiting frame
+        self._fresh = 0  # number of frames that no window has contained yet
 
     def push(self, frame: PersonFrame) -> list[PersonFrame]:
-        """Take the next frame; return those that are lifted now, oldest first."""
+        """Add a frame; returns those that are lifted now, oldest first."""
         away = bool(self._waiting) and frame.time - self._waiting[-1].time > LONGEST_GAP_SECONDS
         lifted = self.end() if away else []
         self._waiting.append(frame)
         self._fresh += 1
-        if len(self._waiting) == WINDOW and self._fresh >= HOP:
-            lifted += self._lift(HOP)
+        windows = self._lifter.windows
+        if len(self._waiting) == windows.size and self._fresh >= windows.hop:
+            lifted += self._lift(windows.hop)
         return lifted
 
     def end(self) -> list[PersonFrame]:
-        """No frame follows: lift the rest."""
+        """Lift and return the remaining frames."""
         lifted = self._lift(len(self._waiting))
         self._begin()
         return lifted
 
     def _lift(self, count: int) -> list[PersonFrame]:
-        """Lift the waiting frames as one window and take the first `count`, which no later window will touch."""
+        """Lift the waiting frames as one window and take the first `count`, which no later window contains."""
         if self._fresh:
             sequence = seen_sequence(self._waiting, self._camera, self._skeleton)
             self._blend.add(self._start, self._lifter.forward_mirrored([sequence])[0])

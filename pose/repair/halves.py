@@ -34,7 +34,10 @@ class HalfFilters:
     """The filters of all pairs of one person. For each frame call `see`, then `follow`, then `turn` if necessary."""
 
     def __init__(self, limbs: list[NDArray[np.int64]]) -> None:
-        """limbs: (K, 2) each, the pairs that swap together."""
+        """
+        Args:
+            limbs: (K, 2) each, the pairs that swap together.
+        """
         self._left, self._right = np.concatenate(limbs).T
         self._limb = np.repeat(np.arange(len(limbs)), [len(pairs) for pairs in limbs])  # (K,)
         self._first = np.flatnonzero(np.diff(self._limb, prepend=-1))  # pair of each limb
@@ -102,8 +105,9 @@ class HalfFilters:
         self._covariance[:, :, pairs] = self._covariance[:, ::-1, pairs]
 
     def _measure_size(self, keypoints: F32, scores: F32, time: float) -> None:
-        """Update the size of the person. Frames without keypoints are ignored; after a long gap the size is measured
-        again.
+        """Update the size of the person.
+
+        Frames without keypoints are ignored; after a long gap the size is measured again.
         """
         seen = keypoints[scores > 0]
         if len(seen):

@@ -151,8 +151,10 @@ class _Limb:
         return self.cost[1] < self.cost[0]
 
     def choose(self, against: list[list[float]], flip: float, swapped: float) -> Predecessors:
-        """Choose the survivors that the new ones continue, and update their costs. against: nats of each survivor and
-        sign.
+        """Choose the survivors that the new ones continue, and update their costs.
+
+        Args:
+            against: Nats of each survivor and sign.
         """
         before, (as_seen, exchanged) = self.cost, zip(*against, strict=True)
         stay = before[0] + as_seen[0], before[1] + as_seen[1] + flip
@@ -240,7 +242,7 @@ class SwapFinder:
         return found
 
     def _decide(self, count: int) -> list[Mask]:
-        """Answers of the best path for the `count` oldest waiting frames, without swaps that last too long."""
+        """Results of the best path for the `count` oldest waiting frames, without swaps that last too long."""
         self._trace()
         decided = []
         for row in range(count):
@@ -252,7 +254,11 @@ class SwapFinder:
         return decided
 
     def _is_exchanged(self, number: int, row: int) -> bool:
-        """Whether a limb is swapped in the oldest waiting frame. row: state of the frame before it."""
+        """Whether a limb is swapped in the oldest waiting frame.
+
+        Args:
+            row: State of the frame before it.
+        """
         limb = self._limbs[number]
         if not self._path[0][number]:
             limb.decided_since = math.inf
@@ -273,8 +279,9 @@ class SwapFinder:
         return all(_changes_sides(sights, row, pairs) for row in (first, first + end))
 
     def _trace(self) -> None:
-        """Trace the best path through the waiting frames. Beyond its meeting point with the last path the rest is the
-        same.
+        """Trace the best path through the waiting frames.
+
+        Beyond its meeting point with the last path the rest is the same.
         """
         self._path.extend([[]] * (len(self._waiting) - len(self._path)))
         state = [limb.exchanged for limb in self._limbs]
@@ -289,7 +296,8 @@ class SwapFinder:
 def _changes_sides(sights: list[_Sight], row: int, pairs: Mask) -> bool:
     """Whether left and right of a body are apart just before and from frame `row` on, with opposite signs.
 
-    pairs: (K,) which belong to the body.
+    Args:
+        pairs: (K,) which belong to the body.
     """
     if row == 0 or sights[row].time - sights[row - 1].time > LONGEST_GAP_SECONDS:
         return False

@@ -1,4 +1,4 @@
-"""Training batches on their way from a source to the device: made by other processes, as tensors, mirrored."""
+"""Training batches from a source to the device: built by worker processes, converted to tensors, mirrored."""
 
 import os
 import random
@@ -20,10 +20,10 @@ Made_co = TypeVar("Made_co", covariant=True)
 
 
 class BatchSource(Protocol[Made_co]):
-    """Where training sequences come from."""
+    """A source of training sequences."""
 
     def batch(self, step: int) -> Made_co:
-        """The batch of one step; the same number gives the same batch."""
+        """The batch of a step; equal numbers give equal batches."""
         ...
 
 
@@ -36,7 +36,7 @@ class Tensors(Protocol):
 
 
 class TensorBatch(NamedTuple):
-    """What training needs of a `pose.sequences.LiftBatch`, with its shapes and units."""
+    """The parts of a `pose.sequences.LiftBatch` that training needs, as tensors with the same shapes and units."""
 
     keypoints: Tensor
     scores: Tensor
@@ -58,11 +58,11 @@ class TensorBatch(NamedTuple):
         return type(self)(*(tensor.to(device, non_blocking=True) for tensor in self))
 
     def observe(self) -> Observations:
-        """The observations (B, T) that the network gets."""
+        """The network inputs (B, T)."""
         return observe(self.keypoints, self.scores, self.times, self.intrinsics, self.derived, self.intrinsics_known)
 
     def mirrored(self) -> "TensorBatch":
-        """The same people in a mirror: left is right, and the image is mirrored about the camera's axis."""
+        """The batch mirrored: left and right are swapped, and the image is mirrored about the camera axis."""
         keypoints = self.keypoints[:, :, _SIDES].clone()
         keypoints[..., 0] = 2 * self.intrinsics[:, 0, 2].float()[:, None, None] - keypoints[..., 0]
         return self._replace(
@@ -77,7 +77,7 @@ _SIDES = list(H36M17.flip_order)
 
 
 def mirrored_joints(joints: Tensor) -> Tensor:
-    """(..., 17, 3) m in the camera frame, as a mirror shows them."""
+    """Mirrored joints (..., 17, 3) m in the camera frame."""
     return joints[..., _SIDES, :] * joints.new_tensor([-1, 1, 1])
 
 
@@ -85,7 +85,7 @@ Batch = TypeVar("Batch", bound=Tensors)
 
 
 class _Steps(Dataset[Batch], Generic[Batch, Made]):
-    """The batches of a source by their number, as processes of a `DataLoader` make them."""
+    """The batches of a source by number, for the workers of a `DataLoader`."""
 
     def __init__(self, source: BatchSource[Made], to_tensors: Callable[[Made], Batch]) -> None:
         self._source, self._to_tensors = source, to_tensors
@@ -102,10 +102,14 @@ def load(
     workers: int,
     device: torch.device,
 ) -> Iterator[Batch]:
-    """The batches `numbers` of a source, in order, on `device`; the next ones are made while one is trained on.
+    """Iterate over the batches `numbers` of a source on `device`; the next batches are built during training.
 
-    to_tensors: of what the source makes. workers: processes that make them, no more than there are cores; 0: a thread
-    of this process, which suits a machine of few.
+    Args:
+        source: The source.
+        to_tensors: Converts what the source builds.
+        numbers: Steps, in order.
+        workers: Worker processes, at most the number of cores; 0 for a thread of this process.
+        device: Target device.
     """
     if workers == 0:
         yield from (to_tensors(batch).to(device) for batch in _by_a_thread(source, numbers))
@@ -117,7 +121,7 @@ def load(
         num_workers=min(workers, os.cpu_count() or 1),
         pin_memory=device.type == "cuda",
         prefetch_factor=4,
-        multiprocessing_context="forkserver",  # a fork of a process with threads may hang
+        multiprocessing_context="forkserver",  # forking a process with threads may deadlock
     )
     for batch in loader:
         yield batch.to(device)
@@ -134,7 +138,7 @@ def _by_a_thread(source: BatchSource[Made], numbers: Sequence[int]) -> Iterator[
 
 
 def timed(batches: Iterator[Batch]) -> Iterator[tuple[Batch, float]]:
-    """Each batch with the seconds that were waited for it."""
+    """Each batch with the seconds spent waiting for it."""
     while True:
         began = time.perf_counter()
         batch = next(batches, None)
@@ -144,6 +148,6 @@ def timed(batches: Iterator[Batch]) -> Iterator[tuple[Batch, float]]:
 
 
 def generator(device: torch.device, *parts: object) -> torch.Generator:
-    """Random numbers on `device` that depend on `parts` alone: a seed, a step, a purpose."""
+    """A random generator on `device`, seeded only by `parts`, for example a seed, a step and a purpose."""
     seed = random.Random("/".join(map(str, parts))).getrandbits(63)
     return torch.Generator(device).manual_seed(seed)

@@ -1,4 +1,4 @@
-"""What a training run is: its configuration, checked, without torch, so that options are parsed before it is loaded."""
+"""Configuration of training runs and its validation, without torch, so that options are parsed quickly."""
 
 from dataclasses import dataclass, field
 
@@ -6,13 +6,23 @@ from pose.forecast.config import ForecasterConfig
 from pose.lifter.config import LifterConfig
 from pose.training.schedules import ScheduleConfig
 
-OBJECTIVES = ("masked", "next", "any-order")  # `pose.training.objectives` has them
-OPTIMIZERS = ("adam", "adamw", "radam", "muon")  # `pose.training.optimizers` builds them
+OBJECTIVES = ("masked", "next", "any-order")  # implemented in `pose.training.objectives`
+OPTIMIZERS = ("adam", "adamw", "radam", "muon")  # built by `pose.training.optimizers`
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossWeights:
-    """How much each part counts in the sum. ponder: a step of a lifter with adaptive depth."""
+    """Weights of the loss terms, see `pose.training.losses`.
+
+    Attributes:
+        position: Weight of the position loss.
+        velocity: Weight of the velocity loss.
+        shape: Weight of the shape loss.
+        root: Weight of the root loss.
+        bend: Weight of the bend loss.
+        spread: Weight of the likelihood that trains sigma.
+        ponder: Weight of a step of a lifter with adaptive depth.
+    """
 
     position: float = 1.0
     velocity: float = 2.0
@@ -25,10 +35,15 @@ class LossWeights:
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
-    """name: adam, adamw, radam or muon. lr: peak learning rate. betas, eps: of Adam.
+    """The optimiser.
 
-    weight_decay: of matrices only, never of biases and norms; decoupled from the gradient in all but adam, which adds
-    it to the gradient (L2). muon: the matrices of the blocks by Muon, everything else by AdamW.
+    Attributes:
+        name: `adam`, `adamw`, `radam`, or `muon`: Muon for the matrices of the blocks, AdamW for all other parameters.
+        lr: Peak learning rate.
+        betas: Of Adam.
+        eps: Of Adam.
+        weight_decay: For matrices only. Decoupled from the gradient, except for `adam`, which adds it to the gradient
+            (L2).
     """
 
     name: str = "adamw"
@@ -48,11 +63,21 @@ class OptimizerConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """What every training run has, whatever it trains.
+    """Common settings of all training runs.
 
-    steps: optimiser steps. clip: largest norm of the gradient. ema: decay of the averaged weights, which are what is
-    saved. precision: fp32 or bf16 (weights stay fp32). workers: processes that make batches; 0: a thread of this one.
-    compile: use torch.compile.
+    Attributes:
+        optimizer: The optimiser.
+        schedule: The learning rate schedule.
+        steps: Number of optimiser steps.
+        clip: Maximum norm of the gradient.
+        ema: Decay of the averaged weights, which are evaluated and saved.
+        precision: `fp32` or `bf16` (weights stay fp32).
+        seed: Random seed.
+        workers: Processes that build batches; 0 for a thread of this process.
+        compile: Use torch.compile.
+        log_every: Steps.
+        evaluate_every: Steps.
+        checkpoint_every: Steps.
     """
 
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
@@ -82,15 +107,19 @@ class RunConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig(RunConfig):
-    """One complete training run of a lifter.
+    """A training run of a lifter.
 
-    start_from: a shipped lifter or a checkpoint of the same form whose weights the run begins with; its optimiser and
-    schedule restart (fine-tuning, or a second round). start_share: of those weights in the final ones, 0 to 1: what
-    lies between both is often better than either where they differ (Wortsman et al., 2022). lookaheads: of a streaming
-    model, frames; sampled in each step, repeat one to draw it more often. dialects: whether each sequence's scores are
-    said in a dialect of its own (`pose.training.dialects`). consistency: above 0 each step trains on its batch and on
-    the mirror image of it, in other dialects, and this is the weight of the distance between the two answers. The rest
-    is as in `RunConfig`.
+    Attributes:
+        model: Architecture.
+        loss: Weights of the loss terms.
+        start_from: Shipped lifter or checkpoint of equal architecture whose weights are loaded first; optimiser and
+            schedule restart.
+        start_share: Weight of these initial weights in the final ones, 0 to 1: an average is often better than either
+            (Wortsman et al., 2022).
+        lookaheads: Frames, for streaming models; one is sampled per step. Repeat a value to sample it more often.
+        dialects: Whether each sequence's scores are transformed at random (`pose.training.dialects`).
+        consistency: If above 0, each step also trains on the mirrored batch, with other dialects; weight of the
+            distance between both outputs.
     """
 
     model: LifterConfig = field(default_factory=LifterConfig)
@@ -116,12 +145,15 @@ class TrainConfig(RunConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectiveConfig:
-    """What a lifter learns of 2D poses alone, before it is told any 3D.
+    """The objective of pre-training on 2D poses.
 
-    name: masked, what is hidden from both sides of it; next, each pose from those before; any-order, poses from any
-    others, in a random order. frames, joints: of masked, the share of frames hidden whole and of other joints
-    hidden alone, in spans of a tenth of a second to `longest` seconds. asked: of any-order, the share of the frames,
-    the last of the order, that are predicted (XLNet: 1 / 6).
+    Attributes:
+        name: `masked`: predict masked joints from both sides. `next`: predict each pose from earlier ones. `any-order`:
+            predict poses in a random order.
+        frames: For `masked`, fraction of frames that are masked completely.
+        joints: For `masked`, fraction of other joints that are masked, separately.
+        longest: Longest masked span, s; the shortest is 0.1 s.
+        asked: For `any-order`, fraction of the frames, the last ones of the order, that are predicted (XLNet: 1 / 6).
     """
 
     name: str = "masked"
@@ -146,8 +178,10 @@ SHORTEST_SPAN = 0.1  # s
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainConfig(RunConfig):
-    """One complete pre-training of a lifter, on 2D poses alone. `pose-train lifter` goes on from what it leaves, with
-    the same model and `start_from`. The rest is as in `RunConfig`."""
+    """A pre-training run of a lifter on 2D poses.
+
+    `pose-train lifter` continues from its checkpoint, with the same model and `start_from`.
+    """
 
     model: LifterConfig = field(default_factory=LifterConfig)
     objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
@@ -159,7 +193,12 @@ class PretrainConfig(RunConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ForecastLossWeights:
-    """root: of the pelvis' way, beside the mean of the joints. spread: of the likelihood that trains sigma."""
+    """Weights of a forecaster's loss terms.
+
+    Attributes:
+        root: Weight of the pelvis' displacement, relative to the mean of the joints.
+        spread: Weight of the likelihood that trains sigma.
+    """
 
     root: float = 0.3
     spread: float = 0.005
@@ -167,13 +206,14 @@ class ForecastLossWeights:
 
 @dataclass(frozen=True, kw_only=True)
 class ForecasterTrainConfig(RunConfig):
-    """One complete training run of a forecaster.
+    """A training run of a forecaster.
 
-    start_from: checkpoints that the run begins with: one of the same form, or, for a blended forecaster, a one-shot and
-    an mlp; optimiser and schedule restart. frozen: whether these stay as they are, so that a blended forecaster
-    learns nothing but how far to trust each. forcing: of networks that roll out, how long the truth of earlier steps is
-    told: with probability k / (k + exp(step / k)) for forcing = k steps (scheduled sampling, Bengio et al., 2015), so
-    half of the time after k ln k steps and next to never long after. The rest is as in `RunConfig`.
+    Attributes:
+        start_from: Checkpoints whose weights are loaded first: one of equal architecture, or, for a blended forecaster,
+            a one-shot and an mlp. Optimiser and schedule restart.
+        frozen: Whether these weights are fixed, so that a blended forecaster only learns the weights of its two parts.
+        forcing: For autoregressive networks, k of scheduled sampling (Bengio et al., 2015), in steps. True earlier
+            steps are used with probability k / (k + exp(step / k)), hence half of the time after k ln k steps.
     """
 
     model: ForecasterConfig = field(default_factory=ForecasterConfig)
@@ -187,12 +227,16 @@ class ForecasterTrainConfig(RunConfig):
         if self.forcing < 1:
             raise ValueError(f"forcing: must be at least 1 step, got {self.forcing}")
         if self.frozen and not (self.start_from and self.model.kind == "blended"):
-            raise ValueError("frozen: needs start_from and a blended model, which has something left to learn")
+            raise ValueError("frozen: needs start_from and model.kind: blended")
         check_recipe(self.optimizer, self.schedule, self.model.init)
 
 
 def check_recipe(optimizer: OptimizerConfig, schedule: ScheduleConfig, init: str) -> None:
-    """ValueError for what the theory forbids: a warm-up on top of what already replaces one."""
+    """Check that optimiser, schedule and initialisation can be combined.
+
+    Raises:
+        ValueError: If there is a warm-up besides a method that replaces warm-up.
+    """
     if not schedule.warms_up:
         return
     if optimizer.name == "radam":

@@ -1,4 +1,4 @@
-"""The training of forecasters: their loss, and what is measured of them."""
+"""Training of forecasters: loss and metrics."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ from pose.training.config import ForecasterTrainConfig, ForecastLossWeights
 from pose.training.loop import Loop, Loss
 
 Evaluate = Callable[[ForecasterNetwork, int], dict[str, float]]
-_EARLY = 0.15  # s: a moment h ahead counts as 1 / (h + this), since errors grow about so
+_EARLY = 0.15  # s; predictions h s ahead have weight 1 / (h + this), because errors grow about linearly
 
 
 class ForecastTensors(NamedTuple):
@@ -73,12 +73,16 @@ class ForecasterTrainer(Loop[ForecasterNetwork, ForecastBatch, ForecastTensors])
             return forecast_loss(network.at(batch.past, batch.ahead), batch.truth, batch.ahead, self.config.loss)
         keep = truth_kept(step, self.config.forcing)
         drawn = generator(torch.device("cpu"), self.config.seed, step, "forcing")
-        said = network.forced(batch.past, batch.steps, keep, drawn)
-        return forecast_loss(said, batch.steps, step_times(batch.past.device), self.config.loss)
+        predicted = network.forced(batch.past, batch.steps, keep, drawn)
+        return forecast_loss(predicted, batch.steps, step_times(batch.past.device), self.config.loss)
 
 
 def start_from(network: ForecasterNetwork, trained: Sequence[ForecasterNetwork]) -> None:
-    """Copy the weights of trained networks, whose calibration is left behind. Raises PoseError where forms differ."""
+    """Copy the weights of trained networks without their calibration.
+
+    Raises:
+        PoseError: If their architectures do not match.
+    """
     parts: list[ForecasterNetwork] = [network.decoding, network.trend] if isinstance(network, Blended) else [network]
     if [part.config for part in parts] != [one.config for one in trained]:
         kinds = " and ".join(part.config.kind for part in parts)
@@ -88,21 +92,26 @@ def start_from(network: ForecasterNetwork, trained: Sequence[ForecasterNetwork])
 
 
 def truth_kept(step: int, forcing: float) -> float:
-    """With what probability an earlier step is told as it truly was: k / (k + exp(step / k)) for forcing = k."""
+    """Probability of a true earlier step in scheduled sampling: k / (k + exp(step / k)) for forcing = k."""
     return float(forcing / (forcing + np.exp(min(step / forcing, 700.0))))
 
 
-def forecast_loss(said: Ways, truth: Tensor, ahead: Tensor, weights: ForecastLossWeights) -> Loss:
-    """Mean distance of the joints and the root, near moments counting more; and the likelihood of the errors' lengths
-    under Laplace distributions of scale sigma, whose tails forgive the few unpredictable motions. It trains
-    sigma alone.
+def forecast_loss(predicted: Ways, truth: Tensor, ahead: Tensor, weights: ForecastLossWeights) -> Loss:
+    """Mean distance of the joints and the root, weighted towards near times, plus a likelihood that trains sigma only.
 
-    truth: (B, Q, 51) m at `ahead` (B or 1, Q) s.
+    The likelihood is that of the errors' norms under Laplace distributions of scale sigma, whose tails tolerate
+    unpredictable motion.
+
+    Args:
+        predicted: Predictions.
+        truth: (B, Q, 51) m at `ahead`.
+        ahead: (B or 1, Q) s.
+        weights: Weights of the terms.
     """
-    error = (said.places - truth).unflatten(-1, (-1, 3)).norm(dim=-1)
+    error = (predicted.places - truth).unflatten(-1, (-1, 3)).norm(dim=-1)
     weight = (1 / (ahead + _EARLY)).expand(error.shape[:2])
     weight = weight / weight.mean()
-    likelihood = said.log_sigma + error.detach() / said.log_sigma.exp()
+    likelihood = predicted.log_sigma + error.detach() / predicted.log_sigma.exp()
     joints, root = (weight[..., None] * error)[..., :-1].mean(), (weight * error[..., -1]).mean()
     parts = {"position": joints, "root": root, "spread": likelihood.mean()}
     return joints + weights.root * root + weights.spread * parts["spread"], parts
@@ -110,8 +119,10 @@ def forecast_loss(said: Ways, truth: Tensor, ahead: Tensor, weights: ForecastLos
 
 @torch.inference_mode()
 def measure_forecaster(network: ForecasterNetwork, batches: Iterable[ForecastBatch]) -> dict[str, NDArray[np.float64]]:
-    """MPJPE (H,) of 17 joints, the pelvis' error (H,) in mm, and the share (H,) of joints inside one sigma, at the
-    horizons that the batches ask for."""
+    """MPJPE (H,) of 17 joints in mm, the pelvis' error (H,) in mm, and the fraction (H,) of joints inside one sigma.
+
+    There is one value per horizon of the batches.
+    """
     errors, inside = [], []
     for batch in batches:
         tensors = ForecastTensors.of(batch)
@@ -121,7 +132,7 @@ def measure_forecaster(network: ForecasterNetwork, batches: Iterable[ForecastBat
         inside.append((error[..., :-1] < sigma[..., 1:]).numpy())
     error, within = 1000 * np.concatenate(errors), np.concatenate(inside)
     return {
-        "mpjpe": error[..., :-1].sum(axis=-1).mean(axis=0) / 17,  # the pelvis is where it is
+        "mpjpe": error[..., :-1].sum(axis=-1).mean(axis=0) / 17,  # the pelvis is the origin
         "root": error[..., -1].mean(axis=0),
         "inside": within.mean(axis=(0, 2)),
     }

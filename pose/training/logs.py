@@ -1,4 +1,4 @@
-"""What a training run leaves behind to look at: CSV files, and TensorBoard where it is installed."""
+"""Logs of a training run: CSV files, and TensorBoard if it is installed."""
 
 import csv
 from pathlib import Path
@@ -10,7 +10,9 @@ from pose.system.whole_file import whole_file
 class TrainingLog:
     """Appends rows to `training.csv` and `evaluation.csv` in `folder`.
 
-    step: where the run goes on from; rows that a killed run wrote after it are dropped.
+    Args:
+        folder: Folder of the run.
+        step: Step from which the run continues; later rows are dropped.
     """
 
     def __init__(self, folder: Path, step: int) -> None:

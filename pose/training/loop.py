@@ -1,7 +1,7 @@
-"""The training loop: one process or many, mixed precision, clipping, averaged weights, exact resume.
+"""The training loop: one or several processes, mixed precision, gradient clipping, averaged weights, exact resume.
 
-The loop knows nothing of files of motion capture: it asks a `BatchSource` for batch number `step`, which must depend on
-nothing but that number and the rank, so that a run which was killed goes on as if nothing had happened.
+A `BatchSource` returns the batch of a step. The batch must depend only on the step and the rank, so that a resumed run
+equals an uninterrupted one.
 """
 
 import json
@@ -32,19 +32,22 @@ from pose.training.schedules import build_schedule
 
 STATE_FILE = "state.pt"
 Net = TypeVar("Net", bound=nn.Module)
-Made = TypeVar("Made")  # a batch as a source makes it
+Made = TypeVar("Made")  # a batch from a source
 Batch = TypeVar("Batch", bound=Tensors)  # the same as tensors
-Loss = tuple[Tensor, dict[str, Tensor]]  # what is minimised, and its parts by name
+Loss = tuple[Tensor, dict[str, Tensor]]  # loss, and its terms by name
 
 
 class Loop(ABC, Generic[Net, Made, Batch]):
-    """Trains one network in `folder`: `last.safetensors`, `best.safetensors`, `state.pt` for resuming, and logs.
+    """Base class: trains one network in `folder`.
 
-    What is trained, and on what, is a subclass: it makes the network, says the loss of a batch and writes weights.
-    evaluate: the figures of a network at a step; the first one says which is best.
+    Writes `last.safetensors`, `best.safetensors`, `state.pt` for resuming, and logs. Subclasses build the network,
+    compute the loss of a batch and write checkpoints.
+
+    Args:
+        evaluate: Computes metrics of a network at a step; the first one selects the best checkpoint.
     """
 
-    to_tensors: Callable[[Made], Batch]  # which share its memory
+    to_tensors: Callable[[Made], Batch]  # they share its memory
 
     def __init__(
         self,
@@ -57,7 +60,7 @@ class Loop(ABC, Generic[Net, Made, Batch]):
         self.run_config, self.source, self.folder, self.evaluate = config, source, folder, evaluate
         self.accelerator = Accelerator(
             mixed_precision="no" if config.precision == "fp32" else config.precision,
-            cpu=not torch.accelerator.is_available(),  # without it processes on CPUs would not find each other
+            cpu=not torch.accelerator.is_available(),  # needed to connect processes on CPUs
         )
         network = self.build()
         if config.compile:
@@ -72,11 +75,11 @@ class Loop(ABC, Generic[Net, Made, Batch]):
 
     @abstractmethod
     def build(self) -> Net:
-        """The network as training begins with it; torch's random state is that of the run's seed."""
+        """The initial network; torch's random state is that of the run's seed."""
 
     @abstractmethod
     def loss(self, batch: Batch, step: int) -> Loss:
-        """The loss of a batch on the device, and its parts."""
+        """The loss of a batch on the device, and its terms."""
 
     @abstractmethod
     def write(self, network: Net, path: Path) -> None:
@@ -89,11 +92,11 @@ class Loop(ABC, Generic[Net, Made, Batch]):
 
     @property
     def averaged_network(self) -> Net:
-        """The network whose weights are the running average: the one that is evaluated and saved."""
+        """The network with averaged weights, which is evaluated and saved."""
         return cast(Net, self.average.module)
 
     def run(self, progress: Callable[[int, dict[str, float]], None] = lambda step, figures: None) -> None:
-        """Train to the last step. `progress` is told the averaged figures every `log_every` steps."""
+        """Train to the last step. `progress` gets averaged metrics every `log_every` steps."""
         if not self.accelerator.is_main_process:
             self._run(None, progress)
             return
@@ -144,7 +147,7 @@ class Loop(ABC, Generic[Net, Made, Batch]):
         return {"loss": loss.detach(), "gradient_norm": norm} | {name: part.detach() for name, part in parts.items()}
 
     def _attention_kernels(self) -> AbstractContextManager[None]:
-        """On a CPU the plain kernels: the backward pass of the fused one takes twice as long for heads so small."""
+        """On a CPU, the unfused kernels: the backward pass of the fused one takes twice as long for small heads."""
         if self.accelerator.device.type == "cpu":
             return cast(AbstractContextManager[None], sdpa_kernel(SDPBackend.MATH))
         return nullcontext()
@@ -159,7 +162,7 @@ class Loop(ABC, Generic[Net, Made, Batch]):
             self.write(self.averaged_network, self.folder / "best.safetensors")
 
     def save(self) -> None:
-        """Write `last.safetensors` and the state that `resume` needs; an interrupted write leaves the old ones."""
+        """Write `last.safetensors` and the state for `resume` atomically."""
         self.write(self.averaged_network, self.folder / "last.safetensors")
         state = {
             "step": self.step,
@@ -174,7 +177,11 @@ class Loop(ABC, Generic[Net, Made, Batch]):
             torch.save(state, hidden)
 
     def resume(self) -> None:
-        """Go on from `state.pt`. Raises PoseError when there is none or it belongs to another configuration."""
+        """Continue from `state.pt`.
+
+        Raises:
+            PoseError: If there is none, or it belongs to another configuration.
+        """
         path = self.folder / STATE_FILE
         if not path.is_file():
             raise PoseError(f"{path}: nothing to resume from")
@@ -190,7 +197,7 @@ class Loop(ABC, Generic[Net, Made, Batch]):
 
 
 def _filled(stored: dict[str, Json], usual: dict[str, Any]) -> dict[str, Json]:
-    """A stored configuration with the usual value of fields that were not there when it was stored."""
+    """A stored configuration, with defaults for fields that were added after it was stored."""
     known = {
         name: _filled(value, usual[name]) if isinstance(usual.get(name), dict) and isinstance(value, dict) else value
         for name, value in stored.items()
@@ -200,19 +207,21 @@ def _filled(stored: dict[str, Json], usual: dict[str, Any]) -> dict[str, Json]:
 
 
 def _average(decay: float, averages: Sequence[Tensor], current: Sequence[Tensor], count: Tensor | int) -> None:
-    """Exponential moving average that forgets faster while it is young, so that the start leaves no trace."""
+    """Exponential moving average with a shorter memory in the first steps, to remove the influence of the initial
+    weights.
+    """
     torch._foreach_lerp_(list(averages), list(current), 1 - min(decay, (1 + int(count)) / (10 + int(count))))
 
 
 class Running:
-    """Means of named figures since they were last taken. Figures on a GPU are not waited for before."""
+    """Running means of named metrics. Does not synchronise with the GPU before `take`."""
 
     def __init__(self) -> None:
         self._sums: dict[str, float | Tensor] = {}
         self._count = 0
 
     def add(self, figures: dict[str, float | Tensor]) -> None:
-        """Add the figures of one step."""
+        """Add the metrics of one step."""
         for name, value in figures.items():
             self._sums[name] = self._sums.get(name, 0.0) + value
         self._count += 1

@@ -1,14 +1,14 @@
-"""What training minimises. Distances are metres; frames without ground truth have weight zero.
+"""Losses of lifters. Distances are metres; frames without ground truth have weight zero.
 
-- position: mean joint error (MPJPE), the usual figure.
-- velocity: error of the motion from frame to frame, at the scale of 30 frames a second, so that jitter costs the same
-  at any frame rate (Pavllo et al., 2019, use the same idea for trajectories; Zhang et al., MixSTE, 2022, for joints).
-- shape: joint error after the best scale, so that proportions are learnt even where size cannot be known.
-- root: relative error of the pelvis's place in space: a metre matters less far away.
-- bend: error of how far knees and elbows are bent, as 2 sin(angle / 2). Two bones that are each a little wrong never
-  form a line, so where depth is uncertain the joints that position likes best bend a straight limb; this does not.
-- spread: negative log likelihood of the error's length under a half-normal distribution of scale sigma, of which 68 %
-  lies inside one sigma. It trains sigma only; the joints learn nothing from being declared uncertain.
+- position: mean joint error (MPJPE).
+- velocity: error of the motion between frames, scaled to 30 frames/s, so that the cost of jitter is independent of the
+  frame rate (Pavllo et al., 2019, for trajectories; Zhang et al., MixSTE, 2022, for joints).
+- shape: joint error after the best scale, so that proportions are learned even if size is unknown.
+- root: relative error of the pelvis's position; absolute errors weigh less at larger distances.
+- bend: error of knee and elbow flexion, as 2 sin(angle / 2). Two uncertain bones are never aligned, so where depth is
+  uncertain the minimum of the position loss is a bent limb; this loss prevents that.
+- spread: negative log likelihood of the error's norm under a half-normal distribution of scale sigma, 68 % of which is
+  inside one sigma. It trains sigma only; joints get no gradient from it.
 """
 
 import torch
@@ -29,9 +29,15 @@ _LIMBS = [
 def lifting_loss(
     lifted: Lifted, joints: Tensor, root: Tensor, times: Tensor, valid: Tensor, weights: LossWeights
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The weighted sum, and its parts by name.
+    """The weighted sum of the losses, and its terms by name.
 
-    joints: (B, T, J, 3) and root: (B, T, 3) m are the truth, times: (B, T) s, valid: (B, T) bool.
+    Args:
+        lifted: Predictions.
+        joints: (B, T, J, 3) m, ground truth.
+        root: (B, T, 3) m, ground truth.
+        times: (B, T) s.
+        valid: (B, T) bool.
+        weights: Weights of the terms.
     """
     error = (lifted.joints - joints).norm(dim=-1)
     pairs = valid[:, 1:] & valid[:, :-1]
@@ -57,7 +63,7 @@ def lifting_loss(
 def sequence_losses(
     lifted: Lifted, joints: Tensor, root: Tensor, times: Tensor, valid: Tensor, weights: LossWeights
 ) -> Tensor:
-    """`lifting_loss` of each sequence alone, (B,)."""
+    """`lifting_loss` of each sequence, (B,)."""
 
     def one(*parts: Tensor) -> Tensor:
         said, truth = [part[None] for part in parts[:3]], [part[None] for part in parts[3:]]
@@ -68,7 +74,7 @@ def sequence_losses(
 
 
 def bends(joints: Tensor) -> Tensor:
-    """How far both knees and elbows of joints (..., 17, 3) are bent: (..., 4), 2 sin(angle / 2), 0 where straight."""
+    """Flexion of both knees and elbows of joints (..., 17, 3) as 2 sin(angle / 2): (..., 4), 0 if straight."""
     near, middle, far = (joints[..., which, :] for which in _LIMBS)
     upper, lower = F.normalize(middle - near, dim=-1), F.normalize(far - middle, dim=-1)
     return ((lower - upper) ** 2).sum(-1).clamp(min=1e-6).sqrt()

@@ -1,4 +1,4 @@
-"""Measure a network on batches with known 3D: the figures that training watches and the model card reports."""
+"""Metrics of a lifter on batches with known 3D, for training and the model card."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,22 +9,29 @@ from numpy.typing import NDArray
 
 from pose.evaluation import metrics
 from pose.evaluation.angles import AngleErrors
+from pose.lifter.blending import Blend
 from pose.lifter.features import Lifted, observe
 from pose.lifter.model import LifterNetwork
-from pose.lifter.predict import Blend, join_outputs, mirror_mean, window_spans
+from pose.lifter.predict import join_outputs, mirror_mean
 from pose.sequences import LiftBatch
 from pose.training.batches import TensorBatch
 from pose.types import F32
 
-# The share of errors that one sigma should hold, and the share that is then counted.
+# Expected fraction of errors inside one sigma.
 SIGMA_SHARE = 0.6827
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Errors over all valid frames, root-relative: mm, mm/frame for velocity, mm/frame^2 for acceleration.
+    """Root-relative errors over all valid frames: mm, mm/frame for velocity, mm/frame^2 for acceleration.
 
-    inside: share of joint errors (pelvis left out) below their sigma. root: mean distance of the pelvis, mm.
+    Attributes:
+        mpjpe: Mean per-joint position error.
+        p_mpjpe: The same after Procrustes alignment.
+        velocity: Velocity error.
+        acceleration: Acceleration error.
+        inside: Fraction of joint errors (without the pelvis) inside one sigma.
+        root: Mean distance of the pelvis, mm.
     """
 
     mpjpe: float
@@ -42,21 +49,22 @@ class Figures:
 
 
 def lift_batch(network: LifterNetwork, batch: LiftBatch, lookahead: int = 0) -> Lifted:
-    """Answers (B, T) for each sequence alone, as `pose.lifter.predict.Lifter` gives them, up to its last valid frame.
+    """Outputs (B, T) for each sequence up to its last valid frame, as from `pose.lifter.predict.Lifter`.
 
-    An offline network sees windows and their mirror images; the answers are averaged and blended. A streaming one runs
-    once over the whole sequence, after which it sees nothing for `lookahead` frames.
+    An offline network processes windows and their mirror images; outputs are averaged and blended. A streaming one
+    processes the whole sequence, followed by `lookahead` empty frames.
     """
     if network.config.streaming:
         return _lift_whole(network, batch, lookahead)
+    blended = network.config.windows
     lengths = [int(row.nonzero()[0].max(initial=0)) + 1 for row in batch.valid]
     windows: dict[tuple[int, int], list[int]] = {}
     for row, length in enumerate(lengths):
-        for span in window_spans(length):
+        for span in blended.spans(length):
             windows.setdefault(span, []).append(row)
     mirrored = TensorBatch.of(batch).mirrored()
     turned_keypoints, turned_scores = mirrored.keypoints.numpy(), mirrored.scores.numpy()
-    blends = [Blend(length) for length in lengths]
+    blends = [Blend(blended, length) for length in lengths]
     for (start, stop), rows in windows.items():
         frames = slice(start, stop)
         times = batch.times[rows, frames]
@@ -90,7 +98,7 @@ def _run(
     times: NDArray[np.float64],
     lookahead: int = 0,
 ) -> Lifted:
-    """One pass over some frames of some sequences of a batch."""
+    """One forward pass over some frames of some sequences of a batch."""
     device = next(network.parameters(), torch.empty(0)).device
     tensors = [torch.from_numpy(array).to(device) for array in (keypoints, scores, times)]
     camera = [array[rows] for array in (batch.intrinsics, batch.derived, batch.intrinsics_known)]
@@ -103,7 +111,14 @@ def _run(
 def measure(
     network: LifterNetwork, batches: Iterable[LiftBatch], lookahead: int = 0, angles: AngleErrors | None = None
 ) -> Figures:
-    """Figures of `network` over `batches`, every valid frame counting alike. angles: is told all poses, if given."""
+    """Metrics of `network` over `batches`; valid frames have equal weight.
+
+    Args:
+        network: The network.
+        batches: With known 3D.
+        lookahead: Frames, for streaming networks.
+        angles: All poses are added to it, if given.
+    """
     position, aligned, velocity, acceleration, inside, root = ([] for _ in range(6))
     for batch in batches:
         lifted = lift_batch(network, batch, lookahead)

@@ -1,4 +1,4 @@
-"""Adam and its relatives, Muon, and which of them go together with which schedule and initialisation."""
+"""Construction of optimisers: Adam and its variants, and Muon."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,7 +17,7 @@ _ADAMS: dict[str, Callable[..., Optimizer]] = {
 
 
 def build_optimizer(network: nn.Module, config: OptimizerConfig) -> Optimizer:
-    """The optimiser of all parameters that train; those of fewer than two dimensions are not decayed."""
+    """The optimiser of all trainable parameters; those of fewer than two dimensions have no weight decay."""
     named = {name: parameter for name, parameter in network.named_parameters() if parameter.requires_grad}
     inner = [p for name, p in named.items() if config.name == "muon" and "blocks." in name and p.ndim == 2]
     chosen = {id(parameter) for parameter in inner}
@@ -32,9 +32,10 @@ def build_optimizer(network: nn.Module, config: OptimizerConfig) -> Optimizer:
 
 
 class MuonAdamW(Optimizer):
-    """Muon (Jordan et al., 2024) for `matrices`, whose updates it makes orthogonal; AdamW for the other `groups`.
+    """Muon (Jordan et al., 2024) for `matrices`, whose updates are orthogonalised; AdamW for the other `groups`.
 
-    Muon's updates are scaled to the root mean square that AdamW's have (Liu et al., 2025), so one rate suits both.
+    Muon's updates are scaled to the root mean square of AdamW's (Liu et al., 2025), so that one learning rate suits
+    both.
     """
 
     def __init__(self, matrices: Sequence[Tensor], groups: list[dict[str, object]], config: OptimizerConfig) -> None:
@@ -46,20 +47,20 @@ class MuonAdamW(Optimizer):
         super().__init__(self._groups(), {})
 
     def _groups(self) -> list[dict[str, object]]:
-        """Of both, the very objects, so that a schedule that changes them here changes them there."""
+        """The parameter groups of both, not copies, so that schedules can change them."""
         return [group for part in self._parts for group in part.param_groups]
 
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """One step of both."""
+        """One step of both optimisers."""
         for part in self._parts:
             part.step()
 
     def state_dict(self) -> StateDict:
-        """The states of both."""
+        """The states of both optimisers."""
         return {"parts": [part.state_dict() for part in self._parts]}
 
     def load_state_dict(self, state_dict: StateDict) -> None:
-        """Take over the states of both."""
+        """Load the states of both optimisers."""
         for part, state in zip(self._parts, state_dict["parts"], strict=True):
             part.load_state_dict(state)
         self.param_groups = self._groups()

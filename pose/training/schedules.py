@@ -1,6 +1,6 @@
-"""Learning rates over time: a warm-up times a decay, both pure functions of the step, both at most 1.
+"""Learning rate schedules: a warm-up times a decay, both pure functions of the step with values up to 1.
 
-The learning rate of a configuration is thus the peak. Steps count from 0, as torch's schedulers do; the formulas of the
+The learning rate of a configuration is thus the peak. Steps count from 0, as in torch's schedulers; the formulas of the
 papers count updates t = step + 1.
 """
 
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 class ScheduleConfig:
     """The learning rate is the optimiser's lr times `warmup` times `decay`.
 
-    warmup: none, linear, exponential (both over `warmup_steps`), untuned-linear or untuned-exponential (which take
-    their length from Adam's beta2). decay: none, linear, exponential, cosine (all from 1 to `final` at the last step),
-    inverse-sqrt (over `period` steps) or noam (its own linear warm-up over `warmup_steps`, then 1 / sqrt).
+    Attributes:
+        warmup: none, linear, exponential (both over `warmup_steps`), untuned-linear or untuned-exponential (which take
+            their length from Adam's beta2).
+        decay: none, linear, exponential, cosine (all from 1 to `final` at the last step), inverse-sqrt (over `period`
+            steps) or noam (its own linear warm-up over `warmup_steps`, then 1 / sqrt).
     """
 
     warmup: str = "none"
@@ -67,28 +69,40 @@ def untuned_exponential_warmup(step: int, beta2: float) -> float:
 
 
 def linear_decay(progress: float, final: float) -> float:
-    """Factor of the learning rate that decreases linearly from 1 to `final`. progress: 0 to 1."""
+    """Factor of the learning rate that decreases linearly from 1 to `final`.
+
+    Args:
+        progress: 0 to 1.
+    """
     return 1 + (final - 1) * progress
 
 
 def exponential_decay(progress: float, final: float) -> float:
-    """Factor of the learning rate that decreases exponentially from 1 to `final`. progress: 0 to 1."""
+    """Factor of the learning rate that decreases exponentially from 1 to `final`.
+
+    Args:
+        progress: 0 to 1.
+    """
     result: float = final**progress
     return result
 
 
 def cosine_decay(progress: float, final: float) -> float:
-    """Factor of the learning rate that decreases as half a cosine from 1 to `final`. progress: 0 to 1."""
+    """Factor of the learning rate that decreases as half a cosine from 1 to `final`.
+
+    Args:
+        progress: 0 to 1.
+    """
     return final + (1 - final) * (1 + math.cos(math.pi * progress)) / 2
 
 
 def inverse_sqrt_decay(step: int, period: int) -> float:
-    """sqrt(P / (P + step)), what T-Fixup was trained with."""
+    """sqrt(P / (P + step)), the schedule of T-Fixup."""
     return math.sqrt(period / (period + step))
 
 
 def noam(step: int, steps: int) -> float:
-    """min(t / steps, sqrt(steps / t)): Vaswani et al. (2017), with their peak, 1 / sqrt(dim steps), as 1."""
+    """min(t / steps, sqrt(steps / t)): Vaswani et al. (2017), normalised by their peak, 1 / sqrt(dim steps)."""
     t = step + 1
     return min(t / steps, math.sqrt(steps / t))
 
@@ -114,14 +128,14 @@ DECAYS: dict[str, Callable[[int, ScheduleConfig, float], float]] = {
 
 
 def multiplier(step: int, config: ScheduleConfig, steps: int, beta2: float) -> float:
-    """What the learning rate of update number `step` (from 0) of `steps` is multiplied by."""
+    """Factor of the learning rate for update number `step` (from 0) of `steps`."""
     progress = min(1.0, step / max(1, steps - 1))
     return WARMUPS[config.warmup](step, config, beta2) * DECAYS[config.decay](step, config, progress)
 
 
 def build_schedule(optimizer: "Optimizer", config: ScheduleConfig, steps: int) -> "LambdaLR":
-    """Apply `config` to an Adam-like optimiser over a run of so many steps."""
-    from torch.optim.lr_scheduler import LambdaLR  # so that configurations are read without torch
+    """Apply `config` to an Adam-like optimiser over a run of `steps` steps."""
+    from torch.optim.lr_scheduler import LambdaLR  # imported here so that configurations can be read without torch
 
     beta2 = next(group["betas"] for group in optimizer.param_groups if "betas" in group)[1]
     return LambdaLR(optimizer, lambda step: multiplier(step, config, steps, beta2))

@@ -1,9 +1,9 @@
-"""Calibrate a lifter's sigma on people whom it has not been trained on.
+"""Calibration of a lifter's sigma on held-out subjects.
 
-A network underestimates its error where its input is worse than what it has learnt from, and less sure where it is
-better. So what the network says is corrected on a logarithmic scale, log sigma_j -> slope log sigma_j + offset_j: the
-offsets put 68 % of each joint's errors inside one sigma, and the slope, above one, brings easy input and hard input
-both near to that share. Order is kept: of two answers for a joint the one with the smaller sigma keeps it.
+A network underestimates its error for input that is worse than its training data, and overestimates it for better
+input. Sigma is therefore corrected on a logarithmic scale: log sigma_j -> slope log sigma_j + offset_j. The offsets
+place 68 % of each joint's errors inside one sigma. The slope, above one, brings both easy and hard input close to that
+fraction. The order of the sigmas of a joint is kept.
 """
 
 from collections.abc import Iterable
@@ -18,23 +18,23 @@ from pose.lifter.model import LifterNetwork
 from pose.sequences import LiftBatch
 from pose.training.measure import SIGMA_SHARE, lift_batch
 
-# Beyond 2 the shares of the shipped lifters come nearer still, but the likelihood of the errors falls.
+# Beyond 2 the fractions of the shipped lifters improve further, but the likelihood of the errors decreases.
 SLOPES = sorted(np.arange(0.5, 2.01, 0.1).round(1).tolist(), key=lambda slope: abs(slope - 1))
 Pairs = tuple[NDArray[np.floating], NDArray[np.floating]]  # (N, 16) log error and log sigma, over the typical sigma
 
 
 def calibrate(network: LifterNetwork, conditions: Iterable[Iterable[LiftBatch]]) -> None:
-    """Set the network's `calibration` from batches of each condition (clean input, a detector's, ...)."""
+    """Set the network's `calibration` from batches of several conditions (clean input, a detector's, ...)."""
     network.calibration[0], network.calibration[1] = 1, 0
     pairs = _alike_long([_log_pairs(network, batches) for batches in conditions])
-    # Where several slopes do as well, as with one condition, the one nearest to 1.
+    # Of equally good slopes, for example with one condition, take the one nearest to 1.
     slope = min(SLOPES, key=lambda slope: round(_worst_share(pairs, slope), 3))
     network.calibration[0] = slope
     network.calibration[1] = torch.from_numpy(_offsets(pairs, slope)).to(network.calibration)
 
 
 def _alike_long(pairs: list[Pairs]) -> list[Pairs]:
-    """The same number of frames of each condition, spread over it: none counts more for having more to show."""
+    """The same number of frames of each condition, evenly sampled, so that conditions have equal weight."""
     least = min(len(error) for error, _ in pairs)
     rows = [np.linspace(0, len(error) - 1, least).round().astype(int) for error, _ in pairs]
     return [(error[chosen], sigma[chosen]) for (error, sigma), chosen in zip(pairs, rows, strict=True)]
@@ -51,7 +51,7 @@ def _log_pairs(network: LifterNetwork, batches: Iterable[LiftBatch]) -> Pairs:
 
 
 def _offsets(pairs: list[Pairs], slope: float) -> NDArray[np.floating]:
-    """(16,) that put the share of all errors of a joint inside."""
+    """Offsets (16,) that place the fraction of each joint's errors inside one sigma."""
     result: NDArray[np.floating] = np.quantile(
         np.concatenate([error - slope * sigma for error, sigma in pairs]), SIGMA_SHARE, axis=0
     )
@@ -59,6 +59,6 @@ def _offsets(pairs: list[Pairs], slope: float) -> NDArray[np.floating]:
 
 
 def _worst_share(pairs: list[Pairs], slope: float) -> float:
-    """How far from the share the condition is that is farthest from it."""
+    """Largest deviation of a condition from the expected fraction."""
     offsets = _offsets(pairs, slope)
     return max(abs(float((error < slope * sigma + offsets).mean()) - SIGMA_SHARE) for error, sigma in pairs)

@@ -1,4 +1,4 @@
-"""The training of lifters: what `pose.training.loop` does not know of them."""
+"""Training of lifters."""
 
 import copy
 import random
@@ -41,7 +41,7 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
     def build(self) -> LifterNetwork:
         network = LifterNetwork(self.config.model)
         if self.config.start_from:
-            # A model that is trained further is calibrated again at the end.
+            # A fine-tuned model is calibrated again at the end.
             network.load_state_dict(_weights_of(self.config.start_from, network) | {"calibration": network.calibration})
         elif self.config.model.init in ("t-fixup", "dt-fixup"):
             initialize(network, self.config.model.init, self._example_features(network))
@@ -51,7 +51,7 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
         save_checkpoint(network, path)
 
     def final_network(self) -> LifterNetwork:
-        """The averaged network in evaluation mode, with its share of the weights that the run began with."""
+        """The averaged network in evaluation mode, mixed with the initial weights by `start_share`."""
         network = copy.deepcopy(self.averaged_network).eval()
         if self.config.start_from and self.config.start_share:
             began = _weights_of(self.config.start_from, network)
@@ -61,7 +61,7 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
         return network
 
     def _example_features(self, network: LifterNetwork) -> Tensor:
-        """What the network's embedding sees of the first batch, for initialisations that scale by the data."""
+        """Inputs of the network's embedding for the first batch, for data-dependent initialisation."""
         batch = TensorBatch.of(self.source.batch(0))
         return network.features(batch.observe(), batch.times, max(self.config.lookaheads))
 
@@ -77,7 +77,7 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
         return self._loss(batches, lookahead)
 
     def _loss(self, batches: list[TensorBatch], lookahead: int) -> tuple[Tensor, dict[str, Tensor]]:
-        """Of a batch, or of a batch and its mirror image, whose answers should agree."""
+        """The loss of a batch, or of a batch and its mirror image with the consistency term."""
         config = self.config
         if len(batches) == 1:
             return tensor_loss(self.network, batches[0], lookahead, config.loss)[:2]
@@ -91,14 +91,18 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
 
 
 def begin_step(network: LifterNetwork, seed: int, step: int) -> None:
-    """Let the blocks sample their random parts for each training step."""
+    """Let the blocks sample their random parts for a training step."""
     for layer, block in enumerate(network.blocks):
         random_numbers = generator(torch.device("cpu"), seed, step, layer)
         cast(LifterBlock, block).begin_step(step, random_numbers)
 
 
 def _weights_of(name_or_path: str, network: LifterNetwork) -> dict[str, Tensor]:
-    """The weights of a lifter, without its calibration. Raises PoseError when its form is not that of `network`."""
+    """The weights of a lifter without its calibration.
+
+    Raises:
+        PoseError: If its architecture is not that of `network`.
+    """
     trained = load_checkpoint(checkpoint_path(name_or_path))
     if trained.config != network.config:
         raise PoseError(f"train.start_from: {name_or_path} does not match train.model")
@@ -108,14 +112,14 @@ def _weights_of(name_or_path: str, network: LifterNetwork) -> dict[str, Tensor]:
 def batch_loss(
     network: torch.nn.Module, batch: LiftBatch, lookahead: int, weights: LossWeights, device: torch.device
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The loss of one batch, and its parts. Frames within `lookahead` of the end have no answer and no loss."""
+    """The loss of one batch, and its terms. The last `lookahead` frames have no output and no loss."""
     return tensor_loss(network, TensorBatch.of(batch).to(device), lookahead, weights)[:2]
 
 
 def tensor_loss(
     network: torch.nn.Module, batch: TensorBatch, lookahead: int, weights: LossWeights
 ) -> tuple[Tensor, dict[str, Tensor], Lifted]:
-    """The loss of one batch, its parts, and the answers."""
+    """The loss of one batch, its terms, and the outputs."""
     times = batch.times
     lifted = network(batch.observe(), times, lookahead)
     count = times.shape[1] - lookahead

@@ -178,7 +178,7 @@ def test_amc_that_does_not_fit_the_skeleton():
         asf_amc.parse_amc(":DEGREES\n", skeleton, "a.amc")
     with pytest.raises(PoseError, match=r"a\.amc: bone 'tail' is not in the skeleton"):
         asf_amc.parse_amc("1\nroot 0 0 0 0 0 0\ntail 1\n", skeleton, "a.amc")
-    with pytest.raises(PoseError, match=r"a\.amc: bone 'shin' has 3 values, the skeleton says 2"):
+    with pytest.raises(PoseError, match=r"a\.amc: bone 'shin' has 3 values, the skeleton defines 2"):
         asf_amc.parse_amc("1\nroot 0 0 0 0 0 0\nshin 1 2 3\n", skeleton, "a.amc")
 
 

@@ -191,7 +191,7 @@ def test_hard_set_is_fixed_and_unusual(clips):
 def test_mistakes_are_named(clips):
     with pytest.raises(ValueError, match="condition: expected one of gt, noisy, detector, got 'real'"):
         next(evaluation_batches(clips, condition="real"))
-    with pytest.raises(ValueError, match="clips: empty"):
+    with pytest.raises(ValueError, match="clips: must not be empty"):
         Synthesis([], config=SynthesisConfig(), seed=0)
 
 

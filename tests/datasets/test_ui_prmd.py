@@ -80,7 +80,7 @@ def test_markers_that_are_no_persons(markers, size, tmp_path):
 
 
 def test_nothing_there(tmp_path):
-    with pytest.raises(PoseError, match="no mXX_sYY_eZZ_positions"):
+    with pytest.raises(PoseError, match="neither Vicon files of UI-PRMD"):
         ui_prmd.load_ui_prmd(tmp_path)
     (tmp_path / "s01.zip").write_bytes(b"PK no")
     with pytest.raises(PoseError, match=r"s01\.zip: not a ZIP file"):

@@ -55,7 +55,7 @@ def predictions(rng, sequences):
 
 def slow_errors(name, sequence, poses):
     """All errors of one measure in one sequence, as (frame, joint, mm), one frame at a time."""
-    needed, measure = MEASURES[name]
+    needed, measure, *_ = MEASURES[name]
     pred, true = (metrics.root_relative(np.asarray(x, np.float64)) for x in (poses, sequence.truth))
     rows = []
     for stop in range(needed, len(sequence) + 1):

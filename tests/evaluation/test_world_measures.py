@@ -20,7 +20,7 @@ def turned(points, angle=0.7):
 
 def test_alignment_hides_what_it_should(true):
     similar, rigid = 1.3 * turned(true) + np.array([1, 2, 3]), turned(true) + np.array([1, 2, 3])
-    for first in (world.FIRST, None):
+    for first in (world.ALIGNED_FRAMES, None):
         assert world.chunk_errors(similar, true, first=first).max() < 1e-6
         assert world.chunk_errors(rigid, true, first=first, scale=False).max() < 1e-6
         assert world.chunk_errors(similar, true, first=first, scale=False).mean() > 10

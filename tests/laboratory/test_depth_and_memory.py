@@ -141,5 +141,5 @@ def test_memory_of_a_trained_stream(given):
     assert results["exact 2D, effective frames"] in memory.CONTEXTS
     with pytest.raises(ValueError, match="exactly one"):
         memory.MemorySettings()
-    with pytest.raises(ValueError, match="must be a stream"):
+    with pytest.raises(ValueError, match="must be a streaming model"):
         memory.MemorySettings(model={"dim": 8})

@@ -73,7 +73,7 @@ def test_what_is_no_call_has_no_value(tokens):
     if tokens == [1]:
         assert calculator.value(tokens) == 0
         return
-    with pytest.raises(ValueError, match="no call"):
+    with pytest.raises(ValueError, match="not a valid expression"):
         calculator.value(tokens)
 
 

@@ -352,10 +352,13 @@ def test_checkpoints_say_their_form(tmp_path):
 
 def test_what_only_lifting_trains_is_refused_elsewhere():
     hard = LifterConfig(**SMALL, attention="composed", attention_options={"distribution": "hard"}, streaming=True)
-    with pytest.raises(ValueError, match="which words have not"):
+    with pytest.raises(ValueError, match="needs a lifting loss"):
         TokenModel(hard, 10, 12, "learned")
-    with pytest.raises(ValueError, match="tokens: joints is of people"):
+    with pytest.raises(ValueError, match="tokens: joints is not supported for text"):
         TokenModel(LifterConfig(**SMALL, tokens="joints"), 10, 12, "learned")
-    for model, why in ((hard, "hard attention"), (LifterConfig(**SMALL, tokens="joints"), "not tokens: joints")):
+    for model, why in (
+        (hard, "hard attention"),
+        (LifterConfig(**SMALL, tokens="joints"), "tokens: joints is not supported in pre-training"),
+    ):
         with pytest.raises(ValueError, match=why):
             check_objective(model, "masked")

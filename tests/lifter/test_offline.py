@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 
 from pose.camera import Camera
+from pose.lifter.config import LifterConfig
 from pose.lifter.offline import OfflineLifter
-from pose.lifter.predict import HOP, WINDOW, fade, window_spans
 from pose.refine import refine
 from pose.repair.person import WHOLE_VIEW, repair
 from pose.sequences import mirror_answer, mirror_picture
 from pose.skeletons import H36M17, SKELETONS
 from pose.types import People
+
+WINDOWS = LifterConfig().windows
+WINDOW, HOP = WINDOWS.size, WINDOWS.hop
 
 
 def people_of(sequence, frame, ids=(1,)):
@@ -27,7 +30,7 @@ def people_of(sequence, frame, ids=(1,)):
 
 @pytest.mark.parametrize("length", [1, 2, 80, 81, 82, 134, 135, 136, 500])
 def test_windows_cover_every_frame_and_overlap_enough(length):
-    spans = window_spans(length)
+    spans = WINDOWS.spans(length)
     covered = np.zeros(length, int)
     for start, stop in spans:
         assert stop - start <= WINDOW
@@ -39,8 +42,8 @@ def test_windows_cover_every_frame_and_overlap_enough(length):
 
 def test_overlapping_fades_add_up_to_one():
     total = np.zeros(HOP + WINDOW)
-    total[:WINDOW] += fade(WINDOW, first=True)
-    total[HOP:] += fade(WINDOW, first=False)
+    total[:WINDOW] += WINDOWS.fade(WINDOW, first=True)
+    total[HOP:] += WINDOWS.fade(WINDOW, first=False)
     np.testing.assert_allclose(total[: HOP + HOP], 1)
 
 
@@ -58,6 +61,19 @@ def test_the_stage_gives_what_the_whole_sequence_gives(make_lifter, make_walk, l
     assert [result.index for result in results] == list(range(length))
     np.testing.assert_allclose(np.concatenate([r.poses.joints for r in results]), expected.joints, atol=1e-5)
     np.testing.assert_allclose(np.concatenate([r.poses.sigma for r in results]), expected.sigma, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("window", "hop"), [(20, 15), (20, 20), (9, 1)])
+def test_a_checkpoint_may_have_windows_of_its_own(make_lifter, make_walk, window, hop):
+    lifter, sequence = make_lifter(window=window, hop=hop), make_walk(50)
+    expected = lifter.lift(sequence)
+    stage, results = OfflineLifter(lifter, H36M17, Camera.of((640, 480))), []
+    for frame in range(50):
+        results += stage.push(people_of(sequence, frame))
+        assert frame + 1 - len(results) <= window
+    results += stage.flush()
+    np.testing.assert_allclose(np.concatenate([r.poses.joints for r in results]), expected.joints, atol=1e-5)
+    assert np.abs(make_lifter().lift(sequence).joints - expected.joints).max() > 1e-4
 
 
 def test_a_mirrored_picture_gives_the_mirrored_answer(make_lifter, make_walk):

@@ -36,6 +36,7 @@ def test_the_cpu_takes_the_exported_file(name):
     assert isinstance(lifter, OnnxLifter)
     assert lifter.sha256 == TorchLifter.load(name).sha256
     assert lifter.streaming == (name != "offline")
+    assert lifter.windows == TorchLifter.load(name).windows
 
 
 @pytest.mark.parametrize("length", [1, 7, 81, 82, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 63, 80, 150))])

@@ -15,7 +15,7 @@ from pose.lifter.features import decode, observe
 from pose.lifter.model import LifterNetwork
 from pose.lifter.predict import join_outputs, mirror_mean, network_inputs
 from pose.lifter.refined import FinalAnswers
-from pose.lifter.sliding import AGES, WINDOW, SlidingStep
+from pose.lifter.sliding import AGES, SlidingStep
 from pose.lifter.stream import LifterStream, StreamLifter
 from pose.lifter.torch_lifter import TorchLifter
 from pose.sequences import mirror_picture
@@ -39,7 +39,7 @@ def slow(network, sequence):
     found = {age: np.full((length, 71), np.nan, np.float32) for age in AGES}
     for now in range(length):
         frames = [now - age for age in AGES if age <= now]
-        seen = range(max(0, now - WINDOW + 1), now + 1)
+        seen = range(max(0, now - network.config.window + 1), now + 1)
         x, context = tokens[:, frames], Context(*rotary_phases(times[:, frames], network.head_dim))
         for block, memory in zip(network.blocks, kept, strict=True):
             attention = block.attention
@@ -70,9 +70,10 @@ def run(stream, sequence):
     return answers, again
 
 
-@pytest.mark.parametrize("length", [1, 5, 90])
-def test_a_stream_equals_the_slow_form_at_every_age(lifter, make_walk, length):
-    sequence = make_walk(length)
+@pytest.mark.parametrize(("length", "window"), [(1, 81), (5, 81), (90, 81), (60, 40)])
+def test_a_stream_equals_the_slow_form_at_every_age(make_lifter, make_walk, length, window):
+    network = make_lifter(dim=32, depth=2, heads=2, window=window, hop=window).network
+    lifter, sequence = TorchLifter(network, "test", sliding=True), make_walk(length)
     expected = both_slow(lifter.network, sequence)
     answers, again = run(LifterStream(lifter, H36M17, Camera.of((640, 480))), sequence)
     np.testing.assert_allclose(np.stack(answers), expected[0], rtol=1e-3, atol=2e-4)
@@ -139,7 +140,8 @@ def test_memory_is_bounded_and_hours_change_nothing(lifter, make_walk):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"streaming": True}, {"attention": "local"}, {"tokens": "joints"}, {"model": "bigru"}]
+    "changes",
+    [{"streaming": True}, {"attention": "local"}, {"tokens": "joints"}, {"model": "bigru"}, {"window": 36, "hop": 30}],
 )
 def test_networks_of_another_kind_are_refused(changes):
     usual = {} if "model" in changes else {"heads": 2}

@@ -5,6 +5,7 @@ import pytest
 from exchanged import exchange
 
 from pose.camera import Camera
+from pose.lifter.config import LifterConfig
 from pose.lifter.offline import OfflineLifter
 from pose.lifter.predict import Lifter
 from pose.lifter.stream import StreamLifter
@@ -174,20 +175,21 @@ class WindowNotes(Lifter):
 
     name, sha256, path, streaming = "notes", "", None, False
     step = None
+    windows = LifterConfig().windows
 
     def __init__(self):
-        self.windows = []
+        self.noted = []
 
     def forward(self, windows, lookahead=0):
         return [np.zeros((len(window), 71), np.float32) for window in windows]
 
     def forward_mirrored(self, windows):
-        self.windows += windows
+        self.noted += windows
         return self.forward(windows)
 
     def seen(self):
         """(time, keypoints, scores) of everything it saw."""
-        return [frame for w in self.windows for frame in zip(w.times, w.keypoints, w.scores, strict=True)]
+        return [frame for w in self.noted for frame in zip(w.times, w.keypoints, w.scores, strict=True)]
 
 
 class StreamNotes:

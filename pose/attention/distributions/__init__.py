@@ -1,4 +1,4 @@
-"""From scores to weights: how a query shares its attention among the keys that it sees. A new one is a line here."""
+"""Functions from scores to attention weights. A new one is a line here."""
 
 from collections.abc import Callable
 

@@ -1,6 +1,6 @@
-"""What a distribution is, and those without parts of their own.
+"""Base class of distributions, and those without parameters.
 
-Axes: B batch, H head, T query, S key, P feature as compared.
+Axes: B batch, H head, T query, S key, P feature that is compared.
 """
 
 from dataclasses import dataclass
@@ -11,10 +11,13 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What was scored, for distributions that look at more than the scores.
+    """Queries and keys, for distributions that need more than the scores.
 
-    queries: (B, H, T, P) and keys: (B, H, S, P) as the score compares them. query_times: (B, T) and key_times: (B, S)
-    float64 s.
+    Attributes:
+        queries: (B, H, T, P).
+        keys: (B, H, S, P) as the score compares them.
+        query_times: (B, T) float64 s.
+        key_times: (B, S) float64 s.
     """
 
     queries: Tensor
@@ -24,8 +27,10 @@ class Compared:
 
 
 class Distribution(nn.Module):
-    """Softmax. seen: True where the query sees the key, broadcast to the scores; weights are 0 elsewhere, and all 0 for
-    a query that sees nothing."""
+    """Base class, and softmax: maps scores to weights.
+
+    Weights are 0 where `seen` is False, and all 0 for a query that sees no key.
+    """
 
     def __init__(self, heads: int) -> None:
         super().__init__()
@@ -35,14 +40,20 @@ class Distribution(nn.Module):
         """Called before each training step; a random distribution samples from `generator`."""
 
     def forward(self, scores_BHTS: Tensor, seen: Tensor, compared: Compared) -> Tensor:
-        """Weights (B, H, T, S)."""
+        """Compute the weights (B, H, T, S).
+
+        Args:
+            scores_BHTS: Scores.
+            seen: True where the query sees the key; broadcasts to the scores.
+            compared: Queries and keys.
+        """
         centred = below_the_largest(scores_BHTS, seen)
         odds = centred.exp().where(seen, 0)
         return odds / odds.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(odds.dtype).tiny)
 
 
 class Sigmoid(Distribution):
-    """sigmoid(e - ln n), n the number of keys seen: each key on its own merits. The weights need not sum to 1."""
+    """sigmoid(e - ln n) with n visible keys: weights are independent and need not sum to 1."""
 
     def forward(self, scores_BHTS: Tensor, seen: Tensor, compared: Compared) -> Tensor:
         seen = seen.expand_as(scores_BHTS)
@@ -51,7 +62,7 @@ class Sigmoid(Distribution):
 
 
 class Ratio(Distribution):
-    """e / sum e of scores that are never negative: attention without a softmax (Choromanski et al., 2021)."""
+    """e / sum e of non-negative scores: attention without softmax (Choromanski et al., 2021)."""
 
     def forward(self, scores_BHTS: Tensor, seen: Tensor, compared: Compared) -> Tensor:
         odds = scores_BHTS.where(seen, 0)
@@ -59,7 +70,7 @@ class Ratio(Distribution):
 
 
 def below_the_largest(scores: Tensor, seen: Tensor) -> Tensor:
-    """Scores less the largest that is seen, so that no exponential overflows; at most 0 where seen."""
+    """Scores minus the largest visible score, which prevents overflow; at most 0 where seen."""
     lowest = torch.finfo(scores.dtype).min
     largest = scores.detach().masked_fill(~seen, lowest).amax(dim=-1, keepdim=True)
     return (scores - largest.where(largest > lowest, 0)).where(seen, 0)

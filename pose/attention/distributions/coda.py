@@ -1,6 +1,6 @@
-"""Compositional de-attention: weights that may subtract.
+"""Compositional de-attention, whose weights may be negative.
 
-Axes: B batch, H head, T query, S key, P feature as compared.
+Axes: B batch, H head, T query, S key, P feature that is compared.
 """
 
 import math
@@ -12,11 +12,13 @@ from pose.attention.distributions.base import Compared, Distribution
 
 
 class Coda(Distribution):
-    """tanh(e) 2 sigmoid(-|q - k| / sqrt(K)) (Tay et al., 2019): weights between -1 and 1, which may subtract. |q - k|
-    is the sum over the rotated pairs of features of how far the two are apart, where the paper sums single features: a
-    rotation that both share must not count. O(T^2 K) memory."""
+    """tanh(e) 2 sigmoid(-|q - k| / sqrt(K)) (Tay et al., 2019): weights between -1 and 1. O(T^2 K) memory.
 
-    EPS = 1e-12  # under the root, whose slope at 0 is infinite
+    The distance |q - k| is the sum of the distances of rotated feature pairs. The paper sums over single features,
+    which would depend on a rotation that both share.
+    """
+
+    EPS = 1e-12  # added under the root, whose slope at 0 is infinite
 
     def forward(self, scores_BHTS: Tensor, seen: Tensor, compared: Compared) -> Tensor:
         even, odd = (compared.queries[..., :, None, :] - compared.keys[..., None, :, :]).chunk(2, dim=-1)

@@ -1,4 +1,4 @@
-"""Continuous attention: a density over time in place of a weight for each frame, apt for frames at uneven times.
+"""Continuous attention: a density over time instead of a weight per frame, for unevenly spaced frames.
 
 Axes: B batch, H head, T query, S key, N function of the basis, G node of the quadrature.
 """
@@ -11,21 +11,21 @@ from pose.attention.distributions.base import Compared, Distribution
 
 _nodes, _shares = np.polynomial.legendre.leggauss(40)
 _NODES: list[float] = _nodes.tolist()
-_NODE_SHARES: list[float] = (0.75 * (1 - _nodes**2) * _shares).tolist()  # under the parabola
+_NODE_SHARES: list[float] = (0.75 * (1 - _nodes**2) * _shares).tolist()  # quadrature weights times the parabola
 
 
 class Continuous(Distribution):
-    """A normal density over the time that is seen (Martins et al., 2020).
+    """A normal density over the visible time span (Martins et al., 2020). O(T^2 N) memory.
 
-    Softmax weights a_s of keys at times t_s give its mean mu = sum a_s t_s and variance sum a_s (t_s - mu)^2. Values
-    become a function of time, V(t) = B psi(t), by ridge regression on N Gaussian bumps psi from the first time seen to
-    the last, and the answer is B E[psi(t)]. That is a sum of the values, with weights E[psi]^T (F F^T + l I)^-1 F for
-    F_ns = psi_n(t_s): they may be negative, and sum to about 1. O(T^2 N) memory.
+    Softmax weights a_s of keys at times t_s give the mean mu = sum a_s t_s and the variance sum a_s (t_s - mu)^2.
+    Values become a function of time, V(t) = B psi(t), by ridge regression on N Gaussian basis functions psi over the
+    visible span. The output is B E[psi(t)]: a sum of values with weights E[psi]^T (F F^T + l I)^-1 F for F_ns =
+    psi_n(t_s). Weights may be negative, and sum to about 1.
     """
 
     BASIS = 8
     RIDGE = 1e-2
-    LEAST_SPREAD = 1e-2  # of the density, as a share of the time that is seen
+    LEAST_SPREAD = 1e-2  # smallest standard deviation, as a fraction of the visible span
 
     def forward(self, scores_BHTS: Tensor, seen: Tensor, compared: Compared) -> Tensor:
         with torch.autocast(scores_BHTS.device.type, enabled=False):
@@ -44,13 +44,13 @@ class Continuous(Distribution):
         return torch.einsum("bhtn,btns->bhts", expected_BHTN, regression_B1TNS[:, 0])
 
     def _bumps(self, place: Tensor, axis: int) -> Tensor:
-        """psi_n of places between 0 and 1, along a new last axis or a broadcast one before it."""
+        """psi_n at positions in [0, 1], along a new last axis or a broadcast one before it."""
         centres = torch.linspace(0, 1, self.BASIS, dtype=place.dtype, device=place.device)
         apart = (place - (centres[:, None] if axis == -2 else centres)) * (self.BASIS - 1)
         return torch.exp(-apart.square() / 2)
 
     def expected(self, mean_BHT1: Tensor, variance_BHT1: Tensor) -> Tensor:
-        """(B, H, T, N): E[psi_n] under the density of this mean and variance."""
+        """(B, H, T, N): E[psi_n] under the density with this mean and variance."""
         width = 1 / (self.BASIS - 1)
         wider = (1 + variance_BHT1 / width**2).sqrt()
         centres = torch.linspace(0, 1, self.BASIS, dtype=mean_BHT1.dtype, device=mean_BHT1.device)
@@ -58,11 +58,10 @@ class Continuous(Distribution):
 
 
 class ContinuousSparse(Continuous):
-    """The same with a parabola cut off at 0 for the density, as 2-entmax (sparsemax) has it: what is farther from the
-    mean than sqrt(5) standard deviations counts for nothing."""
+    """A truncated parabola as the density, as for 2-entmax (sparsemax): 0 beyond sqrt(5) standard deviations."""
 
     def expected(self, mean_BHT1: Tensor, variance_BHT1: Tensor) -> Tensor:
-        """By Gauss and Legendre: the density on [-r, r] is 3 (1 - (t / r)^2) / (4 r), of variance r^2 / 5."""
+        """By Gauss-Legendre quadrature: the density on [-r, r] is 3 (1 - (t / r)^2) / (4 r), of variance r^2 / 5."""
         node_G = torch.tensor(_NODES, dtype=mean_BHT1.dtype, device=mean_BHT1.device)
         share_G = torch.tensor(_NODE_SHARES, dtype=mean_BHT1.dtype, device=mean_BHT1.device)
         place_BHTG = mean_BHT1 + (5 * variance_BHT1).sqrt() * node_G
@@ -70,7 +69,7 @@ class ContinuousSparse(Continuous):
 
 
 def _places(compared: Compared, seen: Tensor) -> Tensor:
-    """(B, 1, T, S): where in the time that a query sees each key lies, from 0 to 1; 0 where it is not seen."""
+    """(B, 1, T, S): position of each key in the visible time span of a query, from 0 to 1; 0 where it is not seen."""
     seconds_BTS = compared.key_times[:, None, :] - compared.query_times[:, :, None]
     seconds_B1TS, seen = seconds_BTS[:, None], seen.expand(len(seconds_BTS), -1, -1, -1)
     first = seconds_B1TS.masked_fill(~seen, torch.inf).amin(dim=-1, keepdim=True)
@@ -80,8 +79,10 @@ def _places(compared: Compared, seen: Tensor) -> Tensor:
 
 
 def solve_positive(matrix_NN: Tensor, right_NS: Tensor) -> Tensor:
-    """matrix^-1 right for positive definite matrices, batched; Gauss and Jordan's way, which needs no pivots there and
-    is made of what every exporter knows."""
+    """matrix^-1 right for batched positive definite matrices.
+
+    Gauss-Jordan elimination needs no pivots for them, and only operators that all exporters support.
+    """
     size = matrix_NN.shape[-1]
     joined = torch.cat((matrix_NN, right_NS), dim=-1)
     for i in range(size):

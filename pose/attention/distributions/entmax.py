@@ -1,4 +1,4 @@
-"""Distributions that give most keys exactly nothing: sparsemax and the entmaxes.
+"""Sparse distributions, which give most keys weights of exactly 0: sparsemax and entmax.
 
 Axes: B batch, H head, T query, S key.
 """
@@ -10,45 +10,47 @@ from pose.attention.distributions.base import Compared, Distribution, below_the_
 
 
 class Entmax(Distribution):
-    """alpha-entmax (Peters et al., 2019): max(0, (alpha - 1) e - tau)^(1 / (alpha - 1)), tau so that they sum to 1. The
-    weights of keys far below the best are exactly 0. alpha 1 would be softmax, 2 is sparsemax (Martins and Astudillo,
-    2016); here each head learns its own between 1 and 2, from 1.5.
+    """alpha-entmax (Peters et al., 2019): max(0, (alpha - 1) e - tau)^(1 / (alpha - 1)) with tau so that weights sum to
+    1.
 
-    The sum is convex in tau and falls, so Newton's method climbs to its root from any point below, without sorting.
+    Weights of keys far below the best are exactly 0. alpha 1 is softmax, 2 is sparsemax (Martins and Astudillo, 2016).
+    Each head learns its own alpha between 1 and 2, initially 1.5. The sum is convex and decreasing in tau, so Newton's
+    method converges from any point below the root, without sorting.
     """
 
-    STEPS = 9  # to rounding errors for thousands of keys; alpha 1.01 among equals takes 12
+    STEPS = 9  # reaches rounding errors for thousands of keys; equal scores at alpha 1.01 take 12
 
     def __init__(self, heads: int) -> None:
         super().__init__(heads)
         self.sharpness = nn.Parameter(torch.zeros(heads))
 
     def alpha(self, scores: Tensor) -> Tensor:
-        """Broadcasts to (B, H, T, S)."""
+        """alpha per head; broadcasts to (B, H, T, S)."""
         return 1 + torch.sigmoid(self.sharpness).clamp(0.01, 1)[:, None, None].to(scores.dtype)
 
     def power(self, u: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
-        """max(0, u)^(1 / (alpha - 1)) and its derivative; both 0, with gradients of 0, where u is not above 0."""
+        """max(0, u)^(1 / (alpha - 1)) and its derivative; both 0, with zero gradients, for u <= 0."""
         positive = u > 0
         base = u.where(positive, 1)
         power = base ** (1 / (alpha - 1))
         return power.where(positive, 0), (power / (base * (alpha - 1))).where(positive, 0)
 
     def sums(self, u: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
-        """Over the keys, of both that `power` gives. It may overwrite u."""
+        """Sums over the keys of both results of `power`. May overwrite u."""
         weights, slopes = self.power(u, alpha)
         return weights.sum(dim=-1, keepdim=True), slopes.sum(dim=-1, keepdim=True)
 
     @torch.no_grad()
     def root(self, z: Tensor, seen: Tensor, alpha: Tensor) -> Tensor:
-        """tau (B, H, T, 1) of z = (alpha - 1) e, up to rounding errors."""
+        """tau (B, H, T, 1) of z = (alpha - 1) e, to rounding errors."""
         count = seen.sum(dim=-1, keepdim=True).clamp_min(1).to(z.dtype)
         mean = z.where(seen, 0).sum(dim=-1, keepdim=True) / count
-        tau = (mean - count ** (1 - alpha)).clamp_min(-1)  # below the root, as powers are convex
+        tau = (mean - count ** (1 - alpha)).clamp_min(-1)  # a lower bound of the root, as powers are convex
         unrolled = torch.compiler.is_compiling() or torch.jit.is_tracing()
         for _ in range(self.STEPS):
             rise = _rise(*self.sums(z - tau, alpha))
-            rise = rise.where(rise > 8 * torch.finfo(z.dtype).eps, 0)  # who is there stays, however long others take
+            # Converged queries stay, so that results do not depend on the batch
+            rise = rise.where(rise > 8 * torch.finfo(z.dtype).eps, 0)
             tau = tau + rise
             if not unrolled and not rise.any():
                 break
@@ -58,7 +60,7 @@ class Entmax(Distribution):
         alpha = self.alpha(scores_BHTS)
         z = (below_the_largest(scores_BHTS, seen) * (alpha - 1)).where(seen, -2)  # tau is never below -1
         tau = self.root(z, seen, alpha)
-        # One step more, outside of no_grad: it gives tau the gradient that it has as the root.
+        # One more step with gradients enabled: its gradient is that of the root.
         weights, slopes = self.power(z - tau, alpha)
         rise = _rise(weights.sum(dim=-1, keepdim=True), slopes.detach().sum(dim=-1, keepdim=True))
         return self.power(z - (tau + rise), alpha)[0].where(seen, 0)
@@ -98,5 +100,5 @@ class Sparsemax(Entmax15):
 
 
 def _rise(total: Tensor, slope: Tensor) -> Tensor:
-    """How far tau has to rise by Newton's method, (B, H, T, 1)."""
+    """The Newton step of tau, (B, H, T, 1)."""
     return (total - 1) / slope.clamp_min(1e-6)

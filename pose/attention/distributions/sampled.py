@@ -1,4 +1,4 @@
-"""Hard attention: each query takes one key, drawn in training, the likeliest one otherwise.
+"""Hard attention: each query takes one key, sampled in training, the most probable one otherwise.
 
 Axes: B batch, H head, T query, S key.
 """
@@ -13,7 +13,7 @@ from pose.attention.distributions.base import Compared, Distribution
 
 
 class _OneKey(Distribution):
-    """Draws from the softmax with noise of the training step alone, so that a resumed run is the same run."""
+    """Samples from the softmax with noise that depends only on the training step, so that resumed runs are equal."""
 
     def __init__(self, heads: int) -> None:
         super().__init__(heads)
@@ -23,19 +23,21 @@ class _OneKey(Distribution):
         self._seed = int(torch.randint(2**62, (), generator=generator))
 
     def chosen(self, share_BHTS: Tensor, seen: Tensor) -> Tensor:
-        """1 at the key each query takes, 0 elsewhere; all 0 where it sees none."""
+        """One-hot choice of a key per query; all 0 for queries that see no key."""
         odds = share_BHTS.detach()
         if self.training:
             generator = torch.Generator(odds.device).manual_seed(self._seed)
             noise = torch.empty_like(odds, dtype=torch.float32).exponential_(generator=generator)
-            odds = odds / noise.clamp_min(1e-30)  # whose largest is at s with probability a_s
+            odds = odds / noise.clamp_min(1e-30)  # Gumbel noise: the maximum is at s with probability a_s
         index_BHT = odds.masked_fill(~seen, -1).argmax(dim=-1)
         return F.one_hot(index_BHT, odds.shape[-1]).to(share_BHTS.dtype).where(seen, 0)
 
 
 class StraightThrough(_OneKey):
-    """One key of a softmax, whose gradient training takes for the choice's (Bengio et al., 2013): biased, but of
-    little variance. Out of training it is the likeliest key, without a gradient."""
+    """One sampled key with the gradient of the softmax (Bengio et al., 2013): biased, with low variance.
+
+    In evaluation mode it is the most probable key, without a gradient.
+    """
 
     def forward(self, scores_BHTS: Tensor, seen: Tensor, compared: Compared) -> Tensor:
         share = super().forward(scores_BHTS, seen, compared)
@@ -44,12 +46,12 @@ class StraightThrough(_OneKey):
 
 
 class Hard(_OneKey):
-    """One key of a softmax, with the score-function gradient (Xu et al., 2015): unbiased, but of much variance.
+    """One sampled key with the score-function gradient (Xu et al., 2015): unbiased, with high variance.
 
-    No gradient goes back through a choice. Instead `penalty` gives, after the loss of each sequence is known, what to
-    add to the loss: (loss - baseline) ln(probability of the choices), whose gradient is the one of the expected loss.
-    The baseline follows the loss and costs nothing in bias. As in the authors' code the term counts a tenth, entropy is
-    rewarded, and in half of the steps the weights are the softmax itself.
+    No gradient flows through a choice. After the loss of each sequence is known, `penalty` gives the term (loss -
+    baseline) ln(probability of the choices), whose gradient is that of the expected loss. The moving baseline adds no
+    bias. As in the authors' code, the term has weight 0.1, entropy is rewarded, and half of the steps use the softmax
+    itself.
     """
 
     KEEP = 0.9
@@ -63,7 +65,7 @@ class Hard(_OneKey):
         super().__init__(heads)
         self.register_buffer("baseline", torch.zeros(()))
         self._soft = False
-        self._said: tuple[Tensor, Tensor] | None = None  # log probability of the choices and entropy, (B,) each
+        self._said: tuple[Tensor, Tensor] | None = None  # (log probability of the choices, entropy), (B,) each
 
     def begin_step(self, generator: torch.Generator) -> None:
         super().begin_step(generator)
@@ -83,7 +85,7 @@ class Hard(_OneKey):
         return chosen
 
     def penalty(self, loss_B: Tensor) -> Tensor:
-        """What a training step adds to its loss, given the loss of each sequence of the batch; updates the baseline."""
+        """Term that training adds to the loss, given the loss (B,) of each sequence; updates the baseline."""
         assert self._said is not None, "a training step calls forward first"
         (probability_B, entropy_B), self._said = self._said, None
         ahead_B = (loss_B - self.baseline).detach()
@@ -92,8 +94,12 @@ class Hard(_OneKey):
 
 
 def choice_penalty(network: nn.Module, losses: Callable[[], Tensor]) -> Tensor | None:
-    """The sum of `Hard.penalty` over the network's layers, each with a baseline of its own; None where it has none.
-    losses: of each sequence of the batch, (B,), asked for where needed."""
+    """Sum of `Hard.penalty` over the network's layers, each with its own baseline; None without such layers.
+
+    Args:
+        network: The network.
+        losses: Returns the loss (B,) of each sequence; called only if needed.
+    """
     layers = [layer for layer in network.modules() if isinstance(layer, Hard)]
     if not layers:
         return None

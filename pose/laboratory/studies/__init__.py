@@ -1,1 +1,1 @@
-"""What an experiment can be, one module a kind; `pose.laboratory.kinds` lists them."""
+"""Kinds of experiments, one module each; `pose.laboratory.kinds` lists them."""

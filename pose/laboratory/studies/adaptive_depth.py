@@ -1,4 +1,4 @@
-"""How deep each frame goes: the steps that a lifter with adaptive depth takes where people are fast, hidden or hard."""
+"""Steps of a lifter with adaptive depth for fast, occluded or difficult frames."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from pose.lifter.model import LifterNetwork
 from pose.sequences import LiftBatch
 from pose.training.batches import TensorBatch
 
-HIDDEN = 15  # frames in the middle of a sequence: half a second
+HIDDEN = 15  # occluded frames in the middle of a sequence: half a second
 COLUMNS = {
     "parameters": "parameters",
     "gt": "exact 2D: MPJPE, mm",
@@ -34,7 +34,7 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveDepthSettings(lifters.LifterSettings):
-    """Of a transformer; one of a fixed depth is trained and measured like the others, without steps to count."""
+    """Settings of a transformer; one of fixed depth is trained and measured too, without counting steps."""
 
     def __post_init__(self) -> None:
         lifters.LifterSettings.__post_init__(self)
@@ -44,7 +44,7 @@ class AdaptiveDepthSettings(lifters.LifterSettings):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What became of every valid frame: steps taken, mean speed of its joints (m/s), MPJPE (mm)."""
+    """Measurements of every valid frame: steps, mean speed of the joints (m/s), MPJPE (mm)."""
 
     steps: np.ndarray
     speeds: np.ndarray
@@ -52,8 +52,10 @@ class Seen:
 
 
 def run(settings: AdaptiveDepthSettings, setup: Setup) -> Outcome:
-    """Train as `lifters.run` does, and count the steps of frames of the validation subjects as they are, by speed, and
-    of the middle of sequences with everybody hidden there and seen."""
+    """Train as `lifters.run` does, and count the steps of frames of the validation subjects.
+
+    Steps are counted by speed, and for frames in the middle of sequences with all people occluded there and visible.
+    """
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
     network = lifters.built(settings, TensorBatch.of(batches(0)), setup.seed)
     trained = lifters.train(network, batches, settings, setup)
@@ -64,7 +66,7 @@ def run(settings: AdaptiveDepthSettings, setup: Setup) -> Outcome:
 
 
 def depths(network: LifterNetwork, settings: AdaptiveDepthSettings, setup: Setup) -> dict[str, float]:
-    """Mean number of steps on the validation data, and its relation to the motion."""
+    """Mean number of steps on the validation data, and its correlation with the motion."""
 
     def batches(condition: str) -> Iterator[LiftBatch]:
         every = setup.motion().evaluation("validation", condition, settings.frames)
@@ -81,13 +83,13 @@ def depths(network: LifterNetwork, settings: AdaptiveDepthSettings, setup: Setup
         "steps_hidden": np.concatenate(hidden).mean(),
         "steps_seen": np.concatenate(shown).mean(),
     }
-    if np.ptp(seen.steps):  # what is everywhere the same goes with nothing
+    if np.ptp(seen.steps):  # a constant has no correlation
         figures["to_error"] = np.corrcoef(seen.steps, seen.errors)[0, 1]
     return {name: float(figure) for name, figure in figures.items()}
 
 
 def watched(network: LifterNetwork, batches: Iterator[LiftBatch]) -> Seen:
-    """Collect the steps of each joint or frame with the motion at it."""
+    """Collect steps, speed and error of each frame."""
     parts: tuple[list[np.ndarray], ...] = ([], [], [])
     for batch in batches:
         joints, steps = steps_taken(network, batch)
@@ -101,11 +103,12 @@ def watched(network: LifterNetwork, batches: Iterator[LiftBatch]) -> Seen:
 
 
 def where_hidden(network: LifterNetwork, batch: LiftBatch) -> tuple[np.ndarray, np.ndarray]:
-    """Steps of the frames in the middle with nobody to be seen in them, and with everybody, of the
-    sequences that go on after them."""
+    """Steps of the frames in the middle with all people occluded and visible, for sequences that continue after
+    them.
+    """
     first = (batch.valid.shape[1] - HIDDEN) // 2
     frames = slice(first, first + HIDDEN)
-    whole = batch.valid[:, : frames.stop + 1].all(axis=1)  # seen again after it
+    whole = batch.valid[:, : frames.stop + 1].all(axis=1)  # visible after the occlusion
     scores = batch.scores.copy()
     scores[:, frames] = 0
     hidden, shown = (steps_taken(network, each)[1].numpy() for each in (replace(batch, scores=scores), batch))
@@ -113,7 +116,7 @@ def where_hidden(network: LifterNetwork, batch: LiftBatch) -> tuple[np.ndarray, 
 
 
 def steps_taken(network: LifterNetwork, batch: LiftBatch) -> tuple[Tensor, Tensor]:
-    """Joints (B, T, 17, 3) and the steps (B, T) of each frame, of one pass."""
+    """Joints (B, T, 17, 3) and steps (B, T) of each frame, from one pass."""
     (block,) = (module for module in network.modules() if isinstance(module, AdaptiveBlock))
     taken: list[Tensor] = []
     handle = block.register_forward_hook(lambda module, given, answer: taken.append(block.run(*given)[1]))

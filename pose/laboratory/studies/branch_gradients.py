@@ -31,7 +31,17 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchGradientsSettings:
-    """method: of `METHODS`. rate: of the step of Adam."""
+    """Settings.
+
+    Attributes:
+        method: One of `METHODS`.
+        depth: Blocks.
+        dim: Width.
+        heads: Attention heads.
+        frames: Frames of a sequence.
+        sequences: Sequences of the batch.
+        rate: Learning rate of the step of Adam.
+    """
 
     method: str
     depth: int
@@ -48,9 +58,13 @@ class BranchGradientsSettings:
 
 
 def run(settings: BranchGradientsSettings, setup: Setup) -> Outcome:
-    """last, first: norm of the gradient of the second feed-forward matrix of the last and of the first block, where the
-    loss is the mean square distance of the network's outputs to unit-normal numbers (the lifter's own would look at the
-    stack through exponentials). update: root mean square change of the outputs by one step of Adam."""
+    """Norms of gradients and the size of the first update.
+
+    Returns:
+        `last`, `first`: norm of the gradient of the second feed-forward matrix of the last and of the first block. The
+        loss is the mean squared distance of the network's outputs to unit-normal numbers; the lifter's own loss would
+        include exponentials. `update`: root mean square change of the outputs by one step of Adam.
+    """
     torch.manual_seed(setup.seed)
     norm, init = METHODS[settings.method]
     network = LifterNetwork(
@@ -59,7 +73,7 @@ def run(settings: BranchGradientsSettings, setup: Setup) -> Outcome:
     batch = TensorBatch.of(setup.motion().training(settings.frames, settings.sequences, setup.seed)(0))
     if init == "t-fixup":
         initialize(network, init, batch.observe().features)
-    # Xavier's head, not the lifter's own, which begins near zero: it would hide what the stack passes on.
+    # A head with Xavier initialisation: the lifter's own starts near zero and would hide the output of the stack.
     torch.nn.init.xavier_uniform_(cast(nn.Linear, network.head).weight)
     optimizer = build_optimizer(network, OptimizerConfig(name="adam", lr=settings.rate, weight_decay=0.0))
     before = _outputs(network, batch)
@@ -73,7 +87,7 @@ def run(settings: BranchGradientsSettings, setup: Setup) -> Outcome:
 
 
 def _outputs(network: LifterNetwork, batch: TensorBatch) -> Tensor:
-    """(B, T, OUTPUTS), before they are decoded."""
+    """Network outputs (B, T, OUTPUTS) before decoding."""
     kept: list[Tensor] = []
     handle = network.head.register_forward_hook(lambda module, inputs, output: kept.append(output))
     network(batch.observe(), batch.times)

@@ -1,4 +1,4 @@
-"""Leave one subject out: what a lifter loses on somebody whom it was not trained on."""
+"""Leave one subject out: the increase in error on a subject that is not in the training data."""
 
 import math
 from dataclasses import dataclass, field
@@ -14,21 +14,27 @@ EVERYBODY = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOutSettings(lifters.LifterSettings):
-    """subjects: of the training set, each left out in turn. As many steps on as many sequences either way."""
+    """Settings; all trainings have equal numbers of steps and sequences.
+
+    Attributes:
+        subjects: Training subjects, each left out in turn.
+    """
 
     subjects: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         lifters.LifterSettings.__post_init__(self)
         if not self.subjects:
-            raise ValueError("subjects: empty")
+            raise ValueError("subjects: must not be empty")
         if self.model.get("model") == lifters.RIDGE:
-            raise ValueError("model: must be a network")
+            raise ValueError(f"model: must be a network, not {lifters.RIDGE}")
 
 
 def run(settings: LeftOutSettings, setup: Setup) -> Outcome:
-    """The error on each subject, exact 2D, of a lifter trained on everybody and of one trained without this subject,
-    from the same weights; what is interrupted goes on with the training it was at."""
+    """The error on each subject, exact 2D, of lifters trained with and without this subject, from equal weights.
+
+    After an interruption, the current training is continued.
+    """
     names = (EVERYBODY, *settings.subjects)
     stages = {name: setup.stage(name) for name in names}
     errors: dict[tuple[str, str], float] = {}

@@ -1,5 +1,7 @@
-"""A lifter trained for so many steps and measured on the validation subjects: the same data, loss, optimiser and
-measure for every network, recurrent ones and ridge regression included."""
+"""Short trainings of lifters, measured on the validation subjects.
+
+Data, loss, optimiser and metrics are equal for all networks, including recurrent ones and ridge regression.
+"""
 
 import math
 from collections.abc import Callable
@@ -46,7 +48,7 @@ RIDGE = "ridge"
 
 
 class CubeLifter(LifterNetwork):
-    """Answers with places about the hip that know nothing of the rays; the root is as far away as the size says."""
+    """Predicts positions relative to the hip, independent of the rays; the root's distance follows from the size."""
 
     def decode(self, outputs: Tensor, observations: Observations) -> Lifted:
         along_rays = super().decode(outputs, observations)
@@ -62,9 +64,18 @@ OUTPUT_FORMS = {"rays": LifterNetwork, "cube": CubeLifter}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifterSettings:
-    """model: a `LifterConfig`, or {model: ridge, before: frames, after: frames}. frames, sequences: of a batch. rate:
-    the peak of the schedule. output: rays, as the lifter has it, or cube: places in a cube of 2 m about the hip.
-    ponder: what a step of adaptive depth costs."""
+    """Settings.
+
+    Attributes:
+        model: A `LifterConfig`, or {model: ridge, before: frames, after: frames}.
+        steps: Optimiser steps.
+        frames: Frames of a sequence.
+        sequences: Sequences of a batch.
+        rate: Peak learning rate.
+        output: `rays`, as in the lifter, or `cube`: positions in a cube of 2 m around the hip.
+        ponder: Cost of a step of adaptive depth.
+        evaluated: Number of batches in the evaluation.
+    """
 
     model: dict[str, Json]
     steps: int = 400
@@ -85,7 +96,7 @@ class LifterSettings:
         if self.model.get("model") != RIDGE:
             self.recipe()
         elif set(self.model) - {"model", "before", "after"}:
-            raise ValueError("model: ridge has the settings before and after alone")
+            raise ValueError("model: ridge has only the settings before and after")
         if self.output not in OUTPUT_FORMS:
             raise ValueError(f"output: {self.output!r} is not one of {', '.join(OUTPUT_FORMS)}")
         for name in ("steps", "frames", "sequences", "evaluated"):
@@ -93,7 +104,11 @@ class LifterSettings:
                 raise ValueError(f"{name}: must be at least 1")
 
     def recipe(self) -> tuple[LifterConfig, OptimizerConfig, ScheduleConfig]:
-        """Raises ValueError for what cannot be."""
+        """Configurations of model, optimiser and schedule.
+
+        Raises:
+            ValueError: If settings are invalid.
+        """
         config = LifterConfig.from_dict(self.model)
         optimizer = OptimizerConfig(
             name=self.optimizer, lr=self.rate, betas=(0.9, self.beta2), weight_decay=self.weight_decay
@@ -103,7 +118,7 @@ class LifterSettings:
 
 
 def run(settings: LifterSettings, setup: Setup) -> Outcome:
-    """Train, then measure exact 2D and a detector's on the first batches of the validation subjects."""
+    """Train, then measure on exact and on detected 2D of the validation subjects."""
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
     examples = settings.steps * settings.sequences
     if settings.model.get("model") == RIDGE:
@@ -118,7 +133,13 @@ def run(settings: LifterSettings, setup: Setup) -> Outcome:
 
 
 def built(settings: LifterSettings, example: TensorBatch, seed: int) -> LifterNetwork:
-    """The network as its training begins. example: what initialisations that scale by the data measure."""
+    """The initial network.
+
+    Args:
+        settings: The settings.
+        example: Batch for data-dependent initialisation.
+        seed: Random seed.
+    """
     torch.manual_seed(seed)
     config = settings.recipe()[0]
     network = OUTPUT_FORMS[settings.output](config)
@@ -134,7 +155,15 @@ def train(
     setup: Setup,
     stage: str = "",
 ) -> Trained:
-    """On the lifter's loss. stage: what names this training where a trial has several."""
+    """Train with the lifter's loss.
+
+    Args:
+        network: The network.
+        batches: Returns the batch of a step.
+        settings: The settings.
+        setup: The trial.
+        stage: Name of this training if a trial has several.
+    """
 
     def loss(batch: TensorBatch, step: int) -> Tensor:
         begin_step(network, setup.seed, step)
@@ -153,7 +182,17 @@ def descend(
     *,
     stage: bool,
 ) -> Trained:
-    """All steps of the recipe on any loss. name, stage: as `Training` has them."""
+    """Run all steps of the recipe with any loss.
+
+    Args:
+        network: The network.
+        batches: Returns the batch of a step.
+        loss: The loss of a batch.
+        settings: The settings.
+        setup: The trial.
+        name: See `Training`.
+        stage: See `Training`.
+    """
     _, optimizer_config, schedule_config = settings.recipe()
     optimizer = build_optimizer(network, optimizer_config)
     training = Training(
@@ -165,12 +204,12 @@ def descend(
         name,
         stage=stage,
     )
-    with sdpa_kernel(SDPBackend.MATH):  # the backward pass of the fused one takes twice as long for heads so small
+    with sdpa_kernel(SDPBackend.MATH):  # the fused kernel's backward pass takes twice as long for small heads
         return training.run(settings.steps, setup)
 
 
 def learnt(network: LifterNetwork) -> dict[str, float]:
-    """What attention has learnt of itself, over all heads of all blocks: spans in seconds, alpha of entmax."""
+    """Learned parameters of the attention, averaged over heads and blocks: spans in seconds, alpha of entmax."""
     spans = [part.spans for part in network.modules() if isinstance(part, AdaptiveSpanAttention)]
     free = [part for part in network.modules() if type(part) is Entmax]
     found: dict[str, float] = {}
@@ -182,12 +221,12 @@ def learnt(network: LifterNetwork) -> dict[str, float]:
 
 
 def size(network: LifterNetwork) -> float:
-    """How many weights it has."""
+    """Number of parameters."""
     return float(sum(parameter.numel() for parameter in network.parameters()))
 
 
 def figures(network: LifterNetwork, trained: Trained, settings: LifterSettings, setup: Setup) -> dict[str, float]:
-    """What a step took, and `measured`; errors are infinite after divergence."""
+    """Cost of a step, and `measured`; errors are infinite after divergence."""
     errors = dict.fromkeys(MEASURED, math.inf) if trained.diverged else measured(network, settings, setup)
     return {"step_ms": 1000 * trained.seconds / settings.steps} | errors
 

@@ -1,5 +1,7 @@
-"""Which blocks share a map, learnt from the maps of a trained lifter (SAN, Xiao et al., 2019): train, merge neighbours
-whose maps are alike, train anew, and so on until nothing is merged."""
+"""Sharing of attention maps, determined from a trained lifter (SAN, Xiao et al., 2019).
+
+Train, merge consecutive blocks with similar maps, train again, until nothing is merged.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +38,11 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapSharingSettings(lifters.LifterSettings):
-    """threshold: how alike neighbours' maps must be to become one, see `merged`. Every training has `steps` steps."""
+    """Settings. Every training has `steps` steps.
+
+    Attributes:
+        threshold: Minimum similarity of maps that are merged, see `merged`.
+    """
 
     threshold: float = 0.9
 
@@ -54,8 +60,13 @@ _PLAIN |= {"shared_layers": False, "adaptive_depth": False}
 
 
 def merged(groups: Sequence[int], alike: Tensor, threshold: float) -> list[int]:
-    """groups: sizes of runs of blocks that share a map. alike: (G, G) of these maps. From the first one on, a group
-    takes in the next as long as its map is alike at least `threshold` to that of every one taken in before."""
+    """Merge groups of blocks: from the first one on, a group absorbs the next while all their maps are similar.
+
+    Args:
+        groups: Sizes of runs of blocks that share a map.
+        alike: (G, G) similarity of these maps.
+        threshold: Minimum similarity to every group absorbed before.
+    """
     runs: list[list[int]] = []
     for number in range(len(groups)):
         if runs and all(alike[number, other] >= threshold for other in runs[-1]):
@@ -66,8 +77,7 @@ def merged(groups: Sequence[int], alike: Tensor, threshold: float) -> list[int]:
 
 
 def run(settings: MapSharingSettings, setup: Setup) -> Outcome:
-    """The error of an unshared lifter and of the one at which merging ends, each trained for as many steps from the
-    same seed."""
+    """The errors without sharing and after merging, each trained for equal steps from the same seed."""
     config = settings.recipe()[0]
     groups, trainings, before = [1] * config.depth, 0, 0.0
     stages, results = list[Setup](), dict[str, float]()
@@ -101,7 +111,7 @@ def _trained(
 
 
 def shared(config: LifterConfig, groups: Sequence[int], seed: int) -> LifterNetwork:
-    """A network whose blocks share maps in such groups, with weights drawn by the seed."""
+    """A network whose blocks share maps in the given groups, with weights from the seed."""
     torch.manual_seed(seed)
     network = LifterNetwork(config)
     blocks = [cast(Block, block) for block in network.blocks]
@@ -113,7 +123,7 @@ def shared(config: LifterConfig, groups: Sequence[int], seed: int) -> LifterNetw
 
 
 def _alike(network: LifterNetwork, groups: Sequence[int], settings: MapSharingSettings, setup: Setup) -> Tensor:
-    """(G, G) of the maps of the groups, of validation subjects with exact 2D."""
+    """Similarity (G, G) of the maps of the groups, on validation subjects with exact 2D."""
     batch = TensorBatch.of(next(setup.motion().evaluation("validation", "gt", settings.frames)))
     firsts = [0, *accumulate(groups[:-1])]
     return layers_alike(attention_maps(network, batch.observe(), batch.times)[firsts])

@@ -1,4 +1,4 @@
-"""How far back a stream's answer comes from: the error against the frames since its state was empty."""
+"""Effective memory of a stream: the error against the number of frames since its state was empty."""
 
 from dataclasses import dataclass, field
 
@@ -14,15 +14,19 @@ from pose.system.json_values import Json
 from pose.training.batches import TensorBatch
 
 CONTEXTS = (1, 3, 9, 27, 81, 243)  # frames
-TARGETS = (0, 27, 54, 81)  # frames after the longest context, for which all contexts are tried
+TARGETS = (0, 27, 54, 81)  # frames after the longest context that are evaluated with all contexts
 CONDITIONS = {"gt": "exact 2D", "detector": "detector's 2D"}
-NEAR = 1.01  # of the best error
+NEAR = 1.01  # maximum ratio to the best error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySettings(lifters.LifterSettings):
-    """lifter: shipped, or a checkpoint, instead of a model that is trained here. share: of the test subjects'
-    sequences, in 16ths."""
+    """Settings.
+
+    Attributes:
+        lifter: A shipped lifter or a checkpoint, instead of a model to train.
+        share: Number of sixteenths of the test subjects' sequences to use; 16 uses all.
+    """
 
     model: dict[str, Json] = field(default_factory=dict)
     lifter: str = ""
@@ -32,14 +36,16 @@ class MemorySettings(lifters.LifterSettings):
         if bool(self.model) == bool(self.lifter):
             raise ValueError("model or lifter: exactly one of them")
         if self.model and not self.model.get("streaming"):
-            raise ValueError("model: must be a stream (streaming: true)")
+            raise ValueError("model: must be a streaming model (streaming: true)")
         if self.model:
             lifters.LifterSettings.__post_init__(self)
 
 
 def run(settings: MemorySettings, setup: Setup) -> Outcome:
-    """The error of single frames of the test subjects when the stream began so many frames before, exact 2D and a
-    detector's; effective: the shortest of these contexts within 1 % of the best."""
+    """The error of single frames of the test subjects against the context, for exact and detected 2D.
+
+    `effective` is the shortest of these contexts within 1 % of the best.
+    """
     network, before = _network(settings, setup)
     longest = max(CONTEXTS) + max(TARGETS)
     results: dict[str, float] = {}
@@ -62,7 +68,7 @@ def _network(settings: MemorySettings, setup: Setup) -> tuple[LifterNetwork, flo
 
 
 def error_after(network: LifterNetwork, batch: TensorBatch, frames: int) -> float:
-    """MPJPE in mm of the last of `frames` frames, the state empty before the first."""
+    """MPJPE in mm of the last of `frames` frames, from an empty state."""
     length, errors = batch.valid.shape[1], []
     for target in TARGETS:
         last = max(CONTEXTS) + target

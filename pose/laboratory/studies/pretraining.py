@@ -30,9 +30,14 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PretrainingSettings:
-    """objective: none, or of `pose.training.config.OBJECTIVES`, for `first` steps on 2D poses of all training subjects.
-    steps: of fine-tuning, from the same weights for each of `shares` of the subjects. The rest is as in
-    `lifters.LifterSettings`."""
+    """Settings; others are as in `lifters.LifterSettings`.
+
+    Attributes:
+        objective: `none`, or one of `pose.training.config.OBJECTIVES`, on 2D poses of all training subjects.
+        first: Steps of pre-training.
+        steps: Steps of fine-tuning, from the same weights for each of `shares`.
+        shares: Fractions of the subjects with 3D.
+    """
 
     model: dict[str, Json]
     objective: str = "none"
@@ -53,13 +58,17 @@ class PretrainingSettings:
         if unknown := [str(share) for share in self.shares if share not in SHARES]:
             raise ValueError(f"shares: {unknown[0]!r} is not one of {', '.join(SHARES)}")
         if self.model.get("model") == lifters.RIDGE:
-            raise ValueError("model: ridge is solved, and has nothing that could be trained before")
+            raise ValueError("model: ridge is solved in one step and cannot be pre-trained")
         if self.first < 1:
             raise ValueError("first: must be at least 1")
         self.lifter(self.steps)
 
     def lifter(self, steps: int) -> lifters.LifterSettings:
-        """Raises ValueError for what cannot be."""
+        """The settings for fine-tuning.
+
+        Raises:
+            ValueError: If they are invalid.
+        """
         return lifters.LifterSettings(
             model=self.model, steps=steps, frames=self.frames, sequences=self.sequences, optimizer=self.optimizer,
             rate=self.rate, warmup=self.warmup, warmup_steps=self.warmup_steps, evaluated=self.evaluated,
@@ -67,8 +76,10 @@ class PretrainingSettings:
 
 
 def run(settings: PretrainingSettings, setup: Setup) -> Outcome:
-    """The error of exact 2D on the validation subjects for each share, and how good the objective's own predictions
-    are on them; what is interrupted goes on with the training it was at."""
+    """The error with exact 2D on the validation subjects for each fraction, and the metrics of the objective.
+
+    After an interruption, the current training is continued.
+    """
     motion = setup.motion()
     everybody = motion.training(settings.frames, settings.sequences, setup.seed)
     network = lifters.built(settings.lifter(settings.steps), TensorBatch.of(everybody(0)), setup.seed)
@@ -97,7 +108,7 @@ def run(settings: PretrainingSettings, setup: Setup) -> Outcome:
 def _pretrained(
     network: LifterNetwork, batches: Callable[[int], LiftBatch], settings: PretrainingSettings, setup: Setup
 ) -> tuple[Pretraining, Trained]:
-    """Trains `network` itself."""
+    """Pre-train `network` in place."""
     objective = Pretraining(network, ObjectiveConfig(name=settings.objective))
 
     def loss(batch: TensorBatch, step: int) -> Tensor:

@@ -1,6 +1,6 @@
-"""How a score's spread depends on the width of a head: why the dot product is scaled.
+"""The standard deviation of scores against the width of a head: why the dot product is scaled.
 
-Nothing is trained: queries and keys are unit-normal, as they are about when a training begins.
+There is no training: queries and keys are unit-normal, as at the start of a training.
 """
 
 import math
@@ -23,7 +23,15 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreWidthsSettings:
-    """score, distribution: as `attention: composed` has them. width: features of a head. keys, queries: drawn."""
+    """Settings.
+
+    Attributes:
+        score: As in `attention: composed`.
+        width: Features of a head.
+        distribution: As in `attention: composed`.
+        keys: Number of random keys.
+        queries: Number of random queries.
+    """
 
     score: str
     width: int
@@ -40,9 +48,13 @@ class ScoreWidthsSettings:
 
 
 def run(settings: ScoreWidthsSettings, setup: Setup) -> Outcome:
-    """spread: standard deviation of the scores. largest: mean of each query's largest weight. effective: mean of
-    2^entropy. passed: mean of sum_s a_s (1 - a_s), the trace of the softmax's Jacobian, which is 0 where one key has
-    everything and nothing can be learnt; relative to that of equal weights, in per cent."""
+    """Statistics of scores and weights.
+
+    Returns:
+        `spread`: standard deviation of the scores. `largest`: mean of each query's largest weight. `effective`: mean of
+        2^entropy. `passed`: mean of sum_s a_s (1 - a_s), the trace of the softmax's Jacobian, in per cent of that of
+        equal weights; it is 0, without a gradient, if one key has all the weight.
+    """
     torch.manual_seed(setup.seed)
     score = SCORES[settings.score](1, settings.width).double()
     distribution = DISTRIBUTIONS[settings.distribution](1).double()

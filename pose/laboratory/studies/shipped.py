@@ -1,4 +1,4 @@
-"""What a trained lifter does, without training: its maps, what it loses in gaps, and for whom it is how good."""
+"""Analysis of a trained lifter: attention maps, errors in gaps, and errors by group of people."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -33,8 +33,14 @@ LIMBS = {"right wrist": (16,), "right arm": (14, 15, 16), "both arms": tuple(ran
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapSettings:
-    """lifter: shipped, or a checkpoint. block: counted from 1; figures are means over its heads and the sequences.
-    share: of the test subjects' sequences, in 16ths."""
+    """Settings.
+
+    Attributes:
+        block: Counted from 1; results are means over its heads and the sequences.
+        lifter: A shipped lifter or a checkpoint.
+        frames: Frames of a sequence.
+        share: Number of sixteenths of the test subjects' sequences to use; 16 uses all.
+    """
 
     block: int
     lifter: str = "offline"
@@ -47,7 +53,7 @@ class MapSettings:
 
 
 def maps(settings: MapSettings, setup: Setup) -> Outcome:
-    """Of test subjects whose clips are long enough, exact 2D at 30 frames a second."""
+    """Statistics of the maps for test subjects with sufficiently long clips, exact 2D at 30 frames/s."""
     network = _network(settings.lifter)
     if settings.block > len(network.blocks):
         raise PoseError(f"block: {settings.lifter} has {len(network.blocks)}, got {settings.block}")
@@ -66,8 +72,16 @@ def maps(settings: MapSettings, setup: Setup) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapSettings:
-    """hidden: of `LIMBS`. seconds: how long, in the middle of sequences of `frames` at 30 a second. fill: none, or
-    linear (in the picture, between the frames beside the gap, with their scores)."""
+    """Settings.
+
+    Attributes:
+        hidden: One of `LIMBS`.
+        seconds: Duration of the gap, in the middle of sequences of `frames` at 30 frames/s.
+        fill: `none`, or `linear` interpolation in the image between the frames beside the gap, with their scores.
+        lifter: A shipped lifter or a checkpoint.
+        frames: Frames of a sequence.
+        share: Number of sixteenths of the test subjects' sequences to use; 16 uses all.
+    """
 
     hidden: str
     seconds: float
@@ -86,10 +100,10 @@ class GapSettings:
 
 
 def gaps(settings: GapSettings, setup: Setup) -> Outcome:
-    """Errors of the hidden joints while they are hidden, and of all other joints in the same frames."""
+    """Errors of the masked joints during the gap, and of all other joints in the same frames."""
     network, count = _network(settings.lifter), round(settings.seconds * 30)
     first = (settings.frames - count) // 2
-    frames = slice(first, first + max(count, 1))  # without a gap: the frame in the middle
+    frames = slice(first, first + max(count, 1))  # without a gap, the middle frame
     joints = list(LIMBS[settings.hidden])
     others = [joint for joint in range(1, 17) if joint not in joints]
     inside, outside, done = [], [], 0
@@ -116,7 +130,15 @@ def gaps(settings: GapSettings, setup: Setup) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """by: subject, exercise, size or speed. condition: gt or detector. pieces: of at most `frames`, from each group."""
+    """Settings.
+
+    Attributes:
+        by: `subject`, `exercise`, `size` or `speed`.
+        condition: `gt` or `detector`.
+        lifter: A shipped lifter or a checkpoint.
+        frames: Maximum length of a sequence.
+        batches: Number of batches per group.
+    """
 
     by: str
     condition: str = "gt"
@@ -148,7 +170,13 @@ def groups(settings: GroupSettings, setup: Setup) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSettings:
-    """context: frames that the lifter sees at a time, about the one that is asked for."""
+    """Settings.
+
+    Attributes:
+        context: Number of frames around the target frame that the lifter sees.
+        lifter: A shipped lifter or a checkpoint.
+        share: Number of sixteenths of the test subjects' sequences to use; 16 uses all.
+    """
 
     context: int
     lifter: str = "offline"
@@ -166,7 +194,7 @@ CONTEXT_COLUMNS = {"gt": "exact 2D: MPJPE, mm", "detector": "detector's 2D: MPJP
 
 
 def context(settings: ContextSettings, setup: Setup) -> Outcome:
-    """The error of the middle frame of sequences of 81 when no more than `context` frames about it are seen."""
+    """The error of the middle frame of sequences of 81 frames with `context` visible frames around it."""
     network = _network(settings.lifter)
     middle, half = LONGEST // 2, settings.context // 2
     frames = slice(middle - half, middle + half + 1)
@@ -188,8 +216,8 @@ def _network(lifter: str) -> LifterNetwork:
 
 
 def sequences(setup: Setup, condition: str, frames: int, share: int) -> Iterator[LiftBatch]:
-    """The first `share` of each 16 sequences of the test subjects, cut to `frames`; shorter ones are left out."""
-    # Clips are cut into equal pieces: asked for twice the length, none that is long enough comes out too short.
+    """The first `share` of each 16 sequences of the test subjects, cut to `frames`, without shorter ones."""
+    # Clips are cut into equal pieces; with twice the length, no clip that is long enough gets too short.
     for batch in setup.motion().evaluation("test", condition, 2 * frames):
         if (
             batch.valid.shape[1] >= frames

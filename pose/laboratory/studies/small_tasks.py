@@ -1,4 +1,4 @@
-"""The classic small tasks: trained on a fixed set of questions, asked others that were never shown."""
+"""Small synthetic tasks: training on a fixed set of questions, evaluation on unseen ones."""
 
 import math
 from dataclasses import dataclass, field
@@ -31,14 +31,24 @@ COLUMNS = {
 }
 TASKS = ("parentheses", "max-min", "calculator", "free-group")
 FORMS = ("decoder", "encoder-decoder")
-CHUNK = 500  # questions asked at a time
+CHUNK = 500  # questions per batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallTasksSettings:
-    """task: of `TASKS`. letters, variant: of the free group. model: a `LifterConfig` of the stack, made causal. form:
-    decoder, that one stack, or encoder-decoder, as many blocks each. positions: see `TokenModel`. examples: questions
-    to train on. asked: others, that were never shown. optimizer: gd (plain gradient descent) or one of pose-train's."""
+    """Settings.
+
+    Attributes:
+        task: One of `TASKS`.
+        letters: Letters of the free group.
+        variant: Variant of the free group.
+        model: A `LifterConfig` of the stack, made causal.
+        form: `decoder`: one stack; `encoder-decoder`: two with as many blocks each.
+        positions: See `TokenModel`.
+        examples: Number of training questions.
+        asked: Number of unseen questions in the evaluation.
+        optimizer: `gd` (plain gradient descent) or one of pose-train's.
+    """
 
     task: str
     letters: int = 6
@@ -101,8 +111,12 @@ class SmallTasksSettings:
 
 
 def run(settings: SmallTasksSettings, setup: Setup) -> Outcome:
-    """right: share of unseen questions whose whole answer is right. harder: the same of those that a trick gets wrong.
-    trick: the best simple trick's share of the same questions."""
+    """Train and evaluate.
+
+    Returns:
+        `right`: fraction of unseen questions with a completely correct answer. `harder`: the same for questions that
+        the best simple rule answers wrongly. `trick`: the fraction that this rule answers correctly.
+    """
     task = settings.drawn()
     shown = list(islice(distinct(task, (setup.seed, 0)), settings.examples))
     asked = list(
@@ -144,7 +158,7 @@ def run(settings: SmallTasksSettings, setup: Setup) -> Outcome:
 
 
 def answer_loss(network: nn.Module, batch: Batch) -> Tensor:
-    """Cross-entropy of the answers' tokens."""
+    """Cross-entropy of the tokens of the answers."""
     tokens = torch.from_numpy(batch.tokens)
     chosen = torch.from_numpy(batch.answers)
     return F.cross_entropy(network(tokens[:, :-1])[chosen], tokens[:, 1:][chosen])
@@ -152,8 +166,10 @@ def answer_loss(network: nn.Module, batch: Batch) -> Tensor:
 
 @torch.inference_mode()
 def answers_right(network: nn.Module, examples: list[Example], task: Task) -> NDArray[np.bool_]:
-    """(N,) whether the whole answer is right, as it would be written token by token: while all before are right, what
-    is asked next is the same."""
+    """(N,) whether the whole answer is correct when written token by token.
+
+    As long as all earlier tokens are correct, the inputs equal those of the given answer.
+    """
     rights = []
     for first in range(0, len(examples), CHUNK):
         batch = Batch.of(examples[first : first + CHUNK], task.length)
@@ -163,7 +179,7 @@ def answers_right(network: nn.Module, examples: list[Example], task: Task) -> ND
 
 
 def tricks(task: Task, examples: list[Example]) -> dict[str, float]:
-    """The share that each simple trick gets right."""
+    """Fraction of correct answers of each simple rule."""
     return {
         name: sum(guess(example.question) == example.answer for example in examples) / len(examples)
         for name, guess in task.guesses.items()

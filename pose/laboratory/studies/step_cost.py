@@ -1,4 +1,4 @@
-"""What a stream's next frame costs: one step on what is kept of the past, or the whole past anew."""
+"""The cost of a stream's next frame: one step with the cache, or all past frames again."""
 
 import time
 from collections.abc import Callable
@@ -23,7 +23,13 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCostSettings:
-    """model: a streaming `LifterConfig`. past: frames, the newest included. times: each is measured."""
+    """Settings.
+
+    Attributes:
+        model: A streaming `LifterConfig`.
+        past: Number of frames, including the newest.
+        times: Number of measurements.
+    """
 
     model: dict[str, Json]
     past: int
@@ -41,8 +47,10 @@ class StepCostSettings:
 
 @torch.inference_mode()
 def run(settings: StepCostSettings, setup: Setup) -> Outcome:
-    """Processor ms for one person, of a network with random weights at 30 frames a second. apart: how far the two
-    answers are from each other, which should be rounding."""
+    """Processor time in ms for one person, with random weights at 30 frames/s.
+
+    `apart` is the difference of the two outputs, which should be a rounding error.
+    """
     torch.manual_seed(setup.seed)
     network = LifterNetwork(settings.stream()).eval()
     tokens = torch.randn(1, settings.past, 2 * FEATURES + 1)
@@ -71,7 +79,7 @@ def run(settings: StepCostSettings, setup: Setup) -> Outcome:
 
 
 def _measured(work: Callable[[], object], count: int, setup: Setup) -> float:
-    """Processor seconds of one call, the least of five rounds."""
+    """Processor seconds of one call, the minimum of five rounds."""
     rounds = []
     for _ in range(5):
         setup.clock.check()

@@ -1,4 +1,4 @@
-"""Why a lifter without LayerNorm learns as it does: what enters the stack and what leaves it, changed one at a time."""
+"""Why a lifter without LayerNorm learns differently: inputs and outputs of the stack, changed one at a time."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -23,8 +23,13 @@ LAST_NORMS = ("as it is", "layer", "none")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithoutNormSettings(lifters.LifterSettings):
-    """centred: tokens begin with a bias that takes off what all frames have in common. token_size: the root mean square
-    that tokens begin with; 0: what the initialisation gives them. last_norm: before the head; layer, or none."""
+    """Settings.
+
+    Attributes:
+        centred: Whether a bias removes the mean of the initial tokens.
+        token_size: Root mean square of the initial tokens; 0 keeps that of the initialisation.
+        last_norm: LayerNorm before the head: `as it is`, `layer` or `none`.
+    """
 
     centred: bool = False
     token_size: float = 0.0
@@ -41,8 +46,11 @@ class WithoutNormSettings(lifters.LifterSettings):
 
 
 def run(settings: WithoutNormSettings, setup: Setup) -> Outcome:
-    """Train and measure as `lifters` does. tokens: their root mean square; differs: of what is left of them without
-    their mean over all frames."""
+    """Train without normalisation, and measure as `lifters.run` does.
+
+    Further results: `tokens`, the root mean square of the tokens, and `differs`, that of the tokens minus their mean
+    over all frames, relative to `tokens`.
+    """
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
     example = TensorBatch.of(batches(0))
     network = lifters.built(settings, example, setup.seed)
@@ -57,7 +65,13 @@ def run(settings: WithoutNormSettings, setup: Setup) -> Outcome:
 
 @torch.no_grad()
 def change(network: LifterNetwork, settings: WithoutNormSettings, features: Tensor) -> None:
-    """As the settings say. features: (N, F) of frames as they are in training."""
+    """Apply the settings to a network.
+
+    Args:
+        network: Changed in place.
+        settings: The settings.
+        features: (N, F) of training frames.
+    """
     embed = cast(nn.Linear, network.embed)
     if settings.centred:
         embed.bias.copy_(-embed.weight @ features.mean(dim=0))

@@ -1,1 +1,1 @@
-"""The classic small tasks: endless random questions with one right answer each."""
+"""Small synthetic tasks: random questions with one correct answer each."""

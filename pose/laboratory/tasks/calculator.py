@@ -1,7 +1,7 @@
-"""Nested MAX and MIN of digits: `MAX( 3 5 MIN( 9 2 ) ) =` -> 5. With mean and modular sum if wanted.
+"""Nested MAX and MIN of digits: `MAX( 3 5 MIN( 9 2 ) ) =` -> 5. Optionally with mean and modular sum.
 
-Two or three arguments, one of them an inner operator with probability 1/2; at most ten tokens before the equals sign.
-The mean is rounded down, the sum is its last digit.
+A call has two or three arguments, one of them an inner call with probability 1/2, and at most ten tokens before the
+equals sign. The mean is rounded down; the sum is modulo 10.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ LONGEST = 10
 
 
 def drawing(operators: Sequence[int]) -> Callable[[np.random.Generator], Example]:
-    """What draws questions with these operators."""
+    """The sampler of questions with these operators."""
 
     def draw(rng: np.random.Generator) -> Example:
         nested = bool(rng.random() < 0.5)
@@ -46,7 +46,11 @@ def _call(rng: np.random.Generator, operators: Sequence[int], nested: bool) -> l
 
 
 def value(tokens: Sequence[int]) -> int:
-    """Of one call, by a stack. Raises ValueError for what is none."""
+    """Evaluate one expression with a stack.
+
+    Raises:
+        ValueError: If the tokens are not a valid expression.
+    """
     stack: list[list[int]] = [[]]
     for token in tokens:
         if token in OPERATORS:
@@ -57,23 +61,27 @@ def value(tokens: Sequence[int]) -> int:
         elif DIGIT <= token < DIGIT + 10:
             stack[-1].append(token - DIGIT)
         else:
-            raise ValueError(f"no call: {tokens}")
+            raise ValueError(f"not a valid expression: {tokens}")
     if len(stack) != 1 or len(stack[0]) != 1:
-        raise ValueError(f"no call: {tokens}")
+        raise ValueError(f"not a valid expression: {tokens}")
     return stack[0][0]
 
 
 def flat(question: Sequence[int]) -> tuple[int, ...]:
-    """The outer operator of all digits, as if nothing were nested."""
+    """The outer operator applied to all digits, without nesting."""
     return (DIGIT + OPERATORS[question[0]]([token - DIGIT for token in question if DIGIT <= token < DIGIT + 10]),)
 
 
 def by_operator(question: Sequence[int]) -> tuple[int, ...]:
-    """The likeliest answer to the outer operator alone: 9 to MAX, 0 to MIN, 4 to the mean, 0 to the sum."""
+    """The most probable answer given the outer operator: 9 for MAX, 0 for MIN, 4 for the mean, 0 for the sum."""
     return (DIGIT + {"MAX(": 9, "MIN(": 0, "MEAN(": 4, "SUM(": 0}[VOCABULARY[question[0]]],)
 
 
 def task(operators: int) -> Task:
-    """operators: 2 for MAX and MIN, 4 with mean and sum."""
+    """The task.
+
+    Args:
+        operators: 2 for MAX and MIN, 4 to include mean and sum.
+    """
     tricks = {"the outer operator alone": by_operator, "nesting ignored": flat}
     return Task(VOCABULARY[: 13 + operators], LONGEST + 2, drawing(list(OPERATORS)[:operators]), tricks)

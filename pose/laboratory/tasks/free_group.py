@@ -1,7 +1,7 @@
-"""Words of a free group reduced: `a b e d b c =` -> `b c eos`, where d, e, f are the inverses of a, b, c.
+"""Reduction of words of a free group: `a b e d b c =` -> `b c eos`, where d, e, f are the inverses of a, b, c.
 
-Variants write out what is between: `steps` removes the first pair that cancels and writes the shorter word, until none
-is left: `b a d e = b e = 1 eos`; `brackets` marks the pair first: `b a d e = b ( a d ) e = b e = ( b e ) = 1 eos`.
+Variants include intermediate steps: `steps` removes the first cancelling pair and writes the shorter word, until none
+is left: `a b e d = a d = 1 eos`; `brackets` marks the pair first: `a b e d = a ( b e ) d = a d = ( a d ) = 1 eos`.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ def inverse(letter: int) -> int:
 
 
 def reduced(word: Sequence[int]) -> tuple[int, ...]:
-    """The word in which no letter stands beside its inverse, by a stack."""
+    """The word without adjacent inverse letters, computed with a stack."""
     stack: list[int] = []
     for letter in word:
         if stack and stack[-1] == inverse(letter):
@@ -33,12 +33,12 @@ def reduced(word: Sequence[int]) -> tuple[int, ...]:
 
 
 def written(word: Sequence[int]) -> tuple[int, ...]:
-    """The empty word is written 1."""
+    """The word as tokens; the empty word is written 1."""
     return tuple(word) or (ONE,)
 
 
 def solution(word: Sequence[int], variant: str) -> tuple[int, ...]:
-    """What follows the equals sign."""
+    """The tokens after the equals sign."""
     if variant == "answer":
         return (*written(reduced(word)), END)
     word, lines = tuple(word), []
@@ -57,7 +57,11 @@ def _first_pair(word: Sequence[int]) -> int | None:
 
 
 def task(letters: int, variant: str) -> Task:
-    """Uniform words of so many letters. Raises ValueError for an unknown variant."""
+    """The task with uniformly random words of `letters` letters.
+
+    Raises:
+        ValueError: If the variant is unknown.
+    """
     if variant not in VARIANTS:
         raise ValueError(f"variant: {variant!r} is not one of {', '.join(VARIANTS)}")
 
@@ -66,7 +70,7 @@ def task(letters: int, variant: str) -> Task:
         tags = frozenset({"changed"}) if _first_pair(word) is not None else frozenset()
         return Example((*word, EQUALS), solution(word, variant), tags)
 
-    # The longest: every pair cancels, each line shorter by two.
+    # In the longest answer every pair cancels, and each line is shorter by two.
     words = range(letters - 2, -1, -2)
     lines = sum(max(1, left) + 1 + (left + 5 if variant == "brackets" else 0) for left in words)
     longest = letters + 2 if variant == "answer" else max(lines + 1, letters + 2)

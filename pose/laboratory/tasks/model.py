@@ -1,4 +1,4 @@
-"""Small networks over tokens, made of the lifter's blocks or cells: the next token from those before it."""
+"""Small networks for tokens, built from the lifter's blocks or cells, that predict the next token."""
 
 import math
 from collections.abc import Sequence
@@ -18,21 +18,27 @@ from pose.lifter.model import LifterBlock, attention_blocks
 from pose.lifter.recurrent import recurrent_blocks
 
 POSITIONS = ("learned", "sinusoidal", "rotary", "none")
-TOKEN_SECONDS = 0.05  # rotary time counts seconds; so the fastest phase turns by half a turn from token to token
+TOKEN_SECONDS = 0.05  # s between tokens for rotary time; the fastest phase rotates by half a turn per token
 
 
 class TokenModel(nn.Module):
-    """config: of the stack, which is made causal. words: size of the vocabulary. length: the longest sequence.
-    positions: one of `POSITIONS`; all but rotary leave attention without time. Recurrent cells need none."""
+    """A causal model of the next token.
+
+    Args:
+        config: Configuration of the stack, which is made causal.
+        words: Size of the vocabulary.
+        length: Length of the longest sequence.
+        positions: One of `POSITIONS`; all but rotary disable the time in the attention. Recurrent cells need none.
+    """
 
     def __init__(self, config: LifterConfig, words: int, length: int, positions: str) -> None:
         super().__init__()
         if positions not in POSITIONS:
             raise ValueError(f"positions: {positions!r} is not one of {', '.join(POSITIONS)}")
         if config.tokens != "frames":
-            raise ValueError(f"tokens: {config.tokens} is of people, and here a token is a word; use frames")
+            raise ValueError(f"tokens: {config.tokens} is not supported for text; use frames")
         if config.attention_options.get("distribution") == "hard":
-            raise ValueError("attention_options: hard learns from each sequence's lifting loss, which words have not")
+            raise ValueError("attention_options: the distribution hard needs a lifting loss; choose another")
         recurrent = config.model != "transformer"
         blocks: Sequence[LifterBlock] = recurrent_blocks(config) if recurrent else attention_blocks(config)
         self.head_dim = config.dim // config.heads
@@ -45,7 +51,7 @@ class TokenModel(nn.Module):
         self.places = places(length, config, positions)
 
     def forward(self, tokens_BN: Tensor) -> Tensor:
-        """(B, N) -> log odds of the next token (B, N, words)."""
+        """Logits of the next token (B, N, words) for tokens (B, N)."""
         x = self.embed(F.one_hot(tokens_BN, self.words).float()) + self.places[: tokens_BN.shape[1]]
         context = token_context(tokens_BN, self.head_dim, self.rotary)
         for block in self.blocks:
@@ -55,10 +61,13 @@ class TokenModel(nn.Module):
 
 
 class EncoderDecoder(nn.Module):
-    """An encoder sees the whole question at once; a decoder writes the answer from it (Vaswani et al., 2017).
+    """An encoder for the question, and a decoder that writes the answer (Vaswani et al., 2017).
 
-    config: of both stacks, softmax attention. equals: the token that ends a question. As far as the question goes, the
-    decoder sees padding, so both have the places of the whole.
+    Args:
+        config: Configuration of both stacks, with softmax attention.
+        words: Size of the vocabulary.
+        length: Length of the longest sequence.
+        equals: Token that ends a question. The decoder gets padding instead of the question, so positions agree.
     """
 
     def __init__(self, config: LifterConfig, words: int, length: int, positions: str, equals: int) -> None:
@@ -77,15 +86,15 @@ class EncoderDecoder(nn.Module):
         self.head = nn.Linear(config.dim, words)
         initialize(self.encoder, config.init, torch.eye(words))
         initialize_decoder(self.decoder, config.init)
-        if config.init == "t-fixup":  # which takes inputs for unit-normal ones, and here one in `words` is 1
+        if config.init == "t-fixup":  # T-Fixup assumes unit-normal inputs; here one in `words` is 1
             self.decoder.embed.weight.data *= words**0.5
 
     def forward(self, tokens_BN: Tensor) -> Tensor:
-        """(B, N) -> log odds of the next token (B, N, words); those of a question's own tokens mean nothing."""
+        """Logits of the next token (B, N, words) for tokens (B, N); undefined within the question."""
         sign = tokens_BN == self.equals
         writes = sign.cumsum(dim=1) > 0
         asked = ~writes | (sign & (sign.cumsum(dim=1) == 1))
-        # As many as the longest sequence has, so that an answer that is still short is not seen by its length.
+        # Padded to the longest sequence, so that outputs do not depend on the current length.
         question = F.pad(tokens_BN.where(asked, PAD), (0, len(self.places) - tokens_BN.shape[1]), value=PAD)
         x, known = self._tokens(self.encoder, question), token_context(question, self.head_dim, self.rotary)
         for block in self.encoder.blocks:
@@ -104,7 +113,7 @@ class EncoderDecoder(nn.Module):
 
 
 class _Stack(nn.Module):
-    """What `pose.lifter.initialization` takes."""
+    """Adapter for `pose.lifter.initialization`."""
 
     def __init__(self, words: int, dim: int, blocks: Sequence[nn.Module]) -> None:
         super().__init__()
@@ -114,7 +123,7 @@ class _Stack(nn.Module):
 
 @torch.inference_mode()
 def write(network: nn.Module, question: Sequence[int], count: int) -> list[int]:
-    """The likeliest token `count` times, each after all before it."""
+    """Decode greedily: the most probable token, `count` times."""
     tokens = list(question)
     for _ in range(count):
         tokens.append(int(network(torch.tensor([tokens]))[0, -1].argmax()))
@@ -122,8 +131,10 @@ def write(network: nn.Module, question: Sequence[int], count: int) -> list[int]:
 
 
 def places(length: int, config: LifterConfig, positions: str) -> nn.Parameter:
-    """(length, D), what a token's place adds to it; zeros where attention knows it, or nobody should. T-Fixup counts it
-    with the tokens, which enter a stack of N blocks small."""
+    """Position embeddings (length, D); zeros if the attention has positions or there should be none.
+
+    T-Fixup includes them in the size of the tokens at the input of the stack.
+    """
     if positions == "sinusoidal":
         return nn.Parameter(sinusoids(length, config.dim), requires_grad=False)
     added = nn.Parameter(torch.zeros(length, config.dim), requires_grad=positions == "learned")
@@ -134,7 +145,7 @@ def places(length: int, config: LifterConfig, positions: str) -> nn.Parameter:
 
 
 def token_context(tokens_BN: Tensor, head_dim: int, rotary: bool) -> Context:
-    """Times of tokens for attention; all the same unless rotary."""
+    """Context with the times of tokens; all equal unless rotary."""
     seconds = torch.arange(tokens_BN.shape[1], dtype=torch.float64) * (TOKEN_SECONDS if rotary else 0.0)
     return Context.from_times(seconds.expand(tokens_BN.shape), head_dim)
 

@@ -1,4 +1,4 @@
-"""What a small task is: how questions are drawn, and the vocabulary of questions and answers.
+"""Small tasks: random questions and their vocabulary.
 
 A question is a list of tokens that ends with an equals sign; its answer follows. Sequences are padded at the end.
 """
@@ -14,8 +14,13 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """question: its last token asks. answer: what should follow, the end included. tags: what kind of question it is,
-    to be counted by itself."""
+    """A question with its answer.
+
+    Attributes:
+        question: Ends with an equals sign.
+        answer: Includes the end token.
+        tags: Categories of the question, which are counted separately.
+    """
 
     question: tuple[int, ...]
     answer: tuple[int, ...]
@@ -24,9 +29,14 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """vocabulary: tokens by code; the first is the padding. length: of question and answer together at most. draw: one
-    example. guesses: answers of simple tricks, by name, for a question; what they are worth is printed beside a
-    model's."""
+    """A task.
+
+    Attributes:
+        vocabulary: Tokens by code; the first is the padding.
+        length: Maximum length of question and answer together.
+        draw: Samples an example.
+        guesses: Simple rules by name, which answer a question; baselines for models.
+    """
 
     vocabulary: tuple[str, ...]
     length: int
@@ -34,7 +44,7 @@ class Task:
     guesses: Mapping[str, Callable[[Sequence[int]], tuple[int, ...]]]
 
     def written(self, tokens: Sequence[int]) -> str:
-        """Tokens as people read them."""
+        """Tokens as text."""
         return " ".join(self.vocabulary[token] for token in tokens)
 
 
@@ -42,7 +52,7 @@ PAD = 0
 
 
 def distinct(task: Task, seed: tuple[int, ...], without: frozenset[tuple[int, ...]] = frozenset()) -> Iterator[Example]:
-    """Endless examples, none of whose questions is in `without`; the same for the same seed."""
+    """Endless examples without the questions in `without`; equal seeds give equal examples."""
     rng = np.random.default_rng(seed)
     while True:
         example = task.draw(rng)
@@ -52,7 +62,12 @@ def distinct(task: Task, seed: tuple[int, ...], without: frozenset[tuple[int, ..
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """tokens: (B, N) questions and answers. answers: (B, N - 1) True where the next token is part of the answer."""
+    """A padded batch.
+
+    Attributes:
+        tokens: (B, N) questions and answers.
+        answers: (B, N - 1) True where the next token is part of the answer.
+    """
 
     tokens: I64
     answers: NDArray[np.bool_]

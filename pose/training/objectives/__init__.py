@@ -1,1 +1,1 @@
-"""What a lifter can learn of 2D poses alone: hidden ones, the next one, any from any others."""
+"""Pre-training objectives on 2D poses: masked joints, the next pose, and poses in any order."""

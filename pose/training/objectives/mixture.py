@@ -1,4 +1,4 @@
-"""What an objective says of each coordinate of a pose: a mixture of Laplace densities."""
+"""Predicted densities of pose coordinates: mixtures of Laplace densities."""
 
 import math
 from typing import NamedTuple
@@ -10,18 +10,24 @@ from pose.lifter.blocks import PreciseLinear
 from pose.lifter.format import JOINTS
 
 COMPONENTS = 3
-_LOG_SCALES = (-5.0, 3.0)  # of body spreads: 7 mm to 10 m or so of a person, so that no density is infinite
+_LOG_SCALES = (-5.0, 3.0)  # logarithm of body spreads, about 7 mm to 10 m; bounds the density
 
 
 class Mixture(NamedTuple):
-    """log_weights, means, log_scales: (..., K), of K Laplace densities."""
+    """Parameters of K Laplace densities.
+
+    Attributes:
+        log_weights: (..., K).
+        means: (..., K).
+        log_scales: (..., K).
+    """
 
     log_weights: Tensor
     means: Tensor
     log_scales: Tensor
 
     def nll(self, values: Tensor) -> Tensor:
-        """(...), minus the log of the density at `values` (...): nats."""
+        """Negative log likelihood (...) of `values` (...), in nats."""
         apart = (values[..., None] - self.means).abs() * torch.exp(-self.log_scales)
         return -torch.logsumexp(self.log_weights - apart - self.log_scales - math.log(2), dim=-1)
 
@@ -30,7 +36,7 @@ class Mixture(NamedTuple):
         return (self.log_weights.exp() * self.means).sum(dim=-1)
 
     def sample(self, generator: torch.Generator) -> Tensor:
-        """(...), one draw of each."""
+        """One sample (...) of each."""
         weights = self.log_weights.exp()
         chosen = torch.multinomial(weights.flatten(0, -2), 1, generator=generator).view(*weights.shape[:-1], 1)
         mean, scale = (part.gather(-1, chosen)[..., 0] for part in (self.means, self.log_scales.exp()))
@@ -39,16 +45,21 @@ class Mixture(NamedTuple):
 
 
 class PoseHead(nn.Module):
-    """Tokens (B, T, width) to a mixture for each coordinate of 17 joints, (B, T, J, 2, K)."""
+    """Output layer: tokens (B, T, width) to a mixture per coordinate of 17 joints, (B, T, J, 2, K)."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.linear: nn.Linear = PreciseLinear(width, JOINTS * 2 * 3 * COMPONENTS)
         nn.init.normal_(self.linear.weight, std=0.1 / width**0.5)
-        nn.init.normal_(self.linear.bias, std=0.1)  # components that begin alike would stay so
+        nn.init.normal_(self.linear.bias, std=0.1)  # equally initialised components would stay equal
 
     def forward(self, x: Tensor, base: Tensor | None = None) -> Mixture:
-        """base: (B, T, J, 2) that the means are counted from."""
+        """Apply the layer.
+
+        Args:
+            x: (B, T, width).
+            base: (B, T, J, 2) added to the means.
+        """
         weights, means, scales = self.linear(x).float().unflatten(-1, (3, JOINTS, 2, COMPONENTS)).unbind(-4)
         if base is not None:
             means = means + base[..., None]

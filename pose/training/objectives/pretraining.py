@@ -1,14 +1,14 @@
-"""Pre-training: a lifter's body learns 2D poses, which need no 3D to be known, before it is told any.
+"""Pre-training of a lifter's blocks on 2D poses, which needs no 3D.
 
-What is predicted are the offsets of a frame's joints from its pelvis in units of its body's spread (`features.py`), as
-densities (`mixture.py`); the pelvis itself is the origin and is not asked for.
+The network predicts the offsets of a frame's joints from the pelvis, in units of the body's spread (`features.py`), as
+densities (`mixture.py`). The pelvis is the origin and is not predicted.
 
-- masked: joints are hidden over spans of time, as a detector's gaps are, and predicted from what is on both sides of
-  them (Devlin et al., 2019; Shan et al., P-STMO, 2022). To a lifter a hidden joint is one that is not seen: the column
-  of the embedding that says so is what is learnt in its place.
-- next: each pose from those before, so the sum of the losses is the likelihood of the sequence (Radford et al., 2018).
+- masked: joints are masked over spans of time, like the gaps of a detector, and predicted from both sides (Devlin et
+  al., 2019; Shan et al., P-STMO, 2022). A masked joint is one that is not detected; the corresponding column of the
+  embedding replaces a learned mask token.
+- next: each pose from earlier ones; the sum of the losses is the likelihood of the sequence (Radford et al., 2018).
 - any-order: poses in a random order, each from those before it in that order (Yang et al., XLNet, 2019). Two
-  streams with the same weights: content, which knows its own pose, and query, which knows its time alone.
+  streams share their weights: the content stream contains the pose itself, the query stream only its time.
 
 Axes: B batch, T time, J joint, D feature.
 """
@@ -32,8 +32,14 @@ from pose.training.objectives.mixture import Mixture, PoseHead
 
 
 class Predicted(NamedTuple):
-    """said: (B, T, J, 2, K). truth: (B, T, J, 2), body spreads. asked: (B, T, J) bool, what counts. simple: (B, T, J,
-    2), what a line through the known poses beside it says, or, of next, the pose before."""
+    """Predictions of an objective.
+
+    Attributes:
+        said: (B, T, J, 2, K).
+        truth: (B, T, J, 2) in body spreads.
+        asked: (B, T, J) bool, predicted joints.
+        simple: (B, T, J, 2) baseline: linear interpolation of known poses, or for `next` the previous pose.
+    """
 
     said: Mixture
     truth: Tensor
@@ -41,28 +47,31 @@ class Predicted(NamedTuple):
     simple: Tensor
 
     def loss(self) -> Tensor:
-        """Nats of each coordinate."""
+        """Mean negative log likelihood per coordinate, nats."""
         return _mean(self.said.nll(self.truth).mean(dim=-1), self.asked)
 
     def error(self, of: Tensor) -> Tensor:
-        """Mean distance of `of` (B, T, J, 2) from the truth, body spreads."""
+        """Mean distance of `of` (B, T, J, 2) from the truth, in body spreads."""
         return _mean((of - self.truth).norm(dim=-1), self.asked)
 
 
 class Pretraining(nn.Module):
-    """A lifter with the head of an objective in place of its own. Raises ValueError for a lifter that cannot be trained
-    so."""
+    """A lifter whose head is replaced by that of an objective.
+
+    Raises:
+        ValueError: If the lifter does not support the objective.
+    """
 
     def __init__(self, lifter: LifterNetwork, objective: ObjectiveConfig) -> None:
         super().__init__()
         check_objective(lifter.config, objective.name)
         self.lifter, self.objective = lifter, objective
         self.head = PoseHead(cast(nn.Linear, lifter.head).in_features)
-        # What a query knows beside its time: the same for every frame.
+        # Learned content of a query, equal for all frames; the time is added.
         self.query = nn.Parameter(torch.randn(lifter.config.dim) * 0.1) if objective.name == "any-order" else None
 
     def forward(self, batch: TensorBatch, generator: torch.Generator) -> Predicted:
-        """What is asked of a batch is drawn from `generator`."""
+        """Predict with a masking or order sampled from `generator`."""
         if self.objective.name == "masked":
             hidden = draw_hidden(batch.times, self.objective, generator)
             return self.masked(batch, hidden)
@@ -72,7 +81,12 @@ class Pretraining(nn.Module):
         return self.any_order(batch, draw_ranks(count, frames, self.objective.asked, generator))
 
     def masked(self, batch: TensorBatch, hidden: Tensor) -> Predicted:
-        """hidden: (B, T, J) bool."""
+        """Predict masked joints.
+
+        Args:
+            batch: The batch.
+            hidden: (B, T, J) bool, masked joints.
+        """
         seen = batch._replace(scores=batch.scores.masked_fill(hidden, 0.0))
         x, context = self.lifter.tokens(seen.observe(), batch.times)
         for block in self.lifter.blocks:
@@ -82,7 +96,7 @@ class Pretraining(nn.Module):
         return Predicted(self.head(self.lifter.norm(x)), truth, _counted(hidden & known), simple)
 
     def next(self, batch: TensorBatch) -> Predicted:
-        """The pose of frame t + 1 from frames up to t."""
+        """Predict the pose of frame t + 1 from frames up to t."""
         truth, known = _poses(batch)
         before = truth[:, :-1]
         x, context = self.lifter.tokens(batch.observe(), batch.times)
@@ -97,7 +111,12 @@ class Pretraining(nn.Module):
         return Predicted(self.head(self.lifter.norm(x[:, :-1]), before), truth[:, 1:], _counted(asked), before)
 
     def any_order(self, batch: TensorBatch, ranks: Tensor) -> Predicted:
-        """ranks: (B, T) place in the order of those that are asked for, from 0; -1 of those that all others know."""
+        """Predict poses in the given order.
+
+        Args:
+            batch: The batch.
+            ranks: (B, T) rank of predicted frames, from 0; -1 for frames that are visible to all.
+        """
         assert self.query is not None
         content, context = self.lifter.tokens(batch.observe(), batch.times)
         query = self.lifter.timed(self.query.expand_as(content), batch.times)
@@ -112,17 +131,21 @@ class Pretraining(nn.Module):
 
 
 def is_causal(model: LifterConfig) -> bool:
-    """Whether a frame's token sees no later frame by itself."""
+    """Whether a frame's token depends on earlier frames only."""
     return model.streaming or (model.model != "transformer" and not model.model.startswith("bi"))
 
 
 def check_objective(model: LifterConfig, name: str) -> None:
-    """ValueError, saying why, for an objective that a lifter cannot have."""
+    """Check that a lifter supports an objective.
+
+    Raises:
+        ValueError: If it does not, with the reason.
+    """
     if model.attention_options.get("distribution") == "hard":
         raise ValueError(f"objective {name}: hard attention needs the lifting loss of each sequence")
     if model.tokens == "joints" or model.adaptive_depth:
         what = "tokens: joints" if model.tokens == "joints" else "adaptive_depth"
-        raise ValueError(f"objective {name}: pre-training knows frames and blocks of fixed depth, not {what}")
+        raise ValueError(f"objective {name}: {what} is not supported in pre-training")
     attends = model.model == "transformer" and model.attention == "softmax" and model.shared_maps == 1
     if model.residual == "reversible" and (name == "any-order" or (name == "next" and not is_causal(model))):
         raise ValueError(f"objective {name}: cannot set masks per block with residual: reversible")
@@ -133,24 +156,24 @@ def check_objective(model: LifterConfig, name: str) -> None:
             "softmax attention"
         )
     if name == "any-order" and (model.streaming or not attends):
-        raise ValueError(
-            "objective any-order: needs softmax attention over the whole window, whose mask can be set for each order"
-        )
+        raise ValueError("objective any-order: needs softmax attention over the whole window, with a mask per order")
 
 
 def draw_hidden(times_BT: Tensor, objective: ObjectiveConfig, generator: torch.Generator) -> Tensor:
-    """(B, T, J) bool: spans that begin anywhere and last a tenth of a second to `longest`, over all joints together and
-    over each alone, so many that the shares are as wanted on average."""
+    """Sample masks (B, T, J): spans with random starts, 0.1 s to `longest` long, over all joints and over single ones.
+
+    Their number is such that the expected fractions are those of the objective.
+    """
     count, frames = times_BT.shape
     device = times_BT.device
     shares = torch.tensor([objective.frames, *[objective.joints] * 17], device=device)
     mean = (SHORTEST_SPAN + objective.longest) / 2
     step = (times_BT[:, -1] - times_BT[:, 0]).clamp(min=1e-3) / max(frames - 1, 1)
-    # Spans from before the first frame reach into it, so that no frame is hidden less than others.
+    # Spans may start before the first frame, so that all frames are masked equally often.
     early = int(objective.longest / float(step.min())) + 1
     starts = torch.arange(-early, frames, device=device)
     begins = times_BT[:, :1] + starts * step[:, None]
-    rates = -torch.log1p(-shares) * step[:, None] / mean  # of a Poisson process that leaves 1 - share uncovered
+    rates = -torch.log1p(-shares) * step[:, None] / mean  # rate of a Poisson process that leaves 1 - share uncovered
     drawn = torch.rand(count, len(starts), 18, generator=generator, device=device) < -torch.expm1(-rates)[:, None]
     lengths = SHORTEST_SPAN + (objective.longest - SHORTEST_SPAN) * torch.rand(
         count, len(starts), 18, generator=generator, device=device
@@ -164,15 +187,17 @@ def draw_hidden(times_BT: Tensor, objective: ObjectiveConfig, generator: torch.G
 
 
 def draw_ranks(count: int, frames: int, share: float, generator: torch.Generator) -> Tensor:
-    """(B, T): a random order for each sequence; of its last `share` the place, of the others -1."""
+    """Sample a random order for each sequence: (B, T) ranks of the last `share` of it, -1 for the others."""
     order = torch.rand(count, frames, generator=generator, device=generator.device).argsort(dim=1).argsort(dim=1)
     asked = max(1, round(frames * share))
     return (order - (frames - asked)).clamp(min=-1)
 
 
 def interpolated(poses: Tensor, known: Tensor, times: Tensor) -> Tensor:
-    """Poses (B, T, J, 2) where known (B, T, J), else on the line in time between the known ones beside them; before the
-    first and after the last that one; 0 where none is known."""
+    """Poses (B, T, J, 2), with unknown joints interpolated linearly in time; `known` is (B, T, J).
+
+    Constant before the first and after the last known value; 0 if none is known.
+    """
     frames = torch.arange(poses.shape[1], device=poses.device)[:, None]
     before = torch.where(known, frames, -1).cummax(dim=1).values
     after = torch.where(known, frames, poses.shape[1]).flip(1).cummin(dim=1).values.flip(1)
@@ -189,7 +214,7 @@ def interpolated(poses: Tensor, known: Tensor, times: Tensor) -> Tensor:
 def _two_streams(
     block: Block, content: Tensor, query: Tensor, known_to_itself: Tensor, before: Tensor, context: Context
 ) -> tuple[Tensor, Tensor]:
-    """One block on both streams: keys and values are the content's. The masks are (B, T, T)."""
+    """Apply one block to both streams; keys and values are those of the content stream. The masks are (B, T, T)."""
     attention = cast(SoftmaxAttention, block.attention)
     q, k, v = attention.project(block.asked(content), context)
     asked = rotate(attention.split(attention.q_proj(block.asked(query))), context)
@@ -205,7 +230,7 @@ def _content(block: Block, x: Tensor, mask: Tensor, context: Context) -> Tensor:
 
 
 def _attended(attention: SoftmaxAttention, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-    """(B, T, D); a token that sees none takes nothing."""
+    """Attention output (B, T, D); 0 for tokens that see no other."""
     some = mask.any(dim=-1, keepdim=True)
     y = F.scaled_dot_product_attention(q, k, v, attn_mask=(mask | ~some)[:, None])
     y_BTD: Tensor = attention.out_proj(attention.merge(y))
@@ -218,7 +243,7 @@ def _poses(batch: TensorBatch) -> tuple[Tensor, Tensor]:
 
 
 def _counted(asked: Tensor) -> Tensor:
-    """Without the pelvis, which is the origin."""
+    """The mask without the pelvis, which is the origin."""
     counted = asked.clone()
     counted[..., PELVIS] = False
     return counted

@@ -1,4 +1,4 @@
-"""Motion drawn from what `next` has learnt: pose after pose, of any length, with a cache of constant size.
+"""Sampling of motion from a network trained on `next`, pose by pose, with a cache of constant size.
 
 Axes: B batch, T time, J joint.
 """
@@ -16,11 +16,12 @@ from pose.training.objectives.pretraining import Pretraining
 
 @torch.inference_mode()
 def continued(network: Pretraining, batch: TensorBatch, frames: int, generator: torch.Generator) -> Tensor:
-    """How the people of a batch might go on: keypoints (B, frames, J, 2) px, all of them seen, at the step of time of
-    the batch's last two frames.
+    """Sample a continuation of a batch's motion: keypoints (B, frames, J, 2) px, at the last time step of the batch.
 
-    The pelvis stays where it was last, since `next` learns of joints relative to it. Raises ValueError for anything but
-    a streaming lifter that has learnt `next`.
+    The pelvis stays at its last position, since `next` models joints relative to it.
+
+    Raises:
+        ValueError: If the network is not a streaming lifter trained on `next`.
     """
     lifter = network.lifter
     if network.objective.name != "next" or not lifter.config.streaming:

@@ -1,4 +1,4 @@
-"""The training loop of an objective, and how good its predictions are."""
+"""The training loop of pre-training objectives, and their metrics."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -18,7 +18,7 @@ from pose.training.trainer import begin_step
 
 
 class Pretrainer(Loop[Pretraining, LiftBatch, TensorBatch]):
-    """Trains a lifter's body on 2D poses; what it saves is the lifter, whose own head has learnt nothing yet."""
+    """Trains a lifter's blocks on 2D poses; saves the lifter, whose own head is untrained."""
 
     to_tensors = TensorBatch.of
 
@@ -53,8 +53,12 @@ class Pretrainer(Loop[Pretraining, LiftBatch, TensorBatch]):
 
 @torch.inference_mode()
 def measure_objective(network: Pretraining, batches: Iterable[LiftBatch]) -> dict[str, float]:
-    """nats: of a coordinate. distance: of the mean prediction from the truth, in body spreads; simple: of a line
-    through what is known beside it, or, of next, of the pose before. What is asked is the same at every call."""
+    """Metrics of an objective; masks and orders are the same at every call.
+
+    Returns:
+        `nats` per coordinate; `distance` of the mean prediction from the truth, in body spreads; `simple`, that of the
+        baseline, see `Predicted`.
+    """
     drawn = generator(torch.device("cpu"), "measured")
     sums: dict[str, float] = {"nats": 0.0, "distance": 0.0, "simple": 0.0}
     count = 0

@@ -1,0 +1,70 @@
+"""Overlapping windows of an offline network, and their blending.
+
+Where two windows overlap, the earlier one is faded out and the later one in, so that every frame has context on both
+sides, except at the ends of the sequence.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.types import F32
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Windows of `size` frames that start every `hop` frames (`pose.lifter.config.LifterConfig`)."""
+
+    size: int
+    hop: int
+
+    def spans(self, length: int) -> list[tuple[int, int]]:
+        """Return the (start, stop) of the windows that cover `length` frames: until one reaches the end."""
+        spans = [(0, min(self.size, length))]
+        while spans[-1][1] < length:
+            start = spans[-1][0] + self.hop
+            spans.append((start, min(start + self.size, length)))
+        return spans
+
+    def fade(self, length: int, first: bool) -> NDArray[np.float64]:
+        """Weights (length,) of a window's frames: rising over the overlap with the previous window, then falling.
+
+        Weights are normalised over the overlapping windows, so those of the last window may fall as well.
+        """
+        overlap = self.size - self.hop
+        ramp = (np.arange(overlap) + 0.5) / max(overlap, 1)
+        weights = np.ones(length)
+        if not first:
+            n = min(overlap, length)
+            weights[:n] = ramp[:n]
+        falling = length - self.hop
+        if falling > 0:
+            weights[self.hop :] *= ramp[::-1][:falling]
+        return weights
+
+
+class Blend:
+    """Weighted sum of windows over the frames that are not taken yet. Frames are (T, D)."""
+
+    def __init__(self, windows: Windows, capacity: int) -> None:
+        self._windows = windows
+        self._sum = np.zeros((capacity, 17 * 4 + 3))
+        self._weight = np.zeros((capacity, 1))
+        self._first = 0
+
+    def add(self, start: int, answer: F32) -> None:
+        """Add the output of a window whose first frame is frame `start` of the sequence."""
+        weights = self._windows.fade(len(answer), first=start == 0)[:, None]
+        rows = slice(start - self._first, start - self._first + len(answer))
+        self._sum[rows] += weights * answer
+        self._weight[rows] += weights
+
+    def take(self, count: int) -> F32:
+        """Return the next `count` frames; no later window may contain them."""
+        taken = (self._sum[:count] / self._weight[:count]).astype(np.float32)
+        for array in (self._sum, self._weight):
+            array[: -count or None] = array[count:]
+            array[len(array) - count :] = 0
+        self._first += count
+        return taken
