@@ -40,6 +40,7 @@ F64 = NDArray[np.float64]
 
 FPS, FRAMES = 30.0, 120
 SHORTEST, TALLEST = 0.9, 2.0  # m
+BOUNDS = (1.2, 1.4, 1.6, 1.8)  # m, between the columns of the table
 ADULT_SITTING, ADULT_HEAD = 0.52, 0.133  # of the height
 CHILD_SITTING, CHILD_HEAD = 0.585, 0.19  # at two years, 0.87 m
 FIXED = RULES.size.ankle_height_m + RULES.size.crown_height_m
@@ -126,17 +127,24 @@ def scene(clips: list[Clip], rng: np.random.Generator, network: object) -> list[
 
 
 def row(scenes: list[list[Actor]], count: int) -> str:
-    """What is found of the first `count` people of each scene."""
+    """What is found of the first `count` people of each scene; of everybody where each is alone."""
+    groups = [(n,) for n in range(3)] if count == 1 else [tuple(range(count))]
     found = []
     for actors in scenes:
-        _, people = clean({n: actor.person for n, actor in enumerate(actors[:count])})
-        found += [(actors[n].height, actors[n].lifted, one.height, one.height_sigma) for n, one in people.items()]
-    true, lifted, height, sigma = np.array(found).T
+        for group in groups:
+            _, people = clean({n: actors[n].person for n in group})
+            found += [
+                (actors[n].height, actors[n].lifted, one.height, one.height_sigma, *one.height_interval)
+                for n, one in people.items()
+            ]
+    true, lifted, height, sigma, shortest, tallest = np.array(found).T
     inside = np.abs(height - true) <= sigma
-    small = true < 1.6
+    sizes = np.searchsorted(BOUNDS, true, side="right")
     rms = [float(np.sqrt(np.mean(np.log(one / true) ** 2))) for one in (lifted, height)]
-    shares = [100 * float(part.mean()) for part in (inside, inside[small], inside[~small])]
-    cells = [*(f"{value:.3f}" for value in rms), *(f"{share:.0f} %" for share in shares), f"{np.median(sigma):.2f} m"]
+    by_size = [inside[sizes == size] for size in range(len(BOUNDS) + 1)]
+    parts = [inside, *by_size, (shortest <= true) & (true <= tallest)]
+    shares = [f"{100 * part.mean():.0f} %" if len(part) else "-" for part in parts]
+    cells = [*(f"{value:.3f}" for value in rms), *shares, f"{np.median(sigma / height):.2f}"]
     return f"| {count} | {len(found)} | " + " | ".join(cells) + " |"
 
 
@@ -150,8 +158,11 @@ def main() -> None:
     rng, network = np.random.default_rng(options.seed), load_lifter("offline", "cpu")
     clips = [c for c in split(load_clips(options.mocap), options.part) if c.times[-1] - c.times[0] >= 3]
     scenes = [scene(clips, rng, network) for _ in range(options.scenes)]
-    print("| together | people | error as lifted | error | within sigma | below 1.6 m | above | sigma, median |")
-    print("|---" * 8 + "|")
+    print(
+        "| together | people | error as lifted | error | within sigma | below 1.2 m | to 1.4 | to 1.6 | to 1.8 | above "
+        "| within the interval | sigma / height, median |"
+    )
+    print("|---" * 12 + "|")
     for count in (1, 2, 3):
         print(row(scenes, count), flush=True)
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from pose.errors import PoseError, UsageError, in_brief
+from pose.errors import PoseError, UsageError
+from pose.system.shown import in_brief
 
 if TYPE_CHECKING:
     from pose.networks.options import StageOptions
@@ -89,6 +90,12 @@ def _yolo_with_pose_network(weight: Path | None, options: StageOptions) -> Detec
     return YoloDetector(model=weight, task="pose", options=options)
 
 
+def _multipose_detector(weight: Path | None, options: StageOptions) -> Detector:
+    from pose_detectors.movenet_multipose import MoveNetMultiPoseDetector
+
+    return MoveNetMultiPoseDetector(model=weight, options=options)
+
+
 def _full_frame(weight: Path | None, options: StageOptions) -> Detector:
     from pose_detectors.full_frame import FullFrameDetector
 
@@ -144,6 +151,18 @@ def _yolo_pose(weight: Path | None, options: StageOptions) -> OnePass:
     return YoloPose(model=weight, options=options)
 
 
+def _multipose_on_crops(weight: Path | None, options: StageOptions) -> Estimator:
+    from pose.estimators.movenet_multipose import MoveNetMultiPose
+
+    return MoveNetMultiPose(model=weight, options=replace(options, score=None, size=None))
+
+
+def _multipose(weight: Path | None, options: StageOptions) -> OnePass:
+    from pose.estimators.movenet_multipose import MoveNetMultiPose
+
+    return MoveNetMultiPose(model=weight, options=options)
+
+
 DETECTORS: dict[str, Choice[Detector]] = {
     "blazepose": Choice("blazepose-detector", _blazepose_detector, cpu_only=True),
     "rtmdet": Choice("rtmdet-nano-person-320", _rtmdet, sized=True),
@@ -152,6 +171,7 @@ DETECTORS: dict[str, Choice[Detector]] = {
     "ssdlite": Choice("ssdlite320-mobilenet-v3", _ssdlite),
     "yolo": Choice("yolo26n", _yolo, sized=True),
     "yolo-pose": Choice("yolo26n-pose", _yolo_with_pose_network, sized=True),
+    "movenet-multipose": Choice("movenet-multipose", _multipose_detector, cpu_only=True, sized=True),
     "full-frame": Choice(None, _full_frame),
 }
 
@@ -173,12 +193,16 @@ ESTIMATORS: dict[str, Choice[Estimator]] = {
     "yolo-pose": Choice(
         "yolo26n-pose", _yolo_pose_on_crops, presence=0.25, skeleton="coco17"
     ),  # of a detection, as for whole images
+    "movenet-multipose": Choice(
+        "movenet-multipose", _multipose_on_crops, cpu_only=True, presence=0.25, skeleton="coco17"
+    ),  # of a detection, as for whole images
     "mmpose": Choice(None, _mmpose, own_file=True),
 }
 
 # Chosen as both detector and estimator, these run once per frame.
 ONE_PASS: dict[str, Choice[OnePass]] = {
     "yolo-pose": Choice("yolo26n-pose", _yolo_pose),
+    "movenet-multipose": Choice("movenet-multipose", _multipose, cpu_only=True, sized=True),
 }
 
 
@@ -227,7 +251,8 @@ def _is_own(model: str | None) -> bool:
 def _build_of_own_file(choice: Choice[Stage], weight: Path, options: StageOptions, name: str, key: str) -> Stage:
     """Build a stage with custom weights and run it once, since unsuitable networks mostly fail in their runtime.
 
-    Raises PoseError that names `key` and the file.
+    Raises:
+        PoseError: That names `key` and the file.
     """
     from pose.people.warm_up import try_once
     from pose.system.silence import silenced

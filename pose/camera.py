@@ -35,7 +35,11 @@ class Camera:
 
     @classmethod
     def of(cls, size: tuple[int, int], intrinsics: F64 | None = None) -> Self:
-        """Make the camera of images of (width, height) px. intrinsics: (3, 3) px; None assumes a field of view."""
+        """Make the camera of images of (width, height) px.
+
+        Args:
+            intrinsics: (3, 3) px; None assumes a field of view.
+        """
         if intrinsics is None:
             return cls(intrinsics_from_fov(size), False, size)
         return cls(np.asarray(intrinsics, np.float64), True, size)
@@ -66,7 +70,8 @@ def check_intrinsics(matrix: F64) -> None:
 def intrinsics_from_fov(image_size: tuple[int, int], fov_degrees: float = ASSUMED_FOV_DEGREES) -> F64:
     """(3, 3) pinhole matrix of a camera whose longer image side spans `fov_degrees`.
 
-    image_size: (width, height) px. Square pixels, principal point in the middle.
+    Args:
+        image_size: (width, height) px. Square pixels, principal point in the middle.
     """
     width, height = image_size
     focal = max(width, height) / 2 / math.tan(math.radians(fov_degrees) / 2)
@@ -76,7 +81,8 @@ def intrinsics_from_fov(image_size: tuple[int, int], fov_degrees: float = ASSUME
 def intrinsics_from_focal(image_size: tuple[int, int], focal_35mm: float) -> F64:
     """(3, 3) pinhole matrix for a 35 mm equivalent focal length in mm, whose image diagonal is 43.27 mm (CIPA DCG-001).
 
-    image_size: (width, height) px. Square pixels, principal point in the middle.
+    Args:
+        image_size: (width, height) px. Square pixels, principal point in the middle.
     """
     width, height = image_size
     focal = focal_35mm * math.hypot(width, height) / FILM_DIAGONAL

@@ -45,9 +45,12 @@ NETWORK_KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineConfig:
-    """Stages of a pipeline and their settings. Raises UsageError for an invalid value.
+    """Stages of a pipeline and their settings.
 
     A detector and an estimator of the same name in `pose.builders.ONE_PASS` are one network, run once per frame.
+
+    Raises:
+        UsageError: For an invalid value.
     """
 
     detector: str = option(
@@ -74,18 +77,18 @@ class PipelineConfig:
     )
     camera: str = option(
         AUTO_CAMERA,
-        "camera motion; auto: measured, rotation and zoom compensated; fixed: not measured; rotating: no translation; "
-        "free: with translation",
+        "camera motion; auto: measured and compensated; fixed: not measured; rotating: no translation; free: "
+        "estimate translation in any case (needs the extra slam)",
         choices=CAMERAS,
     )
     hands: bool = option(False, "find the hands of tracked people: 21 points each, in 2D and 3D")
     face: bool = option(False, "find the faces of tracked people: 468 points each, head pose and openness; no identity")
     repair: bool = option(True, "undo left-right swaps and remove outliers before lifting; files keep the observed 2D")
     constant_bones: bool = option(True, "keep bone lengths constant over time for each person")
-    fit: bool = option(True, "fit the 3D motion to the 2D as far as it is exact (offline, with constant bones)")
+    fit: bool = option(True, "fit the 3D motion to the 2D, weighted by its accuracy (offline, with constant bones)")
     device: str = option("auto", "device of the networks; auto: cuda if available", choices=DEVICES)
     precision: str = option(
-        "auto", "arithmetic of the networks; auto: that of the file, or half on cuda", choices=PRECISIONS
+        "auto", "numeric precision of the networks; auto: that of the file, or half on cuda", choices=PRECISIONS
     )
     threads: int = option(2, "CPU threads per network", least=1, most=256)
     max_people: int = option(_TRACKING.max_people, "maximum number of people tracked at a time", least=1, most=1000)
@@ -111,7 +114,7 @@ class PipelineConfig:
     def __post_init__(self) -> None:
         check_options(self)
         if self.detector_size is not None and not detector_choice(self.detector).sized:
-            raise UsageError(f"detector_size: {self.detector} knows one size only")
+            raise UsageError(f"detector_size: {self.detector} has a fixed input size; leave it out")
         usual = {entry.name: entry.default for entry in fields(self)}
         for key, reason in unused_keys(self).items():
             if getattr(self, key) != usual[key]:
@@ -133,11 +136,12 @@ class PipelineConfig:
 class LiveConfig:
     """Settings of a live loop, shared by `pose-webcam`, the web server and `pose.live.LiveLoop`.
 
-    Raises UsageError for an invalid value.
+    Raises:
+        UsageError: For an invalid value.
     """
 
     ahead: str | None = option(
-        None, "predict poses to the time at which they are shown: auto (measured), or so many ms; not with lookahead"
+        None, "predict poses for the time of display: auto (measured delay), or ms; not with lookahead"
     )
     bridge: float = option(
         0.5, "seconds for which the pose of an occluded person is predicted; 0: never", least=0, most=1
@@ -248,8 +252,9 @@ def preset_names() -> list[str]:
 def default_preset(device: str) -> str:
     """Name of the default preset: 'accurate' on CUDA, 'fast' on a CPU.
 
-    device: as in `PipelineConfig`; 'auto' means CUDA if there is a driver and ONNX Runtime, which runs the networks of
-    'accurate', supports it.
+    Args:
+        device: As in `PipelineConfig`; 'auto' means CUDA if there is a driver and ONNX Runtime, which runs the networks
+            of 'accurate', supports it.
     """
     if device == "cuda" or (device == "auto" and driver_present() and onnx_has_cuda()):
         return "accurate"
@@ -257,7 +262,11 @@ def default_preset(device: str) -> str:
 
 
 def preset_text(name: str) -> str:
-    """YAML text of a preset. Raises UsageError that lists the presets if there is none of this name."""
+    """YAML text of a preset.
+
+    Raises:
+        UsageError: That lists the presets if there is none of this name.
+    """
     if name not in preset_names():
         raise UsageError(f"preset {name!r} is unknown; known: {', '.join(preset_names())}")
     return (presets_folder() / f"{name}.yaml").read_text(encoding="utf-8")
@@ -271,7 +280,11 @@ def preset_values(name: str) -> dict[str, Json]:
 
 
 def load_preset(name: str, **changes: Any) -> PipelineConfig:
-    """Load a preset with some fields changed. Raises UsageError for an unknown preset, key or value."""
+    """Load a preset with some fields changed.
+
+    Raises:
+        UsageError: For an unknown preset, key or value.
+    """
     values = preset_values(name) | changes
     known = [entry.name for entry in fields(PipelineConfig)]
     for key in values:

@@ -13,14 +13,5 @@ class UsageError(PoseError):
     exit_code = 2
 
 
-MAX_MESSAGE_CHARS = 200
-
-
-def in_brief(error: BaseException) -> str:
-    """Return a library's error message in one line of bounded length; some quote the whole file."""
-    said = " ".join(str(error).split()) or type(error).__name__
-    return said if len(said) <= MAX_MESSAGE_CHARS else f"{said[: MAX_MESSAGE_CHARS - 3]}..."
-
-
 class PoseWarning(UserWarning):
     """A likely mistake of the user. Commands print it as one line and continue."""

@@ -1,8 +1,8 @@
-"""The 468 points of a face, and what is known of the faces of people: plain arrays beside those of the body.
+"""The 468 points of a face, and the faces of people as plain arrays.
 
-Order: MediaPipe's face mesh. Axes: P person, K point of a face. Nothing here tells who a person is.
-Source of the numbers of points: Kartynnik et al., Real-time Facial Surface Geometry from Monocular Video on Mobile
-GPUs, 2019, arXiv:1907.06724, and the connections of MediaPipe 0.10.21 (Apache-2.0).
+Order: MediaPipe's face mesh. Axes: P person, K point of a face. Faces are not identified. Source of the numbers of
+points: Kartynnik et al., Real-time Facial Surface Geometry from Monocular Video on Mobile GPUs, 2019, arXiv:1907.06724,
+and the connections of MediaPipe 0.10.21 (Apache-2.0).
 """
 
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ POINTS = 468
 NOSE_TIP = 1
 RIGHT_EYE, LEFT_EYE = (33, 133), (263, 362)  # outer and inner corner
 FOREHEAD, CHIN = 10, 152
-# The same places on the person's right and left, whose connections are parallel on any face.
+# Corresponding points on the person's right and left; lines between them are parallel on any face.
 _PAIRS = np.array(
     [(33, 263), (133, 362), (127, 356), (234, 454), (132, 361), (172, 397), (61, 291), (105, 334), (98, 327)]
 )
-# Upper and lower lid, in three places.
+# Upper and lower lid, at three positions.
 _RIGHT_LIDS, _LEFT_LIDS = ((159, 145), (158, 153), (160, 144)), ((386, 374), (385, 380), (387, 373))
 _RIGHT_BROW, _LEFT_BROW = 105, 334
 _LIPS, _MOUTH = (13, 14), (61, 291)  # inner edges of upper and lower lip; corners
 
-# Closed lines for drawings: oval, lips, eyes; open ones: brows.
+# Lines for drawing: oval, lips and eyes are closed, brows are open.
 CONTOURS = (
     (10, 338, 297, 332, 284, 251, 389, 356, 454, 323, 361, 288, 397, 365, 379, 378, 400, 377, 152, 148, 176, 149, 150,
      136, 172, 58, 132, 93, 234, 127, 162, 21, 54, 103, 67, 109, 10),
@@ -48,8 +48,10 @@ MEASURES = ("left_eye_open", "right_eye_open", "left_brow", "right_brow", "mouth
 class Faces:
     """The faces of P people in one frame.
 
-    points: (P, 468, 3) px: x and y in the image, and depth in the same unit, larger away from the camera, from the
-    middle of the head. scores: (P,), the probability that the face is there; 0 where a face is not seen.
+    Attributes:
+        points: (P, 468, 3) px: x and y in the image, and depth in px from the centre of the head, positive away from
+            the camera.
+        scores: (P,) probability of the face; 0 if it is not detected.
     """
 
     points: F32
@@ -68,29 +70,29 @@ class Faces:
 
     @classmethod
     def unseen(cls, people: int) -> Self:
-        """Of people whose faces are not seen."""
+        """Undetected faces of `people` people."""
         return cls(np.zeros((people, POINTS, 3), np.float32), np.zeros(people, np.float32))
 
     def with_unseen(self, people: int) -> "Faces":
-        """With some people more, whose faces are not seen."""
+        """Append people with undetected faces."""
         more = Faces.unseen(people)
         return Faces(np.concatenate([self.points, more.points]), np.concatenate([self.scores, more.scores]))
 
     @property
     def seen(self) -> NDArray[np.bool_]:
-        """(P,) whether a face is seen."""
+        """(P,) whether a face is detected."""
         return np.asarray(self.scores > 0)
 
 
 def head_turns(points: NDArray[np.floating]) -> F64:
-    """The rotations of heads, relative to the line of sight.
+    """Head rotations relative to the line of sight.
 
     Args:
         points: (..., 468, 3) px, as in `Faces`.
 
     Returns:
-        (..., 3, 3), whose columns are the head's own axes (to the person's left, up, out of the face) in x right, y up,
-        z towards the camera. The identity: a face that looks into the camera, forehead and chin equally far away.
+        (..., 3, 3) with columns the head's axes (to the person's left, up, out of the face) in x right, y up, z towards
+        the camera. The identity is a face that looks into the camera, with forehead and chin at equal depth.
     """
     flipped = np.asarray(points, np.float64) * (1, -1, -1)
     left = _unit((flipped[..., _PAIRS[:, 1], :] - flipped[..., _PAIRS[:, 0], :]).sum(axis=-2))
@@ -100,8 +102,10 @@ def head_turns(points: NDArray[np.floating]) -> F64:
 
 
 def head_angles(points: NDArray[np.floating]) -> F64:
-    """(..., 3) degrees of `ANGLES`, from points (..., 468, 3) px: positive to the person's left, upwards, and with the
-    head tilted to the person's left shoulder; 0: the face looks straight into the camera.
+    """Head angles (..., 3) in degrees, in the order of `ANGLES`, from points (..., 468, 3) px.
+
+    Positive to the person's left, upwards, and tilted to the person's left shoulder; 0 if the face looks into the
+    camera.
     """
     turns = head_turns(points)
     yaw = np.arctan2(turns[..., 0, 2], turns[..., 2, 2])
@@ -112,10 +116,12 @@ def head_angles(points: NDArray[np.floating]) -> F64:
 
 
 def measures(points: NDArray[np.floating]) -> F64:
-    """(..., 6) of `MEASURES`, from points (..., 468, 3) px; distances in space, so that turned heads measure alike.
+    """Openness of eyes and mouth, and height of brows: (..., 6) in the order of `MEASURES`, from points (..., 468, 3)
+    px.
 
-    An eye's opening, and a brow's height above the middle of the eye, in widths of that eye; the mouth's opening and
-    width in distances between the outer corners of both eyes.
+    Distances are in 3D, so they do not depend on the rotation of the head. Eyes and brows (height above the centre of
+    the eye) are relative to the width of the eye; the mouth is relative to the distance between the outer corners of
+    both eyes.
     """
     p = np.asarray(points, np.float64)
 

@@ -110,14 +110,14 @@ class Hands:
 
 
 def lengths(shapes: F32) -> F32:
-    """(...,) m from the wrist along the bones of the middle finger to its tip, of shapes (..., 21, 3)."""
+    """Length (...,) m from the wrist along the bones of the middle finger to its tip, for shapes (..., 21, 3)."""
     steps = np.diff(shapes[..., _MIDDLE, :], axis=-2)
     return np.asarray(np.linalg.norm(steps, axis=-1).sum(axis=-1), np.float32)
 
 
 def sigma_of(joints: F32) -> F32:
-    """(..., 21) mm, radius of the 68 % interval of each point if the wrist is right; NaN for an unknown hand (..., 21,
-    3) m.
+    """Radius (..., 21) mm of the 68 % interval of each point for an exact wrist, for hands (..., 21, 3) m; NaN if
+    unknown.
 
     docs/studies/hands.md describes the measurement.
     """

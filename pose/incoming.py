@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pose.errors import PoseWarning, UsageError
 from pose.types import F32, Frame
 
-MAX_NORMALISED_PX = 2.0  # no real person is so small and so near the corner in every frame
+MAX_NORMALISED_PX = 2.0  # no person is so small and so close to the corner in every frame
 MAX_FRAME_STEP_S = 1.0  # frame numbers and milliseconds are at least as far apart
 MIN_FRAMES_TO_JUDGE = 4
 
@@ -21,7 +21,10 @@ class IncomingFrames:
     """The frames of one session: images of one size at increasing times."""
 
     def __init__(self, size: tuple[int, int]) -> None:
-        """size: (width, height) px."""
+        """
+        Args:
+            size: (width, height) px.
+        """
         self._size = size
         self._last, self._number = -math.inf, 0
         self._slow = 0  # consecutive frames with too large a step
@@ -50,8 +53,13 @@ def check_units(
 ) -> None:
     """Check that keypoints (T, J, 2), with scores (T, J), times (T,) and a (width, height), are in px and seconds.
 
-    Raises ValueError for keypoints in 0 to 1. Warns of times that look like frame numbers or milliseconds, and if most
-    keypoints lie outside the image. where: prefix of the warnings.
+    Warns of times that look like frame numbers or milliseconds, and if most keypoints lie outside the image.
+
+    Args:
+        where: Prefix of the warnings.
+
+    Raises:
+        ValueError: For keypoints in 0 to 1.
     """
     seen = keypoints[scores > 0]
     size = np.array(image_size)

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from pose.sequences import Sequence2D
 from pose.types import F32, F64
 
-# Bounds of the distance from the pelvis to the furthest joint in m: generous for people and for poor predictions,
-# far from other units.
+# Bounds of the distance from the pelvis to the furthest joint in m: wide enough for people and poor predictions, and
+# narrow enough to detect other units.
 _SMALLEST_REACH, _LARGEST_REACH = 0.1, 10.0
 # Minimum of the longer side around a person in px: too small to be lifted, but far above coordinates of -1 to 1.
 _SMALLEST_EXTENT = 5.0
@@ -81,8 +81,8 @@ class LabelledSequence:
         frames = len(self.observed)
         if self.truth.shape != (frames, 17, 3) or self.counted.shape != (frames,):
             raise ValueError(
-                f"{self.key}: {frames} frames of 2D need ground truth ({frames}, 17, 3), got {self.truth.shape} "
-                f"with {self.counted.shape} marked as counted or not"
+                f"{self.key}: {frames} frames of 2D need ground truth ({frames}, 17, 3), got {self.truth.shape}, "
+                f"and counted ({frames},), got {self.counted.shape}"
             )
 
     def __len__(self) -> int:

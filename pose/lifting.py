@@ -48,7 +48,7 @@ def lift(
         lookahead: Frames that a streaming lifter may wait for.
         repair: Undo left-right swaps and drop outliers first.
         constant_bones: Keep bone lengths constant over time for each person; offline lifters only.
-        fit: Fit the motion to the 2D as far as it is exact; offline lifters with constant bones only.
+        fit: Fit the motion to the 2D, weighted by its accuracy; offline lifters with constant bones only.
         world: Transform all people to one world. The options that follow are those of `Pipeline.process`.
         heights: Body heights in m by id; None stands for all people.
         pitch: Elevation of the camera's view above the horizon in degrees.
@@ -90,7 +90,11 @@ def lift(
 
 
 def _info(name: str, network: "Lifter", seen: Sequence2D, times: F64, settings: dict[str, Json]) -> RunInfo:
-    """What the result says of itself. times: (F,) s, of all frames."""
+    """The metadata of the result.
+
+    Args:
+        times: (F,) s, of all frames.
+    """
     models = () if network.sha256 is None else (ModelInfo("lifter", network.name, network.sha256),)
     return RunInfo(
         source=name,
@@ -119,7 +123,7 @@ def lift_sequences(
         lookahead: Frames that a streaming lifter may wait for.
         repair: Repair the 2D first.
         constant_bones: Keep bone lengths constant over time for each person; offline lifters only.
-        fit: Fit the motion to the 2D as far as it is exact; needs `constant_bones`.
+        fit: Fit the motion to the 2D, weighted by its accuracy; needs `constant_bones`.
 
     Returns:
         The lifted 2D, repaired if requested, and the 3D of each sequence.
@@ -170,7 +174,7 @@ def _read(
 
 
 def _frames(ids: list[int], seen: list[Sequence2D], answers: list[Sequence3D], times: F64) -> Iterator[FrameResult]:
-    """One result for each time (F,) s."""
+    """One result per time (F,) s."""
     rows = [np.searchsorted(one.times, times) for one in seen]
     for index, time in enumerate(times.tolist()):
         here = [at for at, one in enumerate(seen) if rows[at][index] < len(one) and one.times[rows[at][index]] == time]
@@ -200,7 +204,7 @@ def _stacked(rows: list[F32], shape: tuple[int, ...]) -> F32:
 
 
 def _boxes(keypoints: F32, scores: F32) -> F32:
-    """(P, 4) px around the seen joints; 0 without any."""
+    """Boxes (P, 4) px around the detected joints; 0 without any."""
     seen = (scores > 0)[..., None]
     low, high = np.where(seen, keypoints, np.inf).min(axis=1), np.where(seen, keypoints, -np.inf).max(axis=1)
     boxes = np.concatenate([low, high], axis=1)

@@ -54,7 +54,11 @@ def _field(default: Any, metadata: dict[str, Any]) -> Any:
 
 
 def check_options(config: "DataclassInstance") -> None:
-    """Validate every field made by `option`. Raises UsageError that names the key and the allowed values."""
+    """Validate every field made by `option`.
+
+    Raises:
+        UsageError: That names the key and the allowed values.
+    """
     for entry in fields(config):
         value, rules = getattr(config, entry.name), entry.metadata
         if value is None:
@@ -73,7 +77,11 @@ def check_options(config: "DataclassInstance") -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Base of dataclasses whose fields are options. Raises UsageError for an invalid value."""
+    """Base of dataclasses whose fields are options.
+
+    Raises:
+        UsageError: For an invalid value.
+    """
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -99,7 +99,7 @@ class Pipeline:
         """
         config = config or PipelineConfig()
         self._own_detector = detector
-        if detector is not None:  # the one without weights stands for it in the configuration
+        if detector is not None:  # the configuration names the detector without weights instead
             config = replace(config, detector="full-frame", detector_model=None, detection_score=None)
         config = choose_networks(config, live=live)
         self.config, self.stand_in = choose_detector(config)
@@ -165,7 +165,7 @@ class Pipeline:
         return FaceNetwork(threads=self.config.threads) if self.config.face else None
 
     def face_tracker(self) -> FaceTracker | None:
-        """What finds the faces of people in one stream; None where the configuration asks for no faces."""
+        """Make the face tracker of one stream; None if faces are not configured."""
         return None if self._face_network is None else FaceTracker(self._face_network, self.skeleton)
 
     @cached_property
@@ -193,8 +193,7 @@ class Pipeline:
     def camera(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> Camera:
         """The camera that 3D refers to, for images of (width, height) px.
 
-        focal_35mm: 35 mm equivalent focal length from the metadata of the file; intrinsics of the pipeline have
-        priority.
+        focal_35mm: 35 mm equivalent focal length from the file's metadata; unused if the pipeline has intrinsics.
         """
         if self._intrinsics is None and focal_35mm is not None:
             return Camera.of(image_size, intrinsics_from_focal(image_size, focal_35mm))
@@ -233,13 +232,11 @@ class Pipeline:
         return Session(self, image_size, focal_35mm)
 
     def run(self, source: Source | str | Path, *, stop: threading.Event | None = None) -> Iterator[FrameResult]:
-        """Yield the result of every frame, in order, as soon as it is final; delay and memory are bounded.
+        """Yield the result of every frame, in order, when it is final. Raises PoseError if the source cannot be read.
 
         Args:
             source: Result or argument of `pose.video.open_source`.
             stop: When set, no further frame is read, and the frames already read are finished.
-
-        Raises PoseError if the source cannot be read.
         """
         if not isinstance(source, Source):
             with open_source(str(source)) as opened:
@@ -267,8 +264,7 @@ class Pipeline:
     ) -> "Result":
         """Process a whole video and transform its people to world coordinates, as `pose-run` does.
 
-        The arguments are options of `pose-run`, with the same defaults. Unlike `run`, which yields frames as soon as
-        they are final, this returns after the last frame, since the world depends on all of them.
+        The arguments are options of `pose-run`, with the same defaults. Returns after the last frame, unlike `run`.
 
         Args:
             source: Path of a video, a folder or glob of images, a URL, or the result of `pose.video.open_source`.
@@ -309,7 +305,8 @@ class Pipeline:
                 bones=self.config.constant_bones, fill=fill_gaps, smooth=smooth, feet=foot_lock,
                 camera_known=info.camera.known, up=up, heights=heights or {},
             )  # fmt: skip
-            return Result.of(self.run(opened), info, steps if world else None, join=join_tracks)
+            again = None if opened.info.is_live else opened.replay
+            return Result.of(self.run(opened), info, steps if world else None, join=join_tracks, images=again)
 
 
 class Session:
@@ -326,7 +323,7 @@ class Session:
         self._turn = pipeline.turn
         self._incoming = IncomingFrames(image_size)
         self._skeleton = pipeline.skeleton
-        self._overlays: dict[bool, Overlay] = {}
+        self._overlays: dict[tuple[bool, bool], Overlay] = {}
         self._pipeline = pipeline
         self.camera = pipeline.camera(image_size, focal_35mm)
 
@@ -386,25 +383,26 @@ class Session:
         """Return the frames refined since the last call, oldest first; after `flush`, all remaining ones."""
         return self._lifter.take_refined() if isinstance(self._lifter, Refining) else []
 
-    def draw(self, frame: Frame, result: FrameResult, *, inset: bool = False, bgr: bool = False) -> U8:
+    def draw(
+        self, frame: Frame, result: FrameResult, *, inset: bool = False, body: bool = False, bgr: bool = False
+    ) -> U8:
         """Return a new (H, W, 3) uint8 image with the people drawn on it. Call it in the order of the frames.
 
         Args:
-            frame: The frame.
-            result: Its result.
+            frame, result: The frame and its result.
             inset: Draw the 3D view in a corner of a landscape image, or beside other images, which widens them.
+            body: Draw shaded bodies under the skeletons.
             bgr: Return the channel order of OpenCV; else RGB.
 
         Raises UsageError if the result belongs to another frame.
         """
         if result.index != frame.index:
             raise UsageError(f"the result is of frame {result.index}, the image is frame {frame.index}")
-        if inset not in self._overlays:
-            from pose.view.insets import AUTO, OFF
-            from pose.view.overlay import Overlay
+        if (inset, body) not in self._overlays:
+            from pose.bodies import make_overlay
 
-            self._overlays[inset] = Overlay(frame.size, self._skeleton, AUTO if inset else OFF)
-        drawn = self._overlays[inset].draw(frame.image, result)
+            self._overlays[inset, body] = make_overlay(self.camera, self._skeleton, inset=inset, body=body)
+        drawn = self._overlays[inset, body].draw(frame.image, result)
         return np.ascontiguousarray(drawn[:, :, ::-1]) if bgr else drawn
 
     def flush(self) -> list[FrameResult]:

@@ -53,7 +53,12 @@ class Body:
 
 
 def refine(lifted: Sequence3D, seen: Sequence2D) -> Sequence3D:
-    """Give the motion of one person constant bone lengths (`body_of`, `on_body`). seen: the lifted 2D by frame."""
+    """Give the motion of one person constant bone lengths (`body_of`, `on_body`).
+
+    Args:
+        lifted: Motion of the person.
+        seen: The lifted 2D by frame.
+    """
     return on_body(lifted, body_of(lifted, seen))
 
 

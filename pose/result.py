@@ -1,6 +1,6 @@
-"""The result of a whole recording as arrays: what `pose-run` writes, in memory.
+"""The result of a whole recording as arrays: the output of `pose-run` in memory.
 
-`Pipeline.process` and `lift` make results, `load` reads one from a file, `convert` writes other programs' formats.
+`Pipeline.process` and `lift` make results, `load` reads one from a file, `convert` exports it to other formats.
 """
 
 import math
@@ -16,23 +16,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pose import analysis
-from pose.camera_motion.decision import AUTO, decide
+from pose.camera_motion.decision import AUTO
 from pose.camera_motion.log import MotionLog
 from pose.errors import PoseError, UsageError
 from pose.export import Recording, Written, check_formats, export_all, targets
 from pose.export.joint_angles import NAMES, JointAngles, joint_angles
 from pose.export.table import COLUMNS, rows
 from pose.files import MotionInfo, NpzWriter, PoseTable, ResultSpool, RunInfo, WorldInfo, load_poses
+from pose.files.cameras import ResultCamera, result_cameras
 from pose.hand_points import WRISTS
 from pose.skeletons import H36M17
 from pose.spaces import CAMERA, SPACES, WORLD
 from pose.system.whole_file import file_errors
 from pose.types import F64, I64, FrameResult
+from pose.world.carried import Images, Recorded
 from pose.world.clean import Steps
 from pose.world.foot_points import foot_joints, lift_feet
-from pose.world.footing import settle
 from pose.world.gravity import ANKLES
-from pose.world.run import PlacedRun
+from pose.world.placing import place_run
 
 if TYPE_CHECKING:
     import pandas
@@ -54,16 +55,22 @@ class Result:
 
     @classmethod
     def of(
-        cls, results: Iterable[FrameResult], info: RunInfo, steps: Steps | None = None, *, join: bool = True
+        cls,
+        results: Iterable[FrameResult],
+        info: RunInfo,
+        steps: Steps | None = None,
+        *,
+        join: bool = True,
+        images: Images | None = None,
     ) -> "Result":
         """The result of a run in camera coordinates, in the order of its frames.
 
         Args:
             results: of all frames.
             info: describes the run.
-            steps: from the frames to people in a world; None leaves them in camera coordinates, as does a camera whose
-                motion is not known.
+            steps: to world coordinates; None, or unknown camera motion, leaves camera coordinates.
             join: join tracks of one person and drop short ones, where there are steps.
+            images: gives the frames again, for the translation of a carried camera.
         """
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pose-")))
@@ -73,16 +80,12 @@ class Result:
                 for result in results:
                     spool.write(result)
                     log.add(result.people)
-                camera = decide(log, str(info.settings.get("camera", AUTO)))
+                recorded = Recorded(spool, info.skeleton, info.camera, images, folder)
+                run, camera = place_run(recorded, log, str(info.settings.get("camera", AUTO)), steps, join)
                 info, results = replace(info, motion=MotionInfo(camera.motion, camera.path is not None)), spool
-                if not camera.problem:
-                    steps = replace(steps, path=camera.path)
-                    run = PlacedRun(spool, info.skeleton, info.camera, steps, join=join, folder=folder)
+                if run is not None:
                     stack.callback(run.close)
-                    camera = settle(camera, run.footing)
-                    info = replace(info, motion=MotionInfo(camera.motion, camera.path is not None))
-                    if not camera.problem:
-                        results, info = run, replace(info, world=WorldInfo.of(run))
+                    results, info = run, replace(info, world=WorldInfo.of(run))
             _write(folder / "poses.npz", results, info, complete=True)
             return cls(load_poses(folder / "poses.npz"), info.source)
 
@@ -108,7 +111,7 @@ class Result:
 
     @property
     def heights(self) -> dict[int, tuple[float, float]]:
-        """By id, the body height and its standard deviation, m; 0 where the height was given. Empty without a world."""
+        """By id, body height and half of its 68 % interval, m; 0 where the height was given. Empty without a world."""
         info = self.table.world_info
         return {} if info is None else dict(info.heights)
 
@@ -117,6 +120,17 @@ class Result:
         """Ids of tracks that may be false detections."""
         info = self.table.world_info
         return () if info is None else info.doubtful
+
+    @property
+    def cameras(self) -> list[ResultCamera]:
+        """Intrinsics, poses and clocks of several cameras; empty for one camera."""
+        return result_cameras(self.table.run)
+
+    @property
+    def seen_by(self) -> F64:
+        """(P, F, 17) number of cameras that observed each joint; NaN where a person is missing."""
+        counts = np.unpackbits(self.table.seen_by[..., None], axis=-1).sum(axis=-1)
+        return self._spread(counts.astype(np.float64), None)
 
     def joints(self, space: str | None = None, people: Sequence[int] | None = None) -> F64:
         """Joint positions.
@@ -180,7 +194,7 @@ class Result:
         return self._spread(placed, people)
 
     def faces(self, people: Sequence[int] | None = None) -> F64:
-        """Points of faces, of a result that was made with `face`; `pose.face_points` takes angles and openness of them.
+        """Points of faces, of a result that was made with `face`; `pose.face_points` computes angles and openness.
 
         people: as of `joints`.
 
@@ -196,7 +210,7 @@ class Result:
         return self._spread(np.where(table.face_scores[:, None, None] > 0, table.face_keypoints, np.nan), people)
 
     def feet(self, space: str | None = None, people: Sequence[int] | None = None) -> F64:
-        """Heels and toes, from where they are in the image; docs/studies/feet.md states their error.
+        """Heels and toes in 3D from their image positions; docs/studies/feet.md reports their error.
 
         Args:
             space: as of `joints`.
@@ -223,7 +237,7 @@ class Result:
         return self._spread(placed, people)
 
     def hand_scores(self, people: Sequence[int] | None = None) -> F64:
-        """(P, F, 2) probability that a hand is there, as the observed arm has the side; 0: not seen.
+        """(P, F, 2) probability that a hand is visible, 0 if not detected. Sides are those of the observed arms.
 
         people: as of `joints`.
 
@@ -280,13 +294,13 @@ class Result:
             PoseError: where the file cannot be written.
         """
         if self.table.run is None:
-            raise UsageError(f"{self.name}: an answer of pose-lift cannot be saved as poses.npz")
+            raise UsageError(f"{self.name}: a result of pose-lift cannot be saved as poses.npz")
         target = Path(path)
         _write(target, self.table, self.table.run, self.table.complete)
         return target
 
     def recording(self, space: str | None = None, heights: Mapping[int | None, float] | None = None) -> Recording:
-        """What `pose.export` writes. space: as of `joints`. heights: as of `convert`."""
+        """Input of `pose.export`. space: see `joints`. heights: see `convert`."""
         return Recording(self.table, self.name, space=self._space(space), heights=heights)
 
     def _space(self, space: str | None) -> str:
@@ -363,10 +377,10 @@ def analyse(
     Args:
         result: a result with a world, or the path of its file.
         groups: of `pose.analysis.GROUPS`.
-        inputs: what RULA and REBA need and no camera observes.
+        inputs: inputs of RULA and REBA that a camera cannot observe.
 
     Returns:
-        Figures with 95 % intervals, events, and what was omitted and why.
+        Figures with 95 % intervals, events, and omissions with their reasons.
 
     Raises:
         UsageError: for a result without a world, or an unknown group.

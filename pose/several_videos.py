@@ -1,4 +1,4 @@
-"""Several videos of the same moment in, one `Result` out: `pose.several`."""
+"""One `Result` from several videos of the same scene: `pose.several`."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -72,7 +72,11 @@ def several(
 
 
 def _run(index: int, path: Path, pipeline: Pipeline, folder: Path, kept: ResultSpool | None) -> CameraRun:
-    """One camera by itself. kept: where its results go; None for a temporary file."""
+    """Process one camera.
+
+    Args:
+        kept: Where its results are stored; None for a temporary file.
+    """
     with ExitStack() as stack:
         source = stack.enter_context(open_source(str(path)))
         spool = kept or ResultSpool(folder, pipeline.skeleton)
@@ -91,4 +95,5 @@ def _run(index: int, path: Path, pipeline: Pipeline, folder: Path, kept: ResultS
             pipeline.camera(source.info.size, source.info.focal_35mm),
             read_waveform(source.sound) if source.sound is not None else None,
             recorded_at(Target(f"file:{path}", str(path))),
+            str(path),
         )

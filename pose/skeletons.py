@@ -82,7 +82,11 @@ class Skeleton:
         return len(self.names)
 
     def index(self, joint: str) -> int:
-        """Index of `joint`. Raises ValueError for an unknown name."""
+        """Index of `joint`.
+
+        Raises:
+            ValueError: For an unknown name.
+        """
         return self.names.index(joint)
 
     @property
@@ -150,7 +154,11 @@ SKELETONS = {skeleton.name: skeleton for skeleton in (H36M17, COCO17, HALPE26, B
 
 
 def get_skeleton(name: str) -> Skeleton:
-    """Return the skeleton called `name`. Raises ValueError that lists the known names."""
+    """Return the skeleton called `name`.
+
+    Raises:
+        ValueError: That lists the known names.
+    """
     if name not in SKELETONS:
         raise ValueError(f"skeleton: unknown name {name!r}; known: {', '.join(SKELETONS)}")
     return SKELETONS[name]
@@ -168,8 +176,9 @@ _DERIVED_FROM: dict[str, tuple[str, ...]] = {
 
 @functools.cache
 def _sources(skeleton: Skeleton) -> tuple[NDArray[np.int64], F32]:
-    """Rows (17, S) of the joints to average, and their weights (17, S, 1); short lists repeat their first joint, weight
-    0.
+    """Rows (17, S) of the joints to average, and their weights (17, S, 1).
+
+    Shorter lists are padded with their first joint, with weight 0.
     """
     rows = np.zeros((len(H36M_NAMES), max(map(len, _DERIVED_FROM.values()))), np.int64)
     weights = np.zeros((*rows.shape, 1), np.float32)
@@ -185,7 +194,10 @@ def to_h36m17(keypoints: F32, scores: F32, skeleton: Skeleton) -> tuple[F32, F32
     """Convert keypoints (..., J, 2 or 3) and scores (..., J) of any skeleton to Human3.6M-17.
 
     A derived joint is the mean of its sources, with the minimum of their scores: it is seen only if all of them are.
-    Units and frame are those of the input. Raises ValueError if J does not match the skeleton.
+    Units and frame are those of the input.
+
+    Raises:
+        ValueError: If J does not match the skeleton.
     """
     if keypoints.shape[-2] != len(skeleton) or scores.shape[-1] != len(skeleton):
         raise ValueError(

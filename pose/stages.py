@@ -52,7 +52,7 @@ class PeopleStage(Protocol):
     skeleton: Skeleton
 
     def step(self, image: U8, index: int, time: float) -> People:
-        """Process the next frame. Frames come in order; ids are stable and never reused."""
+        """Process the next frame. Frames must be in order; ids are stable and never reused."""
         ...
 
 
@@ -74,7 +74,7 @@ class Refining(Protocol):
 
     @property
     def refines(self) -> bool:
-        """Whether it refines."""
+        """Whether `take_refined` returns frames."""
         ...
 
     def take_refined(self) -> list[FrameResult]:

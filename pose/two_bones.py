@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
 
-_SOFT = 6.0  # degrees; straighter limbs are bent smoothly, never beyond straight
-_PLANE = 0.01  # m off the chord; below about this, the usual direction of a knee or elbow contributes
+_SOFT = 6.0  # degrees; below, the transition to straight limbs is smooth
+_PLANE = 0.01  # m from the chord; below, the typical bending direction contributes
 
 
 def reach(near: float, far: float, degrees: float) -> float:
@@ -20,10 +20,14 @@ def place_middle(
     """Move the middle joint of a limb (end, middle, end) of (T, J, 3) m to where bones of these lengths (near, far)
     meet.
 
-    Works in place, in the plane of the limb. The near end stays. The far end stays if it is within reach; the
-    transition begins smoothly below 6 degrees of flexion, so that a joint does not snap.
+    Works in place, in the plane of the limb. The near end is kept. The far end is kept if it is within reach, with a
+    smooth transition below 6 degrees of flexion.
 
-    usual: (T, 3) usual bending direction; a straight limb does not show its plane.
+    Args:
+        points: (T, J, 3) m.
+        joints: The limb.
+        lengths: (near, far) m.
+        usual: (T, 3) typical bending direction, for straight limbs, which do not determine their plane.
     """
     start, middle, end = joints
     near, far = lengths

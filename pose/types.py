@@ -241,7 +241,11 @@ class People:
         return len(self.ids)
 
     def with_unseen(self, ids: list[int], boxes: F32) -> "People":
-        """Append people without keypoints. boxes: (N, 4) px, their predicted boxes."""
+        """Append people without keypoints.
+
+        Args:
+            boxes: (N, 4) px, their predicted boxes.
+        """
         count, joints = len(ids), self.scores.shape[1]
         return replace(
             self,
@@ -341,18 +345,20 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CameraView:
-    """Orientation of the camera in one frame.
+    """Orientation and position of the camera in one frame.
 
     Attributes:
         rotation: (3, 3), from its axes to those of the first frame of its scene, which `world_rotation` maps to the
             world.
-        zoom: Focal length relative to that frame.
+        zoom: Focal length over that of the intrinsics.
         sigma_degrees: Uncertainty of the rotation; NaN if unknown.
+        position: (3,) m, the camera's centre in the axes of that frame; None if the camera keeps its place.
     """
 
     rotation: F64
     zoom: float
     sigma_degrees: float
+    position: F64 | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +369,7 @@ class FrameResult:
         people: People in 2D.
         poses: Poses in 3D, camera frame.
         placed: Poses in world coordinates; None without a world.
-        view: Orientation of a moving camera; None if it is static or unknown.
+        view: Pose of a moving camera; None if it is static or unknown.
     """
 
     people: People

@@ -38,7 +38,7 @@ _FINGERS = ("thumb", "forefinger", "middle_finger", "ring_finger", "pinky_finger
 
 
 def _fingers(side: str) -> list[tuple[str, ...]]:
-    """From the root of the hand to the tips, finger by finger."""
+    """Joints from the root of the hand to the tips, finger by finger."""
     return [(f"{side}_hand_root", *_points(f"{side}_{finger}", range(1, 5))) for finger in _FINGERS]
 
 

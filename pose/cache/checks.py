@@ -12,7 +12,7 @@ from pose.types import Array
 MAX_ABS = 1e7  # px, m or mm of a number
 
 
-class SaidOfPeople(TypedDict):
+class PeopleMetadata(TypedDict):
     """Metadata of an entry of people: number of frames, name of the source, and its problems."""
 
     frames: int
@@ -21,17 +21,21 @@ class SaidOfPeople(TypedDict):
     cut_short: str | None
 
 
-class SaidOfPoses(TypedDict):
+class PosesMetadata(TypedDict):
     """Metadata of an entry of poses."""
 
     frames: int
 
 
 def check_people(entry: Entry, joints: int) -> None:
-    """Validate an entry of people from its current file position. joints: number of joints of the 2D skeleton."""
-    conform(entry.said, SaidOfPeople)
+    """Validate an entry of people from its current file position.
+
+    Args:
+        joints: Number of joints of the 2D skeleton.
+    """
+    conform(entry.metadata, PeopleMetadata)
     records, last = PeopleRecords(joints), -np.inf
-    for frame in range(entry.said["frames"]):
+    for frame in range(entry.metadata["frames"]):
         people = records.read(entry.file)
         if people.index != frame or not last < people.time < np.inf:
             raise ValueError("frames are not in order")
@@ -47,12 +51,16 @@ def check_people(entry: Entry, joints: int) -> None:
 
 
 def check_poses(entry: Entry, people: Entry, joints: int) -> None:
-    """Validate an entry of poses. people: entry of their people, with its file at the beginning."""
-    conform(entry.said, SaidOfPoses)
-    if entry.said["frames"] != people.said["frames"]:
+    """Validate an entry of poses.
+
+    Args:
+        people: Entry of their people, with its file at the beginning.
+    """
+    conform(entry.metadata, PosesMetadata)
+    if entry.metadata["frames"] != people.metadata["frames"]:
         raise ValueError("frames are missing")
     records, of_people = PosesRecords(), PeopleRecords(joints)
-    for _ in range(entry.said["frames"]):
+    for _ in range(entry.metadata["frames"]):
         poses = records.read(entry.file)
         if len(poses) != len(of_people.read(people.file)):
             raise ValueError("poses are not those of the people")

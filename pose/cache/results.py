@@ -61,7 +61,11 @@ class CachedRun:
         return entry
 
     def results(self, stop: threading.Event | None = None) -> Iterator[FrameResult]:
-        """Yield the result of every frame, in order. Call it once. stop: see `Pipeline.run`."""
+        """Yield the result of every frame, in order. Call it once.
+
+        Args:
+            stop: See `Pipeline.run`.
+        """
         if self._people_key is None:
             yield from self._pipeline.run(self._source, stop=stop)
             return
@@ -87,15 +91,15 @@ class CachedRun:
 
     def _known_people(self, entry: Entry, stop: threading.Event) -> Iterator[People]:
         records = PeopleRecords(len(self._pipeline.skeleton))
-        for _ in range(entry.said["frames"]):
+        for _ in range(entry.metadata["frames"]):
             if stop.is_set():
                 return
             with self._pipeline.times.measure("cache"):
                 people = records.read(entry.file)
             yield people
-        name, source = entry.said["name"], self._source
-        source.problems[:] = [text.replace(name, source.name) for text in entry.said["problems"]]
-        cut_short = entry.said["cut_short"]
+        name, source = entry.metadata["name"], self._source
+        source.problems[:] = [text.replace(name, source.name) for text in entry.metadata["problems"]]
+        cut_short = entry.metadata["cut_short"]
         source.cut_short = None if cut_short is None else cut_short.replace(name, source.name)
 
     def _tracked(self, session: Session, stop: threading.Event) -> Iterator[People]:
@@ -111,8 +115,8 @@ class CachedRun:
                 frames += 1
                 yield people
             if not stop.is_set():
-                said = {"name": source.name, "problems": source.problems, "cut_short": source.cut_short}
-                kept.commit({"frames": frames, **said})
+                metadata = {"name": source.name, "problems": source.problems, "cut_short": source.cut_short}
+                kept.commit({"frames": frames, **metadata})
 
     def _lifted(
         self, session: Session, people: Iterator[People], kept: NewEntry, stop: threading.Event

@@ -139,13 +139,17 @@ class Cache:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """Open an entry of this user. Raises OSError for another user's, a link, a pipe, or a missing file."""
+    """Open an entry of this user.
+
+    Raises:
+        OSError: For another user's, a link, a pipe, or a missing file.
+    """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags)
     state = os.fstat(descriptor)
     if not stat.S_ISREG(state.st_mode) or not _is_own(state):
         os.close(descriptor)
-        raise PermissionError(f"{path}: not an entry of this user")
+        raise PermissionError(f"{path}: not owned by this user")
     return os.fdopen(descriptor, "rb")
 
 
@@ -195,9 +199,13 @@ class NewEntry:
             except OSError as error:
                 self._give_up(error)
 
-    def commit(self, said: dict[str, Any]) -> None:
-        """Complete the entry. said: its metadata."""
-        tail = json.dumps(said).encode()
+    def commit(self, metadata: dict[str, Any]) -> None:
+        """Complete the entry.
+
+        Args:
+            metadata: JSON values about the content.
+        """
+        tail = json.dumps(metadata).encode()
         self.write(tail + len(tail).to_bytes(_LENGTH, "little"))
         self.write(self._hash.digest())
         self.close()
@@ -222,11 +230,11 @@ class Entry:
     Attributes:
         file: File at the beginning of the content.
         end: Position of the end of the content.
-        said: Its metadata.
+        metadata: JSON values about the content.
     """
 
-    def __init__(self, file: IO[bytes], said: dict[str, Any], end: int) -> None:
-        self.file, self.said, self.end = file, said, end
+    def __init__(self, file: IO[bytes], metadata: dict[str, Any], end: int) -> None:
+        self.file, self.metadata, self.end = file, metadata, end
 
     @classmethod
     def checked(cls, file: IO[bytes], key: str) -> Self | None:
@@ -241,10 +249,11 @@ class Entry:
             if length > end - _LENGTH - len(start):
                 return None
             file.seek(end - _LENGTH - length)
-            said = strict_json(file.read(length))
+            metadata = strict_json(file.read(length))
             file.seek(0)
             content_end = end - _LENGTH - length
-            return cls(file, said, content_end) if file.read(len(start)) == start and isinstance(said, dict) else None
+            starts = file.read(len(start)) == start
+            return cls(file, metadata, content_end) if starts and isinstance(metadata, dict) else None
         except (OSError, ValueError):
             return None
 
@@ -264,7 +273,11 @@ def _digest(file: IO[bytes], end: int) -> bytes:
 
 
 def open_cache(name: str, gigabytes: float) -> Cache:
-    """Open the cache in the folder of `--cache`. Raises PoseError if it is not a folder."""
+    """Open the cache in the folder of `--cache`.
+
+    Raises:
+        PoseError: If it is not a folder.
+    """
     folder = Path(name).expanduser()
     if folder.exists() and not folder.is_dir():
         raise PoseError(f"--cache: {folder} is not a folder; choose another, or off")

@@ -1,1 +1,1 @@
-"""Faces of tracked people: 468 points (`pose.face_points`). No person is identified."""
+"""Face landmarks of tracked people: 468 points (`pose.face_points`). People are not identified."""

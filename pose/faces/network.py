@@ -1,4 +1,4 @@
-"""MediaPipe's face landmark network on LiteRT: 468 points in a crop, as its published graph runs it.
+"""MediaPipe's face landmark network on LiteRT: 468 points in a crop, with the processing of its published graph.
 
 Source: Kartynnik et al., Real-time Facial Surface Geometry from Monocular Video on Mobile GPUs, 2019, arXiv:1907.06724;
 constants of the graphs `face_landmark_cpu` and `face_landmark_landmarks_to_roi` of google-ai-edge/mediapipe 0.10.21.
@@ -21,8 +21,11 @@ _TRACK_SCALE = 1.5
 
 
 class Found(NamedTuple):
-    """What the network says of R regions. points: (R, 468, 3) px, as in `Faces`. presence: (R,) probability that a
-    face is in the region.
+    """Network outputs for R regions.
+
+    Attributes:
+        points: (R, 468, 3) px, as in `Faces`.
+        presence: (R,) probability that the region contains a face.
     """
 
     points: F32
@@ -33,11 +36,19 @@ class FaceNetwork:
     """468 points in every region of an image."""
 
     def __init__(self, *, model: Path | None = None, threads: int = 1) -> None:
-        """model: the LiteRT file; None takes it from the weight cache. Raises PoseError when it cannot be loaded."""
+        """Load the network.
+
+        Args:
+            model: LiteRT file; None for the one in the weight cache.
+            threads: CPU threads.
+
+        Raises:
+            PoseError: If it cannot be loaded.
+        """
         self._network = LiteRTModel(model or locate(WEIGHT), threads)
 
     def estimate(self, image: U8, regions: Regions) -> Found:
-        """The face in each region of an (H, W, 3) uint8 RGB image."""
+        """Estimate the face in each region of an (H, W, 3) uint8 RGB image."""
         matrices = crops.crop_matrices(regions, (SIDE, SIDE))
         raw = np.empty((len(regions), POINTS, 3), np.float32)
         logits = np.empty(len(regions), np.float32)
@@ -53,7 +64,7 @@ class FaceNetwork:
 
 
 def tracked_regions(points: F32) -> Regions:
-    """Where to look for faces again whose points are (R, 468, 3) px: squares in which the eyes are level."""
+    """Regions for the next frame from points (R, 468, 3) px: squares in which the eyes are level."""
     eyes = points[:, LEFT_EYE[0], :2] - points[:, RIGHT_EYE[0], :2]
     angles = np.arctan2(eyes[:, 1], eyes[:, 0])
     cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]

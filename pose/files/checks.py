@@ -35,6 +35,7 @@ _RANGES = {
 _HAND_RANGES = {"hand_keypoints": (-1e7, 1e7), "hand_scores": (0, 1), "hand_joints3d": (-10, 10)}  # px, m
 _FACE_RANGES = {"face_keypoints": (-1e7, 1e7), "face_scores": (0, 1)}  # px
 _PLACED_RANGES = {"joints": (-1e6, 1e6), "root_sigma": (0, 1e9), "contacts": (0, 1), "moved": (0, 1e9)}
+_FARTHEST_M = 1e6  # of a camera from where it began
 _ROUNDING = 1e-3  # tolerance for float32
 
 
@@ -58,14 +59,18 @@ def _check_views(table: PoseTable) -> None:
     """Check a moving camera: all three arrays or none, rotation matrices, and zooms above 0."""
     views = table.camera_rotation, table.camera_zoom, table.camera_sigma
     if all(view is None for view in views):
+        if table.camera_position is not None:
+            raise ValueError("camera_position: expected camera_rotation beside it")
         return
     if table.camera_rotation is None or table.camera_zoom is None or table.camera_sigma is None:
         raise ValueError("camera_rotation, camera_zoom and camera_sigma: expected all three, or none")
     turns = table.camera_rotation.astype(np.float64)
     if not np.abs(turns @ np.swapaxes(turns, 1, 2) - np.eye(3)).max(initial=0) < _ROUNDING:
-        raise ValueError("camera_rotation: expected rotation matrices")
+        raise ValueError("camera_rotation: expected (3, 3) rotation matrices")
     if not ((table.camera_zoom > 0) & (table.camera_zoom < np.inf)).all():
         raise ValueError("camera_zoom: expected numbers above 0")
+    if table.camera_position is not None and not (np.abs(table.camera_position) < _FARTHEST_M).all():
+        raise ValueError(f"camera_position: expected numbers of at most {_FARTHEST_M:g} m")
 
 
 def head_of(text: Array) -> Mapping[str, Json]:
@@ -143,4 +148,4 @@ def _check_run(fps: float, size: tuple[int, int], matrix: F64) -> None:
         raise ValueError(f"image_size: expected width and height in px, got {size[0]} x {size[1]}")
     check_intrinsics(matrix)
     if not (np.abs(matrix) <= 1e9).all() or not math.isfinite(float(np.linalg.det(matrix))):
-        raise ValueError("intrinsics: expected px")
+        raise ValueError("intrinsics: expected a regular matrix in px")

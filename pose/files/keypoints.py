@@ -23,8 +23,10 @@ Arrays = dict[str, NDArray[np.generic]]
 def read_keypoints(path: Path) -> Sequence2D:
     """Read and check one person's keypoints.
 
-    Keypoints with score 0 were not seen; their coordinates may be anything, also NaN, and become 0. Raises UsageError
-    for a missing file, PoseError with one line for invalid content.
+    Keypoints with score 0 were not seen; their coordinates may be anything, also NaN, and become 0.
+
+    Raises:
+        UsageError: For a missing file, PoseError with one line for invalid content.
     """
     if not path.is_file():
         raise UsageError(f"{path}: no such file")

@@ -91,7 +91,7 @@ def _file(path: Path) -> tuple[list[_Seen], tuple[int, int] | None]:
     if isinstance(document, dict):
         return _annotations(document)
     if not isinstance(document, list):
-        raise ValueError(f"the file contains a {type(document).__name__}")
+        raise ValueError(f"the file contains a {type(document).__name__}, not an object or a list")
     return [_entry(entry, _frame_number(entry["image_id"])) for entry in document], None
 
 

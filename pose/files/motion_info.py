@@ -9,7 +9,13 @@ from pose.camera_motion.verdict import KINDS, CameraMotion
 from pose.system.json_values import Json, member, number, text
 
 _DIGITS = 4
-_OPTIONAL = ("focal_ratio", "focal_sigma")  # results written before they were measured lack them
+_OPTIONAL = (
+    "focal_ratio",
+    "focal_sigma",
+    "distance",
+    "distance_sigma",
+    "drift",
+)  # results written before they were measured lack them
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +40,14 @@ class MotionInfo:
         return {"kind": self.motion.kind, "compensated": self.compensated, **numbers}
 
     @classmethod
-    def from_json(cls, said: Json) -> Self:
+    def from_json(cls, document: Json) -> Self:
         """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for other values."""
-        kind, found = text(member(said, "kind")), said if isinstance(said, Mapping) else {}
+        kind, found = text(member(document, "kind")), document if isinstance(document, Mapping) else {}
         if kind not in KINDS:
             raise ValueError(f"camera_motion: expected one of {', '.join(KINDS)}, got {kind!r}")
         numbers = {
-            entry.name: math.nan if (value := member(said, entry.name)) is None else number(value)
+            entry.name: math.nan if (value := member(document, entry.name)) is None else number(value)
             for entry in fields(CameraMotion)
             if entry.name != "kind" and not (entry.name in _OPTIONAL and entry.name not in found)
         }
-        return cls(CameraMotion(kind, **numbers), member(said, "compensated") is True)
+        return cls(CameraMotion(kind, **numbers), member(document, "compensated") is True)

@@ -40,6 +40,7 @@ _VIEW: dict[str, tuple[str, tuple[int, ...]]] = {
     "camera_zoom": ("<f4", ()),
     "camera_sigma": ("<f4", ()),
 }
+_PLACE: dict[str, tuple[str, tuple[int, ...]]] = {"camera_position": ("<f4", (3,))}  # with one that is carried
 # Additional arrays with hands (`pose.hand_points`).
 _HANDS: dict[str, tuple[str, tuple[int, ...]]] = {
     "hand_keypoints": ("<f4", (2, POINTS, 2)),
@@ -54,7 +55,7 @@ _FACES: dict[str, tuple[str, tuple[int, ...]]] = {
     "face_angles": ("<f4", (len(ANGLES),)),
     "face_measures": ("<f4", (len(MEASURES),)),
 }
-_PER_FRAME = ("timestamps", "frames", *_VIEW)
+_PER_FRAME = ("timestamps", "frames", *_VIEW, *_PLACE)
 # Additional arrays with a world (`pose.types.Placed`).
 _PLACED: dict[str, tuple[str, tuple[int, ...]]] = {
     "world": ("<f4", (len(H36M17), 3)),
@@ -69,10 +70,17 @@ _PLACED: dict[str, tuple[str, tuple[int, ...]]] = {
 
 
 class _Spool:
-    """An array whose first axis grows in a file. rows: number of complete rows."""
+    """An array whose first axis grows in a file.
+
+    Attributes:
+        rows: Number of complete rows.
+    """
 
     def __init__(self, folder: Path, dtype: str, row: tuple[int, ...], path: Path | None) -> None:
-        """path: a named file, continued if it exists; None makes an unnamed one in `folder`."""
+        """
+        Args:
+            path: A named file, continued if it exists; None makes an unnamed one in `folder`.
+        """
         self.dtype = np.dtype(dtype)
         self.row = row
         self.row_bytes = math.prod(row) * self.dtype.itemsize
@@ -156,6 +164,8 @@ class NpzWriter(WriterContext):
             layout |= _PLACED
         if info.motion is not None and info.motion.compensated:
             layout |= _VIEW
+            if info.motion.motion.carried:
+                layout |= _PLACE
         if info.has_hands:
             layout |= _HANDS
         if info.has_faces:
@@ -233,6 +243,9 @@ class NpzWriter(WriterContext):
             view = result.view
             rows |= {"camera_rotation": view.rotation[None], "camera_zoom": np.array([view.zoom])}
             rows |= {"camera_sigma": np.array([view.sigma_degrees])}
+            if "camera_position" in self._spools:
+                assert view.position is not None, "every frame of a carried camera has a position"
+                rows |= {"camera_position": view.position[None]}
         frames, people_rows = self._whole
         with file_errors(self._path):
             for name, values in rows.items():

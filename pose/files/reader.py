@@ -97,6 +97,7 @@ def _from_run(path: Path, arrays: Mapping[str, Array]) -> PoseTable:
         camera_rotation=_optional(arrays, "camera_rotation", (frames, 3, 3)),
         camera_zoom=_optional(arrays, "camera_zoom", (frames,)),
         camera_sigma=_optional(arrays, "camera_sigma", (frames,)),
+        camera_position=_optional(arrays, "camera_position", (frames, 3)),
         **_hands(arrays, rows),
         **_faces(arrays, rows),
     )

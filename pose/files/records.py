@@ -150,7 +150,7 @@ def _rows(values: People | Poses3D | Hands | Faces, count: int, row: "np.dtype[n
 
 def _read_rows(file: IO[bytes], count: int, row: "np.dtype[np.void]") -> "np.ndarray[tuple[int], np.dtype[np.void]]":
     if not 0 <= count <= MAX_PEOPLE:
-        raise RecordError(f"{count} people in a frame")
+        raise RecordError(f"invalid number of people in a frame: {count}")
     return np.frombuffer(_exactly(file, count * row.itemsize), row)
 
 

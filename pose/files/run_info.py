@@ -46,12 +46,14 @@ class WorldInfo:
 
     Attributes:
         world: The world.
-        heights: By id, body height and its standard deviation in m; 0 for a given height.
+        heights: By id, body height and half of its 68 % interval in m; 0 for a given height.
         joined: (id, the id it became) of tracks of one person.
         dropped: Ids of tracks removed because they were hardly observed.
         doubtful: Ids of tracks that may be false detections.
         inconsistent: By id, seconds for which the 2D of a limb contradicts the person's bone lengths; only limbs with
             any.
+        height_intervals: By id, (shortest, tallest) m, the shortest interval that holds the height with a probability
+            of 68 %; not for live people.
     """
 
     world: World
@@ -60,12 +62,14 @@ class WorldInfo:
     dropped: tuple[int, ...] = ()
     doubtful: tuple[int, ...] = ()
     inconsistent: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    height_intervals: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, run: "PlacedRun") -> Self:
         """Information of a run with world coordinates."""
         joined, dropped = tuple(sorted(run.joined.items())), tuple(sorted(run.dropped))
-        return cls(run.world, run.heights, joined, dropped, tuple(sorted(run.doubtful)), run.inconsistent)
+        doubtful = tuple(sorted(run.doubtful))
+        return cls(run.world, run.heights, joined, dropped, doubtful, run.inconsistent, run.height_intervals)
 
     def to_dict(self) -> dict[str, Json]:
         """Plain values; unknown numbers are None."""
@@ -82,9 +86,11 @@ class WorldInfo:
                     "id": person,
                     "height": round(height, 3),
                     "height_sigma": round(sigma, 3),
+                    **({"height_interval": [round(end, 3) for end in ends]} if ends else {}),
                     **({"inconsistent": dict(limbs)} if (limbs := self.inconsistent.get(person)) else {}),
                 }
                 for person, (height, sigma) in self.heights.items()
+                for ends in [self.height_intervals.get(person)]
             ],
             "joined": [list(pair) for pair in self.joined],
             "dropped": list(self.dropped),
@@ -92,35 +98,40 @@ class WorldInfo:
         }
 
     @classmethod
-    def from_json(cls, said: Json) -> Self:
+    def from_json(cls, entry: Json) -> Self:
         """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for other values."""
-        rotation = _matrix(member(said, "rotation"))
+        rotation = _matrix(member(entry, "rotation"))
         if rotation.shape != (3, 3) or not np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-3):
             raise ValueError("world: expected a rotation matrix of 3 x 3 numbers")
-        degrees, floor = member(said, "sigma_degrees"), member(said, "floor")
+        degrees, floor = member(entry, "sigma_degrees"), member(entry, "floor")
         world = World(
             rotation,
             0.0 if floor is None else number(floor),
-            text(member(said, "found_by")),
+            text(member(entry, "found_by")),
             float("nan") if degrees is None else number(degrees),
             floor is not None,
         )
         people = {
             int(number(member(one, "id"))): (number(member(one, "height")), number(member(one, "height_sigma")))
-            for one in items(member(said, "people"))
+            for one in items(member(entry, "people"))
         }
-        pairs = ([int(number(person)) for person in items(pair)] for pair in items(member(said, "joined")))
+        pairs = ([int(number(person)) for person in items(pair)] for pair in items(member(entry, "joined")))
         dropped, doubtful = (
             tuple(int(number(person)) for person in items(listed))
-            for listed in (member(said, "dropped"), said.get("doubtful", []) if isinstance(said, Mapping) else [])
+            for listed in (member(entry, "dropped"), entry.get("doubtful", []) if isinstance(entry, Mapping) else [])
         )
         inconsistent = {
             int(number(member(one, "id"))): {limb: number(member(limbs, limb)) for limb in limbs}
-            for one in items(member(said, "people"))
+            for one in items(member(entry, "people"))
             if isinstance(one, Mapping) and isinstance(limbs := one.get("inconsistent"), Mapping)
         }
+        intervals = {
+            int(number(member(one, "id"))): _interval(one["height_interval"])
+            for one in items(member(entry, "people"))
+            if isinstance(one, Mapping) and "height_interval" in one
+        }
         joined = tuple((one, other) for one, other in pairs)
-        return cls(world, people, joined, dropped, doubtful, inconsistent)
+        return cls(world, people, joined, dropped, doubtful, inconsistent, intervals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +169,7 @@ class RunInfo:
 
     @property
     def has_faces(self) -> bool:
-        """Whether faces were looked for."""
+        """Whether faces were estimated."""
         return self.settings.get("face") is True
 
     def __post_init__(self) -> None:
@@ -171,7 +182,7 @@ class RunInfo:
         """Inverse of `to_dict`, to its decimals. Raises KeyError, TypeError or ValueError for other values."""
         source, camera, settings = member(head, "source"), member(head, "camera"), member(head, "settings")
         if not isinstance(head, Mapping) or not isinstance(settings, Mapping):
-            raise TypeError("expected an object of settings")
+            raise TypeError("settings: expected an object")
         return cls(
             source=_name(member(source, "name")),
             fps=number(member(source, "fps")),
@@ -186,8 +197,8 @@ class RunInfo:
                 for model in items(member(head, "models"))
             ),
             settings=settings,
-            world=None if (said := head.get("world")) is None else WorldInfo.from_json(said),
-            motion=None if (said := head.get("camera_motion")) is None else MotionInfo.from_json(said),
+            world=None if (entry := head.get("world")) is None else WorldInfo.from_json(entry),
+            motion=None if (entry := head.get("camera_motion")) is None else MotionInfo.from_json(entry),
             cameras=_cameras(head.get("cameras", [])),
             created_by=text(member(head, "created_by")),
         )
@@ -212,18 +223,23 @@ class RunInfo:
         }
 
 
-def _name(said: Json) -> str:
-    name = text(said)
+def _name(entry: Json) -> str:
+    name = text(entry)
     if len(name) > MAX_NAME_CHARS:
         raise ValueError(f"source: a name of {len(name)} characters; at most {MAX_NAME_CHARS} are read")
     return name
 
 
-def _cameras(said: Json) -> tuple[Mapping[str, Json], ...]:
-    cameras = tuple(camera for camera in items(said) if isinstance(camera, Mapping))
-    if len(cameras) != len(items(said)):
+def _cameras(entry: Json) -> tuple[Mapping[str, Json], ...]:
+    cameras = tuple(camera for camera in items(entry) if isinstance(camera, Mapping))
+    if len(cameras) != len(items(entry)):
         raise TypeError("cameras: expected objects")
     return cameras
+
+
+def _interval(entry: Json) -> tuple[float, float]:
+    shortest, tallest = map(number, items(entry))
+    return shortest, tallest
 
 
 def _matrix(rows: Json) -> NDArray[np.float64]:

@@ -22,7 +22,11 @@ class ResultSpool:
             self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - open as long as the spool
 
     def write(self, result: FrameResult) -> None:
-        """Append a frame. Raises PoseError if the disk is full."""
+        """Append a frame.
+
+        Raises:
+            PoseError: If the disk is full.
+        """
         with file_errors(self._folder):
             self._file.write(self._records.to_bytes(result))
         self._frames += 1

@@ -10,7 +10,7 @@ from pose.camera import Camera
 from pose.face_points import Faces
 from pose.files.run_info import RunInfo, WorldInfo
 from pose.hand_points import Hands
-from pose.skeletons import H36M17, Skeleton
+from pose.skeletons import H36M17, Skeleton, to_h36m17
 from pose.types import F32, I64, U8, CameraView, Flags, FrameResult, People, Placed, Poses3D
 
 F64 = NDArray[np.float64]
@@ -46,6 +46,7 @@ class PoseTable:
             two.
         camera_zoom: (F,).
         camera_sigma: (F,) degrees.
+        camera_position: (F, 3) m; None if the camera keeps its place.
         hand_keypoints: (N, 2, 21, 2) px as in `Hands`; None without hands, as the next two.
         hand_scores: (N, 2, 21).
         hand_joints3d: (N, 2, 21, 3) m from the lifted wrists.
@@ -77,6 +78,7 @@ class PoseTable:
     camera_rotation: F32 | None = None
     camera_zoom: F32 | None = None
     camera_sigma: F32 | None = None
+    camera_position: F32 | None = None
     hand_keypoints: F32 | None = None
     hand_scores: F32 | None = None
     hand_joints3d: F32 | None = None
@@ -133,12 +135,23 @@ class PoseTable:
         )
         return FrameResult(people, poses, self.placed_rows(rows), self.view(position))
 
+    def joint_scores(self, rows: slice | NDArray[np.integer]) -> F32:
+        """(n, 17) 2D scores of the 3D joints of some of the N rows.
+
+        With several cameras, whose scores the result does not keep, 1 where a camera observed the joint, else 0.
+        """
+        if self.run is not None and self.run.cameras:
+            return (self.seen_by[rows] > 0).astype(np.float32)
+        return to_h36m17(self.keypoints[rows], self.scores[rows], self.skeleton)[1]
+
     def view(self, position: int) -> CameraView | None:
         """Orientation of the camera in the frame at `position`; None if it is static or unknown."""
         if self.camera_rotation is None or self.camera_zoom is None or self.camera_sigma is None:
             return None
         rotation = self.camera_rotation[position].astype(np.float64)
-        return CameraView(rotation, float(self.camera_zoom[position]), float(self.camera_sigma[position]))
+        zoom, sigma = float(self.camera_zoom[position]), float(self.camera_sigma[position])
+        place = None if self.camera_position is None else self.camera_position[position].astype(np.float64)
+        return CameraView(rotation, zoom, sigma, place)
 
     def hand_rows(self, rows: slice | I64) -> Hands | None:
         """Hands of some of the N rows; None if hands were not estimated."""

@@ -15,7 +15,11 @@ class ResultWriter(AbstractContextManager["ResultWriter"], Protocol):
     """Writes the results of a run frame by frame, in constant memory."""
 
     def write(self, result: FrameResult) -> None:
-        """Append a frame. Raises PoseError if the folder cannot be written (full, deleted, read-only)."""
+        """Append a frame.
+
+        Raises:
+            PoseError: If the folder cannot be written (full, deleted, read-only).
+        """
         ...
 
     def close(self, complete: bool = True) -> None:
@@ -46,7 +50,11 @@ class PartFile:
         return self._file.closed
 
     def write_end(self, place: int, data: bytes) -> None:
-        """Write `data` at byte `place` as the end of the file. Raises PoseError if the disk is full."""
+        """Write `data` at byte `place` as the end of the file.
+
+        Raises:
+            PoseError: If the disk is full.
+        """
         with file_errors(self.target):
             write_all(self._file, place, data)
             self._file.truncate(place + len(data))
@@ -69,7 +77,11 @@ class PartFile:
 
 
 def write_all(file: FileIO, place: int, data: bytes) -> None:
-    """Write `data` at byte `place` of an unbuffered file. Raises OSError if not all of it could be written."""
+    """Write `data` at byte `place` of an unbuffered file.
+
+    Raises:
+        OSError: If not all of it could be written.
+    """
     file.seek(place)
     rest = memoryview(data)
     while len(rest):
@@ -83,8 +95,9 @@ def close_scratch(file: IO[bytes]) -> None:
 
 
 class WriterContext:
-    """Context manager of writers: it closes at the end. After an exception the finished frames are kept, marked as
-    incomplete.
+    """Context manager of writers: it closes at the end.
+
+    After an exception the finished frames are kept, marked as incomplete.
 
     An error of the file itself (disk full) leaves nothing.
     """

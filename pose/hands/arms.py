@@ -1,4 +1,4 @@
-"""Where a body's arms say that its hands are."""
+"""Expected positions of hands from the arms of the body."""
 
 from dataclasses import dataclass
 
@@ -9,22 +9,24 @@ from pose.hands.network import shifted
 from pose.skeletons import Skeleton
 from pose.types import F32, People, Regions
 
-SURE = 0.3  # score from which a joint of the body counts
-# Lengths of parts in forearms. Source: Drillis and Contini 1966, in Winter, Biomechanics and Motor Control.
+MIN_JOINT_SCORE = 0.3  # minimum score of a body joint
+# Segment lengths in forearms. Source: Drillis and Contini 1966, in Winter, Biomechanics and Motor Control.
 _UPPER_ARM, _SHOULDERS, _TRUNK = 0.186 / 0.146, 0.259 / 0.146, 0.288 / 0.146
-# MediaPipe's crop of a hand from a body (`hand_recrop_by_roi`, 0.10.21): around the middle knuckle.
+# MediaPipe's crop of a hand from a body (`hand_recrop_by_roi`, 0.10.21), centred on the middle knuckle.
 _SCALE, _SHIFT = 2.7, -0.1
-_LEAST_SIDE, _MOST_SIDE = 1.3, 2.2  # of a crop, in forearms
-_BEYOND = 0.4  # forearms from the wrist to the crop's centre where no point of the hand is known
+_LEAST_SIDE, _MOST_SIDE = 1.3, 2.2  # side of a crop, in forearms
+_BEYOND = 0.4  # distance from the wrist to the crop's centre without known points of the hand, in forearms
 
 
 @dataclass(frozen=True, slots=True)
 class Arms:
     """The arms of P people, left and right.
 
-    wrists: (P, 2, 2) px. sure: (P, 2) whether the wrist is seen, inside the image. forearms: (P,) px, the length of a
-    forearm that lies in the image plane; 0 where too little is seen. regions: (2 P), where the hand must be, in the
-    order of `wrists`.
+    Attributes:
+        wrists: (P, 2, 2) px.
+        sure: (P, 2) whether the wrist is detected inside the image.
+        forearms: (P,) px, length of a forearm parallel to the image plane; 0 if it cannot be estimated.
+        regions: (2 P) expected regions of the hands, in the order of `wrists`.
     """
 
     wrists: F32
@@ -34,20 +36,24 @@ class Arms:
 
     @classmethod
     def of(cls, people: People, skeleton: Skeleton) -> "Arms":
-        """Raises ValueError for a skeleton without wrists or elbows."""
+        """Compute the arms of the people.
+
+        Raises:
+            ValueError: If the skeleton has no wrists or elbows.
+        """
         wrists, wrist_scores = _joints(people, skeleton, "wrist")
         elbows, elbow_scores = _joints(people, skeleton, "elbow")
         forearms = _forearms(people, skeleton)
         reached = np.asarray(forearms > 0)
-        sure = np.asarray((wrist_scores >= SURE) & reached[:, None])
+        sure = np.asarray((wrist_scores >= MIN_JOINT_SCORE) & reached[:, None])
         along = wrists - elbows
         centers = wrists + _BEYOND * forearms[:, None, None] * _unit(along)
         sides = np.repeat(_MOST_SIDE / 1.25 * forearms[:, None], 2, axis=1)
-        along[np.asarray(elbow_scores < SURE)] = (0, -1)
+        along[np.asarray(elbow_scores < MIN_JOINT_SCORE)] = (0, -1)
         if "left_index" in skeleton.names:
             index, index_scores = _joints(people, skeleton, "index")
             pinky, pinky_scores = _joints(people, skeleton, "pinky")
-            known = np.minimum(index_scores, pinky_scores) >= SURE
+            known = np.minimum(index_scores, pinky_scores) >= MIN_JOINT_SCORE
             middle = (2 * index + pinky) / 3
             hand = middle - wrists
             own = _SCALE * 2 * np.linalg.norm(hand, axis=-1)
@@ -61,7 +67,7 @@ class Arms:
 
 
 def _joints(people: People, skeleton: Skeleton, joint: str) -> tuple[F32, F32]:
-    """(P, 2, 2) px and scores (P, 2), 0 where a coordinate is not known."""
+    """(P, 2, 2) px and scores (P, 2); 0 where a coordinate is unknown."""
     at = [skeleton.index(f"{side}_{joint}") for side in ("left", "right")]
     points, scores = people.keypoints[:, at], people.scores[:, at]
     known = np.asarray(np.isfinite(points).all(axis=-1))
@@ -69,18 +75,18 @@ def _joints(people: People, skeleton: Skeleton, joint: str) -> tuple[F32, F32]:
 
 
 def _forearms(people: People, skeleton: Skeleton) -> F32:
-    """(P,) px: the longest of several parts of the body, each as a forearm. Foreshortening only shortens."""
+    """(P,) px: the largest forearm length from several body segments, since foreshortening only shortens."""
     parts = {joint: _joints(people, skeleton, joint) for joint in ("shoulder", "elbow", "wrist", "hip")}
 
     def between(start: str, end: str, forearms: float) -> F32:
         (a, of_a), (b, of_b) = parts[start], parts[end]
         way = np.linalg.norm(a - b, axis=-1) / forearms
-        result: F32 = np.where((of_a >= SURE) & (of_b >= SURE), way, 0).max(axis=1)
+        result: F32 = np.where((of_a >= MIN_JOINT_SCORE) & (of_b >= MIN_JOINT_SCORE), way, 0).max(axis=1)
         return result
 
     shoulders, scores = parts["shoulder"]
     width = np.linalg.norm(shoulders[:, 0] - shoulders[:, 1], axis=-1) / _SHOULDERS
-    width = np.where(scores.min(axis=1) >= SURE, width, 0)
+    width = np.where(scores.min(axis=1) >= MIN_JOINT_SCORE, width, 0)
     lengths = [
         between("elbow", "wrist", 1.0), between("shoulder", "elbow", _UPPER_ARM), between("shoulder", "hip", _TRUNK),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""A One-Euro filter of many coordinates at once, on time stamps."""
+"""Vectorised One-Euro filter on time stamps."""
 
 import math
 from typing import TypeVar
@@ -9,17 +9,17 @@ from pose.types import F32
 
 Cutoff = TypeVar("Cutoff", float, F32)
 
-MIN_CUTOFF = 1.0  # Hz, of a hand at rest
-BETA = 15.0  # Hz more for one hand length a second
+MIN_CUTOFF = 1.0  # Hz, for a hand at rest
+BETA = 15.0  # additional Hz per hand length/s
 DERIVATIVE_CUTOFF = 2.0  # Hz
-JUMP = 0.6  # hand lengths by which all points move on average from one frame to the next: another hand, or found anew
+JUMP = 0.6  # mean movement between frames, in hand lengths, above which the filter restarts
 
 
 class HandFilter:
-    """Smooths the points of one hand over time: strongly at rest, hardly in motion.
+    """Smooths the points of one hand: strongly at rest, weakly in motion.
 
     Source: Casiez et al., 1 Euro Filter, CHI 2012, doi:10.1145/2207676.2208639. The cutoff frequency follows the speed
-    of each point in hand lengths a second, so that it does not depend on resolution or distance.
+    of each point in hand lengths per second, independent of resolution and distance.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,13 @@ class HandFilter:
         self._raw = self._smooth = self._speed = np.zeros(0, np.float32)
 
     def __call__(self, values: F32, size: float, time: float) -> F32:
-        """The smoothed values (K, D). size: length of the hand in their unit. time: s, increasing from call to call."""
+        """Smooth the next values (K, D).
+
+        Args:
+            values: (K, D).
+            size: Length of the hand in their unit.
+            time: s, increasing from call to call.
+        """
         step = max(time - self._time, 1e-3)
         jumped = self._smooth.shape != values.shape or _mean_way(values - self._raw) > JUMP * size
         if math.isinf(self._time) or jumped:
@@ -47,5 +53,5 @@ def _mean_way(moved: F32) -> float:
 
 
 def _weight(cutoff: Cutoff, step: float) -> Cutoff:
-    """What a first-order low pass of `cutoff` Hz gives a new sample after `step` seconds."""
+    """Weight of a new sample after `step` seconds in a first-order low-pass filter with `cutoff` Hz."""
     return cutoff / (cutoff + 1 / (2 * math.pi * step))

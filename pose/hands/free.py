@@ -1,6 +1,6 @@
-"""Hands without people: for images that hands fill, where no arm says whose they are.
+"""Hands without bodies, for images filled by hands.
 
-`pose-run --hands` does not use it: hands belong to tracked people there. A hand here has no side and no body.
+`pose-run --hands` does not use it: there, hands belong to tracked people. These hands have no side.
 """
 
 from dataclasses import dataclass, field
@@ -9,17 +9,22 @@ import numpy as np
 
 from pose.hands.filter import HandFilter
 from pose.hands.network import HandNetwork, PalmDetector, tracked_regions
-from pose.hands.tracker import PRESENT
+from pose.hands.tracker import MIN_PRESENCE
 from pose.networks import crops
 from pose.types import F32, U8, Regions
 
-_OVERLAP = 0.3  # IoU of two regions from which on they show one hand
+_OVERLAP = 0.3  # IoU from which two regions are duplicates
 
 
 @dataclass(frozen=True, slots=True)
 class FreeHands:
-    """H hands of one frame. points: (H, 21, 2) px. shapes: (H, 21, 3) m from the wrist, axes of the image. presence:
-    (H,). raw: (H, 21, 2) px, as the network gives them, without the filter.
+    """H hands of one frame, detected without people.
+
+    Attributes:
+        points: (H, 21, 2) px.
+        shapes: (H, 21, 3) m from the wrist, image axes.
+        presence: (H,) probability.
+        raw: (H, 21, 2) px, without the filter.
     """
 
     points: F32
@@ -36,15 +41,26 @@ class _Track:
 
 
 class FreeHandTracker:
-    """Finds hands with the palm detector and follows them by their own points, as MediaPipe Hands does."""
+    """Detects hands with the palm detector and tracks them by their points, as MediaPipe Hands does."""
 
     def __init__(self, network: HandNetwork, palms: PalmDetector, most: int = 2) -> None:
-        """most: hands that are followed; the palm detector runs while there are fewer."""
+        """Start without hands.
+
+        Args:
+            network: Finds the points of a hand.
+            palms: The palm detector; runs while fewer than `most` hands are tracked.
+            most: Maximum number of hands.
+        """
         self._network, self._palms, self._most = network, palms, most
         self._tracks: list[_Track] = []
 
     def step(self, image: U8, time: float) -> FreeHands:
-        """The hands of the next frame, in the order in which they were found. image: (H, W, 3) uint8 RGB. time: s."""
+        """Find the hands in the next frame, in order of first detection.
+
+        Args:
+            image: (H, W, 3) uint8 RGB.
+            time: s.
+        """
         regions = [tracked_regions(track.points[None]) for track in self._tracks]
         tracks = list(self._tracks)
         if len(tracks) < self._most:
@@ -57,7 +73,7 @@ class FreeHandTracker:
                     tracks.append(_Track(first.points[0]))
                     regions.append(tracked_regions(first.points))
         seen = self._network.estimate(image, Regions.concatenate(regions))
-        there = np.flatnonzero(seen.presence >= PRESENT).tolist()
+        there = np.flatnonzero(seen.presence >= MIN_PRESENCE).tolist()
         self._tracks = [tracks[row] for row in there]
         points, shapes = np.empty((2, len(there), 21, 3), np.float32)
         for at, row in enumerate(there):

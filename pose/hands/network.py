@@ -1,4 +1,4 @@
-"""MediaPipe's hand networks on LiteRT: 21 points in a crop, and a palm detector, as its published graphs run them.
+"""MediaPipe's hand networks on LiteRT: 21 points in a crop, and a palm detector, as in its published graphs.
 
 Source: Zhang et al., MediaPipe Hands: On-device Real-time Hand Tracking, 2020, arXiv:2006.10214; constants of the
 graphs `hand_landmark_cpu`, `palm_detection_cpu`, `hand_landmark_landmarks_to_roi` and `palm_detection_detection_to_roi`
@@ -20,10 +20,10 @@ from pose.weights import locate
 WEIGHTS = ("hand-landmark-full", "palm-detector-full")
 SIDE = 224
 PALM_SIDE = 192
-_OUTPUTS = (0, 1, 3)  # points, presence, points in metres; the side is that of the arm, not the network's
+_OUTPUTS = (0, 1, 3)  # points, presence, points in metres; the side comes from the arm, not from the network
 _TRACK_SCALE, _TRACK_SHIFT = 2.0, -0.1
 _PALM_SCALE, _PALM_SHIFT = 2.6, -0.5
-_PALM_STRIDES = ((8, 2), (16, 6))  # anchors in each cell of a stride
+_PALM_STRIDES = ((8, 2), (16, 6))  # (stride, anchors per cell)
 _PALM_SCORE = 0.5
 _PALM_OVERLAP = 0.3
 _PALM_WRIST, _PALM_KNUCKLE = 0, 2
@@ -31,8 +31,12 @@ _STABLE = [0, 1, 2, 3, 5, 6, 9, 10, 13, 14, 17, 18]  # points without the outer 
 
 
 class Found(NamedTuple):
-    """What the network says of R regions. points: (R, 21, 2) px. shapes: (R, 21, 3) m from the wrist, the axes of the
-    image. presence: (R,) probability that a hand is in the region.
+    """Network outputs for R regions.
+
+    Attributes:
+        points: (R, 21, 2) px.
+        shapes: (R, 21, 3) m from the wrist, image axes.
+        presence: (R,) probability that the region contains a hand.
     """
 
     points: F32
@@ -44,11 +48,19 @@ class HandNetwork:
     """21 points in every region of an image."""
 
     def __init__(self, *, model: Path | None = None, threads: int = 1) -> None:
-        """model: the LiteRT file; None takes it from the weight cache. Raises PoseError when it cannot be loaded."""
+        """Load the network.
+
+        Args:
+            model: LiteRT file; None for the one in the weight cache.
+            threads: CPU threads.
+
+        Raises:
+            PoseError: If it cannot be loaded.
+        """
         self._network = LiteRTModel(model or locate(WEIGHTS[0]), threads, _OUTPUTS)
 
     def estimate(self, image: U8, regions: Regions) -> Found:
-        """The hand in each region of an (H, W, 3) uint8 RGB image."""
+        """Estimate the hand in each region of an (H, W, 3) uint8 RGB image."""
         matrices = crops.crop_matrices(regions, (SIDE, SIDE))
         raw = np.empty((2, len(regions), POINTS, 3), np.float32)
         presence = np.empty(len(regions), np.float32)
@@ -68,17 +80,28 @@ class HandNetwork:
 
 
 class PalmDetector:
-    """Finds palms in an image, without people."""
+    """Detects palms in an image without using people."""
 
     def __init__(self, *, model: Path | None = None, threads: int = 1, least_score: float = _PALM_SCORE) -> None:
-        """model: the LiteRT file; None takes it from the weight cache. Raises PoseError when it cannot be loaded."""
+        """Load the network.
+
+        Args:
+            model: LiteRT file; None for the one in the weight cache.
+            threads: CPU threads.
+            least_score: Minimum score of a palm.
+
+        Raises:
+            PoseError: If it cannot be loaded.
+        """
         self._network = LiteRTModel(model or locate(WEIGHTS[1]), threads)
         self._anchors, self._least_score = _anchors(), least_score
 
     def detect(self, image: U8, window: Regions | None = None) -> tuple[Regions, F32]:
-        """The regions of hands in an (H, W, 3) uint8 RGB image, best first, and their scores (R,).
+        """Detect hands in an (H, W, 3) uint8 RGB image; returns their regions, best first, and scores (R,).
 
-        window: one region to look in; None looks in the whole image.
+        Args:
+            image: The image.
+            window: One region to search; None for the whole image.
         """
         size = (PALM_SIDE, PALM_SIDE)
         matrix = crops.crop_matrices(window or crops.letterbox_region(image, size), size)
@@ -98,14 +121,18 @@ class PalmDetector:
 
 
 def tracked_regions(points: F32) -> Regions:
-    """Where to look for hands again whose points are (R, 21, 2) px."""
+    """Regions for the next frame from points (R, 21, 2) px."""
     knuckles = (points[:, INDEX_KNUCKLE] + points[:, RING_KNUCKLE]) / 2
     along = (points[:, MIDDLE_KNUCKLE] + knuckles) / 2 - points[:, WRIST]
     return _around(points[:, _STABLE], np.asarray(along, np.float32), _TRACK_SCALE, _TRACK_SHIFT)
 
 
 def _palm_regions(points: F32) -> Regions:
-    """points: (R, 9, 2) px, two corners of the box and seven points of the palm."""
+    """Regions of hands from detected palms.
+
+    Args:
+        points: (R, 9, 2) px, two corners of the box and seven points of the palm.
+    """
     palm = points[:, 2:]
     along = palm[:, _PALM_KNUCKLE] - palm[:, _PALM_WRIST]
     centers = np.asarray((points[:, 0] + points[:, 1]) / 2, np.float32)
@@ -114,7 +141,7 @@ def _palm_regions(points: F32) -> Regions:
 
 
 def _around(points: F32, along: F32, scale: float, shift: float) -> Regions:
-    """Squares around points (R, N, 2), upright where `along` (R, 2) points up; see `shifted`."""
+    """Squares around points (R, N, 2), rotated so that `along` (R, 2) points up; see `shifted`."""
     angles = np.pi / 2 - np.arctan2(-along[:, 1], along[:, 0])
     cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
     x = cos * points[..., 0] + sin * points[..., 1]
@@ -127,9 +154,15 @@ def _around(points: F32, along: F32, scale: float, shift: float) -> Regions:
 
 
 def shifted(centers: F32, sides: F32, along: F32, scale: float, shift: float) -> Regions:
-    """Squares in which `along` (R, 2) points up, `scale` times as large, their centres moved by `shift` of the side.
+    """Squares in which `along` (R, 2) points up, scaled and shifted.
 
-    centers: (R, 2) px. sides: (R,) px. shift: downwards in the turned square; negative towards the fingers.
+    Args:
+        centers: (R, 2) px.
+        sides: (R,) px.
+        along: (R, 2) directions.
+        scale: Factor of the sides.
+        shift: Shift of the centres as a fraction of the side, downwards in the rotated square; negative is towards the
+            fingers.
     """
     angles = np.pi / 2 - np.arctan2(-along[:, 1], along[:, 0])
     angles = np.mod(angles + np.pi, 2 * np.pi) - np.pi
@@ -139,7 +172,7 @@ def shifted(centers: F32, sides: F32, along: F32, scale: float, shift: float) ->
 
 
 def _anchors() -> F32:
-    """(2016, 2) centres x, y in [0, 1]."""
+    """(2016, 2) anchor centres x, y in [0, 1]."""
     layers = []
     for stride, count in _PALM_STRIDES:
         cells = PALM_SIDE // stride

@@ -1,8 +1,8 @@
-"""The hands of tracked people, frame after frame.
+"""Tracking of hands on tracked people.
 
-A hand that was seen is looked for around its last points, moved with the wrist of the body. One that is new or lost is
-looked for where the arm points to, and now and then with the palm detector around the wrist. What is found must hang on
-that arm, and no hand of an image belongs to two arms.
+A known hand is searched around its last points, moved with the wrist of the body. A new or lost one is searched where
+the arm points, and at intervals with the palm detector around the wrist. A hand must be at the end of that arm, and
+each hand belongs to one arm only.
 """
 
 from collections.abc import Container, Sequence
@@ -18,14 +18,14 @@ from pose.networks import crops
 from pose.skeletons import Skeleton
 from pose.types import F32, U8, People, Regions
 
-PRESENT = 0.5  # least probability that a crop shows a hand
-LEAST_SIDE = 24.0  # px of a crop; in a smaller one nothing can be told
-PALM_INTERVAL = 0.3  # s between two runs of the palm detector for one lost hand
-_PALM_WINDOW = 3.0  # forearms, the side of the window around the wrist
-_WRIST_WITHIN = 0.5  # forearms from the wrist of the body to that of the hand
-_LEAST_EXTENT, _MOST_EXTENT = 0.2, 1.8  # forearms: the longest way between two points of a hand
-_KEPT = 0.25  # s without a sight after which a hand is looked for anew
-_SAME = 0.3  # of a hand's extent: two hands whose points lie nearer together are one
+MIN_PRESENCE = 0.5  # minimum probability that a crop shows a hand
+MIN_CROP_PX = 24.0  # minimum side of a crop, px
+PALM_INTERVAL_S = 0.3  # interval of the palm detector for a lost hand, s
+_PALM_WINDOW = 3.0  # side of the search window around the wrist, in forearms
+_MAX_WRIST_FOREARMS = 0.5  # maximum distance from the body's wrist to the hand's wrist, in forearms
+_LEAST_EXTENT, _MOST_EXTENT = 0.2, 1.8  # Minimum and maximum extent of a hand, in forearms.
+_MAX_UNSEEN_S = 0.25  # s without a detection after which a track ends
+_DUPLICATE_EXTENTS = 0.3  # mean distance of points below which two hands are duplicates, in hand extents
 
 Key = tuple[int, int]  # id of the person, side
 Place = tuple[int, int]  # row of the person, side
@@ -33,7 +33,13 @@ Place = tuple[int, int]  # row of the person, side
 
 @dataclass(slots=True)
 class _Track:
-    """A hand in mind: where it was last seen (21, 2) px, when (s), and where the wrist of the body was (2,) px."""
+    """A tracked hand.
+
+    Attributes:
+        points: (21, 2) px at the last detection.
+        time: Time of the last detection, s.
+        wrist: (2,) px of the body at that time.
+    """
 
     points: F32
     time: float
@@ -44,7 +50,7 @@ class _Track:
 
 @dataclass(slots=True)
 class _Sight:
-    """One hand of one frame: the arm's row and side, and the points, shape and presence that the network gives."""
+    """A detected hand: row and side of the arm, and the outputs of the network."""
 
     row: int
     side: int
@@ -54,25 +60,26 @@ class _Sight:
 
 
 class HandTracker:
-    """Adds hands to the people of one stream; implements no protocol of another stage."""
+    """Adds hands to the people of one stream."""
 
     def __init__(self, network: HandNetwork, palms: PalmDetector | None, skeleton: Skeleton) -> None:
-        """
+        """Start without hands.
+
         Args:
-            network: finds the points of a hand.
-            palms: recovers lost hands; None leaves that to the arm.
-            skeleton: of the people's keypoints.
+            network: Finds the points of a hand.
+            palms: Recovers lost hands; None for recovery with arms only.
+            skeleton: Joint set of the people.
         """
         self._network, self._palms, self._skeleton = network, palms, skeleton
         self._tracks: dict[Key, _Track] = {}
         self._next_palm: dict[Key, float] = {}
 
     def step(self, image: U8, people: People) -> Hands:
-        """The hands of the people of the next frame.
+        """Find the hands of the people in the next frame.
 
         Args:
             image: (H, W, 3) uint8 RGB.
-            people: in it, with `time` increasing from call to call.
+            people: People in the frame; `time` must increase from call to call.
 
         Returns:
             Hands in the order of `people`.
@@ -87,12 +94,12 @@ class HandTracker:
         return self._finish(image, arms, ids, sights, people.time)
 
     def _known(self, image: U8, arms: Arms, ids: Sequence[int], time: float) -> dict[Place, _Sight]:
-        """Hands that were seen a moment ago, where they must be now."""
+        """Tracked hands at their expected positions."""
         places, points = [], []
         for row, person in enumerate(ids):
             for side in range(2):
                 track = self._tracks.get((person, side))
-                if track is not None and time - track.time <= _KEPT:
+                if track is not None and time - track.time <= _MAX_UNSEEN_S:
                     moved = arms.wrists[row, side] - track.wrist if arms.sure[row, side] else np.zeros(2, np.float32)
                     places.append((row, side))
                     points.append(track.points + moved)
@@ -103,7 +110,7 @@ class HandTracker:
     def _new(
         self, image: U8, arms: Arms, ids: Sequence[int], known: Container[Place], time: float
     ) -> dict[Place, _Sight]:
-        """Hands that are not known, where their arms are sure of them; each is looked at twice, from nearer."""
+        """Hands without a track, for arms with a detected wrist; in two passes."""
         wanted = [
             (row, side)
             for row in range(len(ids))
@@ -116,15 +123,15 @@ class HandTracker:
         for row, side in wanted:
             key = ids[row], side
             if (row, side) not in found and time >= self._next_palm.get(key, -np.inf):
-                self._next_palm[key] = time + PALM_INTERVAL
+                self._next_palm[key] = time + PALM_INTERVAL_S
                 found |= self._by_palm(image, arms, row, side)
         return found
 
     def _by_palm(self, image: U8, arms: Arms, row: int, side: int) -> dict[Place, _Sight]:
-        """A hand that the palm detector finds around a wrist, the nearest to it."""
+        """The hand that the palm detector finds nearest to a wrist."""
         assert self._palms is not None
         length, wrist = float(arms.forearms[row]), arms.wrists[row, side]
-        if _PALM_WINDOW * length < 2 * LEAST_SIDE:
+        if _PALM_WINDOW * length < 2 * MIN_CROP_PX:
             return {}
         window = Regions(wrist[None], np.full((1, 2), _PALM_WINDOW * length, np.float32), np.zeros(1, np.float32))
         regions, _ = self._palms.detect(image, window)
@@ -134,7 +141,7 @@ class HandTracker:
         return self._twice(image, arms, [(row, side)], regions[[nearest]])
 
     def _twice(self, image: U8, arms: Arms, places: list[Place], regions: Regions) -> dict[Place, _Sight]:
-        """What is seen in regions once more, around the points of the first sight."""
+        """Hands in regions, estimated in two passes: the second crop is around the points of the first."""
         first = self._sights(image, arms, places, regions)
         if not first:
             return {}
@@ -142,20 +149,20 @@ class HandTracker:
         return self._sights(image, arms, list(first), tracked_regions(points))
 
     def _sights(self, image: U8, arms: Arms, places: list[Place], regions: Regions) -> dict[Place, _Sight]:
-        """What the network sees in the regions of some hands, as far as it can be those hands."""
-        large = np.flatnonzero(regions.sizes[:, 0] >= LEAST_SIDE).tolist()
+        """Hands in regions, without implausible ones."""
+        large = np.flatnonzero(regions.sizes[:, 0] >= MIN_CROP_PX).tolist()
         if not large:
             return {}
         found = self._network.estimate(image, regions[large])
         seen = {}
         for at, place in enumerate(large):
             row, side = places[place]
-            if found.presence[at] >= PRESENT and _fits(found.points[at], arms, row, side):
+            if found.presence[at] >= MIN_PRESENCE and _fits(found.points[at], arms, row, side):
                 seen[row, side] = _sight(found, at, row, side)
         return seen
 
     def _drop_repeated(self, image: U8, arms: Arms, sights: dict[Place, _Sight]) -> None:
-        """Of two arms that claim one hand, the one it hangs on better keeps it; the other is looked for once more."""
+        """Where two arms have the same hand, keep it for the better fit; the other arm is searched again."""
         for place, other in _repeated(sights, arms):
             if place not in sights or other not in sights:
                 continue
@@ -169,12 +176,12 @@ class HandTracker:
                 sights[loser] = again[loser]
 
     def _finish(self, image: U8, arms: Arms, ids: Sequence[int], sights: dict[Place, _Sight], time: float) -> Hands:
-        """The hands as they go out, smoothed, and what is kept of them for the next frame."""
+        """Smooth the hands and update the tracks."""
         hands = Hands.unseen(len(ids))
         for (row, side), sight in sights.items():
             key = ids[row], side
             track = self._tracks.get(key)
-            if track is None or time - track.time > _KEPT:
+            if track is None or time - track.time > _MAX_UNSEEN_S:
                 track = _Track(sight.points, time, arms.wrists[row, side])
             track.points, track.time, track.wrist = sight.points, time, arms.wrists[row, side]
             self._tracks[key] = track
@@ -182,7 +189,7 @@ class HandTracker:
             shape = track.metres(sight.shape, _extent(sight.shape), time)
             hands.points[row, side], hands.shapes[row, side] = smooth, shape - shape[:1]
             hands.scores[row, side] = np.where(crops.outside(smooth, image), 0, sight.presence)
-        self._tracks = {key: track for key, track in self._tracks.items() if time - track.time <= _KEPT}
+        self._tracks = {key: track for key, track in self._tracks.items() if time - track.time <= _MAX_UNSEEN_S}
         self._next_palm = {key: due for key, due in self._next_palm.items() if due > time}
         return hands
 
@@ -192,24 +199,24 @@ def _sight(found: Found, at: int, row: int, side: int) -> _Sight:
 
 
 def _extent(points: F32) -> float:
-    """The longest way between two points (21, D), by a bound: the diagonal of their box."""
+    """Diagonal of the bounding box of points (21, D)."""
     return max(float(np.linalg.norm(points.max(axis=0) - points.min(axis=0))), 1e-6)
 
 
 def _fits(points: F32, arms: Arms, row: int, side: int) -> bool:
-    """Whether a hand has the size of the body's and hangs on its wrist, as far as these are seen."""
+    """Whether size and wrist of a hand match the body; joints not detected are ignored."""
     length = float(arms.forearms[row])
     if length <= 0:
         return True
     if not _LEAST_EXTENT * length <= _extent(points) <= _MOST_EXTENT * length:
         return False
     way = float(np.linalg.norm(points[WRIST] - arms.wrists[row, side]))
-    return way <= _WRIST_WITHIN * length or not arms.sure[row, side]
+    return way <= _MAX_WRIST_FOREARMS * length or not arms.sure[row, side]
 
 
 def _distance(sight: _Sight, arms: Arms) -> float:
-    """How badly a hand hangs on its arm: the way between the wrists, and the way to where the arm expects its middle,
-    in forearms.
+    """Mismatch of a hand and its arm in forearms: distance of the wrists plus distance of the hand from its expected
+    centre.
     """
     length = max(float(arms.forearms[sight.row]), 1e-6)
     wrist = float(np.linalg.norm(sight.points[WRIST] - arms.wrists[sight.row, sight.side]))
@@ -219,11 +226,11 @@ def _distance(sight: _Sight, arms: Arms) -> float:
 
 def _same(one: _Sight, other: _Sight) -> bool:
     way = float(np.linalg.norm(one.points - other.points, axis=1).mean())
-    return way < _SAME * min(_extent(one.points), _extent(other.points))
+    return way < _DUPLICATE_EXTENTS * min(_extent(one.points), _extent(other.points))
 
 
 def _repeated(sights: dict[Place, _Sight], arms: Arms) -> list[tuple[Place, Place]]:
-    """Pairs of arms that claim one hand."""
+    """Pairs of arms with the same hand."""
     places = list(sights)
     return [
         (place, other)

@@ -20,7 +20,8 @@ from typing import IO
 
 import numpy as np
 
-from pose.errors import PoseError, in_brief
+from pose.errors import PoseError
+from pose.system.shown import in_brief
 from pose.system.whole_file import file_errors, whole_file
 from pose.types import Array
 
@@ -39,10 +40,17 @@ _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.r
 
 
 class Archive:
-    """An opened ZIP file. names: names of its members, never used as paths."""
+    """An opened ZIP file.
+
+    Attributes:
+        names: Names of its members, never used as paths.
+    """
 
     def __init__(self, file: IO[bytes], zipped: zipfile.ZipFile, shown: str) -> None:
-        """shown: name in errors."""
+        """
+        Args:
+            shown: Name in errors.
+        """
         self.shown = shown
         self.names = zipped.namelist()
         self._file, self._zip = file, zipped
@@ -58,7 +66,7 @@ class Archive:
         if info.flag_bits & _ENCRYPTED:
             raise PoseError(f"{self.shown}: {name} in it is encrypted; unpack it and give the folder or the file")
         if info.compress_type not in _METHODS:
-            raise PoseError(f"{self.shown}: {name} in it is compressed in an unusual way (method {info.compress_type})")
+            raise PoseError(f"{self.shown}: {name} in it uses an unsupported compression method ({info.compress_type})")
         self._left -= info.file_size
         if self._left < 0:
             raise PoseError(
@@ -68,7 +76,11 @@ class Archive:
 
     @contextmanager
     def stream(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a member for reading. Raises PoseError for an unsupported or damaged one."""
+        """Open a member for reading.
+
+        Raises:
+            PoseError: For an unsupported or damaged one.
+        """
         self._admit(name)
         with _damage(self.shown), self._zip.open(name) as stream:
             yield stream
@@ -92,7 +104,14 @@ class Archive:
 
 @contextmanager
 def open_archive(source: Path | IO[bytes], shown: str | None = None) -> Iterator[Archive]:
-    """Open a ZIP file or file object. shown: name in errors. Raises PoseError if it is not a ZIP file, or damaged."""
+    """Open a ZIP file or file object.
+
+    Args:
+        shown: Name in errors.
+
+    Raises:
+        PoseError: If it is not a ZIP file, or damaged.
+    """
     shown = shown or str(source)
     with ExitStack() as stack:
         with file_errors(shown), _damage(shown):
@@ -145,7 +164,11 @@ class Arrays(Mapping[str, Array]):
 
 @contextmanager
 def open_arrays(path: Path) -> Iterator[Arrays]:
-    """Open an .npz file. Raises PoseError for other or damaged files, and for pickled objects."""
+    """Open an .npz file.
+
+    Raises:
+        PoseError: For other or damaged files, and for pickled objects.
+    """
     with file_errors(path), path.open("rb") as file:
         start = file.read(len(np.lib.format.MAGIC_PREFIX))
     if start == np.lib.format.MAGIC_PREFIX:
@@ -178,7 +201,11 @@ def write_arrays(target: Path, arrays: Mapping[str, Array], *, compressed: bool 
 
 
 def load_array(path: Path) -> Array:
-    """Read an .npy file. Raises PoseError for anything else."""
+    """Read an .npy file.
+
+    Raises:
+        PoseError: For anything else.
+    """
     with file_errors(path), _damage(path), path.open("rb") as file:
         return _read_array(file, path.stat().st_size, str(path))
 
@@ -203,7 +230,7 @@ def read_header(stream: IO[bytes], shown: str) -> tuple[tuple[int, ...], bool, n
     except Exception as error:  # the header is a Python expression, so a damaged one can raise nearly anything
         raise PoseError(f"{shown}: not a readable NumPy array") from error
     if not all(type(length) is int and length >= 0 for length in shape):
-        raise PoseError(f"{shown}: its header says the shape {shape}")
+        raise PoseError(f"{shown}: its header gives the invalid shape {shape}")
     return shape, fortran, dtype
 
 

@@ -16,8 +16,10 @@ Precision = Literal["auto", "float32", "float16"]
 def resolve_device(name: str) -> str:
     """Return 'cpu' or 'cuda' for 'auto', 'cpu' or 'cuda'.
 
-    'auto' means CUDA if torch supports it. Raises PoseError if 'cuda' is requested and not available: there is no
-    silent fallback to the CPU.
+    'auto' means CUDA if torch supports it.
+
+    Raises:
+        PoseError: If 'cuda' is requested and not available: there is no silent fallback to the CPU.
     """
     if name == "cpu" or (name == "auto" and not (driver_present() and has_torch())):
         return "cpu"

@@ -15,8 +15,10 @@ GAP_SECONDS = 0.25  # longer steps between two frames are gaps
 def check_filled(times: F64, rate: float, advice: str) -> None:
     """Raise PoseError if frames at `rate` frames/s between increasing `times` (T,) s would be too many.
 
-    A step is a gap if it is longer than `GAP_SECONDS` and than one and a half times the median step. advice: what the
-    user can do.
+    A step is a gap if it is longer than `GAP_SECONDS` and than one and a half times the median step.
+
+    Args:
+        advice: What the user can do.
     """
     if len(times) < 2:
         return

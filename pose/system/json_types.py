@@ -14,7 +14,11 @@ MOST_BYTES = 64 << 20  # of a file
 
 
 def read_text_file(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Read a small file. Raises PoseError if it is not a regular file, such as a pipe, or too large."""
+    """Read a small file.
+
+    Raises:
+        PoseError: If it is not a regular file, such as a pipe, or too large.
+    """
     with file_errors(path):
         if not path.is_file():
             raise PoseError(f"{path}: is not a file" if path.exists() else f"{path}: no such file")
@@ -26,8 +30,9 @@ def read_text_file(path: Path, most: int = MOST_BYTES) -> bytes:
 def conform(value: Any, hint: Any, where: str = "") -> None:
     """Raise TypeError, naming the place, unless `value` has the type `hint`.
 
-    hint: a TypedDict, list, dict, tuple, union, Literal, float, int, str, bool or None. A float may be an int, and must
-    be finite; neither may be a boolean.
+    Args:
+        hint: A TypedDict, list, dict, tuple, union, Literal, float, int, str, bool or None. A float may be an int, and
+            must be finite; neither may be a boolean.
     """
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any or hint is object:

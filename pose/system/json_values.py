@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
-from pose.errors import in_brief
+from pose.system.shown import in_brief
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"  # what a JSON file can hold
 
@@ -16,7 +16,7 @@ def strict_json(content: str | bytes) -> Json:
         value: Json = json.loads(content, parse_constant=_refuse, parse_float=_finite)
         return value
     except RecursionError as error:
-        raise ValueError("not JSON: nests too deep") from error
+        raise ValueError("not JSON: nested too deeply") from error
     except ValueError as error:  # also for bytes that are not text, and numbers with too many digits
         raise ValueError(f"not JSON ({in_brief(error)})") from error
 
@@ -63,7 +63,7 @@ def text(value: Json) -> str:
 def like(values: object, usual: Mapping[str, object]) -> dict[str, Any]:
     """Check keys and values against those of `usual`: known names, the same types. Raises TypeError or ValueError."""
     if not isinstance(values, dict):
-        raise TypeError("expected keys and values")
+        raise TypeError("expected a mapping")
     for name, value in values.items():
         if name not in usual:
             raise ValueError(f"unknown key {str(name)[:40]!r}")

@@ -15,7 +15,8 @@ POLL_SECONDS = 0.1
 def prefetch(frames: Iterable[Item], times: StageTimes, stop: threading.Event, what: str = "") -> Iterator[Item]:
     """Yield the same frames, produced by a thread at most PREFETCHED_FRAMES ahead; ends early if `stop` is set.
 
-    what: prefix of the names of its stages.
+    Args:
+        what: Prefix of the names of its stages.
     """
     ready: queue.Queue[Item | BaseException | None] = queue.Queue(PREFETCHED_FRAMES)
     left = threading.Event()  # the consumer has stopped

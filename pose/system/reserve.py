@@ -23,7 +23,11 @@ class Reserve:
             raise
 
     def hold(self, size: int) -> None:
-        """Reserve `size` bytes. Raises OSError if they are not available."""
+        """Reserve `size` bytes.
+
+        Raises:
+            OSError: If they are not available.
+        """
         while self._size < size:
             step = max(STEP, self._size // 4)
             try:

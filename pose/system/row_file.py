@@ -47,7 +47,11 @@ class RowFile:
         return list(self._blocks)
 
     def append(self, key: int, rows: Rows) -> None:
-        """Append a block. Raises PoseError if the disk is full."""
+        """Append a block.
+
+        Raises:
+            PoseError: If the disk is full.
+        """
         assert rows.dtype == self.kind, (rows.dtype, self.kind)
         with file_errors(self._folder):
             self._file.seek(self._end)

@@ -4,6 +4,7 @@ import html
 import unicodedata
 
 MOST = 400  # characters of one text
+MOST_OF_ERROR = 200  # characters of one message of a library
 # Cc: control characters, which move the cursor, colour or clear a terminal. Cf: invisible ones, some of which change
 # the direction of text. Cs: lone surrogates, which cannot be encoded. Zl, Zp: line ends. Co, Cn: undefined.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"})
@@ -21,8 +22,13 @@ def shown(text: object, most: int = MOST) -> str:
     return "".join(map(_visible, line))
 
 
+def in_brief(error: BaseException) -> str:
+    """Return the message of a library's exception as `shown`, or its type if there is none; some quote a whole file."""
+    return shown(" ".join(str(error).split()) or type(error).__name__, MOST_OF_ERROR)
+
+
 def shown_in_html(text: object, most: int = MOST) -> str:
-    """The same for the text of an element or a quoted attribute of HTML."""
+    """Return `shown(text, most)`, escaped for the text of an HTML element or a quoted attribute."""
     return html.escape(shown(text, most), quote=True)
 
 

@@ -13,7 +13,8 @@ _one_at_a_time = threading.RLock()  # overlapping contexts would restore the str
 def silenced(stream: TextIO, descriptor: int) -> Iterator[None]:
     """Context that discards output to `descriptor` (1: standard output, 2: standard error).
 
-    stream: the corresponding Python stream, which is flushed first.
+    Args:
+        stream: The corresponding Python stream, which is flushed first.
     """
     with _one_at_a_time:
         stream.flush()

@@ -23,7 +23,11 @@ def file_errors(path: Path | str) -> Iterator[None]:
 
 
 class WholeFile:
-    """A file being written. path: its hidden name, beside `target`. End with `commit` or `discard`."""
+    """A file being written.
+
+    Attributes:
+        path: Its hidden name, beside `target`. End with `commit` or `discard`.
+    """
 
     def __init__(self, target: Path) -> None:
         self.target = target
@@ -54,7 +58,11 @@ class WholeFile:
 
 
 def part_of(name: str, targets: Collection[str]) -> str | None:
-    """Which file the hidden one of this name becomes; None where it is none. targets: names that may be cut short."""
+    """Which file the hidden one of this name becomes; None where it is none.
+
+    Args:
+        targets: Names that may be cut short.
+    """
     found = _PART.fullmatch(name)
     if found is None or len(found[1]) < _SHOWN:
         return None if found is None else found[1]

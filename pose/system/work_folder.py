@@ -147,7 +147,8 @@ def _made(parent: Path, names: Collection[str]) -> tuple[Path, int | None]:
 def _lock(folder: Path) -> int | None:
     """Lock the folder; return the descriptor, or None if folders cannot be locked.
 
-    Raises BlockingIOError if another process has locked it.
+    Raises:
+        BlockingIOError: If another process has locked it.
     """
     if fcntl is None:
         return None

@@ -164,7 +164,11 @@ def _free_name(path: Path) -> Path:
 
 
 def _sha256(path: Path) -> str:
-    """SHA-256 of a regular file, or of the names and contents of a folder. Raises OSError for links and others."""
+    """SHA-256 of a regular file, or of the names and contents of a folder.
+
+    Raises:
+        OSError: For links and others.
+    """
     digest = hashlib.sha256()
     for part in _parts(path):
         digest.update(part)

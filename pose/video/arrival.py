@@ -15,7 +15,10 @@ class Waiting:
     """Detects frames that lay in buffers before reading began: they arrive without delay."""
 
     def __init__(self, wanted: bool) -> None:
-        """wanted: False drops nothing."""
+        """
+        Args:
+            wanted: False drops nothing.
+        """
         self._wanted = wanted
         self._begun: float | None = None
 
@@ -38,7 +41,10 @@ class LiveTimeline:
     """
 
     def __init__(self, interval: float) -> None:
-        """interval: nominal seconds between frames."""
+        """
+        Args:
+            interval: Nominal seconds between frames.
+        """
         self.repaired = 0
         self._interval = interval
         self._zero: float | None = None
@@ -50,7 +56,11 @@ class LiveTimeline:
         self._last = -1.0
 
     def add(self, stamp: float | None, arrived: float) -> float:
-        """Return the time of the next frame in s. arrived: s on a monotonic clock."""
+        """Return the time of the next frame in s.
+
+        Args:
+            arrived: s on a monotonic clock.
+        """
         if self._zero is None:
             self._zero = arrived
             self._stamp, self._shift = stamp or 0.0, -(stamp or 0.0)

@@ -35,7 +35,11 @@ _HAS_TITLE_ERRORS = int(av.__version__.partition(".")[0]) < 19  # av.open's `met
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Something that FFmpeg can open. shown: its name in messages, without passwords."""
+    """Something that FFmpeg can open.
+
+    Attributes:
+        shown: Its name in messages, without passwords.
+    """
 
     url: str
     shown: str
@@ -45,7 +49,11 @@ class Target:
     options: dict[str, str] = field(default_factory=dict)
 
     def open(self) -> "InputContainer":
-        """Open the container. Raises PoseError with the reason in one line."""
+        """Open the container.
+
+        Raises:
+            PoseError: With the reason in one line.
+        """
         protocols = NETWORK_PROTOCOLS if self.is_network else FILE_PROTOCOLS
         options = {"protocol_whitelist": protocols, **self.options} if self.format is None else self.options
         timeout = (TIMEOUT, TIMEOUT) if self.is_network or self.is_live else None
@@ -83,7 +91,11 @@ def reason(error: av.FFmpegError) -> str:
 
 
 def file_target(path: Path) -> Target:
-    """Target of a video file. Raises UsageError if there is none to read."""
+    """Target of a video file.
+
+    Raises:
+        UsageError: If there is none to read.
+    """
     shown = str(path)
     if not path.is_file():
         raise UsageError(f"cannot read {shown}: {'not a file' if path.exists() else 'no such file'}")
@@ -95,9 +107,12 @@ def file_target(path: Path) -> Target:
 
 
 def url_target(url: str) -> Target:
-    """Target of a network stream. RTSP uses TCP if the server supports it: it passes firewalls and loses no packets.
+    """Target of a network stream.
 
-    Raises UsageError for an invalid address.
+    RTSP uses TCP if the server supports it: it passes firewalls and loses no packets.
+
+    Raises:
+        UsageError: For an invalid address.
     """
     try:
         parts = urlsplit(url)
@@ -115,7 +130,11 @@ def url_target(url: str) -> Target:
 
 
 def camera_target(number: int) -> Target:
-    """Target of camera `number` of this computer. Raises UsageError if there is none."""
+    """Target of camera `number` of this computer.
+
+    Raises:
+        UsageError: If there is none.
+    """
     shown = f"camera {number}"
     if sys.platform == "darwin":
         return Target(f"{number}:none", shown, is_live=True, format="avfoundation", options={"framerate": "30"})
@@ -140,7 +159,11 @@ def _listed(cameras: list[str]) -> str:
 
 
 def video_stream(container: "InputContainer", target: Target) -> "VideoStream":
-    """The video stream of a container, decoded on all cores unless live. Raises PoseError if it has none."""
+    """The video stream of a container, decoded on all cores unless live.
+
+    Raises:
+        PoseError: If it has none.
+    """
     shown = target.shown
     moving = [stream for stream in container.streams.video if not stream.disposition & Disposition.attached_pic]
     if not moving:
@@ -155,7 +178,11 @@ def video_stream(container: "InputContainer", target: Target) -> "VideoStream":
 
 
 def tick_of(stream: "Stream", target: Target) -> Fraction:
-    """Time base of a stream in s. Raises PoseError if the container does not declare it."""
+    """Time base of a stream in s.
+
+    Raises:
+        PoseError: If the container does not declare it.
+    """
     if stream.time_base is None:
         raise PoseError(f"cannot read {target.shown}: its {stream.type} has no time base")
     return stream.time_base

@@ -134,7 +134,7 @@ class StreamSource(Source):
         except PoseError as error:
             self._release()
             if isinstance(error, UsageError) or isinstance(error.__cause__, av.error.ExitError):
-                raise  # a usage error or no answer: a copy does not help
+                raise  # a usage error or no response: a copy does not help
             self._copy = ServerCopy.where_needed(self._target)
             if self._copy is None:
                 raise
@@ -206,7 +206,7 @@ class StreamSource(Source):
                 self._recording.finish()
         if count == 0 and not self.closed:
             where = "" if self._span == Span() else f" between {self._span.start:g} s and {self._span.end:g} s"
-            raise PoseError(f"cannot read {self.name}: it has no frame to return{where}")
+            raise PoseError(f"cannot read {self.name}: no frames found{where}")
 
     def replay(self) -> Iterator[Frame]:
         """See `Source.replay`."""

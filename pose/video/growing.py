@@ -53,7 +53,8 @@ class GrowingVideo:
     def write(self, image: U8, time: float) -> None:
         """Append an image, (H, W, 3) uint8 RGB, shown from `time` s on; times must increase.
 
-        Raises PoseError if the disk is full; `close` keeps the earlier images.
+        Raises:
+            PoseError: If the disk is full; `close` keeps the earlier images.
         """
         check_size(image, self._size)
         try:
@@ -65,7 +66,8 @@ class GrowingVideo:
     def close(self) -> None:
         """Rename the file, with an index at the front if there is space for it. Without any image there is no file.
 
-        Raises PoseError if the last images could not be written; the others are kept.
+        Raises:
+            PoseError: If the last images could not be written; the others are kept.
         """
         if self._container is None:
             return

@@ -87,8 +87,11 @@ class PictureStream:
     def write(self, image: U8 | Planes, time: float) -> float:
         """Append an image shown from `time` s on; return the seconds since the first one.
 
-        image: (H, W, 3) uint8 RGB, or packed planes of even size in the colour code of the file. Raises ValueError for
-        others.
+        Args:
+            image: (H, W, 3) uint8 RGB, or packed planes of even size in the colour code of the file.
+
+        Raises:
+            ValueError: For others.
         """
         frame = _frame(
             self._planes(image), shared=self.is_h264
@@ -116,10 +119,13 @@ class PictureStream:
 
 
 def _frame(planes: Planes, *, shared: bool) -> av.VideoFrame:
-    """Make a frame of packed planes. shared: use their memory if PyAV supports it, else copy.
+    """Make a frame of packed planes.
 
     PyAV's `from_numpy_buffer` takes an array of H rows for an image of H // 6 * 4 rows, so it misplaces the planes if
     the height is not a multiple of 4.
+
+    Args:
+        shared: Use their memory if PyAV supports it, else copy.
     """
     assert planes.packed is not None, "an encoder requires packed planes"
     width, height = planes.size

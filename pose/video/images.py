@@ -150,7 +150,8 @@ class ImageSource(Source):
 def read_image(path: Path) -> U8 | None:
     """Read (H, W, 3) uint8 RGB, upright, 16 bits reduced to 8, without alpha; None if it is not readable.
 
-    Raises PoseError for an image of more than `MOST_PIXELS` or `MOST_BYTES`.
+    Raises:
+        PoseError: For an image of more than `MOST_PIXELS` or `MOST_BYTES`.
     """
     import cv2
     import numpy as np

@@ -79,7 +79,11 @@ def _of_jpeg(file: IO[bytes]) -> bytes:
 
 
 def _chunks(file: IO[bytes], place: int, form: str, after: int) -> Iterator[tuple[bytes, int]]:
-    """Kind and size of each chunk, with the file at its content. after: bytes that follow it."""
+    """Kind and size of each chunk, with the file at its content.
+
+    Args:
+        after: Bytes that follow it.
+    """
     while True:
         file.seek(place)
         one, other = struct.unpack(form, file.read(8))

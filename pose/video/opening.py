@@ -53,7 +53,9 @@ def open_source(
 def check_source(spec: str) -> None:
     """Check a source without connecting: an address must be valid, a camera present.
 
-    Raises PoseError (UsageError for invalid arguments).
+    Raises:
+        UsageError: For an invalid address, or if there is no such camera.
+        PoseError: If a file cannot be opened.
     """
     scheme, separator, _ = spec.partition("://")
     if separator and scheme.lower() in NETWORK_SCHEMES:

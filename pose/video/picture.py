@@ -25,8 +25,9 @@ Turn = tuple[bool, bool, bool]  # transpose, then mirror left-right, then mirror
 def turn_of(matrix: bytes | None) -> Turn:
     """Rotation and flip of a display matrix, rounded to the nearest of the eight orientations.
 
-    matrix: nine int32 [a b u; c d v; x y w], which map pixel (p, q) to (a p + c q, b p + d q), y down (ISO/IEC
-    14496-12, track header).
+    Args:
+        matrix: Nine int32 [a b u; c d v; x y w], which map pixel (p, q) to (a p + c q, b p + d q), y down (ISO/IEC
+            14496-12, track header).
     """
     if matrix is None:
         return False, False, False

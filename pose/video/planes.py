@@ -104,7 +104,11 @@ class Planes:
 
     @classmethod
     def empty(cls, size: tuple[int, int], colours: Colours) -> Self:
-        """An uninitialised packed image. size: (width, height) px, both even."""
+        """An uninitialised packed image.
+
+        Args:
+            size: (width, height) px, both even.
+        """
         width, height = size
         assert width % 2 == height % 2 == 0, "packed 4:2:0 requires even sizes"
         packed = np.empty((height + height // 2, width), np.uint8)
@@ -143,13 +147,20 @@ class Planes:
 
 
 class FullResolution:
-    """Y, U, V of an image at full resolution, for drawing. pixels: (H, W, 3) uint8.
+    """Y, U, V of an image at full resolution, for drawing.
 
     Areas are even, of an even image. Loading and storing an area changes nothing.
+
+    Args:
+        pixels: (H, W, 3) uint8.
     """
 
     def __init__(self, size: tuple[int, int], pixels: U8 | None = None) -> None:
-        """size: (width, height) px. pixels: an existing array; by default a new, uninitialised one."""
+        """
+        Args:
+            size: (width, height) px.
+            pixels: An existing array; by default a new, uninitialised one.
+        """
         width, height = size
         self.pixels = np.zeros((height, width, 3), np.uint8) if pixels is None else pixels
         self._planes = np.empty((2, width * height), np.uint8)  # reusing memory is cheaper than allocating

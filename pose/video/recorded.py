@@ -1,4 +1,4 @@
-"""When a video was recorded, as its file says."""
+"""Recording date and time code from the metadata of a video."""
 
 import re
 from collections.abc import Mapping
@@ -17,8 +17,12 @@ _TIMECODE = re.compile(r"(\d\d):(\d\d):(\d\d)[:;](\d\d)")
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """When the first image was recorded. date: s since 1970 by the camera's calendar, exact to a second or two; for
-    some cameras it is when the recording ended. timecode: s since midnight, exact to a frame. None where not known.
+    """When the first image was recorded.
+
+    Attributes:
+        date: s since 1970 according to the camera, accurate to one or two seconds. Some cameras store the end of the
+            recording instead. None if unknown.
+        timecode: s since midnight, accurate to a frame. None if unknown.
     """
 
     date: float | None = None
@@ -26,25 +30,25 @@ class Recorded:
 
 
 def recorded_at(target: Target) -> Recorded:
-    """What the file of a video says. Unreadable values count as not known."""
+    """Recording time from the metadata of a video. Unreadable values are None."""
     try:
         with target.open() as container:
-            said: dict[str, str] = dict(container.metadata)
+            metadata: dict[str, str] = dict(container.metadata)
             fps = Fraction(30)
             for stream in container.streams:
-                said = {**stream.metadata, **said}
+                metadata = {**stream.metadata, **metadata}
                 rate = getattr(stream, "average_rate", None)
                 fps = rate if rate else fps
     except (av.FFmpegError, PoseError):
         return Recorded()
-    return Recorded(read_date(said), read_timecode(said.get("timecode", ""), float(fps)))
+    return Recorded(read_date(metadata), read_timecode(metadata.get("timecode", ""), float(fps)))
 
 
-def read_date(said: Mapping[str, str]) -> float | None:
+def read_date(metadata: Mapping[str, str]) -> float | None:
     """The first of `DATES` that is one after 1980; cameras with an unset clock write 1970 or 1904."""
     for key in DATES:
         try:
-            found = datetime.fromisoformat(said[key].replace("Z", "+00:00")).timestamp()
+            found = datetime.fromisoformat(metadata[key].replace("Z", "+00:00")).timestamp()
         except (KeyError, ValueError, OverflowError, OSError):
             continue
         if found > 315_532_800:

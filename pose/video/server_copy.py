@@ -19,7 +19,11 @@ BLOCK = 1 << 18  # bytes
 
 
 class ServerCopy:
-    """A temporary copy of a file on a server. target: opens it under the name of the original."""
+    """A temporary copy of a file on a server.
+
+    Args:
+        target: Opens it under the name of the original.
+    """
 
     def __init__(self, target: Target, save: Callable[[Path], None]) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="pose-copy-"))
@@ -38,7 +42,8 @@ class ServerCopy:
     def where_needed(cls, target: Target) -> Self | None:
         """Copy a file whose server does not support ranges; None for everything else.
 
-        Raises PoseError if the download fails.
+        Raises:
+            PoseError: If the download fails.
         """
         if not target.url.lower().startswith(("http://", "https://")):
             return None

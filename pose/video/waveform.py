@@ -8,21 +8,26 @@ from numpy.typing import NDArray
 
 from pose.video.source import Sound
 
-RATE = 8000  # samples a second: what tells two recordings of one room apart lies below 4 kHz
+RATE = 8000  # samples per second: two recordings of one room are matched below 4 kHz
 MOST_SECONDS = 600.0  # of a long recording; 20 MB
 LONGEST_GAP = 60.0  # s; a jump of the time stamps beyond it is an error of the file
 
 
 @dataclass(frozen=True, slots=True)
 class Waveform:
-    """samples: (N,) float32, -1 to 1. first: s of the first one, where 0 is the video's first image."""
+    """Mono sound of a video.
+
+    Attributes:
+        samples: (N,) float32, -1 to 1, at RATE.
+        first: Time of the first sample, s; 0 is the video's first image.
+    """
 
     samples: NDArray[np.float32]
     first: float
 
     @property
     def seconds(self) -> float:
-        """Its length."""
+        """Duration in s."""
         return len(self.samples) / RATE
 
 

@@ -26,7 +26,10 @@ __all__ = [
 def locate_if_reachable(name: str) -> Path | str:
     """Like `locate`, for a weight with a fallback: returns the reason if its server does not answer.
 
-    The check takes at most 3 s, and a failure is remembered for a day. Raises `CorruptWeightError`.
+    The check takes at most 3 s, and a failure is remembered for a day.
+
+    Raises:
+        CorruptWeightError: For a damaged file in a folder of the user.
     """
     from pose.weights import reachable
 

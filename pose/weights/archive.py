@@ -14,9 +14,16 @@ class ArchiveError(SourceError):
 
 
 def extract_member(archive: Path | IO[bytes], member: str, target: Path, name: str | None = None) -> None:
-    """Write the one member of `archive` whose path is, or ends in, `member` to `target`. Raises `ArchiveError`.
+    """Write the one member of `archive` whose path is, or ends in, `member` to `target`.
 
-    name: name of the archive in errors; default is the file name.
+    Args:
+        archive: The archive.
+        member: Path, or its end.
+        target: File to write.
+        name: Name of the archive in errors; default is the file name.
+
+    Raises:
+        ArchiveError: If the archive is invalid, or does not contain the member once.
     """
     try:
         with open_archive(archive, name or (archive.name if isinstance(archive, Path) else "the archive")) as content:

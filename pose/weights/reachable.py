@@ -19,9 +19,13 @@ REMEMBERED_S = 86_400.0
 
 
 def locate_if_reachable(store: Store, name: str) -> Path | str:
-    """Return the path of the verified file, downloaded if its server answers; else the reason why it is not available.
+    """Download a weight unless its server does not answer.
 
-    Raises `CorruptWeightError` for a damaged file in a folder of the user.
+    Returns:
+        Path of the verified file, or the reason why it is not available.
+
+    Raises:
+        CorruptWeightError: For a damaged file in a folder of the user.
     """
     weight = store.weight(name)
     try:

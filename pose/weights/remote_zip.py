@@ -19,10 +19,19 @@ class RangesError(DownloadError):
 
 
 class RemoteFile(io.RawIOBase):
-    """A seekable read-only file on a web server. size: bytes."""
+    """A seekable read-only file on a web server.
+
+    Attributes:
+        size: bytes.
+    """
 
     def __init__(self, url: str, schemes: tuple[str, ...], timeout: float = 30.0) -> None:
-        """Raises `RangesError` if the server does not support ranges, `DownloadError` if it does not answer."""
+        """Open the file.
+
+        Raises:
+            RangesError: If the server does not support ranges.
+            DownloadError: If it does not answer.
+        """
         self._url, self._opener, self._timeout = url, opener_for(url, schemes), timeout
         self._place = 0
         self.size = 1
@@ -71,14 +80,17 @@ class RemoteFile(io.RawIOBase):
         except (OSError, http.client.HTTPException) as error:
             raise DownloadError(f"{self._url} could not be read: {error}") from error
         if len(data) != count:
-            raise DownloadError(f"{self._url} could not be read: the connection broke off")
+            raise DownloadError(f"{self._url} could not be read: the connection was closed early")
         return data, int(found[3])
 
 
 def download_member(url: str, member: str, target: Path, *, schemes: tuple[str, ...] = ("https",)) -> None:
     """Write the one member of the zip at `url` whose path is, or ends in, `member` to `target`.
 
-    Raises `RangesError` if the server does not support ranges, `DownloadError` and `ArchiveError`.
+    Raises:
+        RangesError: If the server does not support ranges.
+        DownloadError: If the download fails.
+        ArchiveError: If the archive is invalid, or does not contain the member once.
     """
     with RemoteFile(url, schemes) as raw, io.BufferedReader(raw, BLOCK) as file:
         extract_member(file, member, target, url.rpartition("/")[2])

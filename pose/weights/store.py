@@ -90,7 +90,11 @@ class Store:
         return cls(folders, cache, {**WEIGHTS, **packaged_weights()})
 
     def weight(self, name: str) -> Weight:
-        """Return the entry of the catalogue. Raises `UsageError` for an unknown name."""
+        """Return the entry of the catalogue.
+
+        Raises:
+            UsageError: For an unknown name.
+        """
         if name in self.catalogue:
             return self.catalogue[name]
         close = difflib.get_close_matches(name, self.catalogue, n=1)
@@ -100,8 +104,9 @@ class Store:
     def find(self, name: str, *, allow_unverified: bool = False) -> Path | None:
         """Return the path of the verified file, or None if no folder has it.
 
-        Raises `CorruptWeightError` if the first file of that name has other content, `UnverifiedWeightError` if no hash
-        is known.
+        Raises:
+            CorruptWeightError: If the first file of that name has other content.
+            UnverifiedWeightError: If no hash is known.
         """
         weight = self.weight(name)
         for folder in self._places(weight):
@@ -129,8 +134,10 @@ class Store:
     def fetch(self, name: str, *, allow_unverified: bool = False) -> Path:
         """Download a weight to the cache unless a folder has it; a damaged file in the cache is replaced.
 
-        Several processes may fetch the same weight: each writes its own file and renames it. Raises `FetchError` with
-        the reason, the hash and the folder for a manual installation.
+        Several processes may fetch the same weight: each writes its own file and renames it.
+
+        Raises:
+            FetchError: If the download fails; gives the reason, the hash and the folder for a manual installation.
         """
         weight = self.weight(name)
         try:
@@ -158,9 +165,12 @@ class Store:
         return self.cache / weight.file
 
     def install(self, weight: Weight, path: Path) -> None:
-        """Move a complete file on the cache's disk to its place. Raises `ArchiveError` for other content.
+        """Move a complete file on the cache's disk to its place.
 
         A file there that this program did not write, or that has changed, is renamed to `NAME.kept`.
+
+        Raises:
+            ArchiveError: For other content.
         """
         actual, target = sha256_of(path), self.cache / weight.file
         if weight.sha256 not in (None, actual):

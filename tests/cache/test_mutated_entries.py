@@ -38,7 +38,7 @@ def test_mutated_people(cache, rng, examples):
         try:
             check_people(entry, JOINTS)
             entry.file.seek(place)
-            found = [PeopleRecords(JOINTS).read(entry.file) for _ in range(entry.said["frames"])]
+            found = [PeopleRecords(JOINTS).read(entry.file) for _ in range(entry.metadata["frames"])]
             assert [people.index for people in found] == list(range(len(found)))
         except EXPECTED:
             return

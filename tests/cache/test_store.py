@@ -18,10 +18,10 @@ from pose.system.work_folder import PREFIX
 KEY, OTHER = "ab" * 32, "cd" * 32
 
 
-def keep(cache: Cache, key: str, content: bytes, said: dict | None = None) -> None:
+def keep(cache: Cache, key: str, content: bytes, metadata: dict | None = None) -> None:
     with cache.create(key) as entry:
         entry.write(content)
-        entry.commit(said or {})
+        entry.commit(metadata or {})
 
 
 def content(cache: Cache, key: str) -> bytes | None:
@@ -38,7 +38,7 @@ def test_what_is_kept_is_found_again(tmp_path):
         keep(cache, KEY, b"people", {"frames": 3})
         entry = cache.find(KEY)
         assert entry is not None
-        assert entry.said == {"frames": 3}
+        assert entry.metadata == {"frames": 3}
         assert entry.file.read(6) == b"people"
         entry.close()
         assert cache.find(OTHER) is None

@@ -84,7 +84,7 @@ def test_csv_has_a_row_for_each_face_that_is_seen(path, tmp_path, frames):
 def test_the_character_turns_its_head_to_where_the_face_points(path):
     recording = open_recording(path, space="camera")
     track = recording.track(1, recording.timeline)
-    ways = face_directions(track, np.arange(6))
+    ways = face_directions(track, np.arange(6), track.space)
     assert np.isnan(ways[:2]).all()
     np.testing.assert_allclose(np.linalg.norm(ways[2:], axis=1), 1, atol=1e-6)
     ((_, motion),) = character_look("plain")(track).spans()
@@ -102,7 +102,7 @@ def test_a_face_in_the_middle_of_the_image_points_to_the_camera(tmp_path, frames
     with NpzWriter(tmp_path / "poses.npz", said) as writer:
         writer.write(replace(frame, people=replace(frame.people, faces=faces)))
     recording = open_recording(tmp_path / "poses.npz", space="camera")
-    ways = face_directions(recording.track(1, recording.timeline), np.arange(1))
+    ways = face_directions(recording.track(1, recording.timeline), np.arange(1), recording.space)
     np.testing.assert_allclose(ways, [(0, 0, 1)], atol=2e-3)
 
 

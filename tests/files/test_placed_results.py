@@ -15,7 +15,12 @@ from pose.types import Placed
 from pose.world.frame import World, rotation_of, up_of
 
 WORLD = World(rotation_of(up_of(-12, 3)), -1.4, "feet", 2.5)
-HERE = replace(run_info(), world=WorldInfo(WORLD, {7: (1.75, 0.09), 8: (1.82, 0.0)}, ((9, 7),), (4, 12), (8,)))
+HERE = replace(
+    run_info(),
+    world=WorldInfo(
+        WORLD, {7: (1.75, 0.09), 8: (1.82, 0.0)}, ((9, 7),), (4, 12), (8,), height_intervals={7: (1.55, 1.81)}
+    ),
+)
 
 
 def placed_result(rng, index, people):
@@ -52,6 +57,7 @@ def test_npz_comes_back(tmp_path, results):
     np.testing.assert_allclose(info.world.rotation, WORLD.rotation, atol=1e-6)
     assert (info.world.floor, info.world.found_by, info.world.sigma_degrees) == (-1.4, "feet", 2.5)
     assert info.heights == HERE.world.heights
+    assert info.height_intervals == {7: (1.55, 1.81)}
     assert info.joined == ((9, 7),)
     assert info.dropped == (4, 12)
     assert info.doubtful == (8,)
@@ -113,6 +119,15 @@ def test_a_damaged_world_is_one_line(tmp_path, results, change):
     with pytest.raises(PoseError, match="should") as error:
         load_poses(path)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("said", [None, [], [1.5], [1.5, "tall"], [1.5, 1.6, 1.7], {"low": 1.5}])
+def test_a_damaged_interval_of_heights_is_an_error_that_readers_expect(said):
+    plain = HERE.world.to_dict()
+    assert WorldInfo.from_json(plain).height_intervals == {7: (1.55, 1.81)}
+    plain["people"][0]["height_interval"] = said
+    with pytest.raises((TypeError, ValueError)):
+        WorldInfo.from_json(plain)
 
 
 def test_a_file_without_the_newest_flags_is_read(tmp_path, results):

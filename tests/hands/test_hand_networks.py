@@ -5,17 +5,6 @@ import numpy as np
 import pytest
 
 from pose.hands.free import FreeHandTracker
-from pose.hands.network import WEIGHTS, HandNetwork, PalmDetector
-from pose.weights import FetchError, locate
-
-
-@pytest.fixture(scope="module")
-def networks():
-    try:
-        paths = [locate(name) for name in WEIGHTS]
-    except FetchError as error:
-        pytest.skip(str(error))
-    return HandNetwork(model=paths[0]), PalmDetector(model=paths[1])
 
 
 @pytest.fixture(scope="module")

@@ -150,8 +150,8 @@ def test_other_compression_encryption_and_damage_are_said(tmp_path):
     np.save(array, np.random.default_rng(0).normal(size=1000))
     whole = array.getvalue()
     cases = {
-        "is compressed in an unusual way (method 12)": zipped(tmp_path / "1.npz", whole, method=zipfile.ZIP_BZIP2),
-        "is compressed in an unusual way (method 99)": changed(zipped(tmp_path / "2.npz", whole), 8, b"\x63"),
+        "uses an unsupported compression method (12)": zipped(tmp_path / "1.npz", whole, method=zipfile.ZIP_BZIP2),
+        "uses an unsupported compression method (99)": changed(zipped(tmp_path / "2.npz", whole), 8, b"\x63"),
         "is encrypted": changed(zipped(tmp_path / "3.npz", whole), 6, b"\x01"),
         "damaged": _spoilt(zipped(tmp_path / "4.npz", whole), 2000),
         "not a ZIP file, or a damaged one (Bad CRC-32": _spoilt(

@@ -305,7 +305,7 @@ def test_impossible_spans(make_video, start, end):
 def test_span_between_two_frames(make_video):
     with (
         open_source(str(make_video(numbered(30))), start=0.501, end=0.51) as source,
-        pytest.raises(PoseError, match="no frame to return between"),
+        pytest.raises(PoseError, match="no frames found between"),
     ):
         list(source)
 

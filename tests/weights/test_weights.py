@@ -238,7 +238,7 @@ def test_a_cut_connection_is_taken_up_where_it_broke(tmp_path, server):
 def test_a_failed_download_goes_on_in_the_next_run(tmp_path, server):
     server.cuts = [300_000, 0]
     store = a_store(tmp_path, a_weight(Download(server.url)))
-    with pytest.raises(FetchError, match="broke off"):
+    with pytest.raises(FetchError, match="closed early"):
         store.locate("model")
     assert store.find("model") is None
     assert store.locate("model").read_bytes() == CONTENT

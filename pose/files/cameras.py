@@ -1,0 +1,152 @@
+"""The cameras of a result from several cameras, as described in the header of its file."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError
+from pose.files.run_info import RunInfo
+from pose.system.json_values import Json, items, member, number, text
+from pose.system.shown import in_brief
+
+F64 = NDArray[np.float64]
+
+MOST_NUMBER = 1e6  # maximum absolute value of any number: px, m or s
+MOST_DRIFT = 0.01  # maximum relative clock drift; phones have 0.00015
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResultCamera:
+    """One of several cameras of a result. World below: the frame of the first camera.
+
+    Attributes:
+        name: Name of the camera.
+        size: (width, height) px.
+        matrix: (3, 3) px, intrinsics.
+        distortion: Radial coefficients k1, k2 (OpenCV's model).
+        rotation: (3, 3), x_camera = rotation @ x + translation.
+        translation: (3,) m.
+        offset: s; time of the result = (1 + drift) * time on the camera's clock + offset.
+        drift: Relative to the first camera's clock.
+        turn_sigma: Standard deviation of the rotation relative to the first camera, degrees.
+        place_sigma: The same for the position, m.
+        offset_sigma: The same for the offset, s.
+        residual_px: Median reprojection error; NaN if unknown.
+        video: Path or URL of its video; None if unknown.
+    """
+
+    name: str
+    size: tuple[int, int]
+    matrix: F64
+    distortion: tuple[float, float]
+    rotation: F64
+    translation: F64
+    offset: float
+    drift: float
+    turn_sigma: float
+    place_sigma: float
+    offset_sigma: float
+    residual_px: float
+    video: str | None
+
+    @property
+    def place(self) -> F64:
+        """Optical centre (3,) m in world coordinates."""
+        place: F64 = -self.rotation.T @ self.translation
+        return place
+
+    @property
+    def half_view(self) -> float:
+        """Half the horizontal field of view in radians."""
+        return math.atan(self.size[0] / 2 / float(self.matrix[0, 0]))
+
+    def own_time(self, time: float) -> float:
+        """Convert a time of the result to this camera's clock, s."""
+        return (time - self.offset) / (1 + self.drift)
+
+    def result_time(self, own: float) -> float:
+        """Convert a time on this camera's clock to that of the result, s."""
+        return own * (1 + self.drift) + self.offset
+
+    def project(self, points: NDArray[np.floating]) -> F64:
+        """Project points (..., 3) m in the frame of the first camera to (..., 2) px. Depths are at least 0.1 m."""
+        seen = points @ self.rotation.T + self.translation
+        ray = seen[..., :2] / np.maximum(seen[..., 2:], 0.1)
+        square = (ray * ray).sum(axis=-1, keepdims=True)
+        bent = ray * (1 + square * (self.distortion[0] + square * self.distortion[1]))
+        pixels: F64 = bent * self.matrix[[0, 1], [0, 1]] + self.matrix[:2, 2]
+        return pixels
+
+    @property
+    def file(self) -> Path | None:
+        """Path of its video; None if it is unknown or not a file on this machine."""
+        return Path(self.video) if self.video and Path(self.video).is_file() else None
+
+
+def result_cameras(run: RunInfo | None) -> list[ResultCamera]:
+    """The cameras of a result; empty if it has only one.
+
+    Raises:
+        PoseError: If a description is invalid.
+    """
+    try:
+        return [] if run is None else [_camera(document) for document in run.cameras]
+    except (KeyError, TypeError, ValueError) as error:
+        raise PoseError(f"cameras of the result: not a calibration ({in_brief(error)})") from error
+
+
+def result_title(run: RunInfo | None, name: str) -> str:
+    """Names of the input files of a result, separated by commas.
+
+    Args:
+        run: Run information of the result.
+        name: Name of its source, used if it has only one camera.
+    """
+    cameras = () if run is None else run.cameras
+    sources = [str(camera["video"]) for camera in cameras if camera.get("video")] or [name]
+    return ", ".join(source if "://" in source else Path(source).name for source in sources)
+
+
+def _camera(document: Mapping[str, Json]) -> ResultCamera:
+    sigma, residual = member(document, "sigma"), document.get("residual_px")
+    size, video = items(member(document, "size")), document.get("video")
+    width, height = (int(number(value)) for value in size)
+    k1, k2, *_ = (_bounded(value) for value in items(member(document, "distortion")))
+    camera = ResultCamera(
+        text(member(document, "name")),
+        (width, height),
+        _array(member(document, "K"), (3, 3)),
+        (k1, k2),
+        _array(member(document, "R"), (3, 3)),
+        _array([member(document, "t")], (1, 3))[0],
+        _bounded(member(document, "offset")),
+        _bounded(member(document, "drift")),
+        number(member(sigma, "rotation")),
+        number(member(sigma, "position")),
+        number(member(sigma, "offset")),
+        math.nan if residual is None else number(residual),
+        None if video is None else text(video),
+    )
+    if min(width, height) < 1 or not (camera.matrix[[0, 1], [0, 1]] > 0).all() or abs(camera.drift) > MOST_DRIFT:
+        raise ValueError(f"expected sizes and focal lengths above 0, and a drift of at most {MOST_DRIFT:g}")
+    if np.abs(camera.rotation @ camera.rotation.T - np.eye(3)).max() > 1e-3:
+        raise ValueError("R: expected a rotation matrix")
+    return camera
+
+
+def _array(rows: Json, shape: tuple[int, int]) -> F64:
+    array = np.array([[_bounded(value) for value in items(row)] for row in items(rows)], np.float64)
+    if array.shape != shape:
+        raise ValueError(f"expected {shape[0]} x {shape[1]} numbers")
+    return array
+
+
+def _bounded(value: Json) -> float:
+    found = number(value)
+    if abs(found) > MOST_NUMBER:
+        raise ValueError(f"expected numbers of at most {MOST_NUMBER:g}, got {found:g}")
+    return found
