@@ -1,7 +1,7 @@
-"""One thin file a command: parse, build, run, report.
+"""The commands, one small file each: parse options, build, run, report.
 
-Importing it makes the process ready for people: standard streams that are closed (`2>&-`) become ones that lead
-nowhere. Without them what is opened next, a result or the video, would get their number, and what libraries print.
+On import, closed standard streams (`2>&-`) are redirected to the null device. Otherwise the next opened file, for
+example a result, would get their descriptor and the output of libraries.
 """
 
 import os
@@ -22,7 +22,7 @@ _open_standard_streams()
 
 
 def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Ctrl-C while a command is still being loaded is one line, as it is later on."""
+    """Print Ctrl-C during import as one line, as later."""
     if issubclass(kind, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
     else:

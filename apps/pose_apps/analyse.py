@@ -1,4 +1,4 @@
-"""`pose-analyse`: figures of movement from a result."""
+"""`pose-analyse`: movement measures from a result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,18 +13,22 @@ from pose_apps.support.options import command_parser, config_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyseOptions(Options):
-    """What to analyse and where to write. Raises UsageError for a value that is not allowed."""
+    """What to analyse and where to write.
+
+    Raises:
+        UsageError: For a value that is not allowed.
+    """
 
     poses: str = argument(REQUIRED, "a poses.npz of pose-run, or its folder")
     out: str | None = option(None, "folder for the tables; default: that of the result", metavar="DIR")
     only: str = option(
-        "all", "groups of figures, separated by commas: gait, repetitions, jumps, sit-to-stand, angles, ergonomics"
+        "all", "groups of measures, separated by commas: gait, repetitions, jumps, sit-to-stand, angles, ergonomics"
     )
     formats: str = option(
         "csv,json,html", "separated by commas: csv, json, parquet (tables), html (report), c3d (events)"
     )
     video: str | None = option(
-        None, "source video, for the images of the report; default: the file that the result names", metavar="FILE"
+        None, "source video, for the images of the report; default: the video named in the result", metavar="FILE"
     )
     wrist: int = option(1, "RULA and REBA: wrist score, 1 neutral to 3", least=1, most=3)
     wrist_twist: int = option(1, "RULA: wrist twist, 1 mid range or 2", least=1, most=2)

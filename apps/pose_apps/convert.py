@@ -1,4 +1,4 @@
-"""`pose-convert`: a result in other programs' formats."""
+"""`pose-convert`: export a result to other formats."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertOptions(Options):
-    """What is converted, and into what. Raises UsageError for a value that is not allowed."""
+    """Options of `pose-convert`.
+
+    Raises:
+        UsageError: If a value is invalid.
+    """
 
     poses: str = argument(REQUIRED, "poses.npz or its folder")
     to: str = option(REQUIRED, f"formats, separated by commas: {', '.join(FORMATS)}", metavar="FORMATS")

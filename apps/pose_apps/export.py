@@ -1,4 +1,4 @@
-"""`pose-export`: a lifter as a file for other programs."""
+"""`pose-export`: export a lifter for other programs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from pose_apps.support.status import StatusLine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions(Options):
-    """Which lifter is written, and as what."""
+    """Options of `pose-export`."""
 
     lifter: str = argument(REQUIRED, "offline, stream, sliding, or a checkpoint of pose-train")
     format: Literal["onnx", "torch-export", "torchscript"] = option(REQUIRED, "export format")

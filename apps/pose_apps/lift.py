@@ -1,4 +1,4 @@
-"""`pose-lift`: 2D keypoints in, 3D out. The lifter alone, for keypoints from anywhere."""
+"""`pose-lift`: lift 2D keypoints from any source to 3D."""
 
 import os
 import re
@@ -9,14 +9,12 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jsonargparse import ArgumentParser
-
 from pose.config import DEVICES
 from pose.errors import UsageError
 from pose.options import argument, option
 from pose.system.written_files import writing
 from pose_apps.support.command import parse_arguments, run_command
-from pose_apps.support.options import add_config_option, add_options, config_first, config_of
+from pose_apps.support.options import command_parser, config_first, config_of
 from pose_apps.support.status import StatusLine
 from pose_apps.support.world import WorldConfig, steps_of, unknown_heights, world_line
 
@@ -27,7 +25,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiftConfig(WorldConfig):
-    """How `pose-lift` lifts. Raises UsageError for a value that is not allowed."""
+    """Options of `pose-lift`.
+
+    Raises:
+        UsageError: If a value is invalid.
+    """
 
     keypoints: list[str] = argument([], ".npz, COCO or AlphaPose JSON files, or OpenPose folders")
     out: str | None = option(None, "the .npz file to write; a folder if there are several inputs")
@@ -37,7 +39,7 @@ class LiftConfig(WorldConfig):
     image_size: str | None = option(None, "image size in px, such as 1920x1080, for JSON keypoints without it")
     repair: bool = option(True, "undo left-right swaps and remove outliers before lifting")
     constant_bones: bool = option(True, "keep bone lengths constant over time for each person (offline)")
-    fit: bool = option(True, "fit the 3D motion to the 2D as far as it is exact (offline, with constant bones)")
+    fit: bool = option(True, "fit the 3D motion to the 2D, weighted by its accuracy (offline, with constant bones)")
     world: bool = option(False, "for a fixed camera: world coordinates for all people of a file; docs/guides/world.md")
     device: str = option("auto", "device of the network; auto: cuda if available", choices=DEVICES)
     overwrite: bool = option(False, "replace existing results")
@@ -50,13 +52,8 @@ class LiftConfig(WorldConfig):
 @run_command
 def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of `pose-lift`."""
-    parser = ArgumentParser(
-        prog="pose-lift",
-        description="Lift 2D keypoints to 3D, one file per person. File formats: docs/reference/outputs.md.",
-        exit_on_error=False,
-    )
-    add_config_option(parser)
-    add_options(parser, LiftConfig)
+    purpose = "Lift 2D keypoints to 3D, one file per person. File formats: docs/reference/outputs.md."
+    parser = command_parser("pose-lift", purpose, LiftConfig, presets=True)
     parsed = parse_arguments(parser, config_first(argv))
     config = config_of(LiftConfig, parsed)
     if not config.keypoints:
@@ -66,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def lift(inputs: list[Path], config: LiftConfig, say: Callable[[str], None] = print) -> None:
-    """Answer every input. Everything is read and checked before the first network runs."""
+    """Lift every input. All inputs are read and checked before the first network runs."""
     people = [_read(path, config) for path in inputs]
     targets = plan_targets(inputs, [list(one) for one in people], config)
     if nobody := unknown_heights(config, {number for one in people for number in one}):
@@ -103,7 +100,7 @@ def _into_world(
     config: LiftConfig,
     say: Callable[[str], None],
 ) -> "dict[int, dict[str, Array]]":
-    """What is written of each person of one input in their common world."""
+    """The arrays of each person of one input, in their common world."""
     import json
 
     import numpy as np
@@ -116,7 +113,9 @@ def _into_world(
     persons = {number: person_of(answer, one) for number, answer, one in zip(ids, answers, seen, strict=True)}
     known = all(one.camera.known for one in seen)
     world, people = clean(persons, steps=steps_of(config, config.constant_bones, known))
-    info = WorldInfo(world, {number: (one.height, one.height_sigma) for number, one in people.items()})
+    heights = {number: (one.height, one.height_sigma) for number, one in people.items()}
+    intervals = {number: one.height_interval for number, one in people.items()}
+    info = WorldInfo(world, heights, height_intervals=intervals)
     say(world_line(info))
     text = np.array(json.dumps(info.to_dict(), allow_nan=False))
     return {
@@ -136,7 +135,7 @@ def _into_world(
 
 
 def _read(path: Path, config: LiftConfig) -> "dict[int, Sequence2D]":
-    """Everybody in one input, by id."""
+    """All people in one input, by id."""
     if path.is_dir() or path.suffix.lower() == ".json":
         from pose.files.keypoints_json import read_people
 
@@ -156,9 +155,15 @@ def _image_size(text: str | None) -> tuple[int, int] | None:
 
 
 def plan_targets(inputs: list[Path], people: list[list[int]], config: LiftConfig) -> list[Path]:
-    """The file for each answer; people: the ids in each input, named in the file where there are several.
+    """The output file of each person.
 
-    Raises UsageError when two would be one, or one is there already.
+    Args:
+        inputs: Input files.
+        people: Ids in each input; part of the file name if there are several.
+        config: Options.
+
+    Raises:
+        UsageError: If two outputs would have the same name, or one exists already.
     """
     out = None if config.out is None else Path(config.out)
     targets = []
@@ -180,7 +185,16 @@ def plan_targets(inputs: list[Path], people: list[list[int]], config: LiftConfig
 
 
 def write_answer(path: Path, answer: "Sequence3D", placed: "dict[str, Array] | None" = None) -> None:
-    """placed: more arrays, and others in place of the answer's. Raises PoseError when the folder cannot take it."""
+    """Write a lifted sequence.
+
+    Args:
+        path: File to write.
+        answer: The sequence.
+        placed: Additional arrays, which replace those of the sequence.
+
+    Raises:
+        PoseError: If the file cannot be written.
+    """
     from pose.system.archives import write_arrays
     from pose.system.whole_file import file_errors
 

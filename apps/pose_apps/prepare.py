@@ -1,6 +1,6 @@
-"""`pose-prepare`: turn data as its owners give it into the files that training and evaluation read.
+"""`pose-prepare`: convert published data to the files that training and evaluation read.
 
-A new data set is its reader in `pose_datasets`, a class here and its line in `DATA_SETS`.
+To add a data set, write its reader in `pose_datasets`, a class here, and add a line to `DATA_SETS`.
 """
 
 from abc import abstractmethod
@@ -24,22 +24,30 @@ _CLIPS = "the file of prepared clips"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSet(Options):
-    """The options of a data set, which is a subcommand. purpose: what it is."""
+    """Options of a subcommand for a data set.
+
+    Attributes:
+        purpose: Help text.
+    """
 
     purpose: ClassVar[str]
 
-    source: str = option(REQUIRED, "the data as published")
+    source: str = option(REQUIRED, "file or folder of the data set, as published")
     out: str = option(REQUIRED, "the file to write")
     quiet: bool = option(False, "print nothing but errors")
 
     @property
     def sources(self) -> list[Path]:
-        """What `source` names."""
+        """The paths in `source`."""
         return [Path(self.source)]
 
     @abstractmethod
     def prepare(self, say: Say) -> None:
-        """Read `source`, which exists, write `out`, and say so. Raises PoseError for what cannot be read."""
+        """Read `source`, which exists, write `out`, and report it.
+
+        Raises:
+            PoseError: If a file is invalid.
+        """
 
 
 @run_command
@@ -181,7 +189,7 @@ class ToForecast(DataSet):
     purpose = "Training data for forecasters: clips and the output of the streaming lifter."
 
     source: str = option(REQUIRED, "the file of prepared clips, or several, separated by commas")
-    out: str = option(REQUIRED, "the file of motions")
+    out: str = option(REQUIRED, "the .npz file to write")
     sequences: int = option(3072, "number of training motions of 3.2 s", least=1)
     lifter: str = option("stream", "streaming lifter whose errors the forecaster is trained on")
     seed: int = option(0, "random seed", least=0)

@@ -1,4 +1,4 @@
-"""`pose-setup`: install what a plain `pip install` cannot."""
+"""`pose-setup`: install packages that `pip install` alone cannot."""
 
 import importlib.util
 import subprocess
@@ -13,14 +13,19 @@ from pose.errors import PoseError
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_subcommand, command_parser
 
-# Any other cv2 than the headless one is put over it, needs libraries of a desktop, and leaves holes when it goes.
+# Other variants of cv2 overwrite the headless one, need desktop libraries, and remove its files when uninstalled.
 OPENCV = "opencv-python-headless"
 OTHER_OPENCV = ("opencv-python", "opencv-contrib-python", "opencv-contrib-python-headless")
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """steps: what pip is called with, one after the other. check: Python that fails where it does not work."""
+    """Installation of a package.
+
+    Attributes:
+        steps: Arguments of successive pip calls.
+        check: Python code that fails if the package does not work.
+    """
 
     purpose: str
     steps: tuple[tuple[str, ...], ...]
@@ -59,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     package = PACKAGES[parse_arguments(_parser(), argv).command]
     if importlib.util.find_spec("pip") is None:
         raise PoseError("this environment has no pip: run python -m ensurepip first")
-    # Whatever torch and NumPy are here stay: a torchvision is taken that fits them.
+    # Installed versions of torch and NumPy are kept; torchvision is chosen to fit them.
     kept = [f"{name}=={release}" for name in ("torch", "numpy") if (release := _release(name)) is not None]
     for step in package.steps:
         print(f"pip install {' '.join(step)}", flush=True)
@@ -79,7 +84,7 @@ def _parser() -> ArgumentParser:
 
 
 def _leave_one_opencv() -> None:
-    """Take away the OpenCV that a package brought, and mend ours, over which it was written."""
+    """Remove other variants of OpenCV that a package installed, and repair ours."""
     others = [name for name in OTHER_OPENCV if _release(name) is not None]
     if not others:
         return
@@ -90,7 +95,7 @@ def _leave_one_opencv() -> None:
 
 
 def _release(name: str) -> str | None:
-    """The version that is installed, without its build; None where there is none."""
+    """The installed version without its local part; None if not installed."""
     try:
         return version(name).partition("+")[0]
     except PackageNotFoundError:
@@ -102,7 +107,11 @@ def _pip(command: str, *words: str) -> None:
 
 
 def _run(command: list[str]) -> None:
-    """Raises PoseError with the last line of what a failed command said."""
+    """Run a command.
+
+    Raises:
+        PoseError: If it fails, with the last line of its output.
+    """
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     if done.returncode:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]

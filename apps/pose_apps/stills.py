@@ -1,7 +1,7 @@
-"""Single pictures, of whatever sizes: people in each, 3D from that one frame, and a gallery of all.
+"""Single images of any size: people in each, 3D from that frame alone, and a gallery of all.
 
-Every picture has result files of its own, NAME.json and NAME.npz, as a clip of one frame has: its size, its camera, its
-people. Ids count within a picture, for nobody is followed from one to the next.
+Each image has its own result files, NAME.json and NAME.npz, like a clip of one frame. Ids are per image, since there is
+no tracking between images.
 """
 
 import os
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from pose.video.images import ImageSource
 
 GALLERY = "gallery-{}.jpg"
-# What the lifter says of a frame among its neighbours is a little too sure of a frame alone: of test people with a
-# detector's errors 61 % of joints lay within their sigma, not 68 % (benchmarks/single_frames.py).
+# Correction of sigma for single frames: on test subjects with detector errors, 61 % of the joints were within their
+# sigma instead of 68 % (benchmarks/single_frames.py).
 SIGMA_FACTOR = 1.11
-LOOKS = 2  # at each picture: the second crops people by their joints, the first by the detector's box
+PASSES = 2  # passes per image: the first crops people by the detector's box, the second by their joints
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What `pose-run` was asked for; fields as there."""
+    """Options of `pose-run` that apply."""
 
     pictures: str
     out: str | None
@@ -41,10 +41,16 @@ class Request:
     overlay: bool
     overwrite: bool
     inset: str = AUTO
+    body: bool = False
 
 
 def run_stills(request: Request, networks: "Callable[[], Pipeline]", host: Host) -> Done:
-    """Process single pictures into their files. Raises PoseError; UsageError where the call names no pictures."""
+    """Process single images into their files.
+
+    Raises:
+        UsageError: If the input contains no images.
+        PoseError: If processing fails.
+    """
     from pose.video import open_source
     from pose.video.images import ImageSource
 
@@ -60,7 +66,7 @@ def run_stills(request: Request, networks: "Callable[[], Pipeline]", host: Host)
             pipeline = networks()
             tally = Tally()
             results = host.shown(
-                _results(source, pipeline, written.folder, wanted, interrupts, request.inset), source, "poses"
+                _results(source, pipeline, written.folder, wanted, interrupts, request), source, "poses"
             )
             for result in results:
                 tally.add(result, pipeline.skeleton)
@@ -92,7 +98,7 @@ def _check_free(source: "ImageSource", folder: Path) -> None:
 
 
 def _names(source: "ImageSource") -> list[str]:
-    """The files that may be written, as globs."""
+    """Globs of the files that may be written."""
     names = (f"{path.name}{ending}" for path in source.paths for ending in (".json", ".npz"))
     return [GALLERY.format("*"), *map(escape, names)]
 
@@ -103,16 +109,17 @@ def _results(
     folder: Path,
     wanted: set[str],
     interrupts: Interrupts,
-    inset: str,
+    request: Request,
 ) -> "Iterator[FrameResult]":
-    """The result of every picture, once its files are written; the gallery with the last of each sheet."""
+    """The result of every image, after its files are written; gallery sheets are written when full."""
+    from pose.bodies import BodyMeshes
     from pose.video.lens import focal_35mm
     from pose.view.gallery import Gallery
 
     with ExitStack() as stack:
         gallery = None
         if "overlay" in wanted:
-            gallery = Gallery(lambda number: folder / GALLERY.format(number), inset)
+            gallery = Gallery(lambda number: folder / GALLERY.format(number), request.inset)
             stack.callback(gallery.close)
         for path, image in source.pictures():
             if interrupts.stop.is_set():
@@ -123,17 +130,25 @@ def _results(
                 _write(path, (image.shape[1], image.shape[0]), focal, result, pipeline, folder, wanted)
             if gallery is not None:
                 with pipeline.times.measure("overlay"):
-                    gallery.add(path.name, image, result, pipeline.skeleton)
+                    camera = pipeline.camera((image.shape[1], image.shape[0]), focal)
+                    bodies = BodyMeshes(camera).of(result) if request.body else []
+                    gallery.add(path.name, image, result, pipeline.skeleton, bodies)
             yield result
 
 
 def still(pipeline: "Pipeline", image: "U8", focal_35mm: float | None = None) -> "FrameResult":
-    """The people of one picture (H, W, 3) uint8 RGB, in 2D and 3D. focal_35mm: as of `Pipeline.camera`."""
+    """2D and 3D of the people in one image (H, W, 3) uint8 RGB.
+
+    Args:
+        pipeline: The pipeline.
+        image: The image.
+        focal_35mm: See `Pipeline.camera`.
+    """
     from pose.types import Frame, FrameResult
 
     height, width = image.shape[:2]
     session = pipeline.session((width, height), focal_35mm)
-    for look in range(LOOKS):
+    for look in range(PASSES):
         people = session.track(Frame(image, look, look / 30))
     results = session.lift(replace(people, index=0, time=0.0)) + session.flush()
     (result,) = results
@@ -149,7 +164,12 @@ def _write(
     folder: Path,
     wanted: set[str],
 ) -> None:
-    """The picture's own files. size: (width, height) px. focal_35mm: as of `Pipeline.camera`."""
+    """Write the files of an image.
+
+    Args:
+        size: (width, height) px.
+        focal_35mm: See `Pipeline.camera`.
+    """
     from pose.files import WRITERS
 
     info = pipeline.run_info(str(path), 1.0, size, focal_35mm)

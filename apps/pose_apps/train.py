@@ -1,6 +1,6 @@
-"""`pose-train`: train a lifter from motion capture, pre-train one on 2D poses alone, or train a forecaster.
+"""`pose-train`: train a lifter on motion capture, pre-train one on 2D poses, or train a forecaster.
 
-A new data set is its reader in `pose_datasets` and an entry in `DATA_SETS`.
+To add a data set, write its reader in `pose_datasets` and add an entry to `DATA_SETS`.
 """
 
 import sys
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from pose.training.trainer import Trainer
 
 WEIGHTS = ("last.safetensors", "best.safetensors", "final.safetensors")
-FILES = ("config.yaml", "state.pt", "training.csv", "evaluation.csv", *WEIGHTS)  # of a run, beside its pictures
+FILES = ("config.yaml", "state.pt", "training.csv", "evaluation.csv", *WEIGHTS)  # files of a run, besides its images
 
 
 class TrainingData(Protocol):
-    """Training batches (a `pose.training.batches.BatchSource`), and fixed sets to measure and calibrate on."""
+    """Training batches (a `pose.training.batches.BatchSource`), and fixed sets for evaluation and calibration."""
 
     def batch(self, step: int) -> "LiftBatch":
         """The training batch of a step."""
@@ -54,7 +54,7 @@ class TrainingData(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainOptions(Options):
-    """Where a training run is kept, and whether it goes on."""
+    """Folder of a training run, and whether to resume it."""
 
     out: str = option(REQUIRED, "folder for checkpoints and logs", metavar="DIR")
     resume: bool = option(False, "continue the run in --out")
@@ -64,10 +64,12 @@ class TrainOptions(Options):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What can be trained: a subcommand.
+    """A model that can be trained, hence a subcommand.
 
-    add: its options; short: with those that `--help` shows alone, which is there sooner. check: builds the network,
-    whose parts alone can judge some options. build: the trainer, and what says at its end how good the model is.
+    Attributes:
+        add: Adds its options; `short` adds only those of `--help`, which is faster.
+        check: Builds the network to check options that only its parts can judge.
+        build: Returns the trainer, and a function that reports the quality of the model at the end.
     """
 
     purpose: str
@@ -80,10 +82,13 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """What can be trained on.
+    """A data set for training.
 
-    files: the field of its configuration that names its files, and chooses it. metavar, purpose: what help says of it.
-    classes: of the configuration, and of what makes batches from one and a seed.
+    Attributes:
+        files: Field of its configuration with the file names, which selects the data set.
+        metavar: For help.
+        purpose: Help text.
+        classes: Class of the configuration, and class that makes batches from it and a seed.
     """
 
     files: str
@@ -104,7 +109,7 @@ def _mocap() -> tuple[type, Callable[..., TrainingData]]:
     return MocapConfig, MocapSource
 
 
-DATA_SETS = {  # the first whose files are named is trained on
+DATA_SETS = {  # the first one with files is used
     "human36m": DataSet("folder", "DIR", "Human3.6M instead (docs/reference/benchmark-data.md)", _human36m),
     "data": DataSet("mocap", "FILE", "motion capture, written by `pose-prepare mocap`", _mocap),
 }
@@ -140,7 +145,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _recipe(parser: "ArgumentParser", parsed: "Namespace", model: Model) -> "Namespace":
-    """The dataclasses of the parsed options. Raises UsageError for what cannot be, or cannot be together."""
+    """The dataclasses of the parsed options.
+
+    Raises:
+        UsageError: If options are invalid or cannot be combined.
+    """
     try:
         import accelerate  # noqa: F401
         import torch  # noqa: F401
@@ -249,7 +258,7 @@ def _train(trainer: "Loop[Any, Any, Any]", quiet: bool) -> None:
 
 
 def _report_lifter(trainer: "Trainer", source: TrainingData) -> None:
-    """Calibrate sigma on the validation subjects, save, and say how well the model does on the test subjects."""
+    """Calibrate sigma on the validation subjects, save, and report the errors on the test subjects."""
     from pose.lifter.checkpoint import save_checkpoint
     from pose.training.measure import measure
     from pose.training.sigma import calibrate
@@ -348,7 +357,7 @@ def _build_forecaster(options: "Namespace", out: Path) -> "tuple[ForecasterTrain
 
 
 def _report_forecaster(trainer: "ForecasterTrainer", source: "MotionSource") -> None:
-    """Calibrate sigma on the validation subjects, save, and say how well the model does on the test subjects."""
+    """Calibrate sigma on the validation subjects, save, and report the errors on the test subjects."""
     from pose.forecast.build import save_forecaster
     from pose.forecast.format import HORIZONS
     from pose.training.forecast_sigma import calibrate_forecaster

@@ -1,4 +1,4 @@
-"""`pose-view`: look at a result in 3D, in a window or as a video."""
+"""`pose-view`: show a result in 3D, in a window or as a video."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewOptions(Options):
-    """What is shown, and the video of it. Raises UsageError for a value that is not allowed."""
+    """Options of `pose-view`.
+
+    Raises:
+        UsageError: If a value is invalid.
+    """
 
     poses: str = argument(REQUIRED, "a poses.npz of pose-run or pose-lift", metavar="POSES.npz")
     save: str | None = option(None, "render into this video instead of opening a window", metavar="CLIP.mp4")

@@ -1,4 +1,4 @@
-"""`pose-weights`: see what weights there are; bring, check and pack them."""
+"""`pose-weights`: list, fetch, verify and bundle weights."""
 
 import json
 import sys
@@ -30,13 +30,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command(Options):
-    """The options of a subcommand. purpose: what it is for."""
+    """Options of a subcommand.
+
+    Attributes:
+        purpose: Help text.
+    """
 
     purpose: ClassVar[str]
 
     @abstractmethod
     def run(self, store: Store) -> int:
-        """Do it; the exit status. Raises PoseError."""
+        """Run the subcommand; returns the exit status.
+
+        Raises:
+            PoseError: If it fails.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +92,7 @@ class Fetch(Command):
         if not names:
             raise UsageError("nothing to fetch: give names of weights, --all-default or --from-bundle FILE")
         for name in names:
-            store.weight(name)  # a misspelt name is said before anything is fetched
+            store.weight(name)  # check all names before fetching
         for name in names:
             print(f"{name}  {store.fetch(name, allow_unverified=self.allow_unverified)}", flush=True)
         return 0
@@ -144,13 +152,13 @@ def _parser() -> ArgumentParser:
 
 
 def _default_names(store: Store) -> list[str]:
-    """What the default path needs, without what could not be had now and another weight stands in for."""
+    """Weights of the default networks, except unavailable ones that another weight replaces."""
     default = [weight for weight in store.catalogue.values() if weight.default]
     return [weight.name for weight in default if not (weight.stand_in and _fails(store, weight))]
 
 
 def _fails(store: Store, weight: Weight) -> bool:
-    """Whether a weight could not be had; says so."""
+    """Whether a weight could not be fetched; prints a warning."""
     try:
         store.fetch(weight.name)
     except FetchError as error:

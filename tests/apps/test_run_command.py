@@ -247,7 +247,7 @@ def test_an_older_result_stays_until_the_new_one_is_whole(dance, tmp_path, tiny_
         assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == old
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("pose_apps.run.draw_overlay", interrupted)
+    monkeypatch.setattr("pose_apps.clip.draw_overlay", interrupted)
     capsys.readouterr()
     assert main([*call, "--start", "0.1"]) == 130
     kept = f"3 of 3 frames kept, without overlay in {tmp_path / 'unfinished'}; the earlier result is unchanged"
@@ -301,7 +301,7 @@ def test_options_override_the_config_file_wherever_they_stand(config, first, tmp
         (["--video", "99"], 2, "camera 99: no such device"),
         (["--video", "http://127.0.0.1:9/clip.mp4"], 1, "http://127.0.0.1:9/clip.mp4: connection refused"),
         (["--video", "dance.mp4", "--start", "99"], 2, "--start 99 is not before the end"),
-        (["--video", "dance.mp4", "--start", "0.01", "--end", "0.02"], 1, "no frame to return between 0.01 s"),
+        (["--video", "dance.mp4", "--start", "0.01", "--end", "0.02"], 1, "no frames found between 0.01 s"),
         (["--video", "dance.mp4", "--end", "-1"], 2, "end: -1.0 is out of range; allowed: at least 0"),
         (["--video", "dance.mp4", "--formats", "json,xml"], 2, "'xml' is unknown; known: json, npz, overlay"),
         (["--video", "dance.mp4", "--formats", "overlay", "--no-overlay"], 2, "no format given"),

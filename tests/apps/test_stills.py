@@ -79,7 +79,7 @@ def test_a_picture_gives_the_same_alone_and_among_others(photos, run, tmp_path, 
 
 
 def test_one_frame_says_that_it_is_less_sure(photos, tiny_lifter):
-    from pose_apps.stills import LOOKS, still
+    from pose_apps.stills import PASSES, still
 
     from pose.config import PipelineConfig
     from pose.pipeline import Pipeline
@@ -88,7 +88,7 @@ def test_one_frame_says_that_it_is_less_sure(photos, tiny_lifter):
     pipeline = Pipeline(PipelineConfig(lifter=str(tiny_lifter)))
     image = cv2.cvtColor(cv2.imread(str(photos / "a.png")), cv2.COLOR_BGR2RGB)
     session = pipeline.session((image.shape[1], image.shape[0]))
-    people = [session.track(Frame(image, look, look / 30)) for look in range(LOOKS)][-1]
+    people = [session.track(Frame(image, look, look / 30)) for look in range(PASSES)][-1]
     (usual,) = [*session.lift(people), *session.flush()]
     alone = still(pipeline, image)
     assert SIGMA_FACTOR > 1

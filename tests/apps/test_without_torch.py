@@ -1,5 +1,6 @@
 """The base install has no torch: what it promises runs without, and what needs torch says so in one line."""
 
+import json
 import os
 import subprocess
 import sys
@@ -22,6 +23,35 @@ def call_without_torch(weights_setting, command_line) -> Call:
         python, _, code, *words = command_line(name, *arguments)
         environment = {**os.environ, **weights_setting}
         return subprocess.run([python, "-c", NO_TORCH + code, *words], env=environment, capture_output=True, text=True)
+
+    return run
+
+
+SEVERAL = """
+import contextlib, io, json
+ends = []
+for name, code, *words in json.loads(sys.argv[1]):
+    sys.argv, said, errors, status = [name, *words], io.StringIO(), io.StringIO(), 0
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
+        try:
+            exec(code)
+        except SystemExit as end:
+            status = end.code or 0
+    ends.append([status, errors.getvalue()])
+print(json.dumps(ends))
+"""
+
+
+@pytest.fixture
+def call_all_without_torch(weights_setting, command_line) -> Callable[..., list[tuple[int, str]]]:
+    """Runs several commands in one process that cannot import torch; status and stderr of each."""
+
+    def run(*calls: tuple[object, ...]) -> list[tuple[int, str]]:
+        lines = [[f"pose-{name}", *command_line(name, *words)[2:]] for name, *words in calls]
+        words = [sys.executable, "-c", NO_TORCH + SEVERAL, json.dumps(lines)]
+        done = subprocess.run(words, env={**os.environ, **weights_setting}, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        return [tuple(end) for end in json.loads(done.stdout)]
 
     return run
 
@@ -54,11 +84,12 @@ def test_the_main_job_needs_no_torch(call_without_torch, videos, tmp_path):
     assert {path.name for path in out.iterdir()} >= {"poses.json", "poses.npz", "overlay.mp4"}
 
 
-@pytest.mark.parametrize("words", [["offline"], ["stream", "--lookahead", "4"], ["sliding", "--lookahead", "4"]])
-def test_shipped_lifters_need_no_torch(call_without_torch, keypoints, tmp_path, words):
-    done = call_without_torch("lift", keypoints, "--out", tmp_path / "out.npz", "--lifter", *words)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert np.isfinite(np.load(tmp_path / "out.npz")["joints3d"]).all()
+def test_shipped_lifters_need_no_torch(call_all_without_torch, keypoints, tmp_path):
+    lifters = [["offline"], ["stream", "--lookahead", "4"], ["sliding", "--lookahead", "4"]]
+    calls = [("lift", keypoints, "--out", tmp_path / f"{words[0]}.npz", "--lifter", *words) for words in lifters]
+    assert call_all_without_torch(*calls) == [(0, "")] * 3
+    for name, *_ in lifters:
+        assert np.isfinite(np.load(tmp_path / f"{name}.npz")["joints3d"]).all()
 
 
 def test_live_poses_need_no_torch(call_without_torch, videos, tmp_path):
@@ -75,26 +106,21 @@ def test_a_checkpoint_without_an_export_says_what_it_needs(call_without_torch, k
     assert ADVICE in done.stderr
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("run", "--video", "dance.mp4", "--device", "cuda", "--detector", "rtmdet", "--estimator", "rtmpose-t"),
-        ("run", "--video", "dance.mp4", "--estimator", "rtmpose-t", "--estimator-model", "m.pth"),
-        ("lift", "in.npz", "--device", "cuda"),
-        ("export", "offline", "--format", "onnx", "--out", "x.onnx"),
-        ("eval", "sequence", "--help"),
-        ("bench", "lifter"),
-    ],
-    ids=lambda words: f"pose-{words[0]}",
+NEED_TORCH = (
+    ("run", "--video", "dance.mp4", "--device", "cuda", "--detector", "rtmdet", "--estimator", "rtmpose-t"),
+    ("run", "--video", "dance.mp4", "--estimator", "rtmpose-t", "--estimator-model", "m.pth"),
+    ("lift", "in.npz", "--device", "cuda"),
+    ("export", "offline", "--format", "onnx", "--out", "x.onnx"),
+    ("bench", "lifter"),
 )
-def test_what_needs_torch_says_so(call_without_torch, keypoints, videos, tmp_path, monkeypatch, words):
+
+
+def test_what_needs_torch_says_so(call_all_without_torch, keypoints, videos, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dance.mp4").symlink_to(videos / "dance.mp4")
     (tmp_path / "m.pth").write_bytes(b"weights")
-    done = call_without_torch(*words)
-    if "--help" in words:
-        assert (done.returncode, done.stderr) == (0, "")
-        return
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
-    assert ADVICE in done.stderr
+    *ends, help_of_eval = call_all_without_torch(*NEED_TORCH, ("eval", "sequence", "--help"))
+    assert help_of_eval == (0, "")
+    for words, (status, error) in zip(NEED_TORCH, ends, strict=True):
+        assert (status, error.count("\n")) == (1, 1), (words, error)
+        assert ADVICE in error

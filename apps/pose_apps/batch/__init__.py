@@ -1,1 +1,1 @@
-"""`pose-batch`: many clips, one call. docs/guides/batch.md shows how it is used."""
+"""`pose-batch`: many clips in one call, see docs/guides/batch.md."""

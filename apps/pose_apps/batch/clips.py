@@ -1,4 +1,4 @@
-"""Which clips a call of `pose-batch` means, what each is called in the results, and whose shard it is."""
+"""The clips of a call of `pose-batch`: their paths, names in the results, and shards."""
 
 import codecs
 import hashlib
@@ -7,115 +7,171 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from glob import glob
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pose.errors import UsageError, in_brief
+from pose.errors import UsageError
 from pose.system.json_types import read_text_file
-from pose.system.shown import shown
+from pose.system.shown import in_brief, shown
 from pose.video.images import SUFFIXES as PICTURES
 from pose.video.images import WILDCARDS
 
 _ENDINGS = "3gp asf avi flv gif m2ts m4v mkv mov mp4 mpeg mpg mts mxf ogv ts vob webm wmv"
 VIDEOS = frozenset("." + name for name in _ENDINGS.split(" "))
 LISTS = frozenset({".txt", ".lst"})
-MOST_DEEP = 8  # lists within lists
-MOST_BYTES = 64 << 20  # of a list
-_RESERVED = re.compile(r"^manifest.*\.jsonl$", re.IGNORECASE | re.DOTALL)  # names of files of pose-batch's own
-RESULTS = ("poses.json", "poses.npz")  # a folder that holds one is a result, no input
+MOST_DEEP = 8  # maximum nesting of lists
+MOST_BYTES = 64 << 20  # maximum size of a list
+_RESERVED = re.compile(r"^manifest.*\.jsonl$", re.IGNORECASE | re.DOTALL)  # files written by pose-batch itself
+RESULTS = ("poses.json", "poses.npz")  # a folder with one of these is a result, not an input
 
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """path: what `pose-run` would be given. name: of its folder in the results, with / between parts."""
+    """An input of `pose-run`.
+
+    Attributes:
+        path: The input.
+        name: Name of its folder in the results, with / between parts.
+    """
 
     path: str
     name: str
+    videos: tuple[str, ...] = ()
 
     def signature(self) -> list[int] | None:
-        """What changes when the content does, without reading it; None where nothing is known, as of an address."""
+        """Cheap signature of the content (size and times); None if unknown, for example for URLs."""
         path = Path(self.path)
         try:
-            files = [path] if path.is_file() else [one for one in path.iterdir() if one.is_file()]
+            if self.videos:
+                files = [Path(video) for video in self.videos]
+            else:
+                files = [path] if path.is_file() else [one for one in path.iterdir() if one.is_file()]
             states = [one.stat() for one in files]
         except OSError:
             return None
         return [len(states), sum(one.st_size for one in states), max((one.st_mtime_ns for one in states), default=0)]
 
 
-def find_clips(inputs: list[str], out: Path) -> list[Clip]:
-    """The clips that files, folders, globs, addresses and lists of them mean, each once, in their order.
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Settings of a search for clips.
 
-    out: the folder of the results, which holds no clips. Raises UsageError for an input that is not there, and
-    where there is no clip at all.
+    Attributes:
+        out: Folder of the results, resolved.
+        grouped: Whether the videos of a folder are cameras of the same moment.
     """
-    found: dict[str, str] = {}  # path -> name
+
+    out: Path
+    grouped: bool
+
+
+def find_clips(inputs: list[str], out: Path, *, grouped: bool = False) -> list[Clip]:
+    """The clips in files, folders, globs, URLs and lists of them, without duplicates, in order.
+
+    Args:
+        inputs: The inputs.
+        out: Folder of the results, in which clips are ignored.
+
+    Raises:
+        UsageError: If an input does not exist, or there are no clips.
+    """
+    found: dict[str, Clip] = {}  # by path
     for given in inputs:
-        for path, name in _meant(given, out.resolve()):
-            found.setdefault(path, name)
+        for clip in _meant(given, _Search(out.resolve(), grouped)):
+            found.setdefault(clip.path, clip)
     if not found:
         raise UsageError(f"no clips in {', '.join(inputs)}; videos end in {', '.join(sorted(VIDEOS))}")
-    return [Clip(path, name) for path, name in zip(found, _distinct(list(found), list(found.values())), strict=True)]
+    names = _distinct(list(found), [clip.name for clip in found.values()])
+    return [replace(clip, name=name) for clip, name in zip(found.values(), names, strict=True)]
 
 
 def shard_of(clips: list[Clip], shard: tuple[int, int]) -> list[Clip]:
-    """The clips of shard (i, n): those whose name's hash says i, whatever other clips there are."""
+    """The clips of shard (i, n), selected by a hash of the name, independent of other clips."""
     index, count = shard
     return [clip for clip in clips if int(_hash(clip.name), 16) % count == index]
 
 
 def read_shard(text: str) -> tuple[int, int]:
-    """(i, n) of `i/n`. Raises UsageError."""
+    """Parse `i/n`.
+
+    Raises:
+        UsageError: If it is invalid.
+    """
     index, _, count = text.partition("/")
     if not (index.isdecimal() and count.isdecimal()) or not int(index) < int(count):
         raise UsageError(f"--shard: invalid shard {text!r}; expected I/N with I from 0 to N - 1, such as 0/4")
     return int(index), int(count)
 
 
-def _meant(given: str, out: Path, within: tuple[Path, ...] = ()) -> Iterator[tuple[str, str]]:
-    """Path and name of every clip that one input means. within: the lists that name it, outermost first."""
+def _meant(given: str, search: _Search, within: tuple[Path, ...] = ()) -> Iterator[Clip]:
+    """Path and name of every clip of one input.
+
+    Args:
+        given: The input.
+        out: Folder of the results.
+        within: Lists that contain it, outermost first.
+    """
     path = Path(os.path.expanduser(given))
     there = _is_there(path)
     if "://" in given and not there:
-        yield given, _clean(_address_name(given))
+        yield _single(given, _address_name(given), search)
     elif path.is_dir():
-        yield from _in_folder(path, out)
+        yield from _in_folder(path, search)
     elif path.suffix.lower() in LISTS and path.is_file():
-        yield from _listed(path, out, within)
+        yield from _listed(path, search, within)
     elif there:
-        yield str(path), _clean(path.stem)
+        yield _single(str(path), path.stem, search)
     elif WILDCARDS.search(given):
         matches = sorted(glob(str(path), recursive=True))
         if not matches:
             raise UsageError(f"{shown(given)}: nothing matches")
         for match in matches:
-            yield from _meant(match, out, within)
+            yield from _meant(match, search, within)
     else:
         raise UsageError(f"{shown(given)}: no such file or folder")
 
 
-def _listed(path: Path, out: Path, within: tuple[Path, ...]) -> Iterator[tuple[str, str]]:
-    """A line a clip; paths count from the list's folder. What is not there fails as a clip, not as a call."""
+def _single(path: str, name: str, search: _Search) -> Clip:
+    """A single video; if the list has groups of cameras, a group of one, which fails with what is missing."""
+    return Clip(path, _clean(name), (path,) if search.grouped else ())
+
+
+def _listed(path: Path, search: _Search, within: tuple[Path, ...]) -> Iterator[Clip]:
+    """The clips of a list, one per line; paths are relative to the list's folder.
+
+    A missing file fails as a clip, not as a call.
+    """
     inner = (*within, path.resolve())
     if path.resolve() in within or len(inner) > MOST_DEEP:
         raise UsageError(f"{path}: the list includes itself, or lists nest more than {MOST_DEEP} deep")
+    groups: dict[str, list[str]] = {}
     for line in _lines(path):
         text = line.strip()
         if not text or text.startswith("#"):
             continue
+        file, _, group = (part.strip() for part in text.partition("\t"))
+        if "\t" in text and group and not _is_there(path.parent / text):
+            groups.setdefault(group, []).append(str(path.parent / os.path.expanduser(file)))
+            continue
         there = text if "://" in text else str(path.parent / os.path.expanduser(text))
         if "://" not in text and not _is_there(Path(there)) and not WILDCARDS.search(text):
-            yield there, _clean(Path(there).stem)
+            yield _single(there, Path(there).stem, search)
         else:
-            yield from _meant(there, out, inner)
+            yield from _meant(there, search, inner)
+    for group, videos in groups.items():
+        yield Clip(f"{path}: {group}", _clean(re.sub(r"[^\w .-]", "_", group)), tuple(videos))
 
 
 def _is_there(path: Path) -> bool:
-    """Raises UsageError for what cannot be the name of a file: too long, or with a NUL in it."""
+    """Whether a path exists.
+
+    Raises:
+        UsageError: If it cannot be a path: too long, or with a NUL character.
+    """
     try:
-        if "\0" in str(path):  # which `exists` takes for a file that is not there
+        if "\0" in str(path):  # `exists` returns False for it
             raise ValueError("embedded null byte")
         return path.exists()
     except (OSError, ValueError) as error:
@@ -132,30 +188,34 @@ def _address_name(address: str) -> str:
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines of a list in UTF-8, UTF-16, or in whatever bytes the names of files have."""
+    """The lines of a list in UTF-8, UTF-16, or the encoding of file names."""
     content = read_text_file(path, MOST_BYTES)
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", "replace").splitlines()
-    if not any(content[1:400:2]) and content[1:]:  # UTF-16 of Latin letters, without the mark that should be there
+    if not any(content[1:400:2]) and content[1:]:  # UTF-16 of Latin letters without a byte order mark
         return content.decode("utf-16-le", "replace").splitlines()
     lines = content.removeprefix(codecs.BOM_UTF8).splitlines()
     return [_line(path.parent, line) for line in lines]
 
 
 def _line(folder: Path, line: bytes) -> str:
-    """A name in UTF-8, else as the bytes that the disk has, else in Latin-1, as Windows and old programs write."""
+    """A name in UTF-8, else as the bytes on the disk, else in Latin-1, as written by Windows and old programs."""
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError:
         as_bytes = os.fsdecode(line.strip())
-    with suppress(OSError):  # a name that is too long
+    with suppress(OSError):  # the name is too long
         if b"\0" not in line and (folder / as_bytes).exists():
             return as_bytes
     return line.decode("cp1252", "replace")
 
 
-def _in_folder(folder: Path, out: Path) -> Iterator[tuple[str, str]]:
-    """Every video at any depth; a folder with pictures and no video is one clip. Hidden things and results are none."""
+def _in_folder(folder: Path, search: _Search) -> Iterator[Clip]:
+    """All videos at any depth; a folder with images and without videos is one clip.
+
+    Hidden files and results are ignored.
+    """
+    out = search.out
     for place, folders, files in os.walk(folder):
         here = Path(place)
         folders[:] = sorted(name for name in folders if not name.startswith(".") and (here / name).resolve() != out)
@@ -164,19 +224,23 @@ def _in_folder(folder: Path, out: Path) -> Iterator[tuple[str, str]]:
             continue
         seen = sorted(name for name in files if not name.startswith("."))
         videos = [name for name in seen if Path(name).suffix.lower() in VIDEOS]
+        inner = here.relative_to(folder).as_posix()
+        own = _clean(here.resolve().name) if inner == "." else inner
+        if search.grouped and videos:
+            yield Clip(str(here), own, tuple(str(here / name) for name in videos))
+            continue
         for name in videos:
             inner = (here / name).relative_to(folder).with_suffix("").as_posix()
-            yield str(here / name), inner if "/" in inner else _clean(inner)
-        if not videos and any(Path(name).suffix.lower() in PICTURES for name in seen):
-            inner = here.relative_to(folder).as_posix()
-            yield str(here), _clean(here.resolve().name) if inner == "." else inner
+            yield Clip(str(here / name), inner if "/" in inner else _clean(inner))
+        if not search.grouped and not videos and any(Path(name).suffix.lower() in PICTURES for name in seen):
+            yield Clip(str(here), own)
 
 
 def _distinct(paths: list[str], names: list[str]) -> list[str]:
-    """Names no two of which are alike: with the ending where it tells them apart, else with a hash of the path."""
+    """Make names unique: with the file extension if that suffices, else with a hash of the path."""
     endings = [Path(path).suffix.lower().replace(".", "-") for path in paths]
     for marks in (endings, [f"-{_hash(path)[:8]}" for path in paths]):
-        count = Counter(name.lower() for name in names)  # disks may not tell capitals apart
+        count = Counter(name.lower() for name in names)  # file systems may ignore case
         names = [name + mark if count[name.lower()] > 1 else name for name, mark in zip(names, marks, strict=True)]
     return names
 

@@ -1,4 +1,4 @@
-"""`pose-batch`: folders of clips in, tracked 3D people of all of them out."""
+"""`pose-batch`: tracked 3D people for folders of clips."""
 
 import math
 import sys
@@ -13,7 +13,8 @@ from pose.config import PipelineConfig, choose_detector, choose_networks, model_
 from pose.errors import PoseError, UsageError
 from pose.options import Options, argument, option
 from pose.system.shown import shown
-from pose_apps.run import RunConfig
+from pose_apps.cameras.options import NO_CAMERAS, CamerasConfig
+from pose_apps.clip import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.interrupts import signals_as_ctrl_c
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
@@ -26,15 +27,18 @@ if TYPE_CHECKING:
     from pose_apps.batch.schedule import Engine
     from pose_apps.batch.work import Job, Task
 
-WITHOUT = frozenset({"video", "demo", "out", "overwrite", "quiet", "profile", "cache"})  # of pose-run's own options
-CACHE = ".cache"  # in the folder of the results
-# what a worker held at most over a video of 3840 x 2160, and a quarter more (docs/guides/batch.md)
-WORKER_MEGABYTES = 1255
+# options of pose-run that apply
+WITHOUT = frozenset({"video", "demo", "out", "overwrite", "quiet", "profile", "cache"})
+CACHE = ".cache"  # folder name in the results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchConfig(Options):
-    """What a call of `pose-batch` does. Raises UsageError for a value that is not allowed."""
+    """Options of `pose-batch`.
+
+    Raises:
+        UsageError: If a value is invalid.
+    """
 
     inputs: list[str] = argument([], "files, folders, globs, URLs, or .txt files that list them", metavar="INPUT")
     out: str | None = option(None, "folder for the results, with one folder per clip")
@@ -58,17 +62,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_config_option(parser)
     add_options(parser, BatchConfig)
     add_options(parser, RunConfig, without=WITHOUT)
+    add_options(parser, CamerasConfig)
     add_options(parser, PipelineConfig)
     parser.set_defaults({"threads": 1})
     parsed = parse_arguments(parser, config_first(argv))
     config = config_of(BatchConfig, parsed)
     own = {entry.name: parsed[entry.name] for entry in fields(RunConfig) if entry.name not in WITHOUT}
     with signals_as_ctrl_c():
-        return run(config, RunConfig(**own), config_of(PipelineConfig, parsed))
+        return run(config, RunConfig(**own), config_of(PipelineConfig, parsed), config_of(CamerasConfig, parsed))
 
 
-def run(config: BatchConfig, clip_config: RunConfig, pipeline_config: PipelineConfig) -> int:
-    """Process all clips; the exit status. Raises PoseError for a wrong call, KeyboardInterrupt after Ctrl-C."""
+def run(
+    config: BatchConfig,
+    clip_config: RunConfig,
+    pipeline_config: PipelineConfig,
+    cameras: CamerasConfig = NO_CAMERAS,
+) -> int:
+    """Process all clips; returns the exit status.
+
+    Raises:
+        PoseError: If options are invalid.
+        KeyboardInterrupt: After Ctrl-C.
+    """
     from pose_apps.batch.clips import find_clips, read_shard, shard_of
     from pose_apps.batch.manifest import Manifest
     from pose_apps.support.outputs import plan_outputs
@@ -80,12 +95,12 @@ def run(config: BatchConfig, clip_config: RunConfig, pipeline_config: PipelineCo
     if config.address is not None and config.engine != "ray":
         raise UsageError("--address: applies only to Ray; add --engine ray")
     shard = None if config.shard is None else read_shard(config.shard)
-    plan_outputs("clip", config.out, clip_config.formats, clip_config.overlay)  # raises what it has to say
+    plan_outputs("clip", config.out, clip_config.formats, clip_config.overlay)  # raises an error if it is not available
     out = Path(config.out)
     with StatusLine("checking clips and weights", hidden=config.quiet):
-        clips = find_clips(config.inputs, out)
+        clips = find_clips(config.inputs, out, grouped=cameras != NO_CAMERAS)
         clips = clips if shard is None else shard_of(clips, shard)
-        job = make_job(out, config, clip_config, pipeline_config)
+        job = make_job(out, config, clip_config, pipeline_config, cameras)
         _make_folder(out)
         manifest = Manifest(out, shard)
         known, tasks = plan(clips, manifest, job) if config.resume else ([], _tasks(clips))
@@ -96,14 +111,24 @@ def run(config: BatchConfig, clip_config: RunConfig, pipeline_config: PipelineCo
 
         print(table(lines, already=len(known), manifest=manifest.path))
     failed = [line for line in lines if line.status != "ok"]
-    if config.quiet:  # the table says it otherwise
+    if config.quiet:  # otherwise the table shows it
         for line in failed:
             print(shown(f"error: {line.name}: {line.error}"), file=sys.stderr)
     return 1 if failed else 0
 
 
-def make_job(out: Path, config: BatchConfig, clip_config: RunConfig, pipeline_config: PipelineConfig) -> "Job":
-    """What is done with every clip. Weights are fetched and hashed here, once. Raises PoseError."""
+def make_job(
+    out: Path,
+    config: BatchConfig,
+    clip_config: RunConfig,
+    pipeline_config: PipelineConfig,
+    cameras: CamerasConfig = NO_CAMERAS,
+) -> "Job":
+    """The common settings of all clips. Fetches and hashes the weights.
+
+    Raises:
+        PoseError: If networks cannot be built.
+    """
     from importlib.metadata import version
 
     from pose.cache.keys import FILES, hash_of
@@ -117,18 +142,21 @@ def make_job(out: Path, config: BatchConfig, clip_config: RunConfig, pipeline_co
         print(f"warning: {stand_in}", file=sys.stderr)
     cache = str(out / CACHE) if config.cache is None else config.cache
     run_config = replace(clip_config, overwrite=True, quiet=True, cache=cache)
+    if cameras.file is not None and not cameras.file.is_file():
+        raise UsageError(f"--cameras {cameras.file}: no such file")
     camera = None if clip_config.intrinsics is None else read_intrinsics(clip_config.intrinsics).tolist()
     asked = {name: value for name, value in asdict(clip_config).items() if name not in WITHOUT | {"cache_size"}}
     asked = asked | {"intrinsics": camera, "end": str(clip_config.end)}
     settings = {name: value for name, value in asdict(pipeline_config).items() if name not in FILES}
     weights = [[role, name, sha256_of(file)] for role, name, file in model_files(pipeline_config)]
     weights.append(["lifter", pipeline_config.lifter, sha256_of(checkpoint_path(pipeline_config.lifter))])
-    key = hash_of([version("pose-run"), asked, settings, weights])
-    return Job(run_config, pipeline_config, out, key)
+    rig = [asdict(cameras), None if cameras.file is None else sha256_of(cameras.file)]
+    key = hash_of([version("pose-run"), asked, settings, weights, *([rig] if cameras != NO_CAMERAS else [])])
+    return Job(run_config, pipeline_config, out, key, cameras)
 
 
 def plan(clips: "list[Clip]", manifest: "Manifest", job: "Job") -> "tuple[list[Line], list[Task]]":
-    """The lines of clips that are done and did not change, and what to do with the others."""
+    """The lines of finished, unchanged clips, and the tasks for the others."""
     from pose_apps.batch.work import Task
 
     done, tasks = [], []
@@ -140,7 +168,7 @@ def plan(clips: "list[Clip]", manifest: "Manifest", job: "Job") -> "tuple[list[L
         elif line.path == clip.path and line.signature == clip.signature():
             done.append(line)
         else:
-            tasks.append(Task(clip, known=line))  # its content decides
+            tasks.append(Task(clip, known=line))  # compare the content
     return done, _largest_first(tasks)
 
 
@@ -151,14 +179,18 @@ def _tasks(clips: "list[Clip]") -> "list[Task]":
 
 
 def _largest_first(tasks: "list[Task]") -> "list[Task]":
-    """So that no long clip is left over for a single worker at the end."""
+    """Sort tasks by size, so that no long clip remains for a single worker at the end."""
     return sorted(tasks, key=lambda task: -(task.clip.signature() or [0, 0])[1])
 
 
 def _work(
     config: BatchConfig, job: "Job", tasks: "list[Task]", manifest: "Manifest", known: "list[Line]"
 ) -> "list[Line]":
-    """Do the tasks; the line of each. Raises KeyboardInterrupt that says what is finished."""
+    """Process the tasks; returns the line of each.
+
+    Raises:
+        KeyboardInterrupt: After Ctrl-C, with the number of finished clips.
+    """
     from pose_apps.batch.report import Progress
     from pose_apps.batch.schedule import Schedule, StartError
 
@@ -172,7 +204,7 @@ def _work(
                 engine, tasks, time_limit=config.time_limit, retries=config.retries, frames=progress.frames
             )
             for line in schedule.lines():
-                lines.append(line)  # first: whoever sees its line there may interrupt, and is told how many are
+                lines.append(line)  # first, so that the count is right if the user interrupts on seeing the line
                 manifest.add(line)
                 progress.finished(line)
     except KeyboardInterrupt:
@@ -187,9 +219,9 @@ def _work(
 
 
 def default_workers(job: "Job") -> int:
-    """What cores and memory allow; one where networks run on a GPU, of which there is one."""
+    """Number of workers that cores and memory allow; one for a GPU."""
     from pose.system.device import resolve_device
-    from pose_apps.support.resources import available_cores, available_megabytes
+    from pose_apps.support.resources import WORKER_MEGABYTES, available_cores, available_megabytes
 
     if resolve_device(job.pipeline.device) != "cpu":
         return 1
@@ -199,9 +231,10 @@ def default_workers(job: "Job") -> int:
 
 
 def _engine(config: BatchConfig, job: "Job", most: int) -> "Engine":
-    """The workers, and no more than `most`."""
+    """The workers, at most `most`."""
     if config.engine == "ray":
         from pose_apps.batch.ray_engine import RayWorkers
+        from pose_apps.support.resources import WORKER_MEGABYTES
 
         return RayWorkers(config.workers, job, config.address, WORKER_MEGABYTES, most)
     from pose_apps.batch.processes import Processes

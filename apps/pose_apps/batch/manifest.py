@@ -1,7 +1,7 @@
-"""`manifest.jsonl`: what became of every clip, a line each, and so what a further call need not do again.
+"""`manifest.jsonl`: the state of every clip, one per line, from which later calls skip finished clips.
 
-A line is added when a clip's files are in their place. After a call that was killed the file may end in half a line,
-and hold two for a clip; the last one counts, and the next call puts it in order.
+A line is added after a clip's files are in place. After a killed call, the last line may be incomplete and a clip may
+have two lines. The last one counts, and the next call cleans the file.
 """
 
 import json
@@ -21,11 +21,18 @@ from pose.system.written_files import WrittenFiles
 
 NAME = "manifest"
 ENDING = ".jsonl"
-MOST_BYTES = 256 << 20  # of a file: a million clips
+MOST_BYTES = 256 << 20  # maximum size of a file: a million clips
 
 
 class VideoFacts(TypedDict):
-    """width, height: px. fps: average frame rate. duration: s, of the frames that were processed."""
+    """Properties of a video.
+
+    Attributes:
+        width: px.
+        height: px.
+        fps: Average frame rate.
+        duration: s, of the processed frames.
+    """
 
     width: int
     height: int
@@ -33,12 +40,33 @@ class VideoFacts(TypedDict):
     duration: float
 
 
-class QualityFacts(TypedDict):
-    """What the results of a clip are worth.
+class MotionFacts(TypedDict):
+    """Measured camera motion of a clip; None for what was not measured.
 
-    frames_without_people: number of frames. doubtful: ids of tracks that may show nobody. confidence: mean 2D score of
-    all joints; None without people. low_confidence: share of the joints with a score below 0.3. sigma_mm: mean
-    uncertainty of the 3D joints; None without people. camera_motion: kind of motion; None where it was not measured.
+    Attributes:
+        rotation_degrees: Largest range of pan, tilt and roll.
+        zoom_percent: By how much the longest focal length exceeds the shortest.
+        known: Share of the frames with people in which the view of the camera is known.
+        focal_ratio: Focal length that the rotation shows over that of the intrinsics.
+    """
+
+    rotation_degrees: float | None
+    zoom_percent: float | None
+    known: float | None
+    focal_ratio: float | None
+
+
+class QualityFacts(TypedDict):
+    """Quality of a clip's results.
+
+    Attributes:
+        frames_without_people: Number of frames.
+        doubtful: Ids of tracks that may not be people.
+        confidence: Mean 2D score of all joints; None without people.
+        low_confidence: Fraction of the joints with a score below 0.3.
+        sigma_mm: Mean uncertainty of the 3D joints; None without people.
+        camera_motion: Kind of motion; None if it was not measured.
+        motion: Numbers of `camera_motion`; None if it was not measured.
     """
 
     frames_without_people: int
@@ -47,11 +75,30 @@ class QualityFacts(TypedDict):
     low_confidence: float | None
     sigma_mm: float | None
     camera_motion: str | None
+    motion: NotRequired[MotionFacts | None]
+
+
+class CameraFacts(TypedDict):
+    """One of several cameras of a group.
+
+    Attributes:
+        name: Of the camera.
+        video: Its file.
+        offset: Start time in s.
+        position_sigma: Standard deviation of its position in m.
+        residual_px: Median reprojection error; None if unknown.
+    """
+
+    name: str
+    video: str
+    offset: float
+    position_sigma: float
+    residual_px: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One clip.
+    """One clip, or one group of videos of the same moment.
 
     Attributes:
         key: SHA-256 of content, settings and weights; None where the clip was not read to the end.
@@ -63,6 +110,7 @@ class Line:
         signature: see `Clip`.
         video: facts about the video (`VideoFacts`); None where the clip failed.
         quality: facts about the results (`QualityFacts`); None where the clip failed.
+        cameras: of a group (`CameraFacts`); empty for one clip and where the group failed.
         version: of pose-run.
         date: end of processing, ISO 8601, UTC.
     """
@@ -83,6 +131,7 @@ class Line:
     signature: list[int] | None = None
     video: VideoFacts | None = None
     quality: QualityFacts | None = None
+    cameras: list[CameraFacts] = field(default_factory=list)
     version: str = ""
     date: str = ""
 
@@ -104,25 +153,31 @@ class _Fields(TypedDict):
     signature: NotRequired[list[int] | None]
     video: NotRequired[VideoFacts | None]
     quality: NotRequired[QualityFacts | None]
+    cameras: NotRequired[list[CameraFacts]]
     version: NotRequired[str]
     date: NotRequired[str]
 
 
 class Manifest:
-    """The lines of a folder of results. All shards' lines are known; what is added goes to this shard's own file."""
+    """The lines of a folder of results. Lines of all shards are read; new lines go to this shard's file."""
 
     def __init__(self, folder: Path, shard: tuple[int, int] | None) -> None:
         self.folder = folder
         self.path = folder / (f"{NAME}{ENDING}" if shard is None else f"{NAME}-{shard[0]}-of-{shard[1]}{ENDING}")
         self.lines: dict[str, Line] = {}
-        self._own: dict[str, Line] = {}  # of this shard's file, while it is written
-        for path in sorted(folder.glob(f"{NAME}*{ENDING}"), key=lambda path: path == self.path):  # its own count last
+        self._own: dict[str, Line] = {}  # this shard's file, while it is open
+        # its own lines have precedence
+        for path in sorted(folder.glob(f"{NAME}*{ENDING}"), key=lambda path: path == self.path):
             if path == self.path or path.is_file():
                 self.lines |= _read(path)[0]
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Put the file in order now and at the end. Raises PoseError where another process writes this very file."""
+        """Clean the file at the start and at the end of the context.
+
+        Raises:
+            PoseError: If another process writes to this file.
+        """
         lock = self.folder / f".lock{self.path.stem.removeprefix(NAME)}"
         with file_errors(lock):
             lock.mkdir(exist_ok=True)
@@ -133,7 +188,7 @@ class Manifest:
                 )
             WholeFile.remove_leftovers(self.folder, self.path.name.__eq__)
             self._own, whole = _read(self.path)
-            if not whole:  # lines of somebody else are kept, in a file of their own
+            if not whole:  # unknown lines are kept in a separate file
                 WrittenFiles(self.folder).make_way(self.path)
                 write_whole(self.path, "")
             self._order()
@@ -143,7 +198,9 @@ class Manifest:
                 self._order()
 
     def add(self, line: Line) -> None:
-        """A clip is finished, and its line on the disk when this returns, or `writing` ends: Ctrl-C may come here."""
+        """Add the line of a finished clip; it is on the disk when this returns or, after Ctrl-C, when `writing`
+        ends.
+        """
         self.lines[line.name] = self._own[line.name] = line
         with file_errors(self.path), self.path.open("ab") as file:
             file.write(f"{json.dumps(asdict(line))}\n".encode())
@@ -154,9 +211,9 @@ class Manifest:
 
 
 def _read(path: Path) -> tuple[dict[str, Line], bool]:
-    """Name -> the last line of it, and whether that is all there is.
+    """Name -> its last line, and whether the file is complete.
 
-    A last line that was cut off, as a killed call leaves it, is none, and nothing is lost without it.
+    An incomplete last line, left by a killed call, is ignored; its clip is processed again.
     """
     lines: dict[str, Line] = {}
     if not os.path.lexists(path):

@@ -1,4 +1,4 @@
-"""The engine of one machine: a process a worker, started anew when it dies."""
+"""The engine for one machine: one process per worker, restarted when it dies."""
 
 import multiprocessing
 import os
@@ -13,7 +13,7 @@ from typing import Any
 from pose_apps.batch.schedule import Event
 from pose_apps.batch.work import Job, Task, Worker
 
-PATIENCE = 5.0  # s in which a worker that was told to end must have done so
+STOP_TIMEOUT_S = 5.0  # s, timeout for a worker to end
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class _Member:
 
 
 class Processes:
-    """Implements `pose_apps.batch.schedule.Engine`. Workers begin as new interpreters ("spawn"), as everywhere."""
+    """Implements `pose_apps.batch.schedule.Engine`. Workers are spawned interpreters on all systems."""
 
     def __init__(self, count: int, job: Job) -> None:
         self._context = multiprocessing.get_context("spawn")
@@ -32,12 +32,12 @@ class Processes:
 
     @property
     def workers(self) -> int:
-        """How many there are."""
+        """Number of workers."""
         return len(self._members)
 
     def give(self, worker: int, task: Task) -> None:
         """Send a task to a worker."""
-        with suppress(OSError):  # it has just died, which is the next event
+        with suppress(OSError):  # it has just died; the next event reports that
             self._members[worker].pipe.send(task)
 
     def events(self, timeout: float) -> Iterator[Event]:
@@ -57,7 +57,7 @@ class Processes:
                 yield Event(worker, kind, value)
 
     def kill(self, worker: int) -> None:
-        """End it; its death is an event like any other."""
+        """End a worker; its death is reported as an event."""
         self._members[worker].process.kill()
 
     def close(self) -> None:
@@ -65,7 +65,7 @@ class Processes:
         for member in self._members:
             member.process.kill()
         for member in self._members:
-            member.process.join(PATIENCE)
+            member.process.join(STOP_TIMEOUT_S)
             member.pipe.close()
 
     def _replace(self, worker: int) -> None:
@@ -81,8 +81,8 @@ class Processes:
 
 
 def serve(pipe: Connection, job: Job, make: Callable[[Job], Worker] = Worker) -> None:
-    """The life of a worker: takes tasks, gives answers, and ends with the process that started it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; one decides
+    """Main loop of a worker: processes tasks until its parent process ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; the parent handles it
     threading.Thread(target=_end_with_parent, daemon=True).start()
     worker = make(job)
     pipe.send(("ready", None))
@@ -98,7 +98,7 @@ def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
-        os._exit(1)  # nobody waits for what is being done
+        os._exit(1)  # the result is not needed any more
 
 
 def _how(status: int | None) -> str:

@@ -1,8 +1,7 @@
-"""The engine of a Ray cluster: an actor a worker, which owns its networks; one call a clip.
+"""The engine for a Ray cluster: one actor per worker, which owns its networks; one call per clip.
 
-Ray restarts actors that die and finds them another place; which clip is tried again, and how often, is
-`pose_apps.batch.schedule`'s business, as everywhere, and the manifest is the checkpoint. Clips and results lie where
-every node sees them under the same path.
+Ray restarts dead actors on any node. `pose_apps.batch.schedule` decides on further attempts, as with other engines, and
+the manifest is the checkpoint. Clips and results must have the same paths on every node.
 """
 
 import os
@@ -12,22 +11,31 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pose.errors import PoseError, UsageError, in_brief
-from pose.system.shown import shown
+from pose.errors import PoseError, UsageError
+from pose.system.shown import in_brief, shown
 from pose_apps.batch.schedule import Event
 from pose_apps.batch.work import Answer, Job, Task, Worker
 
 CONNECT_SECONDS = 10.0
-_SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # empty frame of that type (RFC 9113, 6.5)
-ENVIRONMENT = ("POSE_WEIGHTS_DIR", "PYTHONPATH")  # what workers on other nodes must know, too
+_SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # empty SETTINGS frame (RFC 9113, 6.5)
+ENVIRONMENT = ("POSE_WEIGHTS_DIR", "PYTHONPATH")  # environment variables that workers on other nodes need
 
 
 class RayWorkers:
     """Implements `pose_apps.batch.schedule.Engine`."""
 
     def __init__(self, count: int | None, job: Job, address: str | None, megabytes: int, most: int) -> None:
-        """count: None takes what the cluster's processors and memory allow, and `most` at the most. megabytes: a worker
-        needs; Ray limits nothing, but puts no more workers on a node than have room. Raises PoseError.
+        """Start the actors.
+
+        Args:
+            count: Number of workers; None for as many as the cluster's processors and memory allow, at most `most`.
+            job: Settings of the job.
+            address: Address of the cluster; None for this machine.
+            megabytes: Memory per worker, for placement only.
+            most: Maximum number of workers.
+
+        Raises:
+            PoseError: If Ray is not installed or does not answer.
         """
         self._ray = _begun(address)
         cpus, gpus = float(job.pipeline.threads), float(_on_gpu(job))
@@ -36,13 +44,13 @@ class RayWorkers:
         options = {"num_cpus": cpus, "num_gpus": gpus, "memory": megabytes << 20, "max_restarts": -1}
         actor = self._ray.remote(_actor(self._ray)).options(**options)
         self._actors = [actor.remote(job, str(Path.cwd())) for _ in range(min(count, most))]
-        self._calls: dict[Any, int] = {}  # what is under way -> worker
+        self._calls: dict[Any, int] = {}  # pending call -> worker
         for worker in range(len(self._actors)):
             self._await(worker)
 
     @property
     def workers(self) -> int:
-        """How many there are."""
+        """Number of workers."""
         return len(self._actors)
 
     def give(self, worker: int, task: Task) -> None:
@@ -56,7 +64,7 @@ class RayWorkers:
             worker = self._calls.pop(call)
             try:
                 answer = self._ray.get(call)
-            except self._ray.exceptions.RayError as error:  # the actor, its node, or Ray's store died
+            except self._ray.exceptions.RayError as error:  # the actor, its node, or Ray's object store died
                 yield Event(worker, "died", f"worker lost ({_in_one_line(error)})")
                 self._await(worker)
                 continue
@@ -67,7 +75,7 @@ class RayWorkers:
                 yield Event(worker, "ready")
 
     def kill(self, worker: int) -> None:
-        """End it; Ray brings it back."""
+        """End a worker; Ray restarts it."""
         self._ray.kill(self._actors[worker], no_restart=False)
 
     def close(self) -> None:
@@ -78,13 +86,17 @@ class RayWorkers:
         self._ray.shutdown()
 
     def _await(self, worker: int) -> None:
-        """Be told when it can take a clip: now, or once Ray has found a place for it."""
+        """Request an event when the worker can take a clip: now, or after Ray has placed it."""
         self._calls[self._actors[worker].ready.remote()] = worker
 
 
 def _begun(address: str | None) -> Any:
-    """The module, connected. Raises PoseError."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report to its makers
+    """The connected Ray module.
+
+    Raises:
+        PoseError: If Ray is not installed or does not answer.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # disable usage statistics
     try:
         import ray
     except ImportError as error:
@@ -107,7 +119,11 @@ def _begun(address: str | None) -> Any:
 
 
 def _check_answers(address: str) -> None:
-    """Raises PoseError where nothing listens at HOST:PORT: Ray itself tries for minutes."""
+    """Check that a server listens at HOST:PORT, because Ray itself retries for minutes.
+
+    Raises:
+        PoseError: If not.
+    """
     if address in ("auto", "local"):
         return
     host, _, port = address.rpartition("://")[2].rpartition(":")
@@ -122,7 +138,11 @@ def _check_answers(address: str) -> None:
 
 
 def _check_is_grpc(connection: socket.socket) -> None:
-    """Raises OSError unless the server begins with HTTP/2's SETTINGS (RFC 9113, 3.4), as Ray's gRPC servers do."""
+    """Check that the server starts with HTTP/2's SETTINGS (RFC 9113, 3.4), as Ray's gRPC servers do.
+
+    Raises:
+        OSError: If not.
+    """
     connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS)
     answer = b""
     while len(answer) < len(_SETTINGS) and (part := connection.recv(len(_SETTINGS) - len(answer))):
@@ -136,14 +156,15 @@ def _actor(ray: Any) -> type:
         """A `Worker` on whatever node Ray finds for it."""
 
         def __init__(self, job: Job, folder: str) -> None:
-            os.chdir(folder)  # where relative paths of the call count from
+            os.chdir(folder)  # base of the call's relative paths
             self._worker = Worker(job)
 
         @ray.method(max_task_retries=-1)  # type: ignore[untyped-decorator]
         def ready(self) -> None:
-            """Answers as soon as the actor is there, after however many restarts."""
+            """Returns as soon as the actor runs, after any number of restarts."""
 
-        @ray.method(max_task_retries=0)  # type: ignore[untyped-decorator]  # not by Ray: every attempt is counted and written down
+        # not by Ray: every attempt is counted and written down
+        @ray.method(max_task_retries=0)  # type: ignore[untyped-decorator]
         def process(self, task: Task) -> Answer:
             return self._worker.process(task)
 
@@ -151,7 +172,7 @@ def _actor(ray: Any) -> type:
 
 
 def _fitting(resources: dict[str, float], cpus: float, gpus: float, megabytes: int) -> int:
-    """How many workers the cluster has room for; at least one, which waits for room."""
+    """Number of workers that fit into the cluster; at least one, which waits for resources."""
     room = [resources.get("CPU", 0) / cpus, resources.get("memory", 0) / (megabytes << 20)]
     room += [resources.get("GPU", 0) / gpus] if gpus else []
     return max(1, int(min(room)))

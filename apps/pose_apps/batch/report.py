@@ -1,4 +1,4 @@
-"""Progress of many clips, one bar for all, and the table at the end."""
+"""Progress bar for many clips, and the final table."""
 
 import time
 from collections import deque
@@ -11,19 +11,19 @@ from pose.system.shown import shown
 from pose_apps.batch.manifest import Line
 from pose_apps.support.summary import counted
 
-RATE_SECONDS = 10.0  # over which the rate is taken
-MOST_ROWS = 30  # of the table; of more clips only those that failed are listed
+RATE_SECONDS = 10.0  # window for the rate
+MOST_ROWS = 30  # maximum rows of the table; for more clips only failed ones are listed
 NAME_COLUMNS = 40
-MOST_NAMED = 2  # clips in progress that the bar names
+MOST_NAMED = 2  # maximum clips in progress that are named
 
 
 class Progress:
-    """The bar of all workers; nothing where stderr is no terminal. What fails is told at once."""
+    """Progress bar of all workers; hidden if stderr is not a terminal. Failures are printed immediately."""
 
     def __init__(self, clips: int, workers: int, *, hidden: bool) -> None:
         self._workers, self._hidden = workers, hidden
         self._failed, self._finished = 0, 0
-        self._within: dict[str, tuple[int, int | None]] = {}  # frames of clips in progress: finished, all
+        self._within: dict[str, tuple[int, int | None]] = {}  # clip in progress -> finished frames, all frames
         self._frames: deque[tuple[float, int]] = deque()
         self._bar = progress_bar("clips", clips, " clips", hidden=hidden)
 
@@ -36,7 +36,7 @@ class Progress:
         self._bar.close()
 
     def frames(self, clip: str, count: int, of: int | None) -> None:
-        """`count` further frames of a clip with `of` frames, None where that is unknown, are finished."""
+        """Report `count` more finished frames of a clip with `of` frames (None if unknown)."""
         self._within[clip] = self._within.get(clip, (0, of))[0] + count, of
         now = time.monotonic()
         self._frames.append((now, count))
@@ -49,7 +49,7 @@ class Progress:
         self._bar.set_postfix_str(f"{workers}, {rate:.0f} frames/s{failed}{self._clips_in_progress()}")
 
     def finished(self, line: Line) -> None:
-        """One more clip has its line."""
+        """Report a finished clip."""
         self._within.pop(line.name, None)
         self._finished += 1
         if line.status != "ok":
@@ -59,13 +59,13 @@ class Progress:
         self._move()
 
     def _move(self) -> None:
-        """Clips in progress count by the share of their frames that is finished."""
+        """Update the bar; clips in progress count by their fraction of finished frames."""
         shares = (min(1.0, done / of) for done, of in self._within.values() if of)
         self._bar.n = self._finished + round(sum(shares), 2)
         self._bar.refresh()
 
     def _clips_in_progress(self) -> str:
-        """`, walk-by 45%, dance 12%`: of at most `MOST_NAMED` clips."""
+        """Text such as `, walk-by 45%, dance 12%` for at most `MOST_NAMED` clips."""
         named = list(self._within.items())[:MOST_NAMED]
         parts = [
             f"{shown(clip, 16)} {min(1.0, done / of):.0%}" if of else shown(clip, 16) for clip, (done, of) in named
@@ -74,14 +74,14 @@ class Progress:
 
 
 def table(lines: list[Line], *, already: int, manifest: Path) -> str:
-    """What became of the clips: a row each or, of very many, of those that failed, and the sum."""
+    """Table of results: one row per clip or, for very many, per failed clip, and totals."""
     failed = [line for line in lines if line.status != "ok"]
     rows = sorted(lines if len(lines) <= MOST_ROWS else failed, key=lambda line: (line.status == "ok", line.name))
     wide = min(max([4, *(len(line.name) for line in rows)]), NAME_COLUMNS)
     text = [f"{'clip':<{wide}}  {'frames':>7}{'people':>7}{'s':>9}"] if rows else []
     for line in rows:
-        said = shown(line.name, 1000)
-        name = said if len(said) <= wide else f"...{said[3 - wide :]}"
+        label = shown(line.name, 1000)
+        name = label if len(label) <= wide else f"...{label[3 - wide :]}"
         result = f"{line.frames:>7}{line.people:>7}{line.seconds:>9.1f}"
         text.append(f"{name:<{wide}}  {result}" + (f"  failed: {shown(line.error)}" if line.error else ""))
     frames = counted(sum(line.frames for line in lines), "frame")

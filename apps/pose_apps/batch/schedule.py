@@ -1,4 +1,4 @@
-"""Who does what next: tasks to workers that are free, time limits, attempts. It knows no process and no cluster."""
+"""Scheduling of tasks to free workers, with time limits and retries; independent of processes and clusters."""
 
 import time
 from collections import deque
@@ -10,15 +10,17 @@ from pose_apps.batch.manifest import Line
 from pose_apps.batch.work import Answer, Task
 
 TICK_SECONDS = 0.5
-MOST_DEATHS = 10  # of workers in a row that did nothing: something is wrong that no further one will change
+MOST_DEATHS = 10  # consecutive deaths of workers without a result, after which the run is aborted
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a worker reports.
+    """A report of a worker.
 
-    kind: `ready`, it can take a task (again, after it died); `frames`, value is the number of further finished frames
-    and that of the clip or None; `done`, value is an `Answer`; `died`, value says why, and the engine starts it again.
+    Attributes:
+        kind: `ready`: it can take a task (again, after it died). `frames`: value is the number of newly finished frames
+            and that of the clip or None. `done`: value is an `Answer`. `died`: value is the reason; the engine restarts
+            it.
     """
 
     worker: int
@@ -27,27 +29,27 @@ class Event:
 
 
 class Engine(Protocol):
-    """Workers, by number."""
+    """Workers by number."""
 
     @property
     def workers(self) -> int:
-        """How many there are."""
+        """Number of workers."""
         ...
 
     def give(self, worker: int, task: Task) -> None:
-        """Hand a task to a worker that is ready."""
+        """Send a task to a ready worker."""
         ...
 
     def events(self, timeout: float) -> Iterator[Event]:
-        """What has happened, waited for at most `timeout` s."""
+        """New events; waits at most `timeout` s for the first."""
         ...
 
     def kill(self, worker: int) -> None:
-        """End a worker, which then dies and comes back."""
+        """Kill a worker, which is then restarted."""
         ...
 
     def close(self) -> None:
-        """End everything."""
+        """End all workers."""
         ...
 
 
@@ -65,8 +67,10 @@ class StartError(Exception):
 class Schedule:
     """Runs tasks on an engine until each has a line.
 
-    time_limit: s a clip, from the moment it is handed out. retries: further attempts after a worker died, or an error
-    that is not the clip's. clock: s, as `time.monotonic`.
+    Args:
+        time_limit: s per clip, from when it is sent to a worker.
+        retries: Further attempts after a worker died, or an error independent of the clip.
+        clock: s, like `time.monotonic`.
     """
 
     def __init__(
@@ -86,7 +90,11 @@ class Schedule:
         self._deaths = 0
 
     def lines(self) -> Iterator[Line]:
-        """Every clip's line, as soon as it is known. Raises StartError where no worker ever gets ready."""
+        """Yield every clip's line as soon as it is known.
+
+        Raises:
+            StartError: If no worker becomes ready.
+        """
         while self._waiting or self._working:
             for event in self._engine.events(TICK_SECONDS):
                 line = self._heard(event)
@@ -106,7 +114,7 @@ class Schedule:
             self._free.discard(event.worker)
             line = self._lost(event)
         elif (work := self._working.pop(event.worker, None)) is not None:
-            if not work.overdue:  # else it is being killed, and will say when it is ready again
+            if not work.overdue:  # otherwise it is being killed, and reports when it is ready again
                 self._free.add(event.worker)
             line = self._answered(work, event.value)
         self._hand_out()
@@ -139,7 +147,7 @@ class Schedule:
         return replace(line, attempts=task.attempts, signature=clip.signature())
 
     def _again(self, task: Task) -> None:
-        """At the end: what killed one worker should not kill the next at once."""
+        """Append a task to the end of the queue, so that it does not kill the next worker at once."""
         self._waiting.append(replace(task, attempts=task.attempts + 1))
 
     def _hand_out(self) -> None:

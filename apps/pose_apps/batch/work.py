@@ -1,5 +1,6 @@
-"""What a worker does: one clip after the other with networks that are loaded once, whatever engine runs it."""
+"""A worker: processes clips one after another with networks that are loaded once, for any engine."""
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -13,8 +14,11 @@ from typing import TYPE_CHECKING
 from pose.config import PipelineConfig
 from pose.errors import PoseError
 from pose_apps.batch.clips import Clip
-from pose_apps.batch.manifest import Line, QualityFacts, VideoFacts
-from pose_apps.run import RunConfig, run_any
+from pose_apps.batch.manifest import CameraFacts, Line, MotionFacts, QualityFacts, VideoFacts
+from pose_apps.cameras.command import check_networks, process_cameras
+from pose_apps.cameras.options import NO_CAMERAS, CamerasConfig, camera_videos
+from pose_apps.clip import RunConfig, run_any
+from pose_apps.run import check_several, common_of
 from pose_apps.support.host import Done, Host
 from pose_apps.support.summary import NOBODY, Tally
 
@@ -23,23 +27,33 @@ if TYPE_CHECKING:
     from pose.types import FrameResult
     from pose.video import Source
 
-TELL_SECONDS = 0.5  # between two reports of progress
+TELL_SECONDS = 0.5  # s between two progress reports
 Tell = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is done with every clip. key: SHA-256 of settings and weights. out: the folder of all results."""
+    """Common settings of all clips.
+
+    Attributes:
+        key: SHA-256 of settings and weights.
+        out: Folder of all results.
+    """
 
     run: RunConfig
     pipeline: PipelineConfig
     out: Path
     key: str
+    cameras: CamerasConfig = NO_CAMERAS
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One clip to do. known: the key of a result that is there and still good if the content is what it was."""
+    """One clip to process.
+
+    Attributes:
+        known: Key of an existing result, which is valid if the content is unchanged.
+    """
 
     clip: Clip
     known: Line | None = None
@@ -48,23 +62,29 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a task. again: another attempt may help, for the error is none of the clip's."""
+    """The result of a task.
+
+    Attributes:
+        again: Whether to retry, because the error is independent of the clip.
+    """
 
     line: Line
     again: bool = False
 
 
 class Worker:
-    """Does clips. Networks are loaded with the first one."""
+    """Processes clips. Networks are loaded with the first one."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self._pipeline: Pipeline | None = None
 
     def process(self, task: Task, tell: Tell = lambda frames, of: None) -> Answer:
-        """Process one clip; the error of a clip is part of the answer.
+        """Process one clip; its errors are part of the result.
 
-        tell: called with the number of further frames that are finished, and that of the clip, None where unknown.
+        Args:
+            task: The clip.
+            tell: Called with the number of newly finished frames and that of the clip (None if unknown).
         """
         begun = time.perf_counter()
         clip = task.clip
@@ -79,7 +99,7 @@ class Worker:
                 line = self._unchanged(task, base) or self._done(clip, base, warned.extend, tell)
             except PoseError as error:
                 line = replace(base, error=_one_line(str(error)))
-            except Exception as error:  # a bug of ours or of a library is this clip's error, not the end of all
+            except Exception as error:  # a bug fails this clip only, not the whole run
                 line, again = replace(base, error=_one_line(f"{type(error).__name__}: {error}")), True
         warned += [str(one.message) for one in caught]
         warned += [NOBODY] if line.status == "ok" and not line.people else []
@@ -87,15 +107,9 @@ class Worker:
         return Answer(replace(line, seconds=seconds, warnings=[_one_line(text) for text in warned]), again)
 
     def _unchanged(self, task: Task, base: Line) -> Line | None:
-        """The line of an earlier result, where its file was touched or moved and has the content that it had."""
-        if task.known is None:
+        """The line of an earlier result if the file was touched or moved but its content is unchanged."""
+        if task.known is None or task.known.key != self._key(task.clip):
             return None
-        from pose.video import open_source
-
-        run = self._job.run
-        with open_source(task.clip.path, start=run.start, end=run.end, image_fps=run.image_fps) as source:
-            if task.known.key != self._key(source):
-                return None
         return replace(task.known, path=base.path, signature=base.signature)
 
     def _done(self, clip: Clip, base: Line, warn: Callable[[Iterable[str]], None], tell: Tell) -> Line:
@@ -103,31 +117,78 @@ class Worker:
         from pose.system.device import seed_torch
 
         run = replace(self._job.run, video=clip.path, out=str(self._job.out / clip.name))
-        seed_torch(self._job.pipeline.seed)  # so that no clip depends on those before
+        seed_torch(self._job.pipeline.seed)  # so that results do not depend on earlier clips
         with nullcontext() if run.cache == "off" else open_cache(run.cache, run.cache_size) as cache:
-            done = run_any(run, self._networks, Host(_told(tell), warn, cache, heard=False))
+            host = Host(_told(tell, len(clip.videos)), warn, cache, heard=False)
+            if clip.videos:
+                line = self._group(clip, run, base, host)
+            else:
+                line = self._line(run_any(run, self._networks, host), base)
             if cache is not None and cache.problem:
                 warn([f"{cache.problem}; results are not cached"])
-        return self._line(done, base)
+        return line
+
+    def _group(self, clip: Clip, run: RunConfig, base: Line, host: Host) -> Line:
+        """The videos of several cameras."""
+        check_several(run)
+        check_networks(self._job.pipeline)
+        videos = camera_videos(clip.videos, None)
+        done = process_cameras(videos, self._job.cameras, common_of(run), self._networks, host)
+        tally, error = done.tally, "; ".join(done.problems)
+        cameras: list[CameraFacts] = [
+            {
+                "name": camera.name,
+                "video": video,
+                "offset": camera.offset,
+                "position_sigma": camera.place_sigma,
+                "residual_px": None if math.isnan(camera.residual_px) else camera.residual_px,
+            }
+            for video, camera in zip(videos, done.cameras, strict=True)
+        ]
+        return replace(
+            self._ended(base, tally, done.files, error),
+            key=self._key(clip),
+            people=len(tally.ids),
+            cached=done.known,
+            video=_video_facts(done.size, done.fps, tally),
+            cameras=cameras,
+        )
 
     def _line(self, done: Done, base: Line) -> Line:
-        error = "; ".join(done.problems)
+        info = done.source.info
+        return replace(
+            self._ended(base, done.tally, done.files, "; ".join(done.problems)),
+            key=self._key_of(done.source),
+            people=done.tally.seen if done.stills else len(done.tally.ids),
+            cached=done.known,
+            video=_video_facts(info.size, info.fps, None if done.stills else done.tally),
+        )
+
+    def _ended(self, base: Line, tally: Tally, files: list[Path], error: str) -> Line:
         return replace(
             base,
-            key=self._key(done.source),
             status="failed" if error else "ok",
             error=_one_line(error) if error else None,
-            frames=done.tally.frames,
-            people=done.tally.seen if done.stills else len(done.tally.ids),
-            outputs=[path.relative_to(self._job.out).as_posix() for path in done.files],
-            cached=done.known,
-            video=_video_facts(done),
-            quality=_quality_facts(done.tally),
+            frames=tally.frames,
+            outputs=[path.relative_to(self._job.out).as_posix() for path in files],
+            quality=_quality_facts(tally),
             version=version("pose-run"),
             date=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 
-    def _key(self, source: "Source") -> str:
+    def _key(self, clip: Clip) -> str:
+        """Of the clip's content, or that of all its cameras."""
+        from pose.cache.keys import hash_of
+        from pose.video import open_source
+
+        run = self._job.run
+        keys = []
+        for video in clip.videos or [clip.path]:
+            with open_source(video, start=run.start, end=run.end, image_fps=run.image_fps) as source:
+                keys.append(self._key_of(source))
+        return hash_of(keys) if clip.videos else keys[0]
+
+    def _key_of(self, source: "Source") -> str:
         from pose.cache.keys import hash_of
 
         return hash_of([self._job.key, source.content() or source.name])
@@ -139,41 +200,45 @@ class Worker:
 
 
 def make_pipeline(job: Job) -> "Pipeline":
-    """The networks of a job. Raises PoseError."""
+    """The networks of a job.
+
+    Raises:
+        PoseError: If they cannot be built.
+    """
     import cv2
 
     from pose.pipeline import Pipeline
     from pose.system.progress import hidden_progress
     from pose_apps.support.intrinsics import read_intrinsics
 
-    cv2.setNumThreads(1)  # the other cores are other workers'
+    cv2.setNumThreads(1)  # other workers use the other cores
     intrinsics = None if job.run.intrinsics is None else read_intrinsics(job.run.intrinsics)
     with hidden_progress(True):
         return Pipeline(job.pipeline, intrinsics=intrinsics, lazy=job.run.cache != "off")
 
 
-def _told(
-    tell: Tell,
-) -> "Callable[[Iterable[FrameResult], Source, str], Iterator[FrameResult]]":
-    """Passes results on and reports now and then how many there were."""
+def _told(tell: Tell, cameras: int) -> "Callable[[Iterable[FrameResult], Source, str], Iterator[FrameResult]]":
+    """Pass results on, and report their number at intervals."""
 
     def shown(results: "Iterable[FrameResult]", source: "Source", what: str) -> "Iterator[FrameResult]":
         count, last = 0, time.monotonic()
+        own = source.info.frame_count
+        of = own * max(cameras, 1) if own else None  # of several, as if all were as long as this one
         for result in results:
-            count += what == "poses"
+            count += what.startswith("camera") if cameras else what == "poses"
             if (now := time.monotonic()) - last > TELL_SECONDS:
-                tell(count, source.info.frame_count)
+                tell(count, of)
                 count, last = 0, now
             yield result
-        tell(count, source.info.frame_count)
+        tell(count, of)
 
     return shown
 
 
-def _video_facts(done: Done) -> VideoFacts:
-    info, tally = done.source.info, done.tally
-    duration = 0.0 if done.stills or not tally.frames else tally.last_time - tally.first_time + 1 / info.fps
-    return {"width": info.size[0], "height": info.size[1], "fps": round(info.fps, 6), "duration": round(duration, 6)}
+def _video_facts(size: tuple[int, int], fps: float, tally: Tally | None) -> VideoFacts:
+    """Properties of a video; tally is None for single images."""
+    duration = 0.0 if tally is None or not tally.frames else tally.last_time - tally.first_time + 1 / fps
+    return {"width": size[0], "height": size[1], "fps": round(fps, 6), "duration": round(duration, 6)}
 
 
 def _quality_facts(tally: Tally) -> QualityFacts:
@@ -183,8 +248,27 @@ def _quality_facts(tally: Tally) -> QualityFacts:
         "confidence": round(tally.confidence / tally.joints, 4) if tally.joints else None,
         "low_confidence": round(tally.guessed / tally.joints, 4) if tally.joints else None,
         "sigma_mm": round(tally.sigma / tally.lifted, 2) if tally.lifted else None,
-        "camera_motion": tally.motion or None,
+        "camera_motion": None if tally.motion is None else tally.motion.kind,
+        "motion": _motion_facts(tally),
     }
+
+
+def _motion_facts(tally: Tally) -> MotionFacts | None:
+    from pose.camera_motion.verdict import FIXED
+
+    motion = tally.motion
+    if motion is None or motion.kind == FIXED:
+        return None
+    return {
+        "rotation_degrees": _rounded(max(motion.pan, motion.tilt, motion.roll), 2),
+        "zoom_percent": _rounded(100 * (motion.zoom - 1), 2),
+        "known": _rounded(motion.known, 4),
+        "focal_ratio": _rounded(motion.focal_ratio, 3),
+    }
+
+
+def _rounded(value: float, digits: int) -> float | None:
+    return round(value, digits) if math.isfinite(value) else None
 
 
 def _one_line(text: str) -> str:

@@ -1,1 +1,1 @@
-"""`pose-bench`: how fast the parts are on this machine."""
+"""`pose-bench`: speed of the components on this machine."""

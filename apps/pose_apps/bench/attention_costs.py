@@ -1,8 +1,8 @@
-"""Time and memory of every attention mechanism over the length of the sequence, as ratios to softmax of the same run.
+"""Time and memory of every attention mechanism by length of the sequence, relative to softmax in the same run.
 
-Time on a CPU is the processor's, of one thread (the fastest of several runs), so that other work on the machine hardly
-shows; on a GPU it is the device's. Memory is what a forward pass needs beyond its input and weights, at its peak. On a
-CPU every measurement runs in a process of its own (Linux only), forked before anything else has used torch's threads.
+On a CPU, time is processor time of one thread (the fastest of several runs), which is robust against other load; on a
+GPU it is device time. Memory is the peak of a forward pass beyond its input and weights. On a CPU every measurement
+runs in its own process (Linux only), forked before torch starts threads.
 """
 
 import math
@@ -26,9 +26,13 @@ LINFORMER_ROWS = 64
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A mechanism as it is measured: both ways where it can be, unless `causal`. shared: so many layers share a map.
-    joints: a token for each joint of a frame, time for each by itself; hops: in blocks of time x joints so many bones
-    away."""
+    """A mechanism as measured: bidirectional if possible, unless `causal`.
+
+    Attributes:
+        shared: Number of layers that share a map.
+        joints: Use a token per joint, with time attention per joint.
+        hops: Use blocks of time x joints, up to this number of bones away.
+    """
 
     name: str
     options: dict[str, Option] = field(default_factory=dict)
@@ -38,7 +42,7 @@ class Form:
     hops: int = 0
 
     def at(self, length: int) -> dict[str, Option]:
-        """Its options for sequences of so many frames: where its literature chooses by the length, so do we."""
+        """The options for sequences of this length; mechanisms whose papers choose options by length do so here."""
         if self.name == "linformer":
             return self.options | {"max_length": length, "compression": max(1, length // LINFORMER_ROWS)}
         if self.name == "sparse":
@@ -46,7 +50,7 @@ class Form:
         return self.options
 
     def layers(self, length: int, dim: int, heads: int) -> list[Attention]:
-        """As many as share something, for sequences of so many frames."""
+        """The layers for a length; as many as share parameters."""
         layers = build_attentions(self.name, self.shared, dim, heads, self.at(length), causal=self.causal)
         if self.hops:
             (inner,) = layers
@@ -56,7 +60,7 @@ class Form:
 
 
 FORMS: dict[str, Form] = {
-    "softmax": Form("softmax"),  # first: what the others are compared with
+    "softmax": Form("softmax"),  # first, because the others are relative to it
     **{name: Form(name, {}, not kind.capabilities.bidirectional) for name, kind in ATTENTIONS.items()},
     "softmax, causal": Form("softmax", {}, True),
     "local, causal": Form("local", {}, True),
@@ -77,8 +81,11 @@ FORMS: dict[str, Form] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One measurement: a layer of `dim` features and `heads` heads on `batch` sequences of `length` frames. name: of
-    `FORMS`."""
+    """One measurement: a layer of `dim` features and `heads` heads on `batch` sequences of `length` frames.
+
+    Attributes:
+        name: Of `FORMS`.
+    """
 
     name: str
     length: int
@@ -108,7 +115,7 @@ def prepare(case: Case) -> Callable[[], torch.Tensor]:
 
     @torch.inference_mode()
     def run() -> torch.Tensor:
-        context = Context(cos_sin.cos, cos_sin.sin, None, times)  # a new one, so that making the masks counts
+        context = Context(cos_sin.cos, cos_sin.sin, None, times)  # new, so that the time includes building masks
         for layer in layers:
             y = layer(x, context)
         result: torch.Tensor = y
@@ -121,7 +128,7 @@ def measure_cpu(case: Case, seconds: float) -> Cost:
     """Measure on one CPU thread, for about `seconds`."""
     torch.set_num_threads(1)
     tiny = Case(**(asdict(case) | {"length": 2}))
-    prepare(tiny)()  # what torch sets up once
+    prepare(tiny)()  # warm-up
     run = prepare(case)
     before = resident_megabytes()
     forget_peak()
@@ -135,7 +142,7 @@ def measure_cpu(case: Case, seconds: float) -> Cost:
         run()
         took = time.process_time() - start
         best, spent = min(best, took), spent + took
-    grown = max(0.0, peak - before)  # the system counts pages not at once, and may count less than before
+    grown = max(0.0, peak - before)  # page counts are delayed and may decrease
     return Cost(milliseconds=1e3 * best / FORMS[case.name].shared, megabytes=grown)
 
 
@@ -159,7 +166,7 @@ def measure_cuda(case: Case, seconds: float) -> Cost:
 
 
 def measure(case: Case, seconds: float) -> Cost:
-    """Measure for at least so many seconds."""
+    """Measure for at least `seconds`."""
     if case.device != "cpu":
         return measure_cuda(case, seconds)
     with multiprocessing.get_context("fork").Pool(1) as pool:
@@ -167,7 +174,7 @@ def measure(case: Case, seconds: float) -> Cost:
 
 
 def table(costs: dict[str, dict[int, Cost]], lengths: list[int]) -> str:
-    """Markdown: per length the ratio of time to softmax's, and of memory; softmax itself in ms and MB."""
+    """Markdown: time and memory relative to softmax per length; softmax itself in ms and MB."""
     lines = ["| mechanism | " + " | ".join(f"T {length}" for length in lengths) + " | faster from |"]
     lines.append("|---" * (len(lengths) + 2) + "|")
     for name, row in costs.items():
@@ -187,7 +194,7 @@ def table(costs: dict[str, dict[int, Cost]], lengths: list[int]) -> str:
 
 
 def _faster_from(row: dict[int, Cost], base: dict[int, Cost]) -> int | None:
-    """The length from which on it is faster, as far as was measured."""
+    """The shortest measured length from which it is faster."""
     found = None
     for length in sorted(row, reverse=True):
         if row[length].milliseconds >= base[length].milliseconds:
@@ -207,8 +214,12 @@ def measure_all(
     most: float = math.inf,
     names: Iterable[str] = FORMS,
 ) -> dict[str, dict[int, Cost]]:
-    """The cost of forms of mechanisms at every length. seconds: of measuring each. most: seconds of one pass; lengths
-    at which it would take more, by the square of those before, are left out."""
+    """The cost of mechanisms at every length.
+
+    Args:
+        seconds: Time per measurement.
+        most: Maximum seconds of one pass; longer sequences, extrapolated quadratically, are skipped.
+    """
 
     def costs(name: str) -> dict[int, Cost]:
         row: dict[int, Cost] = {}

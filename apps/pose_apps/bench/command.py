@@ -1,4 +1,4 @@
-"""`pose-bench`: how fast the parts are on this machine. Each subcommand is a module of this package."""
+"""`pose-bench`: speed of the components on this machine. Each subcommand is a module of this package."""
 
 from collections.abc import Mapping, Sequence
 

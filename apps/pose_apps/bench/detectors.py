@@ -1,4 +1,4 @@
-"""`pose-bench detectors`: every person detector on one picture of 1, 4 and 16 people."""
+"""`pose-bench detectors`: every person detector on an image of 1, 4 and 16 people."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,5 +24,5 @@ class DetectorBench(NetworkBench):
 
 
 def detection(detector: "Detector", image: "U8", boxes: "Boxes") -> Callable[[], int]:
-    """One look at the picture."""
+    """A function that runs the detector once."""
     return lambda: len(detector.detect([image])[0])

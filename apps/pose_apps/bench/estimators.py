@@ -1,4 +1,4 @@
-"""`pose-bench estimators`: every 2D estimator on one picture of 1, 4 and 16 people, and what needs no detector."""
+"""`pose-bench estimators`: every 2D estimator on an image of 1, 4 and 16 people, and one-pass networks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ class EstimatorBench(NetworkBench):
 
 
 def estimation(estimator: "Estimator", image: "U8", boxes: "Boxes") -> Callable[[], int]:
-    """The joints in every box."""
+    """A function that estimates the joints in every box."""
     regions = estimator.regions(boxes)
     return lambda: len(estimator.estimate([image], [regions])[0])
 
 
 def one_pass(network: "OnePass", image: "U8", boxes: "Boxes") -> Callable[[], int]:
-    """People and joints at once, wherever they are."""
+    """A function that runs a one-pass network once."""
     return lambda: len(network.find([image])[0][0])

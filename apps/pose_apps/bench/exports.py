@@ -1,4 +1,4 @@
-"""`pose-bench exports`: what the writers of other programs' formats cost, for each frame and person, and the lifter."""
+"""`pose-bench exports`: time of the export formats and of the lifter, per frame and person."""
 
 import json
 import tempfile
@@ -58,7 +58,7 @@ class ExportBench(Bench):
 
 
 def _measured(folder: Path, formats: list[str], frames: int, title: str) -> dict[str, float | None]:
-    """Cost of writing these formats from one recording, printed as a row."""
+    """Time to write these formats from one recording, printed as a row."""
     from pose.export import export, open_recording
     from pose_apps.support.memory import forget_peak, peak_megabytes
 
@@ -72,7 +72,7 @@ def _measured(folder: Path, formats: list[str], frames: int, title: str) -> dict
 
 
 def _lifter_microseconds(frames: int) -> dict[str, float]:
-    """Of the two shipped lifters, a frame and person: offline in windows, and live step by step."""
+    """Time per frame and person of the shipped lifters: offline in windows, and streaming step by step."""
     from pose.camera import Camera
     from pose.lifter.load import load_lifter
     from pose.sequences import Sequence2D
@@ -92,7 +92,7 @@ def _lifter_microseconds(frames: int) -> dict[str, float]:
 
 
 def _save_motion(path: Path, frames: int) -> None:
-    """A person who waves with everything."""
+    """Write a synthetic person who moves all limbs."""
     from pose.camera import Camera
     from pose.files import NpzWriter, RunInfo
     from pose.skeletons import BLAZEPOSE33

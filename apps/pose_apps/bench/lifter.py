@@ -1,4 +1,4 @@
-"""`pose-bench lifter`: a streaming step, offline frames a second, and every attention mechanism over length."""
+"""`pose-bench lifter`: time of a streaming step, offline frames/s, and every attention mechanism by length."""
 
 import json
 import os
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PEOPLE = (1, 4)
 SEQUENCES, SEQUENCE_FRAMES = 16, 1000
-LONGEST_PASS = 5.0  # s of attention, where it compares hidden units of every pair of 4096 frames
+LONGEST_PASS = 5.0  # s; skips additive attention over all pairs of 4096 frames
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +34,15 @@ class LifterBench(Bench):
     offline: str = option("offline", "the offline lifter: a shipped name or a checkpoint")
     stream: str = option("sliding", "the streaming lifter: a shipped name or a checkpoint")
     lookahead: int = option(0, "look-ahead of the streaming lifter in frames")
-    skeleton: str = option("blazepose33", "frame rate of the streamed keypoints")
-    seconds: float = option(3.0, "measuring time per figure")
+    skeleton: str = option("blazepose33", "2D skeleton of the streamed keypoints")
+    seconds: float = option(3.0, "measuring time per value, s")
     attention: bool = option(True, "also measure every attention mechanism")
 
     def run(self) -> None:
         """Measure and print the tables."""
         with StatusLine("loading torch"):
             figures: dict[str, Json] = {"machine": _machine()}
-        if self.attention:  # first: it forks, which it may only do before torch has threads
+        if self.attention:  # first, because it forks, which requires that torch has no threads yet
             print(
                 "Attention, one thread: softmax absolute, other mechanisms as time and memory ratios to it\n",
                 flush=True,
@@ -67,7 +67,7 @@ class LifterBench(Bench):
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """Milliseconds of `LifterStream.step` for so many people at once."""
+    """Milliseconds of `LifterStream.step` for this number of people."""
 
     backend: str
     people: int
@@ -76,7 +76,7 @@ class StepTime:
 
 
 def bench_stream(name: str, lookahead: int, skeleton: str, seconds: float) -> list[StepTime]:
-    """One thread, every backend there is. Different numbers of people take turns, so that they share the weather."""
+    """Time of a step on one thread, for every backend. Numbers of people alternate, so that they see equal load."""
     import torch
 
     torch.set_num_threads(1)
@@ -94,7 +94,7 @@ def bench_stream(name: str, lookahead: int, skeleton: str, seconds: float) -> li
 
 
 def _lifters(name: str) -> dict[str, "Lifter"]:
-    """The lifter by torch, and by ONNX Runtime where its file is."""
+    """The lifter in torch, and in ONNX Runtime if its file exists."""
     from pose.lifter.onnx_lifter import OnnxLifter
     from pose.lifter.torch_lifter import TorchLifter
 
@@ -107,7 +107,7 @@ def _lifters(name: str) -> dict[str, "Lifter"]:
 
 
 class _Steps:
-    """A stream of made-up people, and how long each step took, s."""
+    """A stream of synthetic people, and the time of each step, s."""
 
     def __init__(self, lifter: "Lifter", people: int, lookahead: int, skeleton: str) -> None:
         from pose.camera import Camera
@@ -131,7 +131,7 @@ class _Steps:
 
 
 def bench_offline(name: str, seconds: float) -> dict[str, float]:
-    """Frames a second by backend, torch on two threads, ONNX Runtime on one."""
+    """Frames/s by backend: torch on two threads, ONNX Runtime on one."""
     import torch
 
     torch.set_num_threads(2)
@@ -139,7 +139,7 @@ def bench_offline(name: str, seconds: float) -> dict[str, float]:
 
 
 def _offline_rate(lifter: "Lifter", seconds: float) -> float:
-    """Of `Lifter.lift_many`, arrays to arrays; the median of the passes."""
+    """Frames/s of `Lifter.lift_many`, median of the passes."""
     from pose.camera import Camera
     from pose.sequences import Sequence2D
 

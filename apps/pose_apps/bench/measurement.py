@@ -1,4 +1,4 @@
-"""What the subcommands of `pose-bench` have in common."""
+"""Common parts of the subcommands of `pose-bench`."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -9,12 +9,20 @@ from pose.options import Options, option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench(Options):
-    """The options of a subcommand. purpose: what is measured."""
+    """The options of a subcommand.
+
+    Attributes:
+        purpose: What is measured.
+    """
 
     purpose: ClassVar[str]
 
-    json: str | None = option(None, "also write the figures to this JSON file", metavar="FILE")
+    json: str | None = option(None, "also write the measurements to this JSON file", metavar="FILE")
 
     @abstractmethod
     def run(self) -> None:
-        """Measure, print tables, write JSON. Raises PoseError."""
+        """Measure, print tables, write JSON.
+
+        Raises:
+            PoseError: If options are invalid or a network cannot run.
+        """

@@ -1,6 +1,6 @@
-"""What `pose-bench detectors` and `pose-bench estimators` share: how one network is measured, and the report.
+"""Measurement of one network and the report, for `pose-bench detectors` and `pose-bench estimators`.
 
-Each network runs in a process of its own, so that the memory it takes is its own.
+Each network runs in its own process, so that its memory can be measured.
 """
 
 import json
@@ -36,22 +36,31 @@ if TYPE_CHECKING:
 PEOPLE = (1, 4, 16)
 PICTURE = (1280, 720)  # width, height, px
 WARM_UP, LEAST_RUNS = 1, 3
-# One picture with people in these boxes -> what is timed; it returns the number of people found.
+# Image with people in these boxes -> the timed function, which returns the number of people found.
 Prepare = Callable[[U8, Boxes], Callable[[], int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[Stage]):
-    """Networks of one kind. prepare: what of one is timed. suffix: what to write behind their names."""
+    """Networks of one kind.
+
+    Attributes:
+        prepare: Returns the timed function of a network.
+        suffix: Appended to their names.
+    """
 
     choices: dict[str, Choice[Stage]]
     prepare: Callable[[Stage, U8, Boxes], Callable[[], int]]
     suffix: str = ""
 
     def loaded(self, name: str, options: StageOptions, model: str | None) -> tuple[str, Prepare]:
-        """The device that a network is on, and what of it is timed. Raises PoseError when it cannot run as asked."""
+        """The device of a network, and its timed function.
+
+        Raises:
+            PoseError: If it cannot run with these options.
+        """
         stage = build(self.choices, name, options, model, "--models")
-        return getattr(stage, "device", "cpu"), partial(self.prepare, stage)  # what LiteRT runs knows no other device
+        return getattr(stage, "device", "cpu"), partial(self.prepare, stage)  # LiteRT supports no other device
 
     def file(self, name: str, model: str | None) -> Path | None:
         """The weights of a network."""
@@ -63,7 +72,11 @@ AnyTable: TypeAlias = "Table[Detector] | Table[Estimator] | Table[OnePass]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One network to measure. table: that it is in."""
+    """One network to measure.
+
+    Attributes:
+        table: Table that contains it.
+    """
 
     table: AnyTable
     name: str
@@ -75,10 +88,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One network on one picture of so many people.
+    """Results of one network for one number of people.
 
-    milliseconds: the median. megabytes: what the process, or the GPU, held more at its peak than before the network was
-    loaded, its runtime's libraries included; None where that cannot be known.
+    Attributes:
+        milliseconds: Median.
+        megabytes: Increase of the peak memory of the process or GPU over that before loading, including runtime
+            libraries; None if unknown.
     """
 
     network: str
@@ -104,7 +119,7 @@ class NetworkBench(Bench):
     seconds: float = option(1.0, "measuring time per figure")
 
     def report(self, tables: Sequence[AnyTable]) -> None:
-        """Measure, print the table and what could not be measured, write JSON."""
+        """Measure, print the table and what could not be measured, and write JSON."""
         machine = describe_machine(self.device)
         print(", ".join(f"{key} {value}" for key, value in machine.items()), end="\n\n", flush=True)
         figures: list[Figure] = []
@@ -140,7 +155,11 @@ class NetworkBench(Bench):
 
 
 def _require_weights(case: Case) -> None:
-    """Raises PoseError when the network's usual weights are not on this machine: measuring fetches nothing."""
+    """Check that the network's weights are on this machine, because nothing is fetched.
+
+    Raises:
+        PoseError: If they are missing.
+    """
     from pose.weights import Store
 
     weight = case.table.choices[case.name].weight
@@ -149,7 +168,11 @@ def _require_weights(case: Case) -> None:
 
 
 def measure(case: Case) -> list[Figure]:
-    """The figures for 1, 4 and 16 people. Raises PoseError when the network cannot run as asked."""
+    """Measure a network with 1, 4 and 16 people per image.
+
+    Raises:
+        PoseError: If the network cannot run with these options.
+    """
     file = case.table.file(case.name, case.model)
     frame = _first_frame(case.video)
     pictures = {people: tiled(frame, people) for people in PEOPLE}
@@ -178,20 +201,20 @@ def measure(case: Case) -> list[Figure]:
 
 
 def measure_apart(case: Case) -> list[Figure]:
-    """`measure` in a process of its own, so that what this one has held before hides nothing."""
+    """Run `measure` in a separate process, so that earlier memory does not affect the result."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(measure, case).result()
 
 
 class _Memory:
-    """How much more memory is held than when this was made."""
+    """Increase of memory since construction."""
 
     def __init__(self, device: str) -> None:
         self._device_used = 0.0 if device == "cpu" else self._on_device()
         self._resident = resident_megabytes()
 
     def grown(self, device: str) -> float | None:
-        """MB: at its peak for this process on a CPU; on a GPU what is taken, where allocators keep their peak."""
+        """MB: peak of this process on a CPU; on a GPU the allocated memory."""
         if device != "cpu":
             return self._on_device() - self._device_used
         peak = peak_megabytes()
@@ -206,7 +229,7 @@ class _Memory:
 
 
 def tiled(frame: U8, people: int) -> tuple[U8, Boxes]:
-    """A picture of PICTURE px that shows `frame` so many times, and a box around each, all surely a person."""
+    """An image of `PICTURE` px with copies of `frame`, and a box around each with score 1."""
     import cv2
 
     rows = round(people**0.5)
@@ -233,7 +256,7 @@ def _first_frame(video: str | None) -> U8:
 
 
 def describe_machine(device: str) -> dict[str, str | int | None]:
-    """Processors, architecture and, unless only the CPU is asked for, the GPU's name."""
+    """Processors, architecture and, unless only the CPU is used, the name of the GPU."""
     about: dict[str, str | int | None] = {
         "processors": os.cpu_count(),
         "architecture": platform.machine(),
@@ -247,7 +270,7 @@ def describe_machine(device: str) -> dict[str, str | int | None]:
 
 
 def as_table(figures: Sequence[Figure]) -> str:
-    """Markdown: a row for each network, with the figures for each number of people."""
+    """Markdown: one row per network, with the figures for each number of people."""
     columns = [f"{people} {'person' if people == 1 else 'people'}" for people in PEOPLE]
     lines = [
         f"| network | weights | device | {' | '.join(columns)} |",
@@ -263,5 +286,5 @@ def as_table(figures: Sequence[Figure]) -> str:
 
 
 def _short(number: float) -> str:
-    """With three digits at most."""
+    """The number with at most three digits."""
     return f"{number:.1f}" if number < 99.95 else f"{number:.0f}"

@@ -1,1 +1,1 @@
-"""Several cameras that film the same people: what `pose-run` does with more than one video, and `pose-calibrate`."""
+"""Several cameras that film the same people: `pose-run` with more than one video, and `pose-calibrate`."""

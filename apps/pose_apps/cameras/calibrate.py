@@ -1,4 +1,4 @@
-"""`pose-calibrate`: the cameras of several videos, from the people in them."""
+"""`pose-calibrate`: calibrate the cameras of several videos from the people in them."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
-from jsonargparse import ArgumentParser
 
 from pose.config import PipelineConfig
 from pose.errors import UsageError
@@ -19,18 +17,22 @@ from pose_apps.cameras.options import CamerasConfig, camera_names, camera_videos
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.host import Host
 from pose_apps.support.interrupts import Interrupts, signals_as_ctrl_c
-from pose_apps.support.options import add_config_option, add_options, config_first, config_of
+from pose_apps.support.options import command_parser, config_first, config_of
 from pose_apps.support.shown import open_cache_of, shown_results, warn
 from pose_apps.support.status import StatusLine
-from pose_apps.support.summary import Tally, say
+from pose_apps.support.summary import say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrateConfig(CamerasConfig):
-    """What `pose-calibrate` reads and writes. Raises UsageError for a value that is not allowed."""
+    """Options of `pose-calibrate`.
+
+    Raises:
+        UsageError: If a value is invalid.
+    """
 
     videos: list[str] = argument([], "2 to 8 videos of the same moment, or a folder of them")
-    cameras: str | None = option(None, "calibration file to start from; its intrinsics stay, its poses are refined")
+    cameras: str | None = option(None, "calibration file to start from; its intrinsics are kept, its poses are refined")
     out: str | None = option(None, "the file to write; default: cameras.json beside the first video")
     height: str | None = option(None, "body height in m of the person seen longest, which sets the scale")
     cache: str = option("off", "folder for cached 2D and 3D results; off: no cache")
@@ -42,14 +44,8 @@ class CalibrateConfig(CamerasConfig):
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-calibrate`."""
-    parser = ArgumentParser(
-        prog="pose-calibrate",
-        description="Calibrate and synchronise several cameras by the people in their videos.",
-        exit_on_error=False,
-    )
-    add_config_option(parser)
-    add_options(parser, CalibrateConfig)
-    add_options(parser, PipelineConfig)
+    purpose = "Calibrate and synchronise several cameras by the people in their videos."
+    parser = command_parser("pose-calibrate", purpose, CalibrateConfig, PipelineConfig, presets=True)
     parsed = parse_arguments(parser, config_first(argv))
     config = config_of(CalibrateConfig, parsed)
     with signals_as_ctrl_c(), StatusLine("loading the networks", hidden=config.quiet) as status:
@@ -57,12 +53,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callable[[], None] = lambda: None) -> int:
-    """Write the cameras of `config.videos`; the exit status. loaded: called before anything is shown.
+    """Write the cameras of `config.videos`; returns the exit status.
 
-    Raises PoseError with one line where cameras cannot be found, or the file exists.
+    Args:
+        config: Options.
+        networks: Options of the pipeline.
+        loaded: Called before the first output.
+
+    Raises:
+        PoseError: If the cameras cannot be calibrated, or the file exists.
     """
     from pose_apps.cameras.run import CAMERAS_FILE, Request, camera_lines, check_request, check_videos, find_scene
-    from pose_apps.cameras.tracking import track_cameras
+    from pose_apps.cameras.tracking import camera_workers, track_cameras, with_threads
 
     if not config.videos:
         raise UsageError("no videos: give 2 to 8 videos of the same moment, or a folder of them")
@@ -70,7 +72,7 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
     target = Path(config.out) if config.out else Path(videos[0]).with_name(CAMERAS_FILE)
     if target.exists() and not config.overwrite:
         raise UsageError(f"{target} exists; --overwrite replaces it")
-    names = camera_names(videos)
+    names, workers = camera_names(videos), camera_workers(len(videos), networks.device)
     request = Request(videos, config, config.height, None, None, refine=True)
     check_request(request, names)
     check_videos(videos)
@@ -79,13 +81,13 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
 
     with open_cache_of(config.cache, config.cache_size) as cache, ExitStack() as stack:
         with hidden_progress(config.quiet):
-            pipeline = Pipeline(networks, lazy=config.cache != "off")
+            pipeline = Pipeline(with_threads(networks, workers), lazy=config.cache != "off")
         loaded()
         host = Host(partial(shown_results, quiet=config.quiet), warn, cache)
         interrupts = stack.enter_context(Interrupts(host.heard))
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="pose-")))
         with interrupts.raised_after(1):
-            seen = track_cameras(videos, pipeline, folder, stack, host, interrupts.stop, Tally())
+            seen = track_cameras(videos, pipeline, folder, stack, host, interrupts.stop, workers)
         if interrupts.stop.is_set():
             raise KeyboardInterrupt("no cameras written")
         with interrupts.raised_after(0):

@@ -1,7 +1,7 @@
 """`pose-run` with several videos."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,11 +17,12 @@ from pose_apps.support.summary import say
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
+    from pose_apps.cameras.run import CamerasDone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
-    """The options of `pose-run` that several cameras have too, as its `RunConfig` has them."""
+    """Options of `pose-run` that also apply to several cameras; fields of its `RunConfig`."""
 
     out: str | None
     formats: str
@@ -45,50 +46,83 @@ def run_several(
     pipeline_config: PipelineConfig,
     loaded: Callable[[], None] = lambda: None,
 ) -> int:
-    """Process videos of several cameras that film the same moment; the exit status.
+    """Process videos of several cameras that film the same scene; returns the exit status.
 
-    videos: two or more, or a folder of them. loaded: called before anything is shown. Raises PoseError.
+    Args:
+        videos: Two or more, or a folder of them.
+        cameras: Options of the cameras.
+        config: Common options.
+        pipeline_config: Options of the pipeline.
+        loaded: Called before the first output.
+
+    Raises:
+        PoseError: If processing fails.
+    """
+    from pose_apps.cameras.tracking import camera_workers, with_threads  # loads NumPy
+
+    check_networks(pipeline_config)
+    chosen = camera_videos(videos, cameras.cameras)
+    config = replace(config, out=config.out or str(joint_folder(videos)))
+
+    workers = camera_workers(len(chosen), pipeline_config.device)
+
+    def networks() -> "Pipeline":
+        from pose.pipeline import Pipeline
+
+        with hidden_progress(config.quiet):
+            pipeline = Pipeline(with_threads(pipeline_config, workers), lazy=config.cache != "off")
+        loaded()
+        return pipeline
+
+    with open_cache_of(config.cache, config.cache_size) as cache:
+        host = Host(partial(shown_results, quiet=config.quiet), warn, cache)
+        done = process_cameras(chosen, cameras, config, networks, host, workers)
+    if not config.quiet:
+        for line in [*done.lines, f"results: {', '.join(map(str, done.files))}"]:
+            say(line)
+    if done.problems:
+        raise PoseError("; ".join(done.problems))
+    return 0
+
+
+def check_networks(config: PipelineConfig) -> None:
+    """Raises UsageError for what several cameras do not estimate."""
+    for name in ("hands", "face"):
+        if getattr(config, name):
+            raise UsageError(f"{name}: is not supported with several cameras")
+
+
+def process_cameras(
+    videos: Sequence[str],
+    cameras: CamerasConfig,
+    config: Common,
+    networks: "Callable[[], Pipeline]",
+    host: Host,
+    workers: int = 1,
+) -> "CamerasDone":
+    """Process videos of several cameras into the folder `config.out`, with all files that are asked for.
+
+    Raises PoseError, and KeyboardInterrupt where Ctrl-C ends it.
     """
     from pose_apps.cameras.run import Request, run_cameras
 
-    for name in ("hands", "face"):
-        if getattr(pipeline_config, name):
-            raise UsageError(f"{name}: is not supported with several cameras")
-    chosen = camera_videos(videos, cameras.cameras)
-    outputs = plan_outputs(
-        chosen[0], config.out or str(joint_folder(videos)), config.formats, config.overlay, npz=config.analyse
-    )
+    outputs = plan_outputs(videos[0], config.out, config.formats, config.overlay, npz=config.analyse)
+    outputs = replace(outputs, warn=lambda message: host.warn([message]))
     if config.analyse:
         check_analysis(outputs.folder, overwrite=config.overwrite)
     if outputs.exports:
         from pose_apps.support.exports import check_exports
 
         check_exports(list(outputs.exports), outputs.folder, overwrite=config.overwrite)
-
-    def networks() -> "Pipeline":
-        from pose.pipeline import Pipeline
-
-        with hidden_progress(config.quiet):
-            pipeline = Pipeline(pipeline_config, lazy=config.cache != "off")
-        loaded()
-        return pipeline
-
-    with open_cache_of(config.cache, config.cache_size) as cache:
-        host = Host(partial(shown_results, quiet=config.quiet), warn, cache)
-        request = Request(chosen, cameras, config.height, config.pitch, config.roll)
-        done = run_cameras(request, networks, outputs, host, config.overwrite)
+    request = Request(list(videos), cameras, config.height, config.pitch, config.roll)
+    done = run_cameras(request, networks, outputs, host, config.overwrite, workers)
     lines, files, problems = done.lines, done.files, list[str]()
     if outputs.exports:
         from pose_apps.support.exports import write_exports
 
-        exported, notes, problems = write_exports(outputs, outputs.folder, chosen[0], config.space, config.trim)
+        exported, notes, problems = write_exports(outputs, outputs.folder, videos[0], config.space, config.trim)
         lines, files = [*lines, *notes], [*files, *exported]
     if config.analyse:
-        tables, said, failed = analysed(outputs.files["npz"], outputs.folder, chosen[0], outputs.warn)
+        tables, said, failed = analysed(outputs.files["npz"], outputs.folder, videos[0], outputs.warn)
         lines, files, problems = [*lines, *said], [*files, *tables], [*problems, *failed]
-    if not config.quiet:
-        for line in [*lines, f"results: {', '.join(map(str, files))}"]:
-            say(line)
-    if problems:
-        raise PoseError("; ".join(problems))
-    return 0
+    return replace(done, lines=lines, files=files, problems=problems)

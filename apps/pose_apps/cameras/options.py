@@ -1,4 +1,4 @@
-"""What can be said of several cameras, and what it means."""
+"""Options for several cameras."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,11 @@ CAMERAS_HELP = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CamerasConfig(Options):
-    """Several cameras. Raises UsageError for a value that is not allowed."""
+    """Options for several cameras.
+
+    Raises:
+        UsageError: If a value is invalid.
+    """
 
     cameras: str | None = option(None, CAMERAS_HELP)
     distance: str | None = option(None, "distance of two cameras, m, such as cam1,cam2=3.4")
@@ -34,7 +38,11 @@ class CamerasConfig(Options):
 
 
 def read_offsets(text: str | None) -> list[float] | None:
-    """`0,1.25` as seconds. Raises UsageError."""
+    """Parse `0,1.25` as seconds.
+
+    Raises:
+        UsageError: If it is invalid.
+    """
     if text is None:
         return None
     try:
@@ -47,7 +55,11 @@ def read_offsets(text: str | None) -> list[float] | None:
 
 
 def read_distance(text: str, names: Sequence[str]) -> tuple[int, int, float]:
-    """`cam1,cam2=3.4`, or with names of videos, as two rows and metres. Raises UsageError."""
+    """Parse `cam1,cam2=3.4`, or with names of videos, as two camera indices and metres.
+
+    Raises:
+        UsageError: If it is invalid.
+    """
     pair, _, metres = str(text).partition("=")
     words = [word.strip() for word in pair.split(",")]
     known = {f"cam{row + 1}": row for row in range(len(names))} | {
@@ -66,16 +78,18 @@ def read_distance(text: str, names: Sequence[str]) -> tuple[int, int, float]:
 
 
 def camera_videos(videos: Sequence[str], cameras: str | None) -> list[str]:
-    """The videos of the cameras, of what a command is given. Raises UsageError."""
+    """The videos of the cameras, from the arguments of a command.
+
+    Raises:
+        UsageError: If they are missing, duplicate or too many.
+    """
     if len(videos) == 1:
         folder = Path(videos[0])
         if cameras is None or not folder.is_dir():
             raise UsageError(f"{videos[0]}: only one video; expected 2 to {MOST_CAMERAS}, or a folder of them")
         videos = sorted(str(path) for path in folder.iterdir() if path.suffix.lower() in VIDEO_SUFFIXES)
     if not 2 <= len(videos) <= MOST_CAMERAS:
-        raise UsageError(
-            f"{len(videos)} videos of several cameras; allowed: 2 to {MOST_CAMERAS}; pose-batch takes many clips"
-        )
+        raise UsageError(f"got {len(videos)} videos; allowed: 2 to {MOST_CAMERAS}; use pose-batch for separate clips")
     for row, video in enumerate(videos):
         if not Path(video).is_file():
             raise UsageError(f"{video}: no such file; several cameras are given as video files")
@@ -86,14 +100,17 @@ def camera_videos(videos: Sequence[str], cameras: str | None) -> list[str]:
 
 
 def camera_names(videos: Sequence[str]) -> list[str]:
-    """Of the cameras: the videos' names, told apart where two are alike."""
+    """Names of the cameras: those of the videos, made unique."""
     stems = [Path(video).stem for video in videos]
     return [stem if stems.count(stem) == 1 else f"{stem}-{row + 1}" for row, stem in enumerate(stems)]
 
 
 def joint_folder(videos: Sequence[str]) -> Path:
-    """Where the results of several cameras go by default: beside the first video, named after all."""
+    """Default folder of the results: beside the first video, named after all videos."""
     first = Path(videos[0])
     if len(videos) == 1:
         return first.resolve().with_name(f"{first.resolve().name}-poses")
     return first.with_name("+".join(camera_names(videos))[:100])
+
+
+NO_CAMERAS = CamerasConfig()

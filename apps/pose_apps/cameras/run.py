@@ -1,9 +1,9 @@
-"""Several videos of one moment in, everybody in one world out."""
+"""Several videos of one scene to people in one world."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,9 @@ from pose_apps.support.summary import Tally
 from pose_apps.support.world import read_heights, read_up, world_line
 
 if TYPE_CHECKING:
+    from pose.cache import Found
     from pose.files import RunInfo
+    from pose.files.cameras import ResultCamera
     from pose.multiview.results import MultiviewResults
     from pose.multiview.scene import Scene
     from pose.pipeline import Pipeline
@@ -28,8 +30,14 @@ CAMERAS_FILE = "cameras.json"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked for. videos: one a camera. height, pitch, roll: as of `WorldConfig`. refine: a calibration file is
-    only the start.
+    """Options of the processing.
+
+    Attributes:
+        videos: One per camera.
+        height: See `WorldConfig`.
+        pitch: See `WorldConfig`.
+        roll: See `WorldConfig`.
+        refine: Whether a calibration file is only the initial value.
     """
 
     videos: list[str]
@@ -42,18 +50,40 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class CamerasDone:
-    """tally: of the first camera. files: what was written. lines: what to say of it."""
+    """Results of the processing.
+
+    Attributes:
+        tally: Statistics of the first camera.
+        files: Written files.
+        lines: Lines for the summary.
+    """
 
     tally: Tally
     files: list[Path]
     lines: list[str]
-    pipeline: "Pipeline"
+    cameras: "list[ResultCamera]"
+    size: tuple[int, int]
+    fps: float
+    known: "Found"
+    problems: list[str] = field(default_factory=list)
 
 
 def run_cameras(
-    request: Request, networks: "Callable[[], Pipeline]", outputs: "Outputs", host: "Host", overwrite: bool
+    request: Request,
+    networks: "Callable[[], Pipeline]",
+    outputs: "Outputs",
+    host: "Host",
+    overwrite: bool,
+    workers: int = 1,
 ) -> CamerasDone:
-    """Process several videos into one result. Raises PoseError, and KeyboardInterrupt where Ctrl-C ends it."""
+    """Process several videos into one result, `workers` cameras at the same time.
+
+    Raises:
+        PoseError: If processing fails.
+        KeyboardInterrupt: After Ctrl-C.
+    """
+    from pose.files.cameras import result_cameras
+
     if not overwrite:
         outputs.check_free()
     names = camera_names(request.videos)
@@ -62,23 +92,29 @@ def run_cameras(
     with outputs.ready_folder([CAMERAS_FILE]) as written, ExitStack() as stack, Interrupts(host.heard) as interrupts:
         pipeline, tally = networks(), Tally()
         with interrupts.raised_after(1):
-            seen = track_cameras(request.videos, pipeline, written.folder, stack, host, interrupts.stop, tally)
+            seen = track_cameras(request.videos, pipeline, written.folder, stack, host, interrupts.stop, workers)
         if interrupts.stop.is_set():
             raise KeyboardInterrupt("no results written")
         with interrupts.raised_after(0):
             scene = find_scene(request, names, seen, host)
             results, info, lines = _results(request, scene, seen, pipeline)
-            _write(results, info, written, scene)
+            _write(results, info, written, scene, tally)
             if "overlay" in written.files:
                 _draw(request.videos, results, scene, written.files["overlay"], host)
         kept = outputs.settle(written, whole=True)
     files = [path for path in (*kept.files.values(), kept.folder / CAMERAS_FILE) if path.exists()]
-    tally.complete = True
-    return CamerasDone(tally, files, lines, pipeline)
+    of_all = {name: sum(getattr(one.tally, name) for one in seen) for name in ("joints", "guessed", "confidence")}
+    tally = replace(tally, complete=True, **of_all)
+    known = min((one.known for one in seen), key=("nothing", "people", "everything").index)
+    return CamerasDone(tally, files, lines, result_cameras(info), info.camera.size, info.fps, known)
 
 
 def check_request(request: Request, names: Sequence[str]) -> None:
-    """Raises UsageError for options that do not go together, before any work starts."""
+    """Check that options can be combined, before any work.
+
+    Raises:
+        UsageError: If they cannot.
+    """
     cameras = request.cameras
     if cameras.distance is not None:
         read_distance(cameras.distance, names)
@@ -87,7 +123,7 @@ def check_request(request: Request, names: Sequence[str]) -> None:
         raise UsageError(
             f"offsets: got {len(offsets)} for {len(names)} videos; give one per video, including the first"
         )
-    scales = [name for name, said in (("height", request.height), ("distance", cameras.distance)) if said is not None]
+    scales = [name for name, given in (("height", request.height), ("distance", cameras.distance)) if given is not None]
     if len(scales) == 2:
         raise UsageError("height and distance: both set the scale; give only one")
     if scales and cameras.file is not None:
@@ -97,7 +133,11 @@ def check_request(request: Request, names: Sequence[str]) -> None:
 
 
 def check_videos(videos: Sequence[str]) -> None:
-    """Raises PoseError for a video that cannot be opened, before the first one is processed."""
+    """Check that all videos can be opened, before the first one is processed.
+
+    Raises:
+        PoseError: If one cannot.
+    """
     from pose.video import open_source
 
     for video in videos:
@@ -105,19 +145,19 @@ def check_videos(videos: Sequence[str]) -> None:
 
 
 def find_scene(request: Request, names: Sequence[str], seen: Sequence[Seen], host: "Host") -> "Scene":
-    """Cameras and motions of everybody, at the scale that is asked for."""
+    """The cameras and the motion of all people, at the requested scale."""
     from pose.multiview.calibration_files import read_cameras
     from pose.multiview.scene import Given, find_scene
 
-    said, runs = request.cameras, [one.run for one in seen]
+    given, runs = request.cameras, [one.run for one in seen]
     scene = find_scene(
         runs,
         names,
         Given(
-            None if said.file is None else read_cameras(said.file, names, [run.camera.size for run in runs]),
+            None if given.file is None else read_cameras(given.file, names, [run.camera.size for run in runs]),
             request.refine,
-            read_offsets(said.offsets),
-            None if said.distance is None else read_distance(said.distance, names),
+            read_offsets(given.offsets),
+            None if given.distance is None else read_distance(given.distance, names),
             _height(request.height),
         ),
     )
@@ -147,25 +187,25 @@ def _results(
 
 
 def camera_lines(scene: "Scene") -> list[str]:
-    """What was found of the cameras, for people."""
+    """Summary of the calibration, as lines of text."""
     people = len(scene.motions)
     shared = sum(len(tracks) > 1 for tracks in scene.rig.people)
     lines = [f"{len(scene.rig.cameras)} cameras, {people} people, {shared} of them seen by several cameras"]
-    for row, (camera, said) in enumerate(zip(scene.rig.cameras, scene.cameras, strict=True)):
+    for row, (camera, given) in enumerate(zip(scene.rig.cameras, scene.cameras, strict=True)):
         one = scene.rig.accuracy[row]
         place = (
             "" if row == 0 else f", {math.dist(camera.place, (0, 0, 0)):.2f} m from the first (+- {one.place:.2f} m)"
         )
         by = "".join([", from ", " and ".join(scene.rig.clocks[row])]) if scene.rig.clocks[row] else ""
         lines.append(
-            f"{said['name']}: starts at {camera.offset:.3f} s (+- {1000 * one.offset:.0f} ms{by}), focal length "
+            f"{given['name']}: starts at {camera.offset:.3f} s (+- {1000 * one.offset:.0f} ms{by}), focal length "
             f"{camera.focal:.0f} px{place}, rotation +- {one.turn:.1f} degrees, "
             f"reprojection error {one.residual:.1f} px"
         )
     return lines
 
 
-def _write(results: "Iterable[FrameResult]", info: "RunInfo", outputs: "Outputs", scene: "Scene") -> None:
+def _write(results: "Iterable[FrameResult]", info: "RunInfo", outputs: "Outputs", scene: "Scene", tally: Tally) -> None:
     from pose.files import WRITERS
     from pose.multiview.calibration_files import write_cameras
 
@@ -174,6 +214,8 @@ def _write(results: "Iterable[FrameResult]", info: "RunInfo", outputs: "Outputs"
             stack.enter_context(WRITERS[name](path, info)) for name, path in outputs.files.items() if name in WRITERS
         ]
         for result in results:
+            tally.add(result, info.skeleton)
+            tally.add_sigma(result)
             for writer in writers:
                 writer.write(result)
         for writer in writers:

@@ -1,1 +1,1 @@
-"""`pose-eval`: how good lifters, pipelines and predictions are."""
+"""`pose-eval`: evaluation of lifters, pipelines and predictions."""

@@ -1,6 +1,6 @@
-"""The benchmarks of `pose-eval`: their options, and the sequences that these describe.
+"""The benchmarks of `pose-eval`: their options and sequences.
 
-A new one is its reader in `pose_datasets`, a class here and its line in `BENCHMARKS`.
+To add one, write its reader in `pose_datasets`, a class here, and add a line to `BENCHMARKS`.
 """
 
 from abc import abstractmethod
@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What to evaluate on. slug: names the folder of the results. fps: of the sequences."""
+    """The data of an evaluation.
+
+    Attributes:
+        slug: Name of the results folder.
+        fps: Frame rate of the sequences.
+    """
 
     sequences: "list[LabelledSequence]"
     benchmark: "Benchmark"
@@ -33,18 +38,27 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled(Options):
-    """The options of sequences with ground truth, which are a subcommand. purpose: what it is for."""
+    """Options of a subcommand for sequences with ground truth.
+
+    Attributes:
+        purpose: Help text.
+    """
 
     purpose: ClassVar[str]
 
     @abstractmethod
     def task(self) -> Task:
-        """What they describe, read. Raises UsageError for options that do not go together, PoseError for files."""
+        """Read the data.
+
+        Raises:
+            UsageError: If options cannot be combined.
+            PoseError: If a file is invalid.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Human36m(Labelled):
-    """Human3.6M: protocol V or M. Either has options that the other does not know."""
+    """Human3.6M, protocol V or M; each has options that the other does not support."""
 
     purpose = "Human3.6M, protocol V or M."
 
@@ -106,7 +120,9 @@ class AnySequence(Labelled):
     purpose = "2D keypoints with 3D ground truth."
 
     keypoints: str = option(REQUIRED, "an .npz in the format of pose-lift, or a folder of them")
-    gt: str = option(REQUIRED, "the .npz with its ground truth, or a folder of the same names")
+    gt: str = option(
+        REQUIRED, "an .npz with the ground truth, or a folder of them with the names of the keypoint files"
+    )
 
     def task(self) -> Task:
         """Sequences and protocol of the evaluation."""
@@ -145,9 +161,15 @@ def make_benchmark(
     averaging: "Averaging",
     groups: tuple[str, ...],
 ) -> "Benchmark":
-    """What tables say of these sequences. protocol, input_2d: in words. groups: that the averaging knows."""
+    """The benchmark of these sequences, as used in tables.
+
+    Args:
+        protocol: As text.
+        input_2d: As text.
+        groups: Groups of the average.
+    """
     from pose.evaluation.results import Benchmark
-    from pose.evaluation.table import COLUMNS
+    from pose.evaluation.scores import MEASURES, SHARES
 
     frames = sum(int(one.counted.sum()) for one in sequences)
     if not frames:
@@ -155,6 +177,5 @@ def make_benchmark(
     actions = {one.action for one in sequences}
     subjects = ", ".join(dict.fromkeys(one.subject for one in sequences))
     part = f"{len(actions)} of {len(groups)} actions, " if averaging == "actions" and len(actions) < len(groups) else ""
-    # PCK and AUC are measures of MPI-INF-3DHP; no Human3.6M table has them.
-    measures = tuple(one for one in COLUMNS if averaging == "frames" or one not in ("pck", "auc"))
+    measures = (*MEASURES, *SHARES) if averaging == "frames" else tuple(MEASURES)  # shares: of MPI-INF-3DHP only
     return Benchmark(name, protocol, input_2d, averaging, groups, measures, f"{subjects}; {part}{frames:,} frames")

@@ -1,4 +1,4 @@
-"""Evaluate candidates on a task, with progress, and write and print what came out."""
+"""Evaluation of candidates on a task, with progress, and output of the results."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ FILES = ("results.json", "report.html", "predictions.npz")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputOptions(Options):
-    """What every subcommand is told of its results."""
+    """Output options of all subcommands."""
 
     out: str | None = option(None, "folder for results.json, predictions.npz and report.html")
     report: bool = option(True, "write report.html (which needs matplotlib)")
@@ -35,7 +35,7 @@ class OutputOptions(Options):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where results go and what is said of them on the way."""
+    """Where results are written, and how progress is shown."""
 
     folder: Path
     report: bool
@@ -44,7 +44,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A lifter, or the predictions of one, under the name that tables give it."""
+    """A lifter or its predictions, with its name in tables."""
 
     name: str
     lifter: "Lifter | None" = None
@@ -52,19 +52,19 @@ class Candidate:
 
     @classmethod
     def open(cls, what: str, name: str, task: Task, device: str) -> "Candidate":
-        """`what`: an .npz of predictions for `task`, a shipped lifter, or a checkpoint."""
+        """Open an .npz of predictions for `task`, a shipped lifter, or a checkpoint."""
         if what.endswith(".npz"):
             from pose.evaluation.predictions import load_predictions
 
             return cls(name, predictions=load_predictions(Path(what), task.sequences))
-        from pose.lifter.torch_lifter import TorchLifter  # which takes many sequences at once
+        from pose.lifter.torch_lifter import TorchLifter  # torch, which processes many sequences at once
         from pose.system.device import resolve_device
 
         return cls(name, lifter=TorchLifter.load(what, resolve_device(device)))
 
 
 def short_names(files: Sequence[str]) -> list[str]:
-    """What tables call these: `final` of runs/a/final.safetensors, or `a-final` where there is another `final`."""
+    """Short names: `final` for runs/a/final.safetensors, or `a-final` if there is another `final`."""
     names: list[str] = []
     for depth in range(1, max(len(Path(file).parts) for file in files) + 1):
         names = ["-".join((*Path(file).parts[-depth:-1], Path(file).stem)) for file in files]
@@ -74,7 +74,12 @@ def short_names(files: Sequence[str]) -> list[str]:
 
 
 def plan_output(options: OutputOptions, slug: str) -> Output:
-    """Raises UsageError when results would be replaced, PoseError when a report cannot be drawn here."""
+    """Check the output before the evaluation.
+
+    Raises:
+        UsageError: If results would be replaced.
+        PoseError: If the report cannot be drawn.
+    """
     folder = Path(options.out or f"pose-eval-{slug}")
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out: {folder} is not a folder")
@@ -91,7 +96,7 @@ def plan_output(options: OutputOptions, slug: str) -> Output:
 def evaluate_all(
     candidates: Sequence[Candidate], task: Task, output: Output, *, flip: bool, lookaheads: Sequence[int]
 ) -> list[Result]:
-    """Every candidate on the whole task; predictions of lifters are written as soon as they are whole."""
+    """Evaluate all candidates on the task; predictions are written as soon as they are complete."""
     from pose.evaluation.results import curve_point, describe
 
     if lookaheads and not any(one.lifter is not None and one.lifter.streaming for one in candidates):

@@ -1,4 +1,4 @@
-"""`pose-eval`: how good is a lifter, a whole pipeline, or anybody's predictions, by the book."""
+"""`pose-eval`: evaluate lifters, pipelines or predictions with the official protocols."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from pose_apps.support.status import StatusLine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateOptions(Options):
-    """What is evaluated on a benchmark, and how."""
+    """What is evaluated on a benchmark."""
 
     lifter: str | None = option(None, "offline, sliding, stream or a checkpoint file; default: offline")
     predictions: str | None = option(None, "evaluate predictions from this .npz instead of a lifter", metavar="FILE")
@@ -40,7 +40,7 @@ class CandidateOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareOptions(Options):
-    """Which results are put side by side."""
+    """Results to compare."""
 
     results: list[str] = argument(REQUIRED, "results.json files, or the folders that hold them")
 
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def evaluate(labelled: Labelled, options: CandidateOptions, output_options: OutputOptions) -> None:
-    """Everything that can be wrong is found before the first network runs."""
+    """Evaluate; all options and files are checked before the first network runs."""
     lookaheads = _lookaheads(options.lookahead)
     with StatusLine("loading", hidden=output_options.quiet):
         task = labelled.task()
@@ -75,7 +75,7 @@ def evaluate(labelled: Labelled, options: CandidateOptions, output_options: Outp
 
 
 def compare(options: CompareOptions, output_options: OutputOptions) -> None:
-    """Results of earlier evaluations, side by side; a name that several have gets the file's beside it."""
+    """Compare results of earlier evaluations; ambiguous names are extended by the file name."""
     from pose.evaluation.results import load_results
 
     output = plan_output(output_options, "compare")

@@ -1,4 +1,4 @@
-"""`pose-eval forecast`: how far off forecasters are, a fraction of a second ahead, and how well they know it."""
+"""`pose-eval forecast`: accuracy and calibration of forecasters."""
 
 import json
 from collections.abc import Sequence
@@ -23,26 +23,31 @@ if TYPE_CHECKING:
 
 PARTS = ("test", "validation")
 RESULTS = "forecast.json"
-_CHUNK = 128  # moments at a time
+_CHUNK = 128  # samples per batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastOptions(Options):
-    """What forecasters are measured on, and where the figures go."""
+    """Options of `pose-eval forecast`."""
 
     motions: str = option(REQUIRED, "the file that `pose-prepare forecast` wrote", metavar="FILE")
     forecasters: list[str] = option(
         ["forecaster", "zero-velocity", "damped-velocity"],
         "shipped forecasters and checkpoints, in the order of the table",
     )
-    part: str = option("test", "test split", choices=PARTS)
+    part: str = option("test", "part of the data to evaluate", choices=PARTS)
     out: str = option("pose-eval-forecast", "folder for the results", metavar="DIR")
     overwrite: bool = option(False, "replace existing results")
     quiet: bool = option(False, "show no progress bar")
 
 
 def evaluate_forecasts(options: ForecastOptions) -> None:
-    """Measure, write `forecast.json`, print the tables. Raises UsageError and PoseError before the first forecast."""
+    """Measure, write `forecast.json`, print the tables.
+
+    Raises:
+        UsageError: If options are invalid; before the first forecast.
+        PoseError: If a file is invalid; before the first forecast.
+    """
     target = Path(options.out) / RESULTS
     if target.exists() and not options.overwrite:
         raise UsageError(f"{target} exists; give --overwrite to replace it, or another folder with --out")
@@ -62,7 +67,7 @@ def evaluate_forecasts(options: ForecastOptions) -> None:
 
 
 def _names(files: Sequence[str]) -> list[str]:
-    """What the tables call them: checkpoints by the folder of their run, where that tells them apart."""
+    """Names in the tables: checkpoints by the folder of their run if that is unique."""
     if len(set(files)) < len(files):
         raise UsageError("--forecasters: name each once")
     if all(Path(file).stem in ("final", "best", "last") for file in files if file.endswith(".safetensors")):
@@ -71,7 +76,7 @@ def _names(files: Sequence[str]) -> list[str]:
 
 
 def _measured(name: str, forecaster: "Forecaster", moments: "Moments", options: ForecastOptions) -> dict[str, Any]:
-    """Figures from both kinds of past, as `measure` gives them."""
+    """Results from both kinds of past, see `measure`."""
     from pose_datasets.forecast_training import SOURCES
 
     with progress_bar(name, 2 * len(moments.every_measured()[0]), " moments", hidden=options.quiet) as bar:
@@ -82,8 +87,11 @@ def _measured(name: str, forecaster: "Forecaster", moments: "Moments", options: 
 def measure(
     forecaster: "Forecaster", moments: "Moments", lifted: bool, advance: Any = lambda count: None
 ) -> dict[str, list[float]]:
-    """At each of `HORIZONS`: mpjpe, the mean of 17 joints relative to the pelvis; root, of the pelvis' place, but for
-    what the lifter put it off on average in the past second; both mm. inside, root_inside: shares within one sigma.
+    """Errors at each of `HORIZONS`.
+
+    Returns:
+        `mpjpe`: mean of 17 joints relative to the pelvis, mm. `root`: error of the pelvis without its mean lifting
+        error in the past second, mm. `inside`, `root_inside`: fractions within one sigma.
     """
     from pose.forecast.format import HORIZONS
 
@@ -112,7 +120,7 @@ def measure(
 
 
 def tables(results: Sequence[dict[str, Any]]) -> list[str]:
-    """Markdown: MPJPE from both kinds of past, the pelvis, and the shares inside one sigma."""
+    """Markdown: MPJPE from both kinds of past, the pelvis, and the fractions inside one sigma."""
     from pose_datasets.forecast_training import SOURCES
 
     shown = [

@@ -1,4 +1,4 @@
-"""`pose-eval video`: the whole pipeline from pixels, against given 3D."""
+"""`pose-eval video`: the whole pipeline on a video, compared with 3D ground truth."""
 
 import math
 from collections.abc import Iterator
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VideoOptions(Options):
-    """What the pipeline is run on, and what is known of it."""
+    """Options of `pose-eval video`."""
 
     video: str = option(REQUIRED, "the video file")
-    gt: str = option(REQUIRED, "its ground truth: an .npz, see docs/guides/evaluation.md")
+    gt: str = option(REQUIRED, "ground truth of the video: an .npz, see docs/guides/evaluation.md")
     name: str | None = option(None, "name of this pipeline in the table")
     start: float = option(0.0, "start at this second of the video")
     end: float = option(math.inf, "evaluate up to this second of the video")
 
 
 def evaluate_video(options: VideoOptions, config: PipelineConfig, output_options: OutputOptions) -> None:
-    """Run the pipeline over the video and measure the people whose 3D is known."""
+    """Run the pipeline on the video and evaluate the people with ground truth."""
     truth = load_truth(Path(options.gt))
     output = plan_output(output_options, f"video-{Path(options.video).stem}")
     from pose.evaluation.lifting import GIVEN, Evaluation
@@ -52,7 +52,7 @@ def evaluate_video(options: VideoOptions, config: PipelineConfig, output_options
         results = _shown(pipeline.run(source), source, output.quiet)
         matched = match(results, pipeline.skeleton, truth.joints, _times(truth, fps), camera)
     if not matched.found:
-        raise PoseError(f"{options.video}: the pipeline found no person of {options.gt}")
+        raise PoseError(f"{options.video}: the pipeline found none of the people in {options.gt}")
     evaluation = Evaluation()
     evaluation.measure(GIVEN, matched.sequences, matched.poses, matched.sigmas)
     share = f"{matched.found:,} of {matched.known:,} found"
@@ -75,7 +75,7 @@ def _shown(results: Iterator["FrameResult"], source: "Source", quiet: bool) -> I
 
 
 def _times(truth: Truth, fps: float) -> NDArray[np.float64]:
-    """The truth's own time stamps; without them its frames are those of the video, one by one."""
+    """The time stamps of the ground truth; by default those of the video's frames."""
     if truth.times is not None:
         return truth.times
     return np.arange(len(truth.joints)) / fps

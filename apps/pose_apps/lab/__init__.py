@@ -1,1 +1,1 @@
-"""`pose-lab`: the laboratory's experiments, their tables, and what a lifter's heads look at."""
+"""`pose-lab`: the laboratory's experiments, their tables, and attention maps of lifters."""

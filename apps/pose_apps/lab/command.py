@@ -25,13 +25,21 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command(Options):
-    """The options of a subcommand. purpose: what it is for."""
+    """Options of a subcommand.
+
+    Attributes:
+        purpose: Help text.
+    """
 
     purpose: ClassVar[str]
 
     @abstractmethod
     def run(self) -> None:
-        """Do it. Raises PoseError."""
+        """Run the subcommand.
+
+        Raises:
+            PoseError: If it fails.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

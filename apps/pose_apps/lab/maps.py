@@ -1,4 +1,4 @@
-"""`pose-lab maps`: a picture of what each head of a lifter looks at in a clip, with its entropy and its reach."""
+"""`pose-lab maps`: image of the attention maps of a lifter's heads for a clip, with their entropy and reach."""
 
 from dataclasses import astuple
 from pathlib import Path
@@ -16,7 +16,7 @@ from pose.system.written_files import writing
 
 
 def draw(checkpoint: str, clip: Path, start: int, frames: int, out: Path) -> str:
-    """Write the picture; returns a table of all heads as Markdown."""
+    """Write the image; returns a Markdown table of all heads."""
     if start < 0 or frames < 2:
         raise UsageError("--start must be at least 0 and --frames at least 2")
     sequence = read_keypoints(clip)[start : start + frames]
@@ -51,7 +51,14 @@ def _table(figures: HeadFigures, apart: torch.Tensor | None) -> str:
 
 
 def _picture(maps: torch.Tensor, figures: HeadFigures, times: torch.Tensor, out: Path) -> None:
-    """maps: (L, H, T, T). Rows are the frames that look, columns the frames that are looked at."""
+    """Draw the maps.
+
+    Args:
+        maps: (L, H, T, T); rows are queries, columns are keys.
+        figures: Statistics of the heads.
+        times: Times of the frames.
+        out: Image file.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

@@ -14,25 +14,29 @@ from pose.errors import UsageError
 from pose.laboratory.trial import GroupedBatches
 from pose.sequences import LiftBatch
 
-LATEST = 1000  # batches that are kept: of 300 frames, 130 MB
-SPEEDS = {"still": 0.2, "slow": 0.6, "brisk": 1.5, "fast": np.inf}  # m/s below which the mean joint is called so
+CACHED_BATCHES = 1000  # cached batches: 130 MB for 300 frames
+SPEEDS = {"still": 0.2, "slow": 0.6, "brisk": 1.5, "fast": np.inf}  # upper limits of the mean joint speed, m/s
 _BODY = [("pelvis", "thorax"), ("thorax", "head"), ("right_hip", "right_knee"), ("right_knee", "right_ankle")]
 BODY = [tuple(map(POINTS.index, bone)) for bone in _BODY]
 
 
 class MocapMotion:
-    """files: as `pose-prepare` writes them, separated by commas."""
+    """`Motion` from prepared files.
+
+    Args:
+        files: Files of `pose-prepare`, separated by commas.
+    """
 
     def __init__(self, files: str) -> None:
         self._files = files
         self._clips = MocapSource(MocapConfig(mocap=files), 0)
-        # The conditions of an experiment train on the same batches, one condition after the other.
+        # The conditions of an experiment train on the same batches one after another.
         self._training = functools.lru_cache(4)(self._batches)
 
     def training(
         self, frames: int, sequences: int, seed: int, share: float = 1.0, without: str = ""
     ) -> Callable[[int], LiftBatch]:
-        """Training batches by step. share: of the clips. without: group to omit."""
+        """See `pose.laboratory.trial.Motion.training`."""
         return self._training(frames, sequences, seed, share, without)
 
     def _batches(
@@ -42,7 +46,7 @@ class MocapMotion:
         random.Random(seed).shuffle(subjects)
         left_out = (*subjects[max(1, round(share * len(subjects))) :], *([without] if without else []))
         config = MocapConfig(mocap=self._files, frames=(frames,), batch_frames=frames * sequences, without=left_out)
-        return functools.lru_cache(LATEST)(MocapSource(config, seed).batch)
+        return functools.lru_cache(CACHED_BATCHES)(MocapSource(config, seed).batch)
 
     def evaluation(self, part: str, condition: str, frames: int) -> Iterator[LiftBatch]:
         """Batches of one part of the data under a condition of the 2D."""
@@ -66,13 +70,13 @@ class MocapMotion:
 
 
 def _exercise(clip: Clip) -> str:
-    """Of UI-PRMD, whose trials are named after them: m01 to m10."""
+    """The exercise of a UI-PRMD clip, m01 to m10."""
     parts = clip.name.split("_")
     return parts[1] if clip.subject.startswith("uiprmd-") else "CMU"
 
 
 def _size(clip: Clip) -> str:
-    """Trunk, head, thigh and shank together, to 5 cm."""
+    """Total length of trunk, head, thigh and shank, rounded to 5 cm."""
     bones = [np.linalg.norm(clip.points[:, a] - clip.points[:, b], axis=-1) for a, b in BODY]
     return f"{round(float(np.median(np.sum(bones, axis=0))) * 20) / 20:.2f} m"
 

@@ -1,4 +1,4 @@
-"""What `pose-lab` is told of its log and of a run."""
+"""Options of `pose-lab`."""
 
 from dataclasses import dataclass
 
@@ -8,14 +8,14 @@ from pose.options import Options, argument, option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions(Options):
-    """Where the log is."""
+    """The folder of the logs."""
 
     log: str = option("lab", "folder with the results of trials", metavar="DIR")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions(LogOptions):
-    """What is run, and how long."""
+    """Options of `pose-lab run`."""
 
     names: list[str] = argument([], "experiments, or YAML files of your own; default: all")
     seeds: int = option(3, "trials per condition", least=1)

@@ -1,1 +1,1 @@
-"""What the commands share."""
+"""Common parts of the commands."""

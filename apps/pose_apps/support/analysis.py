@@ -1,4 +1,4 @@
-"""Movement analysis of a result in its folder: what `pose-analyse` and `pose-run --analyse` write."""
+"""Movement analysis of a result, for `pose-analyse` and `pose-run --analyse`."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -17,7 +17,11 @@ OTHERS = ("html", "c3d")  # than tables
 
 
 def check_analysis(folder: Path, formats: Sequence[str] = FORMATS, *, overwrite: bool) -> None:
-    """Raises UsageError where a file that `write_analysis` would write exists."""
+    """Check that no output file exists.
+
+    Raises:
+        UsageError: If one does.
+    """
     for target in [*_targets(folder, formats), *(sorted(folder.glob(C3D.format("*"))) if "c3d" in formats else [])]:
         if os.path.lexists(target) and not overwrite:
             raise UsageError(f"{target} exists already; add --overwrite to replace it")
@@ -45,24 +49,25 @@ def write_analysis(
     """Analyse a result and write tables and report; earlier ones are replaced.
 
     Args:
-        poses: a poses.npz with a world.
-        folder: for the tables; it is made where it does not exist.
-        formats: csv, json, parquet: tables; html: the report; c3d: joints and events, one file a person.
-        groups: of figures; all by default.
-        inputs: what RULA and REBA need and no camera observes.
-        video: for the images of the report; by default the source that the result names, where it exists.
-        warn: told which file of the user was renamed.
+        poses: A poses.npz with a world.
+        folder: Folder for the tables; created if missing.
+        formats: csv, json, parquet: tables; html: report; c3d: joints and events, one file per person.
+        groups: Groups of figures; default all.
+        inputs: Inputs of RULA and REBA that a camera cannot observe.
+        video: Video for the images of the report; default the source of the result, if it exists.
+        warn: Called for each file of the user that was renamed.
 
     Returns:
         The analysis and the files.
 
     Raises:
-        PoseError: for a result without a world, or where a library is missing.
+        PoseError: If the result has no world, or a library is not installed.
     """
     from pose.analysis import GROUPS, NEUTRAL, analyse
     from pose.analysis.report import NAME, write_report
     from pose.analysis.tables import write
     from pose.files import load_poses
+    from pose.files.cameras import result_title
 
     table = load_poses(poses)
     analysis = analyse(table, groups or GROUPS, inputs or NEUTRAL)
@@ -76,7 +81,8 @@ def write_analysis(
     if "html" in formats:
         source = str(poses.parent) if table.run is None else table.run.source
         filmed = Path(source) if video is None else video
-        write_report(analysis, table, folder / NAME, source, filmed if filmed.is_file() else None)
+        title = result_title(table.run, source)
+        write_report(analysis, table, folder / NAME, title, filmed if filmed.is_file() else None)
         written.append(folder / NAME)
     for path in written:
         record.add(path)
@@ -85,7 +91,7 @@ def write_analysis(
 
 
 def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenFiles) -> list[Path]:
-    """Joints and events of everybody who has events; returns the files."""
+    """Write joints and events of all people with events; returns the files."""
     from pose.export import open_recording
     from pose.export.c3d import write
     from pose.export.events import GENERAL, Event
@@ -103,7 +109,7 @@ def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenF
 
 
 def analysis_lines(analysis: "Analysis") -> list[str]:
-    """What a command prints: one line for each figure, and one for each group without figures."""
+    """Lines for the terminal: one per figure, and one per group without figures."""
     lines = []
     for figure in (one for one in analysis.figures if one.group != "angles"):
         value = f"{figure.value:.3g} {figure.unit} ({figure.low:.3g} to {figure.high:.3g}; {figure.quality})"
@@ -120,7 +126,7 @@ def analysis_lines(analysis: "Analysis") -> list[str]:
 def analysed(
     poses: Path, folder: Path, video: str, warn: Callable[[str], None]
 ) -> tuple[list[Path], list[str], list[str]]:
-    """As `write_analysis`, after a run: the files, a line that sums them up, and why there are none."""
+    """Run `write_analysis` after a run; returns the files, a summary line, and problems."""
     try:
         analysis, files = write_analysis(poses, folder, video=Path(video), warn=warn)
     except PoseError as error:

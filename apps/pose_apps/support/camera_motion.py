@@ -1,15 +1,16 @@
-"""What commands say of a camera's motion."""
+"""Text about a camera's motion."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pose.camera_motion.decision import Decision
 
-_FOCAL_SIGMA = 0.06  # relative
+_FOCAL_SIGMA = 0.06  # minimum relative change of the focal length that is reported
+_DRIFTS = 0.15  # m/s; minimum drift of standing feet that is reported
 
 
 def motion_line(decision: "Decision") -> str:
-    """What the camera did, with numbers; empty where it was not measured."""
+    """The camera's motion with numbers; empty if it was not measured."""
     from pose.camera_motion.verdict import FIXED, STATIC, TRANSLATING, UNKNOWN
 
     motion = decision.motion
@@ -24,7 +25,12 @@ def motion_line(decision: "Decision") -> str:
     text += f", zoom {motion.zoom:.2f} x" if motion.zoom > 1.01 else ""
     if decision.path is not None:
         text += f"; rotation and zoom compensated (+- {max(motion.sigma_degrees, 0.1):.1f} degrees)"
-        text += "; translation not compensated" if motion.kind == TRANSLATING else ""
+        if motion.carried:
+            text += f"; translation compensated, {motion.distance:.1f} m (+- {motion.distance_sigma:.1f})"
+        elif motion.kind == TRANSLATING:
+            text += "; translation not compensated"
+        elif motion.drift > _DRIFTS:
+            text += f"; standing feet drift by {motion.drift:.2f} m/s, so the camera may move this slowly"
         if motion.focal_sigma < _FOCAL_SIGMA and abs(motion.focal_ratio - 1) > _FOCAL_SIGMA:
             text += (
                 f"; its rotation fits a focal length of {motion.focal_ratio:.2f} x the one used (--intrinsics sets it)"

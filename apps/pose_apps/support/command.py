@@ -1,6 +1,6 @@
-"""What every command does alike: errors in one line, exit statuses, Ctrl-C, a closed pipe.
+"""Common behaviour of all commands: one-line errors, exit statuses, Ctrl-C, a closed pipe.
 
-Exit status 0 is success, 1 a failure, 2 a wrong call, 130 an interruption.
+Exit status 0 is success, 1 a failure, 2 a usage error, 130 an interruption.
 """
 
 import argparse
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 Main = Callable[[Sequence[str] | None], int | None]
 INTERRUPTED = 130
-# Module -> the extra that brings it, where the code that imports it says nothing better.
+# Module -> the extra that contains it, if the importing code gives no better message.
 EXTRAS = {"torch": "torch", "safetensors": "torch", "accelerate": "train", "tensorboard": "train"}
-MOST_SAID = 4000  # characters of an error: lists of what is known are long
-# Another package may have put the cv2 over ours that needs libraries of a desktop (see pyproject.toml).
+MOST_SAID = 4000  # maximum characters of an error; lists of known values can be long
+# Another package may have overwritten cv2 with a variant that needs desktop libraries (see pyproject.toml).
 HEADLESS_CV2 = "if it is cv2's: python -m pip install --force-reinstall --no-deps opencv-python-headless"
 _usual_warning = warnings.formatwarning
-CLOSED_PIPE = 141  # what a shell reports for a program that a closed pipe ended
+CLOSED_PIPE = 141  # exit status that shells report after SIGPIPE
 
 
 def run_command(function: Main) -> Callable[..., int]:
-    """Decorate a command's `main(argv=None)` so that it returns an exit status and people see one line, no traceback.
+    """Decorate a command's `main(argv=None)`: it returns an exit status, and errors are one line without traceback.
 
-    An error that is no `PoseError`, `OSError` or option error is a bug of ours and keeps its traceback.
+    Errors other than `PoseError`, `OSError` and option errors are bugs and keep their traceback.
     """
 
     @functools.wraps(function)
@@ -44,19 +44,19 @@ def run_command(function: Main) -> Callable[..., int]:
         warnings.formatwarning = _warning_line
         try:
             status = function(argv) or 0
-            sys.stdout.flush()  # a closed pipe shows here, not when Python ends
+            sys.stdout.flush()  # detects a closed pipe here, not at interpreter exit
             return status
         except PoseError as error:
             return _fail(str(error), error.exit_code)
         except argparse.ArgumentError as error:
             return _fail(_in_our_words(error), UsageError.exit_code)
         except KeyboardInterrupt as interrupt:
-            if argv is None:  # this process ends now: one more Ctrl-C would only break into its last steps
+            if argv is None:  # the process ends now; ignore further Ctrl-C
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
             print(": ".join(("interrupted", *filter(None, [shown(interrupt, MOST_SAID)]))), file=sys.stderr)
             return INTERRUPTED
         except BrokenPipeError:
-            # Python flushes once more when it ends; give it something that takes the rest.
+            # Python flushes again at exit; redirect the output.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return CLOSED_PIPE
         except OSError as error:
@@ -79,17 +79,19 @@ def run_command(function: Main) -> Callable[..., int]:
 def _warning_line(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
-    """A warning for people is one line; any other keeps the place in the code that it comes from."""
+    """Warnings for users are one line; others keep their location in the code."""
     if issubclass(category, PoseWarning):
         return f"warning: {shown(message, MOST_SAID)}\n"
     return _usual_warning(message, category, filename, lineno, line)
 
 
 def parse_arguments(parser: "ArgumentParser", argv: Sequence[str] | None) -> "Namespace":
-    """Parse with a parser made with `exit_on_error=False`, which gets --version and --print-completion here.
+    """Parse with a parser made with `exit_on_error=False`; adds --version and --print-completion.
 
-    A value that begins with `~` is a path in a home folder, which shells say so only where it stands alone. Raises
-    `UsageError`: one line that names the option or key and what is allowed.
+    A leading `~` in a value is expanded, because shells do so only for separate words.
+
+    Raises:
+        UsageError: With one line that names the option or key and the allowed values.
     """
     release = f"{parser.prog} {version('pose-run')}"
     parser.add_argument("--version", action="version", version=release, help="print the version and exit")
@@ -107,7 +109,7 @@ def parse_arguments(parser: "ArgumentParser", argv: Sequence[str] | None) -> "Na
 
 
 def _from_home(value: object) -> object:
-    """The same option's value, with the path of the home folder for a `~` in front."""
+    """The value with a leading `~` expanded."""
     if isinstance(value, list):
         return [_from_home(part) for part in value]
     return os.path.expanduser(value) if isinstance(value, str) and value.startswith("~") else value
@@ -128,7 +130,7 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _in_our_words(error: argparse.ArgumentError, words: Sequence[str] = (), options: Sequence[str] = ()) -> str:
-    """A parser's error: with the option as it is typed, or the word that is none with what it may have meant."""
+    """Rephrase a parser's error: the option as typed, or the unknown word with the nearest known one."""
     while isinstance(error.__cause__, argparse.ArgumentError):
         error = error.__cause__
     message = " ".join(error.message.split())

@@ -1,4 +1,4 @@
-"""`--print-completion SHELL`: what a shell needs to complete a command's options and their values."""
+"""`--print-completion SHELL`: shell completion of a command's options and values."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 class PrintCompletion(argparse.Action):
-    """Prints the script and ends. To be added to a parser that has all its options and subcommands."""
+    """Prints the script and exits. Add it to a parser after all options and subcommands."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002
         super().__init__(option_strings, argparse.SUPPRESS, default=argparse.SUPPRESS, choices=SHELLS, help=help)
@@ -35,7 +35,7 @@ class PrintCompletion(argparse.Action):
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """What a parser and its subcommands take, but for this option and the names of the subcommands."""
+    """The options of a parser and its subcommands, except this one and the names of subcommands."""
     for action in parser._actions:
         if action.nargs != 0 and not isinstance(action, PrintCompletion | argparse._SubParsersAction):
             yield action

@@ -1,12 +1,16 @@
-"""`--demo`: a short clip from the package index, fetched once and checked against its hash like a weight."""
+"""`--demo`: a short clip from the package index, fetched once and verified by its hash."""
 
 from pose.system.progress import hidden_progress
 
-FOLDER = "demo"  # for the results of `pose-run --demo`, in the working directory
+FOLDER = "demo"  # folder of the results of `pose-run --demo` in the working directory
 
 
 def demo_clip(*, quiet: bool = False) -> str:
-    """Path of the demo clip. Raises `FetchError` if it is not on this machine and cannot be fetched."""
+    """Path of the demo clip.
+
+    Raises:
+        FetchError: If it is not on this machine and cannot be fetched.
+    """
     from pose.weights import locate
     from pose.weights.catalogue import DEMO_CLIP
 

@@ -1,7 +1,7 @@
 """The overlay video of a run."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,11 +24,19 @@ def draw_overlay(
     host: Host,
     times: "StageTimes",
     inset: str,
+    body: bool,
+    doubtful: Collection[int],
 ) -> None:
     """Read the images of the source again and draw the results on them.
 
-    Decoding, drawing and encoding run in parallel. inset: as of `pose.view.overlay.Overlay`.
+    Decoding, drawing and encoding run in parallel.
+
+    Args:
+        inset: See `pose.view.overlay.Overlay`.
+        body: Draw shaded bodies.
+        doubtful: Ids of doubtful tracks, drawn dashed.
     """
+    from pose.bodies import BodyMeshes
     from pose.system.background import in_background
     from pose.system.device import opencv_threads
     from pose.system.prefetch import prefetch
@@ -40,7 +48,9 @@ def draw_overlay(
     first = next(frames, None)
     if first is None:
         return
-    overlay = PlanarOverlay(info.camera.size, info.skeleton, first.planes.colours, inset)
+    bodies = BodyMeshes(info.camera) if body else None
+    results = results if bodies is None else bodies.ahead(results)
+    overlay = PlanarOverlay(info.camera.size, info.skeleton, first.planes.colours, inset, bodies, doubtful)
     with VideoWriter(
         path,
         overlay.output_size,

@@ -1,4 +1,4 @@
-"""Other programs' formats of a result, in a folder that may hold files of earlier calls and of the user."""
+"""Export of a result to a folder that may contain files of earlier calls and of the user."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 
 def check_exports(names: list[str], folder: Path, *, overwrite: bool) -> None:
-    """Raises UsageError where files of such formats are there already, PoseError where a library is missing."""
+    """Check that exports of these formats are possible.
+
+    Raises:
+        UsageError: If files of such formats exist.
+        PoseError: If a library is not installed.
+    """
     check_formats(names, "--formats")
     there = sorted(path for path in folder.iterdir() if is_export(path.name, names)) if folder.is_dir() else []
     if there and not overwrite:
@@ -23,7 +28,11 @@ def check_exports(names: list[str], folder: Path, *, overwrite: bool) -> None:
 
 
 def check_targets(recording: "Recording", names: list[str], people: list[int], folder: Path, stem: str) -> None:
-    """Raises UsageError where a file that `export_all` would write is there already."""
+    """Check that no file of `export_all` exists.
+
+    Raises:
+        UsageError: If one does.
+    """
     for path in targets(recording, names, people, folder, stem):
         if os.path.lexists(path):
             raise UsageError(f"{path} exists; give --overwrite to replace it, or another folder with --out")
@@ -32,11 +41,17 @@ def check_targets(recording: "Recording", names: list[str], people: list[int], f
 def write_exports(
     outputs: Outputs, folder: Path, video: str, space: str | None = None, trim: bool = True
 ) -> tuple[list[Path], list[str], list[str]]:
-    """Write every format from the folder's poses.npz, in place of earlier ones.
+    """Write every format from the folder's poses.npz; earlier files are replaced.
 
-    space, trim: as of `pose.export.Recording`.
+    Args:
+        outputs: The formats.
+        folder: Folder of the results.
+        video: Source video.
+        space: See `pose.export.Recording`.
+        trim: See `pose.export.Recording`.
 
-    Returns the files, the lines that say what to know of each, and the problems of formats that could not be written.
+    Returns:
+        The files, the notes on each, and the problems of formats that could not be written.
     """
     source, names = Path(video), list(outputs.exports)
     pictures = source if source.is_file() else None
@@ -46,7 +61,7 @@ def write_exports(
     files = [written.path for written in made]
     record = WrittenFiles(folder)
     new = {name for path in files for name in (path.name, f"{path.name}{LIST}")}
-    for name in record.names:  # of people whom this run does not have
+    for name in record.names:  # files of people who are not in this run
         if is_export(name, names) and name not in new:
             record.remove(folder / name)
     record.save()

@@ -10,9 +10,10 @@ from pose.errors import PoseError
 
 @contextmanager
 def made_folder(folder: Path) -> Iterator[None]:
-    """Makes it for the time of the work; one that was made for nothing is removed again.
+    """Create a folder for the duration of the context; removed again if it stays empty.
 
-    Raises PoseError when it cannot be made or written.
+    Raises:
+        PoseError: If it cannot be created or written.
     """
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
@@ -26,6 +27,6 @@ def made_folder(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):  # not empty: somebody's results are in it
+        with suppress(OSError):  # not empty
             for path in made:
                 path.rmdir()

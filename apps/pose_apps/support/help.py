@@ -1,7 +1,7 @@
-"""What `--help` shows: an example first, then the options most people need, in groups; `--help-all` shows every one.
+"""`--help`: an example and the most important options in groups; `--help-all` shows all options.
 
-`LAYOUTS` names, for commands with many options, what `--help` shows and in which order. Nothing is imported for it but
-the parser itself, so that it works without any extra.
+`LAYOUTS` defines the options of `--help` and their order for commands with many options. It imports only the parser, so
+that help works without extras.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pose_apps.support.values import Value, kinds_of
 
-# Dests of the options, in their groups.
+# Destinations of the options, by group.
 Layout = Mapping[str, Sequence[str]]
 
 _PEOPLE = ("max_people", "hands", "repair")
@@ -87,7 +87,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "pose-lab": ("pose-lab list", "pose-lab run score-widths", "pose-lab maps offline keypoints.npz"),
     "pose-setup": ("pose-setup mmpose",),
 }
-# What an option does that is on without being asked for, said of the form that turns it off.
+# Text for options that are on by default, phrased for the form that disables them.
 TURNED_OFF = {
     "overlay": "draw no overlay video",
     "resume": "process every clip again, even those with results",
@@ -101,15 +101,16 @@ VALUES = {
     "config": "PRESET|FILE", "lifter": "NAME|FILE", "source": "SOURCE", "time_limit": "SECONDS",
     "shard": "I/N", "cache": "DIR|off",
 }  # fmt: skip
-LEFT = 25  # columns of what is typed
+TYPED_COLUMNS = 25  # width of the column of options
 NARROW, WIDE = 50, 100
-BRIEF = 72  # columns below which --help gives each option its first clause
-ASIDES = frozenset({"--help", "--help-all", "--version", "--print_config", "--print-completion"})  # print and end
-MANY = 6  # choices; more of them are listed by --help-all
+MIN_FULL_COLUMNS = 72  # terminal width below which --help shortens each text to its first clause
+# options that print and exit
+ASIDES = frozenset({"--help", "--help-all", "--version", "--print_config", "--print-completion"})
+MAX_CHOICES = 6  # maximum choices in --help; --help-all lists all
 
 
 def give_help(parser: argparse.ArgumentParser, name: str | None = None) -> None:
-    """Make a parser and its subcommands answer `--help` and `--help-all` in our form."""
+    """Replace `--help` of a parser and its subcommands, and add `--help-all`."""
     called = name or parser.prog
     parser.add_argument("--help-all", action=_HelpAll, help="show every option and exit")
     parser.format_help = lambda: _text(parser, called, everything=False)  # type: ignore[method-assign]
@@ -128,7 +129,7 @@ class _HelpAll(argparse.Action):
 
 
 def subcommands_of(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
-    """Their parsers by name; none where the command has no subcommands."""
+    """Parsers of the subcommands by name; empty without subcommands."""
     action = _subcommands(parser)
     return {} if action is None else action.choices
 
@@ -147,7 +148,7 @@ def _text(parser: argparse.ArgumentParser, name: str, *, everything: bool) -> st
         if entries:
             lines += ["", title]
             for typed, text in entries:
-                brief = width < BRIEF and not everything
+                brief = width < MIN_FULL_COLUMNS and not everything
                 lines += _entry(typed, text.partition(";")[0] if brief else text, width)
     if name in LAYOUTS and not everything:
         lines += ["", f"  {name} --help-all shows every option; README.md lists the documentation"]
@@ -155,7 +156,7 @@ def _text(parser: argparse.ArgumentParser, name: str, *, everything: bool) -> st
 
 
 def _groups(parser: argparse.ArgumentParser, name: str, everything: bool) -> dict[str, list[tuple[str, str]]]:
-    """Title -> what is typed, and what it does."""
+    """Title -> (option as typed, its text)."""
     asides = {"help": [_typed(a, True) for a in parser._actions if not ASIDES.isdisjoint(a.option_strings)]}
     subcommands = _subcommands(parser)
     if subcommands is not None:
@@ -177,7 +178,7 @@ def _groups(parser: argparse.ArgumentParser, name: str, everything: bool) -> dic
 
 
 def _typed(action: argparse.Action, everything: bool) -> tuple[str, str]:
-    """What a person types for an option, and what it does."""
+    """An option as typed, and its text."""
     text = " ".join((action.help or "").split())
     choices = choices_of(action)
     if not action.option_strings:
@@ -192,7 +193,7 @@ def _typed(action: argparse.Action, everything: bool) -> tuple[str, str]:
     word = action.option_strings[-1]
     if action.nargs == 0:
         return word, text
-    if choices and (everything or len(choices) <= MANY):
+    if choices and (everything or len(choices) <= MAX_CHOICES):
         text = f"{text} ({', '.join(choices)})".strip()
     if _is_plain(action.default) and str(action.default) not in text:
         text += f" (default: {action.default})"
@@ -211,32 +212,32 @@ def _value(action: argparse.Action, choices: Sequence[str]) -> str:
 
 
 def choices_of(action: argparse.Action) -> list[str]:
-    """What an option takes, where that is a few words."""
+    """The values of an option, if they are a few words."""
     return [str(choice) for choice in action.choices or [kind for kind in _kinds(action) if isinstance(kind, str)]]
 
 
 def takes_text(action: argparse.Action) -> bool:
-    """Whether an option takes a word of any kind, such as the name of a file."""
+    """Whether an option takes any text, such as a file name."""
     kinds = _kinds(action)
     return action.nargs != 0 and type(action).__name__ != "ActionYesNo" and (str in kinds or kinds == [None])
 
 
 def _kinds(action: argparse.Action) -> list[object]:
-    """The types that an option takes, or the words."""
+    """The types or the allowed words of an option."""
     hint = getattr(action, "_typehint", None) or action.type
     return kinds_of(hint.kind if isinstance(hint, Value) else hint)
 
 
 def _is_plain(default: object) -> bool:
-    """Whether a default is worth saying."""
+    """Whether a default is worth showing."""
     return isinstance(default, int | float | str) and not isinstance(default, bool) and str(default) not in (
         "", "inf", argparse.SUPPRESS,
     )  # fmt: skip
 
 
 def _entry(typed: str, text: str, width: int) -> Iterator[str]:
-    """One option: what is typed on the left, what it does on the right, or below where it is too long for that."""
-    left = min(LEFT, width // 2)
+    """One option: its form on the left and its text on the right, or below if the form is long."""
+    left = min(TYPED_COLUMNS, width // 2)
     wrapped = textwrap.wrap(text, width - left - 2, break_on_hyphens=False) or [""]
     if len(typed) >= left:
         yield f"  {typed}"

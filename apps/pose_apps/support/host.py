@@ -1,4 +1,4 @@
-"""What a command that has clips processed and the processing know of each other."""
+"""The interface between commands and the processing of clips."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,8 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Who has a clip processed. shown: takes results, their source and what they are for, and gives them on in order.
-    warn: takes what went wrong and is no error. cache: None where nothing is remembered. heard: Ctrl-C ends the clip.
+    """Callbacks of a command during the processing of a clip.
+
+    Attributes:
+        shown: Wraps results, given their source and purpose, and returns them in order.
+        warn: Called with warnings.
+        cache: None without a cache.
+        heard: Whether Ctrl-C ends the clip.
     """
 
     shown: "Callable[[Iterable[FrameResult], Source, str], Iterator[FrameResult]]"
@@ -28,11 +33,15 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A clip that was processed.
+    """A processed clip.
 
-    files: what was written. notes: lines on those of other programs' formats. known: what of it the cache knew.
-    interruption: it was ended early by Ctrl-C. problems: why the results are not all that was asked for; they keep what
-    there is. stills: it was a set of single pictures.
+    Attributes:
+        files: Written files.
+        notes: Notes on exported files.
+        known: What the cache contained.
+        interruption: Set if Ctrl-C ended it early.
+        problems: Why results are incomplete; existing ones are kept.
+        stills: Whether it was a set of single images.
     """
 
     tally: Tally

@@ -1,4 +1,4 @@
-"""What Ctrl-C does to a run, so that nothing finished is lost."""
+"""Handling of Ctrl-C during a run, so that finished results are kept."""
 
 import math
 import os
@@ -11,7 +11,11 @@ from typing import Self
 
 
 def as_ctrl_c() -> None:
-    """Do what Ctrl-C does now. Raises KeyboardInterrupt where that is what it does."""
+    """Do what Ctrl-C does now.
+
+    Raises:
+        KeyboardInterrupt: If that is its current effect.
+    """
     handler = signal.getsignal(signal.SIGINT)
     if callable(handler):
         handler(signal.SIGINT, None)
@@ -19,11 +23,11 @@ def as_ctrl_c() -> None:
 
 @contextmanager
 def signals_as_ctrl_c() -> Iterator[None]:
-    """Within, SIGTERM and SIGHUP do what Ctrl-C does at that moment, so that what is finished is kept.
+    """Let SIGTERM and SIGHUP act like Ctrl-C within the context.
 
-    A signal that the program was started to ignore stays ignored.
+    Signals that the program was started to ignore stay ignored.
     """
-    if threading.current_thread() is not threading.main_thread():  # others cannot handle signals
+    if threading.current_thread() is not threading.main_thread():  # only the main thread can handle signals
         yield
         return
     handled = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
@@ -42,11 +46,13 @@ def _interrupt() -> None:
     raise KeyboardInterrupt
 
 
-def end_with_the_terminal(then: Callable[[], None] = _interrupt) -> None:
-    """From now on a terminal that is closed (SIGHUP) ends the program as Ctrl-C does, in good order.
+def end_with_the_terminal(interrupt: Callable[[], None] = _interrupt) -> None:
+    """From now on, closing the terminal (SIGHUP) ends the program gracefully, like Ctrl-C.
 
-    then: what ends it. What is said after that to the terminal is lost, rather than an error. A program that was
-    started with `nohup` goes on.
+    A program that was started with `nohup` continues.
+
+    Args:
+        interrupt: Called on SIGHUP; ends the program. Later output to the terminal is dropped.
     """
     hang_up = getattr(signal, "SIGHUP", None)
     if hang_up is None or signal.getsignal(hang_up) is not signal.SIG_DFL:
@@ -54,20 +60,21 @@ def end_with_the_terminal(then: Callable[[], None] = _interrupt) -> None:
     terminals = [descriptor for descriptor in (1, 2) if os.isatty(descriptor)]
 
     def end(number: int, frame: FrameType | None) -> None:
-        signal.signal(hang_up, signal.SIG_IGN)  # the shell may say it again
+        signal.signal(hang_up, signal.SIG_IGN)  # the shell may send it again
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for descriptor in terminals:
             os.dup2(nowhere, descriptor)
         os.close(nowhere)
-        then()
+        interrupt()
 
     signal.signal(hang_up, end)
 
 
 class Interrupts:
-    """While it lasts, Ctrl-C sets `stop` and disturbs nothing, but for what is done within `raised_after`.
+    """Within the context, Ctrl-C only sets `stop`, except within `raised_after`.
 
-    heard: False leaves Ctrl-C to others, and only `stop` can be set.
+    Args:
+        heard: Whether to handle Ctrl-C; otherwise only `stop` can be set.
     """
 
     def __init__(self, heard: bool = True) -> None:
@@ -88,8 +95,9 @@ class Interrupts:
 
     @contextmanager
     def raised_after(self, borne: int) -> Iterator[None]:
-        """Within, the first interrupt after `borne` others raises KeyboardInterrupt. The ones after it do not: they
-        would only keep the work from being left in good order.
+        """Within the context, the first interrupt after `borne` others raises KeyboardInterrupt.
+
+        Later ones do not, because they would interrupt the cleanup.
         """
         self._borne = borne
         try:

@@ -1,4 +1,4 @@
-"""`--intrinsics`: a camera's matrix from the command line or from a file."""
+"""`--intrinsics`: camera matrix from the command line or a file."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,11 @@ FORMS = "fx,fy,cx,cy, or a file with the 3x3 matrix: .npy, .json or text"
 
 
 def read_intrinsics(text: str) -> NDArray[np.float64]:
-    """(3, 3) px of `fx,fy,cx,cy` or of a file that holds the matrix. Raises UsageError that names what is allowed."""
+    """Camera matrix (3, 3) px from `fx,fy,cx,cy` or a file with the matrix.
+
+    Raises:
+        UsageError: If it is invalid; names what is allowed.
+    """
     path = Path(text)
     try:
         values = _from_file(path) if path.is_file() else [float(part) for part in text.split(",")]

@@ -1,4 +1,4 @@
-"""What a streaming lifter makes of whole batches at once, for data that are learnt from."""
+"""Batched lifting with a streaming lifter, for training data."""
 
 from collections.abc import Callable
 
@@ -9,8 +9,11 @@ from pose.types import F32
 
 
 def batch_lifter(name: str) -> Callable[[LiftBatch], tuple[F32, F32, F32]]:
-    """Takes a batch, returns joints (B, T, 17, 3) m, root (B, T, 3) m and sigma (B, T, 17) mm, each frame from what was
-    seen up to it. Raises UsageError for a lifter that does not stream."""
+    """A function that lifts a batch causally: joints (B, T, 17, 3) m, root (B, T, 3) m and sigma (B, T, 17) mm.
+
+    Raises:
+        UsageError: If the lifter is not a streaming one.
+    """
     require_torch("pose-prepare forecast, which lifts many sequences at once,")
     from pose.lifter.torch_lifter import TorchLifter
     from pose.training.measure import lift_batch

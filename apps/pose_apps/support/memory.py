@@ -1,4 +1,4 @@
-"""How much memory this process holds, and has held at its peak."""
+"""Current and peak memory of this process."""
 
 import re
 from pathlib import Path
@@ -7,12 +7,12 @@ _STATUS, _FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def resident_megabytes() -> float | None:
-    """What it holds now; None where the system is no Linux."""
+    """Resident memory; None except on Linux."""
     return _megabytes("VmRSS")
 
 
 def peak_megabytes() -> float | None:
-    """The most it held since `forget_peak`; None where the system is no Linux."""
+    """Peak memory since `forget_peak`; None except on Linux."""
     return _megabytes("VmHWM")
 
 

@@ -1,4 +1,4 @@
-"""Command-line options made of the fields of a configuration, and presets as config files."""
+"""Command-line options from the fields of configurations, and config files."""
 
 import argparse
 import re
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from jsonargparse._subcommands import ActionSubCommands
 
 Config = TypeVar("Config", bound="DataclassInstance")
-MOST_BYTES = 1 << 16  # of a file of settings;
-MOST_DEEP = 20  # collections in collections in it
+MOST_BYTES = 1 << 16  # maximum size of a config file;
+MOST_DEEP = 20  # maximum nesting in it
 
 
 def add_config_option(parser: ArgumentParser) -> None:
-    """`--config FILE|PRESET`, which also brings `--print_config`."""
+    """Add `--config FILE|PRESET` and `--print_config`."""
     parser.add_argument("--config", action=_PresetOrFile, help=f"a YAML file, or a preset: {', '.join(preset_names())}")
 
 
 def config_first(argv: Sequence[str] | None) -> list[str]:
-    """The words of a call with every `--config` in front: options override the file wherever they stand."""
+    """Move every `--config` to the front, so that options override the file in any order."""
     words = iter(sys.argv[1:] if argv is None else argv)
     front: list[str] = []
     others: list[str] = []
@@ -42,9 +42,13 @@ def config_first(argv: Sequence[str] | None) -> list[str]:
     return front + others
 
 
-def command_parser(prog: str, description: str, *configs: type["DataclassInstance"]) -> ArgumentParser:
-    """The parser of a command, with one option for each field of its configurations."""
+def command_parser(
+    prog: str, description: str, *configs: type["DataclassInstance"], presets: bool = False
+) -> ArgumentParser:
+    """The parser of a command, with one option per field of its configurations; optionally with `--config`."""
     parser = ArgumentParser(prog=prog, description=description, exit_on_error=False)
+    if presets:
+        add_config_option(parser)
     for config in configs:
         add_options(parser, config)
     return parser
@@ -53,7 +57,14 @@ def command_parser(prog: str, description: str, *configs: type["DataclassInstanc
 def add_subcommand(
     commands: "ActionSubCommands", name: str, purpose: str, *configs: type["DataclassInstance"]
 ) -> ArgumentParser:
-    """A subcommand, with one option for each field of its configurations. commands: what `add_subcommands` gave."""
+    """A subcommand with one option per field of its configurations.
+
+    Args:
+        commands: From `add_subcommands`.
+        name: Name of the subcommand.
+        purpose: Help text.
+        *configs: Configurations.
+    """
     command = ArgumentParser(description=purpose, exit_on_error=False)
     for config in configs:
         add_options(command, config)
@@ -62,7 +73,7 @@ def add_subcommand(
 
 
 def add_options(parser: ArgumentParser, config: type["DataclassInstance"], without: Container[str] = ()) -> None:
-    """One option for each field of a dataclass whose fields were made by `pose.options`, but for some."""
+    """Add one option per field of a dataclass with fields from `pose.options`, except those in `without`."""
     types = get_type_hints(config)
     for entry in fields(config):
         if entry.name not in without:
@@ -72,7 +83,7 @@ def add_options(parser: ArgumentParser, config: type["DataclassInstance"], witho
 def _add_option(parser: ArgumentParser, entry: "Field[object]", kind: object) -> None:
     rules = entry.metadata
     many = get_origin(kind) is list
-    if _is_required(entry):  # which `config_of` says better
+    if _is_required(entry):  # `config_of` gives a better message
         default: object = [] if many else None
     else:
         default = entry.default if entry.default_factory is MISSING else entry.default_factory()
@@ -84,7 +95,8 @@ def _add_option(parser: ArgumentParser, entry: "Field[object]", kind: object) ->
         parser.add_argument(typed, action=ActionYesNo(no_prefix="no-"), **more)
         return
     if rules["positional"]:
-        more |= {"nargs": "*", "default": argparse.SUPPRESS} if many else {"nargs": "?"}  # what a file says stays
+        # keeps the value from the file
+        more |= {"nargs": "*", "default": argparse.SUPPRESS} if many else {"nargs": "?"}
     else:
         more |= {"nargs": "+"} if many else {}
         more |= {"dest": entry.name} if rules["name"] else {}
@@ -98,13 +110,17 @@ def _is_required(entry: "Field[object]") -> bool:
 
 
 def _typed(entry: "Field[object]") -> str:
-    """An option as it is typed, or the name of a word of its own."""
+    """An option as typed, or the name of a positional argument."""
     name: str = entry.metadata["name"] or entry.name
     return name if entry.metadata["positional"] else "--" + name.replace("_", "-")
 
 
 def config_of(config: type[Config], parsed: Namespace) -> Config:
-    """The dataclass of the parsed options. Raises UsageError for a value that is missing or not allowed."""
+    """The dataclass of the parsed options.
+
+    Raises:
+        UsageError: If a value is missing or invalid.
+    """
     required = [entry for entry in fields(config) if _is_required(entry)]
     missing = [_typed(entry) for entry in required if parsed.get(entry.name) in (None, [])]
     if missing:
@@ -113,7 +129,12 @@ def config_of(config: type[Config], parsed: Namespace) -> Config:
 
 
 def _check_settings(path: Path, parser: argparse.ArgumentParser) -> None:
-    """Raises ValueError for a file that holds no settings, UsageError for a key that is no option of the parser."""
+    """Check the content of a config file.
+
+    Raises:
+        ValueError: If it contains no settings.
+        UsageError: If a key is not an option of the parser.
+    """
     _check_yaml(path)
     try:
         settings = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -135,7 +156,7 @@ def _check_settings(path: Path, parser: argparse.ArgumentParser) -> None:
 
 
 def _is_key(action: argparse.Action) -> bool:
-    """Whether a file of settings may say it, too: not what ends the command, nor which file that is."""
+    """Whether an option can be set in a config file; not those that exit or select the file."""
     if isinstance(action.type, Value):
         return True
     return argparse.SUPPRESS not in (action.help, action.default) and not isinstance(action, ActionConfigFile)
@@ -150,18 +171,22 @@ def _unknown_keys(settings: Mapping[object, object], known: Collection[str], wit
             yield name
 
 
-_BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")  # 1:1.82 would be 61.82
+_BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")  # YAML would read 1:1.82 as 61.82
 
 
 def _check_yaml(path: Path) -> None:
-    """Raises ValueError for a file that no settings need to be, and that could take all time and memory."""
+    """Reject YAML features that settings do not need and that could exhaust time or memory.
+
+    Raises:
+        ValueError: If the file uses them.
+    """
     if path.stat().st_size > MOST_BYTES:
         raise ValueError(f"has {path.stat().st_size} bytes; a config file has at most {MOST_BYTES}")
     depth = 0
     with path.open(encoding="utf-8") as file:
         try:
             for event in yaml.parse(file, yaml.SafeLoader):
-                if isinstance(event, yaml.AliasEvent):  # a few of aliases of aliases are billions of values
+                if isinstance(event, yaml.AliasEvent):  # nested aliases can expand to billions of values
                     raise ValueError("uses an alias (*); write the values out")
                 if isinstance(event, yaml.ScalarEvent) and event.style is None and _BASE_60.fullmatch(event.value):
                     raise ValueError(f"put {event.value} in quotes: YAML reads it as a base-60 number")
@@ -169,11 +194,11 @@ def _check_yaml(path: Path) -> None:
                 if depth > MOST_DEEP:
                     raise ValueError(f"nests more than {MOST_DEEP} deep")
         except yaml.YAMLError:
-            return  # which the parser says better
+            return  # the parser gives a better message
 
 
 class ConfigFile(ActionConfigFile):
-    """`--config FILE`, from anybody."""
+    """`--config FILE`, for untrusted files."""
 
     def __call__(
         self,

@@ -1,4 +1,4 @@
-"""Where `pose-run` puts its files, checked before any work starts."""
+"""Output files of `pose-run`, checked before any work."""
 
 import os
 import re
@@ -14,11 +14,11 @@ from pose.system.work_folder import alone_in, work_folder
 from pose.system.written_files import RECORD, WrittenFiles, say_warning
 from pose_apps.support.folders import made_folder
 
-USUAL = ("json", "npz", "overlay")  # formats that a run writes if it is not told which
-STEM = "poses"  # of every file that is made of poses.npz
-UNFINISHED = "unfinished"  # the folder for what an interrupted run leaves beside an older result
-GALLERIES = r"gallery-\d+\.jpg"  # of single pictures
-ANALYSES = r"analysis(-\w+)?\.(csv|json|parquet|html|c3d)"  # of --analyse
+USUAL = ("json", "npz", "overlay")  # default formats of a run
+STEM = "poses"  # start of the names of files made from poses.npz
+UNFINISHED = "unfinished"  # folder for the output of an interrupted run beside an older result
+GALLERIES = r"gallery-\d+\.jpg"  # files of single images
+ANALYSES = r"analysis(-\w+)?\.(csv|json|parquet|html|c3d)"  # files of --analyse
 GLOB_CHARACTERS = frozenset("*?[")
 
 
@@ -26,7 +26,9 @@ GLOB_CHARACTERS = frozenset("*?[")
 class Outputs:
     """The files of one run: format -> path, all in one folder.
 
-    exports: formats of `pose.export` to write from them. warn: told in a line which file of the user was renamed.
+    Attributes:
+        exports: Formats of `pose.export` to write from them.
+        warn: Called with a line for each renamed file of the user.
     """
 
     folder: Path
@@ -40,18 +42,26 @@ class Outputs:
         return self.files.get("overlay")
 
     def check_free(self) -> None:
-        """Raises UsageError when results are there already: files of two runs side by side would belong to neither."""
+        """Check that there are no results yet, because files of two runs must not be mixed.
+
+        Raises:
+            UsageError: If there are.
+        """
         for path in self._there():
             raise UsageError(f"{path} exists; give --overwrite to replace what is there, or another folder with --out")
 
     @contextmanager
     def ready_folder(self, others: Collection[str] = ()) -> Iterator["Outputs"]:
-        """Makes the folder for the time of the work, and gives what to write: these files in a hidden folder in it.
+        """Create the folder, and yield these outputs in a hidden folder inside it.
 
-        What is there when the block ends, and was not settled, is taken for not whole. What runs that were killed left
-        is removed. Raises PoseError when the folder cannot be made or written, UsageError when another run is at it.
+        Files that are not settled at the end of the context count as incomplete. Files of killed runs are removed.
 
-        others: names, or globs of names, of more files that will be written.
+        Args:
+            others: Names, or globs, of additional files that will be written.
+
+        Raises:
+            PoseError: If the folder cannot be created or written.
+            UsageError: If another run writes to it.
         """
         names = {*known_files().values(), *others}
         with made_folder(self.folder), alone_in(self.folder) as alone, work_folder(self.folder, names) as hidden:
@@ -72,9 +82,16 @@ class Outputs:
                 self.settle(written, whole=False)
 
     def settle(self, written: "Outputs", *, whole: bool) -> "Outputs":
-        """Put what was written in its place; what is not whole beside an older result that is there. Returns where.
+        """Move the files to their places; incomplete ones beside an older result.
 
-        A file of the user that is in the way is renamed (`WrittenFiles`). A second call does nothing.
+        Files of the user with these names are renamed (`WrittenFiles`). A second call has no effect.
+
+        Args:
+            written: The files in the hidden folder.
+            whole: Whether they are complete.
+
+        Returns:
+            Their new places.
         """
         new = sorted(path for path in written.folder.iterdir() if not path.name.startswith("."))
         old = self._there()
@@ -88,7 +105,7 @@ class Outputs:
         for path in new:
             record.make_way(target.folder / path.name)
             record.expect(path, path.name)
-        record.save_expected()  # so that a run that is killed now owns what it leaves
+        record.save_expected()  # so that files of a run that is killed now are recorded
         for path in new:
             path.replace(target.folder / path.name)
             record.settled(path.name)
@@ -100,12 +117,12 @@ class Outputs:
         return target
 
     def discard(self) -> None:
-        """Delete what was written into the hidden folder of `ready_folder`, so that nothing of it is settled."""
+        """Delete the files in the hidden folder of `ready_folder`."""
         for name in known_files().values():
             (self.folder / name).unlink(missing_ok=True)
 
     def _is_stale(self, name: str, new: set[str]) -> bool:
-        """Whether a file of an earlier run would belong to no run, beside files of the names `new`."""
+        """Whether a file of an earlier run would not belong to the new files."""
         return name not in new and (
             name in known_files().values() or re.fullmatch(f"{GALLERIES}|{ANALYSES}", name) is not None
         )
@@ -115,19 +132,19 @@ class Outputs:
         return replace(self, folder=self.folder / folder, files=files, exports=())
 
     def _there(self) -> list[Path]:
-        """What lies in the folder of the files that a run may write."""
+        """The files in the folder that a run may write."""
         return [path for file in known_files().values() if os.path.lexists(path := self.folder / file)]
 
 
 def known_files() -> dict[str, str]:
-    """Every format that a run itself writes, and the name of its file."""
+    """Every format that a run itself writes -> file name."""
     from pose.files import WRITERS
 
     return {name: f"{STEM}.{name}" for name in WRITERS} | {"overlay": "overlay.mp4"}
 
 
 def is_export(name: str, formats: list[str]) -> bool:
-    """Whether it is the name of a file that a run may write in these formats of `pose.export`."""
+    """Whether a run may write a file of this name in these formats of `pose.export`."""
     from pose.export import FORMATS
     from pose.export.text import LIST
 
@@ -136,14 +153,25 @@ def is_export(name: str, formats: list[str]) -> bool:
 
 
 def _is_result(name: str) -> bool:
-    """Whether a run may write a file of that name, in whatever formats it is asked for."""
+    """Whether a run may write a file of this name in any format."""
     from pose.export import FORMATS
 
     return name in known_files().values() or is_export(name, list(FORMATS)) or name == RECORD
 
 
 def plan_outputs(video: str, out: str | None, formats: str, overlay: bool, *, npz: bool = False) -> Outputs:
-    """What a run of `video` writes where. npz: always write poses.npz. Raises UsageError for an unknown format."""
+    """The output files of a run of `video`.
+
+    Args:
+        video: The input.
+        out: Folder; None for the default.
+        formats: Formats, separated by commas.
+        overlay: Whether to write the overlay video.
+        npz: Always write poses.npz.
+
+    Raises:
+        UsageError: If a format is unknown.
+    """
     wanted = [name.strip() for name in formats.split(",") if name.strip()]
     files = known_files()
     exports = [name for name in wanted if name not in files]
@@ -153,7 +181,7 @@ def plan_outputs(video: str, out: str | None, formats: str, overlay: bool, *, np
         for name in exports:
             if name not in EXPORTS:
                 raise UsageError(f"--formats: {name!r} is unknown; known: {', '.join([*files, *EXPORTS])}")
-        wanted = [name for name in files if name in wanted or name == "npz"]  # npz: what exports are made of
+        wanted = [name for name in files if name in wanted or name == "npz"]  # exports are made from the npz
     if npz and "npz" not in wanted:
         wanted.append("npz")
     if not overlay:
@@ -165,7 +193,7 @@ def plan_outputs(video: str, out: str | None, formats: str, overlay: bool, *, np
 
 
 def default_folder(video: str) -> Path:
-    """Beside the video and named after it; in the working folder for what lies in no folder."""
+    """The folder beside the video with its name; in the working directory for inputs without a folder."""
     path = Path(video)
     if path.is_dir():
         path = path.resolve()

@@ -1,4 +1,4 @@
-"""2D of one person out of a run of `pose-run`, as the .npz that `pose-lift` and `pose-eval sequence` take."""
+"""2D of one person from a run of `pose-run`, as an .npz for `pose-lift` and `pose-eval sequence`."""
 
 from pathlib import Path
 
@@ -12,10 +12,15 @@ from pose.types import Array
 
 
 def extract_person(poses: Path, person: int | None, out: Path) -> tuple[int, int]:
-    """Write the keypoints of the person with id `person`, or of the one seen longest, to `out`.
+    """Write the keypoints of the person with id `person`, or of the one in most frames, to `out`.
 
-    A frame without that person has score 0. Returns the id and the number of frames seen. Raises UsageError when there
-    is no such person or the file is no run of `pose-run`.
+    Frames without that person have score 0.
+
+    Returns:
+        The id and the number of frames.
+
+    Raises:
+        UsageError: If there is no such person, or the file is not a result of `pose-run`.
     """
     table = load_poses(poses)
     if table.camera is None:

@@ -1,14 +1,16 @@
-"""What this machine, or the container in which we are, has to give."""
+"""Resources of this machine or container."""
 
 import os
 from pathlib import Path
 
+# peak memory of a worker for a 3840 x 2160 video plus 25 % (docs/guides/batch.md)
+WORKER_MEGABYTES = 1255
 _CGROUP = Path("/sys/fs/cgroup")
 _MEMORY = Path("/proc/meminfo")
 
 
 def available_cores() -> int:
-    """Processors that this process may use: those it is allowed on, and no more than its container's share."""
+    """Number of processors that this process may use, limited by affinity and the container's quota."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     share = _words(_CGROUP / "cpu.max")
     if len(share) == 2 and all(word.isdigit() for word in share):
@@ -17,7 +19,7 @@ def available_cores() -> int:
 
 
 def available_megabytes() -> float | None:
-    """Memory that can be had without taking it from others; None where the system does not say (not Linux)."""
+    """Available memory; None if unknown (not Linux)."""
     if not _MEMORY.exists():
         return None
     line = next(line for line in _MEMORY.read_text().splitlines() if line.startswith("MemAvailable:"))

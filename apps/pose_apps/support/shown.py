@@ -1,4 +1,4 @@
-"""What a command shows and remembers while clips are processed."""
+"""Progress, warnings and cache during the processing of clips."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def shown_results(
     results: Iterable["FrameResult"], source: "Source", what: str, *, quiet: bool
 ) -> Iterator["FrameResult"]:
-    """The same results, with a progress bar where a person can see it."""
+    """The results, with a progress bar on a terminal."""
     with progress_bar(what, source.info.frame_count, " frames", hidden=quiet) as bar:
         for result in results:
             bar.set_postfix_str(f"people {len(result.people)}", refresh=False)
@@ -33,7 +33,7 @@ def warn(problems: Iterable[str]) -> None:
 
 
 def open_cache_of(folder: str, gigabytes: float) -> "AbstractContextManager[Cache | None]":
-    """The cache in a folder; None where it is "off"."""
+    """The cache in a folder; None for "off"."""
     if folder == "off":
         return nullcontext()
     from pose.cache import open_cache
@@ -42,7 +42,7 @@ def open_cache_of(folder: str, gigabytes: float) -> "AbstractContextManager[Cach
 
 
 def print_times(times: "StageTimes", frames: int) -> None:
-    """The table of `--profile`: by the clock on the wall, and what processors worked."""
+    """Print the table of `--profile`: wall-clock and processor times."""
     print(f"{'stage':<34}{'s':>9}{'ms/frame':>10}{'processor s':>13}{'ms/frame':>10}")
     rows = [(stage, spent, times.processor[stage]) for stage, spent in times.seconds.items()]
     for stage, spent, worked in [*rows, ("processor time in total", 0.0, sum(times.processor.values()))]:

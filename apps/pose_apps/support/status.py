@@ -1,6 +1,6 @@
-"""What a person sees while a command loads or reads and nothing else moves: one line that says what, and for how long.
+"""A status line on the terminal while a command loads or reads: what it does, and for how long.
 
-Only on a terminal; the line is gone when the work is done. A command opens it before its heavy imports.
+The line is removed when the work is done. A command opens it before its heavy imports.
 """
 
 import threading
@@ -17,9 +17,11 @@ TICK_SECONDS = 0.5
 
 
 class StatusLine:
-    """The line, from `with` to the end of its block or to `end`, which is called before anything else is printed.
+    """The line, from `with` to the end of its block or to `end`, which must precede other output.
 
-    text: what goes on. hidden: show nothing, as `--quiet` asks. A fetch may show its own line and bar meanwhile.
+    Args:
+        text: What the command does.
+        hidden: Show nothing, for `--quiet`. Downloads may show their own line meanwhile.
     """
 
     def __init__(self, text: str, *, hidden: bool = False) -> None:
@@ -49,7 +51,7 @@ class StatusLine:
             self._bar.write(line)
 
     def end(self) -> None:
-        """Take the line away. Once is enough."""
+        """Remove the line; further calls have no effect."""
         if self._bar is not None:
             self._ended.set()
             self._ticking.join()

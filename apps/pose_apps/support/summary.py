@@ -1,4 +1,4 @@
-"""What `pose-run` says when it is done: what was seen, what was not, and where the results lie."""
+"""The final summary of `pose-run`: people, limitations, and the files of the results."""
 
 import shutil
 import sys
@@ -12,31 +12,35 @@ from pose.system.shown import shown
 
 if TYPE_CHECKING:
     from pose.cache import Found
+    from pose.camera_motion.verdict import CameraMotion
     from pose.pipeline import Pipeline
     from pose.skeletons import Skeleton
     from pose.types import FrameResult
     from pose.video import Source
+    from pose_apps.support.outputs import Outputs
 
-HIDDEN_SCORE = 0.3  # a joint seen less surely is as good as guessed
-MOST_SAID = 20_000  # characters of a line: names of many files are long
-WORTH_SAYING = 0.01  # of all joints
+HIDDEN_SCORE = 0.3  # joints with lower 2D confidence count as guessed
+MOST_SAID = 20_000  # maximum characters of a line; names of many files are long
+MIN_REPORTED_SHARE = 0.01  # minimum fraction of guessed joints that is reported
 NOBODY = "no person was detected; the results are empty"
 
 
 @dataclass(slots=True)
 class Tally:
-    """What a run has seen so far.
+    """Statistics of a run.
 
     Attributes:
-        seen: people, once for each frame that they are in.
-        untracked: the most people in one frame who were detected and not tracked.
-        joints, guessed: number of joints, and of those with a low 2D confidence.
-        confidence: sum of the 2D scores of all joints.
-        lifted, sigma: number of 3D joints of the results, and the sum of their sigma, mm.
-        complete: whether these are all frames.
-        doubtful: ids of tracks that may show nobody.
-        motion: of the camera, such as "static"; empty where it was not measured.
-        world: lines of the summary about it.
+        seen: People, counted once per frame.
+        untracked: Maximum number of people in a frame who were detected and not tracked.
+        joints: Number of joints.
+        guessed: Number of joints with a low 2D confidence.
+        confidence: Sum of the 2D scores of all joints.
+        lifted: Number of 3D joints.
+        sigma: Sum of their sigma, mm.
+        complete: Whether these are all frames.
+        doubtful: Ids of tracks that may not be people.
+        motion: Camera motion; None if nothing is known of it.
+        world: Lines of the summary about the world.
     """
 
     frames: int = 0
@@ -54,7 +58,7 @@ class Tally:
     sigma: float = 0.0
     complete: bool = False
     doubtful: set[int] = field(default_factory=set)
-    motion: str = ""
+    motion: "CameraMotion | None" = None
     world: list[str] = field(default_factory=list)
 
     def add(self, result: "FrameResult", skeleton: "Skeleton") -> None:
@@ -78,7 +82,7 @@ class Tally:
             self.confidence += float(scores.sum())
 
     def add_sigma(self, result: "FrameResult") -> None:
-        """Add the uncertainties of a frame as its files have them."""
+        """Add the final uncertainties of a frame."""
         self.lifted += result.poses.sigma.size
         self.sigma += float(result.poses.sigma.sum())
 
@@ -92,7 +96,7 @@ FROM_CACHE = {
 def report(
     tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float, known: "Found" = "nothing"
 ) -> None:
-    """Print the summary, in lines that a terminal need not break."""
+    """Print the summary, with lines that fit into a terminal."""
     video_seconds = tally.last_time - tally.first_time + 1 / source.info.fps
     people = {0: "no people", 1: "1 person"}.get(len(tally.ids), f"{len(tally.ids)} people")
     say(
@@ -117,7 +121,7 @@ def report(
 def report_stills(
     tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float, known: "Found" = "nothing"
 ) -> None:
-    """Print the summary of single pictures."""
+    """Print the summary of single images."""
     say(
         f"{counted(tally.frames, 'image')}, {counted(tally.seen, 'person', 'people')}; took {seconds:.1f} s; "
         "3D from single images; see sigma for its uncertainty"
@@ -129,7 +133,7 @@ def report_stills(
 
 
 def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> Iterator[str]:
-    """What the results lack, one line each."""
+    """The limitations of the results, one line each."""
     if not tally.ids:
         yield NOBODY
     elif tally.empty:
@@ -142,7 +146,7 @@ def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> It
             else "too small, occluded or blurred for keypoints"
         )
         yield f"detected but not tracked: up to {counted(tally.untracked, 'person', 'people')} at a time ({reason})"
-    if tally.guessed > WORTH_SAYING * tally.joints:
+    if tally.guessed > MIN_REPORTED_SHARE * tally.joints:
         share = tally.guessed / tally.joints
         yield f"{share:.0%} of the joints have low 2D confidence; see sigma for their uncertainty"
     if pipeline.stand_in:
@@ -159,3 +163,15 @@ def say(line: str) -> None:
     line = shown(line, MOST_SAID)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     print(textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) if width > 0 else line)
+
+
+def interruption(tally: Tally, source: "Source", results: "Outputs", wanted: "Outputs") -> KeyboardInterrupt:
+    """The exception after Ctrl-C, with a message about the remaining files."""
+    if tally.frames == 0:
+        return KeyboardInterrupt("no frame finished; no results written")
+    known = source.info.frame_count
+    text = f"{tally.frames} of {known} frames" if known and known >= tally.frames else counted(tally.frames, "frame")
+    missing = ", ".join([*({"overlay"} & wanted.files.keys()), *wanted.exports])
+    how = "marked incomplete" if not tally.complete else f"without {missing}" if missing else "complete"
+    where = "" if results is wanted else f" in {results.folder}; the earlier result is unchanged"
+    return KeyboardInterrupt(f"{text} kept, {how}{where}")

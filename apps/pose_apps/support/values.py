@@ -1,4 +1,4 @@
-"""What an option takes, read from the command line or a file of settings, with errors in our words."""
+"""Values of options from the command line or a config file, with readable errors."""
 
 import difflib
 import math
@@ -14,15 +14,24 @@ EXPECTED = {int: "a whole number", float: "a number", str: "text"}
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The `type` of an option. name: of the option, as typed. kind: int, float, str, or None beside it; a Literal."""
+    """The `type` of an option.
+
+    Attributes:
+        name: The option as typed.
+        kind: int, float, str, optionally None; or a Literal.
+    """
 
     name: str
     kind: object
 
     def __call__(self, value: object) -> object:
-        """What was typed, or stands in a file, as the option's kind. Raises UsageError that names what is expected."""
+        """Convert a typed or configured value to the option's type.
+
+        Raises:
+            UsageError: If it is invalid; names what is expected.
+        """
         if value is None:
-            return None  # which `pose.options.check_options` allows or not
+            return None  # `pose.options.check_options` checks it
         kinds = kinds_of(self.kind)
         words = [kind for kind in kinds if isinstance(kind, str)]
         if words:
@@ -61,7 +70,7 @@ def kinds_of(hint: object) -> list[Any]:
 
 
 def unknown(kind: str, name: str, known: Sequence[str]) -> str:
-    """What is said of an option or a key that does not exist, with the nearest that does."""
+    """The message for an unknown option or key, with the nearest known one."""
     words = {option.lstrip("-"): option for option in known}
     close = difflib.get_close_matches(name.lstrip("-").partition("=")[0], words, n=1)
     return f"unknown {kind} {name!r}: " + (

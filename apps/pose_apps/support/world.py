@@ -1,4 +1,4 @@
-"""What commands let people say about the world: the options, and what they mean to `pose.world`."""
+"""Options of the world, and their conversion to settings of `pose.world`."""
 
 from dataclasses import dataclass, replace
 from math import log
@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 SPACE_HELP = "coordinate frame of the exported files; default: world if the result has one, else camera"
 TRIM_HELP = "omit frames at both ends in which a person is partly visible or below the floor"
 
-CONTRADICTS = 0.08  # change of the logarithm of a height that is reported
-TALLEST, SHORTEST = 2.75, 0.4  # m that a person may be
+MIN_REPORTED_LOG_HEIGHT = 0.08  # minimum change of the logarithm of a height that is reported
+MAX_HEIGHT_M, MIN_HEIGHT_M = 2.75, 0.4  # range of body heights, m
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveWorldConfig:
-    """How people are put into a world without a future. Raises UsageError for a value that is not allowed."""
+    """World options of live processing.
+
+    Raises:
+        UsageError: If a value is invalid.
+    """
 
     world: bool = option(True, "estimate gravity and floor, and write world coordinates")
     pitch: float | None = option(
@@ -33,9 +37,7 @@ class LiveWorldConfig:
         least=-90,
         most=90,
     )
-    roll: float | None = option(
-        None, "clockwise rotation of the camera about its view, degrees; default: estimated", least=-180, most=180
-    )
+    roll: float | None = option(None, "clockwise roll of the camera, degrees; default: estimated", least=-180, most=180)
     height: str | None = option(None, "body height, m: 1.82 for all people, or by id: 1:1.82,2:1.65")
     smooth: bool = option(True, "smooth the motion")
 
@@ -50,7 +52,7 @@ class LiveWorldConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldConfig(LiveWorldConfig):
-    """The same for a whole run."""
+    """World options of offline processing."""
 
     fill_gaps: bool = option(True, "fill gaps of up to 0.5 s, and mark them")
     join_tracks: bool = option(True, "join broken tracks of one person, and drop tracks that are rarely visible")
@@ -58,7 +60,11 @@ class WorldConfig(LiveWorldConfig):
 
 
 def read_heights(text: str | None) -> dict[int | None, float]:
-    """`1.82` or `1:1.82,2:1.65` as heights in m by id; None means all people. Raises UsageError."""
+    """Parse `1.82` or `1:1.82,2:1.65` as heights in m by id; None means all people.
+
+    Raises:
+        UsageError: If it is invalid.
+    """
     heights: dict[int | None, float] = {}
     for word in [] if text is None else str(text).split(","):
         number, colon, value = word.strip().rpartition(":")
@@ -67,8 +73,8 @@ def read_heights(text: str | None) -> dict[int | None, float]:
             metres = float(value)
         except ValueError:
             raise UsageError(f"height: expected metres, such as 1.82 or 1:1.82,2:1.65, got {text!r}") from None
-        if not SHORTEST <= metres <= TALLEST:
-            raise UsageError(f"height: {metres:g} m is out of range; allowed: {SHORTEST:g} to {TALLEST:g}")
+        if not MIN_HEIGHT_M <= metres <= MAX_HEIGHT_M:
+            raise UsageError(f"height: {metres:g} m is out of range; allowed: {MIN_HEIGHT_M:g} to {MAX_HEIGHT_M:g}")
         if person in heights:
             raise UsageError(f"height: {text!r} contains two heights for {'all people' if person is None else person}")
         heights[person] = metres
@@ -76,14 +82,20 @@ def read_heights(text: str | None) -> dict[int | None, float]:
 
 
 def read_up(pitch: float | None, roll: float | None) -> "F64 | None":
-    """The vertical (3,) in the camera's axes of what is said of how it was held, degrees; None where nothing is."""
+    """The vertical (3,) in camera axes from the camera's pitch and roll in degrees; None without them."""
     from pose.world.frame import up_of
 
     return None if pitch is None and roll is None else up_of(pitch or 0.0, roll or 0.0)
 
 
 def steps_of(config: LiveWorldConfig, bones: bool = True, camera_known: bool = True) -> "Steps":
-    """The steps that the options stand for. bones: one body for each person. camera_known: its intrinsics."""
+    """The steps selected by the options.
+
+    Args:
+        config: The options.
+        bones: Keep bone lengths constant for each person.
+        camera_known: Whether the intrinsics are known.
+    """
     from pose.world.clean import Steps
 
     up = read_up(config.pitch, config.roll)
@@ -95,7 +107,7 @@ def steps_of(config: LiveWorldConfig, bones: bool = True, camera_known: bool = T
 
 
 def unknown_heights(config: LiveWorldConfig, people: "Collection[int]") -> str:
-    """Whose heights were said who are not there, for people; empty where all are."""
+    """A message about heights of ids that do not exist; empty if all do."""
     unknown = [number for number in read_heights(config.height) if number is not None and number not in people]
     if not unknown:
         return ""
@@ -104,7 +116,7 @@ def unknown_heights(config: LiveWorldConfig, people: "Collection[int]") -> str:
 
 
 def joins_line(joined: dict[int, int], dropped: set[int]) -> str:
-    """Which tracks were joined and which are gone, for people; empty where none."""
+    """A message about joined and dropped tracks; empty without any."""
     parts = [f"{old} into {new}" for old, new in sorted(joined.items())]
     text = f"joined tracks: {', '.join(parts)}" if parts else ""
     if dropped:
@@ -114,14 +126,14 @@ def joins_line(joined: dict[int, int], dropped: set[int]) -> str:
 
 
 def doubtful_line(doubtful: "Collection[int]") -> str:
-    """Which tracks may show nobody, for people; empty where none."""
+    """A message about tracks that may not be people; empty without any."""
     if not doubtful:
         return ""
     return f"doubtful tracks: {', '.join(map(str, sorted(doubtful)))} (rarely visible, possibly false; drawn dashed)"
 
 
 def inconsistent_lines(inconsistent: "Mapping[int, Mapping[str, float]]") -> list[str]:
-    """Whose limbs contradict their bones, for people, a line for each person."""
+    """Messages about limbs whose 2D contradicts the bones, one line per person."""
     return [
         f"inconsistent limbs: person {number}, "
         + ", ".join(f"{limb.replace('_', ' ')} for {seconds:.1f} s" for limb, seconds in limbs.items())
@@ -131,9 +143,11 @@ def inconsistent_lines(inconsistent: "Mapping[int, Mapping[str, float]]") -> lis
 
 
 def contradictions_line(sizes: "Mapping[int, Size]", heights: "Mapping[int, tuple[float, float]]") -> str:
-    """Whose size or floor was changed so that people agree with each other, for people; empty where nobody's."""
+    """A message about people whose size or floor was changed for mutual consistency; empty without any."""
     changed = {
-        n: size for n, size in sizes.items() if abs(log(size.scale / size.alone)) > CONTRADICTS or size.on_floor < 0.5
+        n: size
+        for n, size in sizes.items()
+        if abs(log(size.scale / size.alone)) > MIN_REPORTED_LOG_HEIGHT or size.on_floor < 0.5
     }
     if not changed:
         return ""
@@ -145,14 +159,22 @@ def contradictions_line(sizes: "Mapping[int, Size]", heights: "Mapping[int, tupl
     ]
     text = f"inconsistent body sizes: at average heights, people do not stand on one floor; adjusted: {', '.join(said)}"
     resized = [n for n in changed if changed[n].on_floor >= 0.5]
-    if not resized:  # a height does not say on what somebody stands
+    if not resized:  # a height does not determine the floor
         return text
     most = max(resized, key=lambda n: changed[n].sigma)
     return f"{text}; one known height would help most: --height {most}:METRES"
 
 
+def scene_tilt_line(degrees: float) -> str:
+    """Warning about scenes whose cameras differ in tilt."""
+    return (
+        f"the camera's tilt differs by {degrees:.0f} degrees between scenes, but gravity and floor are those of all "
+        "scenes together; run each scene by itself (--start, --end)"
+    )
+
+
 def world_line(info: "WorldInfo", filled: int = 0) -> str:
-    """What was found, for people."""
+    """Summary of the world."""
     from pose.world.frame import FEET, GIVEN, UNKNOWN
 
     world = info.world

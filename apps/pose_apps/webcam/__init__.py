@@ -1,1 +1,1 @@
-"""`pose-webcam`: live poses of a camera."""
+"""`pose-webcam`: live poses from a camera."""

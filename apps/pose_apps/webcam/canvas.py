@@ -1,4 +1,4 @@
-"""What the window of `pose-webcam` shows of a frame: the picture with skeletons and ids, the 3D view, or both."""
+"""The content of the window of `pose-webcam`: the image with skeletons and ids, the 3D view, or both."""
 
 import numpy as np
 
@@ -13,10 +13,20 @@ VIEWS = ("both", "2D", "3D")
 
 
 class Canvas:
-    """Draws the frames of one size and skeleton, in order. size: (width, height) px of what `draw` returns."""
+    """Draws the frames of one size and skeleton, in order.
+
+    Attributes:
+        size: (width, height) px of what `draw` returns.
+    """
 
     def __init__(self, picture: tuple[int, int], skeleton: Skeleton, view: str) -> None:
-        """picture: (width, height) px. skeleton: of the keypoints. view: one of VIEWS."""
+        """Set up the drawing.
+
+        Args:
+            picture: (width, height) px of the images.
+            skeleton: Joint set of the keypoints.
+            view: One of VIEWS.
+        """
         width, height = picture
         self.picture, self.skeleton, self.view = picture, skeleton, view
         self._overlay = Overlay(picture, skeleton, inset=OFF)
@@ -29,7 +39,7 @@ class Canvas:
         return (self.picture, self.skeleton, self.view) == (live.size, live.skeleton, view)
 
     def draw(self, live: LiveResult) -> U8:
-        """(H, W, 3) uint8 RGB."""
+        """Draw a frame, (H, W, 3) uint8 RGB."""
         if self.view == "3D":
             return self._inset.render(live.result)
         drawn = self._overlay.draw(live.image, live.result)

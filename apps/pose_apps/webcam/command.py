@@ -1,16 +1,14 @@
-"""`pose-webcam`: live poses of a camera, in a window, in a browser (--web), or without either (--headless)."""
+"""`pose-webcam`: live poses from a camera, in a window, in a browser (--web), or without display (--headless)."""
 
 import signal
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-from jsonargparse import ArgumentParser
-
 from pose.config import PipelineConfig
 from pose.errors import UsageError
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.interrupts import end_with_the_terminal
-from pose_apps.support.options import add_config_option, add_options, config_first, config_of
+from pose_apps.support.options import command_parser, config_first, config_of
 from pose_apps.support.status import StatusLine
 from pose_apps.webcam.options import WebcamConfig
 from pose_apps.webcam.sinks import SinkConfig
@@ -21,19 +19,13 @@ NOT_WITH_WEB = ("headless", "record", "report", *(sink.name for sink in fields(S
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-webcam`."""
-    parser = ArgumentParser(
-        prog="pose-webcam",
-        description="Track people live: in a window, in a browser (--web), or without display (--headless).",
-        exit_on_error=False,
-    )
-    add_config_option(parser)
-    add_options(parser, WebcamConfig)
-    add_options(parser, PipelineConfig)
+    purpose = "Track people live: in a window, in a browser (--web), or without display (--headless)."
+    parser = command_parser("pose-webcam", purpose, WebcamConfig, PipelineConfig, presets=True)
     parsed = parse_arguments(parser, config_first(argv))
     config, pipeline_config = config_of(WebcamConfig, parsed), config_of(PipelineConfig, parsed)
     if config.demo:
         config = _of_demo_clip(config)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # finish in good order when the system asks, too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # also end gracefully on signals of the system
     end_with_the_terminal()
     if config.web:
         return _serve(config, pipeline_config)
@@ -66,7 +58,7 @@ def _serve(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
         from pose_apps.webcam.options import check_live_source
         from pose_apps.webcam.web import check_library, serve, web_settings
 
-        check_library()  # what is wrong is said before the networks are loaded
+        check_library()  # check before the networks are loaded
         Horizon.read(config.ahead, pipeline_config.lookahead)
         web_settings(config)
         if config.source is not None:

@@ -1,4 +1,4 @@
-"""A window by pygame (SDL): it shows a picture with lines of text below, and tells which keys were pressed."""
+"""A window with pygame (SDL): shows an image with lines of text below, and reports pressed keys."""
 
 import os
 import sys
@@ -14,14 +14,18 @@ TEXT_SIZE = 17  # px
 MARGIN = 8
 PAPER, INK, DIM, ALERT = (24, 27, 33), (236, 238, 242), (150, 158, 170), (255, 176, 70)
 RECORDING = (230, 50, 50)
-NO_DISPLAY = ("dummy", "offscreen")  # what SDL falls back to
-LEAST = 760, 420  # px; so the status line fits
+NO_DISPLAY = ("dummy", "offscreen")  # SDL's fallback without a display
+LEAST = 760, 420  # px; minimum size of the window, for the status line
 TEXT_ROWS = 4
-LARGEST_SHARE = 0.85  # of the screen, that a new window takes at most
+LARGEST_SHARE = 0.85  # maximum fraction of the screen for a new window
 
 
 class Display:
-    """The window; use it with `with`. Raises PoseError where no display found, or no pygame."""
+    """The window, as a context manager.
+
+    Raises:
+        PoseError: If there is no display or no pygame.
+    """
 
     def __init__(self, title: str) -> None:
         os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
@@ -31,7 +35,7 @@ class Display:
             raise PoseError(f"the window needs pygame: pip install 'pose-run[webcam]'; or {ADVICE}") from error
         self._pygame = pygame
         try:
-            with silenced(sys.stderr, 2):  # SDL tries one kind of display after the other, and so says what lacks
+            with silenced(sys.stderr, 2):  # SDL tries several kinds of displays; the message names what is missing
                 pygame.display.init()
             if pygame.display.get_driver() in NO_DISPLAY and "SDL_VIDEODRIVER" not in os.environ:
                 raise pygame.error("no display found")
@@ -57,9 +61,13 @@ class Display:
         return names
 
     def show(self, picture: U8 | None, lines: list[str], alert: str = "", recording: str = "") -> None:
-        """The picture as large as fits, and below it lines of text, with `alert` before them.
+        """Show an image as large as it fits, with `alert` and lines of text below.
 
-        recording: what stands beside the red dot; empty for no dot.
+        Args:
+            picture: The image.
+            lines: Lines of text.
+            alert: First line.
+            recording: Text beside the red dot; empty for no dot.
         """
         pygame = self._pygame
         if picture is not None and picture.shape[:2] != self._shape:
@@ -85,7 +93,7 @@ class Display:
         return rows * self._font.get_linesize() + 2 * MARGIN
 
     def _fit(self, width: int, height: int) -> None:
-        """Make the window as large as a new kind of picture needs, within the screen."""
+        """Resize the window for an image of a new size, within the screen."""
         below = self._text_height(TEXT_ROWS)
         share = min(1.0, self._most[0] / width, (self._most[1] - below) / height)
         size = max(LEAST[0], round(share * width)), max(LEAST[1], round(share * height) + below)
@@ -103,7 +111,7 @@ class Display:
         self._screen.blit(surface, ((area[0] - size[0]) // 2, (area[1] - size[1]) // 2))
 
     def _wrapped(self, text: str, width: int) -> list[str]:
-        """The text in rows that fit, broken between words."""
+        """Wrap text to rows that fit."""
         rows: list[str] = []
         for word in text.split(" ") if text else []:
             longer = f"{rows[-1]} {word}" if rows else word

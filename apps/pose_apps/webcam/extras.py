@@ -1,4 +1,4 @@
-"""What the ways to run a live loop have in common: loading its networks, sinks, recording."""
+"""Common parts of live runs: networks, sinks, recording."""
 
 import sys
 from collections.abc import Iterator
@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 
 
 def load_pipeline(config: PipelineConfig, intrinsics: str | None = None) -> "Pipeline":
-    """The networks, for live use. intrinsics: as an option. Raises PoseError when they cannot be had."""
+    """Load the networks for live use.
+
+    Args:
+        config: Options of the pipeline.
+        intrinsics: Value of the option.
+
+    Raises:
+        PoseError: If they cannot be loaded.
+    """
     from pose.pipeline import Pipeline
     from pose_apps.support.intrinsics import read_intrinsics
 
@@ -31,28 +39,37 @@ def load_pipeline(config: PipelineConfig, intrinsics: str | None = None) -> "Pip
 
 
 def world_steps(config: WebcamConfig, pipeline: "Pipeline") -> "Steps | None":
-    """The steps that put people into their world; None leaves them as they are lifted."""
+    """The steps from camera to world coordinates; None without a world."""
     return steps_of(config, bones=pipeline.config.constant_bones) if config.world else None
 
 
 class Extras:
-    """What runs beside a loop. sinks: by their option. failures: what was not done as asked; it makes a run fail."""
+    """Sinks and recording of a loop.
+
+    Attributes:
+        sinks: By option.
+        failures: Problems that make the run fail.
+    """
 
     def __init__(self, loop: "LiveLoop", config: WebcamConfig) -> None:
         self.sinks: dict[str, Sink] = {}
         self.failures: list[str] = []
         self.recorder: Recorder | None = None
-        self._missing = 0  # in recordings that are finished
+        self._missing = 0  # frames lost in finished recordings
         self._loop, self._folder = loop, Path(config.out)
 
     def record(self) -> None:
-        """Begin to record. Raises PoseError when it cannot."""
+        """Start recording.
+
+        Raises:
+            PoseError: If it is not possible.
+        """
         from pose.live.recorder import Recorder
 
         self.recorder = Recorder(self._loop, self._folder, anew=True)
 
     def stop_recording(self) -> str:
-        """Finish its files; what became of them, in one line that is printed, too. Empty when nothing was recorded."""
+        """Finish the files; returns and prints one line about them. Empty if nothing was recorded."""
         if self.recorder is None:
             return ""
         recorder, self.recorder = self.recorder, None
@@ -63,14 +80,14 @@ class Extras:
         return words
 
     def troubles(self) -> dict[str, str]:
-        """What is wrong now with each sink and the recording, empty where nothing is."""
+        """Current problems of each sink and of the recording; empty strings if there are none."""
         found = {option: sink.problem or sink.trouble for option, sink in self.sinks.items()}
-        if (recorder := self.recorder) is not None:  # asked once: another thread may end the recording meanwhile
+        if (recorder := self.recorder) is not None:  # read once, because another thread may end the recording
             found["the recording"] = recorder.problem or ""
         return found
 
     def lost(self) -> dict[str, int]:
-        """How much each sink lost, and of recordings how many frames the disk was too slow for."""
+        """Number of lost messages per sink, and of frames not recorded because the disk was too slow."""
         lost = {option: sink.lost for option, sink in self.sinks.items()}
         recorder = self.recorder
         missing = self._missing + (recorder.dropped if recorder is not None else 0)
@@ -79,9 +96,10 @@ class Extras:
 
 @contextmanager
 def live_extras(loop: "LiveLoop", config: WebcamConfig) -> Iterator[Extras]:
-    """Start what the options ask for, before the loop starts; at the end finish it and say what went wrong.
+    """Start sinks and recording before the loop; at the end finish them and print problems.
 
-    Raises PoseError when something cannot start.
+    Raises:
+        PoseError: If one cannot start.
     """
     extras = Extras(loop, config)
     with ExitStack() as stack:
@@ -103,7 +121,7 @@ def _close(option: str, sink: Sink) -> None:
 
 
 def finish_interrupted_recordings(config: WebcamConfig) -> None:
-    """Finish what a killed run left in --out, and say so."""
+    """Finish recordings of killed runs in --out, and print a note."""
     from pose.live.recording import finish_interrupted
 
     for line in finish_interrupted(Path(config.out)):
@@ -111,7 +129,7 @@ def finish_interrupted_recordings(config: WebcamConfig) -> None:
 
 
 def close_recorder(recorder: "Recorder") -> str:
-    """Finish the files; what became of them, in one line that is printed, too."""
+    """Finish the files; returns and prints one line about them."""
     recorder.close()
     parts = []
     for recording in recorder.done:

@@ -1,4 +1,4 @@
-"""What `pose-webcam` can be told, apart from the pipeline's options.
+"""Options of `pose-webcam`, apart from those of the pipeline.
 
 `pose_apps.webcam.web.serve(config: WebcamConfig, pipeline: Pipeline) -> int` runs `--web` until Ctrl-C or until
 `config.seconds` have passed, and returns the exit status. It makes a `LiveLoop` over `open_live_source(config)` where
@@ -22,7 +22,11 @@ CAMERA = "0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebcamConfig(SinkConfig, LiveConfig, WebOptions, LiveWorldConfig):
-    """One live demo, with its sinks. Raises UsageError for a value that is not allowed."""
+    """Options of a live run with its sinks.
+
+    Raises:
+        UsageError: If a value is invalid.
+    """
 
     source: str | None = option(
         None, "a camera number, an RTSP or http(s) address, or a video file; default: camera 0 (--web: the browser's)"
@@ -43,14 +47,22 @@ class WebcamConfig(SinkConfig, LiveConfig, WebOptions, LiveWorldConfig):
 
 
 def check_live_source(config: WebcamConfig) -> None:
-    """Say what is wrong with it before networks are loaded; nothing is connected to. Raises PoseError."""
+    """Check the source before networks are loaded, without connecting.
+
+    Raises:
+        PoseError: If it is invalid.
+    """
     from pose.video import check_source
 
     check_source(config.source or CAMERA)
 
 
 def open_live_source(config: WebcamConfig) -> "LiveSource":
-    """The source that was asked for, else the first camera. Raises PoseError when it cannot be opened."""
+    """Open the requested source; default the first camera.
+
+    Raises:
+        PoseError: If it cannot be opened.
+    """
     from pose.live import open_live
 
     return open_live(config.source or CAMERA, loop=config.loop)

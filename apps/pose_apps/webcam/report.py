@@ -1,4 +1,4 @@
-"""What a live run measured: the summary on the terminal and the file of `--report`."""
+"""Measurements of a live run: the summary on the terminal and the file of `--report`."""
 
 import json
 import math
@@ -29,11 +29,11 @@ from pose_apps.webcam.troubles import Troubles
 FORMAT, VERSION = "pose-webcam-report", 1
 USUAL_BYTES = 4096
 LOOK_SECONDS = 0.5
-SETTLED_SECONDS = 60.0  # after which memory must not grow any more
+SETTLED_SECONDS = 60.0  # s after which memory should not grow
 
 
 class Latency(TypedDict):
-    """From capture to 3D, ms; None where nothing was processed."""
+    """Latency from capture to 3D, ms; None without processed frames."""
 
     median: float | None
     p95: float | None
@@ -42,14 +42,19 @@ class Latency(TypedDict):
 
 
 class People(TypedDict):
-    """ids: how many people were told apart. most: in view at a time."""
+    """Statistics of people.
+
+    Attributes:
+        ids: Number of different people.
+        most_at_a_time: Maximum number in view.
+    """
 
     ids: int
     most_at_a_time: int
 
 
 class Memory(TypedDict):
-    """Of this process, MiB: at SETTLED_SECONDS, at most since, and at the end; None where the system does not tell."""
+    """Memory of this process, MiB: at SETTLED_SECONDS, maximum since, and at the end; None if unknown."""
 
     settled: float | None
     highest_after: float | None
@@ -57,7 +62,7 @@ class Memory(TypedDict):
 
 
 class LiveReport(TypedDict):
-    """What `--report` writes; docs/reference/live-messages.md explains it."""
+    """Content of `--report`; defined in docs/reference/live-messages.md."""
 
     format: str
     version: int
@@ -84,7 +89,7 @@ class LiveReport(TypedDict):
 
 @contextmanager
 def watched(loop: LiveLoop) -> Iterator["Watch"]:
-    """A watch that looks while the loop runs, in threads of its own."""
+    """A `Watch` that runs in its own threads while the loop runs."""
     watch, over = Watch(loop), threading.Event()
 
     def look() -> None:
@@ -102,17 +107,18 @@ def watched(loop: LiveLoop) -> Iterator["Watch"]:
 
 
 class Watch:
-    """Looks at a loop now and then while it runs, says what is wrong, and sums it up at the end.
+    """Monitors a loop, reports problems, and summarises it at the end.
 
-    extras: what runs beside the loop, once it does.
+    Attributes:
+        extras: Sinks and recording, once they run.
     """
 
     def __init__(self, loop: LiveLoop) -> None:
         self._loop = loop
         self._begun, self._cpu = time.monotonic(), time.process_time()
         self._seconds, self._most_people = 0.0, 0
-        self._settled = 0.0  # MiB once SETTLED_SECONDS have passed
-        self._highest = 0.0  # MiB since then
+        self._settled = 0.0  # MiB at SETTLED_SECONDS
+        self._highest = 0.0  # maximum MiB since then
         self._stream: Stream | None = None
         self._ids: set[int] = set()  # of the stream
         self._people_before = 0  # in streams before
@@ -120,11 +126,11 @@ class Watch:
         self.extras: Extras | None = None
 
     def look(self) -> None:
-        """Note memory and troubles of this moment."""
+        """Record current memory and problems."""
         self._seconds = time.monotonic() - self._begun
         try:
             memory = memory_mib()
-        except OSError:  # no descriptor left to ask the system with
+        except OSError:  # no file descriptor left
             memory = self._highest
         if self._seconds < SETTLED_SECONDS or not self._settled:
             self._settled = self._highest = memory
@@ -136,15 +142,15 @@ class Watch:
                 self._troubles.look(option, trouble, lost.get(option))
 
     def see(self, live: LiveResult) -> None:
-        """Note who is in a frame."""
+        """Record the people of a frame."""
         if live.stream is not self._stream:
             self._stream, self._people_before, self._ids = live.stream, self._people_before + len(self._ids), set()
         self._ids.update(live.result.people.ids.tolist())
-        seen = int(live.result.people.scores.any(axis=1).sum())  # others are carried on
+        seen = int(live.result.people.scores.any(axis=1).sum())  # others are predicted
         self._most_people = max(self._most_people, seen)
 
     def report(self) -> LiveReport:
-        """Plain values, once the loop has ended; docs/reference/live-messages.md explains them."""
+        """Results as plain values after the end of the loop; defined in docs/reference/live-messages.md."""
         self.look()
         loop, status, meter = self._loop, self._loop.status(), self._loop.meter
         return {
@@ -182,7 +188,11 @@ class Watch:
 
 
 def check_report(config: WebcamConfig) -> None:
-    """Say that the report cannot be written before there is anything to report. Raises PoseError."""
+    """Check at the start that the report can be written.
+
+    Raises:
+        PoseError: If it cannot.
+    """
     if config.report is None:
         return
     path = Path(config.report)
@@ -199,7 +209,11 @@ def check_report(config: WebcamConfig) -> None:
 
 
 def write_report(path: Path, report: LiveReport) -> None:
-    """Raises PoseError when the file cannot be written; what it would say is printed then."""
+    """Write the report; it is printed if that fails.
+
+    Raises:
+        PoseError: If the file cannot be written.
+    """
     text = json.dumps(report, indent=2, allow_nan=False) + "\n"
     try:
         with _as_report(), writing([path]):
@@ -218,7 +232,7 @@ def _as_report() -> Iterator[None]:
 
 
 def summary(report: LiveReport) -> str:
-    """Two lines for people."""
+    """A summary of two lines."""
     latency, memory = report["latency_ms"], report["memory_mib"]
     if not report["processed"]:
         return f"{report['source']}: no frame in {report['seconds']:.1f} s"
@@ -231,7 +245,7 @@ def summary(report: LiveReport) -> str:
 
 
 def memory_mib() -> float:
-    """Of this process, resident; the most there ever was on a system that tells no more, NaN where it tells nothing."""
+    """Resident memory of this process; the peak on systems without it, NaN if unknown."""
     now = resident_megabytes()
     if now is not None:
         return now

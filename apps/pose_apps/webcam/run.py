@@ -1,4 +1,4 @@
-"""One live run, whatever shows it: source, networks, sinks, loop, and what was measured at the end."""
+"""A live run with any display: source, networks, sinks, loop, and the final report."""
 
 import math
 import time
@@ -26,9 +26,11 @@ POLL_SECONDS = 0.5
 
 
 def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callable[[LiveLoop, Extras], None]) -> int:
-    """Run the loop for as long as `show` takes; the exit status. Ctrl-C ends it in good order.
+    """Run the loop until `show` returns; returns the exit status. Ctrl-C ends it gracefully.
 
-    Raises PoseError when something cannot start or fails, KeyboardInterrupt once everything is finished.
+    Raises:
+        PoseError: If something cannot start or fails.
+        KeyboardInterrupt: After Ctrl-C, when everything is finished.
     """
     interrupted = False
     check_live_source(config)
@@ -38,7 +40,7 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
     finish_interrupted_recordings(config)
     with StatusLine("loading the networks"):
         pipeline = load_pipeline(pipeline_config, config.intrinsics)
-    with closing(open_live_source(config)) as source:  # last: what a camera sends before that would be old
+    with closing(open_live_source(config)) as source:  # last, so that the first frames are not old
         steps = world_steps(config, pipeline)
         loop = LiveLoop(pipeline, source, config, world=steps)
         with watched(loop) as watch:
@@ -65,7 +67,7 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
 
 
 def run_headless(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
-    """The loop alone, at the source's pace, until the source or the time ends; the exit status."""
+    """Run the loop without display, at the source's pace, until source or time end; returns the exit status."""
 
     def wait(loop: LiveLoop, _extras: Extras) -> None:
         end = math.inf if config.seconds is None else time.monotonic() + config.seconds

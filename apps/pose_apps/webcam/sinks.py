@@ -1,6 +1,6 @@
-"""Where live poses go beside the screen: the option of each sink, and how it is opened.
+"""Outputs of live poses besides the display: their options and construction.
 
-A new sink is a file in `pose/live` that follows `Sink`, an option here and its lines in `open_sinks`.
+To add a sink, write a file in `pose/live` that implements `Sink`, and add an option and lines in `open_sinks` here.
 """
 
 from collections.abc import Iterator
@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 
 class Sink(Protocol):
-    """What takes a loop's results until it is closed.
-
-    lost: messages or frames that did not get through. trouble: why they do not now, empty while all is well. problem:
-    why it gave up, None while it did not.
-    """
+    """Receives a loop's results until it is closed."""
 
     @property
     def lost(self) -> int:
@@ -40,9 +36,9 @@ class Sink(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: a base beside another
+@dataclass(frozen=True, kw_only=True)  # no slots, because of multiple inheritance
 class SinkConfig:
-    """Which sinks there are; each is off by default."""
+    """The sinks; each is off by default."""
 
     udp: str | None = option(None, "send each pose as a JSON message to HOST:PORT")
     ws: str | None = option(None, "serve each pose as a JSON message to WebSocket clients at [HOST:]PORT")
@@ -50,7 +46,11 @@ class SinkConfig:
 
 
 def check_sinks(config: SinkConfig) -> None:
-    """Say which of their addresses cannot be, before networks are loaded. Raises PoseError."""
+    """Check the addresses before networks are loaded.
+
+    Raises:
+        PoseError: If one is invalid.
+    """
     from pose.live.sinks import LOOPBACK, find_receiver, read_address
 
     if config.udp is not None:
@@ -60,7 +60,11 @@ def check_sinks(config: SinkConfig) -> None:
 
 
 def open_sinks(loop: "LiveLoop", config: SinkConfig) -> Iterator[tuple[str, Sink]]:
-    """What was asked for, by its option. Raises PoseError when it cannot be opened."""
+    """Open the requested sinks; yields each with its option.
+
+    Raises:
+        PoseError: If one cannot be opened.
+    """
     from pose.live.sinks import LOOPBACK, UdpSink, read_address
 
     if config.udp is not None:

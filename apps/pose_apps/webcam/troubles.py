@@ -1,4 +1,4 @@
-"""Troubles of a live run, said once on the terminal while they happen, and kept for the report."""
+"""Problems of a live run, printed once when they start, and kept for the report."""
 
 import sys
 
@@ -6,7 +6,11 @@ MOST_KEPT = 100
 
 
 class Troubles:
-    """kept: the last ones, as they were said."""
+    """Reported problems.
+
+    Attributes:
+        kept: The latest ones, as printed.
+    """
 
     def __init__(self) -> None:
         self.kept: list[str] = []
@@ -14,9 +18,12 @@ class Troubles:
         self._away: dict[str, bool] = {}
 
     def look(self, what: str, trouble: str, lost: int | None = None) -> None:
-        """Say what is wrong with `what` now, if it was not wrong the last time, or that all is well again.
+        """Print the current problem of `what` if it is new, or that it is resolved.
 
-        lost: how much it lost so far; None for a source.
+        Args:
+            what: Source or sink.
+            trouble: Current problem; empty if there is none.
+            lost: Number of lost messages; None for a source.
         """
         trouble, is_away, _ = trouble.partition(", reconnecting")
         before, self._now[what] = self._now.get(what, ""), trouble
@@ -25,6 +32,6 @@ class Troubles:
             line = trouble if what in trouble else f"{what}: {trouble}"
             self.kept = [*self.kept[1 - MOST_KEPT :], line]
             print(f"warning: {line}", file=sys.stderr, flush=True)
-        elif before and not trouble and was_away:  # a source that only told something is as well as before
+        elif before and not trouble and was_away:  # a source with only a message has no problem
             words = "is back" if lost is None else f"goes on; {lost} lost"
             print(f"note: {what} {words}", file=sys.stderr, flush=True)

@@ -23,13 +23,21 @@ NO_LIBRARY = 'pose-webcam --web needs aiohttp: pip install "pose-run[web]"'
 
 
 def web_settings(config: WebcamConfig) -> WebSettings:
-    """The checked settings of the server. Raises UsageError: call it before loading networks."""
+    """The validated settings of the server; call it before loading networks.
+
+    Raises:
+        UsageError: If they are invalid.
+    """
     values = {entry.name: getattr(config, entry.name) for entry in fields(WebSettings)}
     return WebSettings(**values | {"token": token_from(config.token)})
 
 
 def check_library() -> None:
-    """Raises PoseError where what serves pages is not installed: call it before loading networks."""
+    """Check that the web server is installed; call it before loading networks.
+
+    Raises:
+        PoseError: If it is not.
+    """
     try:
         import aiohttp  # noqa: F401
     except ModuleNotFoundError as error:
@@ -39,14 +47,18 @@ def check_library() -> None:
 def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
     """Serve until Ctrl-C, SIGTERM, SIGHUP, `config.seconds`, or with `config.once` the end of the source.
 
-    The exit status is 130 after Ctrl-C, else 0. Raises PoseError if it cannot start.
+    Returns:
+        The exit status: 130 after Ctrl-C, otherwise 0.
+
+    Raises:
+        PoseError: If it cannot start.
     """
     from pose.web.server import WebServer
 
     settings = web_settings(config)
     source = None if config.source is None else partial(open_live_source, config)
     if source is not None:
-        source().close()  # say now what is wrong with it; it is opened again for the first browser
+        source().close()  # check it now; it is opened again for the first browser
     finish_interrupted_recordings(config)
     server = WebServer(
         pipeline,
@@ -71,12 +83,12 @@ def _say_recorded(kept: "KeptRecording", keep_hours: float) -> None:
 
 
 def _say(line: str) -> None:
-    with suppress(OSError):  # nobody reads it any more
+    with suppress(OSError):  # there are no readers any more
         print(line, flush=True)
 
 
 async def _until_told(work: Coroutine[object, None, None]) -> None:
-    """Run it to its end, or cancel it on SIGTERM or SIGHUP; asyncio does the same on Ctrl-C."""
+    """Run to the end, or cancel on SIGTERM or SIGHUP; asyncio does the same on Ctrl-C."""
     task = asyncio.ensure_future(work)
     if sys.platform != "win32":
         events = asyncio.get_running_loop()
@@ -99,7 +111,10 @@ async def _until_told(work: Coroutine[object, None, None]) -> None:
 
 
 def _announce(port: int, settings: WebSettings, own_cameras: bool) -> None:
-    """Say which address to open. An address that means "all of them" is no use to a browser; the machine's name is."""
+    """Print the address to open.
+
+    A wildcard address is of no use in a browser, so the machine's name is shown.
+    """
     address = ip_address(settings.host)
     if address is not None and address.is_unspecified:
         host = socket.gethostname()

@@ -1,4 +1,4 @@
-"""The window of `pose-webcam`: what is shown, and what the keys do."""
+"""The window of `pose-webcam`: its content and keys."""
 
 import math
 import threading
@@ -18,21 +18,22 @@ from pose_apps.webcam.options import WebcamConfig
 from pose_apps.webcam.run import run_live
 
 HELP = "q quit   space pause   r record   m mirror   v 2D/3D/both   s snapshot   p next preset"
-REFRESH_SECONDS = 0.2  # of the status line while no frame comes
+REFRESH_SECONDS = 0.2  # update interval of the status line without frames
 NOTICE_SECONDS = 5.0
 
 
 def run_window(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
-    """Show it until somebody quits, or the source or the time ends; the exit status."""
+    """Show the window until the user quits, or source or time end; returns the exit status."""
     with Display("pose-webcam") as display:
         display.show(None, ["loading ..."])
         return run_live(config, pipeline_config, lambda loop, extras: Window(loop, display, config, extras).run())
 
 
 class Window:
-    """One running demo. Everything here happens in the main thread, except loading another preset.
+    """A running window. Everything runs in the main thread, except loading another preset.
 
-    is_open: until somebody quits or the loop ends.
+    Attributes:
+        is_open: Whether the user has not quit and the loop runs.
     """
 
     def __init__(self, loop: LiveLoop, display: Display, config: WebcamConfig, extras: Extras) -> None:
@@ -45,7 +46,7 @@ class Window:
         self._shown = Meter()
         self._notice, self._notice_end = "", 0.0
         self._presets = preset_names()
-        self._preset = -1  # the one in use, once somebody chose one
+        self._preset = -1  # current preset, if one was chosen
         self._loading: threading.Thread | None = None
         self.is_open = True
         self._keys = {
@@ -60,7 +61,7 @@ class Window:
         }
 
     def run(self) -> None:
-        """Until somebody quits, or the loop or the time ends. Raises what made the loop fail."""
+        """Run until the user quits, or the loop or the time ends. Raises the error that ended the loop."""
         seconds = self._config.seconds
         end = math.inf if seconds is None else time.monotonic() + seconds
         try:
@@ -70,7 +71,7 @@ class Window:
             self.stop_recording()
 
     def step(self) -> None:
-        """Wait a moment for the next frame, do what the pressed keys say, and show how it is now."""
+        """Wait briefly for the next frame, handle pressed keys, and draw."""
         live = self._mailbox.get(timeout=REFRESH_SECONDS)
         for key in self._display.pressed():
             self._keys.get(key, _nothing)()
@@ -93,7 +94,7 @@ class Window:
             self._say(self._extras.stop_recording())
 
     def _draw(self) -> None:
-        """The newest frame, as it is to be seen now."""
+        """The newest frame as shown."""
         if self._last is None:
             return
         live = self._last.mirrored() if self._mirror else self._last
@@ -152,7 +153,7 @@ class Window:
             self._say(f"saved {name}")
 
     def _next_preset(self) -> None:
-        """Load it beside the running loop, which goes on with the old one meanwhile."""
+        """Load the next preset in the background while the loop continues with the current one."""
         if self._loading is not None and self._loading.is_alive():
             return
         self._preset = (self._preset + 1) % len(self._presets)
@@ -171,7 +172,15 @@ class Window:
 
 
 def write_png(path: Path, picture: U8) -> None:
-    """picture: (H, W, 3) uint8 RGB. Raises PoseError when the file cannot be written."""
+    """Write an image.
+
+    Args:
+        path: File to write.
+        picture: (H, W, 3) uint8 RGB.
+
+    Raises:
+        PoseError: If the file cannot be written.
+    """
     import cv2
 
     _, data = cv2.imencode(".png", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR))
@@ -181,4 +190,4 @@ def write_png(path: Path, picture: U8) -> None:
 
 
 def _nothing() -> None:
-    """What a key does that means nothing."""
+    """Action of unused keys."""

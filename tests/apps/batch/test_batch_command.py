@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from batch_results import lines_of, results_of
 from pose_apps.batch.command import BatchConfig, default_workers, main, make_job
-from pose_apps.run import RunConfig
+from pose_apps.clip import RunConfig
 from pose_apps.run import main as run_main
 from short_clips import beginning
 
@@ -76,7 +76,11 @@ def check_facts(line, document):
     people = [person for frame in frames for person in frame["people"]]
     quality = line["quality"]
     assert quality["sigma_mm"] == pytest.approx(np.mean([person["sigma"] for person in people]), abs=0.1)
-    assert quality["camera_motion"] == document["camera_motion"]["kind"]
+    motion = document["camera_motion"]
+    assert quality["camera_motion"] == motion["kind"]
+    ranges = [motion[axis] for axis in ("pan", "tilt", "roll")]
+    assert quality["motion"]["rotation_degrees"] == pytest.approx(max(ranges), abs=0.01)
+    assert quality["motion"]["known"] == pytest.approx(motion["known"], abs=1e-3)
     assert (quality["frames_without_people"], quality["doubtful"]) == (0, document["world"]["doubtful"])
     assert 0.3 < quality["confidence"] <= 1
     assert line["version"] == version("pose-run")

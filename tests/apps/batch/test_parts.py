@@ -13,10 +13,11 @@ from pose_apps.batch.command import BatchConfig, _work
 from pose_apps.batch.manifest import Line, Manifest
 from pose_apps.batch.report import Progress, table
 from pose_apps.batch.schedule import Event, Schedule, StartError
-from pose_apps.batch.work import Answer, Job, Task, Worker
-from pose_apps.run import RunConfig
-from pose_apps.support.summary import NOBODY
+from pose_apps.batch.work import Answer, Job, Task, Worker, _motion_facts
+from pose_apps.clip import RunConfig
+from pose_apps.support.summary import NOBODY, Tally
 
+from pose.camera_motion.verdict import FIXED, ROTATING, CameraMotion
 from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
 
@@ -104,11 +105,24 @@ def test_facts_of_a_clip_come_back(tmp_path):
     video = {"width": 1280, "height": 720, "fps": 29.97, "duration": 4.5}
     quality = {"frames_without_people": 3, "doubtful": [2], "confidence": 0.81, "low_confidence": 0.1, "sigma_mm": 31.5}
     quality["camera_motion"] = None
+    camera = {"rotation_degrees": 12.5, "zoom_percent": 0.0, "known": 1.0, "focal_ratio": None}
     manifest = Manifest(tmp_path, None)
     with manifest.writing():
         manifest.add(one := line("a", video=video, quality=quality, version="0.2.0", date="2026-11-23T10:00:00+00:00"))
         manifest.add(line("b", video={"width": "wide"}))
-    assert Manifest(tmp_path, None).lines == {"a": one}
+        manifest.add(two := line("c", quality=quality | {"motion": camera}))
+    assert Manifest(tmp_path, None).lines == {"a": one, "c": two}
+
+
+def test_facts_of_the_motion_are_numbers_or_null():
+    """JSON has no NaN, which stands for what was not measured."""
+    tally = Tally()
+    assert _motion_facts(tally) is None
+    tally.motion = CameraMotion(FIXED)
+    assert _motion_facts(tally) is None
+    tally.motion = CameraMotion(ROTATING, known=0.98, pan=12.345, tilt=3.0, roll=1.0, zoom=1.25)
+    expected = {"rotation_degrees": 12.35, "zoom_percent": 25.0, "known": 0.98, "focal_ratio": None}
+    assert _motion_facts(tally) == pytest.approx(expected)
 
 
 def test_a_clip_without_people_has_a_warning(monkeypatch):

@@ -1,0 +1,333 @@
+"""The steps of `pose-run` for one video: track and lift, transform to world coordinates, write, draw, export."""
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pose.errors import UsageError
+from pose.options import option
+from pose.spaces import CAMERA, SPACES, WORLD
+from pose.view.insets import INSETS
+from pose_apps.support.analysis import analysed, check_analysis
+from pose_apps.support.camera_motion import motion_line
+from pose_apps.support.drawn_overlay import draw_overlay
+from pose_apps.support.host import Done, Host
+from pose_apps.support.interrupts import Interrupts
+from pose_apps.support.outputs import USUAL, Outputs, plan_outputs
+from pose_apps.support.summary import Tally, interruption
+from pose_apps.support.world import (
+    SPACE_HELP,
+    TRIM_HELP,
+    WorldConfig,
+    contradictions_line,
+    doubtful_line,
+    inconsistent_lines,
+    joins_line,
+    scene_tilt_line,
+    steps_of,
+    unknown_heights,
+    world_line,
+)
+
+if TYPE_CHECKING:
+    from pose.cache import Cache, Found
+    from pose.camera_motion.log import MotionLog
+    from pose.files import ResultSpool, ResultWriter, RunInfo
+    from pose.pipeline import Pipeline
+    from pose.types import FrameResult
+    from pose.video import Source
+    from pose.world.carried import Recorded
+
+
+VIDEO = "a video file, a folder or glob of images, an http(s) or RTSP URL, or a camera number"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig(WorldConfig):
+    """Options of `pose-run`."""
+
+    video: str | None = option(None, f"{VIDEO}; also without --video")
+    demo: bool = option(False, "process a short clip of two people (downloaded once); results go to ./demo")
+    out: str | None = option(None, "folder for the results; default: beside the video, with its name")
+    formats: str = option(
+        ",".join(USUAL),
+        "output formats, separated by commas; others: docs/guides/exports.md",
+    )
+    overlay: bool = option(True, "draw the overlay video")
+    inset: str = option(
+        INSETS[0],
+        "corner of the 3D inset in the overlay, or off; auto: the corner that covers no heads and the fewest people",
+        choices=INSETS,
+        metavar="PLACE",
+    )
+    body: bool = option(False, "draw shaded bodies in the overlay")
+    analyse: bool = option(False, "also compute movement measures; docs/guides/analysis.md")
+    space: str | None = option(None, SPACE_HELP, choices=SPACES)
+    trim: bool = option(True, TRIM_HELP)
+    stills: bool = option(False, "process each image on its own")
+    start: float = option(0.0, "start at this second of the video", least=0.0)
+    end: float = option(math.inf, "stop at this second of the video", least=0.0)
+    image_fps: float = option(30.0, "frame rate of a folder or glob of images", least=0.001, most=1000.0)
+    intrinsics: str | None = option(
+        None, "camera intrinsics: fx,fy,cx,cy in px, or a file with a 3x3 matrix; default: assumed field of view"
+    )
+    cache: str = option(
+        "off",
+        "folder for cached 2D and 3D results; off: no cache",
+    )
+    cache_size: float = option(
+        2.0, "maximum size of the cache in GB; least recently used entries are deleted first", least=0.0
+    )
+    overwrite: bool = option(False, "replace existing results")
+    quiet: bool = option(False, "print nothing but warnings and errors")
+    profile: bool = option(False, "print wall-clock and processor time of each stage")
+
+    def __post_init__(self) -> None:
+        WorldConfig.__post_init__(self)
+        if self.space == WORLD and not self.world:
+            raise UsageError(f"space: --no-world computes no world to export; give --space {CAMERA}")
+        if self.analyse and not self.world:
+            raise UsageError("analyse: needs world coordinates; leave out --no-world")
+
+
+def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -> Done:
+    """Process one video, or single images if requested, given, or of different sizes.
+
+    `networks` may be called twice. Raises as `run_clip` and `run_stills`.
+    """
+    from pose.video.images import SUFFIXES, SizesDifferError
+    from pose_apps.stills import Request, run_stills
+
+    assert config.video is not None
+    one = Path(config.video)
+    if not config.stills and not (one.suffix.lower() in SUFFIXES and one.is_file()):
+        try:
+            return run_clip(config, networks, host)
+        except SizesDifferError:
+            host.warn([f"{config.video}: images differ in size and are processed one by one, as with --stills"])
+    if config.analyse:
+        raise UsageError("analyse: not available for single images, which show no movement")
+    for name in ("pitch", "roll", "height"):
+        if getattr(config, name) is not None:
+            raise UsageError(f"{name}: not available for single images; use pose-convert --{name} on their results")
+    request = Request(
+        config.video, config.out, config.formats, config.overlay, config.overwrite, config.inset, config.body
+    )
+    return run_stills(request, networks, host)
+
+
+@dataclass(frozen=True, slots=True)
+class _Clip:
+    """A video in process.
+
+    Attributes:
+        outputs: Files in the hidden folder of the run.
+    """
+
+    config: RunConfig
+    source: "Source"
+    pipeline: "Pipeline"
+    outputs: Outputs
+    host: Host
+    tally: Tally
+
+
+def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -> Done:
+    """Process one video into its files. `networks` is called after the video is open and the folder ready.
+
+    Raises PoseError on failure, and KeyboardInterrupt after Ctrl-C if there is nothing to report.
+    """
+    from pose.video import open_source
+    from pose.video.images import SizesDifferError
+
+    assert config.video is not None
+    wanted = _planned_outputs(config, host)
+    keep = wanted.overlay is not None
+    with (
+        open_source(config.video, start=config.start, end=config.end, image_fps=config.image_fps, keep=keep) as source,
+        wanted.ready_folder() as written,
+    ):
+        clip = _Clip(config, source, networks(), written, host, Tally())
+        try:
+            finished, known = _process(clip)
+        except KeyboardInterrupt:
+            raise interruption(clip.tally, source, wanted.settle(written, whole=False), wanted) from None
+        except SizesDifferError:
+            written.discard()  # results of images that are not a video are not kept
+            raise
+        whole = finished or source.info.is_live
+        results = wanted.settle(written, whole=whole)
+        files = [path for path in results.files.values() if path.exists()]
+        problems = [f"{source.cut_short}; the results contain the frames before"] if source.cut_short else []
+        made, notes, failed = _derive(clip, results, wanted) if whole and clip.tally.frames else ([], [], [])
+    interrupted = None if finished else interruption(clip.tally, source, results, wanted)
+    return Done(clip.tally, source, clip.pipeline, files + made, notes, known, interrupted, problems + failed)
+
+
+def _planned_outputs(config: RunConfig, host: Host) -> Outputs:
+    """The files to write. Raises UsageError for one that exists or cannot be written, before any work."""
+    assert config.video is not None
+    outputs = plan_outputs(config.video, config.out, config.formats, config.overlay, npz=config.analyse)
+    if not config.overwrite:
+        outputs.check_free()
+    if outputs.exports:
+        from pose_apps.support.exports import check_exports
+
+        check_exports(list(outputs.exports), outputs.folder, overwrite=config.overwrite)
+    if config.analyse:
+        check_analysis(outputs.folder, overwrite=config.overwrite)
+    return replace(outputs, warn=lambda message: host.warn([message]))
+
+
+def _derive(clip: _Clip, results: Outputs, wanted: Outputs) -> tuple[list[Path], list[str], list[str]]:
+    """Write the files that are made from poses.npz: exports and tables. Returns files, notes and problems."""
+    config, times = clip.config, clip.pipeline.times
+    assert config.video is not None
+    files, notes, problems = list[Path](), list[str](), list[str]()
+    if wanted.exports:
+        from pose_apps.support.exports import write_exports
+
+        with times.measure("exports"):
+            files, notes, problems = write_exports(wanted, results.folder, config.video, config.space, config.trim)
+    if config.analyse:
+        with times.measure("analysis"):
+            tables, added, failed = analysed(results.files["npz"], results.folder, config.video, wanted.warn)
+        files, notes, problems = files + tables, notes + added, problems + failed
+    return files, notes, problems
+
+
+def _process(clip: _Clip) -> tuple[bool, "Found"]:
+    """Track and lift, transform, write and draw; returns whether all is complete, and what the cache contained."""
+    from pose.camera_motion.log import MotionLog
+    from pose.files import ResultSpool
+
+    source, outputs, times, motion = clip.source, clip.outputs, clip.pipeline.times, MotionLog()
+    info = _run_info(source, clip.pipeline, clip.config)
+    with Interrupts(clip.host.heard) as interrupts, ExitStack() as stack:
+        stop = interrupts.stop
+        spool = ResultSpool(outputs.folder, clip.pipeline.skeleton)
+        stack.callback(spool.close)
+        placed: Iterable[FrameResult] = spool
+        try:
+            with times.rest("threads of networks and codecs"), interrupts.raised_after(1):
+                known = _track_and_lift(clip, stop, spool, motion)
+            clip.tally.complete = not stop.is_set()
+        finally:  # finished results are always kept
+            if clip.tally.frames:
+                with times.measure("world"):
+                    recorded = _recorded(clip, spool, info, stop)
+                    placed, info = _into_world(clip, recorded, info, motion, stack)
+                with times.measure("write"):
+                    _write(placed, info, outputs, clip.tally)
+        clip.host.warn(problem for problem in source.problems if problem != source.cut_short)
+        # Live sources are ended with Ctrl-C.
+        if outputs.overlay is not None and (source.info.is_live or not stop.is_set()):
+            drawing = clip.config.inset, clip.config.body, clip.tally.doubtful
+            with times.rest("overlay: threads of codecs"), times.measure("overlay"), interrupts.raised_after(0):
+                draw_overlay(source, placed, info, outputs.overlay, clip.host, times, *drawing)
+    return not stop.is_set(), known
+
+
+def _track_and_lift(clip: _Clip, stop: threading.Event, spool: "ResultSpool", motion: "MotionLog") -> "Found":
+    """Write results to the spool as they come; returns what the cache contained."""
+    results, known = _results(clip.source, clip.pipeline, stop, clip.host.cache)
+    for result in clip.host.shown(results, clip.source, "poses"):
+        with clip.pipeline.times.measure("write"):
+            spool.write(result)
+        clip.tally.add(result, clip.pipeline.skeleton)
+        motion.add(result.people)
+    return known
+
+
+def _recorded(clip: _Clip, spool: "ResultSpool", info: "RunInfo", stop: threading.Event) -> "Recorded":
+    """The results, with the images where they can be read again."""
+    from pose.world.carried import Recorded
+
+    source = clip.source
+    replayed = not stop.is_set() and (not source.info.is_live or clip.outputs.overlay is not None)
+    images = source.replay if replayed else None
+    return Recorded(spool, clip.pipeline.skeleton, info.camera, images, clip.outputs.folder)
+
+
+def _into_world(
+    clip: _Clip, recorded: "Recorded", info: "RunInfo", log: "MotionLog", stack: ExitStack
+) -> tuple["Iterable[FrameResult]", "RunInfo"]:
+    """The results in world coordinates, if there is a world, and the run information with it."""
+    from pose.camera_motion.decision import decide
+    from pose.files import MotionInfo, WorldInfo
+    from pose.world.placing import place_run
+    from pose.world.run import doubtful_tracks
+
+    config, pipeline, tally, host = clip.config, clip.pipeline, clip.tally, clip.host
+    if config.world:
+        steps = steps_of(config, pipeline.config.constant_bones, info.camera.known)
+        run, camera = place_run(recorded, log, pipeline.config.camera, steps, config.join_tracks)
+    else:
+        run, camera = None, decide(log, pipeline.config.camera)
+    if run is not None:
+        stack.callback(run.close)
+        if camera.translation:
+            host.warn([f"the camera's translation is not compensated: {camera.translation}"])
+    info = replace(info, motion=MotionInfo(camera.motion, run is not None and camera.path is not None))
+    tally.motion = camera.motion
+    tally.world = [motion_line(camera)] if tally.ids else []
+    if run is None:
+        if config.world:
+            host.warn([camera.problem])
+            seen = recorded.results, recorded.skeleton, recorded.camera
+            tally.doubtful = doubtful_tracks(*seen, folder=recorded.folder)
+            tally.world += [doubtful_line(tally.doubtful)]
+        return recorded.results, info
+    if run.scene_tilt:
+        host.warn([scene_tilt_line(run.scene_tilt)])
+    world = WorldInfo.of(run)
+    if run.heights:
+        tally.world += [
+            world_line(world, run.filled),
+            joins_line(run.joined, run.dropped),
+            doubtful_line(run.doubtful),
+            *inconsistent_lines(run.inconsistent),
+            contradictions_line(run.sizes, run.heights),
+            unknown_heights(config, run.heights),
+        ]
+    tally.ids, tally.doubtful = set(run.heights), set(run.doubtful)
+    return run, replace(info, world=world)
+
+
+def _write(results: "Iterable[FrameResult]", info: "RunInfo", outputs: Outputs, tally: Tally) -> None:
+    """Write the result files, except the overlay."""
+    from pose.files import WRITERS
+
+    with ExitStack() as stack:
+        writers: list[ResultWriter] = [
+            stack.enter_context(WRITERS[name](path, info)) for name, path in outputs.files.items() if name in WRITERS
+        ]
+        for result in results:
+            tally.add_sigma(result)
+            for writer in writers:
+                writer.write(result)
+        for writer in writers:
+            writer.close(tally.complete)
+
+
+def _results(
+    source: "Source", pipeline: "Pipeline", stop: threading.Event, cache: "Cache | None"
+) -> tuple["Iterator[FrameResult]", "Found"]:
+    """The results of all frames, and what the cache contained."""
+    if cache is None:
+        return pipeline.run(source, stop=stop), "nothing"
+    from pose.cache import CachedRun
+
+    run = CachedRun(pipeline, source, cache)
+    return run.results(stop), run.found
+
+
+def _run_info(source: "Source", pipeline: "Pipeline", config: RunConfig) -> "RunInfo":
+    span = {"start": config.start, "end": config.end if math.isfinite(config.end) else None}
+    world = {entry.name: getattr(config, entry.name) for entry in fields(WorldConfig)}
+    info = pipeline.run_info(source.name, source.info.fps, source.info.size, source.info.focal_35mm)
+    return replace(info, settings={**span, **info.settings, **world})

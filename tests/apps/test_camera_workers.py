@@ -1,0 +1,95 @@
+"""The 2D of several cameras at the same time: the same results, one error, and an end when it is asked for."""
+
+import threading
+from contextlib import ExitStack
+
+import numpy as np
+import pytest
+from pose_apps.cameras import tracking
+from pose_apps.cameras.tracking import camera_workers, track_cameras, with_threads
+from pose_apps.support.host import Host
+from short_clips import beginning
+
+from pose.config import PipelineConfig
+from pose.errors import PoseError
+from pose.pipeline import Pipeline
+
+
+@pytest.fixture
+def clips(videos, tmp_path):
+    clips = [tmp_path / "a.mp4", tmp_path / "b.mp4", tmp_path / "c.mp4"]
+    for clip, name in zip(clips, ("dance.mp4", "squats.mp4", "dance.mp4"), strict=True):
+        beginning(videos / name, clip, 0.3 if clip.stem != "c" else 0.5)
+    return list(map(str, clips))
+
+
+@pytest.fixture
+def pipeline(weights_dir, monkeypatch):
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+    return Pipeline(PipelineConfig(threads=1, camera="fixed"), lazy=True)
+
+
+def tracked(clips, pipeline, folder, workers, stop=None, shown=lambda results, source, what: iter(results)):
+    warned = []
+    with ExitStack() as stack:
+        host = Host(shown, warned.extend)
+        return track_cameras(clips, pipeline, folder, stack, host, stop or threading.Event(), workers), warned
+
+
+def test_workers_change_nothing(clips, pipeline, tmp_path):
+    one, _ = tracked(clips, pipeline, tmp_path, 1)
+    several, _ = tracked(clips, pipeline, tmp_path, 2)
+    assert len(one) == len(several) == 3
+    for alone, beside in zip(one, several, strict=True):
+        assert alone.tally == beside.tally
+        assert alone.run.video == beside.run.video
+        for expected, found in zip(alone.run.tracks, beside.run.tracks, strict=True):
+            np.testing.assert_array_equal(found.keypoints, expected.keypoints)
+            np.testing.assert_array_equal(found.joints, expected.joints)
+
+
+def test_the_error_of_one_camera_ends_all(clips, pipeline, tmp_path):
+    (tmp_path / "b.mp4").write_text("no video")
+    before = threading.active_count()
+    with pytest.raises(PoseError, match=r"b\.mp4: not a video"):
+        tracked(clips, pipeline, tmp_path, 2)
+    assert threading.active_count() == before
+
+
+def test_stop_ends_all_workers(clips, pipeline, tmp_path):
+    stop = threading.Event()
+
+    def shown(results, source, what):
+        for result in results:
+            stop.set()
+            yield result
+
+    before = threading.active_count()
+    found, _ = tracked(clips, pipeline, tmp_path, 2, stop, shown)
+    assert threading.active_count() == before
+    assert {seen.run.video for seen in found} <= set(clips[:2])  # a worker that was stopped takes no further camera
+    assert tracked(clips, pipeline, tmp_path, 3, stop)[0] == []
+
+
+def test_the_same_images_twice_end_all(clips, pipeline, tmp_path):
+    (tmp_path / "c.mp4").write_bytes((tmp_path / "a.mp4").read_bytes())
+    before = threading.active_count()
+    with pytest.raises(PoseError, match=r"c\.mp4: has the same images as .*a\.mp4"):
+        tracked(clips, pipeline, tmp_path, 2)
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize(
+    ("cores", "megabytes", "workers", "threads"),
+    [(2, 8000.0, 2, 1), (1, 8000.0, 1, 1), (16, None, 3, 2), (16, 2600.0, 2, 2), (16, 100.0, 1, 2)],
+)
+def test_workers_are_bounded_by_cores_and_memory(monkeypatch, cores, megabytes, workers, threads):
+    monkeypatch.setattr("pose_apps.support.resources.available_cores", lambda: cores)
+    monkeypatch.setattr("pose_apps.support.resources.available_megabytes", lambda: megabytes)
+    assert camera_workers(3, "cpu") == workers
+    assert with_threads(PipelineConfig(threads=2), workers).threads == threads
+
+
+def test_a_gpu_has_one_worker(monkeypatch):
+    monkeypatch.setattr("pose.system.device.resolve_device", lambda device: "cuda")
+    assert tracking.camera_workers(4, "auto") == 1
