@@ -7,9 +7,9 @@ from dataclasses import fields
 import cv2
 import numpy as np
 import pytest
+from pose_apps.clip import RunConfig
 from pose_apps.convert import main as pose_convert
 from pose_apps.lift import main as pose_lift
-from pose_apps.run import RunConfig
 from pose_apps.run import main as pose_run
 from pose_fakes import random_result, run_info
 

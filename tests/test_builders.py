@@ -80,7 +80,7 @@ def test_a_stage_without_a_network_has_no_file():
     assert [role for role, *_ in model_files(config(detector="full-frame"))] == ["estimator"]
 
 
-@pytest.mark.parametrize("name", ["blazepose", "mobilenet"])
+@pytest.mark.parametrize("name", ["blazepose", "mobilenet", "movenet-multipose"])
 def test_what_runs_on_the_cpu_only_says_so(name):
     with pytest.raises(PoseError, match=f"device: {name} runs on the CPU only"):
         build(DETECTORS, name, PipelineConfig(device="cuda").stage_options)
@@ -100,7 +100,7 @@ def test_options_reach_the_network():
     assert len(build(DETECTORS, "mobilenet", config(detection_score=1.0).stage_options).detect([picture()])[0]) == 0
     with pytest.raises(UsageError, match="100 is not a positive multiple of 32"):
         build(DETECTORS, "rtmdet", config(detector="rtmdet", detector_size=100).stage_options)
-    with pytest.raises(UsageError, match="detector_size: mobilenet knows one size only"):
+    with pytest.raises(UsageError, match="detector_size: mobilenet has a fixed input size"):
         config(detector="mobilenet", detector_size=320)
     with pytest.raises(UsageError, match=r"detect_every: inf is not a finite number"):
         PipelineConfig(detect_every=float("inf"))  # no JSON file can hold it

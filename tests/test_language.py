@@ -16,9 +16,15 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("pose", "apps/pose_apps", "datasets/pose_datasets", "detectors/pose_detectors")
 FINISHED = (
-    "detectors/pose_detectors", "pose", "pose/attention", "pose/cache", "pose/estimators", "pose/evaluation",
-    "pose/files", "pose/live", "pose/networks", "pose/people", "pose/people/association", "pose/repair",
-    "pose/system", "pose/training", "pose/video", "pose/view", "pose/weights", "pose/web",
+    "apps/pose_apps", "apps/pose_apps/batch", "apps/pose_apps/bench", "apps/pose_apps/cameras",
+    "apps/pose_apps/evaluate", "apps/pose_apps/lab", "apps/pose_apps/support", "apps/pose_apps/webcam",
+    "datasets/pose_datasets", "detectors/pose_detectors", "pose", "pose/analysis", "pose/attention",
+    "pose/attention/distributions", "pose/cache", "pose/camera_motion", "pose/estimators", "pose/evaluation",
+    "pose/export", "pose/export/character", "pose/faces", "pose/files", "pose/fit", "pose/forecast", "pose/hands",
+    "pose/laboratory", "pose/laboratory/studies", "pose/laboratory/tasks", "pose/lifter", "pose/live",
+    "pose/multiview", "pose/networks", "pose/people", "pose/people/association", "pose/repair", "pose/system",
+    "pose/training", "pose/training/objectives", "pose/video", "pose/view", "pose/web", "pose/weights",
+    "pose/world",
 )  # fmt: skip
 TERMS = {  # what not to write -> what to write
     r"exchang(?:e[sd]?|ing)": "left-right swap, swapped",
@@ -42,6 +48,9 @@ TERMS = {  # what not to write -> what to write
 PATTERN = re.compile(r"\b(?:" + "|".join(f"({term})" for term in TERMS) + r")\b", re.IGNORECASE)
 # Names of files, commands, options, values and arguments are not prose.
 CODE = re.compile(r"^ +\w+(?=: )|^```.*?^```|`[^`]*`|\]\([^)]*\)|https?:\S+", re.DOTALL | re.MULTILINE)
+
+MOST_SENTENCE_WORDS = 32  # of guides and reference; CONTRIBUTING.md asks for 25
+SENTENCE_END = re.compile(r"(?<=[.!?])[)*_\"']*\s+(?=[A-Z0-9(*\"'\[<])")
 
 
 def wrong_terms(text: str) -> list[str]:
@@ -86,6 +95,40 @@ def prose(path: Path) -> Iterator[str]:
             yield token.string
 
 
+def paragraphs(page: str) -> Iterator[str]:
+    """The prose of a Markdown page. Each list item is a paragraph of its own.
+
+    Fenced and indented code, tables, headings, HTML lines and the first line of admonitions are left out.
+    """
+    lines: list[str] = []
+    for line in [*re.sub(r"^ *```.*?^ *```", "", page, flags=re.DOTALL | re.MULTILINE).splitlines(), ""]:
+        text = line.strip()
+        is_prose = bool(text) and not text.startswith(("|", "#", "<", "!!!"))
+        is_prose = is_prose and (bool(lines) or not line.startswith("    "))
+        item = re.match(r"(?:[-*]|\d+\.) ", text)
+        if lines and (item or not is_prose):
+            yield " ".join(lines)
+            lines = []
+        if is_prose:
+            lines.append(text[item.end() :] if item else text)
+
+
+def long_sentences(page: str) -> list[str]:
+    """The sentences of a page with more than `MOST_SENTENCE_WORDS` words, each with its number of words.
+
+    A sentence ends at `.`, `!` or `?` before a space and a capital letter, a digit, inline code or an opening mark.
+    Words are separated by spaces and have a letter or a digit. Inline code is one word; of a link its text counts.
+    """
+    found = []
+    for paragraph in paragraphs(page):
+        text = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`]*`", "CODE", paragraph))
+        for sentence in SENTENCE_END.split(text):
+            count = sum(re.search(r"\w", word) is not None for word in sentence.split())
+            if count > MOST_SENTENCE_WORDS:
+                found.append(f"{count} words: {sentence}")
+    return found
+
+
 def found_in(paths: list[Path], texts) -> dict[str, list[str]]:
     found = {
         path.relative_to(ROOT).as_posix(): [w for text in texts(path) for w in wrong_terms(text)] for path in paths
@@ -97,6 +140,23 @@ def test_pages():
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
     pages = [page for page in pages if ROOT / "docs" / "studies" not in page.parents]
     assert found_in(pages, lambda page: [page.read_text(encoding="utf-8")]) == {}
+
+
+def test_sentences_of_guides_and_reference_are_short():
+    pages = [page for part in ("guides", "reference") for page in sorted((ROOT / "docs" / part).glob("*.md"))]
+    found = {page.name: long_sentences(page.read_text(encoding="utf-8")) for page in pages}
+    assert {name: sentences for name, sentences in found.items() if sentences} == {}
+
+
+def test_the_check_finds_long_sentences_only():
+    words = " ".join(["word"] * 16)
+    assert long_sentences(f"{words}\n{words}.\n\n- {words}\n- {words}, {words} `a b c`.\n") == [
+        f"33 words: {words}, {words} CODE."
+    ]
+    spared = [f"{words}. {words.capitalize()}.", f"| {words} {words} x |", f"# {words} {words} x"]
+    spared += [f"```\n{words} {words} x\n```", f"    {words} {words} x", f"- {words}\n\n{words} x y"]
+    for text in spared:
+        assert long_sentences(text) == [], text
 
 
 def test_help_and_messages():

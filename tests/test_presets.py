@@ -96,7 +96,7 @@ def test_a_live_demo_keeps_to_fast_networks(cuda):
 @pytest.mark.parametrize(
     ("name", "file"),
     [
-        ("balanced", "yolo26n-pose.pt"),
+        ("balanced", "movenet-multipose.bin"),
         ("accurate", "rtmpose-x-coco17-384x288.onnx"),
         ("permissive", "rtmpose-m-coco17-256x192.onnx"),
         ("best", "blazepose-landmark-heavy.tflite"),

@@ -1,6 +1,6 @@
 """What libraries say reaches people as one line that is not long."""
 
-from pose.errors import in_brief
+from pose.system.shown import in_brief
 
 
 def test_lines_are_joined():
@@ -16,3 +16,7 @@ def test_whoever_quotes_a_file_is_cut_short():
     assert said.startswith("damaged: xxx")
     assert said.endswith("...")
     assert len(said) == 200
+
+
+def test_what_moves_the_cursor_or_turns_text_around_is_escaped():
+    assert in_brief(ValueError("key \x1b[2J\u202e\udcff")) == r"key \x1b[2J\u202e\udcff"

@@ -65,7 +65,7 @@ from pose.attention import ATTENTIONS, build_attention, build_attentions
         ("key-value", {"window": 0}, "window must be at least 1 frame"),
         ("composed", {"distribution": "ratio"}, "those of scaled-dot can be"),
         ("composed", {"time": "absolute"}, "time must be one of rotary, sinusoidal, learnt, none"),
-        ("composed", {"max_length": 40}, "max_length applies only to the score location and to time learnt"),
+        ("composed", {"max_length": 40}, "max_length requires score: location or time: learnt"),
         ("composed", {"time": "learnt", "max_length": 0}, "at least 1 frame"),
         ("composed", {"time": "learnt", "length": 244}, "at most 243 frames"),
         ("composed", {"score": "location", "max_length": 27, "length": 28}, "at most 27 frames"),
