@@ -82,7 +82,7 @@ class Result:
                     log.add(result.people)
                 recorded = Recorded(spool, info.skeleton, info.camera, images, folder)
                 run, camera = place_run(recorded, log, str(info.settings.get("camera", AUTO)), steps, join)
-                info, results = replace(info, motion=MotionInfo(camera.motion, camera.path is not None)), spool
+                info, results = replace(info, motion=MotionInfo.of(camera, run)), spool
                 if run is not None:
                     stack.callback(run.close)
                     results, info = run, replace(info, world=WorldInfo.of(run))

@@ -27,7 +27,7 @@ from pose_apps.support.world import (
     doubtful_line,
     inconsistent_lines,
     joins_line,
-    scene_tilt_line,
+    scenes_line,
     steps_of,
     unknown_heights,
     world_line,
@@ -272,7 +272,7 @@ def _into_world(
         stack.callback(run.close)
         if camera.translation:
             host.warn([f"the camera's translation is not compensated: {camera.translation}"])
-    info = replace(info, motion=MotionInfo(camera.motion, run is not None and camera.path is not None))
+    info = replace(info, motion=MotionInfo.of(camera, run))
     tally.motion = camera.motion
     tally.world = [motion_line(camera)] if tally.ids else []
     if run is None:
@@ -282,12 +282,11 @@ def _into_world(
             tally.doubtful = doubtful_tracks(*seen, folder=recorded.folder)
             tally.world += [doubtful_line(tally.doubtful)]
         return recorded.results, info
-    if run.scene_tilt:
-        host.warn([scene_tilt_line(run.scene_tilt)])
     world = WorldInfo.of(run)
     if run.heights:
         tally.world += [
             world_line(world, run.filled),
+            scenes_line(world),
             joins_line(run.joined, run.dropped),
             doubtful_line(run.doubtful),
             *inconsistent_lines(run.inconsistent),

@@ -3,10 +3,14 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pose.camera_motion.verdict import KINDS, CameraMotion
 from pose.system.json_values import Json, member, number, text
+
+if TYPE_CHECKING:
+    from pose.camera_motion.decision import Decision
+    from pose.world.run import PlacedRun
 
 _DIGITS = 4
 _OPTIONAL = (
@@ -24,11 +28,16 @@ class MotionInfo:
 
     Attributes:
         motion: The measured motion.
-        compensated: Whether the world accounts for it; each frame then has a view.
+        compensated: Whether the world accounts for it, or aligns several scenes; each frame then has a view.
     """
 
     motion: CameraMotion
     compensated: bool = False
+
+    @classmethod
+    def of(cls, decision: "Decision", run: "PlacedRun | None") -> Self:
+        """Motion of a run, which is None without a world."""
+        return cls(decision.motion, run is not None and run.path is not None)
 
     def to_dict(self) -> dict[str, Json]:
         """Plain values; unknown numbers are None."""

@@ -164,7 +164,7 @@ class NpzWriter(WriterContext):
             layout |= _PLACED
         if info.motion is not None and info.motion.compensated:
             layout |= _VIEW
-            if info.motion.motion.carried:
+            if info.motion.motion.carried or (info.world is not None and info.world.scenes):
                 layout |= _PLACE
         if info.has_hands:
             layout |= _HANDS
@@ -244,7 +244,9 @@ class NpzWriter(WriterContext):
             rows |= {"camera_rotation": view.rotation[None], "camera_zoom": np.array([view.zoom])}
             rows |= {"camera_sigma": np.array([view.sigma_degrees])}
             if "camera_position" in self._spools:
-                assert view.position is not None, "every frame of a carried camera has a position"
+                assert view.position is not None, (
+                    "every frame of a carried camera, or of a clip with scenes, has a position"
+                )
                 rows |= {"camera_position": view.position[None]}
         frames, people_rows = self._whole
         with file_errors(self._path):

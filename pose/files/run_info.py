@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pose.camera import Camera
 from pose.files.motion_info import MotionInfo
+from pose.files.scene_info import SceneInfo
 from pose.skeletons import H36M17, SKELETONS, Skeleton
 from pose.system.json_values import Json, items, member, number, text
 from pose.system.shown import in_utf8
@@ -54,6 +55,7 @@ class WorldInfo:
             any.
         height_intervals: By id, (shortest, tallest) m, the shortest interval that holds the height with a probability
             of 68 %; not for live people.
+        scenes: Scenes with people of a clip with cuts, if there are several.
     """
 
     world: World
@@ -63,13 +65,15 @@ class WorldInfo:
     doubtful: tuple[int, ...] = ()
     inconsistent: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     height_intervals: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    scenes: tuple[SceneInfo, ...] = ()
 
     @classmethod
     def of(cls, run: "PlacedRun") -> Self:
         """Information of a run with world coordinates."""
         joined, dropped = tuple(sorted(run.joined.items())), tuple(sorted(run.dropped))
         doubtful = tuple(sorted(run.doubtful))
-        return cls(run.world, run.heights, joined, dropped, doubtful, run.inconsistent, run.height_intervals)
+        scenes = tuple(map(SceneInfo.of, run.scenes)) if len(run.scenes) > 1 else ()
+        return cls(run.world, run.heights, joined, dropped, doubtful, run.inconsistent, run.height_intervals, scenes)
 
     def to_dict(self) -> dict[str, Json]:
         """Plain values; unknown numbers are None."""
@@ -95,6 +99,7 @@ class WorldInfo:
             "joined": [list(pair) for pair in self.joined],
             "dropped": list(self.dropped),
             "doubtful": list(self.doubtful),
+            **({"scenes": [scene.to_dict() for scene in self.scenes]} if self.scenes else {}),
         }
 
     @classmethod
@@ -131,7 +136,9 @@ class WorldInfo:
             if isinstance(one, Mapping) and "height_interval" in one
         }
         joined = tuple((one, other) for one, other in pairs)
-        return cls(world, people, joined, dropped, doubtful, inconsistent, intervals)
+        listed = entry.get("scenes", []) if isinstance(entry, Mapping) else []
+        scenes = tuple(SceneInfo.from_json(scene) for scene in items(listed))
+        return cls(world, people, joined, dropped, doubtful, inconsistent, intervals, scenes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from pose.world.ground import find_world
 from pose.world.join import find_joins
 from pose.world.moving import StaticPeople
 from pose.world.rules import RULES, Rules
-from pose.world.scene_tilt import scene_tilt
+from pose.world.scenes import Scene, find_scenes, still_path
 from pose.world.sizes import Size
 from pose.world.store import SeenPeople, Works, rows_of
 from pose.world.tracks import Scenes, is_doubtful, shown_frames
@@ -42,15 +42,16 @@ class PlacedRun:
         joined: By the id that a track had, the one that it became.
         dropped: Ids of tracks that were left out.
         doubtful: Ids of tracks that may not show a person.
-        world: Position of the floor.
+        world: Position of the floor; that of one scene if there are several (`pose.world.scenes`).
+        scenes: Scenes with people, each with its own gravity and floor.
         heights: By id, m, with its sigma.
         height_intervals: By id, m.
         sizes: By id.
         filled: Number of filled frames of people.
         inconsistent: By id, s for which each limb contradicts the person's bones (`pose.world.consistency`).
         footing: Per person, how feet move before a compensated camera (`pose.world.footing`).
-        scene_tilt: Degrees between the verticals of two scenes; 0 if they agree (`pose.world.scene_tilt`).
-        path: Path of the camera at the scale of the people; None for a static camera.
+        path: Path of the camera at the scale of the people, with one vertical and floor for all scenes; None for a
+            static camera without cuts between scenes with people.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class PlacedRun:
         self.filled = 0
         self.inconsistent: dict[int, dict[str, float]] = {}
         self.footing: list[F64] = []
-        self.scene_tilt = 0.0
+        self.scenes: list[Scene] = []
         self._begins: list[tuple[float, int]] = []  # s and id of all people
         self._rows = RowFile(_PLACED, folder)
         try:
@@ -122,15 +123,20 @@ class PlacedRun:
         with Works(folder) as works:
             for number, person in people.items():
                 works.add(number, prepare(number, person, people.frames, steps, rules))
-            ground = find_world(works, steps.up, rules)
-            self.world, self.sizes = ground.world, ground.sizes
-            if people.cuts and steps.up is None:
-                self.scene_tilt = scene_tilt(works.values(), [float(people.frames[0]), *people.cuts], rules.gravity)
-            if steps.path is not None and steps.path.places is not None:
-                self.path = replace(steps.path, places=ground.travel * steps.path.places)
+            begins = [float(people.frames[0]) if len(people.frames) else 0.0, *people.cuts]
+            found = find_scenes(works, begins, steps.up, rules)
+            if found is None:
+                self.world = find_world(works, steps.up, rules).world
+                return
+            self.world, self.scenes = found.first.ground.world, list(found.scenes.values())
+            self.sizes = {n: size for scene in self.scenes for n, size in scene.ground.sizes.items()}
+            if steps.path is not None:
+                self.path = found.scaled(steps.path)
                 steps = replace(steps, path=self.path)
+            if len(self.scenes) > 1:
+                self.path = found.aligned(self.path or still_path(people.frames, found.begins))
             for number, work in works.items():
-                one = put_on_floor(number, work, ground, steps, rules)
+                one = put_on_floor(number, work, found.at(float(work.times[0])).ground, steps, rules)
                 boxes = people.boxes(number, one.times)
                 self._rows.append(number, rows_of(one, len(one.times), _PLACED, box=boxes))
                 self._begins.append((float(one.times[0]), number))

@@ -12,7 +12,7 @@ from pose.camera import Camera
 from pose.skeletons import H36M17
 from pose.types import FrameResult, People, Poses3D
 from pose.world import store
-from pose.world.clean import Steps, clean
+from pose.world.clean import clean
 from pose.world.run import PlacedRun, doubtful_tracks
 from pose.world.store import SeenPeople
 
@@ -201,16 +201,3 @@ def test_doubtful_tracks_are_found_without_a_world():
     results = results_of({1: (*walk, set(range(90))), 2: (*brief, {0})})
     assert doubtful_tracks(results, H36M17, CAMERA) == {2}
     assert doubtful_tracks([], H36M17, CAMERA) == set()
-
-
-@pytest.mark.parametrize(("pitches", "expected"), [((-8, -38), 30), ((-8, -8), 0), ((-8, -12), 0)])
-def test_scenes_with_another_tilt_are_named(placed, pitches, expected):
-    first, second = (filmed(walking(3.0), pitch=pitch, turn=30, distance=8)[:2] for pitch in pitches)
-    before = results_of({1: (*first, set(range(90)))})
-    after = [
-        replace(r, people=replace(r.people, index=r.index + 90, time=r.time + 3.0, cut=i == 0))
-        for i, r in enumerate(results_of({2: (*second, set(range(90)))}))
-    ]
-    assert placed([*before, *after]).scene_tilt == pytest.approx(expected, abs=3)
-    assert placed(before).scene_tilt == 0
-    assert placed([*before, *after], steps=Steps(up=np.array([0, -1.0, 0]))).scene_tilt == 0

@@ -1,7 +1,7 @@
 """Options of the world, and their conversion to settings of `pose.world`."""
 
 from dataclasses import dataclass, replace
-from math import log
+from math import isnan, log
 from typing import TYPE_CHECKING
 
 from pose.errors import UsageError
@@ -165,12 +165,20 @@ def contradictions_line(sizes: "Mapping[int, Size]", heights: "Mapping[int, tupl
     return f"{text}; one known height would help most: --height {most}:METRES"
 
 
-def scene_tilt_line(degrees: float) -> str:
-    """Warning about scenes whose cameras differ in tilt."""
-    return (
-        f"the camera's tilt differs by {degrees:.0f} degrees between scenes, but gravity and floor are those of all "
-        "scenes together; run each scene by itself (--start, --end)"
-    )
+def scenes_line(info: "WorldInfo") -> str:
+    """Summary of the scenes; empty without cuts between scenes with people."""
+    from pose.world.frame import UNKNOWN
+
+    if not info.scenes:
+        return ""
+    text = f"scenes: {len(info.scenes)}, each with its own gravity and floor"
+    for unknown, said in (
+        ([one for one in info.scenes if one.found_by == UNKNOWN], "gravity unknown, taken from all scenes together"),
+        ([one for one in info.scenes if isnan(one.camera_height)], "camera height unknown"),
+    ):
+        if unknown:
+            text += f"; {said}, from {', '.join(f'{one.begin:.1f} s' for one in unknown)} on"
+    return text
 
 
 def world_line(info: "WorldInfo", filled: int = 0) -> str:

@@ -1,0 +1,57 @@
+"""Gravity and floor of the scenes of a clip with cuts in result files."""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from pose.system.json_values import Json, member, number, text
+from pose.world.frame import UNKNOWN
+
+if TYPE_CHECKING:
+    from pose.world.scenes import Scene
+
+
+@dataclass(frozen=True, slots=True)
+class SceneInfo:
+    """One scene with people.
+
+    Attributes:
+        begin: s.
+        found_by: Source of its vertical, as in `World`; 'unknown' if that of all scenes together is used.
+        sigma_degrees: Standard deviation of the vertical; NaN if it is unknown.
+        camera_height: m above the floor; NaN if the people of the scene do not determine it.
+    """
+
+    begin: float
+    found_by: str
+    sigma_degrees: float
+    camera_height: float
+
+    @classmethod
+    def of(cls, scene: "Scene") -> Self:
+        """Information of a scene."""
+        world, known = scene.ground.world, scene.found_by != UNKNOWN
+        return cls(
+            scene.begin,
+            scene.found_by,
+            world.sigma_degrees if known else math.nan,
+            -world.floor if scene.floor_known else math.nan,
+        )
+
+    def to_dict(self) -> dict[str, Json]:
+        """Plain values; unknown numbers are None."""
+        return {
+            "begin": round(self.begin, 6),
+            "found_by": self.found_by,
+            "sigma_degrees": None if math.isnan(self.sigma_degrees) else round(self.sigma_degrees, 3),
+            "camera_height": None if math.isnan(self.camera_height) else round(self.camera_height, 4),
+        }
+
+    @classmethod
+    def from_json(cls, entry: Json) -> Self:
+        """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for other values."""
+        degrees, height = (
+            math.nan if (value := member(entry, name)) is None else number(value)
+            for name in ("sigma_degrees", "camera_height")
+        )
+        return cls(number(member(entry, "begin")), text(member(entry, "found_by")), degrees, height)

@@ -1,0 +1,152 @@
+"""Gravity and floor of each scene of a clip with cuts.
+
+After a cut the camera may have another tilt and height. Each scene therefore has its own vertical, floor and body
+sizes, from the people in it; tracks end at cuts. The views of the camera are then aligned: all scenes have one vertical
+and one floor. Headings and horizontal positions of two scenes remain unrelated, because nothing connects them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera_motion.path import CameraPath
+from pose.types import F64
+from pose.world.frame import UNKNOWN, World
+from pose.world.gravity import Standing, find_gravity
+from pose.world.ground import Ground, find_world
+from pose.world.rules import RULES, Rules
+from pose.world.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One scene with people.
+
+    Attributes:
+        number: 0 for the first scene of the clip.
+        begin: s.
+        ground: The common world of its people.
+        found_by: Source of its vertical, as in `World`; 'unknown' if that of all scenes together is used.
+        floor_known: Whether its own people determine the floor; otherwise the camera has its median height.
+    """
+
+    number: int
+    begin: float
+    ground: Ground
+    found_by: str
+    floor_known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SceneWorlds:
+    """The worlds of all scenes with people.
+
+    Attributes:
+        begins: (N,) s, start of each scene, increasing.
+        scenes: Scenes with people, by number.
+        first: The scene whose world is that of the clip: the first one with a known vertical and floor, if possible.
+    """
+
+    begins: F64
+    scenes: Mapping[int, Scene]
+    first: Scene
+
+    def at(self, time: float) -> Scene:
+        """The scene of a person who is seen at this time (s)."""
+        return self.scenes[int(scene_numbers(self.begins, np.array([time]))[0])]
+
+    def aligned(self, path: CameraPath) -> CameraPath:
+        """The path with one vertical and one floor for all scenes, those of `first`."""
+        world, numbers = self.first.ground.world, scene_numbers(self.begins, path.times)
+        turns, places = path.turns.copy(), np.zeros((len(path.times), 3))
+        if path.places is not None:
+            places += path.places
+        for number, scene in self.scenes.items():
+            rows, own = numbers == number, scene.ground.world
+            between = world.rotation.T @ own.rotation
+            turns[rows] = between @ path.turns[rows]
+            places[rows] = places[rows] @ between.T + (world.floor - own.floor) * world.up
+        moved = path.places is not None or bool(places.any())
+        return replace(path, turns=turns, places=places if moved else None)
+
+    def scaled(self, path: CameraPath) -> CameraPath:
+        """The path with the positions of each scene at the scale of its people."""
+        if path.places is None:
+            return path
+        factors, numbers = np.ones(len(path.times)), scene_numbers(self.begins, path.times)
+        for number, scene in self.scenes.items():
+            factors[numbers == number] = scene.ground.travel
+        return replace(path, places=factors[:, None] * path.places)
+
+
+def scene_numbers(begins: F64 | Sequence[float], times: F64) -> NDArray[np.int64]:
+    """Number of the scene at each of these times (N,) s, for scenes that start at `begins` s."""
+    return np.maximum(np.searchsorted(begins, times, side="right") - 1, 0)
+
+
+def still_path(frames: F64, begins: F64) -> CameraPath:
+    """The path of static cameras, one for each scene, in frames (F,) s."""
+    turns = np.tile(np.eye(3), (len(frames), 1, 1))
+    return CameraPath(frames, turns, np.ones(len(frames)), np.zeros(len(frames)), scene_numbers(begins, frames))
+
+
+def find_scenes(
+    works: Mapping[int, Work], begins: Sequence[float], up: F64 | None = None, rules: Rules = RULES
+) -> SceneWorlds | None:
+    """Estimate the world of each scene; None without people.
+
+    Args:
+        works: People by track id, at the lifted scale; may be read from a file repeatedly.
+        begins: s, start of each scene, increasing.
+        up: (3,) vertical in the static frame of each scene; None estimates it.
+        rules: Thresholds.
+    """
+    members: dict[int, list[int]] = {}
+    for number, work in works.items():
+        members.setdefault(int(scene_numbers(begins, work.times[:1])[0]), []).append(number)
+    found: dict[int, Scene] = {}
+    together: World | None = None
+    for number in sorted(members):
+        people = _Part(works, members[number])
+        ground = find_world(people, up, rules)
+        own = ground.world.found_by
+        if own == UNKNOWN and len(members) > 1:
+            together = together or find_gravity(_all_standing(works), rules.gravity)
+            if together.found_by != UNKNOWN:
+                ground = find_world(people, together.up, rules)
+        found[number] = Scene(number, float(begins[number]), ground, own, ground.world.floor_known)
+    known = [scene.ground.world.floor for scene in found.values() if scene.floor_known]
+    if known:
+        level = float(np.median(known))
+        found = {n: one if one.floor_known else _with_floor(one, level) for n, one in found.items()}
+    if not found:
+        return None
+    first = min(found.values(), key=lambda one: (one.found_by == UNKNOWN, not one.floor_known, one.number))
+    return SceneWorlds(np.asarray(begins, np.float64), found, first)
+
+
+def _with_floor(scene: Scene, floor: float) -> Scene:
+    world = replace(scene.ground.world, floor=floor, floor_known=True)
+    return replace(scene, ground=replace(scene.ground, world=world))
+
+
+def _all_standing(works: Mapping[int, Work]) -> Iterator[Standing]:
+    return (Standing(work.joints, work.root, work.times) for work in works.values())
+
+
+class _Part(Mapping[int, Work]):
+    """Some of the people, read when needed."""
+
+    def __init__(self, works: Mapping[int, Work], numbers: Sequence[int]) -> None:
+        self._works, self._numbers = works, numbers
+
+    def __getitem__(self, number: int) -> Work:
+        return self._works[number]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
