@@ -44,7 +44,7 @@ def main() -> None:
     args = parser.parse_args()
     shape = {"batch": args.batch, "dim": args.dim, "heads": args.heads, "device": args.device}
     names = dict.fromkeys(["softmax", *args.only]) if args.only else FORMS
-    costs = measure_all(args.lengths, seconds=args.seconds, most=args.most, names=names, **shape)
+    costs = measure_all(args.lengths, seconds=args.seconds, max_seconds=args.most, names=names, **shape)
     measured = table(costs, args.lengths)
     print(measured)
     if args.write:

@@ -51,7 +51,7 @@ def read_dat(path: Path) -> dict[str, np.ndarray]:
 
 def see(folder: Path, camera: int, networks: tuple[HandNetwork, PalmDetector]) -> View:
     inner, outer = read_dat(folder / f"c{camera}.dat"), read_dat(folder / f"rot_trans_c{camera}.dat")
-    tracker, seen = FreeHandTracker(*networks, most=1), []
+    tracker, seen = FreeHandTracker(*networks, max_hands=1), []
     with open_source(str(folder / f"cam{camera}_test.mp4")) as source:
         for frame in source:
             hands = tracker.step(frame.image, frame.time)
@@ -127,7 +127,7 @@ def still(folder: Path, networks: tuple[HandNetwork, PalmDetector]) -> None:
     with open_source(str(folder / "cam1_test.mp4")) as source:
         frames = [frame.image for frame in source][30::50]
     for image in frames:
-        tracker, seen = FreeHandTracker(*networks, most=1), []
+        tracker, seen = FreeHandTracker(*networks, max_hands=1), []
         for index in range(FRAMES):
             noisy = np.clip(image + noise.normal(0, NOISE, image.shape), 0, 255).astype(np.uint8)
             seen.append(tracker.step(noisy, index / 30))

@@ -112,7 +112,7 @@ def turned(table: PoseTable, vectors: F64, zooms: F64) -> list[FrameResult]:
         if len(pixels):
             boxes = np.concatenate([pixels.min(axis=1), pixels.max(axis=1)], axis=1)
         root = root * [1, 1, zooms[0] / zooms[at]]
-        poses = Poses3D(joints.astype(np.float32), root.astype(np.float32), result.poses.sigma, result.poses.exchanged)
+        poses = Poses3D(joints.astype(np.float32), root.astype(np.float32), result.poses.sigma, result.poses.swapped)
         results.append(FrameResult(replace(result.people, keypoints=pixels, boxes=boxes, background=None), poses))
     return results
 

@@ -3,17 +3,17 @@
     python benchmarks/repair.py --mocap clips.npz --shared ../shared --out docs/studies/repair.md
 
 Swaps are injected into real sequences in bursts of 0.12 s in the mean, for about 5 % of the time each in the legs, in
-the arms and in both together. Every exchanged frame counts, also where left and right are in one place. There are two
+the arms and in both together. Every swapped frame counts, also where left and right are in one place. There are two
 kinds of sequences:
 
 - what four networks see in the clips. What is left and what is right is the opinion of the median of the other three
-  networks (benchmarks/detector_errors.py): frames in which a network itself had exchanged a limb count as exchanged.
+  networks (benchmarks/detector_errors.py): frames in which a network itself had swapped a limb count as swapped.
 - recorded people (every fourth clip of the test subjects) before virtual cameras, with the errors of
   `pose_datasets.errors` but no swaps of its own.
 
-A front taken for a back exchanges the whole body for 1.2 to 5 s: one such episode in each recorded sequence of more
+A front taken for a back swaps the whole body for 1.2 to 5 s: one such episode in each recorded sequence of more
 than four seconds, in the clips one about every twelve seconds, four times over. There all of repair is asked, and a
-frame counts as exchanged where legs and arms both are. The networks' keypoints are in their own skeletons there, and
+frame counts as swapped where legs and arms both are. The networks' keypoints are in their own skeletons there, and
 their faces stay what they are. "one end, live" is the search for whole bodies alone, told at once without asking for
 the other end or the face: all that a stream can know where no face speaks.
 
@@ -47,7 +47,7 @@ LOOKAHEADS = {"whole": np.inf, f"{LIMBS_VIEW:.1f} s": LIMBS_VIEW, "0.3 s": 0.3, 
 ONE_END = "one end, live"
 BODY_LOOKAHEADS = {"whole": np.inf, f"{WHOLE_VIEW:.1f} s": WHOLE_VIEW, "live": 0.0, ONE_END: 0.0}
 ANY_CAMERA = Camera.of((1, 1))  # repair does not look at it
-SHARE = 0.05  # of the time, for each kind of exchange
+SHARE = 0.05  # of the time, for each kind of swap
 SECONDS = 0.12  # of a burst, in the mean
 SHORTEST = 1.2  # s that a front is taken for a back
 APART = 1.5, 8.0  # s between two such episodes, at least and beyond that in the mean
@@ -72,23 +72,23 @@ def bursts(rng: np.random.Generator, times: NDArray[np.float64]) -> Mask:
 
 
 def injection(rng: np.random.Generator, times: NDArray[np.float64]) -> Mask:
-    """(T, 2) where legs and arms are exchanged: each alone, and both together."""
+    """(T, 2) where legs and arms are swapped: each alone, and both together."""
     legs, arms, both = (bursts(rng, times) for _ in range(3))
     return np.stack([legs ^ both, arms ^ both], axis=1)
 
 
-def exchange(sequence: Sequence2D, exchanged: Mask) -> Sequence2D:
-    """The sequence with legs and arms exchanged in the frames of (T, 2). A face stays as it is."""
+def swap_limbs(sequence: Sequence2D, swapped: Mask) -> Sequence2D:
+    """The sequence with legs and arms swapped in the frames of (T, 2). A face stays as it is."""
     xy, scores = sequence.keypoints.copy(), sequence.scores.copy()
     for limb, pairs in enumerate(limb_pairs(get_skeleton(sequence.skeleton)).values()):
-        rows = np.flatnonzero(exchanged[:, limb])[:, None]
+        rows = np.flatnonzero(swapped[:, limb])[:, None]
         here, there = pairs.T.ravel(), pairs.T[::-1].ravel()
         xy[rows, here], scores[rows, here] = xy[rows, there], scores[rows, there]
     return replace(sequence, keypoints=xy, scores=scores)
 
 
 def found(sequence: Sequence2D, lookahead: float) -> Mask:
-    """(T, 2) where legs and arms are taken for exchanged."""
+    """(T, 2) where legs and arms are taken for swapped."""
     return told(SwapFinder(list(limb_pairs(H36M17).values()), limb_rules(lookahead), lookahead), sequence)
 
 
@@ -102,13 +102,13 @@ def told(finder: SwapFinder, sequence: Sequence2D) -> Mask:
 
 
 def count(sequences: Iterable[tuple[Sequence2D, Mask]], lookahead: float) -> NDArray[np.int64]:
-    """(2, 4) for legs and arms: exchanged frames, undone ones, other frames, those that were exchanged wrongly."""
+    """(2, 4) for legs and arms: swapped frames, undone ones, other frames, those that were swapped wrongly."""
     rng = np.random.default_rng(0)
     total = np.zeros((2, 4), np.int64)
     for sequence, own in sequences:
         injected = injection(rng, sequence.times)
         wrong = injected ^ own
-        answer = found(exchange(sequence, injected), lookahead)
+        answer = found(swap_limbs(sequence, injected), lookahead)
         total += np.stack([wrong.sum(0), (answer & wrong).sum(0), (~wrong).sum(0), (answer & ~wrong).sum(0)], axis=1)
     return total
 
@@ -131,29 +131,29 @@ def episodes(rng: np.random.Generator, times: NDArray[np.float64], apart: float)
     return inside
 
 
-def exchanged_bodies(sequence: Sequence2D, label: str, lookahead: float) -> Mask:
-    """(T,) where the whole body is exchanged, by one of the ways of `BODY_LOOKAHEADS`."""
+def swapped_bodies(sequence: Sequence2D, label: str, lookahead: float) -> Mask:
+    """(T,) where the whole body is swapped, by one of the ways of `BODY_LOOKAHEADS`."""
     return bodies_at_once(sequence) if label == ONE_END else repaired_bodies(sequence, lookahead)
 
 
 def repaired_bodies(sequence: Sequence2D, lookahead: float) -> Mask:
-    """(T,) where repair exchanges legs and arms."""
+    """(T,) where repair swaps legs and arms."""
     person, rows = PersonRepair(get_skeleton(sequence.skeleton), lookahead), []
     for keypoints, scores, time in zip(sequence.keypoints, sequence.scores, sequence.times.tolist(), strict=True):
         person.push(keypoints, scores, time)
         rows += person.take(time)
-    return np.array([row.exchanged.all() for row in rows + person.take(np.inf)])
+    return np.array([row.swapped.all() for row in rows + person.take(np.inf)])
 
 
 def bodies_at_once(sequence: Sequence2D) -> Mask:
-    """(T,) where one end says that the body is exchanged, as soon as it is seen."""
+    """(T,) where one end says that the body is swapped, as soon as it is seen."""
     pairs = body_pairs(get_skeleton(sequence.skeleton))
     return told(SwapFinder([pairs], replace(BODY_RULES, needs_both_ends=False), 0.0), sequence)[:, 0]
 
 
 def body_table(groups: dict[str, tuple[list[tuple[Sequence2D, Mask]], float]]) -> list[str]:
-    """groups: name -> sequences with the limbs that the network exchanged itself, and s between episodes."""
-    rows = ["| sequences | look-ahead | exchanged frames | undone | false | false, nothing injected |"]
+    """groups: name -> sequences with the limbs that the network swapped itself, and s between episodes."""
+    rows = ["| sequences | look-ahead | swapped frames | undone | false | false, nothing injected |"]
     rows.append("|" + "---|" * 6)
     for name, (sequences, apart) in groups.items():
         for label, lookahead in BODY_LOOKAHEADS.items():
@@ -161,13 +161,13 @@ def body_table(groups: dict[str, tuple[list[tuple[Sequence2D, Mask]], float]]) -
             total, clean = np.zeros(4, np.int64), []
             for sequence, own in sequences:
                 known = ~own.any(axis=1)
-                clean.append(exchanged_bodies(sequence, label, lookahead)[known])
+                clean.append(swapped_bodies(sequence, label, lookahead)[known])
                 for _ in range(REPEATS):
                     inside = episodes(rng, sequence.times, apart)
                     if not inside.any():
                         break
-                    turned = exchange(sequence, np.stack([inside, inside], axis=1))
-                    answer = exchanged_bodies(turned, label, lookahead)
+                    turned = swap_limbs(sequence, np.stack([inside, inside], axis=1))
+                    answer = swapped_bodies(turned, label, lookahead)
                     wrong, right = inside & known, ~inside & known
                     total += np.array([wrong.sum(), (answer & wrong).sum(), right.sum(), (answer & right).sum()])
             wrong, undone, right, false = total
@@ -184,7 +184,7 @@ def own_swaps(sequences: list[tuple[Sequence2D, Mask]]) -> list[str]:
     found_ones = np.concatenate([found(sequence, np.inf) for sequence, _ in sequences])
     real = np.concatenate([own for _, own in sequences])
     rows = [
-        "| limb | frames | exchanged by the network | of these undone | exchanged wrongly |",
+        "| limb | frames | swapped by the network | of these undone | swapped wrongly |",
         "|---|---|---|---|---|",
     ]
     for limb, name in enumerate(PAIRS):
@@ -198,7 +198,7 @@ def own_swaps(sequences: list[tuple[Sequence2D, Mask]]) -> list[str]:
 
 
 def of_networks(tracks: list[Track], native: bool = False) -> dict[str, list[tuple[Sequence2D, Mask]]]:
-    """For each network its sequences, and where it exchanged limbs itself. native: in its own skeleton, not in
+    """For each network its sequences, and where it swapped limbs itself. native: in its own skeleton, not in
     Human3.6M-17.
     """
     sequences: dict[str, list[tuple[Sequence2D, Mask]]] = {name: [] for name in NETWORKS}
@@ -229,7 +229,7 @@ def rows_of(batch: LiftBatch) -> Iterator[Sequence2D]:
 
 def swap_table(groups: dict[str, list[tuple[Sequence2D, Mask]]]) -> list[str]:
     rows = [
-        "| sequences | look-ahead | legs: exchanged frames | undone | false | arms: frames | undone | false |",
+        "| sequences | look-ahead | legs: swapped frames | undone | false | arms: frames | undone | false |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, sequences in groups.items():
@@ -250,7 +250,7 @@ def injected(batch: LiftBatch, rng: np.random.Generator) -> LiftBatch:
     """The batch with injected swaps."""
     xy, scores = batch.keypoints.copy(), batch.scores.copy()
     for i, sequence in enumerate(rows_of(batch)):
-        swapped = exchange(sequence, injection(rng, sequence.times))
+        swapped = swap_limbs(sequence, injection(rng, sequence.times))
         xy[i, batch.valid[i]], scores[i, batch.valid[i]] = swapped.keypoints, swapped.scores
     return replace(batch, keypoints=xy, scores=scores)
 

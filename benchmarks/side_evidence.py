@@ -2,14 +2,14 @@
 
     python benchmarks/side_evidence.py --shared ../shared --mocap cmu.npz,ui-prmd.npz
 
-In the clips, for each network (benchmarks/detector_errors.py) and each frame in which it has exchanged no limbs itself:
+In the clips, for each network (benchmarks/detector_errors.py) and each frame in which it has swapped no limbs itself:
 
 - `face`: `pose.repair.facing`. `feet`: toes below their heels say that somebody faces the camera.
 
 For recorded people before virtual cameras, of `--part`:
 
 - `motion`: who grows in the picture by 10 to 50 % within 3 s comes towards the camera, and walks forwards.
-- `sigma`: the offline lifter is surer of a window of 2 s than of the same with left and right exchanged; it speaks
+- `sigma`: the offline lifter is surer of a window of 2 s than of the same with left and right swapped; it speaks
   where the mean logarithms of sigma differ by more than 0.05.
 """
 
@@ -83,7 +83,7 @@ def of_clips(shared: Path) -> list[str]:
         own = of_networks([track for track in tracks if track.name == clip], native=True)
         for name in NETWORKS:
             for label, evidence in (("face", faces), ("feet", feet)):
-                found = [evidence(sequence)[~exchanged.any(axis=1)] for sequence, exchanged in own[name]]
+                found = [evidence(sequence)[~swapped.any(axis=1)] for sequence, swapped in own[name]]
                 rows.append(row(f"{label}, {name}, {clip}", np.concatenate(found), SPEAKS))
     return rows
 
@@ -107,8 +107,8 @@ def of_people(clips: list[Clip], condition: str) -> tuple[F64, F64]:
     surer: list[float] = []
     for batch in evaluation_batches(clips, condition=condition):
         right = lift_batch(network, batch).sigma.numpy()
-        exchanged = replace(batch, keypoints=batch.keypoints[:, :, flip], scores=batch.scores[:, :, flip])
-        doubt = np.log(lift_batch(network, exchanged).sigma.numpy()) - np.log(right)
+        swapped = replace(batch, keypoints=batch.keypoints[:, :, flip], scores=batch.scores[:, :, flip])
+        doubt = np.log(lift_batch(network, swapped).sigma.numpy()) - np.log(right)
         for sequence, gain in zip(rows_of(batch), doubt.mean(axis=-1), strict=True):
             motion += approaches(sequence)
             starts = range(0, max(len(sequence) - 60, 0) + 1, 30)

@@ -143,7 +143,7 @@ def _crowd(result: FrameResult) -> FrameResult:
             joints=poses.joints[rows],
             root=root.astype(np.float32),
             sigma=poses.sigma[rows],
-            exchanged=poses.exchanged[rows],
+            swapped=poses.swapped[rows],
             ahead=poses.ahead[rows],
         ),
     )

@@ -199,8 +199,8 @@ def _hands(rows: list[tuple[FrameResult, int]], joints: F32) -> F64 | None:
     if len(parts) < len(rows):
         return None
     hands = Hands(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("points", "scores", "shapes")))
-    exchanged = np.stack([result.poses.exchanged[row] for result, row in rows])
-    points = on_body(hands, joints, exchanged) + joints[:, WRISTS][:, :, None]
+    swapped = np.stack([result.poses.swapped[row] for result, row in rows])
+    points = on_body(hands, joints, swapped) + joints[:, WRISTS][:, :, None]
     return CAMERA_SPACE.to_file(points.astype(np.float64))
 
 

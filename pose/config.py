@@ -73,7 +73,7 @@ class PipelineConfig:
         "2D to 3D: offline, sliding (the same as a stream), stream or a file; auto: sliding if live, else offline",
     )
     lookahead: int = option(
-        0, "delay of the streaming lifter in frames; more look-ahead is more accurate", least=0, most=600
+        0, "delay of the streaming lifter in frames; more look-ahead is more accurate", minimum=0, maximum=600
     )
     camera: str = option(
         AUTO_CAMERA,
@@ -90,26 +90,28 @@ class PipelineConfig:
     precision: str = option(
         "auto", "numeric precision of the networks; auto: that of the file, or half on cuda", choices=PRECISIONS
     )
-    threads: int = option(2, "CPU threads per network", least=1, most=256)
-    max_people: int = option(_TRACKING.max_people, "maximum number of people tracked at a time", least=1, most=1000)
+    threads: int = option(2, "CPU threads per network", minimum=1, maximum=256)
+    max_people: int = option(
+        _TRACKING.max_people, "maximum number of people tracked at a time", minimum=1, maximum=1000
+    )
     detect_every: float = option(
         _TRACKING.detection_interval_s,
         "detection interval while people are in view, if the image changes; 0: every frame",
-        least=0.0,
+        minimum=0.0,
     )
     detection_score: float | None = option(
-        None, "minimum score of a detection; default: that of the detector", least=0.0, most=1.0
+        None, "minimum score of a detection; default: that of the detector", minimum=0.0, maximum=1.0
     )
     detector_size: int | None = option(
-        None, "side of the detector's input, px; default: that of the file", least=32, most=2560
+        None, "side of the detector's input, px; default: that of the file", minimum=32, maximum=2560
     )
     presence_score: float | None = option(
         None,
         "a track ends below this confidence that its crop shows a person; default: that of the estimator",
-        least=0,
-        most=1,
+        minimum=0,
+        maximum=1,
     )
-    seed: int = option(0, "random seed", least=0, most=2**63 - 1)
+    seed: int = option(0, "random seed", minimum=0, maximum=2**63 - 1)
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -144,7 +146,7 @@ class LiveConfig:
         None, "predict poses for the time of display: auto (measured delay), or ms; not with lookahead"
     )
     bridge: float = option(
-        0.5, "seconds for which the pose of an occluded person is predicted; 0: never", least=0, most=1
+        0.5, "seconds for which the pose of an occluded person is predicted; 0: never", minimum=0, maximum=1
     )
 
     def __post_init__(self) -> None:

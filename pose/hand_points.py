@@ -124,19 +124,19 @@ def sigma_of(joints: F32) -> F32:
     return np.asarray(1000 * lengths(joints)[..., None] * SIGMA, np.float32)
 
 
-def on_body(hands: Hands, joints: F32, exchanged: NDArray[np.bool_]) -> F32:
+def on_body(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
     """Attach hands to lifted people: (P, 2, 21, 3) m from the lifted wrist, camera axes; NaN where a hand is not seen.
 
     Args:
         hands: Hands of the same people.
         joints: (P, 17, 3) m, Human3.6M-17 in any frame that keeps lengths.
-        exchanged: (P, 2), whether repair swapped left and right of legs and arms; hands follow the arms.
+        swapped: (P, 2), whether repair swapped left and right of legs and arms; hands follow the arms.
 
     Returns:
         Hands as long as `HAND_PER_FOREARM` of the forearm, so that their size matches the body.
     """
     shapes, seen = hands.shapes, hands.seen
-    turned = np.asarray(exchanged[:, 1])
+    turned = np.asarray(swapped[:, 1])
     if turned.any():
         shapes = np.where(turned[:, None, None, None], shapes[:, ::-1], shapes)
         seen = np.where(turned[:, None], seen[:, ::-1], seen)

@@ -21,8 +21,8 @@ def option(
     text: str,
     *,
     choices: tuple[str, ...] = (),
-    least: float | None = None,
-    most: float | None = None,
+    minimum: float | None = None,
+    maximum: float | None = None,
     metavar: str | None = None,
     name: str | None = None,
 ) -> Any:
@@ -32,18 +32,18 @@ def option(
         default: Default value, or `REQUIRED`.
         text: Help text.
         choices: Allowed values.
-        least: Minimum.
-        most: Maximum.
+        minimum: Minimum.
+        maximum: Maximum.
         metavar: Name of the value in help.
         name: Name of the option, if it differs from the field's.
     """
-    rules = {"choices": choices, "least": least, "most": most}
+    rules = {"choices": choices, "minimum": minimum, "maximum": maximum}
     return _field(default, {"help": text, "metavar": metavar, "name": name, "positional": False, **rules})
 
 
 def argument(default: Any, text: str, *, metavar: str | None = None) -> Any:
     """Make a dataclass field that is a positional argument, or several if it is a list[str]."""
-    rules = {"choices": (), "least": None, "most": None}
+    rules = {"choices": (), "minimum": None, "maximum": None}
     return _field(default, {"help": text, "metavar": metavar, "name": None, "positional": True, **rules})
 
 
@@ -69,9 +69,9 @@ def check_options(config: "DataclassInstance") -> None:
             raise UsageError(f"{entry.name}: {value!r} is unknown; known: {', '.join(rules['choices'])}")
         if isinstance(value, float) and not math.isfinite(value) and value != entry.default:
             raise UsageError(f"{entry.name}: {value} is not a finite number")
-        least, most = rules["least"], rules["most"]
-        if (least is not None and not value >= least) or (most is not None and not value <= most):
-            allowed = f"at least {least:g}" if most is None else f"{least:g} to {most:g}"
+        minimum, maximum = rules["minimum"], rules["maximum"]
+        if (minimum is not None and not value >= minimum) or (maximum is not None and not value <= maximum):
+            allowed = f"at least {minimum:g}" if maximum is None else f"{minimum:g} to {maximum:g}"
             raise UsageError(f"{entry.name}: {value} is out of range; allowed: {allowed}")
 
 

@@ -348,7 +348,7 @@ def _feet(table: PoseTable, joints: I64) -> tuple[F64, F64]:
     assert table.camera is not None
     body = (table.joints3d + table.root[:, None]).astype(np.float64)
     pixels, scores = table.keypoints[:, joints].astype(np.float64), table.scores[:, joints]
-    swapped = table.exchanged[:, 0]
+    swapped = table.swapped[:, 0]
     pixels[swapped], scores[swapped] = pixels[swapped, ::-1], scores[swapped, ::-1]
     up = np.broadcast_to(_to_world(table)[:, 1], (len(body), 3))
     points = lift_feet(body, pixels, scores, table.camera.matrix, up, table.placed.contacts)

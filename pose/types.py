@@ -267,7 +267,7 @@ class Poses3D:
         joints: (P, 17, 3) m, relative to the pelvis, camera axes.
         root: (P, 3) m, the pelvis in the camera frame.
         sigma: (P, 17) mm, radius of the 68 % interval.
-        exchanged: (P, 2), whether repair swapped left and right of the legs and of the arms before lifting; default
+        swapped: (P, 2), whether repair swapped left and right of the legs and of the arms before lifting; default
             False.
         ahead: (P,) s, prediction time from the frame in which the person was last observed; 0 without prediction.
         seen_by: (P, 17), bit c is set if camera c of several observed the joint; 0 with one camera.
@@ -276,7 +276,7 @@ class Poses3D:
     joints: F32
     root: F32
     sigma: F32
-    exchanged: Flags = field(default_factory=lambda: np.zeros((0, 2), bool))
+    swapped: Flags = field(default_factory=lambda: np.zeros((0, 2), bool))
     ahead: F32 = field(default_factory=lambda: np.zeros(0, np.float32))
     seen_by: U8 = field(default_factory=lambda: np.zeros((0, 17), np.uint8))
 
@@ -285,12 +285,12 @@ class Poses3D:
         if not len(self.seen_by):
             object.__setattr__(self, "seen_by", np.zeros((n, 17), np.uint8))
         check_shape(self, "seen_by", (n, 17))
-        if not len(self.exchanged):
-            object.__setattr__(self, "exchanged", np.zeros((n, 2), bool))
+        if not len(self.swapped):
+            object.__setattr__(self, "swapped", np.zeros((n, 2), bool))
         if not len(self.ahead):
             object.__setattr__(self, "ahead", np.zeros(n, np.float32))
         check_shape(self, "ahead", (n,))
-        check_shape(self, "exchanged", (n, 2))
+        check_shape(self, "swapped", (n, 2))
         check_shape(self, "joints", (n, 17, 3))
         check_shape(self, "root", (n, 3))
         check_shape(self, "sigma", (n, 17))

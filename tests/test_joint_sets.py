@@ -16,7 +16,7 @@ def unknown_joints(skeleton: Skeleton) -> dict[str, list[str]]:
     """The table that misses something, and the joints that it does not know.
 
     Joints of face and hands, which are drawn thinner, have one tolerance (`pose.people.similarity.HAND_OR_FACE`), and
-    those of a face are exchanged with their limb by nobody.
+    those of a face are swapped with their limb by nobody.
     """
     missing: dict[str, list[str]] = {}
     stems = {stem for limb in LIMBS.values() for stem in limb}

@@ -30,11 +30,11 @@ class AnalyseOptions(Options):
     video: str | None = option(
         None, "source video, for the images of the report; default: the video named in the result", metavar="FILE"
     )
-    wrist: int = option(1, "RULA and REBA: wrist score, 1 neutral to 3", least=1, most=3)
-    wrist_twist: int = option(1, "RULA: wrist twist, 1 mid range or 2", least=1, most=2)
-    load: int = option(0, "RULA and REBA: load or force score", least=0, most=3)
-    coupling: int = option(0, "REBA: grip score, 0 good to 3 unacceptable", least=0, most=3)
-    muscle_use: int = option(0, "RULA and REBA: 1 for static or repeated postures", least=0, most=1)
+    wrist: int = option(1, "RULA and REBA: wrist score, 1 neutral to 3", minimum=1, maximum=3)
+    wrist_twist: int = option(1, "RULA: wrist twist, 1 mid range or 2", minimum=1, maximum=2)
+    load: int = option(0, "RULA and REBA: load or force score", minimum=0, maximum=3)
+    coupling: int = option(0, "REBA: grip score, 0 good to 3 unacceptable", minimum=0, maximum=3)
+    muscle_use: int = option(0, "RULA and REBA: 1 for static or repeated postures", minimum=0, maximum=1)
     overwrite: bool = option(False, "replace existing tables")
     quiet: bool = option(False, "print nothing but errors")
 

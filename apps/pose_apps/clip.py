@@ -69,9 +69,9 @@ class RunConfig(WorldConfig):
     space: str | None = option(None, SPACE_HELP, choices=SPACES)
     trim: bool = option(True, TRIM_HELP)
     stills: bool = option(False, "process each image on its own")
-    start: float = option(0.0, "start at this second of the video", least=0.0)
-    end: float = option(math.inf, "stop at this second of the video", least=0.0)
-    image_fps: float = option(30.0, "frame rate of a folder or glob of images", least=0.001, most=1000.0)
+    start: float = option(0.0, "start at this second of the video", minimum=0.0)
+    end: float = option(math.inf, "stop at this second of the video", minimum=0.0)
+    image_fps: float = option(30.0, "frame rate of a folder or glob of images", minimum=0.001, maximum=1000.0)
     intrinsics: str | None = option(
         None, "camera intrinsics: fx,fy,cx,cy in px, or a file with a 3x3 matrix; default: assumed field of view"
     )
@@ -80,7 +80,7 @@ class RunConfig(WorldConfig):
         "folder for cached 2D and 3D results; off: no cache",
     )
     cache_size: float = option(
-        2.0, "maximum size of the cache in GB; least recently used entries are deleted first", least=0.0
+        2.0, "maximum size of the cache in GB; least recently used entries are deleted first", minimum=0.0
     )
     overwrite: bool = option(False, "replace existing results")
     quiet: bool = option(False, "print nothing but warnings and errors")

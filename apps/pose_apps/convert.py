@@ -38,9 +38,11 @@ class ConvertOptions(Options):
     end: float = option(math.inf, "stop at this second of the video")
     space: str | None = option(None, SPACE_HELP, choices=(*SPACES, LEVEL), metavar="|".join(SPACES))
     pitch: float | None = option(
-        None, "elevation of the camera's view above the horizon, degrees, negative for down", least=-90, most=90
+        None, "elevation of the camera's view above the horizon, degrees, negative for down", minimum=-90, maximum=90
     )
-    roll: float | None = option(None, "clockwise rotation of the camera about its view, degrees", least=-180, most=180)
+    roll: float | None = option(
+        None, "clockwise rotation of the camera about its view, degrees", minimum=-180, maximum=180
+    )
     height: str | None = option(None, "body height, m: 1.82 for all people, or by id: 1:1.82,2:1.65")
     trim: bool = option(True, TRIM_HELP)
     rig: str = option(
@@ -75,10 +77,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not names:
         raise UsageError("--to: give at least one format")
     with StatusLine("converting", hidden=options.quiet) as status:
-        return _convert(options, names, status.say)
+        return _convert(options, names, status.print)
 
 
-def _convert(options: ConvertOptions, names: list[str], say: Callable[[str], None]) -> int:
+def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], None]) -> int:
     from pose.export import check_formats, export_all, open_recording
     from pose.files import result_file
     from pose_apps.support.exports import check_targets
@@ -108,11 +110,11 @@ def _convert(options: ConvertOptions, names: list[str], say: Callable[[str], Non
         nonlocal made
         made += 1
         if not options.quiet:
-            say(str(written))
+            log(str(written))
 
     with made_folder(folder):
         if not options.quiet:
-            say(f"space: {recording.space.note}")
+            log(f"space: {recording.space.note}")
         problems = export_all(recording, names, people, folder, poses.stem, done)
     if problems:
         raise PoseError("; ".join(problems))

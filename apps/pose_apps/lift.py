@@ -34,8 +34,8 @@ class LiftConfig(WorldConfig):
     keypoints: list[str] = argument([], ".npz, COCO or AlphaPose JSON files, or OpenPose folders")
     out: str | None = option(None, "the .npz file to write; a folder if there are several inputs")
     lifter: str = option("offline", "offline, sliding, stream, or a checkpoint file")
-    lookahead: int = option(0, "delay of the streaming lifter in frames; more look-ahead is more accurate", least=0)
-    fps: float | None = option(None, "frame rate, required for JSON keypoints", least=0.001, most=1000.0)
+    lookahead: int = option(0, "delay of the streaming lifter in frames; more look-ahead is more accurate", minimum=0)
+    fps: float | None = option(None, "frame rate, required for JSON keypoints", minimum=0.001, maximum=1000.0)
     image_size: str | None = option(None, "image size in px, such as 1920x1080, for JSON keypoints without it")
     repair: bool = option(True, "undo left-right swaps and remove outliers before lifting")
     constant_bones: bool = option(True, "keep bone lengths constant over time for each person (offline)")
@@ -59,10 +59,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not config.keypoints:
         raise UsageError("no keypoints: give one or more .npz or .json files, or folders of JSON files")
     with StatusLine("lifting", hidden=config.quiet) as status:
-        lift([Path(name) for name in config.keypoints], config, status.say)
+        lift([Path(name) for name in config.keypoints], config, status.print)
 
 
-def lift(inputs: list[Path], config: LiftConfig, say: Callable[[str], None] = print) -> None:
+def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = print) -> None:
     """Lift every input. All inputs are read and checked before the first network runs."""
     people = [_read(path, config) for path in inputs]
     targets = plan_targets(inputs, [list(one) for one in people], config)
@@ -82,7 +82,7 @@ def lift(inputs: list[Path], config: LiftConfig, say: Callable[[str], None] = pr
         constant_bones=config.constant_bones,
         fit=config.fit,
     )
-    shown = say if not config.quiet else lambda text: None
+    shown = log if not config.quiet else lambda text: None
     named = config.out is not None and targets == [Path(config.out)]
     with nullcontext() if named else writing(targets):
         for at, one in zip(accumulate(map(len, people), initial=0), people, strict=False):
@@ -98,7 +98,7 @@ def _into_world(
     answers: "list[Sequence3D]",
     seen: "list[Sequence2D]",
     config: LiftConfig,
-    say: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> "dict[int, dict[str, Array]]":
     """The arrays of each person of one input, in their common world."""
     import json
@@ -116,7 +116,7 @@ def _into_world(
     heights = {number: (one.height, one.height_sigma) for number, one in people.items()}
     intervals = {number: one.height_interval for number, one in people.items()}
     info = WorldInfo(world, heights, height_intervals=intervals)
-    say(world_line(info))
+    log(world_line(info))
     text = np.array(json.dumps(info.to_dict(), allow_nan=False))
     return {
         number: {

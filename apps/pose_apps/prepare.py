@@ -17,7 +17,7 @@ from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_subcommand, command_parser, config_of
 from pose_apps.support.status import StatusLine
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 _FOLDER = "the folder for the prepared files"
 _CLIPS = "the file of prepared clips"
 
@@ -42,7 +42,7 @@ class DataSet(Options):
         return [Path(self.source)]
 
     @abstractmethod
-    def prepare(self, say: Say) -> None:
+    def prepare(self, log: Log) -> None:
         """Read `source`, which exists, write `out`, and report it.
 
         Raises:
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if not source.exists():
             raise UsageError(f"--source: {source}: no such file or folder")
     with StatusLine("preparing", hidden=data.quiet) as status:
-        data.prepare(status.say if not data.quiet else lambda line: None)
+        data.prepare(status.print if not data.quiet else lambda line: None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +71,12 @@ class Human36m(DataSet):
     source: str = option(REQUIRED, "the folder of the release, with S1/MyPoseFeatures/D3_Positions/*.cdf and so on")
     out: str = option(REQUIRED, _FOLDER)
 
-    def prepare(self, say: Say) -> None:
+    def prepare(self, log: Log) -> None:
         """Write the prepared files."""
         from pose_datasets.human36m_release import prepare
 
-        for path in prepare(Path(self.source), Path(self.out), say):
-            say(f"wrote {path}")
+        for path in prepare(Path(self.source), Path(self.out), log):
+            log(f"wrote {path}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +88,11 @@ class Human36mM(DataSet):
     source: str = option(REQUIRED, "the .pkl")
     out: str = option(REQUIRED, _FOLDER)
 
-    def prepare(self, say: Say) -> None:
+    def prepare(self, log: Log) -> None:
         """Write the prepared files."""
         from pose_datasets.human36m_motionbert import prepare
 
-        say(f"wrote {prepare(Path(self.source), Path(self.out))}")
+        log(f"wrote {prepare(Path(self.source), Path(self.out))}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,12 +104,12 @@ class MpiInf3dhp(DataSet):
     source: str = option(REQUIRED, "mpi_inf_3dhp_test_set, as a folder or as the .zip it comes in")
     out: str = option(REQUIRED, _FOLDER)
 
-    def prepare(self, say: Say) -> None:
+    def prepare(self, log: Log) -> None:
         """Write the prepared files."""
         from pose_datasets.mpi_inf_3dhp import prepare
 
         for path in prepare(Path(self.source), Path(self.out)):
-            say(f"wrote {path}")
+            log(f"wrote {path}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,11 +124,11 @@ class Mocap(DataSet):
         True, "correct limb lengths so that limbs of standing people are straight; else as recorded"
     )
 
-    def prepare(self, say: Say) -> None:
+    def prepare(self, log: Log) -> None:
         """Write the prepared clips."""
         from pose_datasets.mocap import prepare_mocap
 
-        say(prepare_mocap(Path(self.source), Path(self.out), self.calibrate))
+        log(prepare_mocap(Path(self.source), Path(self.out), self.calibrate))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,11 +140,11 @@ class UiPrmd(DataSet):
     source: str = option(REQUIRED, "a folder or .zip with its files mXX_sYY_eZZ_positions.txt")
     out: str = option(REQUIRED, _CLIPS)
 
-    def prepare(self, say: Say) -> None:
+    def prepare(self, log: Log) -> None:
         """Write the prepared clips."""
         from pose_datasets.ui_prmd import prepare_ui_prmd
 
-        say(prepare_ui_prmd(Path(self.source), Path(self.out), say))
+        log(prepare_ui_prmd(Path(self.source), Path(self.out), log))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,11 +159,11 @@ class Snu(DataSet):
     out: str = option(REQUIRED, _CLIPS)
     calibrate: bool = option(True, "correct limb lengths so that limbs of standing people are straight")
 
-    def prepare(self, say: Say) -> None:
+    def prepare(self, log: Log) -> None:
         """Write the prepared clips."""
         from pose_datasets.snu import prepare_snu
 
-        say(prepare_snu(Path(self.source), Path(self.out), self.calibrate))
+        log(prepare_snu(Path(self.source), Path(self.out), self.calibrate))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,11 +175,11 @@ class Markers(DataSet):
     source: str = option(REQUIRED, "a .c3d or .trc file, or a folder with one sub-folder per person")
     out: str = option(REQUIRED, _CLIPS)
 
-    def prepare(self, say: Say) -> None:
+    def prepare(self, log: Log) -> None:
         """Write the prepared clips."""
         from pose_datasets.marker_files import prepare_markers
 
-        say(prepare_markers(Path(self.source), Path(self.out), say))
+        log(prepare_markers(Path(self.source), Path(self.out), log))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,16 +190,16 @@ class ToForecast(DataSet):
 
     source: str = option(REQUIRED, "the file of prepared clips, or several, separated by commas")
     out: str = option(REQUIRED, "the .npz file to write")
-    sequences: int = option(3072, "number of training motions of 3.2 s", least=1)
+    sequences: int = option(3072, "number of training motions of 3.2 s", minimum=1)
     lifter: str = option("stream", "streaming lifter whose errors the forecaster is trained on")
-    seed: int = option(0, "random seed", least=0)
+    seed: int = option(0, "random seed", minimum=0)
 
     @property
     def sources(self) -> list[Path]:
         """The files of clips."""
         return [Path(name) for name in self.source.split(",")]
 
-    def prepare(self, say: Say) -> None:
+    def prepare(self, log: Log) -> None:
         """Write the prepared motions."""
         from pose_datasets.forecasting import prepare_motions
         from pose_datasets.mocap import load_clips
@@ -207,7 +207,7 @@ class ToForecast(DataSet):
         from pose_apps.support.lifted_batches import batch_lifter
 
         clips = [clip for path in self.sources for clip in load_clips(path)]
-        say(prepare_motions(clips, Path(self.out), batch_lifter(self.lifter), self.sequences, self.seed))
+        log(prepare_motions(clips, Path(self.out), batch_lifter(self.lifter), self.sequences, self.seed))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,12 +220,12 @@ class OnePerson(DataSet):
     out: str = option(REQUIRED, "the .npz file to write, for pose-lift")
     person: int | None = option(None, "the person's id; by default the one seen longest")
 
-    def prepare(self, say: Say) -> None:
+    def prepare(self, log: Log) -> None:
         """Write the keypoints."""
         from pose_apps.support.person import extract_person
 
         chosen, frames = extract_person(Path(self.source), self.person, Path(self.out))
-        say(f"wrote {self.out}: person {chosen}, seen in {frames} frames")
+        log(f"wrote {self.out}: person {chosen}, seen in {frames} frames")
 
 
 DATA_SETS: dict[str, type[DataSet]] = {

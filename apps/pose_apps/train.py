@@ -229,7 +229,7 @@ def _build_lifter(recipe: "Namespace", out: Path) -> "tuple[Trainer, Callable[[]
     source = _source(recipe)
 
     def evaluate(network: "LifterNetwork", step: int) -> dict[str, float]:
-        figures = {name: measure(network, batches) for name, batches in source.evaluation("validation").items()}
+        metrics = {name: measure(network, batches) for name, batches in source.evaluation("validation").items()}
         conditions = source.evaluation("validation")
         shown = next(conditions.get("detector") or next(iter(conditions.values())))
         lifted = lift_batch(network, shown).joints[:8, shown.joints.shape[1] // 2].numpy()
@@ -237,7 +237,7 @@ def _build_lifter(recipe: "Namespace", out: Path) -> "tuple[Trainer, Callable[[]
         path = out / "pictures" / f"{step:07d}.png"
         with writing([path]):
             save_picture(picture, path)
-        return {f"{name}_{key}": value for name, part in figures.items() for key, value in asdict(part).items()}
+        return {f"{name}_{key}": value for name, part in metrics.items() for key, value in asdict(part).items()}
 
     trainer = Trainer(recipe.train, source, out, evaluate)
     return trainer, lambda: _report_lifter(trainer, source)
@@ -247,11 +247,11 @@ def _train(trainer: "Loop[Any, Any, Any]", quiet: bool) -> None:
     steps = trainer.run_config.steps
     with progress_bar("training", steps, " steps", done=trainer.step, hidden=quiet) as bar:
 
-        def progress(step: int, figures: dict[str, float]) -> None:
+        def progress(step: int, metrics: dict[str, float]) -> None:
             told = (
-                f"position {1000 * figures['position']:.1f} mm" if "position" in figures else f"{figures['loss']:.3f}"
+                f"position {1000 * metrics['position']:.1f} mm" if "position" in metrics else f"{metrics['loss']:.3f}"
             )
-            bar.set_postfix_str(f"{told}, rate {figures['learning_rate']:.1e}")
+            bar.set_postfix_str(f"{told}, rate {metrics['learning_rate']:.1e}")
             bar.update(step - bar.n)
 
         trainer.run(progress)
@@ -345,11 +345,11 @@ def _build_forecaster(options: "Namespace", out: Path) -> "tuple[ForecasterTrain
         found = {
             name: measure_forecaster(network, batches) for name, batches in source.evaluation("validation").items()
         }
-        means = {f"{name}_mean": float(figures["mpjpe"].mean()) for name, figures in found.items()}
+        means = {f"{name}_mean": float(metrics["mpjpe"].mean()) for name, metrics in found.items()}
         return {"mean": sum(means.values()) / len(means)} | {
             f"{name}_{1000 * horizon:.0f}ms": float(mpjpe)
-            for name, figures in found.items()
-            for horizon, mpjpe in zip(HORIZONS, figures["mpjpe"], strict=True)
+            for name, metrics in found.items()
+            for horizon, mpjpe in zip(HORIZONS, metrics["mpjpe"], strict=True)
         }
 
     trainer = ForecasterTrainer(options.train, source, out, evaluate)

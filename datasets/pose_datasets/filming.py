@@ -86,13 +86,13 @@ def film(rng: np.random.Generator, world: F32, times: F64, valid: Mask, config: 
     )
 
 
-def _add_white_noise(rng: np.random.Generator, keypoints: F32, size: F32, most: float) -> Mask:
+def _add_white_noise(rng: np.random.Generator, keypoints: F32, size: F32, max_level_px: float) -> Mask:
     """Add noise to joints (B, T, 17, 2) px, in fractions of a size (B, T, 17) px, in place.
 
     Returns:
         Which sequences have noise.
     """
-    level = np.float32(most) * rng.uniform(-1, 1, (len(keypoints), 1, 1, 1)).clip(0).astype(np.float32)
+    level = np.float32(max_level_px) * rng.uniform(-1, 1, (len(keypoints), 1, 1, 1)).clip(0).astype(np.float32)
     noise = level * rng.standard_normal(keypoints.shape, dtype=np.float32)
     keypoints += noise * size[..., None]
     return (level > 0).ravel()

@@ -39,18 +39,18 @@ class Recording:
     fps: float
 
 
-def prepare_markers(source: Path, out: Path, say: Callable[[str], None]) -> str:
+def prepare_markers(source: Path, out: Path, log: Callable[[str], None]) -> str:
     """Write the clips of the recordings in `source` to `out`; returns a summary line.
 
     Args:
         source: A file or folder.
         out: File to write.
-        say: Called with a line per person (`marker_trials.marker_clips`).
+        log: Called with a line per person (`marker_trials.marker_clips`).
     """
-    return prepare_clips(load_markers(source, say), out)
+    return prepare_clips(load_markers(source, log), out)
 
 
-def load_markers(source: Path, say: Callable[[str], None] = lambda line: None) -> list[Clip]:
+def load_markers(source: Path, log: Callable[[str], None] = lambda line: None) -> list[Clip]:
     """All .c3d and .trc files of `source`, a file or a folder, as clips; each sub-folder contains one person.
 
     Files in the folder itself are of one person as well. A file with markers named like "Anna:LASI" may contain several
@@ -73,7 +73,7 @@ def load_markers(source: Path, say: Callable[[str], None] = lambda line: None) -
             trials[name] = MarkerTrial(subject, name, markers, recording.fps)
     if not trials:
         raise PoseError(f"{source}: no .c3d or .trc file")
-    clips = marker_clips(_upright(list(trials.values()), source), say)
+    clips = marker_clips(_upright(list(trials.values()), source), log)
     if not clips:
         raise PoseError(f"{source}: no interval of 0.5 s contains all required markers")
     return clips

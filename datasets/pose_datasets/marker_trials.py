@@ -43,12 +43,12 @@ class MarkerTrial:
     fps: float
 
 
-def marker_clips(trials: Sequence[MarkerTrial], say: Callable[[str], None] = lambda line: None) -> list[Clip]:
+def marker_clips(trials: Sequence[MarkerTrial], log: Callable[[str], None] = lambda line: None) -> list[Clip]:
     """Joint centres of all trials as clips, in the order of the trials; cut at long gaps.
 
     Args:
         trials: The recordings.
-        say: Called with a line per placement of markers on the plausibility of its joints.
+        log: Called with a line per placement of markers on the plausibility of its joints.
     """
     placements: list[list[MarkerTrial]] = []
     for trial in trials:
@@ -64,7 +64,7 @@ def marker_clips(trials: Sequence[MarkerTrial], say: Callable[[str], None] = lam
         whole = np.concatenate(filled)
         centres = joint_centres(whole, rigid=False)
         if np.isfinite(centres).any():
-            say(f"{placement[0].subject}, {len(placement)} recordings: {agreement(whole, centres)}")
+            log(f"{placement[0].subject}, {len(placement)} recordings: {agreement(whole, centres)}")
             centres = rigid_bones(centres)
         points |= {id(trial): p for trial, p in zip(placement, np.split(centres, ends[:-1]), strict=True)}
     return [clip for t in trials for clip in trial_clips(t.subject, t.name, points[id(t)], t.fps)]

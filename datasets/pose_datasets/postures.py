@@ -99,12 +99,12 @@ _TRUNK_RANGES = np.radians([[posture.lean, posture.pitch] for posture in POSTURE
 def _hold(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
     count = len(rows)
     posture = rng.integers(len(POSTURES), size=count)
-    exchanged = rng.random(count) < 0.5
+    swapped = rng.random(count) < 0.5
     sway = np.float32(np.radians(4)) * smooth_noise(rng, times[rows], 6, 0.6)
     frame = pelvis_frame(bones[rows])
     left, up, forward = frame[..., 0], frame[..., 1], frame[..., 2]
     for side, leg in enumerate(LEGS):
-        low, high = np.moveaxis(_LEG_RANGES[posture, np.where(exchanged, 1 - side, side)], -1, 0)
+        low, high = np.moveaxis(_LEG_RANGES[posture, np.where(swapped, 1 - side, side)], -1, 0)
         angles = rng.uniform(low, high).astype(np.float32)[:, None]
         hip, apart = angles[..., 0] + sway[..., 3 * side], angles[..., 2] + sway[..., 3 * side + 1]
         knee = np.maximum(angles[..., 1] + sway[..., 3 * side + 2], 0)

@@ -27,18 +27,18 @@ _FILE = re.compile(r"m(\d+)_s(\d+)_e(\d+)_positions(_inc)?\.txt", re.IGNORECASE)
 FARTHEST = 1e5  # maximum distance from the origin, mm
 
 
-def prepare_ui_prmd(source: Path, out: Path, say: Callable[[str], None]) -> str:
+def prepare_ui_prmd(source: Path, out: Path, log: Callable[[str], None]) -> str:
     """Write the clips of the data set in `source` to `out`; returns a summary line.
 
     Args:
         source: Folder or ZIP file.
         out: File to write.
-        say: Called with a line per person (`marker_trials.marker_clips`).
+        log: Called with a line per person (`marker_trials.marker_clips`).
     """
-    return prepare_clips(load_ui_prmd(source, say), out)
+    return prepare_clips(load_ui_prmd(source, log), out)
 
 
-def load_ui_prmd(source: Path, say: Callable[[str], None] = lambda line: None) -> list[Clip]:
+def load_ui_prmd(source: Path, log: Callable[[str], None] = lambda line: None) -> list[Clip]:
     """All trials in or below `source`, a folder or ZIP file, as clips of subjects "uiprmd-s01" and so on.
 
     Folders may contain ZIP files. The Kinect half of the data set, whose files have the same names, is ignored.
@@ -60,7 +60,7 @@ def load_ui_prmd(source: Path, say: Callable[[str], None] = lambda line: None) -
         raise PoseError(
             f"{source}: contains neither Vicon files of UI-PRMD (mXX_sYY_eZZ_positions.txt) nor a ZIP file of them"
         )
-    clips = marker_clips([trials[name] for name in sorted(trials)], say)
+    clips = marker_clips([trials[name] for name in sorted(trials)], log)
     if not clips:
         raise PoseError(f"{source}: no recording contains enough markers for joint centres")
     return clips

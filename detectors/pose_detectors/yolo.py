@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pose.networks.options import USUAL, StageOptions
 from pose.networks.yolo import load_yolo
-from pose.networks.yolo_findings import OVERLAP_THRESHOLD, Task
+from pose.networks.yolo_defaults import OVERLAP_THRESHOLD, Task
 from pose.types import U8, Boxes
 from pose.weights import locate
 

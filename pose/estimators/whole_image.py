@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 
 from pose.networks import crops
-from pose.networks.yolo_findings import Findings, PeopleNetwork
+from pose.networks.whole_image import ImageDetections, WholeImageNetwork
 from pose.skeletons import COCO17
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
@@ -20,7 +20,7 @@ class WholeImageEstimator:
 
     skeleton = COCO17
 
-    def __init__(self, network: PeopleNetwork) -> None:
+    def __init__(self, network: WholeImageNetwork) -> None:
         """
         Args:
             network: Finds people and their 17 joints.
@@ -56,13 +56,13 @@ class WholeImageEstimator:
             for end, transforms, rows in zip(ends, matrices, regions, strict=True)
         ]
 
-    def _people(self, found: Findings) -> tuple[Boxes, Keypoints2D]:
+    def _people(self, found: ImageDetections) -> tuple[Boxes, Keypoints2D]:
         keypoints = Keypoints2D(
             found.keypoints, found.keypoint_scores, found.scores, crops.square_regions(found.xyxy, BOX_TO_REGION)
         )
         return Boxes(found.xyxy, found.scores), keypoints
 
-    def _crops(self, found: list[Findings], matrices: F32, regions: Regions) -> Keypoints2D:
+    def _crops(self, found: list[ImageDetections], matrices: F32, regions: Regions) -> Keypoints2D:
         """One row for each crop of an image. Without a person all scores are 0, and the region stays."""
         xy = np.zeros((len(found), len(self.skeleton), 2), np.float32)
         scores = np.zeros(xy.shape[:2], np.float32)
@@ -81,7 +81,7 @@ class WholeImageEstimator:
         return Keypoints2D(xy, scores, presence, Regions.concatenate(following))
 
 
-def _middle_person(people: Findings, side: int) -> int | None:
+def _middle_person(people: ImageDetections, side: int) -> int | None:
     """Row of the most likely person for whom a crop of `side` px was made, or None.
 
     Boxes are compared as the squares of crops, so that narrow boxes count as much as wide ones.

@@ -111,9 +111,9 @@ def _person_facts(recording: Recording, track: Track) -> dict[str, Any]:
     """
     whole = recording.track(track.person, recording.timeline)
     assert whole is not None, "who is in a thinned timeline is in the whole one"
-    exchanged = dict(zip(LIMB_NAMES, whole.exchanged.T, strict=True))
+    swapped = dict(zip(LIMB_NAMES, whole.swapped.T, strict=True))
     contradicted = {f"inconsistent_{limb}": flags for limb, flags in zip(LIMBS, whole.inconsistent.T, strict=True)}
-    marks = {"missing": ~whole.known, "filled": whole.filled} | exchanged | contradicted
+    marks = {"missing": ~whole.known, "filled": whole.filled} | swapped | contradicted
     return {
         "id": track.person,
         "first": track.first,

@@ -6,11 +6,11 @@ MOST_PEOPLE = 1000  # maximum per file; people with the most frames are kept
 MOST_CHARACTERS = 100  # maximum per file of skinned meshes, 0.8 MB each
 
 
-def seen_most(recording: Recording, people: list[int], most: int) -> tuple[list[int], list[str]]:
-    """At most `most` people, in the same order, and a note if some are omitted."""
-    if len(people) <= most:
+def seen_most(recording: Recording, people: list[int], max_people: int) -> tuple[list[int], list[str]]:
+    """At most `max_people` people, in the same order, and a note if some are omitted."""
+    if len(people) <= max_people:
         return people, []
     frames = {person: len(recording.rows_of(person)) for person in people}
-    chosen = set(sorted(people, key=lambda person: -frames[person])[:most])
+    chosen = set(sorted(people, key=lambda person: -frames[person])[:max_people])
     shown = [person for person in people if person in chosen]
     return shown, [f"the {len(shown)} of {len(people)} people in the most frames; --person chooses others"]

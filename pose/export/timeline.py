@@ -75,9 +75,9 @@ def stretches(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
     return [(int(first), int(end) - 1) for first, end in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def thinned(values: I64, most: int) -> I64:
-    """At most `most` of the values, evenly spaced."""
-    return values[:: max(1, math.ceil(len(values) / most))]
+def thinned(values: I64, max_count: int) -> I64:
+    """At most `max_count` of the values, evenly spaced."""
+    return values[:: max(1, math.ceil(len(values) / max_count))]
 
 
 def between_frames(frames: F64, positions: I64, times: F64) -> tuple[I64, F64, NDArray[np.bool_]]:

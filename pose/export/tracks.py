@@ -314,13 +314,13 @@ class Track:
         table, turned = self.recording.table, self.space.name == WORLD
         hands = table.hand_rows(rows) or Hands.unseen(len(rows))
         joints, root = self.recording.bodies(rows, turned)
-        points = on_body(hands, joints, table.exchanged[rows])
+        points = on_body(hands, joints, table.swapped[rows])
         sigma, scores = sigma_of(points), hands.scores
         if turned and table.camera_rotation is not None:
             at = np.searchsorted(table.frames, table.frame_index[rows])
             points = np.einsum("nij,nskj->nski", np.asarray(table.camera_rotation[at]), points)
         wrists = joints[:, WRISTS] + root[:, None]
-        scores = np.where(table.exchanged[rows, 1][:, None, None], scores[:, ::-1], scores)
+        scores = np.where(table.swapped[rows, 1][:, None, None], scores[:, ::-1], scores)
         wrist_sigma = table.sigma[rows][:, WRISTS, None]
         places = (points + wrists[:, :, None]).astype(np.float64)
         return places, np.hypot(sigma, wrist_sigma).astype(np.float64), scores.astype(np.float64)
@@ -339,9 +339,9 @@ class Track:
         return stretches(~self.known)
 
     @property
-    def exchanged(self) -> NDArray[np.bool_]:
+    def swapped(self) -> NDArray[np.bool_]:
         """(T, 2) whether left and right of legs and arms were swapped before lifting; False in gaps."""
-        return self._flags(self.recording.table.exchanged[self._rows])
+        return self._flags(self.recording.table.swapped[self._rows])
 
     @property
     def filled(self) -> NDArray[np.bool_]:

@@ -23,7 +23,7 @@ from pose.types import CameraView, FrameResult, Placed
 FORMAT_NAME = "pose-run"
 FORMAT_VERSION = 2
 # Suffix of a person by whether legs and arms were swapped.
-_EXCHANGED = {
+_SWAPPED = {
     (False, False): "[]",
     (True, False): '["legs"]',
     (False, True): '["arms"]',
@@ -186,7 +186,7 @@ class PeopleJson:
             axis=1,
         )
         rows[~np.isfinite(rows)] = np.nan
-        limbs = (_EXCHANGED[tuple(row)] for row in poses.exchanged.tolist())
+        limbs = (_SWAPPED[tuple(row)] for row in poses.swapped.tolist())
         predicted = ((_AHEAD % ahead) if ahead else "" for ahead in poses.ahead.tolist())
         cameras = (f',"seen_by":{bits}'.replace(" ", "") if any(bits) else "" for bits in poses.seen_by.tolist())
         named = zip(people.ids.tolist(), rows.tolist(), limbs, predicted, cameras, strict=True)
@@ -206,7 +206,7 @@ def hands_json(result: FrameResult) -> list[str]:
     if people.hands is None:
         return [""] * len(people)
     points = np.concatenate([people.hands.points, people.hands.scores[..., None]], axis=-1)
-    joints = on_body(people.hands, poses.joints, poses.exchanged)
+    joints = on_body(people.hands, poses.joints, poses.swapped)
     seen, lifted, texts = people.hands.seen, np.asarray(np.isfinite(joints).all(axis=(2, 3))), []
     for row in range(len(people)):
         sides = []
@@ -249,5 +249,5 @@ def _person_format(joints: int) -> str:
         '{"id":%d,"box":[%.2f,%.2f,%.2f,%.2f],"score":%.3f,'
         f'"keypoints":[{",".join([keypoint] * joints)}],'
         f'"joints3d":[{",".join([_POINT] * len(H36M17))}],"root":{_POINT},'
-        f'"sigma":[{",".join(["%.1f"] * len(H36M17))}],"exchanged":'
+        f'"sigma":[{",".join(["%.1f"] * len(H36M17))}],"swapped":'
     )

@@ -157,7 +157,7 @@ class NpzWriter(WriterContext):
             "joints3d": ("<f4", (j3, 3)),
             "root": ("<f4", (3,)),
             "sigma": ("<f4", (j3,)),
-            "exchanged": ("|b1", (2,)),
+            "swapped": ("|b1", (2,)),
             "ahead": ("<f4", ()),
         }
         if info.world is not None:
@@ -224,7 +224,7 @@ class NpzWriter(WriterContext):
                 "joints3d": poses.joints,
                 "root": poses.root,
                 "sigma": poses.sigma,
-                "exchanged": poses.exchanged,
+                "swapped": poses.swapped,
                 "ahead": poses.ahead,
             }
             if self._info.cameras:
@@ -293,7 +293,7 @@ def hand_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
     """Arrays of the hands of a frame; unseen if hands were not estimated."""
     people, poses = result.people, result.poses
     hands = people.hands if people.hands is not None else Hands.unseen(len(people))
-    joints = on_body(hands, poses.joints, poses.exchanged)
+    joints = on_body(hands, poses.joints, poses.swapped)
     return {
         "hand_keypoints": hands.points,
         "hand_scores": hands.scores,

@@ -108,7 +108,7 @@ class PosesRecords:
 
     def __init__(self) -> None:
         j = len(H36M17)
-        self.row = np.dtype([("joints", "<f4", (j, 3)), ("root", "<f4", 3), ("sigma", "<f4", j), ("exchanged", "?", 2)])
+        self.row = np.dtype([("joints", "<f4", (j, 3)), ("root", "<f4", 3), ("sigma", "<f4", j), ("swapped", "?", 2)])
 
     def to_bytes(self, poses: Poses3D) -> bytes:
         """Serialise one frame."""

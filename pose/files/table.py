@@ -33,7 +33,7 @@ class PoseTable:
         joints3d: (N, 17, 3) m, relative to the root, camera frame.
         root: (N, 3) m, camera frame.
         sigma: (N, 17) mm.
-        exchanged: (N, 2), whether left and right of legs and arms were swapped before lifting; False if unknown.
+        swapped: (N, 2), whether left and right of legs and arms were swapped before lifting; False if unknown.
         ahead: (N,) s, prediction time from the frame in which the person was last observed; 0 without prediction.
         seen_by: (N, 17), bit c is set if camera c of several observed the joint; 0 with one camera.
         skeleton: Skeleton of the keypoints.
@@ -66,7 +66,7 @@ class PoseTable:
     joints3d: F32
     root: F32
     sigma: F32
-    exchanged: Flags
+    swapped: Flags
     ahead: F32
     seen_by: U8
     skeleton: Skeleton
@@ -129,7 +129,7 @@ class PoseTable:
             self.joints3d[rows],
             self.root[rows],
             self.sigma[rows],
-            self.exchanged[rows],
+            self.swapped[rows],
             self.ahead[rows],
             self.seen_by[rows],
         )
@@ -157,7 +157,7 @@ class PoseTable:
         """Hands of some of the N rows; None if hands were not estimated."""
         if self.hand_keypoints is None or self.hand_scores is None or self.hand_joints3d is None:
             return None
-        turned = self.exchanged[rows, 1][:, None, None, None]
+        turned = self.swapped[rows, 1][:, None, None, None]
         lifted = self.hand_joints3d[rows]
         shapes = np.nan_to_num(np.where(turned, lifted[:, ::-1], lifted))
         return Hands(np.asarray(self.hand_keypoints[rows]), np.asarray(self.hand_scores[rows]), shapes)

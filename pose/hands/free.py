@@ -43,15 +43,15 @@ class _Track:
 class FreeHandTracker:
     """Detects hands with the palm detector and tracks them by their points, as MediaPipe Hands does."""
 
-    def __init__(self, network: HandNetwork, palms: PalmDetector, most: int = 2) -> None:
+    def __init__(self, network: HandNetwork, palms: PalmDetector, max_hands: int = 2) -> None:
         """Start without hands.
 
         Args:
             network: Finds the points of a hand.
-            palms: The palm detector; runs while fewer than `most` hands are tracked.
-            most: Maximum number of hands.
+            palms: The palm detector; runs while fewer than `max_hands` are tracked.
+            max_hands: Maximum number of hands.
         """
-        self._network, self._palms, self._most = network, palms, most
+        self._network, self._palms, self._max_hands = network, palms, max_hands
         self._tracks: list[_Track] = []
 
     def step(self, image: U8, time: float) -> FreeHands:
@@ -63,12 +63,12 @@ class FreeHandTracker:
         """
         regions = [tracked_regions(track.points[None]) for track in self._tracks]
         tracks = list(self._tracks)
-        if len(tracks) < self._most:
+        if len(tracks) < self._max_hands:
             found, _ = self._palms.detect(image)
             known = crops.region_boxes(Regions.concatenate(regions))
             for row in range(len(found)):
                 box = crops.region_boxes(found[[row]])
-                if len(tracks) < self._most and not (crops.box_iou(box, known) > _OVERLAP).any():
+                if len(tracks) < self._max_hands and not (crops.box_iou(box, known) > _OVERLAP).any():
                     first = self._network.estimate(image, found[[row]])
                     tracks.append(_Track(first.points[0]))
                     regions.append(tracked_regions(first.points))

@@ -44,7 +44,7 @@ def attention_maps(network: LifterNetwork, observations: Observations, times: Te
 
 
 @dataclass(frozen=True, slots=True)
-class HeadFigures:
+class HeadMetrics:
     """Statistics of each head, (L, H), averaged over queries.
 
     Attributes:
@@ -66,7 +66,7 @@ NEAR = 0.15
 RANK_SHARE = 0.9
 
 
-def head_figures(maps: Tensor, times: Tensor) -> HeadFigures:
+def head_metrics(maps: Tensor, times: Tensor) -> HeadMetrics:
     """Statistics of attention maps. Negative weights count by their absolute value.
 
     Args:
@@ -82,7 +82,7 @@ def head_figures(maps: Tensor, times: Tensor) -> HeadFigures:
     rank = 1 + (held < RANK_SHARE).sum(dim=-1)
     reach = (shares * apart).sum(dim=-1)
     entropy, seen, reach, near = (part.mean(dim=(1, 3)) for part in (entropy, entropy.exp2(), reach, near))
-    return HeadFigures(entropy, seen, reach, near, rank.float().mean(dim=1))
+    return HeadMetrics(entropy, seen, reach, near, rank.float().mean(dim=1))
 
 
 def neighbours_apart(maps: Tensor) -> Tensor:

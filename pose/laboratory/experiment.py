@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published figure.
+    """A published value.
 
     Attributes:
-        value: The figure.
+        value: The value.
         of: Number of answers of a percentage; 0 if unknown.
     """
 
@@ -55,7 +55,7 @@ class Experiment:
         claim: One sentence, with its source.
         finding: The result in one sentence; empty before the first evaluation.
         conditions: Settings of the kind, by name of the condition.
-        published: Published figures, by condition and result.
+        published: Published values, by condition and result.
         plot: The plot, if any.
     """
 

@@ -25,11 +25,11 @@ class AdaptiveBlock(nn.Module):
 
     EPS = 0.01
 
-    def __init__(self, block: Block, config: LifterConfig, most: int) -> None:
+    def __init__(self, block: Block, config: LifterConfig, max_steps: int) -> None:
         super().__init__()
-        self.block, self.most = block, most
+        self.block, self.max_steps = block, max_steps
         self.halt = nn.Linear(config.dim, 1)
-        self.codes = nn.Parameter(torch.empty(most, config.dim))  # encodes the index of the step
+        self.codes = nn.Parameter(torch.empty(max_steps, config.dim))  # encodes the index of the step
         nn.init.normal_(self.codes, std=0.1)
         self.pondered: Tensor | None = None  # of the last forward pass in training mode
 
@@ -52,7 +52,7 @@ class AdaptiveBlock(nn.Module):
         """
         halting = _Halting(self, x)
         unrolled = torch.compiler.is_compiling() or torch.jit.is_tracing()
-        for n in range(self.most):
+        for n in range(self.max_steps):
             halting.take(n, self.block(halting.state + self.codes[n], context))
             if not unrolled and not halting.running.any():
                 break
@@ -60,11 +60,11 @@ class AdaptiveBlock(nn.Module):
 
     @property
     def cache_fields(self) -> tuple[str, ...]:
-        return tuple(f"step{n}_{field}" for n in range(self.most) for field in self.block.cache_fields)
+        return tuple(f"step{n}_{field}" for n in range(self.max_steps) for field in self.block.cache_fields)
 
     def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
         """The caches of all steps, concatenated in the order of the steps."""
-        steps = (self.block.init_cache(batch, device=device, dtype=dtype) for _ in range(self.most))
+        steps = (self.block.init_cache(batch, device=device, dtype=dtype) for _ in range(self.max_steps))
         return tuple(part for cache in steps for part in cache)
 
     def begin_step(self, step: int, generator: torch.Generator) -> None:
@@ -77,7 +77,7 @@ class AdaptiveBlock(nn.Module):
         """
         halting, following = _Halting(self, x), []
         size = len(self.block.cache_fields)
-        for n in range(self.most):
+        for n in range(self.max_steps):
             before = cache[n * size : (n + 1) * size]
             y, after = self.block.step(halting.state + self.codes[n], context, before)
             halting.take(n, y)
@@ -99,7 +99,7 @@ class _Halting:
         self.state = new_BTD.where(self.running[..., None], self.state)
         chance = torch.sigmoid(self._block.halt(self.state)[..., 0] + 1)
         enough = self._total + chance > 1 - self._block.EPS
-        halts = self.running & enough if n + 1 < self._block.most else self.running
+        halts = self.running & enough if n + 1 < self._block.max_steps else self.running
         goes_on = self.running & ~halts
         weight = (1 - self._total).where(halts, chance.where(goes_on, 0))
         self.answer = self.answer + weight[..., None] * self.state

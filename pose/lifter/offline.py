@@ -130,7 +130,7 @@ class _Track:
         frames = []
         for repaired in self._repair.take(now):
             frame = self._seen.popleft()
-            frame.keypoints, frame.scores, frame.exchanged = repaired
+            frame.keypoints, frame.scores, frame.swapped = repaired
             frames.append(frame)
         return frames
 

@@ -18,22 +18,22 @@ class PendingFrame:
     def __init__(self, people: People) -> None:
         self.people, self.missing = people, len(people)
         self._answers = np.zeros((len(people), 17 * 4 + 3), np.float32)
-        self._exchanged = np.zeros((len(people), 2), bool)
+        self._swapped = np.zeros((len(people), 2), bool)
 
-    def answer(self, row: int, answer: F32, exchanged: Flags) -> None:
+    def answer(self, row: int, answer: F32, swapped: Flags) -> None:
         """Set the 3D of a person.
 
         Args:
             row: Index of the person in the frame.
             answer: (71,) in the order of `join_outputs`.
-            exchanged: (2,) whether repair swapped the legs and the arms.
+            swapped: (2,) whether repair swapped the legs and the arms.
         """
-        self._answers[row], self._exchanged[row] = answer, exchanged
+        self._answers[row], self._swapped[row] = answer, swapped
         self.missing -= 1
 
     def result(self) -> FrameResult:
         """The result of the frame."""
-        return FrameResult(self.people, Poses3D(*split_outputs(self._answers), self._exchanged))
+        return FrameResult(self.people, Poses3D(*split_outputs(self._answers), self._swapped))
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +46,7 @@ class PersonFrame:
         time: Time of the frame, s.
         keypoints: (J, 2) px; repair replaces them.
         scores: (J,); repair replaces them.
-        exchanged: (2,) whether repair swapped the legs and the arms.
+        swapped: (2,) whether repair swapped the legs and the arms.
         lifted: (71,) current 3D; None before lifting.
     """
 
@@ -55,7 +55,7 @@ class PersonFrame:
     time: float
     keypoints: F32
     scores: F32
-    exchanged: Flags
+    swapped: Flags
     lifted: F32 | None = None
 
     @classmethod
@@ -67,7 +67,7 @@ class PersonFrame:
     def answer(self) -> None:
         """Set the frame's 3D of this person."""
         assert self.lifted is not None
-        self.pending.answer(self.row, self.lifted, self.exchanged)
+        self.pending.answer(self.row, self.lifted, self.swapped)
 
 
 def seen_sequence(frames: list[PersonFrame], camera: Camera, skeleton: Skeleton) -> Sequence2D:

@@ -56,7 +56,7 @@ class LifterStream:
         """Whether frames can be refined after their look-ahead (`StreamLifter.take_refined`)."""
         return self._setting.step.memory.ages is not None and self.lookahead < REFINE
 
-    def again(self, most: int) -> tuple[int, ...]:
+    def again(self, max_age: int) -> tuple[int, ...]:
         """Delays, up to `most` frames, after which the pose of a frame is estimated again with more context.
 
         Raises:
@@ -65,7 +65,7 @@ class LifterStream:
         ages = self._setting.step.memory.ages
         if ages is None:
             raise ValueError("refine: a causal network lifts each frame once; use the lifter sliding")
-        return tuple(age for age in ages if age <= most)
+        return tuple(age for age in ages if age <= max_age)
 
     def new_person(self) -> PersonState:
         """The state of a person before the first frame."""
@@ -209,7 +209,7 @@ class _Live:
         self.seen = frame.time
         if self.repair is not None:
             self.repair.push(frame.keypoints, frame.scores, frame.time)
-            ((frame.keypoints, frame.scores, frame.exchanged),) = self.repair.take(frame.time)
+            ((frame.keypoints, frame.scores, frame.swapped),) = self.repair.take(frame.time)
         return frame
 
 

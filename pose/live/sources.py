@@ -239,12 +239,12 @@ class Reconnecting:
 class Pace:
     """Measures the frame rate as the median of the latest intervals, which ignores stalls."""
 
-    def __init__(self, most: int | None = None) -> None:
+    def __init__(self, max_images: int | None = None) -> None:
         """
         Args:
-            most: Number of latest images used; None if the rate is known.
+            max_images: Number of latest images used; None if the rate is known.
         """
-        self._at: deque[float] = deque(maxlen=most or 0)
+        self._at: deque[float] = deque(maxlen=max_images or 0)
 
     def add(self, at: float) -> float | None:
         """Add an arrival time in s; return frames per second once there are enough."""

@@ -58,7 +58,7 @@ class MultiviewResults:
     def _result(self, frame: int, time: float, here: list[int], at: list[int], seen: FrameResult | None) -> FrameResult:
         n, j = len(here), len(self._skeleton)
         boxes, box_scores = np.zeros((n, 4), np.float32), np.zeros(n, np.float32)
-        keypoints, scores, exchanged = (
+        keypoints, scores, swapped = (
             np.zeros((n, j, 2), np.float32),
             np.zeros((n, j), np.float32),
             np.zeros((n, 2), bool),
@@ -72,12 +72,12 @@ class MultiviewResults:
                 if place is not None:
                     boxes[place], box_scores[place] = seen.people.boxes[row], seen.people.box_scores[row]
                     keypoints[place], scores[place] = seen.people.keypoints[row], seen.people.scores[row]
-                    exchanged[place] = seen.poses.exchanged[row]
+                    swapped[place] = seen.poses.swapped[row]
         joints = _stacked([self._motions[p].joints[at[p]] for p in here], (17, 3))
         sigma = _stacked([self._motions[p].sigma[at[p]] for p in here], (17,))
         seen_by = np.array([self._motions[p].seen_by[at[p]] for p in here], np.uint8).reshape(n, 17)
         people = People(frame, time, np.array(here, np.int64) + 1, boxes, box_scores, keypoints, scores)
-        poses = Poses3D(joints - joints[:, :1], joints[:, 0], sigma, exchanged, seen_by=seen_by)
+        poses = Poses3D(joints - joints[:, :1], joints[:, 0], sigma, swapped, seen_by=seen_by)
         placed = Placed(
             self._world.place(joints).astype(np.float32),
             sigma[:, 0],

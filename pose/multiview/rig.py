@@ -82,7 +82,7 @@ def find_rig(
     names: Sequence[str],
     known: Known | None = None,
     hints: Sequence[ClockHint] = (),
-    say: Callable[[str], None] = lambda step: None,
+    log: Callable[[str], None] = lambda step: None,
 ) -> Rig:
     """Find offsets, identities and cameras.
 
@@ -92,7 +92,7 @@ def find_rig(
         names: Names of the cameras, for messages.
         known: Which parameters are given.
         hints: Clock offsets from sound and time stamps.
-        say: Called at each step.
+        log: Called at each step.
 
     Raises:
         PoseError: If the cameras cannot be found.
@@ -103,7 +103,7 @@ def find_rig(
             raise PoseError(f"{name}: no person found; every camera must see a person that another one sees")
     cameras, links = list(told), list[Link]()
     if not (known.poses and known.clocks):
-        say("time offsets")
+        log("time offsets")
         links = find_links(tracks, told, names, known, hints)
         if known.poses or known.start:
             cameras = [
@@ -112,15 +112,15 @@ def find_rig(
         else:
             cameras = start_cameras(told, links)
         if not known.poses:
-            say("cameras from the best matches")
+            log("cameras from the best matches")
             cameras = adjust(_linked_people(tracks, links), cameras, known, rough=True).solution.cameras
-    say("identities")
+    log("identities")
     found = find_people(tracks, cameras)
     people = [merge_tracks(tracks, rows) for rows in found]
     shared = [one for one in people if len(one) >= 2]
     if not shared:
         raise PoseError(f"{', '.join(names)}: no person is seen by two cameras at once; {REMEDY}")
-    say("cameras")
+    log("cameras")
     adjusted = adjust(shared, cameras, known)
     solution, seen = adjusted.solution, adjusted.seen
     cameras = solution.cameras

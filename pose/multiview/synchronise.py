@@ -62,13 +62,13 @@ def speeds_of(track: Track) -> Speeds:
     return Speeds(values * seen[:, None], seen, first)
 
 
-def lags(one: Speeds, other: Speeds, most: int = 4, near: tuple[float, float] | None = None) -> list[Lag]:
+def lags(one: Speeds, other: Speeds, max_lags: int = 4, near: tuple[float, float] | None = None) -> list[Lag]:
     """Candidate lags between two cameras' tracks of one person, by descending significance.
 
     Args:
         one: Speeds in the first camera.
         other: Speeds in the second camera.
-        most: Maximum number.
+        max_lags: Maximum number.
         near: (lag, tolerance) in s; weaker candidates are then accepted.
     """
     correlation, overlap, lag = correlate(one, other)
@@ -82,7 +82,7 @@ def lags(one: Speeds, other: Speeds, most: int = 4, near: tuple[float, float] | 
         least = LEAST_SURE_NEAR
     found: list[Lag] = []
     for index in np.argsort(-sure):
-        if len(found) == most or sure[index] < least:
+        if len(found) == max_lags or sure[index] < least:
             break
         seconds = (lag[index] + _peak(sure, int(index))) / RATE + one.first - other.first
         if all(abs(seconds - known.seconds) > 0.2 for known in found):

@@ -39,7 +39,7 @@ def is_shared(tracks: Mapping[int, Track], cameras: Sequence[ViewCamera], grid: 
 
 
 def calibration_windows(
-    people: Sequence[Mapping[int, Track]], cameras: Sequence[ViewCamera], most: int = MOST_KNOTS
+    people: Sequence[Mapping[int, Track]], cameras: Sequence[ViewCamera], max_knots: int = MOST_KNOTS
 ) -> list[F64]:
     """Even times, one array per window, together about `most` for all people in them."""
     spans = [span for tracks in people if (span := shared_span(tracks, cameras)) is not None]
@@ -47,12 +47,12 @@ def calibration_windows(
         return [np.zeros(0)]
     begin, end = min(first for first, _ in spans), max(last for _, last in spans)
     total = sum(last - first for first, last in spans)
-    if total * KNOT_RATES[0] <= most:
-        rate = float(np.clip(most / max(total, 1e-3), *KNOT_RATES))
+    if total * KNOT_RATES[0] <= max_knots:
+        rate = float(np.clip(max_knots / max(total, 1e-3), *KNOT_RATES))
         return [np.arange(begin, max(end, begin + 2 / rate), 1 / rate)]
     rate = KNOT_RATES[0]
     together = total / (end - begin)  # mean number of people
-    length = max(most / rate / WINDOWS / max(together, 1.0), 1.0)
+    length = max(max_knots / rate / WINDOWS / max(together, 1.0), 1.0)
     instants = np.arange(begin, end, 1 / RATE)
     worth = _worth(people, cameras, instants)
     found = []

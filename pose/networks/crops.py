@@ -113,19 +113,19 @@ def _areas(sides: Floats) -> Floats:
     return sides[..., 0] * sides[..., 1]
 
 
-def weighted_nms(found: F32, scores: F32, overlap: float, most: int | None = None) -> tuple[F32, F32]:
+def weighted_nms(found: F32, scores: F32, overlap: float, max_candidates: int | None = None) -> tuple[F32, F32]:
     """Merge detections that overlap the best one by more than `overlap` IoU into their score-weighted mean.
 
     Args:
         found: (N, D) detections; the first four columns are the box, xyxy.
         scores: (N,) confidences.
         overlap: Intersection over union above which detections are merged.
-        most: Only so many of the best detections are considered; None considers all.
+        max_candidates: Only so many of the best detections are considered; None considers all.
 
     Returns:
         (P, D) merged detections and the scores (P,) of the best of each group, best first.
     """
-    order = np.argsort(-scores, kind="stable")[:most]
+    order = np.argsort(-scores, kind="stable")[:max_candidates]
     found, scores = found[order], scores[order]
     columns = found.shape[1]
     merged, best = [], []

@@ -14,11 +14,11 @@ from pose.networks.graph_model import convert
 from pose.networks.letterbox import fitted_size, round_up
 from pose.networks.onnx import open_session
 from pose.networks.options import StageOptions
-from pose.networks.yolo_findings import Findings
+from pose.networks.whole_image import ImageDetections
 from pose.skeletons import COCO17
 from pose.types import F32, U8
 
-USUAL_SIDE = 256  # px, of the published signature
+DEFAULT_SIDE = 256  # px, of the published signature
 SCORE_THRESHOLD = 0.25
 _STEP = 32  # sides of the input are multiples of it
 _JOINTS = len(COCO17)
@@ -45,18 +45,18 @@ class MultiPoseNetwork:
 
         Raises PoseError if the files cannot be loaded, UsageError if the size is not a multiple of 32.
         """
-        self.side = options.size or USUAL_SIDE
+        self.side = options.size or DEFAULT_SIDE
         if self.side < _STEP or self.side % _STEP:
             raise UsageError(f"image size: {self.side} is not a positive multiple of {_STEP} px")
         self._min_score = options.score_or(SCORE_THRESHOLD)
         self._session = open_session(weights, "cpu", options.threads, content=convert(graph, weights))
         self._input: str = self._session.get_inputs()[0].name
 
-    def __call__(self, images: Sequence[U8]) -> list[Findings]:
+    def __call__(self, images: Sequence[U8]) -> list[ImageDetections]:
         """Return the people in each (H, W, 3) uint8 RGB image, one image at a time."""
         return [self._people(image) for image in images]
 
-    def _people(self, image: U8) -> Findings:
+    def _people(self, image: U8) -> ImageDetections:
         width, height = fitted_size(image, (self.side, self.side))
         canvas = np.zeros((1, round_up(height, _STEP), round_up(width, _STEP), 3), np.int64)
         canvas[0, :height, :width] = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
@@ -65,7 +65,7 @@ class MultiPoseNetwork:
         return people(rows, np.array(canvas.shape[2:0:-1], np.float32) * scale, self._min_score, image)
 
 
-def people(rows: F32, size: F32, min_score: float, image: U8) -> Findings:
+def people(rows: F32, size: F32, min_score: float, image: U8) -> ImageDetections:
     """Decode the network's output.
 
     Args:
@@ -80,4 +80,4 @@ def people(rows: F32, size: F32, min_score: float, image: U8) -> Findings:
     joints = rows[:, : 3 * _JOINTS].reshape(-1, _JOINTS, 3)[..., [1, 0, 2]]
     joints[..., :2] *= size
     corners = rows[:, 3 * _JOINTS : -1].reshape(-1, 2, 2)[..., ::-1] * size
-    return Findings.within((image.shape[1], image.shape[0]), corners.reshape(-1, 4), rows[:, -1], joints)
+    return ImageDetections.within((image.shape[1], image.shape[0]), corners.reshape(-1, 4), rows[:, -1], joints)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from pose.errors import UsageError
 from pose.networks.options import USUAL, StageOptions
-from pose.networks.yolo_findings import OVERLAP_THRESHOLD, PeopleNetwork, Task
+from pose.networks.whole_image import WholeImageNetwork
+from pose.networks.yolo_defaults import OVERLAP_THRESHOLD, Task
 from pose.networks.yolo_onnx import YoloOnnx
 
 
@@ -14,7 +15,7 @@ def load_yolo(
     options: StageOptions = USUAL,
     overlap_threshold: float = OVERLAP_THRESHOLD,
     classes: tuple[int, ...] = (0,),
-) -> PeopleNetwork:
+) -> WholeImageNetwork:
     """Load `model`: `.onnx` with ONNX Runtime, `.pt` with the `ultralytics` package.
 
     Args:

@@ -15,7 +15,8 @@ from pose.errors import PoseError
 from pose.networks.letterbox import Fit, fitted_size, round_up, suppress
 from pose.networks.onnx import OnnxNetwork
 from pose.networks.options import USUAL, StageOptions
-from pose.networks.yolo_findings import MAX_DETECTIONS, OVERLAP_THRESHOLD, SCORE_THRESHOLD, USUAL_SIDE, Findings, Task
+from pose.networks.whole_image import ImageDetections
+from pose.networks.yolo_defaults import DEFAULT_SIDE, MAX_DETECTIONS, OVERLAP_THRESHOLD, SCORE_THRESHOLD, Task
 from pose.types import F32, U8
 
 
@@ -39,10 +40,10 @@ class YoloOnnx:
         self._score_threshold = options.score_or(SCORE_THRESHOLD)
         self._overlap_threshold, self._classes = overlap_threshold, classes
         self._stride = int(metadata["stride"])
-        self.side = self._network.side(options.size, max(metadata.get("imgsz", [USUAL_SIDE])), self._stride)
+        self.side = self._network.side(options.size, max(metadata.get("imgsz", [DEFAULT_SIDE])), self._stride)
         self.joints, self._values = metadata.get("kpt_shape", (0, 3))
 
-    def __call__(self, images: Sequence[U8]) -> list[Findings]:
+    def __call__(self, images: Sequence[U8]) -> list[ImageDetections]:
         if not len(images):
             return []
         size = self._input_size(images)
@@ -58,7 +59,7 @@ class YoloOnnx:
         width, height = fitted_size(images[0], square)
         return round_up(width, self._stride), round_up(height, self._stride)
 
-    def _findings(self, output: F32, fit: Fit, image: U8) -> Findings:
+    def _findings(self, output: F32, fit: Fit, image: U8) -> ImageDetections:
         """Detections of an image.
 
         Args:
@@ -70,7 +71,7 @@ class YoloOnnx:
         joints = rows[:, 6:].reshape(len(rows), self.joints, self._values)
         joints = np.concatenate([fit.to_picture(joints[..., :2]), joints[..., 2:]], axis=-1)
         size = image.shape[1], image.shape[0]
-        return Findings.within(size, fit.boxes_to_picture(rows[:, :4]), rows[:, 4], joints)
+        return ImageDetections.within(size, fit.boxes_to_picture(rows[:, :4]), rows[:, 4], joints)
 
     def _suppressed(self, head: F32, width: int) -> F32:
         """Final rows from the head's columns (4 + classes + joints, N), suppressed within each column's best class."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from pose.errors import PoseError
 from pose.networks.options import USUAL, StageOptions
-from pose.networks.yolo_findings import MAX_DETECTIONS, OVERLAP_THRESHOLD, SCORE_THRESHOLD, USUAL_SIDE, Findings, Task
+from pose.networks.whole_image import ImageDetections
+from pose.networks.yolo_defaults import DEFAULT_SIDE, MAX_DETECTIONS, OVERLAP_THRESHOLD, SCORE_THRESHOLD, Task
 from pose.system.device import resolve_device, torch_threads
 from pose.system.shown import in_brief
 from pose.types import U8
@@ -46,7 +47,7 @@ class YoloUltralytics:
         if self._network.task != task:
             raise PoseError(f"{model}: a YOLO file for {self._network.task!r}, not for {task!r}")
         self.joints: int = self._network.model.model[-1].kpt_shape[0] if task == "pose" else 0
-        self.side = options.size or USUAL_SIDE
+        self.side = options.size or DEFAULT_SIDE
         self.device = device = resolve_device(options.device)
         self._threads = options.threads
         half = options.precision == "float16" or (options.precision == "auto" and device == "cuda")
@@ -63,7 +64,7 @@ class YoloUltralytics:
             "verbose": False,
         }
 
-    def __call__(self, images: Sequence[U8]) -> list[Findings]:
+    def __call__(self, images: Sequence[U8]) -> list[ImageDetections]:
         if not len(images):
             return []
         pictures = [np.ascontiguousarray(image[..., ::-1]) for image in images]
@@ -71,10 +72,10 @@ class YoloUltralytics:
             found = self._network.predict(pictures, **self._arguments)
         return [self._findings(result) for result in found]
 
-    def _findings(self, result: "Results") -> Findings:
+    def _findings(self, result: "Results") -> ImageDetections:
         boxes = result.boxes.data.cpu().numpy().astype(np.float32)
         joints = np.zeros((len(boxes), 0, 3), np.float32)
         if result.keypoints is not None:
             joints = result.keypoints.data.cpu().numpy().astype(np.float32)
         height, width = result.orig_shape
-        return Findings.within((width, height), boxes[:, :4], boxes[:, 4], joints)
+        return ImageDetections.within((width, height), boxes[:, :4], boxes[:, 4], joints)

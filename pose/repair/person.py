@@ -59,12 +59,12 @@ class Repaired(NamedTuple):
     Attributes:
         keypoints: (J, 2) px.
         scores: (J,) in [0, 1]; 0 for outliers and low scores.
-        exchanged: (2,) whether a left-right swap of the legs and of the arms was undone.
+        swapped: (2,) whether a left-right swap of the legs and of the arms was undone.
     """
 
     keypoints: F32
     scores: F32
-    exchanged: Flags
+    swapped: Flags
 
 
 class PersonRepair:
@@ -104,19 +104,19 @@ class PersonRepair:
             self._seen.append(frame)
             self._body.push(keypoints, masked, time)
             return
-        exchanged = self._body.exchanged(keypoints, masked, time)
+        swapped = self._body.swapped(keypoints, masked, time)
         if self._body.has_face:
             self._limbs.rules = self._rules_with_face
         elif self._body.changes_back:
             self._limbs.change_back(time)
-        self._settle(self._exchanged(frame, np.full(2, exchanged)))
+        self._settle(self._swapped(frame, np.full(2, swapped)))
 
     def take(self, now: float) -> list[Repaired]:
         """The frames that are decided at `now` (s; inf: all of them), oldest first."""
-        for exchanged in self._body.take(now) if isinstance(self._body, SwapFinder) else []:
-            self._settle(self._exchanged(self._seen.popleft(), np.repeat(exchanged, 2)))
-        for exchanged in self._limbs.take(now):
-            self._recent.append(self._exchanged(self._settled.popleft(), exchanged))
+        for swapped in self._body.take(now) if isinstance(self._body, SwapFinder) else []:
+            self._settle(self._swapped(self._seen.popleft(), np.repeat(swapped, 2)))
+        for swapped in self._limbs.take(now):
+            self._recent.append(self._swapped(self._settled.popleft(), swapped))
         repaired = []
         newest = np.inf if np.isposinf(now) else now - self._lookahead
         while self._done < len(self._recent) and self._recent[self._done][2] <= newest:
@@ -131,7 +131,7 @@ class PersonRepair:
         self._settled.append(frame)
         self._limbs.push(*frame[:3])
 
-    def _exchanged(self, frame: _Frame, limbs: Flags) -> _Frame:
+    def _swapped(self, frame: _Frame, limbs: Flags) -> _Frame:
         """The frame with left and right of some of the limbs (2,) swapped."""
         if not limbs.any():
             return frame
@@ -147,9 +147,9 @@ class PersonRepair:
         return face_agrees(keypoints, scores, self._skeleton) < MIN_FACE_EVIDENCE
 
     def _without_outliers(self, row: int) -> Repaired:
-        keypoints, scores, time, exchanged = self._recent[row]
+        keypoints, scores, time, swapped = self._recent[row]
         if not self._judges:
-            return Repaired(keypoints, scores, exchanged)
+            return Repaired(keypoints, scores, swapped)
         first = row
         while first and self._recent[first - 1][2] >= time - WINDOW_SECONDS:
             first -= 1
@@ -163,4 +163,4 @@ class PersonRepair:
             np.array([frame[2] for frame in window]),
             row - first,
         )
-        return Repaired(keypoints, np.where(outliers, 0, scores).astype(np.float32), exchanged)
+        return Repaired(keypoints, np.where(outliers, 0, scores).astype(np.float32), swapped)

@@ -9,7 +9,7 @@ from pose.repair.swaps import LIMBS, limb_pairs
 from pose.skeletons import Skeleton
 from pose.types import F32, FrameResult
 
-LIMB_NAMES = tuple(LIMBS)  # the columns of `Poses3D.exchanged`
+LIMB_NAMES = tuple(LIMBS)  # the columns of `Poses3D.swapped`
 
 
 @functools.cache
@@ -24,10 +24,10 @@ def mirrored_orders(skeleton: Skeleton) -> NDArray[np.int64]:
 def with_lifted_sides(result: FrameResult, skeleton: Skeleton) -> tuple[F32, F32]:
     """Keypoints (P, J, 2) px and scores (P, J) of a frame, with left and right as they were lifted."""
     keypoints, scores = result.people.keypoints, result.people.scores
-    if not result.poses.exchanged.any():
+    if not result.poses.swapped.any():
         return keypoints, scores
     keypoints, scores = keypoints.copy(), scores.copy()
-    for row, limb in np.argwhere(result.poses.exchanged):
+    for row, limb in np.argwhere(result.poses.swapped):
         order = mirrored_orders(skeleton)[limb]
         keypoints[row], scores[row] = keypoints[row, order], scores[row, order]
     return keypoints, scores

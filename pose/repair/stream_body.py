@@ -36,7 +36,7 @@ class StreamBodySwaps:
         """Whether the face gave evidence for at least `FACE_SECONDS`; with many networks it never does."""
         return self._spoken >= FACE_SECONDS
 
-    def exchanged(self, keypoints: F32, scores: F32, time: float) -> bool:
+    def swapped(self, keypoints: F32, scores: F32, time: float) -> bool:
         """Whether the sides are swapped and the face contradicts them.
 
         Args:

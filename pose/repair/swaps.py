@@ -146,19 +146,19 @@ class _Limb:
     clear: bool = True
 
     @property
-    def exchanged(self) -> bool:
+    def swapped(self) -> bool:
         """Whether a swap is more likely."""
         return self.cost[1] < self.cost[0]
 
-    def choose(self, against: list[list[float]], flip: float, swapped: float) -> Predecessors:
+    def choose(self, against: list[list[float]], flip: float, swapped_nats: float) -> Predecessors:
         """Choose the survivors that the new ones continue, and update their costs.
 
         Args:
             against: Nats of each survivor and sign.
         """
-        before, (as_seen, exchanged) = self.cost, zip(*against, strict=True)
+        before, (as_seen, swapped) = self.cost, zip(*against, strict=True)
         stay = before[0] + as_seen[0], before[1] + as_seen[1] + flip
-        change = before[0] + exchanged[0] + flip + swapped, before[1] + exchanged[1] + swapped
+        change = before[0] + swapped[0] + flip + swapped_nats, before[1] + swapped[1] + swapped_nats
         least = min(*stay, *change)
         self.cost = min(stay) - least, min(change) - least
         return stay.index(min(stay)), change.index(min(change))
@@ -226,10 +226,10 @@ class SwapFinder:
     def _turned(self) -> list[int]:
         """Limbs whose likeliest swap lasts too long, or ends such a one: the new sides are right from this frame on."""
         begun = [limb.since for limb in self._limbs]
-        together = all(limb.exchanged for limb in self._limbs) and max(begun) - min(begun) < SAME_SECONDS
+        together = all(limb.swapped for limb in self._limbs) and max(begun) - min(begun) < SAME_SECONDS
         found = []
         for number, limb in enumerate(self._limbs):
-            if not limb.exchanged:
+            if not limb.swapped:
                 continue
             turned = self._time - limb.since > self.rules.max_swap_s
             back = self._time - limb.turned < self.rules.max_return_s
@@ -246,14 +246,14 @@ class SwapFinder:
         self._trace()
         decided = []
         for row in range(count):
-            decided.append(np.array([self._is_exchanged(number, row) for number in range(len(self._limbs))]))
+            decided.append(np.array([self._is_swapped(number, row) for number in range(len(self._limbs))]))
             self._past.append(self._waiting.popleft())
             self._path.popleft()
         while self._past and self._past[0].time < self._past[-1].time - LONGEST_GAP_SECONDS:
             self._past.popleft()
         return decided
 
-    def _is_exchanged(self, number: int, row: int) -> bool:
+    def _is_swapped(self, number: int, row: int) -> bool:
         """Whether a limb is swapped in the oldest waiting frame.
 
         Args:
@@ -264,7 +264,7 @@ class SwapFinder:
             limb.decided_since = math.inf
             return False
         last = len(self._path) - 1
-        end = next((i for i, exchanged in enumerate(self._path) if not exchanged[number]), last)  # the frame after it
+        end = next((i for i, swapped in enumerate(self._path) if not swapped[number]), last)  # the frame after it
         if limb.decided_since == math.inf:
             limb.decided_since = self._waiting[0].time
             if self.rules.needs_both_ends:
@@ -284,7 +284,7 @@ class SwapFinder:
         Beyond its meeting point with the last path the rest is the same.
         """
         self._path.extend([[]] * (len(self._waiting) - len(self._path)))
-        state = [limb.exchanged for limb in self._limbs]
+        state = [limb.swapped for limb in self._limbs]
         for row in reversed(range(len(self._path))):
             if self._path[row] == state:
                 return

@@ -13,7 +13,7 @@ from pose.system.whole_file import file_errors
 MOST_BYTES = 64 << 20  # of a file
 
 
-def read_text_file(path: Path, most: int = MOST_BYTES) -> bytes:
+def read_text_file(path: Path, max_bytes: int = MOST_BYTES) -> bytes:
     """Read a small file.
 
     Raises:
@@ -22,8 +22,8 @@ def read_text_file(path: Path, most: int = MOST_BYTES) -> bytes:
     with file_errors(path):
         if not path.is_file():
             raise PoseError(f"{path}: is not a file" if path.exists() else f"{path}: no such file")
-        if (size := path.stat().st_size) > most:
-            raise PoseError(f"{path}: has {size} bytes; at most {most} are read")
+        if (size := path.stat().st_size) > max_bytes:
+            raise PoseError(f"{path}: has {size} bytes; at most {max_bytes} are read")
         return path.read_bytes()
 
 

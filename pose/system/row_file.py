@@ -68,11 +68,11 @@ class RowFile:
             first += len(block)
         return rows
 
-    def portions(self, key: int, most: int) -> Iterator[Rows]:
-        """Yield the rows of a key, at most `most` at a time."""
+    def portions(self, key: int, max_rows: int) -> Iterator[Rows]:
+        """Yield the rows of a key, at most `max_rows` at a time."""
         for place, count in self._blocks.get(key, []):
-            for first in range(0, count, most):
-                part = min(most, count - first)
+            for first in range(0, count, max_rows):
+                part = min(max_rows, count - first)
                 with file_errors(self._folder):
                     self._file.seek(place + first * self.kind.itemsize)
                     data = self._file.read(part * self.kind.itemsize)

@@ -10,15 +10,15 @@ MOST_OF_ERROR = 200  # characters of one message of a library
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"})
 
 
-def shown(text: object, most: int = MOST) -> str:
+def shown(text: object, max_chars: int = MOST) -> str:
     r"""Return one line that any terminal and any Unicode encoding can display.
 
-    Invisible characters become escapes as in Python, such as ``\x1b``; line ends become spaces; text beyond `most`
+    Invisible characters become escapes as in Python, such as ``\x1b``; line ends become spaces; text beyond `max_chars`
     characters becomes an ellipsis.
     """
     whole = str(text)
-    line = " ".join(filter(None, map(str.strip, whole[: most + 1].splitlines())))
-    line = line[: most - 3] + "..." if len(whole) > most else line
+    line = " ".join(filter(None, map(str.strip, whole[: max_chars + 1].splitlines())))
+    line = line[: max_chars - 3] + "..." if len(whole) > max_chars else line
     return "".join(map(_visible, line))
 
 
@@ -27,9 +27,9 @@ def in_brief(error: BaseException) -> str:
     return shown(" ".join(str(error).split()) or type(error).__name__, MOST_OF_ERROR)
 
 
-def shown_in_html(text: object, most: int = MOST) -> str:
-    """Return `shown(text, most)`, escaped for the text of an HTML element or a quoted attribute."""
-    return html.escape(shown(text, most), quote=True)
+def shown_in_html(text: object, max_chars: int = MOST) -> str:
+    """Return `shown(text, max_chars)`, escaped for the text of an HTML element or a quoted attribute."""
+    return html.escape(shown(text, max_chars), quote=True)
 
 
 def in_utf8(text: str) -> str:

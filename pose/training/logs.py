@@ -26,22 +26,22 @@ class TrainingLog:
         else:
             self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step)
 
-    def training(self, step: int, figures: dict[str, float]) -> None:
-        """Log figures of a training step."""
-        self._row("training", step, figures)
+    def training(self, step: int, metrics: dict[str, float]) -> None:
+        """Log metrics of a training step."""
+        self._row("training", step, metrics)
 
-    def evaluation(self, step: int, figures: dict[str, float]) -> None:
-        """Log figures of an evaluation."""
-        self._row("evaluation", step, figures)
+    def evaluation(self, step: int, metrics: dict[str, float]) -> None:
+        """Log metrics of an evaluation."""
+        self._row("evaluation", step, metrics)
 
-    def _row(self, name: str, step: int, figures: dict[str, float]) -> None:
-        row = {"step": step} | {key: round(value, 6) for key, value in figures.items()}
+    def _row(self, name: str, step: int, metrics: dict[str, float]) -> None:
+        row = {"step": step} | {key: round(value, 6) for key, value in metrics.items()}
         if name not in self._writers:
             self._open(name, list(row))
         self._writers[name].writerow(row)
         self._files[name].flush()
         if self._board:
-            for key, value in figures.items():
+            for key, value in metrics.items():
                 self._board.add_scalar(f"{name}/{key}", value, step)
 
     def _open(self, name: str, columns: list[str]) -> None:

@@ -95,7 +95,7 @@ class Loop(ABC, Generic[Net, Made, Batch]):
         """The network with averaged weights, which is evaluated and saved."""
         return cast(Net, self.average.module)
 
-    def run(self, progress: Callable[[int, dict[str, float]], None] = lambda step, figures: None) -> None:
+    def run(self, progress: Callable[[int, dict[str, float]], None] = lambda step, metrics: None) -> None:
         """Train to the last step. `progress` gets averaged metrics every `log_every` steps."""
         if not self.accelerator.is_main_process:
             self._run(None, progress)
@@ -104,7 +104,7 @@ class Loop(ABC, Generic[Net, Made, Batch]):
             self._run(log, progress)
 
     def _run(self, log: TrainingLog | None, progress: Callable[[int, dict[str, float]], None]) -> None:
-        config, figures = self.run_config, Running()
+        config, metrics = self.run_config, Running()
         world, rank = self.accelerator.num_processes, self.accelerator.process_index
         numbers = range(self.step * world + rank, config.steps * world, world)
         batches = load(self.source, type(self).to_tensors, numbers, config.workers, self.accelerator.device)
@@ -112,10 +112,10 @@ class Loop(ABC, Generic[Net, Made, Batch]):
             began = time.perf_counter()
             parts = self._train_step(batch, self.step)
             self.step += 1
-            figures.add(parts | {"data_share": waited / (waited + time.perf_counter() - began)})
+            metrics.add(parts | {"data_share": waited / (waited + time.perf_counter() - began)})
             last = self.step == config.steps
             if self.step % config.log_every == 0 or last:
-                self._tell(figures.take(), log, progress)
+                self._tell(metrics.take(), log, progress)
             if (self.step % config.evaluate_every == 0 or last) and self.evaluate and log:
                 self._evaluate(log)
             if (self.step % config.checkpoint_every == 0 or last) and log:
@@ -154,9 +154,9 @@ class Loop(ABC, Generic[Net, Made, Batch]):
 
     def _evaluate(self, log: TrainingLog) -> None:
         assert self.evaluate is not None
-        figures = self.evaluate(self.averaged_network.eval(), self.step)
-        log.evaluation(self.step, figures)
-        score = next(iter(figures.values()))
+        metrics = self.evaluate(self.averaged_network.eval(), self.step)
+        log.evaluation(self.step, metrics)
+        score = next(iter(metrics.values()))
         if score < self.best:
             self.best = score
             self.write(self.averaged_network, self.folder / "best.safetensors")
@@ -220,9 +220,9 @@ class Running:
         self._sums: dict[str, float | Tensor] = {}
         self._count = 0
 
-    def add(self, figures: dict[str, float | Tensor]) -> None:
+    def add(self, metrics: dict[str, float | Tensor]) -> None:
         """Add the metrics of one step."""
-        for name, value in figures.items():
+        for name, value in metrics.items():
             self._sums[name] = self._sums.get(name, 0.0) + value
         self._count += 1
 

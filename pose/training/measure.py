@@ -22,7 +22,7 @@ SIGMA_SHARE = 0.6827
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class LiftMetrics:
     """Root-relative errors over all valid frames: mm, mm/frame for velocity, mm/frame^2 for acceleration.
 
     Attributes:
@@ -110,7 +110,7 @@ def _run(
 
 def measure(
     network: LifterNetwork, batches: Iterable[LiftBatch], lookahead: int = 0, angles: AngleErrors | None = None
-) -> Figures:
+) -> LiftMetrics:
     """Metrics of `network` over `batches`; valid frames have equal weight.
 
     Args:
@@ -132,6 +132,6 @@ def measure(
         acceleration.append(metrics.acceleration_errors(joints, batch.joints)[metrics.consecutive(valid, 3)])
         inside.append((errors < lifted.sigma.numpy())[valid][:, 1:])
         root.append(np.linalg.norm(lifted.root.numpy() - batch.root, axis=-1)[valid] * 1000)
-    return Figures(
+    return LiftMetrics(
         *(float(np.concatenate(part).mean()) for part in (position, aligned, velocity, acceleration, inside, root))
     )

@@ -38,8 +38,8 @@ def hands_on_stage(result: FrameResult, rows: NDArray[np.integer], placed: F32) 
     """
     if result.people.hands is None or not len(rows):
         return None
-    joints, exchanged = result.poses.joints[rows], result.poses.exchanged[rows]
-    points = on_body(result.people.hands[rows], joints, exchanged)
+    joints, swapped = result.poses.joints[rows], result.poses.swapped[rows]
+    points = on_body(result.people.hands[rows], joints, swapped)
     middles = joints.mean(axis=1, keepdims=True), placed.mean(axis=1, keepdims=True)
     left, _, right = np.linalg.svd(np.swapaxes(joints - middles[0], 1, 2) @ (placed - middles[1]))
     left[..., -1] *= np.sign(np.linalg.det(left @ right))[:, None]
@@ -47,18 +47,18 @@ def hands_on_stage(result: FrameResult, rows: NDArray[np.integer], placed: F32) 
     return np.asarray(turned + placed[:, WRISTS][:, :, None], np.float32)
 
 
-def with_hands(keypoints: F32, scores: F32, hands: Hands, exchanged: NDArray[np.bool_]) -> tuple[F32, F32]:
+def with_hands(keypoints: F32, scores: F32, hands: Hands, swapped: NDArray[np.bool_]) -> tuple[F32, F32]:
     """Keypoints (P, J + 42, 2) px and scores (P, J + 42) in the order of `skeleton_with_hands`.
 
     Args:
         keypoints: (P, J, 2) px, left and right as lifted.
         scores: (P, J).
         hands: Hands of the same people.
-        exchanged: (P,) whose arms were swapped left-right.
+        swapped: (P,) whose arms were swapped left-right.
     """
     count = len(keypoints)
-    points = np.where(exchanged[:, None, None, None], hands.points[:, ::-1], hands.points)
-    seen = np.where(exchanged[:, None, None], hands.scores[:, ::-1], hands.scores)
+    points = np.where(swapped[:, None, None, None], hands.points[:, ::-1], hands.points)
+    seen = np.where(swapped[:, None, None], hands.scores[:, ::-1], hands.scores)
     return (
         np.concatenate([keypoints, points.reshape(count, 2 * POINTS, 2)], axis=1).astype(np.float32, copy=False),
         np.concatenate([scores, seen.reshape(count, 2 * POINTS)], axis=1).astype(np.float32, copy=False),

@@ -81,8 +81,8 @@ class Head:
         if square == 0:
             return 1.0
         across = left - right
-        exchanged = float(across[0] * neck[1] - across[1] * neck[0]) / square
-        return float(np.clip(1 - exchanged / _MIN_EAR_SWAP, _HIDDEN_FACE_OPACITY, 1))
+        swapped = float(across[0] * neck[1] - across[1] * neck[0]) / square
+        return float(np.clip(1 - swapped / _MIN_EAR_SWAP, _HIDDEN_FACE_OPACITY, 1))
 
     @staticmethod
     def _known(pair: list[int], scores: F32) -> bool:

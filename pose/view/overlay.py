@@ -219,7 +219,7 @@ class Overlay:
             keypoints, scores = with_lifted_sides(result, self._skeleton)
             hands = result.people.hands
             if hands is not None:
-                keypoints, scores = with_hands(keypoints, scores, hands, result.poses.exchanged[:, 1])
+                keypoints, scores = with_hands(keypoints, scores, hands, result.poses.swapped[:, 1])
             people = replace(result.people, keypoints=keypoints, scores=scores)
             badges = [self._badge(people, row) for row in range(len(people))]
             badges = [

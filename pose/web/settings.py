@@ -19,14 +19,14 @@ class WebOptions:
     """Options of the web server, with their defaults."""
 
     host: str = option("127.0.0.1", "--web: address to listen on; any other than this computer's own needs --token")
-    port: int = option(8000, "--web: port to listen on; 0 chooses a free port", least=0, most=65535)
+    port: int = option(8000, "--web: port to listen on; 0 chooses a free port", minimum=0, maximum=65535)
     token: str | None = option(None, "--web: secret that a browser must enter; or set POSE_WEB_TOKEN")
     cert: str | None = option(None, "--web: a certificate (PEM), for https")
     key: str | None = option(None, "--web: the certificate's key (PEM)")
-    clients: int = option(4, "--web: maximum number of browsers at a time", least=1, most=64)
+    clients: int = option(4, "--web: maximum number of browsers at a time", minimum=1, maximum=64)
     once: bool = option(False, "--web: exit when the source ends; by default the page offers to play it again")
     keep_hours: float = option(
-        24.0, "--web: hours for which a recording is kept and offered for download", least=0.01, most=8760
+        24.0, "--web: hours for which a recording is kept and offered for download", minimum=0.01, maximum=8760
     )
     mirror: bool = option(False, "mirror the image; --web: by default only a browser's own camera")
     out: str = option(".", "folder for recordings and snapshots")

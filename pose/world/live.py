@@ -237,5 +237,5 @@ def _result(
         per_person(placed), per_person(spread), per_person(contacts, 0.0), np.zeros(n, bool), per_person(moved)
     )  # fmt: skip
     poses = result.poses
-    cleaned = Poses3D(per_person(joints), per_person(root), poses.sigma, poses.exchanged, poses.ahead)
+    cleaned = Poses3D(per_person(joints), per_person(root), poses.sigma, poses.swapped, poses.ahead)
     return FrameResult(result.people, cleaned, where)

@@ -177,9 +177,7 @@ class PlacedRun:
         faces = None if people.faces is None else people.faces[rows]
         named = np.array([self.joined.get(ids[row], ids[row]) for row in rows], np.int64)
         parts = {name: getattr(people, name)[rows] for name in ("boxes", "box_scores", "keypoints", "scores")}
-        kept = Poses3D(
-            poses.joints[rows], poses.root[rows], poses.sigma[rows], poses.exchanged[rows], poses.ahead[rows]
-        )
+        kept = Poses3D(poses.joints[rows], poses.root[rows], poses.sigma[rows], poses.swapped[rows], poses.ahead[rows])
         return FrameResult(replace(people, ids=named, hands=hands, faces=faces, **parts), kept)
 
     def _placed(self, result: FrameResult, here: "dict[int, _Cursor]") -> FrameResult:
@@ -203,9 +201,9 @@ class PlacedRun:
         people = result.people
         if missing:
             people = people.with_unseen(missing, rows["box"][-len(missing) :])
-        exchanged = np.concatenate([result.poses.exchanged, np.zeros((len(missing), 2), bool)])
+        swapped = np.concatenate([result.poses.swapped, np.zeros((len(missing), 2), bool)])
         part = {name: np.ascontiguousarray(rows[name]) for name in _PLACED.names or ()}
-        poses = Poses3D(part["joints"], part["root"], part["sigma"], exchanged)
+        poses = Poses3D(part["joints"], part["root"], part["sigma"], swapped)
         doubtful = np.array([number in self.doubtful for number in order], bool)
         placed = Placed(
             part["placed"],

@@ -31,11 +31,11 @@ def read(path: Path) -> list[LabelledSequence]:
 class ToyData(DataSet):
     purpose = "A toy."
 
-    scale: float = option(1.0, "metres in a unit", least=0.001)
+    scale: float = option(1.0, "metres in a unit", minimum=0.001)
 
-    def prepare(self, say) -> None:
+    def prepare(self, log) -> None:
         np.save(self.out, self.scale * np.load(self.source))
-        say(f"wrote {self.out}")
+        log(f"wrote {self.out}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,7 +95,7 @@ def test_lengths_that_would_take_too_long_are_left_out(monkeypatch):
         "measure",
         lambda case, seconds: Cost(milliseconds=quick[case.name] * (case.length / 10) ** 2, megabytes=1.0),
     )
-    costs = attention_costs.measure_all([10, 20, 80], most=1.0, names=("softmax", "local"))
+    costs = attention_costs.measure_all([10, 20, 80], max_seconds=1.0, names=("softmax", "local"))
     assert {name: list(row) for name, row in costs.items()} == {"softmax": [10, 20, 80], "local": [10, 20]}
     assert table(costs, [10, 20, 80]).splitlines()[3] == "| local | 30.00, 1.00 | 30.00, 1.00 | - | - |"
 

@@ -22,13 +22,13 @@ def test_an_interrupt_only_sets_stop():
         assert interrupts.stop.is_set()
 
 
-@pytest.mark.parametrize("borne", [0, 1])
-def test_one_interrupt_more_than_borne_raises_and_no_other(borne):
+@pytest.mark.parametrize("tolerated", [0, 1])
+def test_one_interrupt_more_than_borne_raises_and_no_other(tolerated):
     def work(interrupts: Interrupts) -> None:
-        with interrupts.raised_after(borne):
+        with interrupts.raised_after(tolerated):
             try:
-                interrupt(borne)
-                assert interrupts.stop.is_set() == bool(borne)
+                interrupt(tolerated)
+                assert interrupts.stop.is_set() == bool(tolerated)
                 interrupt()
             finally:
                 interrupt(2)

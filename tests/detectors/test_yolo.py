@@ -12,7 +12,7 @@ from pose.errors import PoseError, UsageError
 from pose.estimators.yolo_pose import YoloPose
 from pose.networks.options import StageOptions
 from pose.networks.yolo import load_yolo
-from pose.networks.yolo_findings import OVERLAP_THRESHOLD, SCORE_THRESHOLD
+from pose.networks.yolo_defaults import OVERLAP_THRESHOLD, SCORE_THRESHOLD
 from pose.networks.yolo_onnx import YoloOnnx
 from pose.types import Boxes
 

@@ -7,7 +7,7 @@ from pose.errors import UsageError
 from pose.estimators.whole_image import WholeImageEstimator
 from pose.networks.multipose import MultiPoseNetwork, people
 from pose.networks.options import StageOptions
-from pose.networks.yolo_findings import Findings
+from pose.networks.whole_image import ImageDetections
 from pose.skeletons import COCO17
 from pose.types import Boxes
 
@@ -52,7 +52,7 @@ class Centred:
             boxes = np.array([[width / 4, height / 4, width * 3 / 4, height * 3 / 4], [0, 0, 4, 4]], np.float32)
             joints = np.repeat(boxes.reshape(2, 2, 2).mean(axis=1)[:, None], 17, axis=1)
             scores = np.array([0.8, 0.7], np.float32)
-            found.append(Findings(boxes, scores, joints, np.full((2, 17), 0.5, np.float32)))
+            found.append(ImageDetections(boxes, scores, joints, np.full((2, 17), 0.5, np.float32)))
         return found
 
 

@@ -149,7 +149,7 @@ def long_table(frames):
     return PoseTable(
         frames=at, timestamps=at / 30, frame_index=at, time=at / 30, id=np.ones(frames, np.int64),
         box=np.zeros((frames, 4), np.float32), box_score=one, keypoints=flat, scores=flat[..., 0], joints3d=joints,
-        root=root, sigma=flat[..., 0], exchanged=np.zeros((frames, 2), bool), ahead=0 * one,
+        root=root, sigma=flat[..., 0], swapped=np.zeros((frames, 2), bool), ahead=0 * one,
         seen_by=np.zeros((frames, 17), np.uint8),
         skeleton=H36M17,
     )  # fmt: skip

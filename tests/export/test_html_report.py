@@ -112,7 +112,7 @@ def test_a_long_result_is_thinned_and_says_so(recorded, tmp_path, monkeypatch):
     present = np.ones((1, 60), bool)
     present[0, 10:12] = False  # between two frames that are kept
     recording, _ = recorded(60, present=present)
-    recording.table.exchanged[30, 1] = True  # in frame 32
+    recording.table.swapped[30, 1] = True  # in frame 32
     filled = np.isin(np.arange(58), [40, 41, 42])  # frames 42 to 44
     numbers = np.zeros((58, 1), np.float32)
     placed = Placed(

@@ -57,7 +57,7 @@ def test_numbers_come_back_within_their_rounding(tmp_path, rng):
         assert np.abs(np.array(person["joints3d"]) - result.poses.joints[row]).max() <= 0.000051
         assert np.abs(np.array(person["root"]) - result.poses.root[row]).max() <= 0.000051
         assert np.abs(np.array(person["sigma"]) - result.poses.sigma[row]).max() <= 0.051
-        assert [limb in person["exchanged"] for limb in ("legs", "arms")] == result.poses.exchanged[row].tolist()
+        assert [limb in person["swapped"] for limb in ("legs", "arms")] == result.poses.swapped[row].tolist()
 
 
 def test_how_far_a_pose_is_predicted_stands_beside_predicted_poses_only(tmp_path, rng):

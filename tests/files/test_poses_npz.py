@@ -28,7 +28,7 @@ def test_results_come_back_bit_for_bit(tmp_path, rng):
         assert (have.index, have.time, len(have.people)) == (want.index, want.time, len(want.people))
         for name in ("ids", "boxes", "box_scores", "keypoints", "scores"):
             assert np.array_equal(getattr(have.people, name), getattr(want.people, name)), name
-        for name in ("joints", "root", "sigma", "exchanged", "ahead"):
+        for name in ("joints", "root", "sigma", "swapped", "ahead"):
             assert np.array_equal(getattr(have.poses, name), getattr(want.poses, name)), name
 
 
@@ -46,13 +46,24 @@ def test_the_table_has_every_key_of_the_file(tmp_path, rng):
     assert table.time.tolist() == [4 / 25, 4 / 25, 6 / 25]
 
 
-def test_a_file_that_knows_no_exchanged_sides_has_none(tmp_path, rng):
+def test_swapped_limbs_are_read_under_the_key_of_older_versions(tmp_path, rng):
+    result = random_result(rng, 4, 2)
+    swapped = np.array([[True, False], [False, True]])
+    _write(tmp_path / "poses.npz", [replace(result, poses=replace(result.poses, swapped=swapped))])
+    with np.load(tmp_path / "poses.npz") as file:
+        np.savez(
+            tmp_path / "old.npz", **{"exchanged" if name == "swapped" else name: file[name] for name in file.files}
+        )
+    assert load_poses(tmp_path / "old.npz").swapped.tolist() == swapped.tolist()
+
+
+def test_a_file_that_knows_no_swapped_sides_has_none(tmp_path, rng):
     _write(tmp_path / "poses.npz", [random_result(rng, 4, 2)])
     with np.load(tmp_path / "poses.npz") as file:
-        np.savez(tmp_path / "old.npz", **{name: file[name] for name in file.files if name != "exchanged"})
+        np.savez(tmp_path / "old.npz", **{name: file[name] for name in file.files if name != "swapped"})
     table = load_poses(tmp_path / "old.npz")
-    assert table.exchanged.tolist() == [[False, False]] * 2
-    assert not table[0].poses.exchanged.any()
+    assert table.swapped.tolist() == [[False, False]] * 2
+    assert not table[0].poses.swapped.any()
 
 
 def test_how_far_a_pose_is_predicted_comes_back_and_is_nothing_in_older_files(tmp_path, rng):

@@ -26,15 +26,15 @@ def test_hands_that_are_seen_are_drawn_where_they_are_and_others_are_not():
     assert not (changed[:, 0] < 100).any()
 
 
-def test_exchanged_arms_draw_the_hand_in_the_colour_of_the_lifted_side():
+def test_swapped_arms_draw_the_hand_in_the_colour_of_the_lifted_side():
     result = seen_result([(0, 0, 4)])
     hands = Hands.unseen(1)
     hands.points[0, 0] = (560, 400) + 30 * np.random.default_rng(0).random((21, 2))
     hands.scores[0, 0] = 1
     blank = np.full((480, 640, 3), 128, np.uint8)
     colours = []
-    for exchanged in (False, True):
-        poses = replace(result.poses, exchanged=np.array([[False, exchanged]]))
+    for swapped in (False, True):
+        poses = replace(result.poses, swapped=np.array([[False, swapped]]))
         one = replace(result, people=replace(result.people, hands=hands), poses=poses)
         drawn = Overlay((640, 480), H36M17, inset="off").draw(blank, one)
         colours.append(drawn[395:440, 555:595].reshape(-1, 3).astype(float).mean(axis=0))

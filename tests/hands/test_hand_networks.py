@@ -40,7 +40,7 @@ def test_points_follow_the_image_when_it_is_moved_and_turned(networks, images):
 
 
 def test_a_hand_is_followed_without_the_palm_detector(networks, images):
-    tracker = FreeHandTracker(*networks, most=1)
+    tracker = FreeHandTracker(*networks, max_hands=1)
     first = tracker.step(images[0], 0.0)
     tracker._palms = None  # a second run would be an error
     for index, image in enumerate(images[1:], start=1):

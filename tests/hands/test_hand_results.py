@@ -83,13 +83,13 @@ def test_files_give_back_the_hands(path, frames):
         again = table[position]
         np.testing.assert_array_equal(again.people.hands.points, frame.people.hands.points)
         np.testing.assert_array_equal(again.people.hands.scores, frame.people.hands.scores)
-        exchanged = frame.poses.exchanged
-        before, after = (on_body(one.people.hands, one.poses.joints, exchanged) for one in (frame, again))
+        swapped = frame.poses.swapped
+        before, after = (on_body(one.people.hands, one.poses.joints, swapped) for one in (frame, again))
         np.testing.assert_allclose(after, before, atol=1e-6)
 
 
-def test_exchanged_arms_come_back_as_they_were_seen(tmp_path, frames, info):
-    frame = replace(frames[5], poses=replace(frames[5].poses, exchanged=np.array([[False, True]])))
+def test_swapped_arms_come_back_as_they_were_seen(tmp_path, frames, info):
+    frame = replace(frames[5], poses=replace(frames[5].poses, swapped=np.array([[False, True]])))
     with NpzWriter(tmp_path / "poses.npz", info) as writer:
         writer.write(frame)
     table = load_poses(tmp_path / "poses.npz")

@@ -1,4 +1,4 @@
-"""Attention maps and their figures, against maps whose figures are known."""
+"""Attention maps and their metrics, against maps whose metrics are known."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import torch
 from pose_apps.lab.command import main
 
-from pose.laboratory.attention_maps import attention_maps, head_figures, neighbours_apart
+from pose.laboratory.attention_maps import attention_maps, head_metrics, neighbours_apart
 from pose.lifter.config import LifterConfig
 from pose.lifter.features import observe
 from pose.lifter.model import LifterNetwork
@@ -52,7 +52,7 @@ def test_a_mechanism_without_maps_says_so():
 def test_figures_of_known_maps():
     equal = torch.full((1, 1, 1, FRAMES, FRAMES), 1 / FRAMES)
     alone = torch.eye(FRAMES).expand(1, 1, 1, FRAMES, FRAMES)
-    spread, one = head_figures(equal, TIMES), head_figures(alone, TIMES)
+    spread, one = head_metrics(equal, TIMES), head_metrics(alone, TIMES)
     assert spread.entropy.item() == pytest.approx(np.log2(FRAMES))
     assert spread.seen.item() == pytest.approx(FRAMES)
     apart = np.abs(np.arange(FRAMES)[:, None] - np.arange(FRAMES)) / 10

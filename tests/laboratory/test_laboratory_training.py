@@ -108,9 +108,9 @@ def test_ridge_minimises_squared_distance_and_penalty(motion):
 def test_ridge_is_measured_as_a_lifter_is(motion):
     batches = [TensorBatch.of(motion.training(9, 4, 0)(step)) for step in range(8)]
     for after in (0, 1):
-        figures = measure(RidgeLifter(1, after).fit(batches), motion.evaluation("validation", "gt", 9))
+        metrics = measure(RidgeLifter(1, after).fit(batches), motion.evaluation("validation", "gt", 9))
         nothing = measure(RidgeLifter(1, after), motion.evaluation("validation", "gt", 9))
-        assert 0 < figures.mpjpe < nothing.mpjpe
+        assert 0 < metrics.mpjpe < nothing.mpjpe
 
 
 def test_groups_hold_every_test_clip_once(motion):

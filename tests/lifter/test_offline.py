@@ -146,10 +146,10 @@ def test_a_long_absence_starts_a_new_sequence(make_lifter, make_walk):
 
 
 def test_a_track_is_repaired_lifted_and_refined_as_a_whole_one_is(make_lifter, make_walk):
-    """Of two people, one of whom comes later and leaves earlier, both with limbs exchanged at times."""
+    """Of two people, one of whom comes later and leaves earlier, both with limbs swapped at times."""
     lifter, sequence = make_lifter(), make_walk(200)
-    exchanged = [*range(50, 54), *range(120, 123)]
-    sequence.keypoints[exchanged] = sequence.keypoints[exchanged][:, list(H36M17.flip_order)]
+    swapped = [*range(50, 54), *range(120, 123)]
+    sequence.keypoints[swapped] = sequence.keypoints[swapped][:, list(H36M17.flip_order)]
     sequence = replace(sequence, scores=np.ones_like(sequence.scores))
     stage = OfflineLifter(lifter, H36M17, sequence.camera, repair=True, constant_bones=True)
     lives, results = {1: slice(0, 200), 2: slice(20, 150)}, []
@@ -164,7 +164,7 @@ def test_a_track_is_repaired_lifted_and_refined_as_a_whole_one_is(make_lifter, m
         np.testing.assert_allclose([result.poses.root[row] for result, row in mine], expected.root, rtol=1e-4)
         undone = (seen.keypoints != sequence[life].keypoints).any(axis=(1, 2))
         assert undone.any()
-        np.testing.assert_array_equal([result.poses.exchanged[row].any() for result, row in mine], undone)
+        np.testing.assert_array_equal([result.poses.swapped[row].any() for result, row in mine], undone)
 
 
 @pytest.mark.parametrize("skeleton", SKELETONS.values(), ids=SKELETONS)

@@ -38,7 +38,7 @@ def without(result, *ids):
     people = replace(result.people, **{name: getattr(result.people, name)[rows] for name in parts})
     poses = replace(
         result.poses,
-        **{n: getattr(result.poses, n)[rows] for n in ("joints", "root", "sigma", "exchanged", "ahead", "seen_by")},
+        **{n: getattr(result.poses, n)[rows] for n in ("joints", "root", "sigma", "swapped", "ahead", "seen_by")},
     )
     return FrameResult(people, poses)
 

@@ -63,7 +63,7 @@ def _only_the_legs():
 
 
 @setup
-def _left_and_right_exchanged_throughout():
+def _left_and_right_swapped_throughout():
     one = filmed([ONE], (0.0, 80.0, 190.0))
     order = [H36M17.index(swapped_name(name)) for name in H36M17.names]
     track = one.tracks[1]

@@ -164,7 +164,7 @@ def test_swapped_legs_of_one_camera_are_undone_by_the_others():
     bones = scenes.bones_of(world)
     parts = list(fuse(tracks, cameras, instants, bones))
     seen = np.concatenate([part.observed for part in parts], axis=1)
-    # Exchanged again, the camera's ankles agree with the joints and count as seen.
+    # Swapped again, the camera's ankles agree with the joints and count as seen.
     assert seen[1][:, [3, 6]].mean() > 0.9
 
 

@@ -137,7 +137,7 @@ class Encounter:
         self.colours = colours
 
     def play(self, paths, seconds=2.0, lost=(), slide=None, lit=None):
-        """The frames in which an exchange is found. slide: from this frame on each follower is on the other's body.
+        """The frames in which a swap is found. slide: from this frame on each follower is on the other's body.
         lit: from this frame on each wears what looks like the other's.
         """
         tracks, ids, found = [PersonTrack(region(0)), PersonTrack(region(0))], [1, 2], []
@@ -195,7 +195,7 @@ def test_who_is_seen_alone_is_the_other_for_their_motion_and_not_for_their_look(
 
 
 def test_what_was_noted_under_the_wrong_name_goes_to_the_right_one():
-    """1 and 2 exchanged ids at 1 s, and met 3 as each other after that: 3 met the other of them."""
+    """1 and 2 swapped ids at 1 s, and met 3 as each other after that: 3 met the other of them."""
     model = PersonModel(H36M17)
     pasts = [model.update(None, PICTURE, body(x), np.ones(17, np.float32), 0.0, learn_colours=True) for x in range(6)]
     detector = IdSwapDetector(model)

@@ -5,9 +5,9 @@ from itertools import islice
 import av
 import numpy as np
 import pytest
-from exchanged import film
 from pose_datasets import mocap
 from pose_detectors.blazepose import BlazePoseDetector
+from swapped_limbs import film
 
 from pose.camera import Camera
 from pose.estimators.blazepose import BlazePose

@@ -1,4 +1,4 @@
-"""The search for exchanged limbs as it is defined: pair by pair, every survivor with the whole of its path."""
+"""The search for swapped limbs as it is defined: pair by pair, every survivor with the whole of its path."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -63,16 +63,16 @@ class Filter:
 
 @dataclass(frozen=True)
 class Survivor:
-    """A way to explain one limb's past that ends as seen or exchanged. path: of every frame. since: of its last run."""
+    """A way to explain one limb's past that ends as seen or swapped. path: of every frame. since: of its last run."""
 
     cost: float
     filters: tuple[Filter, ...]
     path: tuple[bool, ...] = ()
     since: float = math.inf
 
-    def turned(self, exchanged, time):
+    def turned(self, swapped, time):
         filters = (replace(f, position=-f.position, velocity=-f.velocity) for f in self.filters)
-        return replace(self, filters=tuple(filters), path=(*self.path[:-1], exchanged), since=time)
+        return replace(self, filters=tuple(filters), path=(*self.path[:-1], swapped), since=time)
 
 
 @dataclass
@@ -85,7 +85,7 @@ class Limb:
     begun: float = math.inf
 
     @property
-    def exchanged(self):
+    def swapped(self):
         return self.survivors[1].cost < self.survivors[0].cost
 
     def see(self, d, scores, time, step, rules):
@@ -96,27 +96,27 @@ class Limb:
         old = [replace(s, filters=tuple(predicted(*pair) for pair in enumerate(s.filters))) for s in self.survivors]
         known = [pair for pair, score in enumerate(scores) if score > 0]
         new = []
-        for exchanged, sign in ((False, 1), (True, -1)):
+        for swapped, sign in ((False, 1), (True, -1)):
             ways = []
             for before, survivor in enumerate(old):
                 cost = survivor.cost + sum(survivor.filters[k].against(sign * d[k], scores[k]) for k in known)
                 ways.append(
-                    cost + rules.switch_cost_nats * (before != exchanged) + rules.swapped_cost_nats_s * step * exchanged
+                    cost + rules.switch_cost_nats * (before != swapped) + rules.swapped_cost_nats_s * step * swapped
                 )
             best = old[int(ways[1] < ways[0])]
             filters = tuple(f.updated(sign * d[k], scores[k]) if k in known else f for k, f in enumerate(best.filters))
-            since = best.since if exchanged and ways[1] < ways[0] else time
-            new.append(Survivor(min(ways), filters, (*best.path, exchanged), since))
+            since = best.since if swapped and ways[1] < ways[0] else time
+            new.append(Survivor(min(ways), filters, (*best.path, swapped), since))
         self.survivors = new
         for k in known:
             self.last_seen[k] = time
 
     def turn(self, time):
-        seen, exchanged = self.survivors
-        self.survivors = [exchanged.turned(False, time), seen.turned(True, time)]
+        seen, swapped = self.survivors
+        self.survivors = [swapped.turned(False, time), seen.turned(True, time)]
 
     def answer(self, times, now, lookahead, rules):
-        path = self.survivors[self.exchanged].path
+        path = self.survivors[self.swapped].path
         while len(self.answers) < len(path) and times[len(self.answers)] <= now - lookahead:
             row = len(self.answers)
             end = next((i for i in range(row, len(path)) if not path[i]), len(path) - 1)
@@ -124,8 +124,8 @@ class Limb:
             self.answers.append(path[row] and times[end] - self.begun <= rules.max_swap_s)
 
 
-def exchanged_by_definition(sequence, pairs, rules, lookahead):
-    """(T, G) where the limbs, (K, 2) pairs of joints each, are exchanged; what `SwapFinder` says, without `ends`."""
+def swapped_by_definition(sequence, pairs, rules, lookahead):
+    """(T, G) where the limbs, (K, 2) pairs of joints each, are swapped; what `SwapFinder` says, without `ends`."""
     limbs = []
     for some in pairs:
         nothing = (Filter(),) * len(some)
@@ -156,8 +156,8 @@ def exchanged_by_definition(sequence, pairs, rules, lookahead):
 def turn(limbs, time, rules):
     """Believe what has lasted for too long, or ends such a one."""
     begun = [limb.survivors[1].since for limb in limbs]
-    together = all(limb.exchanged for limb in limbs) and max(begun) - min(begun) < SAME_SECONDS
-    for limb in [limb for limb in limbs if limb.exchanged]:
+    together = all(limb.swapped for limb in limbs) and max(begun) - min(begun) < SAME_SECONDS
+    for limb in [limb for limb in limbs if limb.swapped]:
         back = time - limb.turned < rules.max_return_s
         lasts = time - limb.survivors[1].since > rules.max_swap_s or (
             together and time - min(begun) > rules.max_joint_swap_s

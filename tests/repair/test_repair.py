@@ -1,8 +1,8 @@
-"""Exchanged limbs, outliers and low scores: undone or masked, nothing made up, whole or frame by frame."""
+"""Swapped limbs, outliers and low scores: undone or masked, nothing made up, whole or frame by frame."""
 
 import numpy as np
 import pytest
-from exchanged import exchange
+from swapped_limbs import swap_limbs
 
 from pose.camera import Camera
 from pose.lifter.config import LifterConfig
@@ -18,7 +18,7 @@ from pose.types import People
 
 
 def random_swaps(rng, times, rate=0.05, seconds=0.12):
-    """(T, 2): bursts of about `seconds`; a third of the events exchange legs and arms together."""
+    """(T, 2): bursts of about `seconds`; a third of the events swap legs and arms together."""
     swapped = np.zeros((len(times), 2), bool)
     for _ in range(rng.poisson(rate / seconds * 1.5 * (times[-1] - times[0]))):
         start = rng.uniform(times[0], times[-1])
@@ -37,9 +37,9 @@ def found_swaps(sequence, lookahead=np.inf):
 
 
 def rates(sequences, rng, lookahead=np.inf):
-    """Share of exchanged frames that are undone and of others that are exchanged wrongly, for legs and arms: (2, 2)."""
+    """Share of swapped frames that are undone and of others that are swapped wrongly, for legs and arms: (2, 2)."""
     swapped = [random_swaps(rng, sequence.times) for sequence in sequences]
-    found = [found_swaps(exchange(s, w), lookahead) for s, w in zip(sequences, swapped, strict=True)]
+    found = [found_swaps(swap_limbs(s, w), lookahead) for s, w in zip(sequences, swapped, strict=True)]
     swapped, found = np.concatenate(swapped), np.concatenate(found)
     assert swapped.sum(axis=0).min() > 20
     return (found & swapped).sum(axis=0) / swapped.sum(axis=0), (found & ~swapped).sum(axis=0) / (~swapped).sum(axis=0)
@@ -67,7 +67,7 @@ def test_swaps_are_undone_at_once_if_they_must(filmed, rng):
 def test_repair_puts_the_very_coordinates_back(danced):
     swapped = np.zeros((120, 2), bool)
     swapped[40:44, 0] = swapped[70:73] = True
-    repaired = repair(exchange(danced, swapped))
+    repaired = repair(swap_limbs(danced, swapped))
     seen = repaired.scores > 0
     limbs = np.concatenate(list(limb_pairs(BLAZEPOSE33).values())).ravel()
     np.testing.assert_array_equal(repaired.keypoints[:, limbs], danced.keypoints[:, limbs])
@@ -78,7 +78,7 @@ def test_repair_puts_the_very_coordinates_back(danced):
 @pytest.mark.parametrize("lookahead", [np.inf, 0.0])
 def test_who_enters_late_is_judged_as_if_nothing_had_been_before(danced, lookahead, rng):
     """Frames in which nobody is seen say nothing about the size of the body."""
-    early = exchange(danced, random_swaps(rng, danced.times))
+    early = swap_limbs(danced, random_swaps(rng, danced.times))
     empty = 15
     late = Sequence2D(
         np.concatenate([np.zeros((empty, 33, 2), np.float32), early.keypoints]),
@@ -94,7 +94,7 @@ def test_who_comes_back_after_a_while_is_measured_anew(danced):
     """Somebody a sixth as large after a second and a half in which nobody was seen is judged by their own size."""
     swapped = np.zeros((120, 2), bool)
     swapped[64:67] = True
-    seen = exchange(danced, swapped)
+    seen = swap_limbs(danced, swapped)
     empty = np.zeros((45, 33, 3), np.float32)
     found = found_swaps(
         Sequence2D(
@@ -109,13 +109,13 @@ def test_who_comes_back_after_a_while_is_measured_anew(danced):
 
 
 def test_person_who_stays_turned_is_believed(danced):
-    """What seems exchanged for good is how the person stands; a short swap after it is still found."""
+    """What seems swapped for good is how the person stands; a short swap after it is still found."""
     swapped = np.zeros((120, 2), bool)
     swapped[30:] = True
-    found = found_swaps(exchange(danced, swapped))
+    found = found_swaps(swap_limbs(danced, swapped))
     assert not found[:80].any()
     swapped[100:103] = False
-    found = found_swaps(exchange(danced, swapped))
+    found = found_swaps(swap_limbs(danced, swapped))
     assert found[100:103].all()
     assert found.sum() == 6
 
@@ -233,7 +233,7 @@ def people_of(index, time, rows, sequence):
 def test_every_person_is_repaired_before_the_network_and_given_back_as_seen(danced, kind, lookahead, most):
     swapped = np.zeros((120, 2), bool)
     swapped[50:53] = True
-    bad = exchange(danced, swapped)
+    bad = swap_limbs(danced, swapped)
     frames = []
     for i in range(110):
         rows = {3: i} | ({4: i + 5} if 20 <= i < 90 else {})  # one comes later and leaves earlier
@@ -265,16 +265,16 @@ def test_every_person_is_repaired_before_the_network_and_given_back_as_seen(danc
 
 
 @pytest.mark.parametrize("kind", ["stream", "offline"])
-def test_results_say_which_limbs_were_exchanged_and_keep_what_was_seen(danced, kind):
+def test_results_say_which_limbs_were_swapped_and_keep_what_was_seen(danced, kind):
     swapped = np.zeros((120, 2), bool)
     swapped[40:44, 0] = swapped[70:73, 1] = True
-    seen = exchange(danced, swapped)
+    seen = swap_limbs(danced, swapped)
     stage, notes = stage_of(kind)
     results = []
     for i, time in enumerate(seen.times.tolist()):
         results += stage.push(people_of(i, time, {1: i}, seen))
     results += stage.flush()
-    np.testing.assert_array_equal([result.poses.exchanged[0] for result in results], swapped)
+    np.testing.assert_array_equal([result.poses.swapped[0] for result in results], swapped)
     lifted = {time: keypoints for time, keypoints, _ in notes.seen()}
     for i, result in enumerate(results):
         np.testing.assert_array_equal(result.people.keypoints[0], seen.keypoints[i])
@@ -282,7 +282,7 @@ def test_results_say_which_limbs_were_exchanged_and_keep_what_was_seen(danced, k
         np.testing.assert_array_equal(sides[0], lifted[result.time])
 
 
-def test_exchanged_names_are_those_of_the_limb():
+def test_swapped_names_are_those_of_the_limb():
     assert {COCO17.names[j] for j in limb_pairs(COCO17)["legs"].ravel()} == {
         f"{side}_{part}" for side in ("left", "right") for part in ("hip", "knee", "ankle")
     }

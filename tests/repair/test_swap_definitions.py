@@ -1,11 +1,11 @@
-"""The fast search for exchanged limbs gives the answers of its definition."""
+"""The fast search for swapped limbs gives the answers of its definition."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from exchanged import exchange
-from swap_definitions import exchanged_by_definition
+from swap_definitions import swapped_by_definition
+from swapped_limbs import swap_limbs
 
 from pose.camera import Camera
 from pose.repair.stream_body import RULES
@@ -14,13 +14,13 @@ from pose.sequences import Sequence2D
 from pose.skeletons import get_skeleton
 
 
-def some_exchanged(sequence, rng):
-    """The sequence with exchanges of all lengths, joints and whole frames that are not seen, and unequal steps."""
+def some_swapped(sequence, rng):
+    """The sequence with swaps of all lengths, joints and whole frames that are not seen, and unequal steps."""
     swapped = np.zeros((len(sequence.times), 2), bool)
     for _ in range(8):
         begin = rng.integers(len(swapped))
         swapped[begin : begin + rng.integers(1, 50)] ^= [(True, False), (False, True), (True, True)][rng.integers(3)]
-    sequence = exchange(sequence, swapped)
+    sequence = swap_limbs(sequence, swapped)
     keypoints, scores = sequence.keypoints.copy(), sequence.scores.copy()
     away = rng.integers(len(scores))
     scores[away : away + rng.integers(1, 50)] = 0
@@ -45,7 +45,7 @@ def wandering(rng, skeleton):
 def test_the_search_gives_the_answers_of_its_definition(kind, lookahead, filmed, danced, rng):
     told = []
     for original in (danced, filmed[0], filmed[1], *(wandering(rng, name) for name in ("coco17", "blazepose33"))):
-        sequence, skeleton = some_exchanged(original, rng), get_skeleton(original.skeleton)
+        sequence, skeleton = some_swapped(original, rng), get_skeleton(original.skeleton)
         limbs = list(limb_pairs(skeleton).values()) if kind == "limbs" else [body_pairs(skeleton)]
         rules = limb_rules(lookahead) if kind == "limbs" else RULES
         finder, found = SwapFinder(limbs, rules, lookahead), []
@@ -53,7 +53,7 @@ def test_the_search_gives_the_answers_of_its_definition(kind, lookahead, filmed,
             finder.push(keypoints, scores, time)
             found += finder.take(time)
         found = np.array(found + finder.take(np.inf))
-        np.testing.assert_array_equal(found, exchanged_by_definition(sequence, limbs, rules, lookahead))
+        np.testing.assert_array_equal(found, swapped_by_definition(sequence, limbs, rules, lookahead))
         told.append(found)
     told = np.concatenate(told)
     assert told.any(axis=0).all()

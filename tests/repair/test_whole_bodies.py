@@ -1,10 +1,10 @@
-"""A front taken for a back: whole bodies exchanged for seconds, undone; who turns is believed."""
+"""A front taken for a back: whole bodies swapped for seconds, undone; who turns is believed."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from exchanged import exchange, exchanged_by_repair, film, standing
+from swapped_limbs import film, standing, swap_limbs, swapped_by_repair
 
 from pose.repair.facing import face_agrees
 from pose.repair.person import WHOLE_VIEW
@@ -17,7 +17,7 @@ EARS = [BLAZEPOSE33.index(name) for name in ("left_ear", "right_ear")]
 
 
 def turned(rng, times):
-    """(T, 2): one exchange of the whole body for 1.2 to 5 s, where the sequence is long enough for one."""
+    """(T, 2): one swap of the whole body for 1.2 to 5 s, where the sequence is long enough for one."""
     swapped = np.zeros((len(times), 2), bool)
     longest = min(BODY_RULES.max_swap_s, times[-1] - times[0] - 2.4)
     if longest > 1.2:
@@ -28,9 +28,9 @@ def turned(rng, times):
 
 
 def turned_and_found(sequences, rng, lookahead):
-    """(T, 2) each, of all sequences: which limbs were exchanged, and which repair exchanges."""
+    """(T, 2) each, of all sequences: which limbs were swapped, and which repair swaps."""
     swapped = [turned(rng, sequence.times) for sequence in sequences]
-    found = [exchanged_by_repair(exchange(s, w), lookahead) for s, w in zip(sequences, swapped, strict=True)]
+    found = [swapped_by_repair(swap_limbs(s, w), lookahead) for s, w in zip(sequences, swapped, strict=True)]
     return np.concatenate(swapped), np.concatenate(found)
 
 
@@ -45,7 +45,7 @@ def test_a_front_taken_for_a_back_is_undone(filmed, rng, lookahead):
 def test_a_front_taken_for_a_back_of_a_real_clip_is_undone_to_the_frame(danced):
     swapped = np.zeros((120, 2), bool)
     swapped[35:85] = True
-    np.testing.assert_array_equal(exchanged_by_repair(exchange(danced, swapped), WHOLE_VIEW), swapped)
+    np.testing.assert_array_equal(swapped_by_repair(swap_limbs(danced, swapped), WHOLE_VIEW), swapped)
 
 
 def test_a_front_taken_for_a_back_at_10_frames_a_second_is_undone(recorded, rng):
@@ -56,12 +56,12 @@ def test_a_front_taken_for_a_back_at_10_frames_a_second_is_undone(recorded, rng)
 
 
 @pytest.mark.parametrize("begin", [30, 40, 48])
-def test_one_bad_frame_does_not_end_an_exchange_elsewhere(begin):
-    """At 10 frames a second left and right half change places in one frame; the exchange that follows is what it is."""
-    across = np.ones((130, 2))  # of legs and arms: 1 as they are, -1 exchanged, 0 in one place
+def test_one_bad_frame_does_not_end_a_swap_elsewhere(begin):
+    """At 10 frames a second left and right half change places in one frame; the swap that follows is what it is."""
+    across = np.ones((130, 2))  # of legs and arms: 1 as they are, -1 swapped, 0 in one place
     across[14] = 0, -0.5
     across[begin : begin + 39] *= -1
-    found = exchanged_by_repair(standing(across, np.arange(130) / 10), WHOLE_VIEW)
+    found = swapped_by_repair(standing(across, np.arange(130) / 10), WHOLE_VIEW)
     np.testing.assert_array_equal(found[15:], across[15:] < 0)
     assert not found[:14].any()
 
@@ -74,17 +74,17 @@ def test_a_face_that_is_seen_or_not_says_whether_a_body_has_turned(danced, turns
     scores = danced.scores.copy()
     scores[:, EARS], scores[:, FACE] = 0.5, 1.0
     scores[35:85, FACE] = 0.2 if turns else 1.0
-    found = exchanged_by_repair(exchange(replace(danced, scores=scores), swapped), WHOLE_VIEW)
+    found = swapped_by_repair(swap_limbs(replace(danced, scores=scores), swapped), WHOLE_VIEW)
     np.testing.assert_array_equal(found, swapped & undone)
 
 
-def test_the_face_agrees_with_the_sides_or_with_the_exchanged_ones(danced):
+def test_the_face_agrees_with_the_sides_or_with_the_swapped_ones(danced):
     scores = danced.scores.copy()
     scores[:, EARS], scores[:, FACE] = 0.5, 0.7
     seen = replace(danced, scores=scores)
     front = face_agrees(seen.keypoints, seen.scores, BLAZEPOSE33)
     assert 0.15 < front < 0.21
-    other = exchange(seen, np.ones((120, 2), bool))
+    other = swap_limbs(seen, np.ones((120, 2), bool))
     assert face_agrees(other.keypoints, other.scores, BLAZEPOSE33) == pytest.approx(-front)
     assert face_agrees(7 * seen.keypoints + 300, seen.scores, BLAZEPOSE33) == pytest.approx(front)
     scores[:, FACE] = 0.3
@@ -104,11 +104,11 @@ def test_a_face_that_cannot_be_seen_says_nothing(danced):
 
 
 @pytest.mark.parametrize("seen", [slice(30, None), slice(None, 70), slice(50, None)])
-def test_an_exchange_with_one_end_is_believed(danced, seen):
+def test_a_swap_with_one_end_is_believed(danced, seen):
     """Which of the two sides of one sudden change is wrong nobody can say."""
     swapped = np.zeros((120, 2), bool)
     swapped[seen] = True
-    assert not exchanged_by_repair(exchange(danced, swapped), WHOLE_VIEW)[:, 0].any()
+    assert not swapped_by_repair(swap_limbs(danced, swapped), WHOLE_VIEW)[:, 0].any()
 
 
 @pytest.mark.parametrize("seconds", [0.4, 1.0])
@@ -117,52 +117,52 @@ def test_who_turns_and_comes_back_is_believed(seconds):
     times = np.arange(200) / 30
     angle = np.pi * (np.clip((times - 1.5) / seconds, 0, 1) + np.clip((times - 4) / seconds, 0, 1))
     sequence = standing(np.cos(angle)[:, None].repeat(2, axis=1), times)
-    assert not exchanged_by_repair(sequence, WHOLE_VIEW).any()
+    assert not swapped_by_repair(sequence, WHOLE_VIEW).any()
 
 
 @pytest.mark.parametrize(("face", "undone"), [(1.0, True), (0.5, False), (0.1, False)])
-def test_live_a_body_is_exchanged_where_the_face_contradicts_its_sides(danced, face, undone):
+def test_live_a_body_is_swapped_where_the_face_contradicts_its_sides(danced, face, undone):
     """Over all frames the face speaks for the sides as they were first, says nothing, or speaks against them."""
     swapped = np.zeros((120, 2), bool)
     swapped[35:85] = True
     scores = danced.scores.copy()
     scores[:, EARS], scores[:, FACE] = 0.5, face
-    seen = exchange(replace(danced, scores=scores), swapped)
+    seen = swap_limbs(replace(danced, scores=scores), swapped)
     body = StreamBodySwaps(BLAZEPOSE33)
-    found = [body.exchanged(*frame) for frame in zip(seen.keypoints, seen.scores, seen.times, strict=True)]
+    found = [body.swapped(*frame) for frame in zip(seen.keypoints, seen.scores, seen.times, strict=True)]
     np.testing.assert_array_equal(found, swapped[:, 0] & undone)
 
 
-def test_live_repair_exchanges_the_body_as_long_as_the_face_says_so(danced):
-    """Limbs alone would be exchanged for a second, and for another one when all is over."""
+def test_live_repair_swaps_the_body_as_long_as_the_face_says_so(danced):
+    """Limbs alone would be swapped for a second, and for another one when all is over."""
     swapped = np.zeros((120, 2), bool)
     swapped[35:85] = True
     scores = danced.scores.copy()
     scores[:, EARS], scores[:, FACE] = 0.5, 1.0
-    found = exchanged_by_repair(exchange(replace(danced, scores=scores), swapped), 0.0)
+    found = swapped_by_repair(swap_limbs(replace(danced, scores=scores), swapped), 0.0)
     np.testing.assert_array_equal(found, swapped)
 
 
 @pytest.mark.parametrize("end", [75, 84])
-def test_live_a_body_whose_face_says_nothing_is_exchanged_for_a_moment(danced, end):
+def test_live_a_body_whose_face_says_nothing_is_swapped_for_a_moment(danced, end):
     """A stream believes what lasts, and is right again where it ends. One frame in which the face speaks is no face."""
     swapped = np.zeros((120, 2), bool)
     swapped[25:end] = True
     scores = danced.scores.copy()
     scores[10, EARS] = scores[10, FACE].mean() - 0.3
-    found = exchanged_by_repair(exchange(replace(danced, scores=scores), swapped), 0.0)
+    found = swapped_by_repair(swap_limbs(replace(danced, scores=scores), swapped), 0.0)
     moment = 25 + round(30 * MOMENT_SECONDS)
     assert found[25 : moment - 1].all()
     assert not found[:25].any()
     assert not found[moment + 2 :].all(axis=1).any()
 
 
-def test_live_the_end_of_what_began_unseen_is_exchanged_for_a_moment_at_most():
+def test_live_the_end_of_what_began_unseen_is_swapped_for_a_moment_at_most():
     """Somebody turns by half, or is taken for turned while left and right meet; a second later both change at once."""
     times = np.arange(150) / 30
     angle = np.pi * np.clip((times - 1) / 1.0, 0, 1)
     across = np.cos(angle) * np.where(times < 3.5, 1, -1)
-    found = exchanged_by_repair(standing(across[:, None].repeat(2, axis=1), times), 0.0).all(axis=1)
+    found = swapped_by_repair(standing(across[:, None].repeat(2, axis=1), times), 0.0).all(axis=1)
     assert found.sum() <= 30 * MOMENT_SECONDS + 1
 
 
@@ -181,11 +181,11 @@ def test_one_limb_is_no_body_however_much_farther_apart_it_is(limb, seconds):
     across = np.ones((300, 2))
     across[:, 1] = 0.3 if limb == 0 else 3.0
     across[(times >= 3) & (times < 3 + seconds), limb] *= -1
-    assert not exchanged_by_repair(standing(across, times), WHOLE_VIEW)[:, 1 - limb].any()
+    assert not swapped_by_repair(standing(across, times), WHOLE_VIEW)[:, 1 - limb].any()
 
 
-def test_short_exchanges_that_follow_each_other_fast_are_no_long_one(filmed, rng):
-    """Each limb now and then for a moment: of the frames between nothing is exchanged."""
+def test_short_swaps_that_follow_each_other_fast_are_no_long_one(filmed, rng):
+    """Each limb now and then for a moment: of the frames between nothing is swapped."""
     wrong, right = 0, 0
     for sequence in filmed:
         swapped = np.zeros((len(sequence.times), 2), bool)
@@ -194,7 +194,7 @@ def test_short_exchanges_that_follow_each_other_fast_are_no_long_one(filmed, rng
             while start < sequence.times[-1]:
                 swapped[(sequence.times >= start) & (sequence.times < start + 0.12), limb] = True
                 start += rng.uniform(1, 3)
-        found = exchanged_by_repair(exchange(sequence, swapped), WHOLE_VIEW)
+        found = swapped_by_repair(swap_limbs(sequence, swapped), WHOLE_VIEW)
         wrong += (found & ~swapped).sum()
         right += (~swapped).sum()
     assert wrong / right < 0.005

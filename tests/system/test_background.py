@@ -26,7 +26,7 @@ def test_no_more_than_so_many_wait():
     gate, given = threading.Event(), []
 
     def ask():
-        with in_background(lambda _: gate.wait(), most=2) as give:
+        with in_background(lambda _: gate.wait(), max_queued=2) as give:
             for number in range(10):
                 give(number)
                 given.append(number)

@@ -78,7 +78,7 @@ def test_consistency_is_the_distance_between_the_answers_for_a_batch_and_for_its
         one, other = (trainer.bare_network(b.observe(), b.times).joints for b in (batch, batch.mirrored()))
     expected = (one - mirrored_joints(other)).norm(dim=-1).mean().item()
     told: list[dict[str, float]] = []
-    trainer.run(lambda step, figures: told.append(figures))
+    trainer.run(lambda step, metrics: told.append(metrics))
     assert told[0]["consistency"] == pytest.approx(expected, rel=1e-4)
     weights = asdict(config.loss) | {"consistency": 2.0}
     del weights["ponder"]  # of adaptive depth, which this lifter has not

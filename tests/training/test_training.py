@@ -108,7 +108,7 @@ def test_real_motion_is_learnt(source, tmp_path):
 def test_the_saved_weights_are_the_running_average(source, tmp_path):
     trainer = Trainer(train_config(steps=4, ema=0.2), source, tmp_path)
     seen: list[torch.Tensor] = []
-    trainer.run(lambda step, figures: seen.append(trainer.bare_network.head.weight.detach().clone()))
+    trainer.run(lambda step, metrics: seen.append(trainer.bare_network.head.weight.detach().clone()))
     average = seen[0]
     for weight, decay in zip(seen[1:], (2 / 11, 0.2, 0.2), strict=True):  # it forgets faster at the start
         average = decay * average + (1 - decay) * weight
@@ -118,12 +118,12 @@ def test_the_saved_weights_are_the_running_average(source, tmp_path):
 
 
 def test_the_best_evaluation_is_kept(source, tmp_path):
-    figures = iter([3.0, 1.0, 2.0])
+    metrics = iter([3.0, 1.0, 2.0])
     kept = []
 
     def evaluate(network: LifterNetwork, step: int) -> dict[str, float]:
         kept.append(network.head.bias.detach().clone())
-        return {"error": next(figures)}
+        return {"error": next(metrics)}
 
     Trainer(train_config(steps=3, evaluate_every=1), source, tmp_path, evaluate).run()
     torch.testing.assert_close(load_checkpoint(tmp_path / "best.safetensors").head.bias, kept[1])

@@ -66,10 +66,10 @@ def test_the_same_body_mirrored_swaps_the_colours():
     assert _nearest_side(_middle_of(result, ("left_knee", "left_ankle"), image)) == "left"
 
 
-@pytest.mark.parametrize(("limb", "exchanged"), [("knee", [True, False]), ("elbow", [False, True])])
-def test_sides_are_drawn_as_they_were_lifted(limb, exchanged):
+@pytest.mark.parametrize(("limb", "swapped"), [("knee", [True, False]), ("elbow", [False, True])])
+def test_sides_are_drawn_as_they_were_lifted(limb, swapped):
     result = seen_result([(0, 0, 3.0)])
-    result = replace(result, poses=replace(result.poses, exchanged=np.array([exchanged])))
+    result = replace(result, poses=replace(result.poses, swapped=np.array([swapped])))
     image = Overlay((640, 480), H36M17, inset="off").draw(_picture((640, 480)), result)
     ends = {"knee": ("left_knee", "left_ankle"), "elbow": ("left_elbow", "left_wrist")}
     for name, pair in ends.items():

@@ -30,7 +30,7 @@ def page_file(tmp_path_factory):
             body = STANDING + np.float32(0.1 * np.sin(frame / 8)) * np.eye(17, dtype=np.float32)[:, 13:14]
             second = 10 <= frame < 40 and frame not in (20, 21)
             result = seen_result([(0, 0, 4), (1, 0, 5)] if second else [(0, 0, 4)], body, index=frame, time=frame / 25)
-            result.poses.exchanged[-1, 0] = frame in (12, 13, 14, 30)  # of the second person while they are there
+            result.poses.swapped[-1, 0] = frame in (12, 13, 14, 30)  # of the second person while they are there
             writer.write(result)
             video.write(np.full((240, 320, 3), 5 * frame, np.uint8), frame / 25)
     (made,) = export(open_recording(folder / "poses.npz"), ["html"], folder, "poses")
@@ -83,8 +83,8 @@ def test_what_is_missing_or_was_repaired_stands_under_the_time_line(launch, page
         said = {row.locator("dt").inner_text(): row.locator("dd").inner_text() for row in facts.all()}
         assert said["Seen"] == "0.40 s to 1.56 s, 28 frames"
         assert said["Missing"].split() == ["2", "frames", "0.80–0.88", "s"]
-        assert said["Legs: left and right exchanged"].split() == ["4", "frames", "0.48–0.60", "s", "1.20–1.24", "s"]
-        assert said["Arms: left and right exchanged"] == "no frame"
+        assert said["Legs: left and right swapped"].split() == ["4", "frames", "0.48–0.60", "s", "1.20–1.24", "s"]
+        assert said["Arms: left and right swapped"] == "no frame"
         page.get_by_role("button", name="1.20–1.24 s").click()
         assert page.evaluate("window.report.frame") == 30
         colours = """(share, lane) => {

@@ -92,7 +92,7 @@ def test_result_says_who_is_where():
 
 def test_sides_are_sent_as_they_were_lifted():
     result = seen_result([(0, 0, 3)])
-    result.poses.exchanged[0] = [True, False]
+    result.poses.swapped[0] = [True, False]
     (person,) = json.loads(messages.result(live(result), Upright()))["people"]
     seen = result.people.keypoints[0]
     for sent, shown in (("left_knee", "right_knee"), ("right_ankle", "left_ankle"), ("left_wrist", "left_wrist")):

@@ -43,10 +43,10 @@ class BatchConfig(Options):
     inputs: list[str] = argument([], "files, folders, globs, URLs, or .txt files that list them", metavar="INPUT")
     out: str | None = option(None, "folder for the results, with one folder per clip")
     workers: int | None = option(
-        None, "clips processed at a time; default: as cores and memory allow", least=1, most=1024
+        None, "clips processed at a time; default: as cores and memory allow", minimum=1, maximum=1024
     )
-    time_limit: float = option(math.inf, "maximum processing time of a clip in seconds", least=0.1)
-    retries: int = option(1, "further attempts for a clip whose worker died", least=0, most=100)
+    time_limit: float = option(math.inf, "maximum processing time of a clip in seconds", minimum=0.1)
+    retries: int = option(1, "further attempts for a clip whose worker died", minimum=0, maximum=100)
     resume: bool = option(True, "process only clips whose results are missing or outdated")
     shard: str | None = option(None, "process only shard I of N, counted from 0")
     cache: str | None = option(None, "folder for cached 2D and 3D; default: .cache in --out; or off")
@@ -230,16 +230,16 @@ def default_workers(job: "Job") -> int:
     return int(max(1, min(available_cores() // job.pipeline.threads, room)))
 
 
-def _engine(config: BatchConfig, job: "Job", most: int) -> "Engine":
+def _engine(config: BatchConfig, job: "Job", max_workers: int) -> "Engine":
     """The workers, at most `most`."""
     if config.engine == "ray":
         from pose_apps.batch.ray_engine import RayWorkers
         from pose_apps.support.resources import WORKER_MEGABYTES
 
-        return RayWorkers(config.workers, job, config.address, WORKER_MEGABYTES, most)
+        return RayWorkers(config.workers, job, config.address, WORKER_MEGABYTES, max_workers)
     from pose_apps.batch.processes import Processes
 
-    return Processes(min(config.workers or default_workers(job), most), job)
+    return Processes(min(config.workers or default_workers(job), max_workers), job)
 
 
 def _make_folder(out: Path) -> None:

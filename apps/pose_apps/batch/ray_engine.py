@@ -24,7 +24,7 @@ ENVIRONMENT = ("POSE_WEIGHTS_DIR", "PYTHONPATH")  # environment variables that w
 class RayWorkers:
     """Implements `pose_apps.batch.schedule.Engine`."""
 
-    def __init__(self, count: int | None, job: Job, address: str | None, megabytes: int, most: int) -> None:
+    def __init__(self, count: int | None, job: Job, address: str | None, megabytes: int, max_workers: int) -> None:
         """Start the actors.
 
         Args:
@@ -32,7 +32,7 @@ class RayWorkers:
             job: Settings of the job.
             address: Address of the cluster; None for this machine.
             megabytes: Memory per worker, for placement only.
-            most: Maximum number of workers.
+            max_workers: Maximum number of workers.
 
         Raises:
             PoseError: If Ray is not installed or does not answer.
@@ -43,7 +43,7 @@ class RayWorkers:
             count = _fitting(self._ray.cluster_resources(), cpus, gpus, megabytes)
         options = {"num_cpus": cpus, "num_gpus": gpus, "memory": megabytes << 20, "max_restarts": -1}
         actor = self._ray.remote(_actor(self._ray)).options(**options)
-        self._actors = [actor.remote(job, str(Path.cwd())) for _ in range(min(count, most))]
+        self._actors = [actor.remote(job, str(Path.cwd())) for _ in range(min(count, max_workers))]
         self._calls: dict[Any, int] = {}  # pending call -> worker
         for worker in range(len(self._actors)):
             self._await(worker)

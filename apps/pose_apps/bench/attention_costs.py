@@ -211,20 +211,20 @@ def measure_all(
     heads: int = 6,
     device: str = "cpu",
     seconds: float = 0.5,
-    most: float = math.inf,
+    max_seconds: float = math.inf,
     names: Iterable[str] = FORMS,
 ) -> dict[str, dict[int, Cost]]:
     """The cost of mechanisms at every length.
 
     Args:
         seconds: Time per measurement.
-        most: Maximum seconds of one pass; longer sequences, extrapolated quadratically, are skipped.
+        max_seconds: Maximum seconds of one pass; longer sequences, extrapolated quadratically, are skipped.
     """
 
     def costs(name: str) -> dict[int, Cost]:
         row: dict[int, Cost] = {}
         for length in sorted(lengths):
-            if row and 1e-3 * row[max(row)].milliseconds * (length / max(row)) ** 2 > most:
+            if row and 1e-3 * row[max(row)].milliseconds * (length / max(row)) ** 2 > max_seconds:
                 break
             case = Case(name=name, length=length, batch=batch, dim=dim, heads=heads, device=device)
             row[length] = measure(case, seconds)

@@ -49,7 +49,7 @@ class LifterBench(Bench):
             )
             from pose_apps.bench.attention_costs import LENGTHS, measure_all, table
 
-            costs = measure_all(seconds=min(self.seconds, 0.5), most=LONGEST_PASS)
+            costs = measure_all(seconds=min(self.seconds, 0.5), max_seconds=LONGEST_PASS)
             print(table(costs, list(LENGTHS)), end="\n\n")
             figures["attention"] = {
                 name: {str(length): asdict(cost) for length, cost in row.items()} for name, row in costs.items()

@@ -115,7 +115,7 @@ class NetworkBench(Bench):
     video: str | None = option(None, "use the first frame of this clip, tiled; default: random noise")
     device: str = option("auto", "device of the networks", choices=DEVICES)
     precision: str = option("auto", "numerical precision of the networks", choices=PRECISIONS)
-    threads: int = option(2, "CPU threads per network", least=1, most=256)
+    threads: int = option(2, "CPU threads per network", minimum=1, maximum=256)
     seconds: float = option(1.0, "measuring time per figure")
 
     def report(self, tables: Sequence[AnyTable]) -> None:

@@ -36,7 +36,7 @@ class CalibrateConfig(CamerasConfig):
     out: str | None = option(None, "the file to write; default: cameras.json beside the first video")
     height: str | None = option(None, "body height in m of the person seen longest, which sets the scale")
     cache: str = option("off", "folder for cached 2D and 3D results; off: no cache")
-    cache_size: float = option(2.0, "maximum size of the cache in GB", least=0.0)
+    cache_size: float = option(2.0, "maximum size of the cache in GB", minimum=0.0)
     overwrite: bool = option(False, "replace an existing file")
     quiet: bool = option(False, "print nothing but warnings and errors")
 

@@ -114,7 +114,7 @@ class Maps(Command):
     overwrite: bool = option(False, "replace an existing file")
 
     def run(self) -> None:
-        """Draw the maps and print the figures."""
+        """Draw the maps and print the metrics."""
         from pose_apps.lab.maps import draw
 
         out = Path(self.out)

@@ -7,7 +7,7 @@ import torch
 
 from pose.errors import PoseError, UsageError
 from pose.files.keypoints import read_keypoints
-from pose.laboratory.attention_maps import HeadFigures, attention_maps, head_figures, neighbours_apart
+from pose.laboratory.attention_maps import HeadMetrics, attention_maps, head_metrics, neighbours_apart
 from pose.lifter.checkpoint import load_checkpoint
 from pose.lifter.features import observe
 from pose.lifter.predict import checkpoint_path, network_inputs
@@ -28,20 +28,20 @@ def draw(checkpoint: str, clip: Path, start: int, frames: int, out: Path) -> str
         maps = attention_maps(network, observe(keypoints, scores, times, *camera), times)
     except ValueError as error:
         raise PoseError(f"{checkpoint}: {error}") from error
-    figures = head_figures(maps, times)
-    _picture(maps[:, 0], figures, times[0], out)
-    return _table(figures, neighbours_apart(maps) if len(maps) > 1 else None) + f"\n\n{out}"
+    metrics = head_metrics(maps, times)
+    _picture(maps[:, 0], metrics, times[0], out)
+    return _table(metrics, neighbours_apart(maps) if len(maps) > 1 else None) + f"\n\n{out}"
 
 
-def _table(figures: HeadFigures, apart: torch.Tensor | None) -> str:
+def _table(metrics: HeadMetrics, apart: torch.Tensor | None) -> str:
     lines = [
         "| block | head | entropy, bits | effective frames | reach, s | within 0.15 s, % | rank | to the next block |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    layers, heads = figures.entropy.shape
+    layers, heads = metrics.entropy.shape
     for layer in range(layers):
         for head in range(heads):
-            entropy, seen, reach, near, rank = (float(part[layer, head]) for part in astuple(figures))
+            entropy, seen, reach, near, rank = (float(part[layer, head]) for part in astuple(metrics))
             nearest = "" if apart is None or layer == layers - 1 else f"{apart[layer, head].min():.2f}"
             lines.append(
                 f"| {layer + 1} | {head + 1} | {entropy:.2f} | {seen:.1f} | {reach:.3f} | {100 * near:.0f} "
@@ -50,12 +50,12 @@ def _table(figures: HeadFigures, apart: torch.Tensor | None) -> str:
     return "\n".join(lines) + "\n\nto the next block: Jensen-Shannon distance to its most similar head, 0 to 1"
 
 
-def _picture(maps: torch.Tensor, figures: HeadFigures, times: torch.Tensor, out: Path) -> None:
+def _picture(maps: torch.Tensor, metrics: HeadMetrics, times: torch.Tensor, out: Path) -> None:
     """Draw the maps.
 
     Args:
         maps: (L, H, T, T); rows are queries, columns are keys.
-        figures: Statistics of the heads.
+        metrics: Statistics of the heads.
         times: Times of the frames.
         out: Image file.
     """
@@ -71,7 +71,7 @@ def _picture(maps: torch.Tensor, figures: HeadFigures, times: torch.Tensor, out:
             shown = maps[layer, head].abs().sqrt().numpy()
             axes.imshow(shown, extent=(*span, *span[::-1]), cmap="magma")
             axes.set_title(
-                f"{layer + 1}.{head + 1}: {figures.entropy[layer, head]:.1f} bits, {figures.reach[layer, head]:.2f} s",
+                f"{layer + 1}.{head + 1}: {metrics.entropy[layer, head]:.1f} bits, {metrics.reach[layer, head]:.2f} s",
                 fontsize=8,
             )
             axes.tick_params(labelsize=7)

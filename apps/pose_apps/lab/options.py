@@ -18,10 +18,10 @@ class RunOptions(LogOptions):
     """Options of `pose-lab run`."""
 
     names: list[str] = argument([], "experiments, or YAML files of your own; default: all")
-    seeds: int = option(3, "trials per condition", least=1)
+    seeds: int = option(3, "trials per condition", minimum=1)
     budget: float | None = option(None, "stop after this processor time in seconds", metavar="SECONDS")
     mocap: str | None = option(None, "files written by pose-prepare mocap, separated by commas", metavar="FILES")
-    threads: int = option(1, "CPU threads per network", least=1)
+    threads: int = option(1, "CPU threads per network", minimum=1)
     quiet: bool = option(False, "print nothing but errors")
 
     def __post_init__(self) -> None:

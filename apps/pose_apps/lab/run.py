@@ -22,7 +22,7 @@ def run(options: RunOptions, folder: Path) -> None:
     for experiment in chosen:
         for condition in experiment.conditions:
             settings_of(experiment, condition)
-    say: Callable[[str], None] = (lambda text: None) if options.quiet else functools.partial(print, flush=True)
+    log: Callable[[str], None] = (lambda text: None) if options.quiet else functools.partial(print, flush=True)
     clock = Clock(float("inf") if options.budget is None else options.budget)
     motion = _motion(options.mocap)
     for experiment in chosen:
@@ -32,12 +32,12 @@ def run(options: RunOptions, folder: Path) -> None:
             seeds=options.seeds,
             clock=clock,
             motion=motion,
-            tell=functools.partial(_tell, say, experiment),
+            tell=functools.partial(_tell, log, experiment),
         )
         if progress.done < progress.all:
-            say(f"{experiment.name}: {progress.done} of {progress.all} trials, budget used up; run again to continue")
+            log(f"{experiment.name}: {progress.done} of {progress.all} trials, budget used up; run again to continue")
             return
-        say(f"{experiment.name}: all {progress.all} trials are in {options.log}")
+        log(f"{experiment.name}: all {progress.all} trials are in {options.log}")
 
 
 def _motion(files: str | None) -> Callable[[], Motion]:
@@ -54,11 +54,11 @@ def _motion(files: str | None) -> Callable[[], Motion]:
     return motion
 
 
-def _tell(say: Callable[[str], None], experiment: Experiment, record: Record, progress: Progress) -> None:
+def _tell(log: Callable[[str], None], experiment: Experiment, record: Record, progress: Progress) -> None:
     results = ", ".join(
         f"{name} {'diverged' if value is None else f'{value:.4g}'}" for name, value in list(record.results.items())[:4]
     )
-    say(
+    log(
         f"{experiment.name} {progress.done}/{progress.all}: {record.condition}, seed {record.seed}: {results} "
         f"({record.cpu_seconds:.0f} s)"
     )

@@ -80,7 +80,7 @@ class Interrupts:
     def __init__(self, heard: bool = True) -> None:
         self.stop = threading.Event()
         self._heard = heard
-        self._borne = math.inf
+        self._tolerated = math.inf
 
     def __enter__(self) -> Self:
         if self._heard:
@@ -94,20 +94,20 @@ class Interrupts:
             signal.signal(signal.SIGINT, self._previous)
 
     @contextmanager
-    def raised_after(self, borne: int) -> Iterator[None]:
-        """Within the context, the first interrupt after `borne` others raises KeyboardInterrupt.
+    def raised_after(self, tolerated: int) -> Iterator[None]:
+        """Within the context, the first interrupt after `tolerated` others raises KeyboardInterrupt.
 
         Later ones do not, because they would interrupt the cleanup.
         """
-        self._borne = borne
+        self._tolerated = tolerated
         try:
             yield
         finally:
-            self._borne = math.inf
+            self._tolerated = math.inf
 
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
         self.stop.set()
-        self._borne -= 1
-        if self._borne < 0:
-            self._borne = math.inf
+        self._tolerated -= 1
+        if self._tolerated < 0:
+            self._tolerated = math.inf
             raise KeyboardInterrupt

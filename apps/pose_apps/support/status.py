@@ -42,7 +42,7 @@ class StatusLine:
     ) -> None:
         self.end()
 
-    def say(self, line: str) -> None:
+    def print(self, line: str) -> None:
         """Print a line above this one."""
         line = shown(line, 2000)
         if self._bar is None:

@@ -34,10 +34,12 @@ class LiveWorldConfig:
     pitch: float | None = option(
         None,
         "elevation of the camera's view above the horizon, degrees, negative for down; default: estimated",
-        least=-90,
-        most=90,
+        minimum=-90,
+        maximum=90,
     )
-    roll: float | None = option(None, "clockwise roll of the camera, degrees; default: estimated", least=-180, most=180)
+    roll: float | None = option(
+        None, "clockwise roll of the camera, degrees; default: estimated", minimum=-180, maximum=180
+    )
     height: str | None = option(None, "body height, m: 1.82 for all people, or by id: 1:1.82,2:1.65")
     smooth: bool = option(True, "smooth the motion")
 

@@ -33,7 +33,7 @@ class WebcamConfig(SinkConfig, LiveConfig, WebOptions, LiveWorldConfig):
     )
     demo: bool = option(False, "loop a short clip of two people (downloaded once) instead of a camera")
     loop: bool = option(False, "restart a video file at its end")
-    seconds: float | None = option(None, "stop after this many seconds", least=0.1)
+    seconds: float | None = option(None, "stop after this many seconds", minimum=0.1)
     intrinsics: str | None = option(
         None, "camera intrinsics: fx,fy,cx,cy in px, or a file with a 3x3 matrix; default: assumed field of view"
     )

@@ -59,7 +59,7 @@ def run(settings: AdaptiveDepthSettings, setup: Setup) -> Outcome:
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
     network = lifters.built(settings, TensorBatch.of(batches(0)), setup.seed)
     trained = lifters.train(network, batches, settings, setup)
-    results = {"parameters": lifters.size(network)} | lifters.figures(network, trained, settings, setup)
+    results = {"parameters": lifters.size(network)} | lifters.metrics(network, trained, settings, setup)
     if network.config.adaptive_depth and not trained.diverged:
         results |= depths(network, settings, setup)
     return Outcome(results, settings.steps, settings.steps * settings.sequences, trained.before)
@@ -75,7 +75,7 @@ def depths(network: LifterNetwork, settings: AdaptiveDepthSettings, setup: Setup
     seen = watched(network, batches("gt"))
     slow, fast = np.quantile(seen.speeds, [0.25, 0.75])
     hidden, shown = zip(*(where_hidden(network, batch) for batch in batches("gt")), strict=True)
-    figures = {
+    results = {
         "steps": seen.steps.mean(),
         "steps_detector": watched(network, batches("detector")).steps.mean(),
         "steps_slow": seen.steps[seen.speeds <= slow].mean(),
@@ -84,8 +84,8 @@ def depths(network: LifterNetwork, settings: AdaptiveDepthSettings, setup: Setup
         "steps_seen": np.concatenate(shown).mean(),
     }
     if np.ptp(seen.steps):  # a constant has no correlation
-        figures["to_error"] = np.corrcoef(seen.steps, seen.errors)[0, 1]
-    return {name: float(figure) for name, figure in figures.items()}
+        results["to_error"] = np.corrcoef(seen.steps, seen.errors)[0, 1]
+    return {name: float(value) for name, value in results.items()}
 
 
 def watched(network: LifterNetwork, batches: Iterator[LiftBatch]) -> Seen:

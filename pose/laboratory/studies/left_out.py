@@ -46,8 +46,8 @@ def run(settings: LeftOutSettings, setup: Setup) -> Outcome:
         before += trained.before
         for name in [left_out] if left_out else settings.subjects:
             batches_of = setup.motion().of_subject(name, "gt", settings.frames)
-            figures = math.inf if trained.diverged else measure(network, islice(batches_of, settings.evaluated)).mpjpe
-            errors[left_out, name] = figures
+            error = math.inf if trained.diverged else measure(network, islice(batches_of, settings.evaluated)).mpjpe
+            errors[left_out, name] = error
     for stage in stages.values():
         stage.state.unlink(missing_ok=True)
     results: dict[str, float] = {}

@@ -128,7 +128,7 @@ def run(settings: LifterSettings, setup: Setup) -> Outcome:
         return Outcome(results, 0, examples)
     network = built(settings, TensorBatch.of(batches(0)), setup.seed)
     trained = train(network, batches, settings, setup)
-    results = {"parameters": size(network)} | figures(network, trained, settings, setup) | learnt(network)
+    results = {"parameters": size(network)} | metrics(network, trained, settings, setup) | learnt(network)
     return Outcome(results, settings.steps, examples, trained.before)
 
 
@@ -225,7 +225,7 @@ def size(network: LifterNetwork) -> float:
     return float(sum(parameter.numel() for parameter in network.parameters()))
 
 
-def figures(network: LifterNetwork, trained: Trained, settings: LifterSettings, setup: Setup) -> dict[str, float]:
+def metrics(network: LifterNetwork, trained: Trained, settings: LifterSettings, setup: Setup) -> dict[str, float]:
     """Cost of a step, and `measured`; errors are infinite after divergence."""
     errors = dict.fromkeys(MEASURED, math.inf) if trained.diverged else measured(network, settings, setup)
     return {"step_ms": 1000 * trained.seconds / settings.steps} | errors

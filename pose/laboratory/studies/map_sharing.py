@@ -85,10 +85,10 @@ def run(settings: MapSharingSettings, setup: Setup) -> Outcome:
         stages.append(setup.stage("+".join(map(str, groups))))
         network, trained = _trained(config, groups, settings, stages[-1])
         trainings, before = trainings + 1, before + trained.before
-        figures = lifters.figures(network, trained, settings, setup)
+        metrics = lifters.metrics(network, trained, settings, setup)
         alike = _alike(network, groups, settings, setup)
         if trainings == 1:
-            results = {f"{name}_before": figures[name] for name in ("gt", "detector", "step_ms")}
+            results = {f"{name}_before": metrics[name] for name in ("gt", "detector", "step_ms")}
             results["alike"] = alike.diagonal(1).mean().item()
         following = merged(groups, alike, settings.threshold)
         if following == groups or trained.diverged:
@@ -96,7 +96,7 @@ def run(settings: MapSharingSettings, setup: Setup) -> Outcome:
         groups = following
     for stage in stages:
         stage.state.unlink(missing_ok=True)
-    results |= {name: figures[name] for name in ("gt", "detector", "step_ms")}
+    results |= {name: metrics[name] for name in ("gt", "detector", "step_ms")}
     results |= {"trainings": float(trainings), "maps": float(len(groups))}
     return Outcome(results, settings.steps, trainings * settings.steps * settings.sequences, before)
 

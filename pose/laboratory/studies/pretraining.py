@@ -126,5 +126,5 @@ def _predictions(
     if diverged:
         return {"distance": math.inf}
     batches = setup.motion().evaluation("validation", "gt", settings.frames)
-    figures = measure_objective(objective, islice(batches, settings.evaluated))
-    return {name: figures[name] for name in ("distance", "simple")}
+    metrics = measure_objective(objective, islice(batches, settings.evaluated))
+    return {name: metrics[name] for name in ("distance", "simple")}

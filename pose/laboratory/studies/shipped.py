@@ -9,7 +9,7 @@ import torch
 
 from pose.errors import PoseError
 from pose.evaluation import metrics
-from pose.laboratory.attention_maps import attention_maps, head_figures, neighbours_apart
+from pose.laboratory.attention_maps import attention_maps, head_metrics, neighbours_apart
 from pose.laboratory.trial import Outcome, Setup
 from pose.lifter.checkpoint import load_checkpoint
 from pose.lifter.model import LifterNetwork
@@ -60,9 +60,9 @@ def maps(settings: MapSettings, setup: Setup) -> Outcome:
     batch = together(sequences(setup, "gt", settings.frames, settings.share))
     every = attention_maps(network, batch.observe(), batch.times)
     at = settings.block - 1
-    figures = head_figures(every[at : at + 1], batch.times)
-    results = {name: getattr(figures, name).mean().item() for name in ("seen", "reach", "rank")}
-    results["near"] = 100 * figures.near.mean().item()
+    heads = head_metrics(every[at : at + 1], batch.times)
+    results = {name: getattr(heads, name).mean().item() for name in ("seen", "reach", "rank")}
+    results["near"] = 100 * heads.near.mean().item()
     if at + 1 < len(every):
         pair = every[at : at + 2]
         results["apart"] = neighbours_apart(pair)[0].amin(dim=1).mean().item()

@@ -59,7 +59,7 @@ def run(settings: WithoutNormSettings, setup: Setup) -> Outcome:
     tokens = network.embed(features).detach()
     results = {"tokens": _size(tokens), "differs": _size(tokens - tokens.mean(dim=0)) / _size(tokens)}
     trained = lifters.train(network, batches, settings, setup)
-    results |= lifters.figures(network, trained, settings, setup)
+    results |= lifters.metrics(network, trained, settings, setup)
     return Outcome(results, settings.steps, settings.steps * settings.sequences, trained.before)
 
 

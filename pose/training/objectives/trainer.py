@@ -65,8 +65,8 @@ def measure_objective(network: Pretraining, batches: Iterable[LiftBatch]) -> dic
     for batch in batches:
         predicted = network(TensorBatch.of(batch), drawn)
         asked = int(predicted.asked.sum())
-        figures = predicted.loss(), predicted.error(predicted.said.mean()), predicted.error(predicted.simple)
-        for name, value in zip(sums, figures, strict=True):
+        metrics = predicted.loss(), predicted.error(predicted.said.mean()), predicted.error(predicted.simple)
+        for name, value in zip(sums, metrics, strict=True):
             sums[name] += asked * float(value)
         count += asked
     return {name: value / max(count, 1) for name, value in sums.items()}

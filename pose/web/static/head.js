@@ -3,7 +3,7 @@
 const HEAD = ["nose", "eye", "ear", "mouth", "head"];
 const LOOKING = ["nose", "eye", "mouth", "face"];
 const SEEN_FROM = 0.12;
-const AWAY = 0.3; // neck lengths by which the ears are exchanged on the back of a head
+const AWAY = 0.3; // neck lengths by which the ears are swapped on the back of a head
 const BACK_OF_HEAD = 0.2; // of their opacity that joints of the face keep there
 const TO_CROWN = 0.75; // neck lengths from the middle of the head's joints to its top
 const USUAL_NECK = 0.13; // of the box's height
@@ -49,6 +49,6 @@ export function faceOpacity(keypoints, joints) {
   const neck = [centre[0] - base[0], centre[1] - base[1]];
   const across = [ears[0][0] - ears[1][0], ears[0][1] - ears[1][1]];
   const square = neck[0] ** 2 + neck[1] ** 2;
-  const exchanged = square === 0 ? 0 : (across[0] * neck[1] - across[1] * neck[0]) / square;
-  return Math.min(1, Math.max(BACK_OF_HEAD, 1 - exchanged / AWAY));
+  const swapped = square === 0 ? 0 : (across[0] * neck[1] - across[1] * neck[0]) / square;
+  return Math.min(1, Math.max(BACK_OF_HEAD, 1 - swapped / AWAY));
 }

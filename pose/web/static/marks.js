@@ -3,8 +3,8 @@
 const KINDS = [
   { name: "missing", title: "Missing", tone: "--bad", lane: [0, 5] },
   { name: "filled", title: "Missing, filled in between", tone: "--filled", lane: [0, 5] },
-  { name: "legs", title: "Legs: left and right exchanged", tone: "--legs", lane: [7, 3] },
-  { name: "arms", title: "Arms: left and right exchanged", tone: "--arms", lane: [11, 3] },
+  { name: "legs", title: "Legs: left and right swapped", tone: "--legs", lane: [7, 3] },
+  { name: "arms", title: "Arms: left and right swapped", tone: "--arms", lane: [11, 3] },
   ...["left leg", "right leg", "left arm", "right arm"].map((limb) => ({
     name: `inconsistent_${limb.replace(" ", "_")}`, title: `2D contradicts bones: ${limb}`, tone: "--bad", lane: [15, 3],
   })),

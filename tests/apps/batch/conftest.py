@@ -41,4 +41,4 @@ class OneWorkerHere:
 
 @pytest.fixture
 def in_this_process(monkeypatch) -> None:
-    monkeypatch.setattr("pose_apps.batch.command._engine", lambda config, job, most: OneWorkerHere(job))
+    monkeypatch.setattr("pose_apps.batch.command._engine", lambda config, job, max_workers: OneWorkerHere(job))

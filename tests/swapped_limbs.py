@@ -1,4 +1,4 @@
-"""Sequences in which left and right are exchanged, and where repair finds them."""
+"""Sequences in which left and right are swapped, and where repair finds them."""
 
 import numpy as np
 from pose_datasets.errors import ErrorConfig
@@ -13,7 +13,7 @@ from pose.skeletons import COCO17, get_skeleton
 
 
 def film(clips, fps):
-    """The recorded people before virtual cameras, with all errors of a detector but exchanged limbs."""
+    """The recorded people before virtual cameras, with all errors of a detector but swapped limbs."""
     config = SynthesisConfig(film=FilmConfig(errors=ErrorConfig(swap_rate=0)))
     return [
         Sequence2D(batch.keypoints[i][v], batch.scores[i][v], batch.times[i][v], Camera.of((1000, 1000)), "h36m17")
@@ -22,8 +22,8 @@ def film(clips, fps):
     ]
 
 
-def exchange(sequence, swapped):
-    """The sequence with legs, arms exchanged in the frames (T, 2) that say so."""
+def swap_limbs(sequence, swapped):
+    """The sequence with legs, arms swapped in the frames (T, 2) that say so."""
     xy, scores = sequence.keypoints.copy(), sequence.scores.copy()
     for limb, pairs in enumerate(limb_pairs(get_skeleton(sequence.skeleton)).values()):
         rows = np.flatnonzero(swapped[:, limb])[:, None]
@@ -33,12 +33,12 @@ def exchange(sequence, swapped):
     return Sequence2D(xy, scores, sequence.times, sequence.camera, sequence.skeleton)
 
 
-def exchanged_by_repair(sequence, lookahead):
+def swapped_by_repair(sequence, lookahead):
     person, frames = PersonRepair(get_skeleton(sequence.skeleton), lookahead), []
     for keypoints, scores, time in zip(sequence.keypoints, sequence.scores, sequence.times.tolist(), strict=True):
         person.push(keypoints, scores, time)
         frames += person.take(time)
-    return np.array([frame.exchanged for frame in frames + person.take(np.inf)])
+    return np.array([frame.swapped for frame in frames + person.take(np.inf)])
 
 
 def standing(across, times):

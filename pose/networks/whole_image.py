@@ -1,24 +1,16 @@
-"""Detections of networks that process whole images, independent of the runtime, and Ultralytics' defaults for YOLO."""
+"""Detections of networks that process whole images, independent of model family and runtime."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 
 from pose.types import F32, U8
 
-Task = Literal["detect", "pose"]
-
-# Ultralytics' defaults.
-SCORE_THRESHOLD = 0.25
-OVERLAP_THRESHOLD = 0.7
-MAX_DETECTIONS = 300
-USUAL_SIDE = 640
-
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class ImageDetections:
     """Detections in one image, sorted by descending score.
 
     Attributes:
@@ -43,21 +35,21 @@ class Findings:
         Args:
             joints: (P, J, 2 or 3) x, y px and optionally a score.
         """
-        most = np.array(size, np.float32)
-        points = joints[..., :2].clip(0, most)
-        seen = ((points > 0) & (points < most)).all(axis=-1)
+        limit = np.array(size, np.float32)
+        points = joints[..., :2].clip(0, limit)
+        seen = ((points > 0) & (points < limit)).all(axis=-1)
         certainty = joints[..., 2].clip(0, 1) if joints.shape[-1] == 3 else np.ones(seen.shape, np.float32)
-        boxes = xyxy.reshape(-1, 2, 2).clip(0, most).reshape(-1, 4)
+        boxes = xyxy.reshape(-1, 2, 2).clip(0, limit).reshape(-1, 4)
         return cls(boxes, scores, points, np.where(seen, certainty, np.float32(0)))
 
 
-class PeopleNetwork(Protocol):
+class WholeImageNetwork(Protocol):
     """A loaded network of any runtime that finds people, and their joints if it has a pose head."""
 
     joints: int
     side: int  # px, the longer one of the input
     device: str
 
-    def __call__(self, images: Sequence[U8]) -> list[Findings]:
+    def __call__(self, images: Sequence[U8]) -> list[ImageDetections]:
         """Detections in each (H, W, 3) uint8 RGB image."""
         ...
