@@ -5,7 +5,7 @@ the palm to the tip. Axes: P person, S side (left, right), K point of a hand.
 """
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pose.wholebody import HANDS
 
 F32 = NDArray[np.float32]
+Value = TypeVar("Value", bound=np.generic)
 Rows = slice | list[int] | NDArray[np.generic]
 
 SIDES = ("left", "right")
@@ -72,15 +73,20 @@ class Hands:
         scores: (P, 2, 21) probability that the hand is visible; 0 if it is not seen, and for points outside the image.
         shapes: (P, 2, 21, 3) m from the wrist, camera axes (x right, y down, z forward), in the size that the network
             assumes.
+        sigma: Of results of several cameras (P, 2, 21): radius of the 68 % interval in mm of hands whose shapes have
+            their true size; NaN where one camera's network gives the shape. None with one camera.
     """
 
     points: F32
     scores: F32
     shapes: F32
+    sigma: F32 | None = None
 
     def __post_init__(self) -> None:
         people = len(self.scores)
-        for name, last in (("points", (2,)), ("scores", ()), ("shapes", (3,))):
+        for name, last in (("points", (2,)), ("scores", ()), ("shapes", (3,)), ("sigma", ())):
+            if name == "sigma" and self.sigma is None:
+                continue
             shape, expected = getattr(self, name).shape, (people, len(SIDES), POINTS, *last)
             if shape != expected:
                 raise ValueError(f"Hands.{name}: expected shape {expected}, got {shape}")
@@ -89,7 +95,8 @@ class Hands:
         return len(self.scores)
 
     def __getitem__(self, rows: Rows) -> "Hands":
-        return Hands(self.points[rows], self.scores[rows], self.shapes[rows])
+        sigma = None if self.sigma is None else self.sigma[rows]
+        return Hands(self.points[rows], self.scores[rows], self.shapes[rows], sigma)
 
     @classmethod
     def unseen(cls, people: int) -> Self:
@@ -100,8 +107,13 @@ class Hands:
     def with_unseen(self, people: int) -> "Hands":
         """Append people with unseen hands."""
         more = Hands.unseen(people)
-        arrays = (np.concatenate([getattr(self, name), getattr(more, name)]) for name in self.__slots__)
-        return Hands(*arrays)
+        points, scores, shapes = (
+            np.concatenate([getattr(self, name), getattr(more, name)]) for name in ("points", "scores", "shapes")
+        )
+        sigma = None
+        if self.sigma is not None:
+            sigma = np.concatenate([self.sigma, np.full(more.scores.shape, np.nan, np.float32)])
+        return Hands(points, scores, shapes, sigma)
 
     @property
     def seen(self) -> NDArray[np.bool_]:
@@ -115,13 +127,27 @@ def lengths(shapes: F32) -> F32:
     return np.asarray(np.linalg.norm(steps, axis=-1).sum(axis=-1), np.float32)
 
 
-def sigma_of(joints: F32) -> F32:
-    """Radius (..., 21) mm of the 68 % interval of each point for an exact wrist, for hands (..., 21, 3) m; NaN if
-    unknown.
+def sigma_of(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
+    """Radius (P, 2, 21) mm of the 68 % interval of each point for an exact wrist; NaN if unknown.
 
-    docs/studies/hands.md describes the measurement.
+    docs/studies/hands.md describes the measurement for one camera.
+
+    Args:
+        hands: Hands of P people.
+        joints: (P, 2, 21, 3) m, from `on_body`.
+        swapped: As in `on_body`.
     """
-    return np.asarray(1000 * lengths(joints)[..., None] * SIGMA, np.float32)
+    sigma = np.asarray(1000 * lengths(joints)[..., None] * SIGMA, np.float32)
+    if hands.sigma is None:
+        return sigma
+    measured = by_arms(hands.sigma, swapped)
+    return np.where(np.isfinite(measured) & np.isfinite(sigma), measured, sigma)
+
+
+def by_arms(values: NDArray[Value], swapped: NDArray[np.bool_]) -> NDArray[Value]:
+    """Swap left and right (P, 2, ...) of people whose arms were swapped (P, 2) before lifting, or swap them back."""
+    turned = swapped[:, 1].reshape(-1, *[1] * (values.ndim - 1))
+    return np.where(turned, values[:, ::-1], values)
 
 
 def on_body(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
@@ -133,15 +159,15 @@ def on_body(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
         swapped: (P, 2), whether repair swapped left and right of legs and arms; hands follow the arms.
 
     Returns:
-        Hands as long as `HAND_PER_FOREARM` of the forearm, so that their size matches the body.
+        Hands as long as `HAND_PER_FOREARM` of the forearm, so that their size matches the body. Hands that several
+        cameras measured keep their size.
     """
-    shapes, seen = hands.shapes, hands.seen
-    turned = np.asarray(swapped[:, 1])
-    if turned.any():
-        shapes = np.where(turned[:, None, None, None], shapes[:, ::-1], shapes)
-        seen = np.where(turned[:, None], seen[:, ::-1], seen)
+    shapes, seen = by_arms(hands.shapes, swapped), by_arms(hands.seen, swapped)
     forearms = np.linalg.norm(joints[:, WRISTS] - joints[:, ELBOWS], axis=-1).mean(axis=1, keepdims=True)
     own = lengths(shapes)
     factor = HAND_PER_FOREARM * forearms / np.where(own > 0, own, 1)
+    if hands.sigma is not None:  # also of hands that the camera of the 2D points does not see
+        factor = np.where(np.isfinite(by_arms(hands.sigma, swapped)).all(axis=2), 1.0, factor)
+        seen = own > 0
     seen = seen & (own > 0) & np.isfinite(factor)
     return np.where(seen[..., None, None], shapes * factor[..., None, None], np.nan).astype(np.float32)

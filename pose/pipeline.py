@@ -113,6 +113,10 @@ class Pipeline:
         if live:
             warm_up_lifter(self.lifter_stage(self.camera((256, 256))), len(self.skeleton))
 
+    def again(self) -> "Pipeline | None":
+        """The same pipeline for another thread; None with a custom detector, which may not serve two threads."""
+        return None if self._own_detector else Pipeline(self.config, intrinsics=self._intrinsics, lazy=True)
+
     @classmethod
     def from_preset(
         cls,
@@ -156,9 +160,7 @@ class Pipeline:
 
     def hand_tracker(self) -> HandTracker | None:
         """Make the hand tracker of one stream; None if hands are not configured."""
-        if self._hand_networks is None:
-            return None
-        return HandTracker(*self._hand_networks, self.skeleton)
+        return None if self._hand_networks is None else HandTracker(*self._hand_networks, self.skeleton)
 
     @cached_property
     def _face_network(self) -> FaceNetwork | None:
@@ -183,12 +185,11 @@ class Pipeline:
     def models(self) -> tuple[ModelInfo, ...]:
         """The networks of the pipeline with the hashes of their weights."""
         known = tuple(ModelInfo(role, name, sha256_of(file)) for role, name, file in model_files(self.config))
-        lifter = self.config.lifter
         if self.config.hands:
             known += tuple(ModelInfo("hands", name, sha256_of(locate(name))) for name in HAND_WEIGHTS)
         if self.config.face:
             known += (ModelInfo("face", FACE_WEIGHT, sha256_of(locate(FACE_WEIGHT))),)
-        return (*known, ModelInfo("lifter", lifter, sha256_of(checkpoint_path(lifter))))
+        return (*known, ModelInfo("lifter", self.config.lifter, sha256_of(checkpoint_path(self.config.lifter))))
 
     def camera(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> Camera:
         """The camera that 3D refers to, for images of (width, height) px.

@@ -21,7 +21,7 @@ from pose.camera_motion.log import MotionLog
 from pose.errors import PoseError, UsageError
 from pose.export import Recording, Written, check_formats, export_all, targets
 from pose.export.joint_angles import NAMES, JointAngles, joint_angles
-from pose.export.table import COLUMNS, rows
+from pose.export.table import OBSERVERS, columns, observer_names, rows
 from pose.files import MotionInfo, NpzWriter, PoseTable, ResultSpool, RunInfo, WorldInfo, load_poses
 from pose.files.cameras import ResultCamera, result_cameras
 from pose.hand_points import WRISTS
@@ -273,7 +273,8 @@ class Result:
         except ImportError as error:
             raise PoseError("to_dataframe needs pandas: pip install 'pose-run[formats]'") from error
         recording = self.recording(space)
-        frames = [pandas.DataFrame(columns=list(COLUMNS))]
+        names = list(columns(recording))
+        frames = [pandas.DataFrame(columns=names)]
         for part in rows(recording, recording.people):
             count, joints = part.values.shape[:2]
             values = {
@@ -283,7 +284,9 @@ class Result:
             }  # fmt: skip
             measured = part.values.reshape(count * joints, -1)
             values |= dict(zip(("x", "y", "z", "sigma_mm", "score"), measured.T, strict=True))
-            frames.append(pandas.DataFrame(values, columns=list(COLUMNS)))
+            if OBSERVERS in names:
+                values[OBSERVERS] = np.array(observer_names())[part.observers.ravel()]
+            frames.append(pandas.DataFrame(values, columns=names))
         return pandas.concat(frames[1:] or frames, ignore_index=True)
 
     def save(self, path: Path | str) -> Path:

@@ -1,23 +1,21 @@
 """One `Result` from several videos of the same scene: `pose.several`."""
 
-from collections.abc import Sequence
+import threading
+import warnings
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
-
-from pose.errors import PoseError, UsageError
-from pose.files import ResultSpool
+from pose.camera_runs import CameraRuns, camera_workers, with_threads
+from pose.config import PipelineConfig
+from pose.errors import UsageError
 from pose.multiview.calibration_files import read_cameras
-from pose.multiview.collect import collect_tracks
-from pose.multiview.scene import CameraRun, Given, find_scene, results_of
+from pose.multiview.scene import Given, find_scene, results_of
 from pose.pipeline import Pipeline
 from pose.result import Result
-from pose.video import open_source
-from pose.video.container import Target
-from pose.video.recorded import recorded_at
-from pose.video.waveform import read_waveform
+from pose.types import FrameResult
+from pose.video import Source, open_source
 
 MOST_CAMERAS = 8
 
@@ -34,7 +32,8 @@ def several(
 
     Args:
         videos: 2 to 8 paths, one for each camera.
-        pipeline: Of each camera; the defaults of `Pipeline` if None.
+        pipeline: Of each camera; the defaults of `Pipeline` if None. As many cameras are processed at the same time as
+            cores and memory allow, each by a thread; one after another with a GPU or a custom detector.
         cameras: Calibration file; None calibrates from the people.
         offsets: Start times of the cameras in s; None estimates them.
         height: Height in m of the person seen longest, which sets the scale; None takes it from the lifter.
@@ -55,45 +54,24 @@ def several(
         raise UsageError(f"height: the calibration in {cameras} already sets the scale")
     for path in paths:
         open_source(str(path)).close()
-    pipeline = pipeline or Pipeline()
-    names = [path.stem for path in paths]
+    device = "auto" if pipeline is None else pipeline.config.device
+    workers = camera_workers(len(paths), device)
+    pipeline = pipeline or Pipeline(with_threads(PipelineConfig(), workers))
+    names, stop = [path.stem for path in paths], threading.Event()
+
+    def follow(index: int, source: Source, pipeline: Pipeline) -> Iterable[FrameResult]:
+        return pipeline.run(source, stop=stop)
+
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="pose-")))
-        spool = ResultSpool(folder, pipeline.skeleton)
-        stack.callback(spool.close)
-        runs = [_run(index, path, pipeline, folder, spool if index == 0 else None) for index, path in enumerate(paths)]
+        seen = CameraRuns(list(map(str, paths)), pipeline, follow, folder, stop, workers).collect(stack)
+        for problem in (problem for one in seen for problem in one.problems):
+            warnings.warn(problem, stacklevel=2)
+        runs = [one.run for one in seen]
         sizes = [run.camera.size for run in runs]
         calibration = None if cameras is None else read_cameras(Path(cameras), names, sizes)
         given = Given(calibration, offsets=None if offsets is None else list(offsets), height=height)
         scene = find_scene(runs, names, given)
         info = pipeline.run_info(", ".join(map(str, paths)), scene.line.fps, sizes[0])
-        results, known = results_of(scene, spool, info, pipeline.skeleton)
+        results, known = results_of(scene, [one.spool for one in seen], info)
         return Result.of(results, known)
-
-
-def _run(index: int, path: Path, pipeline: Pipeline, folder: Path, kept: ResultSpool | None) -> CameraRun:
-    """Process one camera.
-
-    Args:
-        kept: Where its results are stored; None for a temporary file.
-    """
-    with ExitStack() as stack:
-        source = stack.enter_context(open_source(str(path)))
-        spool = kept or ResultSpool(folder, pipeline.skeleton)
-        if kept is None:
-            stack.callback(spool.close)
-        times = []
-        for result in pipeline.run(source):
-            spool.write(result)
-            times.append(result.time)
-        if not times:
-            raise PoseError(f"{path}: no frame could be read")
-        return CameraRun(
-            collect_tracks(spool, pipeline.skeleton, index),
-            (times[0], times[-1]),
-            1 / float(np.median(np.diff(times))) if len(times) > 1 else source.info.fps,
-            pipeline.camera(source.info.size, source.info.focal_35mm),
-            read_waveform(source.sound) if source.sound is not None else None,
-            recorded_at(Target(f"file:{path}", str(path))),
-            str(path),
-        )

@@ -6,23 +6,26 @@ from pathlib import Path
 
 from pose.export.digits import joined, number, row, text, words
 from pose.export.format import Notes, SceneFormat
-from pose.export.table import COLUMNS, axes_note, rows
+from pose.export.table import OBSERVERS, axes_note, columns, observer_names, rows
 from pose.export.tracks import Recording
 from pose.system.whole_file import whole_file
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
     """Write all people; see `pose.export.format.SceneFormat`."""
-    video, space = _quoted(recording.name), recording.space.name
+    video, space, names = _quoted(recording.name), recording.space.name, columns(recording)
+    observers = words(observer_names())
     with whole_file(target) as hidden, hidden.open("wb") as file:
-        file.write((",".join(COLUMNS) + "\n").encode("ascii"))
+        file.write((",".join(names) + "\n").encode("ascii"))
         for part in rows(recording, people):
             head = joined(f"{video},", number(part.frame), number(part.time, 6, prefix=","))
             head = joined(head, number(part.person, prefix=","), ",")
             places = row(number(part.values[..., :3], 4, prefix=","), 2)
             sigma, score = number(part.values[..., 3], 1, prefix=","), number(part.values[..., 4], 3, prefix=",")
             filled = number(part.filled, prefix=",")
-            file.write(text(joined(head[:, None], words(part.names), places, sigma, score, filled, f",{space}\n")))
+            end = joined(",", observers[part.observers]) if OBSERVERS in names else ""
+            cells = joined(head[:, None], words(part.names), places, sigma, score, filled, f",{space}", end, "\n")
+            file.write(text(cells))
     return [f"metres, {axes_note(recording)}"]
 
 

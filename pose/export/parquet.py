@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pose.export.format import Notes, SceneFormat
-from pose.export.table import COLUMNS, Rows, axes_note, rows
+from pose.export.table import OBSERVERS, Rows, axes_note, columns, observer_names, rows
 from pose.export.tracks import Recording
 from pose.system.whole_file import whole_file
 
@@ -17,9 +17,16 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
     import pyarrow.parquet
 
     word = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-    types = {"video": word, "joint": word, "space": word, "frame": pyarrow.int64(), "time": pyarrow.float64()}
+    types = {
+        "video": word,
+        "joint": word,
+        "space": word,
+        OBSERVERS: word,
+        "frame": pyarrow.int64(),
+        "time": pyarrow.float64(),
+    }
     types |= {"person": pyarrow.int64(), "filled": pyarrow.bool_()}
-    fields = [pyarrow.field(name, types.get(name, pyarrow.float32()), nullable=False) for name in COLUMNS]
+    fields = [pyarrow.field(name, types.get(name, pyarrow.float32()), nullable=False) for name in columns(recording)]
     axes = axes_note(recording)
     schema = pyarrow.schema(fields, metadata={"axes": axes, "space": recording.space.note, "units": "m, mm, s"})
     with whole_file(target) as hidden, pyarrow.parquet.ParquetWriter(hidden, schema) as writer:
@@ -29,7 +36,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
 
 
 def _columns(part: Rows, recording: Recording, pyarrow: Any) -> dict[str, Any]:
-    count = part.filled.size
+    count, several = part.filled.size, OBSERVERS in columns(recording)
     joints = np.tile(np.arange(len(part.names), dtype=np.int32), len(part.frame))
 
     def words(names: list[str], which: np.ndarray) -> Any:
@@ -50,6 +57,7 @@ def _columns(part: Rows, recording: Recording, pyarrow: Any) -> dict[str, Any]:
         "score": score,
         "filled": part.filled.reshape(count),
         "space": words([recording.space.name], one),
+        **({OBSERVERS: words(observer_names(), part.observers.reshape(count).astype(np.int32))} if several else {}),
     }
 
 

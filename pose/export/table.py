@@ -13,6 +13,7 @@ from pose.skeletons import H36M17
 from pose.spaces import CAMERA
 
 COLUMNS = ("video", "frame", "time", "person", "joint", "x", "y", "z", "sigma_mm", "score", "filled", "space")
+OBSERVERS = "observers"  # column after the others, of results of several cameras only
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Rows:
         time: (n,) s.
         values: (n, J, 5) x, y, z m, sigma mm, 2D score.
         filled: (n, J) True where no 2D joint was detected and the lifter estimated it.
+        observers: (n, J), bit c is set if camera c of several observed the joint; 0 for hands and with one camera.
         names: (J,) names of the joints of Human3.6M-17, or of one hand.
     """
 
@@ -33,7 +35,19 @@ class Rows:
     time: NDArray[np.float64]
     values: NDArray[np.float64]
     filled: NDArray[np.bool_]
+    observers: NDArray[np.uint8]
     names: tuple[str, ...] = H36M17.names
+
+
+def columns(recording: Recording) -> tuple[str, ...]:
+    """Names of the columns."""
+    run = recording.table.run
+    return (*COLUMNS, OBSERVERS) if run is not None and run.cameras else COLUMNS
+
+
+def observer_names() -> list[str]:
+    """(256,) values of the column `OBSERVERS`: numbers of cameras, such as 1+3, the first is 1; empty without any."""
+    return ["+".join(str(camera + 1) for camera in range(8) if bits >> camera & 1) for bits in range(256)]
 
 
 def rows(recording: Recording, people: list[int]) -> Iterator[Rows]:
@@ -67,6 +81,7 @@ def _joined(parts: list[Rows]) -> Rows:
         time=np.concatenate([part.time for part in parts]),
         values=np.concatenate([part.values for part in parts]),
         filled=np.concatenate([part.filled for part in parts]),
+        observers=np.concatenate([part.observers for part in parts]),
         names=parts[0].names,
     )
 
@@ -78,7 +93,8 @@ def _of_person(recording: Recording, track: Track) -> Iterator[Rows]:
         places = recording.space.to_table(span.places[at])
         values = np.concatenate([places, span.sigma[at, :, None], span.score[at, :, None]], axis=2)
         frame = index if track.resampled else recording.frames[index]
-        yield Rows(np.full(len(at), track.person), frame, span.times[at], values, span.score[at] == 0)
+        people, observers = np.full(len(at), track.person), track.observers(span.start + at)
+        yield Rows(people, frame, span.times[at], values, span.score[at] == 0, observers)
         if recording.table.hand_scores is not None:
             yield from _of_hands(recording, track, span)
 
@@ -93,9 +109,8 @@ def _of_hands(recording: Recording, track: Track, span: Span) -> Iterator[Rows]:
             places = recording.space.to_table(hands.places[at, side])
             values = np.concatenate([places, hands.sigma[at, side, :, None], hands.score[at, side, :, None]], axis=2)
             frame = index if track.resampled else recording.frames[index]
-            yield Rows(
-                np.full(len(at), track.person), frame, span.times[at], values, np.zeros(values.shape[:2], bool), names
-            )
+            people, nothing = np.full(len(at), track.person), np.zeros(values.shape[:2], np.uint8)
+            yield Rows(people, frame, span.times[at], values, nothing > 0, nothing, names)
 
 
 def axes_note(recording: Recording) -> str:

@@ -18,13 +18,13 @@ from pose.export.skeleton import Solved
 from pose.export.space import CAMERA_SPACE, Space, level_space, where_from, world_space
 from pose.export.timeline import HandSpan, Span, Timeline, between_frames, fits, stretches, thinned
 from pose.files import PoseTable, load_poses
-from pose.hand_points import WRISTS, Hands, on_body, sigma_of
+from pose.hand_points import WRISTS, Hands, by_arms, on_body, sigma_of
 from pose.refine import lengths_of
 from pose.skeletons import LIMBS
 from pose.spaces import CAMERA, LEVEL, WORLD
 from pose.system.archives import release
 from pose.system.filling import check_filled
-from pose.types import F32, I64
+from pose.types import F32, I64, U8
 from pose.world.height import scale_to, stature
 
 F64 = NDArray[np.float64]
@@ -298,6 +298,17 @@ class Track:
         result: I64 = self._rows[np.maximum(self._earlier[at], 0)]
         return result
 
+    def observers(self, at: I64) -> U8:
+        """(n, 17) in the frames `at`, bit c is set if camera c of several observed the joint, 0 in gaps.
+
+        Between two frames, it is set if the camera observed the joint in one of them, and any camera in both.
+        """
+        rows, seen_by = self._rows[np.maximum(self._earlier[at], 0)], self.recording.table.seen_by
+        later = np.minimum(self._earlier[at] + (self._share[at] > 0), len(self._rows) - 1)
+        before, after = seen_by[rows], seen_by[self._rows[later]]
+        both = (before > 0) & (after > 0) & self.known[at][:, None]
+        return np.where(both, before | after, 0).astype(np.uint8)
+
     def hands(self, at: I64) -> HandSpan:
         """Left and right hand in the frames `at`, in increasing order; not detected if the result has no hands."""
         earlier, share, known = self._earlier[at], self._share[at], self.known[at]
@@ -315,12 +326,13 @@ class Track:
         hands = table.hand_rows(rows) or Hands.unseen(len(rows))
         joints, root = self.recording.bodies(rows, turned)
         points = on_body(hands, joints, table.swapped[rows])
-        sigma, scores = sigma_of(points), hands.scores
+        sigma, scores = sigma_of(hands, points, table.swapped[rows]), by_arms(hands.scores, table.swapped[rows])
+        if hands.sigma is not None:  # of several cameras: 1 where any of them sees the hand
+            scores = np.isfinite(points[..., 0]).astype(np.float32)
         if turned and table.camera_rotation is not None:
             at = np.searchsorted(table.frames, table.frame_index[rows])
             points = np.einsum("nij,nskj->nski", np.asarray(table.camera_rotation[at]), points)
         wrists = joints[:, WRISTS] + root[:, None]
-        scores = np.where(table.swapped[rows, 1][:, None, None], scores[:, ::-1], scores)
         wrist_sigma = table.sigma[rows][:, WRISTS, None]
         places = (points + wrists[:, :, None]).astype(np.float64)
         return places, np.hypot(sigma, wrist_sigma).astype(np.float64), scores.astype(np.float64)

@@ -298,7 +298,7 @@ def hand_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
         "hand_keypoints": hands.points,
         "hand_scores": hands.scores,
         "hand_joints3d": joints,
-        "hand_sigma": sigma_of(joints),
+        "hand_sigma": sigma_of(hands, joints, poses.swapped),
     }
 
 

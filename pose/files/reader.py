@@ -153,7 +153,8 @@ def _hands(arrays: Mapping[str, Array], rows: int) -> dict[str, F32]:
         return {}
     return {
         name: _shaped(arrays, name, (rows, 2, POINTS, *last), np.float32)
-        for name, last in (("hand_keypoints", (2,)), ("hand_scores", ()), ("hand_joints3d", (3,)))
+        for name, last in (("hand_keypoints", (2,)), ("hand_scores", ()), ("hand_joints3d", (3,)), ("hand_sigma", ()))
+        if name != "hand_sigma" or name in arrays
     }
 
 

@@ -32,11 +32,14 @@ class ResultSpool:
         self._frames += 1
 
     def __iter__(self) -> Iterator[FrameResult]:
-        """Yield all frames in order."""
-        with file_errors(self._folder):
-            self._file.seek(0)
+        """Yield all frames in order. Several iterations can take place at the same time."""
+        place = 0
         for _ in range(self._frames):
-            yield self._records.read(self._file)
+            with file_errors(self._folder):
+                self._file.seek(place)
+                result = self._records.read(self._file)
+                place = self._file.tell()
+            yield result
 
     def close(self) -> None:
         """Delete the file."""

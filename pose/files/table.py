@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pose.camera import Camera
 from pose.face_points import Faces
 from pose.files.run_info import RunInfo, WorldInfo
-from pose.hand_points import Hands
+from pose.hand_points import Hands, by_arms
 from pose.skeletons import H36M17, Skeleton, to_h36m17
 from pose.types import F32, I64, U8, CameraView, Flags, FrameResult, People, Placed, Poses3D
 
@@ -50,6 +50,7 @@ class PoseTable:
         hand_keypoints: (N, 2, 21, 2) px as in `Hands`; None without hands, as the next two.
         hand_scores: (N, 2, 21).
         hand_joints3d: (N, 2, 21, 3) m from the lifted wrists.
+        hand_sigma: (N, 2, 21) mm, relative to the wrists; None in old results.
         face_keypoints: (N, 468, 3) px as in `Faces`; None without faces, as the next one.
         face_scores: (N,).
     """
@@ -82,6 +83,7 @@ class PoseTable:
     hand_keypoints: F32 | None = None
     hand_scores: F32 | None = None
     hand_joints3d: F32 | None = None
+    hand_sigma: F32 | None = None
     face_keypoints: F32 | None = None
     face_scores: F32 | None = None
 
@@ -157,10 +159,11 @@ class PoseTable:
         """Hands of some of the N rows; None if hands were not estimated."""
         if self.hand_keypoints is None or self.hand_scores is None or self.hand_joints3d is None:
             return None
-        turned = self.swapped[rows, 1][:, None, None, None]
-        lifted = self.hand_joints3d[rows]
-        shapes = np.nan_to_num(np.where(turned, lifted[:, ::-1], lifted))
-        return Hands(np.asarray(self.hand_keypoints[rows]), np.asarray(self.hand_scores[rows]), shapes)
+        swapped, sigma = self.swapped[rows], None
+        shapes = np.nan_to_num(by_arms(self.hand_joints3d[rows], swapped))
+        if self.hand_sigma is not None and self.run is not None and self.run.cameras:
+            sigma = by_arms(self.hand_sigma[rows], swapped)
+        return Hands(np.asarray(self.hand_keypoints[rows]), np.asarray(self.hand_scores[rows]), shapes, sigma)
 
     def face_rows(self, rows: slice | I64) -> Faces | None:
         """The faces of some of the N rows; None where faces were not estimated."""

@@ -1,12 +1,16 @@
 """Motions as frame results, like those of one camera's pipeline, for files, exports and viewers."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from pose.face_points import Faces
+from pose.files import RunInfo
+from pose.hand_points import ELBOWS, WRISTS, Hands, by_arms
+from pose.multiview.hands import HandStream
 from pose.multiview.motions import Motion, TimeLine, contacts_of
 from pose.multiview.rig import Rig
-from pose.skeletons import Skeleton
 from pose.types import F32, F64, FrameResult, People, Placed, Poses3D
 from pose.world.frame import World
 
@@ -14,8 +18,8 @@ from pose.world.frame import World
 class MultiviewResults:
     """The results of all frames; can be iterated repeatedly.
 
-    Boxes and keypoints are those of the first camera in the frame nearest in time, 0 where it does not see the person.
-    3D is in its frame, `placed` in the world. Ids are 1, 2, ... in the order of the motions.
+    Boxes, keypoints, pixels of hands, and faces are those of the first camera in the frame nearest in time, 0 where it
+    does not see the person. 3D is in its frame, `placed` in the world. Ids are 1, 2, ... in the order of the motions.
     """
 
     def __init__(
@@ -24,16 +28,21 @@ class MultiviewResults:
         motions: Sequence[Motion],
         line: TimeLine,
         world: World,
-        first_camera: Iterable[FrameResult],
-        skeleton: Skeleton,
+        own: Sequence[Iterable[FrameResult]],
+        info: RunInfo,
     ) -> None:
-        """Combine motions with the results of the first camera.
+        """Combine motions with the results of the cameras.
 
         Args:
-            first_camera: Results of the first camera; must be repeatedly iterable.
+            rig: The cameras, on the time line.
+            motions: Of all people.
+            line: The time line.
+            world: The world.
+            own: Results of each camera, repeatedly iterable; without hands, only those of the first are read.
+            info: Describes the skeleton of the 2D and whether there are hands and faces.
         """
         self._rig, self._motions, self._line, self._world = rig, motions, line, world
-        self._first_camera, self._skeleton = first_camera, skeleton
+        self._own, self._info = own, info
         self._contacts = [contacts_of(motion, world, line) for motion in motions]
         self._person = {
             number: person for person, tracks in enumerate(rig.tracks) for camera, number in tracks if camera == 0
@@ -44,7 +53,8 @@ class MultiviewResults:
 
     def __iter__(self) -> Iterator[FrameResult]:
         own = self._rig.cameras[0].own_time(self._line.times)
-        nearest = _Nearest(self._first_camera, 0.6 / self._line.fps)
+        nearest = _Nearest(self._own[0], 0.6 / self._line.fps)
+        hands = HandStream(self._rig.cameras, self._rig.tracks, self._own) if self._info.has_hands else None
         at = [0] * len(self._motions)
         for frame, time in enumerate(self._line.times.tolist()):
             here = []
@@ -53,16 +63,19 @@ class MultiviewResults:
                     at[person] += 1
                 if at[person] < len(motion.frames) and motion.frames[at[person]] == frame:
                     here.append(person)
-            yield self._result(frame, time, here, at, nearest.at(float(own[frame])))
+            result = self._result(frame, time, here, at, nearest.at(float(own[frame])))
+            yield result if hands is None else _with_hands(result, here, hands)
 
     def _result(self, frame: int, time: float, here: list[int], at: list[int], seen: FrameResult | None) -> FrameResult:
-        n, j = len(here), len(self._skeleton)
+        n, j = len(here), len(self._info.skeleton)
         boxes, box_scores = np.zeros((n, 4), np.float32), np.zeros(n, np.float32)
         keypoints, scores, swapped = (
             np.zeros((n, j, 2), np.float32),
             np.zeros((n, j), np.float32),
             np.zeros((n, 2), bool),
         )
+        hands = Hands.unseen(n) if self._info.has_hands else None
+        faces = Faces.unseen(n) if self._info.has_faces else None
         for row, person in enumerate(here):
             boxes[row] = self._box(self._motions[person].joints[at[person]])
         if seen is not None:
@@ -73,10 +86,17 @@ class MultiviewResults:
                     boxes[place], box_scores[place] = seen.people.boxes[row], seen.people.box_scores[row]
                     keypoints[place], scores[place] = seen.people.keypoints[row], seen.people.scores[row]
                     swapped[place] = seen.poses.swapped[row]
+                    if hands is not None and seen.people.hands is not None:
+                        hands.points[place] = seen.people.hands.points[row]
+                        hands.scores[place] = seen.people.hands.scores[row]
+                    if faces is not None and seen.people.faces is not None:
+                        faces.points[place] = seen.people.faces.points[row]
+                        faces.scores[place] = seen.people.faces.scores[row]
         joints = _stacked([self._motions[p].joints[at[p]] for p in here], (17, 3))
         sigma = _stacked([self._motions[p].sigma[at[p]] for p in here], (17,))
         seen_by = np.array([self._motions[p].seen_by[at[p]] for p in here], np.uint8).reshape(n, 17)
-        people = People(frame, time, np.array(here, np.int64) + 1, boxes, box_scores, keypoints, scores)
+        ids = np.array(here, np.int64) + 1
+        people = People(frame, time, ids, boxes, box_scores, keypoints, scores, hands=hands, faces=faces)
         poses = Poses3D(joints - joints[:, :1], joints[:, 0], sigma, swapped, seen_by=seen_by)
         placed = Placed(
             self._world.place(joints).astype(np.float32),
@@ -91,6 +111,17 @@ class MultiviewResults:
         """Box (4,) around the joints (17, 3) m in the first camera's image."""
         pixels = self._rig.cameras[0].project(joints.astype(np.float64))
         return np.concatenate([pixels.min(axis=0), pixels.max(axis=0)])
+
+
+def _with_hands(result: FrameResult, here: Sequence[int], stream: HandStream) -> FrameResult:
+    """The result with the 3D of hands from all cameras."""
+    hands, joints, swapped = result.people.hands, result.poses.joints, result.poses.swapped
+    assert hands is not None
+    placed: F64 = (joints + result.poses.root[:, None]).astype(np.float64)
+    forearms = np.linalg.norm(placed[:, WRISTS] - placed[:, ELBOWS], axis=-1).mean(axis=1)
+    shapes, sigma = stream.at(result.time, here, placed[:, WRISTS], forearms)
+    measured = Hands(hands.points, hands.scores, by_arms(shapes, swapped), by_arms(sigma, swapped))
+    return replace(result, people=replace(result.people, hands=measured))
 
 
 class _Nearest:

@@ -22,7 +22,6 @@ from pose.multiview.motions import (
 from pose.multiview.results import MultiviewResults
 from pose.multiview.rig import Rig, find_rig, rescaled
 from pose.multiview.types import Track, ViewCamera
-from pose.skeletons import Skeleton
 from pose.system.json_values import Json
 from pose.system.shown import in_utf8
 from pose.types import F64, FrameResult
@@ -143,20 +142,19 @@ def _scale_sigma(given: Given, people: int) -> float:
 
 
 def results_of(
-    scene: Scene, first_camera: Iterable[FrameResult], info: RunInfo, skeleton: Skeleton, up: F64 | None = None
+    scene: Scene, own: Sequence[Iterable[FrameResult]], info: RunInfo, up: F64 | None = None
 ) -> tuple[MultiviewResults, RunInfo]:
     """The results of all frames in one world, and the description of the run with cameras and world.
 
     Args:
         scene: As `find_scene` found it.
-        first_camera: Results of the first camera; iterated over for every pass.
+        own: Results of each camera; iterated over for every pass.
         info: Describes the run.
-        skeleton: Of the 2D keypoints.
         up: (3,) against gravity in the first camera's axes; None estimates it.
     """
     first = scene.rig.cameras[0]
     world = find_world(scene.motions, scene.line, up)
-    results = MultiviewResults(scene.rig, scene.motions, scene.line, world, first_camera, skeleton)
+    results = MultiviewResults(scene.rig, scene.motions, scene.line, world, own, info)
     statures = [stature_of(motion) for motion in scene.motions]
     heights = {person: (height, height * scene.scale_sigma) for person, height in enumerate(statures, 1)}
     return results, replace(

@@ -5,11 +5,13 @@ from contextlib import ExitStack
 
 import numpy as np
 import pytest
-from pose_apps.cameras import tracking
-from pose_apps.cameras.tracking import camera_workers, track_cameras, with_threads
+from pose_apps.cameras.tracking import track_cameras
 from pose_apps.support.host import Host
+from pose_detectors.full_frame import FullFrameDetector
 from short_clips import beginning
 
+from pose import several_videos
+from pose.camera_runs import camera_workers, with_threads
 from pose.config import PipelineConfig
 from pose.errors import PoseError
 from pose.pipeline import Pipeline
@@ -84,12 +86,39 @@ def test_the_same_images_twice_end_all(clips, pipeline, tmp_path):
     [(2, 8000.0, 2, 1), (1, 8000.0, 1, 1), (16, None, 3, 2), (16, 2600.0, 2, 2), (16, 100.0, 1, 2)],
 )
 def test_workers_are_bounded_by_cores_and_memory(monkeypatch, cores, megabytes, workers, threads):
-    monkeypatch.setattr("pose_apps.support.resources.available_cores", lambda: cores)
-    monkeypatch.setattr("pose_apps.support.resources.available_megabytes", lambda: megabytes)
+    monkeypatch.setattr("pose.camera_runs.available_cores", lambda: cores)
+    monkeypatch.setattr("pose.camera_runs.available_megabytes", lambda: megabytes)
     assert camera_workers(3, "cpu") == workers
     assert with_threads(PipelineConfig(threads=2), workers).threads == threads
 
 
 def test_a_gpu_has_one_worker(monkeypatch):
-    monkeypatch.setattr("pose.system.device.resolve_device", lambda device: "cuda")
-    assert tracking.camera_workers(4, "auto") == 1
+    monkeypatch.setattr("pose.camera_runs.resolve_device", lambda device: "cuda")
+    assert camera_workers(4, "auto") == 1
+
+
+@pytest.mark.parametrize("custom", [False, True])
+def test_the_python_api_processes_cameras_at_the_same_time(clips, pipeline, monkeypatch, custom):
+    class StopError(Exception):
+        pass
+
+    def end(runs, *_):
+        raise StopError([run.video for run in runs])
+
+    names, run = set(), Pipeline.run
+
+    def named(self, source, stop=None):
+        names.add(threading.current_thread().name)
+        together.wait() if not custom else None
+        return run(self, source, stop=stop)
+
+    together = threading.Barrier(3, timeout=60)  # passes only if three cameras are processed at once
+    monkeypatch.setattr(several_videos, "camera_workers", lambda count, device: 3)
+    monkeypatch.setattr(several_videos, "find_scene", end)
+    monkeypatch.setattr(Pipeline, "run", named)
+    if custom:
+        pipeline = Pipeline(pipeline.config, lazy=True, detector=FullFrameDetector())
+    with pytest.raises(StopError) as stopped:
+        several_videos.several(clips, pipeline=pipeline)
+    assert stopped.value.args[0] == clips
+    assert names == {f"camera worker {number}" for number in range(1 if custom else 3)}

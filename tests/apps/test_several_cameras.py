@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 from pose_apps.cameras.options import camera_names, camera_videos, joint_folder, read_distance, read_offsets
-from pose_apps.cameras.tracking import check_still
 from pose_apps.run import main
 
 from pose.camera_motion.verdict import ROTATING, SHAKING, STATIC, TRANSLATING, UNKNOWN, ZOOMING, CameraMotion
+from pose.camera_runs import check_still
 from pose.errors import PoseError, UsageError
 from pose.files import load_poses
 

@@ -63,8 +63,3 @@ def test_a_run_with_faces_writes_them_and_a_cache_gives_them_back(videos, weight
     np.testing.assert_array_equal(one.face_keypoints, other.face_keypoints)
     assert [model.name for model in one.run.models if model.role == "face"] == [WEIGHT]
     assert len((tmp_path / "first" / "poses-faces.csv").read_text().splitlines()) == 1 + len(one.face_scores)
-
-
-def test_several_cameras_refuse_faces_in_one_line(capsys):
-    assert main(["left.mp4", "right.mp4", "--face"]) == 2
-    assert "face: is not supported with several cameras" in capsys.readouterr().err

@@ -31,8 +31,3 @@ def test_a_run_with_hands_writes_them_and_a_cache_gives_them_back(
     assert {model.name for model in one.table.run.models if model.role == "hands"} == set(WEIGHTS)
     body, hands = one.table.keypoints[:, [15, 16]], one.table.hand_keypoints[:, :, 0]
     assert abs(body - hands).max() < 20  # px: each hand hangs on its own wrist
-
-
-def test_several_cameras_refuse_hands_in_one_line(tmp_path, capsys):
-    assert main(["left.mp4", "right.mp4", "--hands"]) == 2
-    assert "hands: is not supported with several cameras" in capsys.readouterr().err

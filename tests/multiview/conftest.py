@@ -36,10 +36,10 @@ def scene():
         for people in film_scene(np.random.default_rng(0), [points], scenes.RATE, views[0], None)
         for n in [len(people)]
     ]
-    results = MultiviewResults(rig, motions, line, world, first, COCO17)
     cameras = [camera_json(*each) for each in zip(NAMES, rig.cameras, rig.accuracy, strict=True)]
     info = RunInfo(
         source="left.mp4, right.mp4", fps=line.fps, camera=Camera(rig.cameras[0].matrix, True, rig.cameras[0].size),
         skeleton=COCO17, world=WorldInfo(world, {1: (stature_of(motions[0]), 0.0)}), cameras=tuple(cameras),
     )  # fmt: skip
+    results = MultiviewResults(rig, motions, line, world, [first], info)
     return views, points, rig, line, motions, results, info

@@ -1,5 +1,6 @@
 """Reports, exports and the Python API with results of several cameras, the first of which begins last."""
 
+import csv
 import re
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -12,6 +13,7 @@ from pose.analysis.moments import moments
 from pose.analysis.report import write_report
 from pose.errors import PoseError
 from pose.export import export, open_recording
+from pose.export.table import observer_names
 from pose.files import NpzWriter, load_poses
 from pose.files.cameras import result_cameras, result_title
 from pose.result import load
@@ -87,6 +89,46 @@ def test_images_of_moments_are_those_of_a_camera_that_sees_the_person(scene, pos
         assert asked[-1][0] == (poses.parent if best == 0 else video)
         assert asked[-1][1] == pytest.approx(result_cameras(filmed.run)[best].own_time(float(table.time[row])))
     assert asked[0][0] == poses, "the first camera has not begun"
+
+
+def test_tables_name_the_cameras_that_observed_each_joint(scene, poses, tmp_path):
+    views, *_ = scene
+    table, names = load_poses(poses), observer_names()
+    (written,) = export(open_recording(poses), ["csv"], tmp_path, "poses")
+    with written.path.open(encoding="utf-8") as file:
+        cells = list(csv.DictReader(file))
+    said = np.array([cell["observers"] for cell in cells]).reshape(-1, 17)
+    assert (said == np.array(names)[table.seen_by]).all()
+    alone = table.time < views[0].offset - 0.2
+    assert set(np.unique(said[alone])) <= {"", "2"}, "the first camera has not begun"
+    assert (said == "1+2").mean() > 0.3
+    frame = load(poses).to_dataframe()
+    assert (frame["observers"].to_numpy().reshape(-1, 17) == said).all()
+
+
+def test_parquet_names_observers_and_one_camera_has_no_such_column(poses, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    (written,) = export(open_recording(poses), ["parquet"], tmp_path, "poses")
+    table = load_poses(poses)
+    said = np.array(parquet.read_table(written.path)["observers"].to_pylist()).reshape(-1, 17)
+    assert (said == np.array(observer_names())[table.seen_by]).all()
+    one = tmp_path / "one.npz"
+    with NpzWriter(one, replace(table.run, cameras=())) as writer:
+        for result in list(table)[:5]:
+            writer.write(result)
+    for path in export(open_recording(one), ["parquet", "csv"], tmp_path, "one"):
+        assert b"observers" not in path.path.read_bytes()
+    assert "observers" not in load(one).to_dataframe().columns
+
+
+@pytest.mark.parametrize("fps", [30.0, 47.0])
+def test_between_two_frames_a_joint_is_observed_by_the_cameras_of_both(poses, fps):
+    recording = open_recording(poses, fps=fps)
+    track = recording.track(1, recording.timeline)
+    at = np.arange(len(track))
+    observers = track.observers(at)
+    np.testing.assert_array_equal(observers > 0, track.read(at).score > 0)
+    assert (observers == 3).any()
 
 
 def test_rerun_shows_every_camera(poses, tmp_path):

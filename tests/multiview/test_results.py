@@ -16,7 +16,6 @@ from pose.multiview.calibration_files import read_cameras, write_cameras
 from pose.multiview.motions import find_motions, scale_for_height, stature_of
 from pose.multiview.rig import rescaled
 from pose.multiview.scene import CameraRun, Given, find_scene, results_of
-from pose.skeletons import COCO17
 from pose.view.grid import CameraGrid
 
 NAMES = ["left", "right"]
@@ -165,7 +164,7 @@ def test_a_scale_without_a_given_length_is_as_uncertain_as_the_height_of_adults(
     if "cameras" in given:
         given = {**given, "cameras": rig.cameras}
     found = find_scene(runs, NAMES, Given(**given))
-    _, described = results_of(found, results, info, COCO17)
+    _, described = results_of(found, [results], info)
     ((height, uncertainty),) = described.world.heights.values()
     assert uncertainty == pytest.approx(sigma * height)
     if "height" in given:

@@ -221,7 +221,7 @@ def _work(
 def default_workers(job: "Job") -> int:
     """Number of workers that cores and memory allow; one for a GPU."""
     from pose.system.device import resolve_device
-    from pose_apps.support.resources import WORKER_MEGABYTES, available_cores, available_megabytes
+    from pose.system.resources import WORKER_MEGABYTES, available_cores, available_megabytes
 
     if resolve_device(job.pipeline.device) != "cpu":
         return 1
@@ -233,8 +233,8 @@ def default_workers(job: "Job") -> int:
 def _engine(config: BatchConfig, job: "Job", max_workers: int) -> "Engine":
     """The workers, at most `most`."""
     if config.engine == "ray":
+        from pose.system.resources import WORKER_MEGABYTES
         from pose_apps.batch.ray_engine import RayWorkers
-        from pose_apps.support.resources import WORKER_MEGABYTES
 
         return RayWorkers(config.workers, job, config.address, WORKER_MEGABYTES, max_workers)
     from pose_apps.batch.processes import Processes

@@ -15,7 +15,7 @@ from pose.config import PipelineConfig
 from pose.errors import PoseError
 from pose_apps.batch.clips import Clip
 from pose_apps.batch.manifest import CameraFacts, Line, MotionFacts, QualityFacts, VideoFacts
-from pose_apps.cameras.command import check_networks, process_cameras
+from pose_apps.cameras.command import process_cameras
 from pose_apps.cameras.options import NO_CAMERAS, CamerasConfig, camera_videos
 from pose_apps.clip import RunConfig, run_any
 from pose_apps.run import check_several, common_of
@@ -131,7 +131,6 @@ class Worker:
     def _group(self, clip: Clip, run: RunConfig, base: Line, host: Host) -> Line:
         """The videos of several cameras."""
         check_several(run)
-        check_networks(self._job.pipeline)
         videos = camera_videos(clip.videos, None)
         done = process_cameras(videos, self._job.cameras, common_of(run), self._networks, host)
         tally, error = done.tally, "; ".join(done.problems)

@@ -64,7 +64,7 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
         PoseError: If the cameras cannot be calibrated, or the file exists.
     """
     from pose_apps.cameras.run import CAMERAS_FILE, Request, camera_lines, check_request, check_videos, find_scene
-    from pose_apps.cameras.tracking import camera_workers, track_cameras, with_threads
+    from pose_apps.cameras.tracking import track_cameras
 
     if not config.videos:
         raise UsageError("no videos: give 2 to 8 videos of the same moment, or a folder of them")
@@ -72,6 +72,8 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
     target = Path(config.out) if config.out else Path(videos[0]).with_name(CAMERAS_FILE)
     if target.exists() and not config.overwrite:
         raise UsageError(f"{target} exists; --overwrite replaces it")
+    from pose.camera_runs import camera_workers, with_threads
+
     names, workers = camera_names(videos), camera_workers(len(videos), networks.device)
     request = Request(videos, config, config.height, None, None, refine=True)
     check_request(request, names)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pose.config import PipelineConfig
-from pose.errors import PoseError, UsageError
+from pose.errors import PoseError
 from pose.system.progress import hidden_progress
 from pose_apps.cameras.options import CamerasConfig, camera_videos, joint_folder
 from pose_apps.support.analysis import analysed, check_analysis
@@ -58,9 +58,8 @@ def run_several(
     Raises:
         PoseError: If processing fails.
     """
-    from pose_apps.cameras.tracking import camera_workers, with_threads  # loads NumPy
+    from pose.camera_runs import camera_workers, with_threads  # loads NumPy
 
-    check_networks(pipeline_config)
     chosen = camera_videos(videos, cameras.cameras)
     config = replace(config, out=config.out or str(joint_folder(videos)))
 
@@ -83,13 +82,6 @@ def run_several(
     if done.problems:
         raise PoseError("; ".join(done.problems))
     return 0
-
-
-def check_networks(config: PipelineConfig) -> None:
-    """Raises UsageError for what several cameras do not estimate."""
-    for name in ("hands", "face"):
-        if getattr(config, name):
-            raise UsageError(f"{name}: is not supported with several cameras")
 
 
 def process_cameras(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pose.errors import UsageError
 from pose_apps.cameras.options import CamerasConfig, camera_names, read_distance, read_offsets
-from pose_apps.cameras.tracking import Seen, track_cameras
+from pose_apps.cameras.tracking import Counted, track_cameras
 from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.summary import Tally
 from pose_apps.support.world import read_heights, read_up, world_line
@@ -144,7 +144,7 @@ def check_videos(videos: Sequence[str]) -> None:
         open_source(video).close()
 
 
-def find_scene(request: Request, names: Sequence[str], seen: Sequence[Seen], host: "Host") -> "Scene":
+def find_scene(request: Request, names: Sequence[str], seen: Sequence[Counted], host: "Host") -> "Scene":
     """The cameras and the motion of all people, at the requested scale."""
     from pose.multiview.calibration_files import read_cameras
     from pose.multiview.scene import Given, find_scene
@@ -175,13 +175,13 @@ def _height(text: str | None) -> float | None:
 
 
 def _results(
-    request: Request, scene: "Scene", seen: Sequence[Seen], pipeline: "Pipeline"
+    request: Request, scene: "Scene", seen: Sequence[Counted], pipeline: "Pipeline"
 ) -> "tuple[MultiviewResults, RunInfo, list[str]]":
     from pose.multiview.scene import results_of
 
     info = pipeline.run_info(", ".join(request.videos), scene.line.fps, scene.rig.cameras[0].size)
     up = read_up(request.pitch, request.roll)
-    results, known = results_of(scene, seen[0].spool, info, pipeline.skeleton, up)
+    results, known = results_of(scene, [one.spool for one in seen], info, up)
     assert known.world is not None
     return results, known, [*camera_lines(scene), world_line(known.world)]
 

@@ -246,10 +246,10 @@ def test_a_wrong_call_is_one_line(arguments, words, clips, batch, tmp_path, caps
 def test_workers_are_what_cores_and_memory_allow(tmp_path, tiny_lifter, monkeypatch):
     config = PipelineConfig(lifter=str(tiny_lifter), threads=2)
     job = make_job(tmp_path, BatchConfig(out=str(tmp_path)), RunConfig(), config)
-    monkeypatch.setattr("pose_apps.support.resources.available_cores", lambda: 8)
-    monkeypatch.setattr("pose_apps.support.resources.available_megabytes", lambda: 64_000.0)
+    monkeypatch.setattr("pose.system.resources.available_cores", lambda: 8)
+    monkeypatch.setattr("pose.system.resources.available_megabytes", lambda: 64_000.0)
     assert default_workers(job) == 4
-    monkeypatch.setattr("pose_apps.support.resources.available_megabytes", lambda: 3_000.0)
+    monkeypatch.setattr("pose.system.resources.available_megabytes", lambda: 3_000.0)
     assert default_workers(job) == 2
-    monkeypatch.setattr("pose_apps.support.resources.available_megabytes", lambda: 100.0)
+    monkeypatch.setattr("pose.system.resources.available_megabytes", lambda: 100.0)
     assert default_workers(job) == 1

@@ -1,0 +1,217 @@
+"""2D, tracks and 3D of the videos of several cameras, each camera by itself, some of them at the same time."""
+
+import queue
+import threading
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import ExitStack, closing
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from pose.camera_motion.log import MotionLog
+from pose.camera_motion.verdict import TRANSLATING, CameraMotion
+from pose.config import PipelineConfig
+from pose.errors import PoseError
+from pose.files import ResultSpool
+from pose.multiview.collect import collect_tracks
+from pose.multiview.scene import CameraRun
+from pose.multiview.types import Track
+from pose.pipeline import Pipeline
+from pose.system.device import resolve_device
+from pose.system.resources import WORKER_MEGABYTES, available_cores, available_megabytes
+from pose.types import FrameResult
+from pose.video import Source, open_source
+from pose.video.container import Target
+from pose.video.recorded import recorded_at
+from pose.video.waveform import read_waveform
+
+LARGEST_TURN = 1.0  # maximum total rotation of a static camera, degrees; larger than tracking errors of the background
+LARGEST_ZOOM = 1.03  # maximum ratio of the longest to the shortest focal length
+
+# Runs a pipeline on the source of a camera, given its index.
+Follow = Callable[[int, Source, Pipeline], Iterable[FrameResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The results of one camera's own pipeline.
+
+    Attributes:
+        index: Of the camera.
+        spool: The results.
+        run: Of the solver.
+        problems: Warnings.
+    """
+
+    index: int
+    spool: ResultSpool
+    run: CameraRun
+    problems: list[str]
+
+
+def camera_workers(count: int, device: str) -> int:
+    """Cameras that are processed at the same time, as cores and memory allow; one where networks run on a GPU."""
+    if resolve_device(device) != "cpu":
+        return 1
+    memory = available_megabytes()
+    room = count if memory is None else int(memory // WORKER_MEGABYTES)
+    return max(1, min(count, available_cores(), room))
+
+
+def with_threads(config: PipelineConfig, workers: int) -> PipelineConfig:
+    """The configuration of each of some workers, which share the cores."""
+    return replace(config, threads=max(1, min(config.threads, available_cores() // workers)))
+
+
+@dataclass(frozen=True, slots=True)
+class CameraRuns:
+    """The pipelines of several cameras.
+
+    Attributes:
+        videos: One for each camera.
+        pipeline: Of the first worker; further ones get their own.
+        follow: Runs a pipeline.
+        folder: For temporary files.
+        stop: Ends all workers at their next frame.
+        workers: Cameras processed at the same time, each by a thread.
+    """
+
+    videos: Sequence[str]
+    pipeline: Pipeline
+    follow: Follow
+    folder: Path
+    stop: threading.Event
+    workers: int = 1
+
+    def collect(self, stack: ExitStack) -> list[Seen]:
+        """Run the pipelines.
+
+        Args:
+            stack: Closes the temporary files.
+
+        Returns:
+            One for each video; fewer if `stop` is set.
+
+        Raises:
+            PoseError: If a video has no frames, its camera moves, or two videos have the same images.
+        """
+        spools = []
+        for _ in self.videos:
+            spools.append(ResultSpool(self.folder, self.pipeline.skeleton))
+            stack.callback(spools[-1].close)
+        found: dict[int, Seen] = {}
+        with closing(self._tracked(spools)) as tracked:
+            for seen in tracked:
+                for other, earlier in found.items():
+                    if _same(seen.run.tracks, earlier.run.tracks):
+                        one, two = sorted((seen.index, other))
+                        raise PoseError(
+                            f"{self.videos[two]}: has the same images as {self.videos[one]}; "
+                            "each camera needs its own video"
+                        )
+                found[seen.index] = seen
+        return [found[row] for row in sorted(found)]
+
+    def _tracked(self, spools: list[ResultSpool]) -> Generator[Seen, None, None]:
+        """Each camera, as soon as it is done. An error of one of them ends all."""
+        if self.workers == 1:
+            for row in range(len(self.videos)):
+                seen = self._track(row, spools[row], self.pipeline)
+                if seen is not None:
+                    yield seen
+                if self.stop.is_set():
+                    return
+            return
+        rows, done = iter(range(len(self.videos))), queue.SimpleQueue[Seen | BaseException | None]()
+        turn = threading.Lock()
+
+        def work(number: int) -> None:
+            try:
+                own = self.pipeline if number == 0 else self.pipeline.again()
+                while own is not None and not self.stop.is_set():
+                    with turn:
+                        row = next(rows, None)
+                    if row is None:
+                        break
+                    if (seen := self._track(row, spools[row], own)) is not None:
+                        done.put(seen)
+                done.put(None)
+            except BaseException as error:  # it is raised in the thread that waits
+                done.put(error)
+
+        threads = [
+            threading.Thread(
+                target=copy_context().run, args=(work, number), name=f"camera worker {number}", daemon=True
+            )
+            for number in range(self.workers)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            left = self.workers
+            while left:
+                answer = done.get()
+                if isinstance(answer, BaseException):
+                    raise answer
+                if answer is None:
+                    left -= 1
+                else:
+                    yield answer
+        except BaseException:
+            self.stop.set()
+            raise
+        finally:
+            for thread in threads:
+                thread.join()
+
+    def _track(self, row: int, spool: ResultSpool, pipeline: Pipeline) -> Seen | None:
+        """One camera; None if it was stopped before its first frame."""
+        video, motion = self.videos[row], MotionLog()
+        with open_source(video) as source:
+            wave = read_waveform(source.sound) if source.sound is not None else None
+            recorded = recorded_at(Target(f"file:{video}", video))
+            camera = pipeline.camera(source.info.size, source.info.focal_35mm)
+            times = []
+            for result in self.follow(row, source, pipeline):
+                spool.write(result)
+                motion.add(result.people)
+                times.append(result.time)
+            problems = list(source.problems)
+        if not times and self.stop.is_set():
+            return None
+        if not times:
+            raise PoseError(f"{video}: no frame could be read")
+        if motion.measured and not self.stop.is_set():
+            check_still(video, motion.solve()[1])
+        steps = np.diff(times)
+        fps = 1 / float(np.median(steps)) if len(steps) else source.info.fps
+        tracks = collect_tracks(spool, pipeline.skeleton, row)
+        run = CameraRun(tracks, (times[0], times[-1]), fps, camera, wave, recorded, video)
+        return Seen(row, spool, run, problems)
+
+
+def check_still(video: str, motion: CameraMotion) -> None:
+    """Check that a camera is static. Unknown motion passes: the reprojection error reveals it later.
+
+    Raises:
+        PoseError: If it moves.
+    """
+    turn = max(motion.pan, motion.tilt, motion.roll)
+    carried = motion.kind == TRANSLATING
+    if motion.moves and (carried or turn > LARGEST_TURN or motion.zoom > LARGEST_ZOOM):
+        how = "is carried" if carried else "zooms" if turn <= LARGEST_TURN else f"turns by {turn:.0f} degrees"
+        raise PoseError(
+            f"{video}: the camera {how}; several cameras must stand still (--camera fixed skips this check)"
+        )
+
+
+def _same(tracks: list[Track], others: list[Track]) -> bool:
+    """Whether two videos have identical motion at identical pixels, hence are the same video."""
+    if not tracks or len(tracks) != len(others):
+        return False
+    return all(
+        len(one) == len(other) and np.array_equal(one.keypoints, other.keypoints)
+        for one, other in zip(tracks, others, strict=True)
+    )

@@ -1,0 +1,269 @@
+"""Hands of people in several cameras, triangulated where two of them see the hand.
+
+Each camera's hand network gives 21 pixels and a shape. A hand of two or more cameras is the point set that fits all
+pixels best; the shapes are a weak prior, which decides where rays are nearly parallel. A hand of one camera keeps the
+shape of that camera.
+
+Axes: C cameras, K hands, N points of a hand. World: the frame of the first camera.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pose.hand_points import HAND_PER_FOREARM, POINTS, SIGMA, by_arms, lengths
+from pose.multiview import residuals as r
+from pose.multiview.sampling import LONGEST_GAP
+from pose.multiview.types import ViewCamera
+from pose.types import F32, F64, Flags, FrameResult
+
+NOISE = 0.03  # of a hand's length in the image; standard deviation of a coordinate of a point with score 1
+WRIST_SIGMA = 0.03  # m per axis, between the wrist of the body and that of the hand (docs/studies/hands.md)
+CAUCHY = 2.0  # scale of the robust loss, in standard deviations
+FARTHEST = 1.0  # maximum distance of a hand's wrist from the projected wrist of the body, in hand lengths
+DISAGREEING = 0.15  # median reprojection error in hand lengths from which a camera does not see the same hand
+RADIUS_68 = 1.878  # standard deviations of an axis: the radius that holds 68.27 % of a three-dimensional normal
+STEPS = 4  # Gauss-Newton steps
+
+
+@dataclass(frozen=True, slots=True)
+class SeenHands:
+    """What the cameras see of K hands at one instant.
+
+    Attributes:
+        pixels: (C, K, 21, 2) px.
+        scores: (C, K, 21); 0 where a point is not seen.
+        shapes: (C, K, 21, 3) m from the wrist, axes of each camera, in the size that its network assumes.
+    """
+
+    pixels: F64
+    scores: F64
+    shapes: F64
+
+    @classmethod
+    def none(cls, cameras: int, hands: int) -> "SeenHands":
+        """Hands that no camera sees."""
+        shape = (cameras, hands, POINTS)
+        return cls(np.zeros((*shape, 2)), np.zeros(shape), np.zeros((*shape, 3)))
+
+    @property
+    def seen(self) -> Flags:
+        """(C, K) whether a camera sees a hand."""
+        return np.asarray((self.scores > 0).any(axis=-1))
+
+
+@dataclass(frozen=True, slots=True)
+class FusedHands:
+    """Hands of one instant.
+
+    Attributes:
+        shapes: (K, 21, 3) m from the wrist, world axes; 0 where no camera sees the hand.
+        sigma: (K, 21) mm, radius of the 68 % interval relative to the wrist of hands of two or more cameras, whose
+            shapes have their true size; else NaN.
+    """
+
+    shapes: F64
+    sigma: F64
+
+
+def fuse_hands(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: F64, forearms: F64) -> FusedHands:
+    """Triangulate the hands of one instant.
+
+    Args:
+        seen: What the cameras see, left and right of each person in turn.
+        cameras: The cameras.
+        wrists: (K, 3) m, wrists of the bodies.
+        forearms: (K,) m, lengths of the forearms.
+    """
+    seen = _at_their_wrists(seen, cameras, wrists, HAND_PER_FOREARM * forearms)
+    sizes = np.stack([_size_px(camera, wrists, HAND_PER_FOREARM * forearms) for camera in cameras])
+    used = seen.seen
+    turned = np.stack([shape @ camera.rotation for shape, camera in zip(seen.shapes, cameras, strict=True)])
+    best = np.argmax(used * seen.scores.max(axis=-1) * sizes, axis=0)
+    known = np.asarray(used.any(axis=0))[:, None, None]
+    shapes = np.where(known, turned[best, np.arange(len(best))], 0.0)
+    sigma = np.full(shapes.shape[:2], np.nan)
+    while (several := used.sum(axis=0) >= 2).any():
+        points, spread = _triangulated(seen, used, turned, cameras, wrists, HAND_PER_FOREARM * forearms, sizes)
+        off = _residuals(seen, used, cameras, points) / sizes
+        agree = np.asarray(several & (off < DISAGREEING).all(axis=0) & np.isfinite(points).all(axis=(1, 2)))
+        shapes[agree] = (points - points[:, :1])[agree]
+        sigma[agree] = spread[agree]
+        used = used & ~agree  # the others again, without the camera that disagrees most
+        worst = np.argmax(np.where(used, off, -1.0), axis=0)
+        used[worst, np.arange(len(worst))] = False
+    return FusedHands(shapes, sigma)
+
+
+def _size_px(camera: ViewCamera, wrists: F64, metres: F64) -> F64:
+    """(K,) px, size of hands of `metres` (K,) in the image."""
+    size: F64 = camera.focal * metres / np.maximum(camera.to_camera(wrists)[:, 2], 0.1)
+    return np.maximum(size, 1.0)
+
+
+def _at_their_wrists(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: F64, metres: F64) -> SeenHands:
+    """The hands on the side whose wrist they have, without those at no wrist.
+
+    A camera that takes one arm for the other has the hands swapped.
+    """
+    pixels, scores, shapes = seen.pixels.copy(), seen.scores.copy(), seen.shapes.copy()
+    there = seen.seen
+    for index, camera in enumerate(cameras):
+        expected, size = camera.project(wrists), _size_px(camera, wrists, metres)
+        for left in range(0, len(wrists), 2):
+            rows, mirrored = [left, left + 1], [left + 1, left]
+            apart = np.linalg.norm(expected[left] - expected[left + 1])
+            as_seen, swapped = (
+                sum(
+                    float(np.linalg.norm(pixels[index, row, 0] - expected[place]))
+                    for row, place in zip(rows, places, strict=True)
+                    if there[index, row]
+                )
+                for places in (rows, mirrored)
+            )
+            if swapped < as_seen - 0.5 * apart and apart > size[rows].mean():
+                for values in (pixels, scores, shapes):
+                    values[index, rows] = values[index, mirrored]
+        away = np.linalg.norm(pixels[index, :, 0] - expected, axis=-1)
+        scores[index, away > FARTHEST * size] = 0
+    return SeenHands(pixels, scores, shapes)
+
+
+def _triangulated(
+    seen: SeenHands, used: Flags, turned: F64, cameras: Sequence[ViewCamera], wrists: F64, metres: F64, sizes: F64
+) -> tuple[F64, F64]:
+    """Points (K, 21, 3) m of hands of the cameras in `used` (C, K), and sigma (K, 21) mm relative to the wrist."""
+    own = np.linalg.norm(np.diff(seen.shapes[:, :, [0, 9, 10, 11, 12]], axis=2), axis=-1).sum(axis=-1)
+    factor = used * metres / np.where(own > 0, own, 1.0)
+    shape = (factor[..., None, None] * turned).sum(axis=0) / np.maximum(used.sum(axis=0), 1)[:, None, None]
+    start = points = wrists[:, None] + shape
+    prior = 1 / (WRIST_SIGMA**2 + (metres[:, None] * SIGMA / RADIUS_68) ** 2)
+    for _ in range(STEPS):
+        matrix = prior[..., None, None] * np.eye(3)
+        right = prior[..., None] * (start - points)
+        for index, camera in enumerate(cameras):
+            pixels, by_seen, _ = r.projected(camera, points)
+            by_point = by_seen @ camera.rotation
+            off = pixels - seen.pixels[index]
+            precision = seen.scores[index] * used[index][:, None] / (NOISE * sizes[index][:, None]) ** 2
+            weight = precision / (1 + (off**2).sum(axis=-1) * precision / CAUCHY**2)
+            weighed = weight[..., None, None] * by_point
+            matrix = matrix + np.swapaxes(weighed, -1, -2) @ by_point
+            right = right - (off[..., None, :] @ weighed)[..., 0, :]
+        points = points + np.linalg.solve(matrix, right[..., None])[..., 0]
+    variance = np.trace(np.linalg.inv(matrix), axis1=-2, axis2=-1) / 3
+    sigma = 1000 * RADIUS_68 * np.sqrt(variance + variance[:, :1])
+    sigma[:, 0] = 0.0  # relative to itself
+    return points, sigma
+
+
+def _residuals(seen: SeenHands, used: Flags, cameras: Sequence[ViewCamera], points: F64) -> F64:
+    """(C, K) px, medians over the points that a camera in `used` sees; 0 for other cameras."""
+    out = np.zeros(used.shape)
+    for index, camera in enumerate(cameras):
+        off = np.linalg.norm(camera.project(points) - seen.pixels[index], axis=-1)
+        for row in np.flatnonzero(used[index]):
+            out[index, row] = np.median(off[row][seen.scores[index, row] > 0])
+    return out
+
+
+class HandStream:
+    """The hands of all people in all cameras at increasing instants, with one pass over the results of each camera."""
+
+    def __init__(
+        self,
+        cameras: Sequence[ViewCamera],
+        tracks: Sequence[Sequence[tuple[int, int]]],
+        results: Sequence[Iterable[FrameResult]],
+    ) -> None:
+        """Start at the first result of each camera.
+
+        Args:
+            cameras: The cameras.
+            tracks: (camera, number) of the tracks of each person.
+            results: Of each camera.
+        """
+        self._cameras = list(cameras)
+        persons: list[dict[int, int]] = [{} for _ in cameras]
+        for person, own in enumerate(tracks):
+            for camera, number in own:
+                persons[camera][number] = person
+        self._around = [_Around(one, known) for one, known in zip(results, persons, strict=True)]
+
+    def at(self, time: float, people: Sequence[int], wrists: F64, forearms: F64) -> tuple[F32, F32]:
+        """Hands of `people` at a time on the common clock.
+
+        Args:
+            time: s, not before that of the last call.
+            people: (P,) indices of persons.
+            wrists: (P, 2, 3) m.
+            forearms: (P,) m.
+
+        Returns:
+            Shapes (P, 2, 21, 3) m and sigma (P, 2, 21) mm, as in `FusedHands`.
+        """
+        count = len(people)
+        seen = SeenHands.none(len(self._cameras), 2 * count)
+        for index, (camera, around) in enumerate(zip(self._cameras, self._around, strict=True)):
+            found = around.at(float(camera.own_time(np.array([time]))[0]))
+            for row, person in enumerate(people):
+                if person in found:
+                    rows = slice(2 * row, 2 * row + 2)
+                    seen.pixels[index, rows], seen.scores[index, rows], seen.shapes[index, rows] = found[person]
+        fused = fuse_hands(seen, self._cameras, wrists.reshape(-1, 3), np.repeat(forearms, 2))
+        shapes = fused.shapes.reshape(count, 2, POINTS, 3).astype(np.float32)
+        return shapes, fused.sigma.reshape(count, 2, POINTS).astype(np.float32)
+
+
+_Hands = tuple[F32, F32, F32]  # pixels (2, 21, 2), scores (2, 21) and shapes (2, 21, 3) of one person
+
+
+class _Around:
+    """One camera's hands by person, linear between the frames before and after a time."""
+
+    def __init__(self, results: Iterable[FrameResult], persons: Mapping[int, int]) -> None:
+        self._frames = self._read(results, persons)
+        self._before: tuple[float, dict[int, _Hands]] | None = None
+        self._after = next(self._frames, None)
+
+    @staticmethod
+    def _read(results: Iterable[FrameResult], persons: Mapping[int, int]) -> Iterator[tuple[float, dict[int, _Hands]]]:
+        for result in results:
+            hands, found = result.people.hands, dict[int, _Hands]()
+            if hands is not None and len(hands):
+                turned = (
+                    by_arms(values, result.poses.swapped) for values in (hands.points, hands.scores, hands.shapes)
+                )
+                points, scores, shapes = turned
+                scores = np.where((lengths(shapes) > 0)[..., None], scores, 0).astype(np.float32)
+                for row, number in enumerate(result.people.ids.tolist()):
+                    if number in persons:
+                        found[persons[number]] = points[row], scores[row], shapes[row]
+            yield result.time, found
+
+    def at(self, time: float) -> Mapping[int, _Hands]:
+        while self._after is not None and self._after[0] <= time:
+            self._before, self._after = self._after, next(self._frames, None)
+        before, after = self._before, self._after
+        if before is not None and after is not None and after[0] - before[0] <= LONGEST_GAP:
+            share = (time - before[0]) / (after[0] - before[0])
+            people = before[1].keys() | after[1].keys()
+            return {person: _between(before[1].get(person), after[1].get(person), share) for person in people}
+        near = [one for one in (before, after) if one is not None and abs(one[0] - time) <= LONGEST_GAP / 2]
+        return min(near, key=lambda one: abs(one[0] - time))[1] if near else {}
+
+
+def _between(before: _Hands | None, after: _Hands | None, share: float) -> _Hands:
+    """Hands between two frames; a hand of one frame only is that of the nearer frame, or not seen."""
+    nearer, other = (before, after) if share < 0.5 else (after, before)
+    if nearer is None:
+        assert other is not None
+        return other[0], np.zeros_like(other[1]), other[2]
+    if before is None or after is None:
+        return nearer
+    both = np.asarray((before[1] > 0).any(axis=1) & (after[1] > 0).any(axis=1))[:, None]
+    mixed = tuple(one + share * (two - one) for one, two in zip(before, after, strict=True))
+    points = np.where(both[..., None], mixed[0], nearer[0])
+    scores = np.where(both, np.minimum(before[1], after[1]), nearer[1])
+    return points, scores, np.where(both[..., None], mixed[2], nearer[2])
