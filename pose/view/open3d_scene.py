@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from pose.errors import PoseError
 from pose.system.filling import check_filled
 from pose.system.silence import silenced
-from pose.types import F32, U8
+from pose.types import F32, I64, U8
 from pose.view import draw
-from pose.view.colours import person_colour
-from pose.view.scene import HEAD, Mesh, Stage, body_mesh, grid_lines, mark_mesh, orbit_eye
+from pose.view.colours import PAPER, RGB, person_colour
+from pose.view.scene import HEAD, Mesh, Stage, body_mesh, camera_lines, grid_lines, mark_mesh, orbit_eye
 
 if TYPE_CHECKING:
     from open3d import geometry
@@ -37,6 +37,8 @@ AZIMUTH_DEGREES = 32.0
 BACKGROUND = (0.38, 0.40, 0.44, 1.0)  # without post-processing Open3D shows these values to the power 2.2
 _LIGHT = np.array([-0.36, -0.55, 0.75], np.float32)  # direction to the light: left, behind the camera, above
 _GRID_COLOUR = (0.60, 0.63, 0.68, 1.0)
+_CAMERA_COLOUR = (0.93, 0.95, 0.98, 1.0)
+_MAX_NAME = 24  # characters of the name of a camera
 NO_WINDOW = "Open3D finds no Vulkan driver to draw a window with; install one: " + SYSTEM
 _PROBE = "import open3d as o; o.visualization.rendering.OffscreenRenderer(16, 16).render_to_image()"
 _WINDOW_PROBE = (  # flag 1 hides the window
@@ -81,11 +83,11 @@ class Scene3D:
         scene.view.set_shadowing(False)
         scene.view.set_ambient_occlusion(False)
         scene.view.set_sample_count(4)
-        points, pairs = grid_lines(stage.middle, stage.radius)
-        lines = self._o3d.geometry.LineSet(
-            self._o3d.utility.Vector3dVector(points.astype(np.float64)), self._o3d.utility.Vector2iVector(pairs)
-        )
-        scene.add_geometry("floor", lines, self._material("unlitLine", _GRID_COLOUR, line_width=1.2))
+        floor = self._lines(*grid_lines(stage.middle, stage.radius))
+        scene.add_geometry("floor", floor, self._material("unlitLine", _GRID_COLOUR, line_width=1.2))
+        if stage.cameras:
+            cameras = self._lines(*camera_lines(stage.cameras))
+            scene.add_geometry("cameras", cameras, self._material("unlitLine", _CAMERA_COLOUR, line_width=2.0))
 
     def show(self, position: int) -> None:
         """Show the people of the frame at `position`."""
@@ -96,6 +98,12 @@ class Scene3D:
         for name, person, joints in zip(self._shown, ids, placed, strict=True):
             mesh = Mesh.join([body_mesh(joints), mark_mesh(joints, person)])
             self._scene.add_geometry(name, self._surface(mesh), self._material("defaultUnlit"))
+
+    def _lines(self, points: F32, pairs: I64) -> "geometry.LineSet":
+        utility = self._o3d.utility
+        return self._o3d.geometry.LineSet(
+            utility.Vector3dVector(points.astype(np.float64)), utility.Vector2iVector(pairs)
+        )
 
     def _surface(self, mesh: Mesh) -> "geometry.TriangleMesh":
         utility = self._o3d.utility
@@ -122,11 +130,21 @@ def shaded(mesh: Mesh) -> F32:
     return result
 
 
-def labels(stage: Stage, position: int) -> list[tuple[int, NDArray[np.floating]]]:
-    """Ids and positions (3,) m of their labels, above the heads."""
+class Label(NamedTuple):
+    """A text, its colour and its position (3,) m."""
+
+    words: str
+    colour: RGB
+    place: NDArray[np.floating]
+
+
+def labels(stage: Stage, position: int) -> list[Label]:
+    """Ids of people above their heads, and names of several cameras above them."""
     ids, placed = stage.people(position)
     tops = [np.array([*joints[HEAD, :2], joints[:, 2].max() + 0.2]) for joints in placed]
-    return list(zip(ids, tops, strict=True))
+    people = [Label(str(person), person_colour(person), top) for person, top in zip(ids, tops, strict=True)]
+    above = np.array([0, 0, 0.2], np.float32)
+    return [*people, *(Label(one.name[:_MAX_NAME], PAPER, one.centre + above) for one in stage.cameras)]
 
 
 def check_off_screen() -> None:
@@ -177,10 +195,10 @@ def render(stage: Stage, size: tuple[int, int], positions: Iterable[int]) -> Ite
     for position in positions:
         scene.show(position)
         image = np.array(renderer.render_to_image())
-        for person, place in labels(stage, position):
-            x, y, _, w = matrix @ np.append(place, 1)
+        for label in labels(stage, position):
+            x, y, _, w = matrix @ np.append(label.place, 1)
             spot = ((x / w + 1) / 2 * size[0], (1 - y / w) / 2 * size[1])
-            draw.label(draw.Canvas(image), str(person), spot, 6 * unit, person_colour(person))
+            draw.label(draw.Canvas(image), label.words, spot, 6 * unit, label.colour)
         yield image
 
 

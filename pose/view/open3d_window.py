@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.errors import PoseError
-from pose.view.colours import PAPER, mix, person_colour
+from pose.view.colours import PAPER, mix
 from pose.view.open3d_scene import (
     AZIMUTH_DEGREES,
     ELEVATION_DEGREES,
     FOV_DEGREES,
+    Label,
     Scene3D,
     import_open3d,
     labels,
@@ -140,17 +140,17 @@ class Window:
         self._scene.show(position)
         for label in self._labels:
             self._view.remove_3d_label(label)
-        self._labels = [self._label(person, place) for person, place in labels(self._stage, position)]
+        self._labels = [self._label(label) for label in labels(self._stage, position)]
         self._slider.int_value = position
         self._say()
         return True
 
-    def _label(self, person: int, place: NDArray[np.floating]) -> "gui.Label3D":
-        label = self._view.add_3d_label(place.astype(np.float32), str(person))
-        red, green, blue = mix(person_colour(person), PAPER, 0.4)
-        label.color = self._gui.Color(red / 255, green / 255, blue / 255)
-        label.scale = 1.5
-        return label
+    def _label(self, label: Label) -> "gui.Label3D":
+        shown = self._view.add_3d_label(label.place.astype(np.float32), label.words)
+        red, green, blue = mix(label.colour, PAPER, 0.4)
+        shown.color = self._gui.Color(red / 255, green / 255, blue / 255)
+        shown.scale = 1.5
+        return shown
 
     def _say(self) -> None:
         seconds = self._stage.times[self._player.position]

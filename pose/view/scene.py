@@ -5,16 +5,19 @@ Coordinates are those of the stage of `pose.world.upright`: x right, y away from
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pose.files import PoseTable
+from pose.files.cameras import ResultCamera, result_cameras
 from pose.skeletons import H36M17
 from pose.types import F32, I64
 from pose.view.colours import RGB, SIDE_COLOURS, edge_side, person_colour
-from pose.world.upright import Upright, mean_up
+from pose.world.frame import World
+from pose.world.upright import Upright, mean_up, to_stage
 
 _SIDES = 14  # of a tube
 _RINGS = 8  # of a ball, from the lower pole to the upper
@@ -22,6 +25,7 @@ _TUBE_RADIUS = 0.032  # m
 _BALL_RADIUS = 0.042
 _HEAD_RADIUS = 0.095
 _MARK_RADII = (0.36, 0.33)
+_CAMERA_DEPTH = 0.35  # m, from the centre of a drawn camera to its image
 HEAD = H36M17.index("head")
 
 
@@ -53,13 +57,39 @@ class Mesh:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class StageCamera:
+    """One of several cameras on the stage.
+
+    Attributes:
+        name: Its name.
+        centre: (3,) m.
+        corners: (4, 3) m, corners of its image at a fixed depth: top left, top right, bottom right, bottom left.
+    """
+
+    name: str
+    centre: F32
+    corners: F32
+
+    @classmethod
+    def of(cls, camera: ResultCamera, world: World) -> "StageCamera":
+        """Place a camera of a result with this world."""
+        width, height = camera.size
+        pixels = np.array([[0, 0, 1], [width, 0, 1], [width, height, 1], [0, height, 1]], np.float64)
+        rays = _CAMERA_DEPTH * pixels @ np.linalg.inv(camera.matrix).T
+        points = np.concatenate([np.zeros((1, 3)), rays])
+        placed = to_stage(world.place((points - camera.translation) @ camera.rotation))
+        return cls(camera.name, placed[0], placed[1:])
+
+
 class Stage:
     """A run in gravity-aligned coordinates.
 
     Attributes:
         times: (F,) s of the frames.
         end: End of the last frame in s.
-        middle: (3,) m, centre of a ball that contains nearly all positions.
+        cameras: Several cameras of one result; empty with one camera.
+        middle: (3,) m, centre of a ball that contains nearly all positions, and all of several cameras.
         radius: Radius of that ball in m.
     """
 
@@ -68,6 +98,9 @@ class Stage:
         upright = Upright(mean_up(table.joints3d[known]))
         self.times = table.timestamps
         self.end = float(self.times[-1] + (self.times[-1] - self.times[0]) / max(len(table) - 1, 1))
+        info = table.world_info
+        several = [] if info is None else result_cameras(table.run)
+        self.cameras = [] if info is None else [StageCamera.of(camera, info.world) for camera in several]
         self._people: list[tuple[list[int], F32]] = []
         for result in table:
             rows = np.isfinite(result.poses.joints.sum(axis=(1, 2)) + result.poses.root.sum(axis=1))
@@ -90,9 +123,12 @@ class Stage:
 
     def _extent(self) -> tuple[F32, float]:
         roots = np.concatenate([placed[:, 0, :2] for _, placed in self._people] + [np.zeros((0, 2), np.float32)])
-        if len(roots) == 0:
+        places = np.array([camera.centre[:2] for camera in self.cameras], np.float32).reshape(-1, 2)
+        if len(roots) + len(places) == 0:
             return np.array([0, 3, 0.9], np.float32), 1.5
-        low, high = np.percentile(roots, [2, 98], axis=0)  # robust to single wrong frames
+        ends = np.percentile(roots, [2, 98], axis=0) if len(roots) else roots  # robust to single wrong frames
+        ends = np.concatenate([ends, places])
+        low, high = ends.min(axis=0), ends.max(axis=0)
         middle = np.append((low + high) / 2, 0.9).astype(np.float32)
         return middle, max(1.3, 0.8 * float(np.linalg.norm(high - low)) / 2 + 0.8)
 
@@ -124,6 +160,14 @@ def grid_lines(middle: F32, radius: float) -> tuple[F32, I64]:
     for step in steps:
         ends += [(x0 + step, y0, 0), (x0 + step, y0 + 2 * reach, 0), (x0, y0 + step, 0), (x0 + 2 * reach, y0 + step, 0)]
     return np.array(ends, np.float32), np.arange(len(ends)).reshape(-1, 2)
+
+
+def camera_lines(cameras: Sequence[StageCamera]) -> tuple[F32, I64]:
+    """Pyramids from the centres of cameras to their images: points (N, 3) m and pairs (M, 2) of them."""
+    pairs = np.array([(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (2, 3), (3, 4), (4, 1)])
+    points = [np.concatenate([camera.centre[None], camera.corners]) for camera in cameras]
+    steps = 5 * np.arange(len(cameras))[:, None, None]
+    return np.array(points, np.float32).reshape(-1, 3), (pairs + steps).reshape(-1, 2)
 
 
 def orbit_eye(middle: F32, radius: float, azimuth: float, elevation: float, fov: float) -> NDArray[np.float64]:

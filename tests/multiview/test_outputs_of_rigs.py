@@ -17,6 +17,8 @@ from pose.export.table import observer_names
 from pose.files import NpzWriter, load_poses
 from pose.files.cameras import result_cameras, result_title
 from pose.result import load
+from pose.view.open3d_scene import labels
+from pose.view.scene import Stage, camera_lines
 from pose.view.top_view import CameraMark, GroundPath, top_view
 
 
@@ -129,6 +131,31 @@ def test_between_two_frames_a_joint_is_observed_by_the_cameras_of_both(poses, fp
     observers = track.observers(at)
     np.testing.assert_array_equal(observers > 0, track.read(at).score > 0)
     assert (observers == 3).any()
+
+
+def test_the_stage_has_every_camera_where_it_stands(scene, poses):
+    views, *_ = scene
+    table = load_poses(poses)
+    stage = Stage(table)
+    assert [camera.name for camera in stage.cameras] == ["left", "right"]
+    for camera, view in zip(stage.cameras, views, strict=True):
+        # World y up and stage z up; the true camera is as high above the true floor.
+        assert camera.centre[2] == pytest.approx(-(view.rotation.T @ view.translation)[1], abs=0.25)
+        _, placed = stage.people(len(stage) // 2)
+        towards = placed[0, 0] - camera.centre
+        looks = camera.corners.mean(axis=0) - camera.centre
+        assert looks @ towards > 0.9 * np.linalg.norm(looks) * np.linalg.norm(towards)
+        assert np.linalg.norm(camera.centre[:2] - stage.middle[:2]) <= stage.radius
+        upper, lower = camera.corners[:2, 2].mean(), camera.corners[2:, 2].mean()
+        assert upper > lower
+    apart = np.linalg.norm(stage.cameras[0].centre - stage.cameras[1].centre)
+    assert apart == pytest.approx(np.linalg.norm(result_cameras(table.run)[1].place), rel=1e-5)
+    points, pairs = camera_lines(stage.cameras)
+    assert points.shape == (10, 3)
+    assert sorted(set(pairs.ravel().tolist())) == list(range(10))
+    assert [label.words for label in labels(stage, len(stage) // 2)] == ["1", "left", "right"]
+    one = replace(table, run=replace(table.run, cameras=()))
+    assert Stage(one).cameras == []
 
 
 def test_rerun_shows_every_camera(poses, tmp_path):
