@@ -20,8 +20,8 @@ KINDS = (STATIC, SHAKING, ROTATING, ZOOMING, TRANSLATING, UNKNOWN, FIXED)
 
 _MAX_STATIC_DEGREES = 0.15  # of a static camera from its mean view, about 1 px; twice that for roll
 _MAX_STATIC_ZOOM = 0.006  # share
-_MIN_ZOOM = 0.02  # minimum relative zoom
-_MAX_SHAKE_DEGREES = 1.5  # degrees; maximum span of the slow rotation of a shaking camera
+MIN_ZOOM = 0.02  # minimum relative zoom
+MAX_SHAKE_DEGREES = 1.5  # degrees; maximum span of the slow rotation of a shaking camera
 _SLOW_S = 1.0  # s; faster motion is shake
 # maximum duration in s, and fraction, of frames with people whose view is unknown
 _UNKNOWN_SECONDS, _UNKNOWN_SHARE = 0.5, 0.02
@@ -89,8 +89,8 @@ class CameraMotion:
         """
         if self.kind in (STATIC, FIXED, SHAKING):
             return True
-        agrees = abs(np.log(self.focal_ratio)) < _MAX_LENS_LOG and self.focal_sigma < _MAX_LENS_SPREAD_LOG
-        return self.kind == ROTATING and self.zoom < 1 + _MIN_ZOOM and bool(agrees)
+        agrees = proves_rotation(self.focal_ratio, self.focal_sigma)
+        return self.kind == ROTATING and self.zoom < 1 + MIN_ZOOM and agrees
 
     @property
     def moves(self) -> bool:
@@ -128,7 +128,7 @@ def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled:
     ).reshape(-1, 4)
     apparent = float(np.degrees(np.percentile(tests[:, 1], _PARALLAX_SHARE))) if len(tests) else 0.0
     sigma = float(np.degrees(np.median(path.sigmas[seen])))
-    numbers = (known, spans[1], spans[0], spans[2], shake, zoom, apparent, sigma, *_focal(tests))
+    numbers = (known, spans[1], spans[0], spans[2], shake, zoom, apparent, sigma, *lens_of(tests[:, 2:]))
     kind = _kind(numbers, missing * step, slow_span)
     if kind not in (STATIC, TRANSLATING, UNKNOWN):
         kind = _supported(kind, tests, float(spans.max()))
@@ -143,9 +143,9 @@ def _kind(numbers: tuple[float, ...], missing: float, slow_span: float) -> str:
         return STATIC
     if apparent > np.degrees(MIN_CARRIED_RAD):
         return TRANSLATING
-    if zoom > 1 + _MIN_ZOOM and max(pan, tilt) < _MAX_SHAKE_DEGREES:
+    if zoom > 1 + MIN_ZOOM and max(pan, tilt) < MAX_SHAKE_DEGREES:
         return ZOOMING if apparent < np.degrees(_ZOOM_PARALLAX) else TRANSLATING
-    return SHAKING if slow_span < _MAX_SHAKE_DEGREES else ROTATING
+    return SHAKING if slow_span < MAX_SHAKE_DEGREES else ROTATING
 
 
 def _supported(kind: str, tests: F64, span: float) -> str:
@@ -165,16 +165,25 @@ def _supported(kind: str, tests: F64, span: float) -> str:
     return UNKNOWN if span > _TESTS_SPAN else kind
 
 
-def _focal(tests: F64) -> tuple[float, float]:
-    """Ratio of the focal length of a rotation to that of the intrinsics, and its deviation (log); NaN without tests."""
-    tests = tests[tests[:, 3] < _LENS_SIGMA]
+def lens_of(tests: F64) -> tuple[float, float]:
+    """Ratio of the focal length of a rotation to that of the intrinsics, and its deviation (log); NaN without tests.
+
+    Args:
+        tests: (N, 2) lens and its sigma.
+    """
+    tests = tests[tests[:, 1] < _LENS_SIGMA]
     if not len(tests):
         return float("nan"), float("nan")
-    lens = np.log(tests[:, 2])
+    lens = np.log(tests[:, 0])
     order = np.argsort(lens)
-    weight = np.cumsum(1 / (tests[order, 3] ** 2 + _LENS_FLOOR**2))
+    weight = np.cumsum(1 / (tests[order, 1] ** 2 + _LENS_FLOOR**2))
     middle = float(lens[order][np.searchsorted(weight, weight[-1] / 2)])
     return float(np.exp(middle)), float(np.percentile(np.abs(lens - middle), 75))
+
+
+def proves_rotation(focal_ratio: float, focal_sigma: float) -> bool:
+    """Whether all comparisons show the expected focal length, as only a rotation does."""
+    return bool(abs(np.log(focal_ratio)) < _MAX_LENS_LOG and focal_sigma < _MAX_LENS_SPREAD_LOG)
 
 
 def _slow(times: F64, views: F64) -> F64:

@@ -8,7 +8,16 @@ from numpy.typing import NDArray
 from pose.camera_motion.fit import SAME, View
 from pose.camera_motion.parallax import LONG_LENS, MIN_CARRIED_RAD
 from pose.camera_motion.turns import to_matrix, to_vector
-from pose.camera_motion.verdict import ROTATING, STATIC, TRANSLATING, UNKNOWN
+from pose.camera_motion.verdict import (
+    MAX_SHAKE_DEGREES,
+    MIN_ZOOM,
+    ROTATING,
+    STATIC,
+    TRANSLATING,
+    UNKNOWN,
+    lens_of,
+    proves_rotation,
+)  # fmt: skip
 from pose.types import NO_LINK, Background
 
 F64 = NDArray[np.float64]
@@ -35,12 +44,37 @@ class CameraWatch:
             ignore_translation: Treat a carried camera as a rotating one.
         """
         self._ignore = ignore_translation
-        self._tests: deque[tuple[float, float, float]] = deque()  # s, parallax and lens
+        self._tests: deque[tuple[float, float, float, float]] = deque()  # s, parallax, lens and its sigma
         self._suspect = -np.inf  # s, time of the last test that showed translation
         self._time = -np.inf  # s, time of the last measured view
+        self._rest, self._moved = SAME, -np.inf  # view since the last motion, and its time in s
+        self._lately: deque[tuple[float, F64]] = deque()  # s, rotation vector and log zoom (4,)
         self.state = STATIC
         self._places: OrderedDict[int, View] = OrderedDict()  # by index, relative to the first frame
         self._now, self._speed = SAME, np.zeros(3)  # rad/s
+
+    @property
+    def checks_feet(self) -> bool:
+        """Whether standing feet must support the last view."""
+        return self.state == ROTATING and not self._ignore
+
+    @property
+    def calm(self) -> bool:
+        """Whether the camera has not moved for some seconds."""
+        return self._time - self._moved > _CALM_S
+
+    @property
+    def certain(self) -> bool:
+        """Whether the background proves that the camera only turned or shook lately (`CameraMotion.certain`)."""
+        views = np.array([view for _, view in self._lately]).reshape(-1, 4)
+        if not len(views):
+            return True
+        if np.ptp(views[:, 3]) > np.log1p(MIN_ZOOM):
+            return False
+        if np.linalg.norm(np.ptp(views[:, :3], axis=0)) < np.radians(MAX_SHAKE_DEGREES):
+            return True
+        tests = [(lens, sigma) for _, _, lens, sigma in self._tests]
+        return proves_rotation(*lens_of(np.array(tests).reshape(-1, 2)))
 
     def see(self, background: Background | None, index: int, time: float, cut: bool = False) -> View:
         """The view of the next frame, relative to the first since the camera was static, carried or lost.
@@ -64,13 +98,14 @@ class CameraWatch:
         return View(to_matrix(self._speed * ahead) @ self._now.turn, self._now.zoom)
 
     def _begin(self) -> None:
-        self.state, self._now, self._speed = STATIC, SAME, np.zeros(3)
+        self.state, self._now, self._speed, self._rest = STATIC, SAME, np.zeros(3), SAME
         self._places.clear()
+        self._lately.clear()
 
     def _take(self, background: Background, index: int, time: float) -> bool:
         """Whether the frame is connected to earlier ones."""
         if not np.isnan(background.parallax):
-            self._tests.append((time, background.parallax, background.lens))
+            self._tests.append((time, background.parallax, background.lens, background.lens_sigma))
         links = [row for row in background.links if row[0] != NO_LINK]
         views = {int(row[0]): View(to_matrix(row[1:4]).T, float(np.exp(row[4]))) for row in links}
         if not views:
@@ -89,6 +124,11 @@ class CameraWatch:
         if known is not None and 0 < time - self._time < _LOST_S:
             self._speed = to_vector(now.turn @ self._now.turn.T) / (time - self._time)
         self._now, self._time = now, time
+        self._lately.append((time, np.append(to_vector(now.turn), np.log(now.zoom))))
+        while self._lately[0][0] < time - _LATELY:
+            self._lately.popleft()
+        if not _alike(now, self._rest):
+            self._rest, self._moved = now, time
         return linked
 
     def _judge(self, time: float, linked: bool) -> str:
@@ -101,11 +141,15 @@ class CameraWatch:
             return UNKNOWN
         if time - self._suspect < _CALM_S:
             return TRANSLATING
-        moved = np.linalg.norm(to_vector(self._now.turn)) > _STILL or abs(np.log(self._now.zoom)) > _STILL_ZOOM
-        return ROTATING if moved or self.state == ROTATING else STATIC
+        return ROTATING if self.state == ROTATING or not _alike(self._now, SAME) else STATIC
 
     def _is_carried(self) -> bool:
         if len(self._tests) < _TESTS:
             return False
-        _, shares, lenses = np.array(self._tests).T
+        _, shares, lenses, _ = np.array(self._tests).T
         return bool(np.percentile(shares, _SHARE) > MIN_CARRIED_RAD or np.median(lenses) > LONG_LENS)
+
+
+def _alike(one: View, other: View) -> bool:
+    turned = np.linalg.norm(to_vector(one.turn @ other.turn.T))
+    return bool(turned <= _STILL and abs(np.log(one.zoom / other.zoom)) <= _STILL_ZOOM)

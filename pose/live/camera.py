@@ -4,11 +4,14 @@ from pose.camera import Camera
 from pose.camera_motion.verdict import ROTATING, TRANSLATING, UNKNOWN
 from pose.camera_motion.watch import CameraWatch
 from pose.files import WorldInfo
-from pose.skeletons import Skeleton
+from pose.skeletons import Skeleton, to_h36m17
 from pose.types import FrameResult
 from pose.world import frame
 from pose.world.clean import Steps
+from pose.world.gravity import ANKLES
 from pose.world.live import LiveWorld
+from pose.world.live_footing import LiveFooting
+from pose.world.rules import RULES
 
 _NO_WORLD = (TRANSLATING, UNKNOWN)
 _WORDS = {
@@ -29,13 +32,13 @@ class WatchedWorld:
             watch: Estimates the camera motion; None assumes a static camera.
         """
         self._camera, self._steps, self._watch = camera, steps, watch
-        self._world = LiveWorld(camera, steps)
+        self._world, self._feet = LiveWorld(camera, steps), LiveFooting()
         self._used = False
 
     @property
     def motion(self) -> str:
-        """Camera motion as in `CameraWatch.state`; empty for a camera that is assumed static."""
-        return "" if self._watch is None else self._watch.state
+        """`LiveFooting.doubt` if there is one, else `CameraWatch.state`; empty for a camera that is assumed static."""
+        return "" if self._watch is None else self._feet.doubt or self._watch.state
 
     def place(self, result: FrameResult, skeleton: Skeleton) -> tuple[FrameResult, WorldInfo | None]:
         """Transform a frame to world coordinates.
@@ -48,13 +51,32 @@ class WatchedWorld:
         else:
             people = result.people
             view = self._watch.see(people.background, people.index, people.time, people.cut)
-            if self._used and (people.cut or self.motion in _NO_WORLD):
-                self._world, self._used = LiveWorld(self._camera, self._steps), False
-            if self.motion in _NO_WORLD:
+            if self._used and (people.cut or self._watch.state in _NO_WORLD):
+                self._begin()
+            if self._watch.state in _NO_WORLD:
                 return result, None
             placed = self._world.place(result, skeleton, view)
+            if self._is_doubtful(placed, skeleton):
+                self._used = True
+                return result, None
         self._used = True
         return placed, WorldInfo(self._world.world, self._world.heights)
+
+    def _begin(self) -> None:
+        self._world, self._feet, self._used = LiveWorld(self._camera, self._steps), LiveFooting(), False
+
+    def _is_doubtful(self, placed: FrameResult, skeleton: Skeleton) -> bool:
+        """Whether feet contradict the camera's rotation, or ended to do so in this frame."""
+        assert self._watch is not None
+        if not self._watch.checks_feet:
+            self._feet = LiveFooting()
+            return False
+        before = self._feet.doubt
+        _, scores = to_h36m17(placed.people.keypoints, placed.people.scores, skeleton)
+        doubt = self._feet.see(placed, scores[:, ANKLES] > RULES.floor.seen_score, self._watch)
+        if before and not doubt:  # another world
+            self._begin()
+        return bool(before or doubt)
 
     def words(self, info: WorldInfo | None) -> str:
         """Describe gravity and camera motion for a status line.

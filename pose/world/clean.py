@@ -193,7 +193,7 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
         raised = world.floor - own
         placed[..., 1] += raised
     stands, contacts = np.zeros((len(placed), 2), bool), np.zeros((len(placed), 2))
-    footing = np.zeros((0, 4)) if steps.path is None else lower_feet(placed, work.times, rules.footing)
+    footing = np.zeros((0, 4)) if steps.path is None else lower_feet(placed, work.times, work.feet_seen, rules.footing)
     for part in stretches(work.times, rules.gaps):
         times = work.times[part]
         ankles = placed[part][:, ANKLES] - ground_below(placed[part], times, rules.contacts)[:, None, None] * _UP

@@ -21,17 +21,19 @@ from pose.world.gravity import ANKLES
 from pose.world.rules import RULES, FootingRules
 
 F64 = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 _STARTS, _ROUNDS = 60, 8  # iterations of the mean shift
 _FEW = 8  # minimum samples of a window
 
 
-def lower_feet(placed: F64, times: F64, rules: FootingRules = RULES.footing) -> F64:
-    """Velocities of the lower foot of one person where it is near the floor and does not rise or fall.
+def lower_feet(placed: F64, times: F64, seen: Mask, rules: FootingRules = RULES.footing) -> F64:
+    """Velocities of the lower foot of one person where it is seen, near the floor and does not rise or fall.
 
     Args:
         placed: (T, 17, 3) m in the world, before the correction of feet.
         times: (T,) s, increasing.
+        seen: (T, 2) whether the image shows the left and the right ankle.
         rules: Thresholds.
 
     Returns:
@@ -44,7 +46,7 @@ def lower_feet(placed: F64, times: F64, rules: FootingRules = RULES.footing) -> 
     low = ankles[..., 1].argmin(axis=1)
     velocity = np.gradient(ankles, times, axis=0)[rows, low]
     above = ankles[rows, low, 1] - ground_below(placed, times)
-    near = (np.abs(velocity[:, 1]) < rules.vertical_mps) & (above < RULES.contacts.contact_height_m)
+    near = seen[rows, low] & (np.abs(velocity[:, 1]) < rules.vertical_mps) & (above < RULES.contacts.contact_height_m)
     sight = placed[:, 0, [0, 2]]  # the camera is vertically above the origin
     sight = sight / np.maximum(np.linalg.norm(sight, axis=1, keepdims=True), 1e-9)
     level = velocity[:, [0, 2]]
@@ -84,7 +86,7 @@ def find_footing(samples: Iterable[F64], rules: FootingRules = RULES.footing) ->
     for number in range(count):
         part = rows[window == number]
         if len(part) >= _FEW and part[:, 3].sum() >= rules.least_s:
-            found.append(_densest(part[:, 1:3], rules.width_mps))
+            found.append(densest(part[:, 1:3], rules.width_mps))
     shares, speeds = np.array(found).reshape(-1, 2).T
     return Footing(shares, speeds)
 
@@ -120,20 +122,20 @@ def settle(decision: Decision, samples: Iterable[F64], rules: FootingRules = RUL
     return replace(decision, motion=unknown, path=None, problem=problem)
 
 
-def _densest(velocities: F64, width: float) -> tuple[float, float]:
+def densest(velocities: F64, width: float) -> tuple[float, float]:
     """The density of velocities (N, 2) at 0 over that at the most frequent one, and the speed of that, m/s."""
 
     def weights(at: F64) -> F64:
-        return np.asarray(np.exp(-0.5 * ((velocities - at) ** 2).sum(axis=1) / width**2))
+        return np.asarray(np.exp(-0.5 * ((velocities - at[:, None]) ** 2).sum(axis=2) / width**2))
 
-    highest = rest = float(weights(np.zeros(2)).sum())
-    speed = 0.0
+    rest = float(weights(np.zeros((1, 2))).sum())
     starts = np.linspace(0, len(velocities) - 1, min(_STARTS, len(velocities))).astype(int)
-    for at in velocities[starts]:
-        for _ in range(_ROUNDS):
-            weight = weights(at)
-            at = weight @ velocities / weight.sum()
-        density = float(weights(at).sum())
-        if density > highest:
-            highest, speed = density, float(np.linalg.norm(at))
-    return rest / max(highest, 1e-12), speed
+    peaks = velocities[starts]
+    for _ in range(_ROUNDS):
+        weight = weights(peaks)
+        peaks = weight @ velocities / weight.sum(axis=1, keepdims=True)
+    densities = weights(peaks).sum(axis=1)
+    best = int(densities.argmax())
+    if densities[best] <= rest:
+        return 1.0, 0.0
+    return rest / float(densities[best]), float(np.linalg.norm(peaks[best]))

@@ -251,6 +251,10 @@ class LiveRules:
         floor_update_s: Interval between two estimates of the floor under each person, from the last `floor_window_s`.
         blend_s: Time constant with which the displayed world follows the estimate.
         forget_s: A person unseen for this long is forgotten.
+        footing_s: Minimum duration of samples of standing feet that decide about the camera
+            (`pose.world.live_footing`).
+        footing_update_s: Interval between two such decisions.
+        unsupported_s: Time for which a camera may move if neither feet nor background show that it only turns.
     """
 
     bone_settle_s: float = 10.0
@@ -271,6 +275,9 @@ class LiveRules:
     floor_window_s: float = 5.0
     blend_s: float = 1.0
     forget_s: float = 2.0
+    footing_s: float = 3.0
+    footing_update_s: float = 0.5
+    unsupported_s: float = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from pose.files import load_poses
 from pose.live import LiveLoop, PushedFrames
 from pose.live.messages import messages
 from pose.live.recording import RecordingFolder
+from pose.skeletons import H36M17
 from pose.types import NO_LINK, Background, FrameResult, Poses3D
 from pose.world.clean import Steps
 
@@ -27,10 +28,11 @@ ROOT = np.array([[0, 0.2, 4]], np.float32)
 class Panning(FakePipeline):
     """Somebody stands before a camera that turns by `degrees` a frame, and whose view is lost at some frame."""
 
-    def __init__(self, degrees: float = 0.0, lost: int = 10**6) -> None:
+    def __init__(self, degrees: float = 0.0, lost: int = 10**6, slides=None, camera: str = "auto") -> None:
         super().__init__()
-        self.config.camera = "auto"
+        self.config.camera = camera
         self.degrees, self.lost = degrees, lost
+        self.slides = slides or (lambda index: 0.0)  # m by which everybody is moved in a frame
 
     def session(self, size):
         return PanningSession(self, size)
@@ -41,6 +43,9 @@ class PanningSession(FakeSession):
         """(3, 3) from the frame's axes to those of the first."""
         return to_matrix(np.radians(np.array([0, self._pipeline.degrees * index, 0])))
 
+    def root(self, index):
+        return ROOT + np.array([[self._pipeline.slides(index), 0, 0]], np.float32)
+
     def track(self, frame):
         links = np.zeros((2, 6))
         links[:, 0] = NO_LINK
@@ -48,19 +53,35 @@ class PanningSession(FakeSession):
             links[0, 2] = np.radians(self._pipeline.degrees * frame.index)
             links[0, 0] = 0
         background = Background(links, 50, 1.0, 0.0)
-        joints = ((JOINTS + ROOT[:, None]) @ self.turn(frame.index)).astype(np.float32)
+        joints = ((JOINTS + self.root(frame.index)[:, None]) @ self.turn(frame.index)).astype(np.float32)
         keypoints = project(joints, self.camera.matrix).astype(np.float32)
         return replace(super().track(frame), keypoints=keypoints, background=background)
 
     def _answer(self):
         people = self._waiting.popleft()
         turn = self.turn(people.index).astype(np.float32)
-        return FrameResult(people, Poses3D(JOINTS @ turn, ROOT @ turn, np.full((1, 17), 30, np.float32)))
+        root = self.root(people.index) @ turn
+        return FrameResult(people, Poses3D(JOINTS @ turn, root, np.full((1, 17), 30, np.float32)))
+
+
+class WithoutFeet(Panning):
+    """The image shows no ankles."""
+
+    def session(self, size):
+        return WithoutFeetSession(self, size)
+
+
+class WithoutFeetSession(PanningSession):
+    def track(self, frame):
+        people = super().track(frame)
+        scores = people.scores.copy()
+        scores[:, [H36M17.index("left_ankle"), H36M17.index("right_ankle")]] = 0
+        return replace(people, scores=scores)
 
 
 def lived(pipeline, count):
-    source = PushedFrames("test", waiting=200)
-    with LiveLoop(pipeline, source, backlog=200, world=Steps()) as loop:
+    source = PushedFrames("test", waiting=count)
+    with LiveLoop(pipeline, source, backlog=count, world=Steps()) as loop:
         mailbox = loop.subscribe(maxlen=count)
         for number in range(count):
             source.push(picture(number), at=50 + number / FPS)
@@ -109,3 +130,31 @@ def test_a_recording_has_no_place_for_people_after_that(lost, tmp_path):
         assert not known[-10:].any()
     else:
         assert table.placed is None
+
+
+def test_feet_that_slide_end_the_world_of_a_camera_that_seems_to_turn():
+    def carried(index):
+        return 0.5 * index / FPS
+
+    results, status = lived(Panning(degrees=0.1, slides=carried), 175)
+    assert results[20].world is not None
+    assert results[-1].motion == "translating"
+    assert results[-1].result.placed is None
+    assert "camera moves: no world" in status.line()
+    ignored, _ = lived(Panning(degrees=0.1, slides=carried, camera="rotating"), 175)
+    assert all(live.world is not None for live in ignored)
+
+
+def test_a_world_returns_when_feet_stand_again():
+    stops = 5 * FPS
+    results, _ = lived(Panning(degrees=0.05, slides=lambda index: 0.5 * min(index, stops) / FPS), 17 * FPS)
+    known = np.array([live.world is not None for live in results])
+    assert not known[stops]
+    assert known[-1]
+    assert np.abs(np.diff(known.astype(int))).sum() == 2  # it ends once and returns once
+
+
+def test_feet_out_of_view_do_not_support_a_rotation():
+    results, _ = lived(WithoutFeet(degrees=0.2), 7 * FPS)
+    assert results[20].world is not None
+    assert results[-1].motion == "unknown"

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from walker import filmed, standing, walking
+from walker import ANKLES, filmed, standing, walking
 
 from pose.camera import Camera, project
 from pose.camera_motion.decision import Decision
@@ -27,7 +27,7 @@ def path_of(times):
     )
 
 
-def run_of(world, drift=(0.0, 0.0, 0.0)):
+def run_of(world, drift=(0.0, 0.0, 0.0), feet=1.0):
     """The footing of a person whom a rotation does not explain: everything moves by `drift` m/s."""
     lifted, seen, _ = filmed(world, pitch=-6, turn=60, distance=6)
     times, results = lifted.times, []
@@ -35,8 +35,10 @@ def run_of(world, drift=(0.0, 0.0, 0.0)):
         root = (lifted.root[t] + time * np.array(drift)).astype(np.float32)
         pixels = project(lifted.joints[t] + root, seen.camera.matrix)[None].astype(np.float32)
         ones = np.ones((1, 17), np.float32)
+        scores = ones.copy()
+        scores[:, ANKLES] = feet
         box = np.concatenate([pixels.min(axis=1), pixels.max(axis=1)], axis=1)
-        people = People(t, time, np.array([1]), box, ones[:, 0], pixels, ones)
+        people = People(t, time, np.array([1]), box, ones[:, 0], pixels, scores)
         results.append(FrameResult(people, Poses3D(lifted.joints[t][None], root[None], 30 * ones)))
     with PlacedRun(results, H36M17, Camera.of(seen.camera.size, seen.camera.matrix), Steps(path=path_of(times))) as run:
         return run.footing
@@ -93,5 +95,12 @@ def test_what_a_background_tells_with_certainty(change, certain):
 
 
 def test_few_frames_say_nothing():
-    assert lower_feet(np.zeros((2, 17, 3)), np.array([0.0, 0.1])).shape == (0, 4)
+    assert lower_feet(np.zeros((2, 17, 3)), np.array([0.0, 0.1]), np.ones((2, 2), bool)).shape == (0, 4)
     assert len(find_footing([]).shares) == 0
+
+
+def test_feet_out_of_view_support_no_camera():
+    footing = run_of(standing(), feet=0.0)
+    assert sum(map(len, footing)) == 0
+    assert decided(UNCERTAIN, footing).motion.kind == UNKNOWN
+    assert decided(CERTAIN, footing).motion.kind == ROTATING

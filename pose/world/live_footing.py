@@ -1,0 +1,101 @@
+"""Live test whether standing feet stay in place while the camera's rotation is compensated.
+
+The test of `pose.world.footing`, from past frames: a camera that is carried before a wall looks like one that turns,
+and standing feet then slide in the world.
+"""
+
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera_motion.verdict import TRANSLATING, UNKNOWN
+from pose.camera_motion.watch import CameraWatch
+from pose.types import FrameResult
+from pose.world.floor import ANKLE_HEIGHT
+from pose.world.footing import densest
+from pose.world.gravity import ANKLES
+from pose.world.rules import RULES, Rules
+
+F64 = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+class LiveFooting:
+    """Velocities of lower feet before a camera whose rotation is compensated, and what they say about it.
+
+    Attributes:
+        doubt: `translating` if feet slide, `unknown` if nothing supports the rotation, else empty.
+    """
+
+    def __init__(self, rules: Rules = RULES) -> None:
+        """Start without frames.
+
+        Args:
+            rules: Thresholds.
+        """
+        self._rules = rules
+        self._feet: dict[int, deque[tuple[float, F64]]] = {}  # by id: s, and ankles (2, 3) m in the world
+        self._samples: deque[tuple[float, float, float, float]] = deque()  # s, m/s along x and z, duration
+        self._last = self._due = -np.inf
+        self._unsupported_s = 0.0
+        self.doubt = ""
+
+    def see(self, placed: FrameResult, feet_seen: Mask, watch: CameraWatch) -> str:
+        """Add a frame; returns `doubt`.
+
+        Args:
+            placed: The frame in the world.
+            feet_seen: (P, 2) whether the image shows the left and the right ankle.
+            watch: The camera up to this frame.
+        """
+        live, time = self._rules.live, placed.time
+        elapsed = min(max(time - self._last, 0.0), live.speed_window_s) if np.isfinite(self._last) else 0.0
+        self._last = time
+        self._sample(placed, feet_seen, elapsed)
+        while self._samples and self._samples[0][0] < time - self._rules.footing.window_s:
+            self._samples.popleft()
+        if time >= self._due:
+            self._due = time + live.footing_update_s
+            self.doubt = self._judged(watch.certain, watch.calm)
+        return self.doubt
+
+    def _judged(self, certain: bool, calm: bool) -> str:
+        footing, live = self._rules.footing, self._rules.live
+        rows = np.array(self._samples).reshape(-1, 4)
+        known = float(rows[:, 3].sum())
+        unsupported = not (known >= footing.least_s or certain or calm)
+        self._unsupported_s = self._unsupported_s + live.footing_update_s if unsupported else 0.0
+        if known >= live.footing_s:
+            least = footing.least_standing if certain and not self.doubt else footing.least_standing_uncertain
+            return TRANSLATING if densest(rows[:, 1:3], footing.width_mps)[0] < least else ""
+        if self.doubt:
+            return "" if calm else self.doubt
+        return UNKNOWN if self._unsupported_s > live.unsupported_s else ""
+
+    def _sample(self, result: FrameResult, feet_seen: Mask, elapsed: float) -> None:
+        """Add the velocity of the lower foot of each person, if it is seen and near the floor."""
+        assert result.placed is not None
+        rules, time = self._rules, result.time
+        ids = result.people.ids.tolist()
+        self._feet = {number: self._feet.get(number, deque()) for number in ids}
+        for row, number in enumerate(ids):
+            joints = result.placed.joints[row].astype(np.float64)
+            seen = self._feet[number]
+            if not np.isfinite(joints).all():
+                seen.clear()
+                continue
+            ankles = joints[ANKLES]
+            while len(seen) > 1 and time - seen[1][0] >= rules.live.speed_window_s:
+                seen.popleft()
+            low = int(ankles[:, 1].argmin())
+            span = time - seen[0][0] if seen else 0.0
+            if 0.5 * rules.live.speed_window_s <= span <= 2 * rules.live.speed_window_s:
+                velocity = (ankles[low] - seen[0][1][low]) / span
+                near = ankles[low, 1] - ANKLE_HEIGHT < rules.contacts.contact_height_m
+                if feet_seen[row, low] and near and abs(velocity[1]) < rules.footing.vertical_mps:
+                    sight = joints[0, [0, 2]] / max(float(np.linalg.norm(joints[0, [0, 2]])), 1e-9)
+                    level = velocity[[0, 2]]
+                    level = level - (1 - rules.footing.along_share) * float(level @ sight) * sight
+                    self._samples.append((time, float(level[0]), float(level[1]), elapsed))
+            seen.append((time, ankles))
