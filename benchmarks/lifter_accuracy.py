@@ -129,7 +129,7 @@ def measured(name: str, network: nn.Module, source: MocapSource, lookahead: int 
 
 
 def contents(clips: list[Clip]) -> dict[str, Any]:
-    """How much motion of whom."""
+    """The amount of motion per subject."""
     minutes = sum(float(clip.times[-1] - clip.times[0]) for clip in clips) / 60
     return {"subjects": sorted({clip.subject for clip in clips}), "clips": len(clips), "minutes": round(minutes, 1)}
 

@@ -21,7 +21,7 @@ from pose.types import F32, I64, U8
 
 RATE = 30
 SIZE = (768, 432)  # width, height of a scene, px: that of its background
-VISIBLE = 0.25  # a person of whom less is seen is not there
+VISIBLE = 0.25  # a person who is visible to a smaller share counts as absent
 SEGMENTATION = 2  # which of the network's outputs
 
 

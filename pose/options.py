@@ -47,6 +47,22 @@ def argument(default: Any, text: str, *, metavar: str | None = None) -> Any:
     return _field(default, {"help": text, "metavar": metavar, "name": None, "positional": True, **rules})
 
 
+def same_option(config: "type[DataclassInstance]", name: str, text: str | None = None) -> Any:
+    """Make a dataclass field with the default, rules and help of another dataclass's option, or with help `text`."""
+    entry = config.__dataclass_fields__[name]
+    return _field(entry.default, {**entry.metadata, "help": text or entry.metadata["help"]})
+
+
+def overwrite_option(what: str = "existing results") -> Any:
+    """Make the dataclass field of `--overwrite`. what: What is replaced."""
+    return option(False, f"replace {what}")
+
+
+def quiet_option(shown: str = "errors") -> Any:
+    """Make the dataclass field of `--quiet`. shown: What is printed nevertheless."""
+    return option(False, f"print nothing but {shown}")
+
+
 def _field(default: Any, metadata: dict[str, Any]) -> Any:
     if isinstance(default, list):
         return field(default_factory=default.copy, metadata=metadata)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from pose_apps.clip import RunConfig
 from pose_apps.convert import main as pose_convert
+from pose_apps.lift import LiftConfig
 from pose_apps.lift import main as pose_lift
 from pose_apps.run import main as pose_run
 from pose_fakes import random_result, run_info
@@ -65,6 +66,14 @@ def test_process_has_the_defaults_of_pose_run():
     ours = inspect.signature(Pipeline.process).parameters
     theirs = {entry.name: entry.default for entry in fields(RunConfig)}
     names = ("world", "pitch", "roll", "smooth", "fill_gaps", "join_tracks", "foot_lock", "start", "end")
+    assert {name: ours[name].default for name in names} == {name: theirs[name] for name in names}
+
+
+def test_lift_has_the_defaults_of_pose_lift():
+    ours = inspect.signature(lift).parameters
+    theirs = {entry.name: entry.default for entry in fields(LiftConfig)}
+    names = (ours.keys() & theirs.keys()) - {"keypoints"}
+    assert names >= {"lifter", "lookahead", "repair", "constant_bones", "fit", "world", "smooth", "foot_lock", "device"}
     assert {name: ours[name].default for name in names} == {name: theirs[name] for name in names}
 
 

@@ -44,6 +44,8 @@ TERMS = {  # what not to write -> what to write
     r"anew": "again, restart",
     r"pictures?": "image, frame",
     r"trembles?": "jitter",
+    r"borne": "tolerated",
+    r"whom": "that, for which people",
 }
 PATTERN = re.compile(r"\b(?:" + "|".join(f"({term})" for term in TERMS) + r")\b", re.IGNORECASE)
 # Names of files, commands, options, values and arguments are not prose.
@@ -71,7 +73,9 @@ def is_message(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    return name.endswith("Error") or name in {"warn", "warning", "info", "option", "argument", "add_argument"}
+    return name.endswith("Error") or name in {
+        "warn", "warning", "info", "option", "same_option", "overwrite_option", "argument", "add_argument",
+    }  # fmt: skip
 
 
 def messages(path: Path) -> Iterator[str]:
@@ -87,6 +91,8 @@ def messages(path: Path) -> Iterator[str]:
 def prose(path: Path) -> Iterator[str]:
     """Docstrings and comments."""
     text = path.read_text(encoding="utf-8")
+    if not PATTERN.search(text):  # most files, which need not be parsed
+        return
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield ast.get_docstring(node) or ""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pose.errors import UsageError
-from pose.options import REQUIRED, Options, argument, option
+from pose.options import REQUIRED, Options, argument, option, overwrite_option, quiet_option
 from pose_apps.support.analysis import OTHERS, analysis_lines, check_analysis, write_analysis
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
@@ -35,8 +35,8 @@ class AnalyseOptions(Options):
     load: int = option(0, "RULA and REBA: load or force score", minimum=0, maximum=3)
     coupling: int = option(0, "REBA: grip score, 0 good to 3 unacceptable", minimum=0, maximum=3)
     muscle_use: int = option(0, "RULA and REBA: 1 for static or repeated postures", minimum=0, maximum=1)
-    overwrite: bool = option(False, "replace existing tables")
-    quiet: bool = option(False, "print nothing but errors")
+    overwrite: bool = overwrite_option("existing tables")
+    quiet: bool = quiet_option()
 
 
 @run_command

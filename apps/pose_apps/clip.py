@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import UsageError
-from pose.options import option
+from pose.options import option, overwrite_option, quiet_option
 from pose.spaces import CAMERA, SPACES, WORLD
 from pose.view.insets import INSETS
 from pose_apps.support.analysis import analysed, check_analysis
@@ -82,8 +82,8 @@ class RunConfig(WorldConfig):
     cache_size: float = option(
         2.0, "maximum size of the cache in GB; least recently used entries are deleted first", minimum=0.0
     )
-    overwrite: bool = option(False, "replace existing results")
-    quiet: bool = option(False, "print nothing but warnings and errors")
+    overwrite: bool = overwrite_option()
+    quiet: bool = quiet_option("warnings and errors")
     profile: bool = option(False, "print wall-clock and processor time of each stage")
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pose.errors import PoseError, UsageError
 from pose.export import FORMATS
 from pose.export.rigs import RIGS
-from pose.options import REQUIRED, Options, argument, option
+from pose.options import REQUIRED, Options, argument, option, overwrite_option, quiet_option
 from pose.spaces import CAMERA, LEVEL, SPACES
 from pose.system.shown import shown
 from pose_apps.support.command import parse_arguments, run_command
@@ -49,8 +49,8 @@ class ConvertOptions(Options):
         RIGS[0], "bone names of the characters in glb; sticks: the plain skeleton", choices=RIGS, metavar="NAME"
     )
     video: str | None = option(None, "source video, for formats that contain images (rrd, html)", metavar="FILE")
-    overwrite: bool = option(False, "replace existing files")
-    quiet: bool = option(False, "print nothing but errors")
+    overwrite: bool = overwrite_option("existing files")
+    quiet: bool = quiet_option()
 
     def __post_init__(self) -> None:
         Options.__post_init__(self)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from pose.errors import UsageError
-from pose.options import REQUIRED, Options, argument, option
+from pose.options import REQUIRED, Options, argument, option, overwrite_option
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import StatusLine
@@ -19,7 +19,7 @@ class ExportOptions(Options):
     lifter: str = argument(REQUIRED, "offline, stream, sliding, or a checkpoint of pose-train")
     format: Literal["onnx", "torch-export", "torchscript"] = option(REQUIRED, "export format")
     out: str = option(REQUIRED, "the file to write", metavar="FILE")
-    overwrite: bool = option(False, "replace an existing file")
+    overwrite: bool = overwrite_option("an existing file")
 
 
 @run_command

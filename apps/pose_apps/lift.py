@@ -9,9 +9,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pose.config import DEVICES
+from pose.config import PipelineConfig
 from pose.errors import UsageError
-from pose.options import argument, option
+from pose.options import argument, option, overwrite_option, quiet_option, same_option
 from pose.system.written_files import writing
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_first, config_of
@@ -34,16 +34,18 @@ class LiftConfig(WorldConfig):
     keypoints: list[str] = argument([], ".npz, COCO or AlphaPose JSON files, or OpenPose folders")
     out: str | None = option(None, "the .npz file to write; a folder if there are several inputs")
     lifter: str = option("offline", "offline, sliding, stream, or a checkpoint file")
-    lookahead: int = option(0, "delay of the streaming lifter in frames; more look-ahead is more accurate", minimum=0)
+    lookahead: int = same_option(PipelineConfig, "lookahead")
     fps: float | None = option(None, "frame rate, required for JSON keypoints", minimum=0.001, maximum=1000.0)
     image_size: str | None = option(None, "image size in px, such as 1920x1080, for JSON keypoints without it")
-    repair: bool = option(True, "undo left-right swaps and remove outliers before lifting")
-    constant_bones: bool = option(True, "keep bone lengths constant over time for each person (offline)")
-    fit: bool = option(True, "fit the 3D motion to the 2D, weighted by its accuracy (offline, with constant bones)")
+    repair: bool = same_option(PipelineConfig, "repair")
+    constant_bones: bool = same_option(
+        PipelineConfig, "constant_bones", "keep bone lengths constant over time for each person (offline)"
+    )
+    fit: bool = same_option(PipelineConfig, "fit")
     world: bool = option(False, "for a fixed camera: world coordinates for all people of a file; docs/guides/world.md")
-    device: str = option("auto", "device of the network; auto: cuda if available", choices=DEVICES)
-    overwrite: bool = option(False, "replace existing results")
-    quiet: bool = option(False, "print nothing but errors")
+    device: str = same_option(PipelineConfig, "device")
+    overwrite: bool = overwrite_option()
+    quiet: bool = quiet_option()
 
     def __post_init__(self) -> None:
         WorldConfig.__post_init__(self)

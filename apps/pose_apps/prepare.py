@@ -12,7 +12,7 @@ from typing import ClassVar
 from jsonargparse import ArgumentParser
 
 from pose.errors import UsageError
-from pose.options import REQUIRED, Options, option
+from pose.options import REQUIRED, Options, option, quiet_option
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_subcommand, command_parser, config_of
 from pose_apps.support.status import StatusLine
@@ -34,7 +34,7 @@ class DataSet(Options):
 
     source: str = option(REQUIRED, "file or folder of the data set, as published")
     out: str = option(REQUIRED, "the file to write")
-    quiet: bool = option(False, "print nothing but errors")
+    quiet: bool = quiet_option()
 
     @property
     def sources(self) -> list[Path]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pose.errors import PoseError, UsageError
-from pose.options import REQUIRED, Options, option
+from pose.options import REQUIRED, Options, option, overwrite_option
 from pose.system.progress import progress_bar
 from pose.system.whole_file import whole_file
 from pose.system.written_files import writing
@@ -58,7 +58,7 @@ class TrainOptions(Options):
 
     out: str = option(REQUIRED, "folder for checkpoints and logs", metavar="DIR")
     resume: bool = option(False, "continue the run in --out")
-    overwrite: bool = option(False, "replace the run in --out")
+    overwrite: bool = overwrite_option("the run in --out")
     quiet: bool = option(False, "show no progress bar")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, UsageError
-from pose.options import REQUIRED, Options, argument, option
+from pose.options import REQUIRED, Options, argument, option, overwrite_option
 from pose.system.progress import progress_bar
 from pose.system.shown import shown
 from pose_apps.support.command import parse_arguments, run_command
@@ -31,7 +31,7 @@ class ViewOptions(Options):
     size: str | None = option(None, "size of the video in px; default: 1280x720", metavar="WxH")
     fps: float | None = option(None, "frame rate of the video; default: time stamps of the result")
     speed: float | None = option(None, "playback speed of the video; 2 is twice as fast")
-    overwrite: bool = option(False, "replace an existing video")
+    overwrite: bool = overwrite_option("an existing video")
 
     def __post_init__(self) -> None:
         Options.__post_init__(self)

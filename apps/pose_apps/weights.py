@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from jsonargparse import ArgumentParser
 
 from pose.errors import UsageError
-from pose.options import REQUIRED, Options, argument, option
+from pose.options import REQUIRED, Options, argument, option, overwrite_option
 from pose.system.json_values import Json
 from pose.weights import FetchError, Store, Weight, WeightStatus
 from pose.weights.bundle import install_bundle, write_bundle
@@ -126,7 +126,7 @@ class Bundle(Command):
 
     names: list[str] = argument([], "weights; default: those of the default networks")
     out: str = option(REQUIRED, "the archive to write (.zip)", metavar="FILE")
-    overwrite: bool = option(False, "replace an existing file")
+    overwrite: bool = overwrite_option("an existing file")
     allow_unverified: bool = option(False, UNVERIFIED)
 
     def run(self, store: Store) -> int:

@@ -97,7 +97,7 @@ class SceneConfig:
 def virtual_cameras(
     rng: np.random.Generator, people: Sequence[F32], seconds: float, config: SceneConfig
 ) -> list[VirtualCamera]:
-    """Cameras around people, (T, 19, 3) m each, all of whom are in view. The first camera's clock is world time."""
+    """Cameras around people, (T, 19, 3) m each, who are all in view. The first camera's clock is world time."""
     points = np.concatenate([one.reshape(-1, 3) for one in people])
     middle = (points.min(axis=0) + points.max(axis=0)) / 2
     cameras = []

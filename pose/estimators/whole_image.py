@@ -82,7 +82,7 @@ class WholeImageEstimator:
 
 
 def _middle_person(people: ImageDetections, side: int) -> int | None:
-    """Row of the most likely person for whom a crop of `side` px was made, or None.
+    """Row of the person that a crop of `side` px was most likely made for, or None.
 
     Boxes are compared as the squares of crops, so that narrow boxes count as much as wide ones.
     """

@@ -190,7 +190,7 @@ class StreamLifter:
 
 @dataclass(slots=True)
 class _Live:
-    """A person whom the stream keeps: network state, and the frames that wait for an output.
+    """State of a person in the stream: network state, and the frames that wait for an output.
 
     Attributes:
         repair: None if the 2D is not repaired.

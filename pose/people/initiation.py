@@ -65,7 +65,7 @@ class TrackInitiation:
     def add_overlooked(
         self, observations: Observations, lost: list[PersonTrack], image: U8, time: float
     ) -> Observations:
-        """Add a person whom the detector finds only with all tracked people masked.
+        """Add a person that the detector finds only with all tracked people masked.
 
         Only for detectors that propose regions: they find one person where two overlap. The pose must lie beside the
         masks for the most part.
@@ -103,7 +103,7 @@ class TrackInitiation:
         """The new track of a detection (1, 4) that touches tracked people; empty if it shows a part of one of them.
 
         Args:
-            near: (P,) the tracked people whom the detection touches.
+            near: (P,) the tracked people that the detection touches.
         """
         track = PersonTrack(region)
         for in_front in (np.zeros(0, np.int64), np.flatnonzero(near)):

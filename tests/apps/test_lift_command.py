@@ -169,7 +169,7 @@ def test_frame_numbers_as_times_are_a_warning_of_one_line(desk):
         (["in.npz", "sub/in.npz", "--out", "folder"], 2, "two inputs would both be written to folder/in.npz"),
         (["in.npz", "--lifter", "magic"], 2, "magic is neither a file nor one of offline, stream"),
         (["in.npz", "--lifter", "TINY", "--lookahead", "4"], 2, "lookahead"),
-        (["in.npz", "--lookahead", "-1"], 2, "lookahead: -1 is out of range; allowed: at least 0"),
+        (["in.npz", "--lookahead", "-1"], 2, "lookahead: -1 is out of range; allowed: 0 to 600"),
         (["in.npz", "--device", "tpu"], 2, "--device: expected one of auto, cpu, cuda, got tpu"),
         (["in.npz", "--lifter", "TINY", "--out", "/proc/nowhere/out.npz"], 1, "/proc/nowhere/out.npz: "),
     ],

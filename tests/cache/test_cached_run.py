@@ -55,7 +55,7 @@ def files(folder):
 
 
 def run(dance, out, lifter, *more):
-    call = ["--video", dance, "--out", str(out), "--end", "0.4", "--lifter", str(lifter), *map(str, more)]
+    call = ["--video", dance, "--out", str(out), "--end", "0.2", "--lifter", str(lifter), *map(str, more)]
     assert main(call) == 0
     return files(out)
 

@@ -28,7 +28,7 @@ def filmed(name, times, room="small room"):
     return [KeyImage(image, np.full(image.shape, 255, np.uint8)) for image in noisy], turns, places, matrix
 
 
-@pytest.mark.parametrize("wrong", [1.0, 1.2])
+@pytest.mark.parametrize("wrong", [pytest.param(1.0, marks=pytest.mark.slow), 1.2])
 def test_a_carried_camera_is_placed(wrong):
     """With the focal length, and with one that is 20 % too long."""
     pytest.importorskip("pycolmap", reason="needs the extra slam")
@@ -45,7 +45,14 @@ def test_a_carried_camera_is_placed(wrong):
     assert np.degrees(np.arccos(np.clip((apart - 1) / 2, -1, 1))).max() < 1
 
 
-@pytest.mark.parametrize("name", ["pan and tilt", "tripod, 10 cm off axis", "static"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("pan and tilt", marks=pytest.mark.slow),
+        "tripod, 10 cm off axis",
+        pytest.param("static", marks=pytest.mark.slow),
+    ],
+)
 def test_a_camera_that_keeps_its_place_has_no_structure(name):
     pytest.importorskip("pycolmap", reason="needs the extra slam")
     images, _, _, matrix = filmed(name, np.arange(7) / 3)

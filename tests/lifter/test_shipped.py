@@ -62,7 +62,15 @@ def test_jitter_of_the_input_does_not_reach_the_answer(held_out_clips, rng, name
     assert measure(TorchLifter.load(name).network, batches).acceleration < worst
 
 
-@pytest.mark.parametrize("dialect", ["level 0.95", "level 0.9", "level 0.5", "level 0.4", "power 3.0", "3 steps"])
+@pytest.mark.parametrize(
+    "dialect",
+    [
+        *(pytest.param(f"level {level}", marks=pytest.mark.slow) for level in (0.95, 0.5, 0.4)),
+        "level 0.9",
+        "power 3.0",
+        "3 steps",
+    ],
+)
 @pytest.mark.parametrize("name", ["offline", "stream"])
 def test_exact_2d_is_lifted_alike_in_any_dialect_of_scores(held_out_clips, name, dialect):
     """Before training knew dialects, a level of 0.9 moved joints by 100 mm (docs/studies/lifter.md has what they move

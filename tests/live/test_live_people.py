@@ -43,7 +43,9 @@ def run_live(pipeline: Pipeline, images: list[np.ndarray], times: list[float]) -
     return list(mailbox)
 
 
-@pytest.mark.parametrize(("away", "shift", "same"), [(0.4, 0, True), (0.9, 25, True), (1.6, 0, False)])
+@pytest.mark.parametrize(
+    ("away", "shift", "same"), [pytest.param(0.4, 0, True, marks=pytest.mark.slow), (0.9, 25, True), (1.6, 0, False)]
+)
 def test_who_comes_back_within_a_second_keeps_the_id(pipeline, dancer, away, shift, same):
     """away: s. shift: px that the person has moved meanwhile."""
     empty = round(away * 30)

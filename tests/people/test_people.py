@@ -107,7 +107,10 @@ def test_max_people_keeps_the_largest_and_sticks_to_them(stage, dance):
     assert all(people.keypoints[0, :, 0].mean() < 192 for people in small_first)
 
 
-@pytest.mark.parametrize("tracker", ["bytetrack", "ocsort", "botsort"])
+@pytest.mark.parametrize(
+    "tracker",
+    [pytest.param("bytetrack", marks=pytest.mark.slow), "ocsort", pytest.param("botsort", marks=pytest.mark.slow)],
+)
 def test_id_survives_a_blank_gap(stage, dance, tracker):
     blank = [np.zeros_like(dance[0])] * 15
     results = run(stage(tracker=tracker), dance[:15] + blank + dance[15:30])

@@ -54,7 +54,7 @@ def test_colours_are_those_of_ffmpeg(rng, matrix, full):
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("people", [0, 1, 4])
+@pytest.mark.parametrize("people", [0, 4])
 def test_it_is_the_drawing_on_rgb(rng, size, people):
     """Both overlays see the same frames; what differs is what 4:2:0 cannot hold, not where anything is.
 

@@ -11,7 +11,7 @@ from jsonargparse import ArgumentParser
 
 from pose.config import PipelineConfig, choose_detector, choose_networks, model_files
 from pose.errors import PoseError, UsageError
-from pose.options import Options, argument, option
+from pose.options import Options, argument, option, quiet_option
 from pose.system.shown import shown
 from pose_apps.cameras.options import NO_CAMERAS, CamerasConfig
 from pose_apps.clip import RunConfig
@@ -52,7 +52,7 @@ class BatchConfig(Options):
     cache: str | None = option(None, "folder for cached 2D and 3D; default: .cache in --out; or off")
     engine: str = option("local", "how workers run", choices=("local", "ray"))
     address: str | None = option(None, "address of a Ray cluster; default: this machine")
-    quiet: bool = option(False, "print nothing but warnings and errors")
+    quiet: bool = quiet_option("warnings and errors")
 
 
 @run_command

@@ -9,11 +9,12 @@ from tempfile import TemporaryDirectory
 
 from pose.config import PipelineConfig
 from pose.errors import UsageError
-from pose.options import argument, option
+from pose.options import argument, option, overwrite_option, quiet_option, same_option
 from pose.system.progress import hidden_progress
 from pose.system.whole_file import whole_file
 from pose.system.written_files import writing
 from pose_apps.cameras.options import CamerasConfig, camera_names, camera_videos
+from pose_apps.clip import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.host import Host
 from pose_apps.support.interrupts import Interrupts, signals_as_ctrl_c
@@ -35,10 +36,10 @@ class CalibrateConfig(CamerasConfig):
     cameras: str | None = option(None, "calibration file to start from; its intrinsics are kept, its poses are refined")
     out: str | None = option(None, "the file to write; default: cameras.json beside the first video")
     height: str | None = option(None, "body height in m of the person seen longest, which sets the scale")
-    cache: str = option("off", "folder for cached 2D and 3D results; off: no cache")
-    cache_size: float = option(2.0, "maximum size of the cache in GB", minimum=0.0)
-    overwrite: bool = option(False, "replace an existing file")
-    quiet: bool = option(False, "print nothing but warnings and errors")
+    cache: str = same_option(RunConfig, "cache")
+    cache_size: float = same_option(RunConfig, "cache_size")
+    overwrite: bool = overwrite_option("an existing file")
+    quiet: bool = quiet_option("warnings and errors")
 
 
 @run_command

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from pose.errors import PoseError, UsageError
 from pose.evaluation.results import Result
-from pose.options import Options, option
+from pose.options import Options, option, overwrite_option, quiet_option
 from pose.system.progress import progress_bar
 from pose.system.written_files import writing
 from pose_apps.evaluate.benchmarks import Task
@@ -29,8 +29,8 @@ class OutputOptions(Options):
 
     out: str | None = option(None, "folder for results.json, predictions.npz and report.html")
     report: bool = option(True, "write report.html (which needs matplotlib)")
-    overwrite: bool = option(False, "replace existing results")
-    quiet: bool = option(False, "print nothing but errors")
+    overwrite: bool = overwrite_option()
+    quiet: bool = quiet_option()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pose.errors import UsageError
-from pose.options import REQUIRED, Options, option
+from pose.options import REQUIRED, Options, option, overwrite_option
 from pose.system.progress import progress_bar
 from pose.system.whole_file import whole_file
 from pose.system.written_files import writing
@@ -37,7 +37,7 @@ class ForecastOptions(Options):
     )
     part: str = option("test", "part of the data to evaluate", choices=PARTS)
     out: str = option("pose-eval-forecast", "folder for the results", metavar="DIR")
-    overwrite: bool = option(False, "replace existing results")
+    overwrite: bool = overwrite_option()
     quiet: bool = option(False, "show no progress bar")
 
 

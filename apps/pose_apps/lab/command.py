@@ -10,7 +10,7 @@ from jsonargparse import ArgumentParser
 
 from pose.config import presets_folder
 from pose.errors import UsageError
-from pose.options import REQUIRED, Options, argument, option
+from pose.options import REQUIRED, Options, argument, option, overwrite_option
 from pose_apps.lab.options import LogOptions, RunOptions
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_subcommand, command_parser, config_of
@@ -111,7 +111,7 @@ class Maps(Command):
     start: int = option(0, "the first frame")
     frames: int = option(81, "number of frames")
     out: str = option("maps.png", "the image file to write", metavar="FILE")
-    overwrite: bool = option(False, "replace an existing file")
+    overwrite: bool = overwrite_option("an existing file")
 
     def run(self) -> None:
         """Draw the maps and print the metrics."""

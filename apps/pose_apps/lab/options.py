@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from pose.errors import UsageError
-from pose.options import Options, argument, option
+from pose.options import Options, argument, option, quiet_option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class RunOptions(LogOptions):
     budget: float | None = option(None, "stop after this processor time in seconds", metavar="SECONDS")
     mocap: str | None = option(None, "files written by pose-prepare mocap, separated by commas", metavar="FILES")
     threads: int = option(1, "CPU threads per network", minimum=1)
-    quiet: bool = option(False, "print nothing but errors")
+    quiet: bool = quiet_option()
 
     def __post_init__(self) -> None:
         LogOptions.__post_init__(self)
