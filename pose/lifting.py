@@ -18,6 +18,7 @@ from pose.world.clean import Steps
 from pose.world.frame import up_of
 
 if TYPE_CHECKING:
+    from pose.fit.log import FitLog
     from pose.lifter.predict import Lifter
 
 
@@ -114,6 +115,7 @@ def lift_sequences(
     repair: bool,
     constant_bones: bool,
     fit: bool = False,
+    log: "FitLog | None" = None,
 ) -> tuple[list[Sequence2D], list[Sequence3D]]:
     """Lift sequences of one camera.
 
@@ -124,6 +126,7 @@ def lift_sequences(
         repair: Repair the 2D first.
         constant_bones: Keep bone lengths constant over time for each person; offline lifters only.
         fit: Fit the motion to the 2D, weighted by its accuracy; needs `constant_bones`.
+        log: What the fit changes is added to it.
 
     Returns:
         The lifted 2D, repaired if requested, and the 3D of each sequence.
@@ -145,7 +148,7 @@ def lift_sequences(
         if fit:
             from pose.fit.windows import fit_motion
 
-            answers = [fit_motion(answer, seen) for answer, seen in zip(answers, sequences, strict=True)]
+            answers = [fit_motion(answer, seen, log) for answer, seen in zip(answers, sequences, strict=True)]
     return sequences, answers
 
 

@@ -35,6 +35,7 @@ from pose.faces.network import WEIGHT as FACE_WEIGHT
 from pose.faces.network import FaceNetwork
 from pose.faces.tracker import FaceTracker
 from pose.files import ModelInfo, RunInfo
+from pose.fit.log import FitLog
 from pose.hands.network import WEIGHTS as HAND_WEIGHTS
 from pose.hands.network import HandNetwork, PalmDetector
 from pose.hands.tracker import HandTracker
@@ -70,6 +71,7 @@ class Pipeline:
         stand_in: Why a fallback detector is used; None otherwise.
         device: Device of the networks.
         times: Seconds spent in each stage so far.
+        fits: What fits to the 2D have changed so far.
         live: Whether it streams.
         turn: Lock held while the 2D networks process a frame, so that sessions in several threads can share them.
     """
@@ -105,6 +107,7 @@ class Pipeline:
         self.config, self.stand_in = choose_detector(config)
         self._intrinsics = intrinsics
         self.times = StageTimes()
+        self.fits = FitLog()
         self.turn = threading.Lock()
         self.device = resolve_device(config.device)
         self.live = live
@@ -225,7 +228,7 @@ class Pipeline:
 
         return OfflineLifter(
             self._lifter, self.skeleton, camera, repair=config.repair, constant_bones=config.constant_bones,
-            fit=config.fit,
+            fit=config.fit, log=self.fits,
         )  # fmt: skip
 
     def session(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> "Session":

@@ -71,11 +71,12 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
     if nobody := unknown_heights(config, {number for one in people for number in one}):
         raise UsageError(nobody)
     sequences = [sequence for one in people for sequence in one.values()]
+    from pose.fit.log import FitLog
     from pose.lifter.load import load_lifter
     from pose.lifting import lift_sequences
     from pose.system.device import resolve_device
 
-    lifter = load_lifter(config.lifter, resolve_device(config.device))
+    lifter, log = load_lifter(config.lifter, resolve_device(config.device)), FitLog()
     sequences, answers = lift_sequences(
         lifter,
         sequences,
@@ -83,6 +84,7 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
         repair=config.repair,
         constant_bones=config.constant_bones,
         fit=config.fit,
+        log=log,
     )
     shown = log if not config.quiet else lambda text: None
     named = config.out is not None and targets == [Path(config.out)]
@@ -93,6 +95,8 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
             for person, target, answer in zip(one, targets[part], answers[part], strict=True):
                 write_answer(target, answer, placed.get(person))
                 shown(f"{target}: {len(answer)} frames")
+    if log.line:
+        shown(log.line)
 
 
 def _into_world(

@@ -169,6 +169,10 @@ def _people(recording: Recording, path: Path) -> Iterator[tuple[str, F64]]:
         prefix, _, name = label.rpartition(":")
         if name in MARKERS:
             places.setdefault(prefix, {}).setdefault(name, i)
+    for i, label in enumerate(recording.names):
+        prefix, _, name = label.rpartition(":")
+        if name == "SACR" and prefix in places and not {"LPSI", "RPSI"} & set(places[prefix]):
+            places[prefix] |= {"LPSI": i, "RPSI": i}
     needed = [name for name in MARKERS if name not in UNUSED]
     complete = {prefix: found for prefix, found in places.items() if set(needed) <= set(found)}
     if not complete:
@@ -181,8 +185,19 @@ def _people(recording: Recording, path: Path) -> Iterator[tuple[str, F64]]:
     for prefix, found in complete.items():
         markers = np.full((len(recording.positions), len(MARKERS), 3), np.nan)
         markers[:, [MARKERS.index(name) for name in found]] = recording.positions[:, list(found.values())]
+        if found["LPSI"] == found["RPSI"]:
+            _part_psi(markers)
         require_person(markers, str(path))
         yield (prefix if len(complete) > 1 else ""), markers
+
+
+def _part_psi(markers: F64) -> None:
+    """Set LPSI and RPSI of (T, 39, 3), both at the SACR marker between them, 10 cm apart along the line of the ASI."""
+    left, right = (MARKERS.index(name) for name in ("LPSI", "RPSI"))
+    across = markers[:, MARKERS.index("LASI")] - markers[:, MARKERS.index("RASI")]
+    half = 0.05 * across / norm(across)[:, None]
+    markers[:, left] += half
+    markers[:, right] -= half
 
 
 def _upright(trials: list[MarkerTrial], source: Path) -> list[MarkerTrial]:

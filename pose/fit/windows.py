@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.camera import project
+from pose.fit.log import FitLog
 from pose.fit.motion import BONES, Target, fitted
 from pose.fit.noise import noise_of
 from pose.refine import assembled
@@ -41,7 +42,7 @@ def first_window(times: NDArray[np.float64], ended: bool) -> tuple[int, int] | N
     return end, int(np.searchsorted(times, times[0] + SECONDS - OVERLAP))
 
 
-def fit_motion(lifted: Sequence3D, seen: Sequence2D) -> Sequence3D:
+def fit_motion(lifted: Sequence3D, seen: Sequence2D, log: FitLog | None = None) -> Sequence3D:
     """Fit the motion of one person to the lifted 2D.
 
     The correction is smooth and as strong as the 2D is exact; bone lengths are constant. Tracks shorter than a second
@@ -50,14 +51,15 @@ def fit_motion(lifted: Sequence3D, seen: Sequence2D) -> Sequence3D:
     Args:
         lifted: Motion with constant bones (`pose.refine.refine`).
         seen: The 2D, frame by frame.
+        log: What is changed is added to it.
 
     Returns:
         The fitted motion; sigma shrinks with the noise of the 2D.
     """
-    fit, parts, first = MotionFit(), [], 0
+    fit, parts, first = MotionFit(log), [], 0
     while first < len(lifted) and (window := first_window(lifted.times[first:], ended=True)):
         end, final = window
-        part = fit.window(_cut(lifted, first, first + end), seen[first : first + end])
+        part = fit.window(_cut(lifted, first, first + end), seen[first : first + end], final)
         parts.append(_cut(part, 0, final))
         first += final
     joints, root, sigma = (
@@ -93,29 +95,37 @@ class _Correction:
 
 
 class MotionFit:
-    """Fits the motion of a person to the 2D, one window after the other (see `fit_motion`)."""
+    """Fits the motion of a person to the 2D, one window after the other (see `fit_motion`).
 
-    def __init__(self) -> None:
+    Args:
+        log: What is changed is added to it.
+    """
+
+    def __init__(self, log: FitLog | None = None) -> None:
+        self._log = log
         self._lengths: F64 | None = None
         self._before: _Correction | None = None
 
-    def window(self, lifted: Sequence3D, seen: Sequence2D) -> Sequence3D:
+    def window(self, lifted: Sequence3D, seen: Sequence2D, final: int | None = None) -> Sequence3D:
         """Fit the next window. It may overlap the previous one; the overlapping frames are final now.
 
         Args:
             lifted: Motion of one person with constant bones.
             seen: The lifted 2D, frame by frame.
+            final: How many frames come before the next window; None for all. Only these are logged.
         """
         known = self._lengths is not None
         if not known and lifted.times[-1] - lifted.times[0] < _SHORTEST:
             return lifted
         lengths = _lengths(lifted) if self._lengths is None else self._lengths
-        correction, self._lengths = _corrected(lifted, seen, lengths, known)
+        correction, self._lengths, noise = _corrected(lifted, seen, lengths, known)
         if self._before is not None:
             correction = correction.after(self._before)
         self._before = correction
         points = lifted.joints + lifted.root[:, None] + correction.moves
         joints = assembled(points - points[:, :1], self._lengths[BONES.group])
+        if self._log is not None:
+            self._log.add(lifted.joints[:final], joints[:final], noise)
         return Sequence3D(
             joints.astype(np.float32),
             points[:, 0].astype(np.float32),
@@ -124,8 +134,8 @@ class MotionFit:
         )
 
 
-def _corrected(lifted: Sequence3D, seen: Sequence2D, lengths: F64, known: bool) -> tuple[_Correction, F64]:
-    """The correction of one window, and its bone lengths (G,) m."""
+def _corrected(lifted: Sequence3D, seen: Sequence2D, lengths: F64, known: bool) -> tuple[_Correction, F64, float]:
+    """The correction of one window, its bone lengths (G,) m, and the median noise of the 2D, m."""
     skeleton, matrix = get_skeleton(seen.skeleton), seen.camera.matrix
     pixels, scores = to_h36m17(seen.keypoints, seen.scores, skeleton)
     counts = scores > _SEEN
@@ -144,7 +154,9 @@ def _corrected(lifted: Sequence3D, seen: Sequence2D, lengths: F64, known: bool) 
     moves, lengths = fitted(target, lengths, known)
     surer = 1 - _SURER / (1 + (noise / _HALF) ** 2)
     every = _interpolated(lifted.times[knots], moves, lifted.times)
-    return _Correction(lifted.times, every, np.tile(surer, (len(every), 1))), lengths
+    fitted_joints = counts.any(axis=0)
+    median = float(np.median(noise[fitted_joints] if fitted_joints.any() else noise))
+    return _Correction(lifted.times, every, np.tile(surer, (len(every), 1))), lengths, median
 
 
 def _lengths(lifted: Sequence3D) -> F64:

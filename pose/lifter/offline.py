@@ -10,6 +10,7 @@ from collections import deque
 import numpy as np
 
 from pose.camera import Camera
+from pose.fit.log import FitLog
 from pose.gaps import LONGEST_GAP_SECONDS
 from pose.lifter.one_body import PersonBody
 from pose.lifter.pending import PendingFrame, PersonFrame, take_finished
@@ -36,6 +37,7 @@ class OfflineLifter:
         repair: bool = False,
         constant_bones: bool = False,
         fit: bool = False,
+        log: FitLog | None = None,
     ) -> None:
         """Start without tracks.
 
@@ -46,10 +48,12 @@ class OfflineLifter:
             repair: Repair the 2D before lifting.
             constant_bones: Keep bone lengths constant over time for each person.
             fit: Also fit the motion to the 2D; needs `constant_bones`.
+            log: What the fit changes is added to it.
         """
         self._lifter, self._skeleton, self._camera = lifter, skeleton, camera
         self._repair, self._constant_bones, self._fit = repair, constant_bones, fit and constant_bones
         self._kept = LONGEST_GAP_SECONDS + (WHOLE_VIEW if repair else 0)  # s without a detection that end a track
+        self._log = log
         self._tracks: dict[int, _Track] = {}
         self._pending: deque[PendingFrame] = deque()
 
@@ -80,7 +84,7 @@ class OfflineLifter:
             PersonRepair(self._skeleton, WHOLE_VIEW) if self._repair else None,
             PersonWindows(self._lifter, self._skeleton, self._camera),
             PersonBody(self._skeleton, self._camera) if self._constant_bones else None,
-            PersonFit(self._skeleton, self._camera) if self._fit else None,
+            PersonFit(self._skeleton, self._camera, self._log) if self._fit else None,
         )
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from pose.camera import Camera
+from pose.fit.log import FitLog
 from pose.fit.windows import MotionFit, first_window
 from pose.lifter.pending import PersonFrame, lifted_sequence, seen_sequence
 from pose.skeletons import Skeleton
@@ -11,9 +12,9 @@ from pose.skeletons import Skeleton
 class PersonFit:
     """Fits the frames of one person, whose bone lengths are constant, window by window."""
 
-    def __init__(self, skeleton: Skeleton, camera: Camera) -> None:
+    def __init__(self, skeleton: Skeleton, camera: Camera, log: FitLog | None = None) -> None:
         self._skeleton, self._camera = skeleton, camera
-        self._fit = MotionFit()
+        self._fit = MotionFit(log)
         self._waiting: list[PersonFrame] = []  # frames from the start of the window
 
     def push(self, frames: list[PersonFrame]) -> list[PersonFrame]:
@@ -35,7 +36,7 @@ class PersonFit:
             end, final = window
             frames = self._waiting[:end]
             seen = seen_sequence(frames, self._camera, self._skeleton)
-            answer = self._fit.window(lifted_sequence(frames), seen)
+            answer = self._fit.window(lifted_sequence(frames), seen, final)
             for frame, *parts in zip(frames[:final], answer.joints, answer.root, answer.sigma, strict=False):
                 frame.lifted = np.concatenate([part.ravel() for part in parts])
             taken += frames[:final]

@@ -106,6 +106,17 @@ def test_folders_are_people_and_prefixes_too(seen, tmp_path):
     ]  # fmt: skip
 
 
+def test_one_marker_on_the_sacrum_replaces_both_psi(seen, expected, tmp_path):
+    left, right = MARKERS.index("LPSI"), MARKERS.index("RPSI")
+    merged = seen.copy()
+    merged[:, left] = (seen[:, left] + seen[:, right]) / 2
+    names = [{"LPSI": "SACR"}.get(name, name) for name in MARKERS if name != "RPSI"]
+    write_trc(tmp_path / "a.trc", np.delete(merged, right, axis=1)[..., ORDERS["z up"]], names)
+    (clip,) = marker_files.load_markers(tmp_path / "a.trc")
+    error = np.linalg.norm(clip.points - mocap.trial_clips("", "", expected, FPS)[0].points, axis=-1)
+    assert error.max() < 2e-3
+
+
 def test_markers_that_no_joint_needs_may_be_missing(seen, expected, tmp_path):
     kept = [name for name in MARKERS if name not in markers.UNUSED]
     more = [*kept, "*110"]

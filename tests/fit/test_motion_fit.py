@@ -6,6 +6,7 @@ import pytest
 from pose.camera import Camera, project
 from pose.evaluation.angles import flexion
 from pose.evaluation.metrics import p_mpjpe
+from pose.fit.log import FitLog
 from pose.fit.motion import BONES, Target, fitted
 from pose.fit.noise import noise_of
 from pose.fit.windows import OVERLAP, SECONDS, MotionFit, fit_motion
@@ -130,6 +131,41 @@ def test_the_result_does_not_depend_on_how_frames_come_in(chunk):
     assert [frame.time for frame in final] == answer.times.tolist()
     np.testing.assert_array_equal([frame.lifted[:51] for frame in final], expected.joints.reshape(-1, 51))
     np.testing.assert_array_equal([frame.lifted[51:54] for frame in final], expected.root)
+
+
+def test_log_says_how_many_poses_changed_how_far_and_how_good_the_2d_is(rng):
+    _, answer, seen = scene(2.5 * SECONDS, rate=6.0)
+    logs = {}
+    for name, given in {"exact": seen, "wrong": with_noise(seen, 40, 0, rng)}.items():
+        logs[name] = FitLog()
+        found = fit_motion(answer, given, logs[name])
+        frames, moved, noise = zip(*logs[name].windows, strict=True)
+        assert sum(frames) == len(answer)
+        changes = 1000 * np.linalg.norm(found.joints - answer.joints, axis=-1)[: frames[0], 1:]
+        assert moved[0] == pytest.approx(np.median(changes), abs=0.01)
+        assert (np.array(noise) > 0).all()
+    exact, wrong = (np.array(logs[name].windows).mean(axis=0) for name in ("exact", "wrong"))
+    assert exact[1] > 2 * wrong[1]
+    assert exact[2] < 20 < wrong[2]
+    assert logs["exact"].line.startswith(f"fit to the 2D: {len(answer)} poses, changed by ")
+
+
+def test_log_is_the_same_frame_by_frame():
+    _, answer, seen = scene(1.5 * SECONDS, rate=6.0)
+    whole, stepwise = FitLog(), FitLog()
+    fit_motion(answer, seen, whole)
+    fit = PersonFit(H36M17, CAMERA, stepwise)
+    for frame in frames_of(answer, seen):
+        fit.push([frame])
+    fit.end()
+    np.testing.assert_allclose(stepwise.windows, whole.windows, rtol=1e-5)
+
+
+def test_log_without_a_fit_has_no_line():
+    _, answer, seen = scene(0.5)
+    log = FitLog()
+    fit_motion(answer, seen, log)
+    assert log.line == ""
 
 
 def test_windows_meet_without_a_step():

@@ -107,7 +107,7 @@ def report(
         say(line)
     if known != "nothing":
         say(FROM_CACHE[known])
-    for line in filter(None, tally.world):
+    for line in filter(None, [pipeline.fits.line, *tally.world]):
         say(line)
     camera = pipeline.camera(source.info.size, source.info.focal_35mm)
     if tally.ids and camera.known and not pipeline.camera(source.info.size).known:
