@@ -76,7 +76,7 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
     from pose.lifting import lift_sequences
     from pose.system.device import resolve_device
 
-    lifter, log = load_lifter(config.lifter, resolve_device(config.device)), FitLog()
+    lifter, fits = load_lifter(config.lifter, resolve_device(config.device)), FitLog()
     sequences, answers = lift_sequences(
         lifter,
         sequences,
@@ -84,7 +84,7 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
         repair=config.repair,
         constant_bones=config.constant_bones,
         fit=config.fit,
-        log=log,
+        log=fits,
     )
     shown = log if not config.quiet else lambda text: None
     named = config.out is not None and targets == [Path(config.out)]
@@ -95,8 +95,8 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
             for person, target, answer in zip(one, targets[part], answers[part], strict=True):
                 write_answer(target, answer, placed.get(person))
                 shown(f"{target}: {len(answer)} frames")
-    if log.line:
-        shown(log.line)
+    if fits.line:
+        shown(fits.line)
 
 
 def _into_world(

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pose.types import F32, F64
+from pose.types import F64
 
 
 @dataclass(slots=True)
@@ -18,7 +19,7 @@ class FitLog:
 
     windows: list[tuple[int, float, float]] = field(default_factory=list)
 
-    def add(self, before: F32, after: F32, noise: float) -> None:
+    def add(self, before: NDArray[np.floating], after: NDArray[np.floating], noise: float) -> None:
         """Add a window.
 
         Args:
