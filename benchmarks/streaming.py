@@ -4,8 +4,8 @@
 
 Test subjects only, every third clip, 30 frames a second: a detector's skeleton with its errors. `offline` lifts whole
 sequences, the others answer each frame so many frames later. The first second of each sequence and the last frames that
-nothing follows are left out. Steps run in ONNX Runtime on one thread; their times are the least of five rounds'
-medians, with everybody in view.
+nothing follows are left out. Steps run in ONNX Runtime on one thread (OMP_NUM_THREADS=1); their times are processor
+time, the least of five rounds' medians, with all people in view.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def figures(joints: list[F32], batches: list[LiftBatch]) -> dict[str, float]:
 
 
 def step_ms(name: str, people: int) -> float:
-    """Milliseconds of a step for so many people."""
+    """Processor time of a step for so many people, ms."""
     stream = LifterStream(load_lifter(name), H36M17, Camera.of((1280, 720)))
     states = [stream.new_person() for _ in range(people)]
     base = np.random.default_rng(0).uniform(200, 500, (people, 17, 2)).astype(np.float32)
@@ -72,9 +72,9 @@ def step_ms(name: str, people: int) -> float:
         times = []
         for frame in range(first, first + 100):
             keypoints = base + np.float32(20 * np.sin(frame / 30))
-            began = time.perf_counter()
+            began = time.process_time()
             stream.step(states, keypoints, scores, frame / 30)
-            times.append(time.perf_counter() - began)
+            times.append(time.process_time() - began)
         medians.append(float(np.median(times)))
     return round(1000 * min(medians), 2)
 
