@@ -6,6 +6,7 @@ with LiveLoop(Pipeline(config, live=True), source) as loop:
         print(live.result.people.ids, live.latency, loop.status().line())
 """
 
+from pose.live.base import Loop
 from pose.live.loop import LiveLoop
 from pose.live.mailbox import Mailbox
 from pose.live.result import LiveResult, LiveStatus
@@ -17,6 +18,7 @@ __all__ = [
     "LiveResult",
     "LiveSource",
     "LiveStatus",
+    "Loop",
     "Mailbox",
     "PushedFrames",
     "open_live",

@@ -87,9 +87,12 @@ class WatchedWorld:
         said = _WORDS.get(self.motion, "")
         if info is None:
             return said
-        if info.world.found_by == frame.UNKNOWN:
-            gravity = "gravity unknown"
-        else:
-            given = info.world.found_by == frame.GIVEN
-            gravity = "gravity given" if given else f"gravity ±{info.world.sigma_degrees:.0f}°"
+        gravity = gravity_words(info)
         return f"{gravity}, {said}" if said else gravity
+
+
+def gravity_words(info: WorldInfo) -> str:
+    """How well gravity is known, for a status line."""
+    if info.world.found_by == frame.UNKNOWN:
+        return "gravity unknown"
+    return "gravity given" if info.world.found_by == frame.GIVEN else f"gravity ±{info.world.sigma_degrees:.0f}°"

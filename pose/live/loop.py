@@ -7,23 +7,22 @@ import math
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
-from types import TracebackType
-from typing import Literal, Self
+from typing import Self
 
 from pose.camera_motion.watch import CameraWatch
 from pose.config import AUTO_CAMERA, FIXED_CAMERA, LiveConfig
 from pose.live.ahead import PosePredictor, usual_forecaster
+from pose.live.base import Loop, Subscription
 from pose.live.camera import WatchedWorld
 from pose.live.counter import RepetitionCounter
 from pose.live.horizon import Horizon
 from pose.live.mailbox import Mailbox
-from pose.live.meter import Meter
 from pose.live.refinement import RefinedFrames
 from pose.live.result import LiveResult, LiveStatus, Stream
-from pose.live.sources import Captured, LiveSource
+from pose.live.sources import Captured, LiveSource, Reconnecting
 from pose.pipeline import Pipeline, Session
 from pose.types import FrameResult, People
 from pose.world.clean import Steps
@@ -33,9 +32,6 @@ LIFTER_BACKLOG = 2
 DEFAULTS = LiveConfig()
 JOIN_SECONDS = 15.0
 CAMERA_SECONDS = 0.5  # a capture thread that blocks on a dead camera is a daemon, and not waited for longer
-
-# Which results a subscriber gets: the newest estimate of each frame, each frame as it is final, or both of them.
-Wanted = Literal["newest", "final", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +43,7 @@ class _Tracked:
     people: People
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Subscription:
-    """A subscriber.
-
-    Attributes:
-        since: Number of frames that were published before it began.
-    """
-
-    mailbox: Mailbox[LiveResult]
-    wanted: Wanted
-    since: int
-
-    def give(self, number: int, live: LiveResult, *, refined: bool) -> None:
-        """Put frame `number` into the mailbox if the subscriber wants it."""
-        wanted = self.wanted == "all" or (live.final if self.wanted == "final" else not refined)
-        if wanted and number >= self.since:
-            self.mailbox.put(live)
-
-
-class LiveLoop:
+class LiveLoop(Loop):
     """Runs a source through a pipeline until the source ends or the loop is stopped. Use it as a context manager.
 
     Several loops may share one pipeline: their frames take turns.
@@ -91,7 +68,8 @@ class LiveLoop:
 
         Raises UsageError if poses are to be predicted by a pipeline with look-ahead.
         """
-        self.source = source
+        super().__init__()
+        self.source: LiveSource = source
         self.config = config
         self.ahead = Horizon.read(config.ahead, pipeline.config.lookahead)
         self._steps = world
@@ -104,23 +82,14 @@ class LiveLoop:
         self._in_flight: deque[Captured] = deque()  # frames whose 3D is pending
         self._stopping = threading.Event()
         self._paused = threading.Event()
-        # Acquired before `_lock` where a frame starts or ends waiting for its refinement, and where subscribers leave,
-        # so that each subscriber gets each frame once. A mailbox may call back meanwhile.
-        self._order = threading.RLock()
-        self._lock = threading.Lock()  # guards everything below
-        self._subscribers: list[_Subscription] = []
         self._counter = RepetitionCounter()
         self._refined: RefinedFrames | None = None  # of the current stream, if its lifter refines
-        self._published = 0  # frames whose newest estimate was published
-        self._error: BaseException | None = None
-        self._ended = False
         self._frames_in = 0
         self._captured_at = math.nan  # when the newest frame was captured
         self._people = 0
         self._ahead_seconds = 0.0
         self._words = ""  # state of the world
         self._newest_id, self._ids_before = 0, 0  # the greatest so far, and that of earlier streams
-        self._meter = Meter()
         self._threads = [
             threading.Thread(target=self._guarded, args=(work, after), name=name, daemon=True)
             for name, work, after in (
@@ -145,9 +114,9 @@ class LiveLoop:
         self._pipeline = pipeline
 
     @property
-    def meter(self) -> Meter:
-        """Latencies since the start. Read it after the loop has ended."""
-        return self._meter
+    def left_out(self) -> int:
+        """See `Loop.left_out`."""
+        return self.source.left_out if isinstance(self.source, Reconnecting) else 0
 
     @property
     def paused(self) -> bool:
@@ -160,16 +129,13 @@ class LiveLoop:
         return self._threads[-1].is_alive()
 
     def start(self) -> Self:
-        """Start the threads and return the loop."""
+        """See `Loop.start`."""
         for thread in self._threads:
             thread.start()
         return self
 
     def stop(self) -> None:
-        """Stop capturing, finish the captured frames, and end. May be called twice, and before the start.
-
-        Raises the error that made the loop fail.
-        """
+        """See `Loop.stop`."""
         self._stopping.set()
         self._waiting.close()
         self.source.close()
@@ -182,56 +148,25 @@ class LiveLoop:
             capture.join(CAMERA_SECONDS)
         self._raise_error()
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait at most `timeout` s for the end of the source; return whether it ended.
+    def close(self) -> None:
+        """See `Loop.close`."""
+        self.source.close()
 
-        Raises the error that made the loop fail.
-        """
+    def wait(self, timeout: float | None = None) -> bool:
+        """See `Loop.wait`."""
         self._threads[-1].join(timeout)
         self._raise_error()
         return not self._threads[-1].is_alive()
 
     def pause(self, paused: bool = True) -> None:
-        """Discard frames; `pause(False)` resumes."""
+        """See `Loop.pause`."""
         if paused:
             self._paused.set()
         else:
             self._paused.clear()
 
-    def subscribe(
-        self, maxlen: int = 2, notify: Callable[[], object] | None = None, wanted: Wanted = "newest"
-    ) -> Mailbox[LiveResult]:
-        """Return a mailbox that receives every result from now on and drops its oldest when it is full.
-
-        It is closed when the loop ends. Call `unsubscribe` when it is no longer needed.
-
-        Args:
-            maxlen: See `Mailbox`.
-            notify: See `Mailbox`.
-            wanted: "newest": each frame once, as soon as it has 3D. "final": each frame once, after the lifter has
-                refined it, a few frames later; at the end of the loop the remaining frames come unrefined. "all": both;
-                `LiveResult.final` distinguishes them. Without a refining lifter each frame comes once and is final.
-        """
-        mailbox: Mailbox[LiveResult] = Mailbox(maxlen, notify)
-        with self._lock:
-            if self._ended:
-                mailbox.close()
-            else:
-                self._subscribers.append(_Subscription(mailbox, wanted, self._published))
-        return mailbox
-
-    def unsubscribe(self, mailbox: Mailbox[LiveResult]) -> None:
-        """Remove a subscriber and close its mailbox."""
-        with self._order:
-            with self._lock:
-                leaving = [one for one in self._subscribers if one.mailbox is mailbox]
-                for one in leaving:
-                    self._subscribers.remove(one)
-            self._give_rest(leaving)
-        mailbox.close()
-
     def status(self) -> LiveStatus:
-        """Current rates, latencies and messages, from any thread."""
+        """See `Loop.status`."""
         with self._lock:
             fps, median, high = self._meter.recent()
             frames_in, processed, people = self._frames_in, self._meter.count, self._people
@@ -256,14 +191,6 @@ class LiveLoop:
             world=world,
             frame_age_s=monotonic() - self._captured_at,
         )
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def _capture(self) -> None:
         for captured in self.source.frames(self._stopping):
@@ -347,7 +274,7 @@ class LiveLoop:
             world = self._world_of(stream.session, stream.size, None)
         self._refined = RefinedFrames(stream, world, self.config.bridge)
 
-    def _give_rest(self, leaving: list[_Subscription]) -> None:
+    def _give_rest(self, leaving: Sequence[Subscription]) -> None:
         """Send the unrefined frames to subscribers of final ones that leave."""
         waiting = [] if self._refined is None else list(self._refined.waiting)
         for one in leaving:
@@ -409,16 +336,3 @@ class LiveLoop:
             except queue.Empty:
                 continue
         self._close_subscribers()
-
-    def _close_subscribers(self) -> None:
-        with self._order:
-            with self._lock:
-                self._ended = True
-                subscribers, self._subscribers = self._subscribers, []
-            self._give_rest(subscribers)
-        for one in subscribers:
-            one.mailbox.close()
-
-    def _raise_error(self) -> None:
-        if self._error is not None:
-            raise self._error

@@ -1,12 +1,13 @@
 """Recording of a live loop: the images as a video, and the poses as `pose-run` writes them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from pose.errors import PoseError
 from pose.files import RunInfo
-from pose.live.loop import LiveLoop, Wanted
+from pose.live.base import Loop, Wanted
 from pose.live.recording import RecordingFolder
-from pose.live.result import LiveResult
+from pose.live.result import LiveResult, Stream
 from pose.live.subscriber import Subscriber
 from pose.pipeline import Pipeline
 
@@ -21,19 +22,19 @@ class Recorder:
     are written with their newest estimate.
 
     Files are complete and get their final names at `close`, when the loop ends, when the disk is full, or when the
-    image size or the networks change.
+    image size, the networks or the calibration of several cameras change.
 
     Attributes:
         done: The finished recordings.
     """
 
-    def __init__(self, loop: LiveLoop, parent: Path, *, video: bool = True, anew: bool = False) -> None:
+    def __init__(self, loop: Loop, parent: Path, *, video: bool = True, anew: bool = False) -> None:
         """
         Args:
             loop: The loop to record.
             parent: Folder in which the folder of the recording is made.
             video: Whether to record the images.
-            anew: Continue in a new folder when the image size or the networks change, instead of ending.
+            anew: Continue in a new folder in these cases, instead of ending.
 
         Raises PoseError if the folder cannot be written.
         """
@@ -88,7 +89,7 @@ class Recorder:
     def _write(self, live: LiveResult) -> None:
         if self._now.stream not in (None, live.stream):
             if not self._anew:
-                raise PoseError("the image size or the networks changed")
+                raise PoseError(_what_changed(self._now.stream, live.stream))
             self.done.append(self._now)
             self._now.finish()
             self._now = self._begin()
@@ -104,9 +105,16 @@ class Recorder:
             self._now.finish()
 
     def _info_of(self, live: LiveResult) -> RunInfo:
-        assert live.stream is not None, "a loop says what its results belong to"
-        return _run_info(self._loop, live.stream.pipeline, live.size)
+        stream = live.stream
+        assert stream is not None, "a loop says what its results belong to"
+        info = _run_info(self._loop, stream.pipeline, live.size)
+        return info if stream.camera is None else replace(info, camera=stream.camera, cameras=stream.cameras)
 
 
-def _run_info(loop: LiveLoop, pipeline: Pipeline, size: tuple[int, int]) -> RunInfo:
+def _what_changed(before: Stream | None, now: Stream | None) -> str:
+    cameras = [() if stream is None else stream.cameras for stream in (before, now)]
+    return "the image size or the networks changed" if cameras[0] == cameras[1] else "the cameras were calibrated"
+
+
+def _run_info(loop: Loop, pipeline: Pipeline, size: tuple[int, int]) -> RunInfo:
     return pipeline.run_info(loop.source.name, loop.source.fps, size)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pose.errors import PoseError
-from pose.live.loop import LiveLoop
+from pose.live.base import Loop
 from pose.live.result import LiveResult
 from pose.live.subscriber import Subscriber
 from pose.skeletons import H36M17, Skeleton
@@ -27,7 +27,7 @@ class RerunSink:
 
     trouble = ""
 
-    def __init__(self, loop: LiveLoop, file: Path | None = None) -> None:
+    def __init__(self, loop: Loop, file: Path | None = None) -> None:
         """
         Args:
             loop: Loop to log.

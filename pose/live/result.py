@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pose.camera import Camera
 from pose.files import WorldInfo
 from pose.live.camera import WatchedWorld
 from pose.live.counter import Count
 from pose.skeletons import Skeleton
+from pose.system.json_values import Json
 from pose.types import U8, FrameResult
 
 if TYPE_CHECKING:
@@ -28,12 +30,16 @@ class Stream:
         session: Its session for this stream.
         size: (width, height) of the images in px.
         world: World of the people; None keeps camera coordinates.
+        camera: Camera that the 3D refers to, where it is not that of the pipeline.
+        cameras: Several calibrated cameras, as in `RunInfo`; else empty.
     """
 
     pipeline: "Pipeline"
     session: "Session"
     size: tuple[int, int]
     world: WatchedWorld | None = None
+    camera: Camera | None = None
+    cameras: tuple[Mapping[str, Json], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +128,7 @@ class LiveStatus:
         paused: Whether frames are discarded.
         message: Problem of the source, such as a lost camera; empty without one.
         world: State of gravity and camera motion in a few words; empty in camera coordinates.
+        cameras: State of the calibration of several cameras; empty for one.
         frame_age_s: Seconds since the last captured frame; NaN before the first.
     """
 
@@ -139,6 +146,7 @@ class LiveStatus:
     paused: bool
     message: str
     world: str = ""
+    cameras: str = ""
     frame_age_s: float = math.nan
 
     @property
@@ -167,6 +175,8 @@ class LiveStatus:
             parts.append(f"{self.dropped} dropped")
         if self.world:
             parts.append(self.world)
+        if self.cameras:
+            parts.append(self.cameras)
         if self.paused:
             parts.append("paused")
         if self.is_stalled:

@@ -3,7 +3,7 @@
 import socket
 
 from pose.errors import PoseError, UsageError
-from pose.live.loop import LiveLoop
+from pose.live.base import Loop
 from pose.live.messages import messages
 from pose.live.result import LiveResult
 from pose.live.subscriber import WAITING, Subscriber
@@ -57,7 +57,7 @@ class UdpSink:
         problem: Why the sink stopped, or None.
     """
 
-    def __init__(self, loop: LiveLoop, host: str, port: int) -> None:
+    def __init__(self, loop: Loop, host: str, port: int) -> None:
         """Raises what `find_receiver` raises."""
         family, self._address = find_receiver(host, port)
         self._socket = socket.socket(family, socket.SOCK_DGRAM)

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-from pose.live.loop import LiveLoop, Wanted
+from pose.live.base import Loop, Wanted
 from pose.live.result import LiveResult
 
 JOIN_SECONDS = 10.0
@@ -19,7 +19,7 @@ class Subscriber:
 
     def __init__(
         self,
-        loop: LiveLoop,
+        loop: Loop,
         work: Callable[[LiveResult], None],
         *,
         maxlen: int = 4,

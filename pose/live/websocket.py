@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError
-from pose.live.loop import LiveLoop
+from pose.live.base import Loop
 from pose.live.mailbox import Mailbox
 from pose.live.messages import messages
 from pose.live.result import LiveResult
@@ -38,7 +38,7 @@ class WebSocketSink:
         problem: Why the sink stopped; None if it did not.
     """
 
-    def __init__(self, loop: LiveLoop, host: str, port: int) -> None:
+    def __init__(self, loop: Loop, host: str, port: int) -> None:
         """Raises PoseError if the address cannot be bound or aiohttp is not installed."""
         try:
             from aiohttp import web

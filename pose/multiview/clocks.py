@@ -9,7 +9,8 @@ from pose.video.recorded import Recorded
 from pose.video.waveform import Waveform
 
 SOUND, TIMECODE, DATE, MOTION, GIVEN = "sound", "timecode", "date", "motion", "given"
-SIGMAS = {SOUND: 0.015, TIMECODE: 0.03, DATE: 1.5}  # s; sound takes 3 ms per metre
+CAPTURE = "capture"  # time stamps of live images
+SIGMAS = {SOUND: 0.015, TIMECODE: 0.03, DATE: 1.5, CAPTURE: 0.1}  # s; sound takes 3 ms per metre
 
 
 @dataclass(frozen=True, slots=True)

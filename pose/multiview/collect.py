@@ -1,14 +1,15 @@
 """Conversion of one camera's results to tracks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from pose.multiview.types import Track
 from pose.repair.sides import with_lifted_sides
 from pose.skeletons import Skeleton, to_h36m17
-from pose.types import FrameResult
+from pose.types import F32, FrameResult
 
+Row = tuple[F32, F32, F32, F32, F32]  # keypoints, scores, joints, root and sigma of one frame, as in `Track`
 FEWEST_FRAMES = 5  # minimum frames of a useful track
 
 
@@ -20,25 +21,27 @@ def collect_tracks(results: Iterable[FrameResult], skeleton: Skeleton, camera: i
         skeleton: Joint set of its keypoints.
         camera: Its index.
     """
-    rows: dict[int, list[tuple[float, tuple[np.ndarray, ...]]]] = {}
+    rows: dict[int, list[tuple[float, Row]]] = {}
     for result in results:
-        if not len(result.people):
-            continue
-        sided, scores = with_lifted_sides(result, skeleton)
-        xy, sure = to_h36m17(sided, scores, skeleton)
-        for row, number in enumerate(result.people.ids.tolist()):
-            poses = result.poses
-            if not np.isfinite(poses.joints[row]).all() or not np.isfinite(poses.root[row]).all():
-                continue
-            parts = xy[row], sure[row], poses.joints[row], poses.root[row], poses.sigma[row]
-            rows.setdefault(number, []).append((result.time, parts))
-    return [
-        Track(
-            camera,
-            number,
-            np.array([time for time, _ in seen]),
-            *map(np.stack, zip(*(p for _, p in seen), strict=True)),
-        )
-        for number, seen in sorted(rows.items())
-        if len(seen) >= FEWEST_FRAMES
-    ]
+        for number, row in rows_of(result, skeleton):
+            rows.setdefault(number, []).append((result.time, row))
+    return [track_of(camera, number, seen) for number, seen in sorted(rows.items()) if len(seen) >= FEWEST_FRAMES]
+
+
+def rows_of(result: FrameResult, skeleton: Skeleton) -> list[tuple[int, Row]]:
+    """The people of a frame with 3D: id, and their part of a track."""
+    if not len(result.people):
+        return []
+    sided, scores = with_lifted_sides(result, skeleton)
+    xy, sure = to_h36m17(sided, scores, skeleton)
+    poses, found = result.poses, []
+    for row, number in enumerate(result.people.ids.tolist()):
+        if np.isfinite(poses.joints[row]).all() and np.isfinite(poses.root[row]).all():
+            found.append((number, (xy[row], sure[row], poses.joints[row], poses.root[row], poses.sigma[row])))
+    return found
+
+
+def track_of(camera: int, number: int, seen: Sequence[tuple[float, Row]]) -> Track:
+    """A track from its times, s, and rows; at least one."""
+    times = np.array([time for time, _ in seen])
+    return Track(camera, number, times, *map(np.stack, zip(*(row for _, row in seen), strict=True)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from pose.multiview.calibrate import start_points
 from pose.multiview.complete import DERIVED, complete, residuals_px
-from pose.multiview.joints import Problem, System
+from pose.multiview.joints import STEP_TOLERANCE, Problem, System
 from pose.multiview.lifted import lifted_prior, trust_of
 from pose.multiview.observations import Observed, observe
 from pose.multiview.residuals import Weights
@@ -82,6 +82,34 @@ def fuse(
         points, system, observed = _solved(observed, list(cameras), points, bones, scale)
         start = points[last - low - MARGIN :] if last - low > MARGIN else None
         yield _cut(_fused(observed, list(cameras), points, system), first - low, last - low)
+
+
+def fuse_newest(
+    observed: Observed, cameras: Sequence[ViewCamera], start: F64 | None, bones: F64, scale: float = 1.0
+) -> tuple[Fused, F64]:
+    """Fuse a short window of which only the last instant is wanted, for live use.
+
+    Args:
+        observed: The person in the window.
+        cameras: The cameras.
+        start: (K, N, 3) m, expected points, for example from the window before; None if there was none.
+        bones: (B,) m.
+        scale: Factor on lifted bodies.
+
+    Returns:
+        The person at the last instant, and the points (K, N, 3) m of the window.
+    """
+    views = list(cameras)
+    if start is None:
+        points, system, observed = _solved(observed, views, start_points(observed, views, scale), bones, scale)
+    else:
+        observed = with_sides(observed, swapped_sides(observed, views, start))
+        trust = trust_of(observed, views, scale, start)
+        lifted = lifted_prior(observed, views, scale, WEIGHTS, trust)
+        system, right = Problem(observed, views, lifted, bones, trust, WEIGHTS).linearised(start)
+        points = start + system.solve(right, STEP_TOLERANCE).reshape(start.shape)
+    count = len(points)
+    return _cut(_fused(observed, views, points, system), count - 1, count), points
 
 
 def _solved(

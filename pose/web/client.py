@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from pose.errors import PoseError
-from pose.live import LiveLoop, PushedFrames
+from pose.live import Loop, PushedFrames
 from pose.system.json_values import Json
 from pose.web import messages
 from pose.web.clock import ForeignClock
@@ -26,7 +26,7 @@ class Client:
     def __init__(
         self,
         socket: web.WebSocketResponse,
-        loop: LiveLoop,
+        loop: Loop,
         feed: Feed,
         recordings: RecordingStore,
         owner: str,

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from pose.live import LiveLoop, LiveResult
+from pose.live import LiveResult, Loop
 from pose.web import messages
 from pose.web.jpeg import encode_jpeg
 from pose.world.upright import Upright
@@ -20,7 +20,7 @@ class Feed:
         ended: Whether the loop has ended.
     """
 
-    def __init__(self, loop: LiveLoop, *, pictures: bool) -> None:
+    def __init__(self, loop: Loop, *, pictures: bool) -> None:
         """Subscribe to the loop. Call it before the loop starts, in the event loop of `run`.
 
         Args:

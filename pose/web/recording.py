@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pose.errors import PoseError
-from pose.live import LiveLoop
+from pose.live import Loop
 from pose.live.recorder import Recorder
 
 MAX_SECONDS = 600.0  # of one recording
@@ -82,7 +82,7 @@ class RunningRecording:
         PoseError: If nothing can be written to the folder.
     """
 
-    def __init__(self, loop: LiveLoop, owner: str, parent: Path, max_seconds: float) -> None:
+    def __init__(self, loop: Loop, owner: str, parent: Path, max_seconds: float) -> None:
         self.owner = owner
         self._recorder = Recorder(loop, parent)
         self._max_seconds = max_seconds
@@ -144,7 +144,7 @@ class RecordingStore:
         self._version = 0
         self._changed = asyncio.Event()
 
-    async def start(self, loop: LiveLoop, owner: str) -> RunningRecording:
+    async def start(self, loop: Loop, owner: str) -> RunningRecording:
         """Start to record.
 
         Raises:

@@ -13,7 +13,7 @@ from aiohttp import WSCloseCode, web
 
 from pose.config import LiveConfig
 from pose.errors import PoseError
-from pose.live import LiveLoop, LiveSource, PushedFrames
+from pose.live import LiveLoop, LiveSource, Loop, PushedFrames
 from pose.live.listener import SHUTDOWN_SECONDS, listening
 from pose.live.loop import DEFAULTS
 from pose.pipeline import Pipeline
@@ -45,7 +45,7 @@ class WebServer:
         self,
         pipeline: Pipeline,
         settings: WebSettings,
-        source: Callable[[], LiveSource] | None = None,
+        source: Callable[[], LiveSource | Loop] | None = None,
         *,
         live: LiveConfig = DEFAULTS,
         world: Steps | None = None,
@@ -54,7 +54,8 @@ class WebServer:
         Args:
             pipeline: Made with `live=True`.
             settings: Address and access control.
-            source: Opens the source that all browsers see; None uses each browser's own camera.
+            source: Opens the source that all browsers see, or makes the loop of several cameras; None uses each
+                browser's own camera.
             live: Settings of the loops.
             world: See `LiveLoop`.
         """

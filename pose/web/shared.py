@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 from pose.errors import PoseError
-from pose.live import LiveLoop, LiveSource
+from pose.live import LiveSource, Loop
 from pose.web.feed import Feed
 
 AWAY_SECONDS = 10.0  # from the last disconnection to closing the source, so that a reload does not restart it
@@ -21,18 +21,18 @@ class SharedSource:
         error: Error of the last loop, or None.
     """
 
-    def __init__(self, loop: Callable[[LiveSource], LiveLoop], source: Callable[[], LiveSource]) -> None:
+    def __init__(self, loop: Callable[[LiveSource], Loop], source: Callable[[], LiveSource | Loop]) -> None:
         """
         Args:
             loop: Makes the loop of a source.
-            source: Opens the source, whenever the first browser connects.
+            source: Opens the source, whenever the first browser connects, or makes the loop of several.
         """
         self.ended = asyncio.Event()
         self.error: Exception | None = None
         self._new_loop = loop
         self._open = source
         self._lock = asyncio.Lock()  # of opening and closing
-        self._loop: LiveLoop | None = None
+        self._loop: Loop | None = None
         self._feed: Feed | None = None
         self._following: asyncio.Task[None] | None = None
         self._away: asyncio.TimerHandle | None = None
@@ -40,7 +40,7 @@ class SharedSource:
         self._watching = 0
 
     @asynccontextmanager
-    async def watched(self) -> AsyncIterator[tuple[LiveLoop, Feed]]:
+    async def watched(self) -> AsyncIterator[tuple[Loop, Feed]]:
         """Context in which the loop runs.
 
         Raises:
@@ -53,7 +53,7 @@ class SharedSource:
             async with self._lock:
                 if self._loop is None or self._feed is None:
                     source = await asyncio.to_thread(self._open)
-                    self._loop = self._new_loop(source)
+                    self._loop = source if isinstance(source, Loop) else self._new_loop(source)
                     self._feed = Feed(self._loop, pictures=True)
                     self._loop.start()
                     self._following = asyncio.create_task(self._follow(self._loop, self._feed))
@@ -64,7 +64,7 @@ class SharedSource:
             if self._watching == 0:
                 self._away = asyncio.get_running_loop().call_later(AWAY_SECONDS, self._leave)
 
-    async def _follow(self, loop: LiveLoop, feed: Feed) -> None:
+    async def _follow(self, loop: Loop, feed: Feed) -> None:
         error: Exception | None = None
         try:
             await feed.run()

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from pose_apps.support.options import gathered
 from pose_apps.webcam.command import main
 from pose_apps.webcam.report import FORMAT, VERSION, write_report
 from pose_apps.webcam.troubles import Troubles
@@ -73,13 +74,12 @@ def patient(monkeypatch, dance):
     """What a run reads, 45 frames of the dancer, and in `results` what its loop shows of them."""
     source = Patient(dance, 45)
 
-    def loop_of(pipeline, its_source, config, **options):
-        source.loop = LiveLoop(pipeline, its_source, config, **options)
+    def loop_of(config, pipeline, world):
+        source.loop = LiveLoop(pipeline, source, config, world=world)
         source.results = source.loop.subscribe(maxlen=100)
         return source.loop
 
-    monkeypatch.setattr("pose_apps.webcam.run.open_live_source", lambda _config: source)
-    monkeypatch.setattr("pose_apps.webcam.run.LiveLoop", loop_of)
+    monkeypatch.setattr("pose_apps.webcam.run.open_loop", loop_of)
     return source
 
 
@@ -200,8 +200,8 @@ def test_a_stream_is_connected_to_when_the_networks_are_loaded(monkeypatch, caps
         raise PoseError("cannot read http://127.0.0.1:9/video: connection refused")
 
     monkeypatch.setattr("pose_apps.webcam.run.load_pipeline", lambda config, intrinsics: done.append("load"))
-    monkeypatch.setattr("pose_apps.webcam.run.open_live_source", connect)
-    assert main(["--headless", "--source", "http://127.0.0.1:9/video"]) == 1
+    monkeypatch.setattr("pose_apps.webcam.run.open_loop", connect)
+    assert main(["--headless", "--no-world", "--source", "http://127.0.0.1:9/video"]) == 1
     assert done == ["load", "connect"]
     assert capsys.readouterr().err == "error: cannot read http://127.0.0.1:9/video: connection refused\n"
 
@@ -376,3 +376,39 @@ def test_troubles_are_said_once_while_they_last_and_kept_for_the_report(capsys):
         "camera 0 is gone (unplugged)",
         "camera 0 sends 48x96 now: track ids restart",
     ]
+
+
+TWO = ["--headless", "--source", "CLIP", "--source", "7"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--headless", "--source", "CLIP", "--source", "CLIP"], "given twice; each camera needs its own source"),
+        (["--headless", *(f"--source={number}" for number in range(9))], "--source: got 9; allowed: 1 to 8"),
+        ([*TWO, "--ahead", "50"], "--ahead: not available with several sources"),
+        ([*TWO, "--hands"], "--hands: not available with several sources"),
+        ([*TWO, "--height", "1:1.8"], "several sources take one height"),
+        ([*TWO, "--cameras", "none.json"], "--cameras none.json: no such file"),
+        (["--headless", "--source", "CLIP", "--cameras", "none.json"], "--cameras: needs several cameras"),
+    ],
+)
+def test_options_that_several_cameras_cannot_have_are_refused_in_one_line(arguments, words, dance, capsys):
+    assert main([dance if word == "CLIP" else word for word in arguments]) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--web --source 0 --loop --source 1", "--web --source 0 1 --loop"),
+        ("--source=a --source=b --web", "--source a b --web"),
+        ("--source a b --web", "--source a b --web"),
+        ("--web", "--web"),
+        ("--web --source", "--web --source"),
+    ],
+)
+def test_repeated_sources_are_joined(words, expected):
+    assert gathered(words.split(), "--source") == expected.split()

@@ -42,6 +42,23 @@ def config_first(argv: Sequence[str] | None) -> list[str]:
     return front + others
 
 
+def gathered(words: Sequence[str], name: str) -> list[str]:
+    """Join repeated options: `--source a --source b` becomes `--source a b`, in the place of the first."""
+    values: list[str] = []
+    others: list[str] = []
+    place, taking = len(words), False
+    for word in words:
+        if word == name or word.startswith(f"{name}="):
+            place, taking = min(place, len(others)), True
+            values += [word.removeprefix(f"{name}=")] if word != name else []
+        elif taking and not word.startswith("--"):
+            values.append(word)
+        else:
+            taking = False
+            others.append(word)
+    return [*others[:place], name, *values, *others[place:]] if place < len(words) or values or taking else list(words)
+
+
 def command_parser(
     prog: str, description: str, *configs: type["DataclassInstance"], presets: bool = False
 ) -> ArgumentParser:

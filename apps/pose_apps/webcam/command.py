@@ -8,9 +8,9 @@ from pose.config import PipelineConfig
 from pose.errors import UsageError
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.interrupts import end_with_the_terminal
-from pose_apps.support.options import command_parser, config_first, config_of
+from pose_apps.support.options import command_parser, config_first, config_of, gathered
 from pose_apps.support.status import StatusLine
-from pose_apps.webcam.options import WebcamConfig
+from pose_apps.webcam.options import WebcamConfig, check_several
 from pose_apps.webcam.sinks import SinkConfig
 
 NOT_WITH_WEB = ("headless", "record", "report", *(sink.name for sink in fields(SinkConfig)))
@@ -21,10 +21,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-webcam`."""
     purpose = "Track people live: in a window, in a browser (--web), or without display (--headless)."
     parser = command_parser("pose-webcam", purpose, WebcamConfig, PipelineConfig, presets=True)
-    parsed = parse_arguments(parser, config_first(argv))
+    parsed = parse_arguments(parser, gathered(config_first(argv), "--source"))
     config, pipeline_config = config_of(WebcamConfig, parsed), config_of(PipelineConfig, parsed)
     if config.demo:
         config = _of_demo_clip(config)
+    check_several(config, pipeline_config)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # also end gracefully on signals of the system
     end_with_the_terminal()
     if config.web:
@@ -43,9 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _of_demo_clip(config: WebcamConfig) -> WebcamConfig:
     from pose_apps.support.demo import demo_clip
 
-    if config.source is not None:
+    if config.source:
         raise UsageError("--demo and --source: give only one")
-    return replace(config, source=demo_clip(), loop=True)
+    return replace(config, source=[demo_clip()], loop=True)
 
 
 def _serve(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
@@ -61,7 +62,7 @@ def _serve(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
         check_library()  # check before the networks are loaded
         Horizon.read(config.ahead, pipeline_config.lookahead)
         web_settings(config)
-        if config.source is not None:
+        if config.source:
             check_live_source(config)
         pipeline = load_pipeline(pipeline_config, config.intrinsics)
     return serve(config, pipeline)

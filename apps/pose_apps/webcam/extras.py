@@ -12,7 +12,7 @@ from pose_apps.webcam.options import WebcamConfig
 from pose_apps.webcam.sinks import Sink, open_sinks
 
 if TYPE_CHECKING:
-    from pose.live import LiveLoop
+    from pose.live import Loop
     from pose.live.recorder import Recorder
     from pose.pipeline import Pipeline
     from pose.world.clean import Steps
@@ -51,7 +51,7 @@ class Extras:
         failures: Problems that make the run fail.
     """
 
-    def __init__(self, loop: "LiveLoop", config: WebcamConfig) -> None:
+    def __init__(self, loop: "Loop", config: WebcamConfig) -> None:
         self.sinks: dict[str, Sink] = {}
         self.failures: list[str] = []
         self.recorder: Recorder | None = None
@@ -95,7 +95,7 @@ class Extras:
 
 
 @contextmanager
-def live_extras(loop: "LiveLoop", config: WebcamConfig) -> Iterator[Extras]:
+def live_extras(loop: "Loop", config: WebcamConfig) -> Iterator[Extras]:
     """Start sinks and recording before the loop; at the end finish them and print problems.
 
     Raises:

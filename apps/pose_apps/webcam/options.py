@@ -2,22 +2,28 @@
 
 `pose_apps.webcam.web.serve(config: WebcamConfig, pipeline: Pipeline) -> int` runs `--web` until Ctrl-C or until
 `config.seconds` have passed, and returns the exit status. It makes a `LiveLoop` over `open_live_source(config)` where
-`config.source` is given, else one over `PushedFrames` for each browser's camera; all of them share the pipeline.
+`config.source` has one source, a `SeveralLoop` where it has more, else one `LiveLoop` over `PushedFrames` for each
+browser's camera; all of them share the pipeline.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pose.config import LiveConfig
+from pose.config import LiveConfig, PipelineConfig
+from pose.errors import PoseError, UsageError
 from pose.options import option
 from pose.web.settings import WebOptions
-from pose_apps.support.world import LiveWorldConfig
+from pose_apps.support.world import LiveWorldConfig, read_heights
 from pose_apps.webcam.sinks import SinkConfig
 
 if TYPE_CHECKING:
-    from pose.live import LiveSource
+    from pose.live import LiveSource, Loop
+    from pose.pipeline import Pipeline
+    from pose.world.clean import Steps
 
 CAMERA = "0"
+MOST_CAMERAS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +34,13 @@ class WebcamConfig(SinkConfig, LiveConfig, WebOptions, LiveWorldConfig):
         UsageError: If a value is invalid.
     """
 
-    source: str | None = option(
-        None, "a camera number, an RTSP or http(s) address, or a video file; default: camera 0 (--web: the browser's)"
+    source: list[str] = option(
+        [],
+        "a camera number, an RTSP or http(s) address, or a video file; again for 2 to 8 cameras of one scene; "
+        "default: camera 0 (--web: the browser's)",
+    )
+    cameras: str | None = option(
+        None, "calibration of several sources, such as cameras.json; default: from the motion of the people"
     )
     demo: bool = option(False, "loop a short clip of two people (downloaded once) instead of a camera")
     loop: bool = option(False, "restart a video file at its end")
@@ -54,15 +65,65 @@ def check_live_source(config: WebcamConfig) -> None:
     """
     from pose.video import check_source
 
-    check_source(config.source or CAMERA)
+    for source in config.source or [CAMERA]:
+        check_source(source)
+
+
+def check_several(config: WebcamConfig, pipeline: PipelineConfig) -> None:
+    """Check that the other options fit the number of sources.
+
+    Raises:
+        UsageError: If they do not.
+    """
+    if len(config.source) < 2:
+        if config.cameras is not None:
+            raise UsageError("--cameras: needs several cameras; give --source for each")
+        return
+    if len(config.source) > MOST_CAMERAS:
+        raise UsageError(f"--source: got {len(config.source)}; allowed: 1 to {MOST_CAMERAS}")
+    for source in config.source:
+        if config.source.count(source) > 1:
+            raise UsageError(f"--source {source}: given twice; each camera needs its own source")
+    chosen = {"ahead": config.ahead is not None, "hands": pipeline.hands, "face": pipeline.face}
+    for name in (name for name, is_chosen in chosen.items() if is_chosen):
+        raise UsageError(f"--{name}: not available with several sources")
+    if config.height is not None and list(read_heights(config.height)) != [None]:
+        raise UsageError(f"height: several sources take one height, of the person seen longest; got {config.height!r}")
+    if config.height is not None and config.cameras is not None:
+        raise UsageError(f"height: the calibration in {config.cameras} already sets the scale")
+    if config.cameras is not None and not Path(config.cameras).is_file():
+        raise UsageError(f"--cameras {config.cameras}: no such file")
 
 
 def open_live_source(config: WebcamConfig) -> "LiveSource":
-    """Open the requested source; default the first camera.
+    """Open the requested source; the first if there are several; default the first camera.
 
     Raises:
         PoseError: If it cannot be opened.
     """
     from pose.live import open_live
 
-    return open_live(config.source or CAMERA, loop=config.loop)
+    return open_live((config.source or [CAMERA])[0], loop=config.loop)
+
+
+def open_loop(config: WebcamConfig, pipeline: "Pipeline", world: "Steps | None") -> "Loop":
+    """Make the loop of the requested sources. Stopping it closes them.
+
+    Raises:
+        PoseError: If one cannot be opened.
+    """
+    from pose.live import LiveLoop, open_live
+    from pose.live.several import SeveralLoop
+
+    if len(config.source) < 2:
+        return LiveLoop(pipeline, open_live_source(config), config, world=world)
+    sources: list[LiveSource] = []
+    try:
+        for source in config.source:
+            sources.append(open_live(source, loop=config.loop))
+        height = read_heights(config.height).get(None)
+        return SeveralLoop(pipeline, sources, world=world, cameras=config.cameras, height=height)
+    except PoseError:
+        for opened in sources:
+            opened.close()
+        raise

@@ -7,16 +7,15 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from pose.errors import PoseError, UsageError
-from pose.live import LiveLoop, LiveResult
+from pose.live import LiveResult, Loop
 from pose.live.result import Stream
-from pose.live.sources import Reconnecting
 from pose.live.subscriber import Subscriber
 from pose.system.json_values import Json
 from pose.system.whole_file import WholeFile, file_errors, write_whole
@@ -81,6 +80,7 @@ class LiveReport(TypedDict):
     device: str
     lifter_delay_ms: float
     ahead_ms: float
+    cameras: list[Mapping[str, Json]]
     messages: list[str]
     lost: dict[str, int]
     settings: dict[str, Json]
@@ -88,7 +88,7 @@ class LiveReport(TypedDict):
 
 
 @contextmanager
-def watched(loop: LiveLoop) -> Iterator["Watch"]:
+def watched(loop: Loop) -> Iterator["Watch"]:
     """A `Watch` that runs in its own threads while the loop runs."""
     watch, over = Watch(loop), threading.Event()
 
@@ -113,7 +113,7 @@ class Watch:
         extras: Sinks and recording, once they run.
     """
 
-    def __init__(self, loop: LiveLoop) -> None:
+    def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._begun, self._cpu = time.monotonic(), time.process_time()
         self._seconds, self._most_people = 0.0, 0
@@ -161,7 +161,7 @@ class Watch:
             "frames_in": status.frames_in,
             "processed": status.processed,
             "dropped": status.dropped,
-            "left_out": loop.source.left_out if isinstance(loop.source, Reconnecting) else 0,
+            "left_out": loop.left_out,
             "fps": round(status.processed / self._seconds, 2),
             "latency_ms": {
                 "median": _rounded(meter.percentile(50)),
@@ -180,6 +180,7 @@ class Watch:
             "device": status.device,
             "lifter_delay_ms": round(status.lifter_delay_ms, 1),
             "ahead_ms": round(status.ahead_ms, 1),
+            "cameras": list(loop.cameras),
             "messages": self._troubles.kept,
             "lost": {} if self.extras is None else self.extras.lost(),
             "settings": asdict(loop.pipeline.config),
@@ -232,7 +233,7 @@ def _as_report() -> Iterator[None]:
 
 
 def summary(report: LiveReport) -> str:
-    """A summary of two lines."""
+    """A summary of two lines, and one for each of several cameras."""
     latency, memory = report["latency_ms"], report["memory_mib"]
     if not report["processed"]:
         return f"{report['source']}: no frame in {report['seconds']:.1f} s"
@@ -240,7 +241,21 @@ def summary(report: LiveReport) -> str:
         f"{report['source']}: {report['frames_in']} frames in {report['seconds']:.1f} s, "
         f"{report['processed']} processed ({report['fps']:.1f} frames/s), {report['dropped']} dropped\n"
         f"latency from capture to 3D: median {latency['median']:.0f} ms, 95th percentile {latency['p95']:.0f} ms, "
-        f"longest {latency['max']:.0f} ms" + ("" if memory["end"] is None else f"; memory {memory['end']:.0f} MiB")
+        f"longest {latency['max']:.0f} ms"
+        + ("" if memory["end"] is None else f"; memory {memory['end']:.0f} MiB")
+        + "".join(f"\n{camera_line(camera)}" for camera in report["cameras"])
+    )
+
+
+def camera_line(camera: Mapping[str, Any]) -> str:
+    """How well one of several cameras is known."""
+    if camera["residual_px"] is None:
+        return f"{camera['name']}: calibration given"
+    sigma = camera["sigma"]
+    return (
+        f"{camera['name']}: rotation +- {sigma['rotation']:.1f} degrees, position +- {sigma['position']:.2f} m, offset "
+        f"{1000 * camera['offset']:.0f} ms (+- {1000 * sigma['offset']:.0f} ms), reprojection error "
+        f"{camera['residual_px']:.1f} px"
     )
 
 

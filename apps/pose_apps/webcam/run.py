@@ -3,12 +3,11 @@
 import math
 import time
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 from pose.config import PipelineConfig
 from pose.errors import PoseError
-from pose.live import LiveLoop
+from pose.live import Loop
 from pose.live.horizon import Horizon
 from pose_apps.support.status import StatusLine
 from pose_apps.webcam.extras import (
@@ -18,14 +17,14 @@ from pose_apps.webcam.extras import (
     load_pipeline,
     world_steps,
 )
-from pose_apps.webcam.options import WebcamConfig, check_live_source, open_live_source
+from pose_apps.webcam.options import WebcamConfig, check_live_source, open_loop
 from pose_apps.webcam.report import check_report, summary, watched, write_report
 from pose_apps.webcam.sinks import check_sinks
 
 POLL_SECONDS = 0.5
 
 
-def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callable[[LiveLoop, Extras], None]) -> int:
+def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callable[[Loop, Extras], None]) -> int:
     """Run the loop until `show` returns; returns the exit status. Ctrl-C ends it gracefully.
 
     Raises:
@@ -40,9 +39,8 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
     finish_interrupted_recordings(config)
     with StatusLine("loading the networks"):
         pipeline = load_pipeline(pipeline_config, config.intrinsics)
-    with closing(open_live_source(config)) as source:  # last, so that the first frames are not old
-        steps = world_steps(config, pipeline)
-        loop = LiveLoop(pipeline, source, config, world=steps)
+    loop = open_loop(config, pipeline, world_steps(config, pipeline))  # last, so that the first frames are not old
+    try:
         with watched(loop) as watch:
             try:
                 with live_extras(loop, config) as watch.extras, loop:
@@ -50,6 +48,8 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
             except KeyboardInterrupt:
                 interrupted = True
         report = watch.report()
+    finally:
+        loop.close()
     print(summary(report))
     failures = [] if watch.extras is None else watch.extras.failures
     if config.report is not None:
@@ -69,7 +69,7 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
 def run_headless(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
     """Run the loop without display, at the source's pace, until source or time end; returns the exit status."""
 
-    def wait(loop: LiveLoop, _extras: Extras) -> None:
+    def wait(loop: Loop, _extras: Extras) -> None:
         end = math.inf if config.seconds is None else time.monotonic() + config.seconds
         while (left := end - time.monotonic()) > 0 and not loop.wait(min(left, POLL_SECONDS)):
             pass

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from pose.options import option
 
 if TYPE_CHECKING:
-    from pose.live import LiveLoop
+    from pose.live import Loop
 
 
 class Sink(Protocol):
@@ -59,7 +59,7 @@ def check_sinks(config: SinkConfig) -> None:
         read_address("ws", config.ws, LOOPBACK)
 
 
-def open_sinks(loop: "LiveLoop", config: SinkConfig) -> Iterator[tuple[str, Sink]]:
+def open_sinks(loop: "Loop", config: SinkConfig) -> Iterator[tuple[str, Sink]]:
     """Open the requested sinks; yields each with its option.
 
     Raises:

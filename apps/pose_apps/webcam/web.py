@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pose.errors import PoseError
 from pose.web.settings import WebSettings, ip_address, is_loopback, token_from
 from pose_apps.webcam.extras import finish_interrupted_recordings, world_steps
-from pose_apps.webcam.options import WebcamConfig, open_live_source
+from pose_apps.webcam.options import WebcamConfig, open_loop
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
@@ -56,7 +56,8 @@ def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
     from pose.web.server import WebServer
 
     settings = web_settings(config)
-    source = None if config.source is None else partial(open_live_source, config)
+    steps = world_steps(config, pipeline)
+    source = None if not config.source else partial(open_loop, config, pipeline, steps)
     if source is not None:
         source().close()  # check it now; it is opened again for the first browser
     finish_interrupted_recordings(config)
@@ -65,7 +66,7 @@ def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
         settings,
         source,
         live=config,
-        world=world_steps(config, pipeline),
+        world=steps,
     )
     started = partial(_announce, settings=settings, own_cameras=source is None)
     recorded = partial(_say_recorded, keep_hours=config.keep_hours)

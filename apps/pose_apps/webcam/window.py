@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pose.config import PipelineConfig, preset_names, with_networks_of
 from pose.errors import PoseError
-from pose.live import LiveLoop, LiveResult
+from pose.live import LiveResult, Loop
 from pose.live.meter import Meter
 from pose.system.whole_file import file_errors, write_whole
 from pose.types import U8
@@ -36,7 +36,7 @@ class Window:
         is_open: Whether the user has not quit and the loop runs.
     """
 
-    def __init__(self, loop: LiveLoop, display: Display, config: WebcamConfig, extras: Extras) -> None:
+    def __init__(self, loop: Loop, display: Display, config: WebcamConfig, extras: Extras) -> None:
         self._loop, self._display, self._config, self._extras = loop, display, config, extras
         self._mailbox = loop.subscribe(maxlen=1)
         self._mirror, self._view = config.mirror, VIEWS[0]

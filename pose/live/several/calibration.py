@@ -1,0 +1,140 @@
+"""Calibration of live cameras from the motion of the people, in a thread of its own."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pose.live.several.sightings import Seen, tracks_of
+from pose.multiview.bundle import start_body
+from pose.multiview.calibrate import Known
+from pose.multiview.calibration_files import camera_json
+from pose.multiview.clocks import CAPTURE, ClockHint
+from pose.multiview.motions import find_motions, scale_for_height, time_line
+from pose.multiview.observations import observe
+from pose.multiview.rig import Accuracy, Rig, find_rig, rescaled
+from pose.multiview.types import Track, ViewCamera
+from pose.system.json_values import Json
+from pose.types import F64
+
+HEIGHT_FPS = 10.0  # frames/s for the height of a person
+GIVEN = Accuracy(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, float("nan"))  # of a calibration file
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibration:
+    """Calibrated cameras.
+
+    Attributes:
+        cameras: By index of the source, in the frame of the first of them.
+        bones: (B,) m, of an average person in the scene.
+        scale: Factor on lifted bodies.
+        accuracy: By index of the source.
+        described: As result files hold them.
+        notes: Weaknesses, one line each.
+    """
+
+    cameras: dict[int, ViewCamera]
+    bones: F64
+    scale: float
+    accuracy: dict[int, Accuracy]
+    described: tuple[dict[str, Json], ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> int:
+        """Index of the source whose frame is that of the cameras."""
+        return min(self.cameras)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """What a calibration starts from.
+
+    Attributes:
+        rows: By index of the source, what it saw (`Sightings.rows`).
+        told: By index, known intrinsics, and poses as stated in `known`.
+        names: By index.
+        known: What is given.
+        height: m, of the person seen longest; None if unknown.
+        scale: Factor on lifted bodies that is to be kept; None if there is none.
+    """
+
+    rows: dict[int, dict[int, list[Seen]]]
+    told: dict[int, ViewCamera]
+    names: dict[int, str]
+    known: Known
+    height: float | None = None
+    scale: float | None = None
+
+
+def calibrate(task: Task) -> Calibration:
+    """Calibrate.
+
+    Raises:
+        PoseError: If the cameras cannot be found; one line.
+    """
+    indices = sorted(task.rows)
+    tracks = [track for place, index in enumerate(indices) for track in tracks_of(place, task.rows[index])]
+    middle = float(np.mean([track.times.mean() for track in tracks])) if tracks else 0.0
+    tracks = [replace(track, times=track.times - middle) for track in tracks]
+    told, names = [task.told[index] for index in indices], [task.names[index] for index in indices]
+    hints = [ClockHint(a, b, 0.0, CAPTURE) for b in range(len(indices)) for a in range(b)]
+    rig = find_rig(tracks, told, names, task.known, hints)
+    rig = replace(rig, cameras=[replace(camera, drift=0.0) for camera in rig.cameras])  # one clock stamps all images
+    if task.scale is not None:
+        rig = rescaled(rig, task.scale / rig.scale)
+    elif task.height is not None:
+        rig = rescaled(rig, _factor(rig, tracks, task.height))
+    described = [camera_json(*each) for each in zip(names, rig.cameras, rig.accuracy, rig.clocks, strict=True)]
+    return Calibration(
+        dict(zip(indices, rig.cameras, strict=True)),
+        np.mean(rig.bones, axis=0),
+        rig.scale,
+        dict(zip(indices, rig.accuracy, strict=True)),
+        tuple(described),
+        tuple(rig.notes),
+    )
+
+
+def given_calibration(
+    told: Sequence[ViewCamera], names: Sequence[str], rows: dict[int, dict[int, list[Seen]]]
+) -> Calibration | None:
+    """The calibration of a file, with the clocks of the capture times; None before a person was seen for some frames.
+
+    Args:
+        told: By index of the source.
+        names: By index.
+        rows: What the cameras saw; the people's lifted bodies give the bone lengths.
+    """
+    bones = [_lifted_bones(track, told[camera]) for camera, seen in rows.items() for track in tracks_of(camera, seen)]
+    if not bones:
+        return None
+    indices = range(len(told))
+    described = [camera_json(name, camera, GIVEN) for name, camera in zip(names, told, strict=True)]
+    return Calibration(
+        dict(zip(indices, told, strict=True)),
+        np.median(bones, axis=0),
+        1.0,
+        dict.fromkeys(indices, GIVEN),
+        tuple(described),
+    )
+
+
+def _lifted_bones(track: Track, camera: ViewCamera) -> F64:
+    limbs = observe({0: replace(track, camera=0)}, [replace(camera, offset=0.0)], track.times).limbs[0]
+    bones: F64 = start_body(limbs).bones
+    return bones
+
+
+def _factor(rig: Rig, tracks: Sequence[Track], height: float) -> float:
+    ends = [
+        (min(t.times[0] for t in own), max(t.times[-1] for t in own)) for own in _by_camera(tracks, len(rig.cameras))
+    ]
+    line = time_line(rig.cameras, ends, HEIGHT_FPS)
+    shifted = replace(rig, cameras=[replace(camera, offset=camera.offset - line.begins) for camera in rig.cameras])
+    return scale_for_height(find_motions(shifted, line), height)
+
+
+def _by_camera(tracks: Sequence[Track], cameras: int) -> list[list[Track]]:
+    return [[track for track in tracks if track.camera == camera] for camera in range(cameras)]

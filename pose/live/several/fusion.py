@@ -1,0 +1,123 @@
+"""Fusion of the newest frames of several calibrated cameras: one pose of each person at one time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from pose.live.several.calibration import Calibration
+from pose.live.several.identities import Identities
+from pose.live.several.sightings import Sightings
+from pose.multiview.fuse import Fused, fuse_newest
+from pose.multiview.observations import observe
+from pose.multiview.residuals import BONE_RESIDUALS
+from pose.multiview.types import Track
+from pose.types import F64
+
+INSTANTS = 6  # of the window whose last one is wanted
+STEP = 1 / 30  # s between them
+LONGEST_PAUSE = 0.3  # s after which a person begins anew
+PAST = 0.6  # s of a track that the window needs
+NEWEST = 0.15  # s; a track that ended earlier no longer counts
+BONE_SECONDS = 3.0  # time constant of a person's own bone lengths, s
+FORGET = 10.0  # s after which a person's bone lengths are forgotten
+
+
+@dataclass(slots=True)
+class _Person:
+    """State of one person.
+
+    Attributes:
+        bones: (B,) m.
+        points: (K, N, 3) m, the last window.
+        time: s, its last instant.
+    """
+
+    bones: F64
+    points: F64
+    time: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Now:
+    """One person now.
+
+    Attributes:
+        number: Id in all cameras.
+        tracks: Id of the track in each camera that sees the person.
+        fused: At one instant, in the frame of the cameras; axis C follows the indices of the sources.
+    """
+
+    number: int
+    tracks: Mapping[int, int]
+    fused: Fused
+
+
+class Fusion:
+    """Fuses people while a calibration holds."""
+
+    def __init__(self, calibration: Calibration, sources: int) -> None:
+        """
+        Args:
+            calibration: The cameras.
+            sources: Number of sources, calibrated or not.
+        """
+        self.calibration = calibration
+        first = calibration.cameras[calibration.first]
+        self._cameras = [calibration.cameras.get(index, first) for index in range(sources)]
+        self._people: dict[int, _Person] = {}
+
+    def at(self, time: float, sightings: Mapping[int, Sightings], identities: Identities) -> list[Now]:
+        """All people at a common time, s.
+
+        Args:
+            time: s.
+            sightings: By index of the source, those that count.
+            identities: Who is who.
+        """
+        self._people = {n: one for n, one in self._people.items() if time - one.time < FORGET}
+        found = []
+        for number in sorted(set(identities.people.values())):
+            tracks = self._tracks(time, sightings, identities.tracks_of(number))
+            if tracks:
+                numbers = {camera: track.number for camera, track in tracks.items()}
+                found.append(Now(number, numbers, self._fuse(number, tracks, time)))
+        return found
+
+    def _tracks(self, time: float, sightings: Mapping[int, Sightings], keys: list[tuple[int, int]]) -> dict[int, Track]:
+        """The newest track of a person in each camera."""
+        tracks: dict[int, Track] = {}
+        for camera, number in keys:
+            if camera not in sightings:
+                continue
+            own = float(self._cameras[camera].own_time(np.array(time)))
+            track = sightings[camera].latest(number, own - PAST)
+            if track is None or track.times[-1] < own - NEWEST:
+                continue
+            if camera not in tracks or track.times[-1] > tracks[camera].times[-1]:
+                tracks[camera] = track
+        return tracks
+
+    def _fuse(self, number: int, tracks: Mapping[int, Track], time: float) -> Fused:
+        one = self._people.get(number)
+        knots = np.linspace(time - STEP * (INSTANTS - 1), time, INSTANTS)
+        observed = observe(tracks, self._cameras, knots)
+        bones = self.calibration.bones if one is None else one.bones
+        start = None
+        if one is not None and 0 < time - one.time <= LONGEST_PAUSE:
+            start = _ahead(one, time - one.time)
+        fused, points = fuse_newest(observed, self._cameras, start, bones, self.calibration.scale)
+        if one is not None and len(tracks) > 1:
+            share = min((time - one.time) / BONE_SECONDS, 0.1)
+            bones = bones + share * (BONE_RESIDUALS.measure(points[-1:])[0][0] - bones)
+        self._people[number] = _Person(bones, points, time)
+        return fused
+
+
+def _ahead(one: _Person, seconds: float) -> F64:
+    """The points of the window that ends `seconds` later, with constant velocity beyond the last instant."""
+    at = (np.arange(INSTANTS) * STEP + seconds) / STEP
+    low = np.clip(at.astype(int), 0, INSTANTS - 2)
+    share = (at - low)[:, None, None]
+    moved: F64 = (1 - share) * one.points[low] + share * one.points[low + 1]
+    return moved

@@ -1,0 +1,93 @@
+"""Who is who in several live cameras, as tracks begin and end."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pose.multiview.identities import agree, find_people
+from pose.multiview.types import Track, ViewCamera
+
+Key = tuple[int, int]  # camera, id of the track in it
+
+
+@dataclass(slots=True)
+class Identities:
+    """The person of each track.
+
+    A match stays while both tracks last. It ends early only where another person confirms both cameras: then the tracks
+    swapped people. Otherwise the cameras contradict each other, which `contradicted` tells.
+
+    Attributes:
+        people: By track, the id of its person.
+        next: Id of the next person.
+        contradicted: Cameras of which every match was contradicted when it was last updated.
+    """
+
+    people: dict[Key, int] = field(default_factory=dict)
+    contradicted: frozenset[int] = frozenset()
+    next: int = 1
+
+    def tracks_of(self, person: int) -> list[Key]:
+        """The tracks of a person."""
+        return [key for key, number in self.people.items() if number == person]
+
+    def updated(self, tracks: Sequence[Track], cameras: Mapping[int, ViewCamera]) -> "Identities":
+        """Match the tracks of the last seconds; this object stays as it is.
+
+        Args:
+            tracks: Of calibrated cameras, with the index of their source.
+            cameras: By index of the source.
+        """
+        new = Identities(dict(self.people), self.contradicted, self.next)
+        new._match(tracks, cameras)
+        return new
+
+    def _match(self, tracks: Sequence[Track], cameras: Mapping[int, ViewCamera]) -> None:
+        views = [cameras.get(index, next(iter(cameras.values()))) for index in range(max(cameras) + 1)]
+        keys = [(track.camera, track.number) for track in tracks]
+        self.people = {key: person for key, person in self.people.items() if key in keys}
+        self._check(dict(zip(keys, tracks, strict=True)), cameras)
+        for rows in find_people(tracks, views):
+            self._join([keys[row] for row in rows])
+
+    def _check(self, tracks: Mapping[Key, Track], cameras: Mapping[int, ViewCamera]) -> None:
+        """End the matches that were wrong."""
+        good: set[int] = set()
+        bad: list[tuple[Key, Key]] = []
+        for one, other in self._matches():
+            found = agree(tracks[one], tracks[other], cameras[one[0]], cameras[other[0]])
+            if found is None:
+                continue
+            if found.cost < float("inf"):
+                good |= {one[0], other[0]}
+            else:
+                bad.append((one, other))
+        self.contradicted = frozenset(camera for pair in bad for camera, _ in pair) - good
+        for one, other in bad:
+            if one[0] in good and other[0] in good:
+                self.people.pop(other, None)
+
+    def _matches(self) -> list[tuple[Key, Key]]:
+        """Pairs of tracks of one person in two cameras."""
+        keys = sorted(self.people)
+        return [
+            (one, other)
+            for place, other in enumerate(keys)
+            for one in keys[:place]
+            if one[0] != other[0] and self.people[one] == self.people[other]
+        ]
+
+    def _join(self, keys: Sequence[Key]) -> None:
+        """Give the tracks of one person the id that most of them have."""
+        known = [self.people[key] for key in keys if key in self.people]
+        person = max(set(known), key=lambda number: (known.count(number), -number), default=0)
+        if not person:
+            person, self.next = self.next, self.next + 1
+        confirmed = len({camera for camera, _ in keys}) > 1
+        for key in keys:
+            if confirmed or key not in self.people:
+                self.people[key] = person
+        if confirmed:  # another track of these cameras is another person
+            seen = {camera for camera, _ in keys}
+            for key in self.tracks_of(person):
+                if key[0] in seen and key not in keys:
+                    del self.people[key]

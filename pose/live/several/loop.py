@@ -1,0 +1,262 @@
+"""The live loop of several cameras: one `LiveLoop` for each, and one thread that fuses their people.
+
+source --> LiveLoop --(a mailbox)--> fusion --(a mailbox each)--> subscribers, for every source
+
+Calibration and the search for identities have threads of their own.
+"""
+
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+from pose.config import LiveConfig
+from pose.errors import PoseError, UsageError
+from pose.live.base import Loop, Subscription
+from pose.live.camera import gravity_words
+from pose.live.loop import JOIN_SECONDS, LiveLoop
+from pose.live.result import LiveResult, LiveStatus
+from pose.live.several.calibration import Calibration
+from pose.live.several.rigging import LEAST_CAMERAS, Rigging
+from pose.live.several.stage import Stage
+from pose.live.sources import LiveSource
+from pose.multiview.calibration_files import read_cameras
+from pose.multiview.types import ViewCamera
+from pose.pipeline import Pipeline
+from pose.system.json_values import Json
+from pose.world.clean import Steps
+
+MOST_CAMERAS = 8
+BACKLOG = 8  # results of a camera that may wait for the fusion
+POLL_SECONDS = 0.2
+
+
+class Sources:
+    """Several sources, as one for messages.
+
+    Attributes:
+        name: Of all.
+        fps: Of the camera that is shown.
+        notice: Problem of the cameras together; empty without one.
+    """
+
+    def __init__(self, sources: Sequence[LiveSource]) -> None:
+        self.name = ", ".join(source.name for source in sources)
+        self.fps = sources[0].fps
+        self.notice = ""
+        self._sources = sources
+
+    @property
+    def message(self) -> str:
+        """Current problems; empty without any."""
+        return "; ".join(part for part in (*(source.message for source in self._sources), self.notice) if part)
+
+
+class SeveralLoop(Loop):
+    """Runs 2 to 8 cameras until all end, and fuses their people into one world once the cameras are calibrated.
+
+    Each frame of the shown camera, usually the first, gives one result. Before the calibration it has the people of
+    that camera alone. Ids and world change with every calibration (`LiveResult.stream`).
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        sources: Sequence[LiveSource],
+        *,
+        world: Steps | None = None,
+        cameras: str | Path | None = None,
+        height: float | None = None,
+    ) -> None:
+        """
+        Args:
+            pipeline: Made with `live=True`; the cameras take turns.
+            sources: Of the cameras.
+            world: Steps of the world; None keeps camera coordinates.
+            cameras: Calibration file; None calibrates from the people.
+            height: m, of the person seen longest, which sets the scale; None takes it from the lifter.
+
+        Raises:
+            UsageError: For another number of sources.
+        """
+        if not LEAST_CAMERAS <= len(sources) <= MOST_CAMERAS:
+            raise UsageError(f"source: got {len(sources)}; allowed: 1, or {LEAST_CAMERAS} to {MOST_CAMERAS} cameras")
+        if cameras is not None and not Path(cameras).is_file():
+            raise UsageError(f"--cameras {cameras}: no such file")
+        super().__init__()
+        self._sources = Sources(sources)
+        self.source = self._sources
+        self.config, self.ahead = LiveConfig(bridge=0.0), None
+        self._loops = [LiveLoop(pipeline, source, self.config) for source in sources]
+        self._wake = threading.Event()
+        self._mailboxes = [loop.subscribe(BACKLOG, self._wake.set, "all") for loop in self._loops]
+        self._names = names_of(sources)
+        given = None if cameras is None else lambda sizes: read_cameras(Path(cameras), self._names, sizes)
+        self.rigging = Rigging(self._names, self._camera, given, height)
+        self._stage = Stage(self.rigging, world)
+        self._people = 0
+        self._words = ""  # state of gravity
+        self._thread = threading.Thread(target=self._run, name="fusion", daemon=True)
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """See `LiveLoop.pipeline`."""
+        return self._loops[0].pipeline
+
+    @pipeline.setter
+    def pipeline(self, pipeline: Pipeline) -> None:
+        for loop in self._loops:
+            loop.pipeline = pipeline
+
+    @property
+    def left_out(self) -> int:
+        """See `Loop.left_out`."""
+        return sum(loop.left_out for loop in self._loops)
+
+    @property
+    def paused(self) -> bool:
+        """See `Loop.paused`."""
+        return self._loops[0].paused
+
+    @property
+    def running(self) -> bool:
+        """See `Loop.running`."""
+        return self._thread.is_alive()
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The cameras; None before the first calibration."""
+        return self.rigging.calibration
+
+    @property
+    def cameras(self) -> tuple[Mapping[str, Json], ...]:
+        """See `Loop.cameras`."""
+        return () if self.calibration is None else self.calibration.described
+
+    def start(self) -> Self:
+        """See `Loop.start`."""
+        for loop in self._loops:
+            loop.start()
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        """See `Loop.close`."""
+        for loop in self._loops:
+            loop.source.close()
+
+    def stop(self) -> None:
+        """See `Loop.stop`."""
+        self.close()
+        for loop in self._loops:
+            self._stop(loop)
+        if self._thread.ident is None:
+            self._close_subscribers()
+        else:
+            self._thread.join(JOIN_SECONDS)
+        self._raise_error()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """See `Loop.wait`."""
+        self._thread.join(timeout)
+        self._raise_error()
+        return not self._thread.is_alive()
+
+    def pause(self, paused: bool = True) -> None:
+        """See `Loop.pause`."""
+        for loop in self._loops:
+            loop.pause(paused)
+
+    def status(self) -> LiveStatus:
+        """See `Loop.status`: captured and dropped frames are those of all cameras."""
+        every = [loop.status() for loop in self._loops]
+        dropped = sum(one.dropped for one in every) + sum(mailbox.dropped for mailbox in self._mailboxes)
+        with self._lock:
+            fps, median, high = self._meter.recent()
+            processed, people, words = self._meter.count, self._people, self._words
+        return replace(
+            every[self._stage.lead],
+            fps=fps,
+            latency_ms=median,
+            latency_p95_ms=high,
+            people=people,
+            frames_in=sum(one.frames_in for one in every),
+            processed=processed,
+            dropped=dropped,
+            message=self.source.message,
+            world=words,
+            cameras=self.rigging.words(),
+        )
+
+    def _give_rest(self, leaving: Sequence[Subscription]) -> None:
+        """Every result is final."""
+
+    def _camera(self, size: tuple[int, int]) -> ViewCamera:
+        return ViewCamera.of(self.pipeline.camera(size))
+
+    def _run(self) -> None:
+        try:
+            while not all(mailbox.closed for mailbox in self._mailboxes):
+                self._wake.wait(POLL_SECONDS)
+                self._wake.clear()
+                self._take_all()
+            self._take_all()
+            if all(self._failed(loop) is not None for loop in self._loops):
+                self._error = self._failed(self._loops[0])
+        except BaseException as error:
+            self._error = error
+            for loop in self._loops:
+                with suppress(Exception):  # the first error counts
+                    loop.stop()
+        finally:
+            self._close_subscribers()
+
+    def _stop(self, loop: LiveLoop) -> None:
+        """Stop the loop of one camera. The others go on where it fails with a PoseError."""
+        try:
+            loop.stop()
+        except PoseError as error:
+            self._sources.notice = str(error)
+
+    def _failed(self, loop: LiveLoop) -> BaseException | None:
+        try:
+            loop.wait(0)
+        except Exception as error:
+            return error
+        return None
+
+    def _take_all(self) -> None:
+        """Take the waiting results of all cameras, then publish those of the shown camera."""
+        arrived, ended = [], set()
+        for index, mailbox in enumerate(self._mailboxes):
+            if mailbox.closed:
+                ended.add(index)
+            while (live := mailbox.take()) is not None:
+                arrived.append((index, live))
+        for live in self._stage.take(arrived, ended):
+            self._publish(live)
+        failed = [error for loop in self._loops if (error := self._failed(loop)) is not None]
+        for error in failed:
+            if not isinstance(error, PoseError):
+                raise error
+        self._sources.notice = "; ".join(part for part in (*map(str, failed), self.rigging.message) if part)
+        self._sources.fps = self._loops[self._stage.lead].source.fps
+
+    def _publish(self, live: LiveResult) -> None:
+        with self._order, self._lock:
+            number, self._published = self._published, self._published + 1
+            self._people = len(live.result.people)
+            self._words = "" if live.world is None else gravity_words(live.world)
+            subscribers = list(self._subscribers)
+        for one in subscribers:
+            one.give(number, live, refined=False)
+        with self._lock:
+            self._meter.add(live.done, live.latency)
+
+
+def names_of(sources: Sequence[LiveSource]) -> list[str]:
+    """Names of the sources for calibration files: file names without suffix, made different from each other."""
+    names = [Path(source.name).stem if Path(source.name).suffix else source.name for source in sources]
+    return [name if names.count(name) == 1 else f"{name} ({index + 1})" for index, name in enumerate(names)]

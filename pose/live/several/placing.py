@@ -1,0 +1,100 @@
+"""From fused people to the result of a frame: in the frame of one camera, and in the world."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pose.camera import Camera
+from pose.files import WorldInfo
+from pose.live.several.fusion import Now
+from pose.multiview.types import ViewCamera
+from pose.skeletons import Skeleton
+from pose.types import F32, F64, FrameResult, People, Poses3D
+from pose.world.clean import Steps
+from pose.world.live import LiveWorld
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shown:
+    """The camera whose images are shown.
+
+    Attributes:
+        index: Of its source.
+        camera: In the frame of the first camera.
+        result: Its own people at this frame.
+    """
+
+    index: int
+    camera: ViewCamera
+    result: FrameResult
+
+
+class Placing:
+    """The world of fused people while a calibration holds."""
+
+    def __init__(self, first: ViewCamera, steps: Steps | None) -> None:
+        """
+        Args:
+            first: The camera in whose frame people are fused.
+            steps: Of the world; None keeps camera coordinates. Of them only `up` is used.
+        """
+        camera = Camera(first.matrix, True, first.size)
+        used = None if steps is None else replace(steps, depth=False, bones=False, smooth=False, heights={})
+        self._world = None if used is None else LiveWorld(camera, used)
+
+    def result(
+        self, now: Sequence[Now], shown: Shown, index: int, time: float, skeleton: Skeleton
+    ) -> tuple[FrameResult, WorldInfo | None]:
+        """The result of a frame.
+
+        Args:
+            now: The people.
+            shown: Where they are drawn.
+            index: Number of the frame.
+            time: s.
+            skeleton: Of the keypoints.
+        """
+        people = _people(now, shown, index, time, len(skeleton))
+        joints = np.array([one.fused.joints[0] for one in now], np.float64).reshape(-1, 17, 3)
+        sigma = np.array([one.fused.sigma[0] for one in now], np.float32).reshape(-1, 17)
+        info = placed = None
+        if self._world is not None:
+            first = FrameResult(people, _poses(joints, sigma))
+            seen = self._world.place(first, skeleton).placed
+            assert seen is not None, "a world places its people"
+            # Cameras fix each person's position, so that none is moved to the floor.
+            own = self._world.world.place(joints).astype(np.float32)
+            placed = replace(seen, joints=own, root_sigma=sigma[:, 0], moved=np.zeros(len(now), np.float32))
+            info = WorldInfo(self._world.world, self._world.heights)
+        poses = replace(_poses(shown.camera.to_camera(joints), sigma), seen_by=_seen_by(now))
+        return FrameResult(people, poses, placed), info
+
+
+def _poses(joints: F64, sigma: F32) -> Poses3D:
+    relative = joints - joints[:, :1]
+    return Poses3D(relative.astype(np.float32), joints[:, 0].astype(np.float32), sigma)
+
+
+def _seen_by(now: Sequence[Now]) -> np.ndarray:
+    """(P, 17) bits of the cameras that saw each joint."""
+    bits = [(one.fused.observed[:, 0].T * (1 << np.arange(len(one.fused.observed)))).sum(axis=1) for one in now]
+    return np.array(bits, np.uint8).reshape(-1, 17)
+
+
+def _people(now: Sequence[Now], shown: Shown, index: int, time: float, joints: int) -> People:
+    """Boxes and keypoints of the shown camera; scores are 0 where it does not see a person."""
+    own, count = shown.result.people, len(now)
+    rows = {number: row for row, number in enumerate(own.ids.tolist())}
+    boxes, box_scores = np.zeros((count, 4), np.float32), np.zeros(count, np.float32)
+    keypoints, scores = np.zeros((count, joints, 2), np.float32), np.zeros((count, joints), np.float32)
+    for place, one in enumerate(now):
+        row = rows.get(one.tracks.get(shown.index, -1))
+        if row is None:
+            pixels = shown.camera.project(one.fused.joints[0])
+            boxes[place] = np.concatenate([pixels.min(axis=0), pixels.max(axis=0)])
+        else:
+            boxes[place], box_scores[place] = own.boxes[row], own.box_scores[row]
+            keypoints[place], scores[place] = own.keypoints[row], own.scores[row]
+    ids = np.array([one.number for one in now], np.int64)
+    return People(index, time, ids, boxes, box_scores, keypoints, scores)

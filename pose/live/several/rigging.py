@@ -1,0 +1,227 @@
+"""From the first frames of several live cameras to a calibration, and back when a camera was moved."""
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+
+from pose.errors import PoseError
+from pose.live.several.calibration import Calibration, Task, calibrate, given_calibration
+from pose.live.several.identities import Identities
+from pose.live.several.sightings import Seen, Sightings, tracks_of
+from pose.live.several.worker import Worker
+from pose.multiview.calibrate import Known
+from pose.multiview.types import ViewCamera
+
+MOTION_SECONDS = 10.0  # of people who move, in each camera
+MORE_SECONDS = 5.0  # before another attempt
+GRACE_SECONDS = 10.0  # for which a camera without motion is waited for
+KEPT_SECONDS = 40.0  # of frames for a calibration
+MATCHED_SECONDS = 3.0  # of frames for the identities
+MATCH_EVERY = 0.4  # s
+LEAST_CAMERAS = 2
+
+
+class Rigging:
+    """Calibrates cameras, and knows who is who.
+
+    Attributes:
+        sightings: What each camera saw.
+        calibration: None before the first.
+        identities: Who is who.
+        count: Number of calibrations so far.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        camera: Callable[[tuple[int, int]], ViewCamera],
+        given: Callable[[list[tuple[int, int]]], list[ViewCamera]] | None = None,
+        height: float | None = None,
+    ) -> None:
+        """
+        Args:
+            names: Of the sources.
+            camera: The uncalibrated camera of images of a size.
+            given: Reads a calibration for images of these sizes.
+            height: m, of the person seen longest.
+        """
+        self.sightings = [Sightings(index, KEPT_SECONDS) for index in range(len(names))]
+        self.calibration: Calibration | None = None
+        self.identities = Identities()
+        self.count = 0
+        self._names, self._camera, self._read, self._height = names, camera, given, height
+        self._told: list[ViewCamera] | None = None  # of the file
+        self._clocks_open = given is not None  # the clocks of a given calibration are not refined yet
+        self._scale: float | None = 1.0 if given is not None else None
+        self._problem = ""
+        self._moved = ""
+        self._two_since = math.inf  # when two cameras had enough motion
+        self._matched_at = -math.inf
+        self._matches = 0  # number of the calibration that the search for identities uses
+        self._wait_until = -math.inf  # s, before which no further attempt starts
+        self._calibrating: Worker[tuple[Calibration, Identities]] = Worker("calibration")
+        self._matching: Worker[Identities] = Worker("identities")
+
+    def step(self, now: float, live: Collection[int]) -> bool:
+        """Go on; returns whether the calibration changed.
+
+        Args:
+            now: s on the clock of the captures.
+            live: Indices of the sources that send images.
+
+        Raises:
+            PoseError: If the given calibration does not fit the sources.
+        """
+        before = self.count
+        if (found := self._calibrating.take()) is not None:
+            self._take(found, now)
+        if isinstance(newer := self._matching.take(), Identities) and self._matches == self.count:
+            self.identities = newer
+        if self.calibration is None and self._read is not None and self._told is None:
+            self._begin_given(now)
+        self._match(now)
+        if not self._calibrating.busy and now >= self._wait_until:
+            self._begin(now, live)
+        return self.count != before
+
+    def moved(self, cameras: Collection[int], words: str, now: float) -> None:
+        """Calibrate again, because cameras were moved before `now` (s).
+
+        Args:
+            cameras: Their indices.
+            words: What happened, in one line.
+            now: s.
+        """
+        self._moved, self._problem = words, ""
+        self._two_since = math.inf
+        for one in self.sightings:
+            one.restart(now)
+        if self.calibration is not None:
+            left = {index: camera for index, camera in self.calibration.cameras.items() if index not in cameras}
+            self.calibration = replace(self.calibration, cameras=left) if len(left) >= LEAST_CAMERAS else None
+            self.count += 1
+
+    def words(self) -> str:
+        """The state of the cameras in a few words."""
+        if self._calibrating.busy:
+            state = "calibrating"
+        elif self.calibration is None:
+            least = min(one.moved for one in self.sightings)
+            state = f"calibrating: {min(least, MOTION_SECONDS):.0f} of {MOTION_SECONDS:.0f} s of motion in every camera"
+        else:
+            state = quality_words(self.calibration)
+        return state
+
+    @property
+    def message(self) -> str:
+        """Current problem; empty without one."""
+        notes = () if self.calibration is None else self.calibration.notes
+        return "; ".join(part for part in (self._moved, self._problem, *notes) if part)
+
+    def _take(self, found: tuple[Calibration, Identities] | PoseError, now: float) -> None:
+        if isinstance(found, PoseError):
+            self._problem = f"not calibrated: {found}"
+            self._wait_until = now + MORE_SECONDS
+            return
+        self.calibration, self.identities = found
+        self._problem = self._moved = ""
+        self.count += 1
+        self._matched_at = -math.inf
+
+    def _begin_given(self, now: float) -> None:
+        sizes = [one.size for one in self.sightings]
+        known = [size for size in sizes if size is not None]
+        if self._read is None or len(known) < len(sizes):
+            return
+        told = self._read(known)
+        rows = {index: one.rows(now - MATCHED_SECONDS) for index, one in enumerate(self.sightings)}
+        found = given_calibration(told, self._names, rows)
+        if found is not None:
+            self._told = told
+            self._take((found, matched(found, self.identities.next, rows)), now)
+
+    def _begin(self, now: float, live: Collection[int]) -> None:
+        """Start a calibration if cameras miss one, and people have moved enough."""
+        done = set() if self.calibration is None else set(self.calibration.cameras)
+        missing = set(live) - done
+        ready = {index for index in live if self.sightings[index].moved >= MOTION_SECONDS}
+        refines = self._clocks_open and self.calibration is not None
+        if len(ready) < LEAST_CAMERAS or not (missing & ready or refines):
+            self._two_since = math.inf
+            return
+        self._two_since = min(self._two_since, now)
+        if (missing - ready or (refines and set(live) - ready)) and now - self._two_since < GRACE_SECONDS:
+            return
+        chosen = sorted(ready)
+        fixed = refines and not missing
+        self._clocks_open = False
+        rows = {
+            index: self.sightings[index].rows(max(now - KEPT_SECONDS, self.sightings[index].since)) for index in chosen
+        }
+        task = Task(
+            rows,
+            {index: self._told_of(index, fixed) for index in chosen},
+            dict(enumerate(self._names)),
+            Known(poses=fixed),
+            self._height,
+            None if fixed else self._scale,
+        )
+        self._two_since = math.inf
+        following = self.identities.next
+
+        def work() -> tuple[Calibration, Identities]:
+            found = calibrate(task)
+            return found, matched(found, following, rows)
+
+        self._calibrating.start(work)
+
+    def _told_of(self, index: int, fixed: bool) -> ViewCamera:
+        size = self.sightings[index].size
+        assert size is not None, "a camera with motion has images"
+        if self._told is None:
+            return self._camera(size)
+        given = self._told[index]
+        return given if fixed else replace(given, offset=0.0, drift=0.0)
+
+    def _match(self, now: float) -> None:
+        if self.calibration is None or self._matching.busy or now - self._matched_at < MATCH_EVERY:
+            return
+        self._matched_at, self._matches = now, self.count
+        cameras, before = self.calibration.cameras, self.identities
+        rows = {index: self.sightings[index].rows(now - MATCHED_SECONDS) for index in cameras}
+
+        def match() -> Identities:
+            tracks = [track for index, seen in rows.items() for track in tracks_of(index, seen)]
+            return before.updated(tracks, cameras)
+
+        self._matching.start(match)
+
+
+def matched(calibration: Calibration, following: int, rows: Mapping[int, dict[int, list[Seen]]]) -> Identities:
+    """Who is who at the start of a calibration.
+
+    Args:
+        calibration: The cameras.
+        following: Id of the first person.
+        rows: What the cameras saw.
+    """
+    newest = max((seen[-1][0] for own in rows.values() for seen in own.values()), default=0.0)
+    recent = {
+        index: {number: [one for one in seen if one[0] > newest - MATCHED_SECONDS] for number, seen in own.items()}
+        for index, own in rows.items()
+    }
+    tracks = [track for index, own in recent.items() for track in tracks_of(index, own)]
+    return Identities(next=following).updated(tracks, calibration.cameras)
+
+
+def quality_words(calibration: Calibration) -> str:
+    """How well the cameras are known, in a few words: the largest of each figure."""
+    known = [one for one in calibration.accuracy.values() if math.isfinite(one.residual)]
+    if not known:
+        return f"{len(calibration.cameras)} cameras, calibration given"
+    turn, place = max(one.turn for one in known), max(one.place for one in known)
+    residual = max(one.residual for one in known)
+    return (
+        f"{len(calibration.cameras)} cameras, rotation ±{turn:.1f}°, position ±{100 * place:.0f} cm, "
+        f"reprojection error {residual:.1f} px"
+    )

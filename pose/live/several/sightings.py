@@ -1,0 +1,102 @@
+"""The latest tracks of one live camera, on the clock of `time.monotonic`."""
+
+from collections import deque
+
+import numpy as np
+
+from pose.live.result import LiveResult
+from pose.multiview.collect import FEWEST_FRAMES, Row, rows_of, track_of
+from pose.multiview.types import Track
+from pose.multiview.windows import STANDING
+
+LONGEST_STEP = 0.25  # s; a longer one between two frames of a person counts as a gap
+Seen = tuple[float, Row]
+
+
+class Sightings:
+    """What one camera saw in the last seconds.
+
+    Attributes:
+        since: Capture time of the first frame that counts for a calibration, s.
+        newest: Capture time of the newest frame, s; -inf without one.
+        size: (width, height) px of its images; None before the first.
+    """
+
+    def __init__(self, camera: int, seconds: float) -> None:
+        """
+        Args:
+            camera: Index of the camera.
+            seconds: For how long frames are kept.
+        """
+        self.camera, self.since, self.newest = camera, -np.inf, -np.inf
+        self.size: tuple[int, int] | None = None
+        self._seconds = seconds
+        self._tracks: dict[int, deque[Seen]] = {}
+        self._moves: deque[tuple[float, float]] = deque()  # s of a frame, and s of motion before it
+
+    @property
+    def moved(self) -> float:
+        """The s of kept frames in which a person moved, since the last `restart`."""
+        return sum(step for at, step in self._moves if at > self.since)
+
+    def add(self, live: LiveResult) -> None:
+        """Add a frame, or replace one by its refinement."""
+        at = live.captured
+        found = rows_of(live.result, live.skeleton)
+        if at <= self.newest:  # refined
+            for number, row in found:
+                self._replace(number, at, row)
+            return
+        steps = [self._step(number, at, row) for number, row in found]
+        self._moves.append((at, max(steps, default=0.0)))
+        while self._moves[0][0] < at - self._seconds:
+            self._moves.popleft()
+        self.newest, self.size = at, live.size
+        for number, row in found:
+            self._tracks.setdefault(number, deque()).append((at, row))
+        for number in list(self._tracks):
+            rows = self._tracks[number]
+            while rows and rows[0][0] < at - self._seconds:
+                rows.popleft()
+            if not rows:
+                del self._tracks[number]
+
+    def restart(self, since: float) -> None:
+        """Let the motion before `since` count no longer for a calibration."""
+        self.since = since
+
+    def rows(self, since: float) -> dict[int, list[Seen]]:
+        """The frames of each track from `since` on: a copy, which another thread may read."""
+        found = {number: [one for one in rows if one[0] >= since] for number, rows in self._tracks.items()}
+        return {number: rows for number, rows in found.items() if rows}
+
+    def latest(self, number: int, since: float) -> Track | None:
+        """The last part of a track, from `since` on; None if there is none."""
+        kept: deque[Seen] = deque()
+        for one in reversed(self._tracks.get(number, ())):
+            if one[0] < since:
+                break
+            kept.appendleft(one)
+        return track_of(self.camera, number, kept) if kept else None
+
+    def _step(self, number: int, at: float, row: Row) -> float:
+        """The s since the last frame of a track if the person moved; else 0."""
+        rows = self._tracks.get(number)
+        if not rows or not 0 < at - rows[-1][0] <= LONGEST_STEP:
+            return 0.0
+        before, elapsed = rows[-1][1], at - rows[-1][0]
+        off = (row[2] + row[3]) - (before[2] + before[3])
+        return elapsed if float(np.linalg.norm(off, axis=-1).mean()) > STANDING * elapsed else 0.0
+
+    def _replace(self, number: int, at: float, row: Row) -> None:
+        rows = self._tracks.get(number, deque())
+        for place in range(len(rows) - 1, -1, -1):
+            if rows[place][0] <= at:
+                if rows[place][0] == at:
+                    rows[place] = (at, row)
+                return
+
+
+def tracks_of(camera: int, rows: dict[int, list[Seen]]) -> list[Track]:
+    """Tracks of useful length from `Sightings.rows`."""
+    return [track_of(camera, number, seen) for number, seen in rows.items() if len(seen) >= FEWEST_FRAMES]

@@ -1,0 +1,141 @@
+"""The stage after the cameras' own pipelines: calibration, and the fused result of each frame of the shown camera."""
+
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from time import monotonic
+
+import numpy as np
+
+from pose.camera import Camera
+from pose.files import WorldInfo
+from pose.live.counter import RepetitionCounter
+from pose.live.result import STALL_SECONDS, LiveResult, Stream
+from pose.live.several.calibration import Calibration
+from pose.live.several.fusion import Fusion
+from pose.live.several.placing import Placing, Shown
+from pose.live.several.rigging import Rigging
+from pose.types import FrameResult
+from pose.world.clean import Steps
+from pose.world.live import LiveWorld
+
+LEAD_SECONDS = 1.0  # without an image, after which another camera's images are shown
+
+
+class Stage:
+    """Fuses the results of several cameras. Without threads of its own, apart from those of `Rigging`.
+
+    Attributes:
+        lead: Index of the camera that is shown.
+    """
+
+    def __init__(self, rigging: Rigging, steps: Steps | None) -> None:
+        """
+        Args:
+            rigging: Calibrates the cameras.
+            steps: Of the world; None keeps camera coordinates.
+        """
+        self.rigging, self.lead = rigging, 0
+        self._steps = steps
+        self._fusion: Fusion | None = None
+        self._placing: Placing | None = None
+        self._alone: LiveWorld | None = None  # world of the shown camera before the calibration
+        self._streams: tuple[Stream, Stream] | None = None  # of the shown camera's loop, and of the results
+        self._counter = RepetitionCounter()
+        self._first, self._last = math.nan, -math.inf  # times of the first and the last result, s
+        self._count = 0
+
+    def take(self, arrived: Iterable[tuple[int, LiveResult]], ended: Collection[int] = ()) -> list[LiveResult]:
+        """Take new results of the cameras; returns those to publish.
+
+        Args:
+            arrived: Index of the camera and its result, in the order of each camera. With a refining lifter both, the
+                newest estimate and the final one.
+            ended: Indices of the cameras whose source has ended.
+
+        Raises:
+            PoseError: If the given calibration does not fit the sources.
+        """
+        shown, sightings = [], self.rigging.sightings
+        for index, live in arrived:
+            if live.captured > sightings[index].newest:
+                shown.append((index, live))
+            sightings[index].add(live)
+        now = max(one.newest for one in sightings)
+        if math.isinf(now):
+            return []
+        self._choose_lead(now)
+        live_now = [i for i, one in enumerate(sightings) if i not in ended and now - one.newest < STALL_SECONDS]
+        if self.rigging.step(now, live_now):
+            self._use(self.rigging.calibration)
+        return [self._published(live) for index, live in shown if index == self.lead and live.captured > self._last]
+
+    def _choose_lead(self, now: float) -> None:
+        """Show another camera if the shown one sends no images."""
+        newest = [one.newest for one in self.rigging.sightings]
+        calibration = self.rigging.calibration
+        left_out = calibration is not None and self.lead not in calibration.cameras
+        if not left_out and now - newest[self.lead] < LEAD_SECONDS:
+            return
+        fresh = [index for index, at in enumerate(newest) if now - at < LEAD_SECONDS]
+        if calibration is not None:
+            fresh = [index for index in fresh if index in calibration.cameras] or fresh
+        if fresh and (self.lead != fresh[0] if left_out else True):
+            self.lead, self._streams, self._alone = fresh[0], None, None
+
+    def _use(self, calibration: Calibration | None) -> None:
+        self._streams = self._alone = self._fusion = self._placing = None
+        self._counter = RepetitionCounter()
+        if calibration is not None:
+            self._fusion = Fusion(calibration, len(self.rigging.sightings))
+            self._placing = Placing(calibration.cameras[calibration.first], self._steps)
+
+    def _published(self, live: LiveResult) -> LiveResult:
+        if math.isnan(self._first):
+            self._first = live.captured
+        stream = self._stream(live)
+        result, info = self._result(live)
+        self._last, self._count = live.captured, self._count + 1
+        counts = self._counter.add(result)
+        return LiveResult(live.image, result, live.skeleton, live.captured, monotonic(), stream, info, counts=counts)
+
+    def _result(self, live: LiveResult) -> tuple[FrameResult, WorldInfo | None]:
+        """The fused people at this frame; those of this camera alone before the calibration."""
+        time = live.captured - self._first
+        calibration = self.rigging.calibration
+        if calibration is None or self._fusion is None or self._placing is None:
+            return self._single(live, time)
+        camera = calibration.cameras.get(self.lead)
+        if camera is None:
+            return self._single(live, time)
+        known = {index: one for index, one in enumerate(self.rigging.sightings) if index in calibration.cameras}
+        common = float(camera.common_time(np.array(live.captured)))
+        people = self._fusion.at(common, known, self.rigging.identities)
+        shown = Shown(self.lead, camera, live.result)
+        return self._placing.result(people, shown, self._count, time, live.skeleton)
+
+    def _single(self, live: LiveResult, time: float) -> tuple[FrameResult, WorldInfo | None]:
+        result = replace(live.result, people=replace(live.result.people, index=self._count, time=time))
+        if self._steps is None:
+            return result, None
+        if self._alone is None:
+            self._alone = LiveWorld(_camera_of(live), self._steps)
+        placed = self._alone.place(result, live.skeleton)
+        return placed, WorldInfo(self._alone.world, self._alone.heights)
+
+    def _stream(self, live: LiveResult) -> Stream:
+        """The stream of the results: a new one for each stream of the shown camera and each calibration."""
+        assert live.stream is not None, "results of a loop have a stream"
+        if self._streams is None or self._streams[0] is not live.stream:
+            new = replace(live.stream)
+            calibration = self.rigging.calibration
+            if calibration is not None and self.lead in calibration.cameras:
+                camera = calibration.cameras[self.lead]
+                new = replace(new, camera=Camera(camera.matrix, True, camera.size), cameras=calibration.described)
+            self._streams, self._alone = (live.stream, new), None
+        return self._streams[1]
+
+
+def _camera_of(live: LiveResult) -> Camera:
+    assert live.stream is not None, "results of a loop have a stream"
+    return live.stream.session.camera

@@ -1,0 +1,53 @@
+"""Work in a thread of its own, so that the display does not stop."""
+
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from pose.errors import PoseError
+
+Made = TypeVar("Made")
+
+
+class Worker(Generic[Made]):
+    """Runs one piece of work at a time.
+
+    Attributes:
+        busy: Whether work is going on, or its result was not taken.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.busy = False
+        self._name = name
+        self._done: Made | PoseError | None = None
+        self._failed: BaseException | None = None
+        self._ended = threading.Event()
+
+    def start(self, work: Callable[[], Made]) -> None:
+        """Begin."""
+        self.busy = True
+        self._done = self._failed = None
+        self._ended.clear()
+        threading.Thread(target=self._run, args=(work,), name=self._name, daemon=True).start()
+
+    def take(self) -> Made | PoseError | None:
+        """The result, once; None if there is none yet.
+
+        Raises the error of work that failed in another way than with a PoseError.
+        """
+        if not self.busy or not self._ended.is_set():
+            return None
+        self.busy = False
+        if self._failed is not None:
+            raise self._failed
+        return self._done
+
+    def _run(self, work: Callable[[], Made]) -> None:
+        try:
+            self._done = work()
+        except PoseError as error:
+            self._done = error
+        except BaseException as error:
+            self._failed = error
+        finally:
+            self._ended.set()

@@ -1,0 +1,208 @@
+"""Several live cameras: calibration from the people, one world, and what goes wrong."""
+
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from live_fakes import FakePipeline, picture, wait_until
+from pose_datasets.several_cameras import truth_at
+from several_fakes import Player, rigging_of, scenes, stage_of
+
+from pose.errors import UsageError
+from pose.live import PushedFrames
+from pose.live.several import SeveralLoop
+from pose.live.several.stage import LEAD_SECONDS
+from pose.multiview.types import POINTS
+
+SECONDS = 12.0
+
+
+def filmed(people, azimuths=(0.0, 90.0), seconds=SECONDS, rates=(30.0,), seed=2):
+    views = scenes.cameras(azimuths, people=people, seed=seed, seconds=seconds, rates=rates)
+    tracks = [
+        scenes.track(view, index, points, number=number + 1, noise_px=2.0)
+        for index, view in enumerate(views)
+        for number, points in enumerate(people)
+    ]
+    return views, tracks
+
+
+@pytest.fixture(scope="module")
+def played():
+    """Two people before two cameras: views, truth, player and rigging after all frames."""
+    people = [scenes.person(1, SECONDS, away=(-0.8, 0.0)), scenes.person(5, SECONDS, away=(0.8, 0.3))]
+    views, tracks = filmed(people)
+    rigging = rigging_of(views)
+    player = Player(stage_of(rigging, world=False), scenes.exact(views))
+    player.play(tracks)
+    return views, people, player, rigging
+
+
+def test_the_people_calibrate_the_cameras(played):
+    views, _, _, rigging = played
+    found, exact = rigging.calibration, scenes.exact(views)
+    assert found is not None
+    assert scenes.degrees_between(found.cameras[1].rotation, exact[1].rotation) < 0.5
+    ratio = np.linalg.norm(found.cameras[1].place) / np.linalg.norm(exact[1].place)
+    assert 0.9 < ratio < 1.1, "the scale is the lifter's"
+    assert abs(found.cameras[1].offset) < 0.02
+    assert "2 cameras, rotation ±" in rigging.words()
+    assert rigging.message == ""
+
+
+def test_before_it_the_first_camera_is_shown_alone(played):
+    _, _, player, _ = played
+    first = player.shown[0]
+    assert not first.stream.cameras
+    assert not first.result.poses.seen_by.any()
+    assert [live.result.index for live in player.shown] == list(range(len(player.shown)))
+
+
+def test_each_person_has_one_id_and_is_seen_by_both(played):
+    _, _, player, _ = played
+    last = player.shown[-1]
+    assert len(last.stream.cameras) == 2
+    assert last.result.people.ids.tolist() == [1, 2]
+    assert (last.result.poses.seen_by == 3).mean() > 0.8
+    assert last.stream.camera.known
+
+
+def test_fused_people_are_more_accurate_than_those_of_one_camera(played):
+    views, people, player, _ = played
+
+    def error(live):
+        """Median distance of the joints from the truth, relative to the pelvis and for the right size, mm."""
+        at = np.array([live.captured - player.begin])
+        off = []
+        for row in range(len(live.result.people)):
+            joints = live.result.poses.joints[row].astype(np.float64)
+            truths = [truth_at(points, scenes.RATE, at)[0, :17] @ views[0].rotation.T for points in people]
+            truths = [truth - truth[:1] for truth in truths]
+            size = [np.linalg.norm(joints) / np.linalg.norm(truth) for truth in truths]
+            each = [np.linalg.norm(joints - s * t, axis=1)[POINTS].mean() for s, t in zip(size, truths, strict=True)]
+            off.append(1000 * min(each))
+        return np.mean(off)
+
+    alone = [error(live) for live in player.shown if not live.stream.cameras]
+    fused = [error(live) for live in player.shown if live.stream.cameras][15:]
+    assert np.median(fused) < 0.7 * np.median(alone)
+
+
+def test_a_camera_that_ends_leaves_the_others(played):
+    views, people, player, rigging = played
+    own = Player(player.stage, scenes.exact(views), begin=player.begin + SECONDS + 1)
+    views, tracks = filmed(people, seconds=4.0)
+    shown = own.play([track for track in tracks if track.camera == 1], ended=frozenset({0}))
+    assert shown, "the second camera is shown"
+    assert shown[-1].captured - shown[0].captured > 4.0 - LEAD_SECONDS - 0.5
+    assert (shown[-1].result.poses.seen_by & 1 == 0).all()
+    assert rigging.calibration is not None
+
+
+def test_the_same_camera_twice_is_said_and_shown_alone():
+    person = [scenes.person(1, SECONDS)]
+    views, tracks = filmed(person)
+    twice = [tracks[0], replace(tracks[0], camera=1)]
+    rigging = rigging_of(views)
+    player = Player(stage_of(rigging), scenes.exact(views))
+    player.play(twice)
+    assert rigging.calibration is None
+    assert "shows the same view" in rigging.message
+    assert len(player.shown[-1].result.people) == 1
+
+
+def test_without_people_nothing_is_calibrated():
+    views, tracks = filmed([scenes.person(1, 2.0)], seconds=2.0)
+    rigging = rigging_of(views)
+    player = Player(stage_of(rigging), scenes.exact(views))
+    player.play([replace(track[:1], camera=track.camera) for track in tracks])
+    assert rigging.calibration is None
+    assert "calibrating: 0 of 10 s of motion" in rigging.words()
+
+
+def test_cameras_of_different_rates_are_calibrated():
+    views, _ = filmed([scenes.person(1, SECONDS)])
+    views = [views[0], replace(views[1], fps=24.0) if hasattr(views[1], "fps") else views[1]]
+    person = scenes.person(1, SECONDS)
+    tracks = [scenes.track(view, index, person, noise_px=2.0) for index, view in enumerate(views)]
+    tracks[1] = tracks[1][np.arange(len(tracks[1])) % 3 != 0]
+    rigging = rigging_of(views)
+    Player(stage_of(rigging), scenes.exact(views)).play(tracks)
+    assert rigging.calibration is not None
+    assert scenes.degrees_between(rigging.calibration.cameras[1].rotation, scenes.exact(views)[1].rotation) < 1.0
+
+
+def test_a_given_calibration_is_used_at_once():
+    views, tracks = filmed([scenes.person(1, 2.0)], seconds=2.0)
+    exact = scenes.exact(views)
+    rigging = rigging_of(views, given=lambda sizes: exact)
+    player = Player(stage_of(rigging), exact)
+    player.play(tracks)
+    assert len(player.shown[-1].stream.cameras) == 2
+    assert (player.shown[-1].result.poses.seen_by == 3).mean() > 0.8
+    assert rigging.words() == "2 cameras, calibration given"
+    root = truth_at(scenes.person(1, 2.0), scenes.RATE, np.array([player.shown[-1].captured - player.begin]))[0, 0]
+    expected = views[0].rotation @ root + views[0].translation
+    assert np.linalg.norm(player.shown[-1].result.poses.root[0] - expected) < 0.06
+
+
+def several(count=2, pipeline=None):
+    sources = [PushedFrames(f"camera {index}") for index in range(count)]
+    return sources, SeveralLoop(pipeline or FakePipeline(), sources)
+
+
+def test_the_loop_shows_the_first_camera_and_ends_with_all():
+    sources, loop = several()
+    with loop:
+        box = loop.subscribe(maxlen=100)
+        for number in range(5):
+            for source in sources:
+                source.push(picture(number))
+            time.sleep(0.01)
+        wait_until(lambda: loop.status().processed == 5)
+        sources[0].close()
+        sources[1].push(picture(9), at=time.monotonic() + 2 * LEAD_SECONDS)  # as if the first were silent so long
+        wait_until(lambda: loop.status().processed == 6)
+        sources[1].close()
+        assert loop.wait(60)
+    shown = list(box)
+    assert [live.result.index for live in shown] == list(range(6))
+    assert int(shown[-1].image[0, 0, 0]) == 9
+    status = loop.status()
+    assert status.frames_in == 11
+    assert status.cameras.startswith("calibrating: ")
+
+
+def test_stopping_waits_for_no_calibration():
+    sources, loop = several()
+    hold = threading.Event()
+    with loop:
+        loop.rigging._calibrating.start(hold.wait)
+        sources[0].push(picture(1))
+        wait_until(lambda: loop.status().processed == 1)
+        begun = threading.active_count()
+    hold.set()
+    assert not loop.running
+    assert begun > 1
+
+
+def test_the_error_of_a_network_ends_all_cameras():
+    sources, loop = several(pipeline=FakePipeline(fails_at=0))
+    loop.start()
+    sources[0].push(picture(1))
+    with pytest.raises(RuntimeError, match="a bug in the estimator"):
+        wait_until(lambda: loop.wait(0.05))
+
+
+@pytest.mark.parametrize("count", [1, 9])
+def test_other_numbers_of_cameras_are_refused(count):
+    with pytest.raises(UsageError, match="2 to 8 cameras"):
+        several(count)
+
+
+def test_a_missing_calibration_is_refused(tmp_path):
+    sources = [PushedFrames("a"), PushedFrames("b")]
+    with pytest.raises(UsageError, match="no such file"):
+        SeveralLoop(FakePipeline(), sources, cameras=tmp_path / "none.json")
