@@ -52,7 +52,7 @@ class ReformerAttention(Attention):
         return y_BTD
 
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
-        """The attention map from all pairs of frames, as a reference for `mix`."""
+        """Compute the attention map from all pairs of frames, as a reference for `mix`."""
         raw = self.split(self.qk_proj(x_BTD))
         chunk_BHRT = self._places(raw, context) // self.chunk
         before = chunk_BHRT[..., :, None] - chunk_BHRT[..., None, :]

@@ -47,7 +47,7 @@ class Witness:
 
 
 def tested(key: KeyFrame, points: Points, view: View, image: Reduced) -> Parallax | None:
-    """Test for parallax; None if there are too few points, it is too early, or they have hardly moved."""
+    """Test for parallax; None if there are too few points, too little time or hardly any motion."""
     rows, seen = points.rows, points.seen
     if image.time - key.time > REMEMBERED_S:
         near = np.linalg.norm(seen - view.project(key.rays[rows], image.focal), axis=1) < MAX_RESIDUAL_PX

@@ -21,7 +21,7 @@ from pose.types import F32, U8
 
 
 class YoloOnnx:
-    """An Ultralytics export, described by its metadata; a file without them is rejected."""
+    """An Ultralytics export, described by its metadata; a file without metadata is rejected."""
 
     def __init__(
         self,

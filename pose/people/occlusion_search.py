@@ -24,12 +24,12 @@ class OcclusionSearch:
         self.masker = PersonMasker(networks.skeleton)
 
     def observe(self, image: U8, track: PersonTrack, region: Regions, poses: list[F32]) -> Observations:
-        """The pose of a track with other people masked.
+        """Estimate the pose of a track with other people masked.
 
         Args:
             image: (H, W, 3) uint8 RGB.
             track: The occluded person.
-            region: Where to search, one row.
+            region: Crop to search in; one row.
             poses: (J, 2) px each, the people to mask.
         """
         return self._networks.estimate_masked(self.masker.mask(image, region, poses), track, region)

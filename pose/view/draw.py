@@ -25,7 +25,7 @@ _CIRCLE = np.stack([np.cos(_TURN), np.sin(_TURN)], axis=1)
 
 
 def as_rgb(colour: RGB) -> RGB:
-    """Return the colour itself: the pixel code of an RGB image."""
+    """Return the colour unchanged, as pixels of an RGB image hold it."""
     return colour
 
 

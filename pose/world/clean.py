@@ -46,11 +46,11 @@ _UP = np.array([0.0, 1.0, 0.0])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """The selected steps, and known values.
+    """Which steps run, and what is known about camera and people.
 
     Attributes:
         camera_known: Whether the intrinsics are known, not an assumed field of view.
-        up: (3,) against gravity in the camera's axes.
+        up: (3,) unit vector opposite to gravity, in camera axes.
         heights: m, by the person's id; for all people if the id is None.
         path: Path of a moving camera; None if it is static.
     """

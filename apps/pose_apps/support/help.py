@@ -94,12 +94,20 @@ TURNED_OFF = {
     "flip": "use no flip test-time augmentation",
     "report": "write no report.html",
     "repair": "keep left-right swaps and outliers of the 2D",
+    "world": "write camera coordinates only",
+    "trim": "keep frames at both ends in which a person is partly visible or below the floor",
+    "fill_gaps": "leave gaps of up to 0.5 s empty",
+    "join_tracks": "keep broken tracks apart, and tracks that are rarely visible",
+    "constant_bones": "let bone lengths vary over time",
+    "foot_lock": "let standing feet slide",
+    "attention": "do not measure the attention mechanisms",
 }
 VALUES = {
     "video": "VIDEO", "out": "DIR", "start": "SECONDS", "end": "SECONDS", "seconds": "SECONDS",
     "detect_every": "SECONDS", "keep_hours": "HOURS", "formats": "NAMES", "intrinsics": "CAMERA",
     "config": "PRESET|FILE", "lifter": "NAME|FILE", "source": "SOURCE", "time_limit": "SECONDS",
-    "shard": "I/N", "cache": "DIR|off",
+    "shard": "I/N", "cache": "DIR|off", "cameras": "FILE", "distance": "CAM,CAM=METRES", "height": "METRES",
+    "image_size": "WxH", "offsets": "SECONDS,...", "only": "NAMES", "udp": "HOST:PORT", "ws": "[HOST:]PORT",
 }  # fmt: skip
 TYPED_COLUMNS = 25  # width of the column of options
 NARROW, WIDE = 50, 100
@@ -188,7 +196,7 @@ def _typed(action: argparse.Action, everything: bool) -> tuple[str, str]:
         if everything:
             return f"{on}, {off}", text
         if action.default is True:
-            return off, TURNED_OFF.get(action.dest, f"not: {text}")
+            return off, TURNED_OFF.get(action.dest, f"do not {text}")
         return on, text
     word = action.option_strings[-1]
     if action.nargs == 0:
