@@ -13,7 +13,6 @@ from pose.analysis.movement_names import movement_name
 from pose.analysis.norms import POINTS, walking_norm
 from pose.analysis.quality import BODY, LEGS, SAGITTAL, quality
 from pose.analysis.repetitions import find_repetitions
-from pose.analysis.walking import is_running
 
 F64 = NDArray[np.float64]
 
@@ -64,11 +63,12 @@ def unobserved() -> list[str]:
 
 def _all_cycles(motion: Motion) -> list[_Cycles]:
     found = []
-    strides = [stride for stride in analyse_gait(motion).strides if stride.straight]
+    gait = analyse_gait(motion)
+    strides = [stride for stride in gait.strides if stride.straight]
     if strides:
         by_side = {side: [(one.start, one.end) for one in strides if one.side == side] for side in SIDES}
         by_side[""] = max(by_side.values(), key=len)
-        found.append(_Cycles("running" if is_running(strides) else "walking", by_side))
+        found.append(_Cycles("running" if gait.running else "walking", by_side))
     repetitions = find_repetitions(motion)
     spans = [(one.start, one.end) for one in repetitions.items if one.complete]
     if spans:

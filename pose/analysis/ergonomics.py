@@ -54,9 +54,13 @@ class Scores:
 
 def ergonomic_scores(motion: Motion, inputs: Inputs = NEUTRAL) -> Scores:
     """RULA and REBA of every frame."""
-    posture = _posture(motion)
-    wrist = np.full(len(motion.times), inputs.wrist)
-    twist = np.full(len(motion.times), inputs.wrist_twist)
+    return scores_of(posture_of(motion), inputs)
+
+
+def scores_of(posture: "Posture", inputs: Inputs = NEUTRAL) -> Scores:
+    """RULA and REBA of the part scores of every frame."""
+    wrist = np.full(len(posture.trunk_rula), inputs.wrist)
+    twist = np.full(len(posture.trunk_rula), inputs.wrist_twist)
     rula_scores, reba_scores = [], []
     for side in range(2):
         upper, lower = posture.upper_arm[:, side], posture.lower_arm[:, side]
@@ -77,7 +81,7 @@ def ergonomic_scores(motion: Motion, inputs: Inputs = NEUTRAL) -> Scores:
 
 
 @dataclass(frozen=True, slots=True)
-class _Posture:
+class Posture:
     """Part scores, (T,) or (T, 2) for left and right."""
 
     upper_arm: I64
@@ -91,7 +95,8 @@ class _Posture:
     legs_reba: I64
 
 
-def _posture(motion: Motion) -> _Posture:
+def posture_of(motion: Motion) -> Posture:
+    """The part scores of every frame."""
     trunk = motion.joint("thorax") - motion.joint("pelvis")
     forward = motion.facing
     left = np.stack([forward[:, 2], np.zeros(len(forward)), -forward[:, 0]], axis=1)
@@ -119,7 +124,7 @@ def _posture(motion: Motion) -> _Posture:
     backwards = (flexion < -UPRIGHT_DEGREES).astype(np.int64)
     trunk_score = 1 + np.digitize(np.abs(flexion), [UPRIGHT_DEGREES, 20, 60])
     trunk_reba = np.where(backwards == 1, np.where(flexion < -20, 3, 2), trunk_score)
-    return _Posture(
+    return Posture(
         np.stack(upper, axis=1), np.stack(lower, axis=1), np.stack(across, axis=1),
         neck_rula=np.where(neck_forward < -5, 4, 1 + np.digitize(neck_forward, [10, 20])) + neck_bent,
         trunk_rula=trunk_score + twisted,

@@ -3,7 +3,11 @@
 Events follow Zeni, Richards and Higginson, Gait & Posture 27(4), 2008: a foot strike is where the foot is farthest
 ahead of the pelvis along the walking direction, a foot off where it is farthest behind. They use heel and toe; this
 skeleton has only ankles, whose turning points are earlier than the events. `STRIKE_SHIFT_S` and `OFF_SHIFT_S` are the
-median differences to the events of six walkers on force plates (docs/studies/analysis.md).
+median differences to the events of six walkers on force plates (docs/studies/analysis.md). A runner lands after the
+turning point, too, but leaves the floor long before the ankle is farthest behind: `RUN_STRIKE_SHIFT_S` and
+`RUN_OFF_SHIFT_S` are the median differences to the flight phases of ten recorded runs. Walking and running are told
+apart by the bounce of the pelvis: over the standing leg it is highest in a walk and lowest in a run (Cavagna, Thys and
+Zamboni, Journal of Physiology 262(3), 1976).
 """
 
 from dataclasses import dataclass
@@ -19,6 +23,11 @@ F64 = NDArray[np.float64]
 
 STRIKE_SHIFT_S = 0.031
 OFF_SHIFT_S = 0.018
+RUN_STRIKE_SHIFT_S = 0.047
+RUN_OFF_SHIFT_S = -0.101
+MIN_BOUNCE_M = 0.008  # minimum amplitude of the pelvis in a run
+RUN_STEP_S = (0.2, 0.5)  # minimum and maximum step time of a run
+BOUNCE_SAMPLES = 32
 MIN_SWING_LEGS = 0.25  # minimum swing of an ankle relative to the pelvis, in leg lengths
 MIN_END_SWING_LEGS = 0.03  # the same before the first and after the last step
 STRIDE_S = (0.4, 2.5)  # minimum and maximum stride time, s
@@ -83,24 +92,29 @@ class Stride:
 
 @dataclass(frozen=True, slots=True)
 class Gait:
-    """Events (s, by side, ascending) and strides of one person, in the order of time."""
+    """Events (s, by side, ascending) and strides of one person, in the order of time, and whether the person runs."""
 
     strikes: dict[str, list[float]]
     offs: dict[str, list[float]]
     strides: list[Stride]
+    running: bool = False
 
 
 def analyse_gait(motion: Motion) -> Gait:
     """The gait of one person; without strides if there is no walk."""
     forward = _direction(motion)
-    strikes: dict[str, list[float]] = {}
-    offs: dict[str, list[float]] = {}
+    ahead_at: dict[str, list[float]] = {}
+    behind_at: dict[str, list[float]] = {}
     for side in SIDES:
         ahead = ((motion.joint(f"{side}_ankle") - motion.joint("pelvis")) * forward).sum(axis=1)
         points = turning_points(ahead, MIN_SWING_LEGS * motion.leg_length, MIN_END_SWING_LEGS * motion.leg_length)
         times = [(refined_time(ahead, motion.times, index), sign) for index, sign in points]
-        strikes[side] = [time + STRIKE_SHIFT_S for time, sign in times if sign > 0]
-        offs[side] = [time + OFF_SHIFT_S for time, sign in times if sign < 0]
+        ahead_at[side] = [time for time, sign in times if sign > 0]
+        behind_at[side] = [time for time, sign in times if sign < 0]
+    running = _bounces(motion, sorted(time for times in ahead_at.values() for time in times))
+    shifts = (RUN_STRIKE_SHIFT_S, RUN_OFF_SHIFT_S) if running else (STRIKE_SHIFT_S, OFF_SHIFT_S)
+    strikes = {side: [time + shifts[0] for time in times] for side, times in ahead_at.items()}
+    offs = {side: [time + shifts[1] for time in times] for side, times in behind_at.items()}
     strides = [
         stride
         for side, other in (SIDES, SIDES[::-1])
@@ -108,7 +122,26 @@ def analyse_gait(motion: Motion) -> Gait:
         if (stride := _stride(motion, forward, side, start, end, offs[side], offs[other], strikes[other])) is not None
     ]
     strides.sort(key=lambda stride: stride.start)
-    return _only_of_walks(Gait(strikes, offs, strides))
+    return _only_of_walks(Gait(strikes, offs, strides, running))
+
+
+def _bounces(motion: Motion, steps: list[float]) -> bool:
+    """Whether the pelvis moves as in a run: highest where an ankle is farthest ahead, lowest half a step later.
+
+    Args:
+        motion: The motion.
+        steps: Times at which an ankle is farthest ahead, of both sides, s.
+    """
+    share = np.arange(BOUNCE_SAMPLES) / BOUNCE_SAMPLES
+    height = motion.joint("pelvis")[:, 1]
+    waves, durations = [], []
+    for start, end in pairwise(steps):
+        first, last = np.interp([start, end], motion.times, height)
+        over = np.interp(start + share * (end - start), motion.times, height) - first - share * (last - first)
+        if end - start >= RUN_STEP_S[0]:
+            waves.append(2 * float((over * np.cos(2 * np.pi * share)).mean()))
+            durations.append(end - start)
+    return bool(waves) and float(np.median(durations)) <= RUN_STEP_S[1] and float(np.mean(waves)) > MIN_BOUNCE_M
 
 
 def _direction(motion: Motion) -> F64:
@@ -165,7 +198,7 @@ def _belt_speed(motion: Motion, side: str, along: F64, start: float, off: float)
 def _only_of_walks(gait: Gait) -> Gait:
     """Remove strides and events that are not part of at least `MIN_STRIDES` consecutive strides."""
     if len(gait.strides) < MIN_STRIDES or len({stride.side for stride in gait.strides}) < 2:
-        return Gait({side: [] for side in SIDES}, {side: [] for side in SIDES}, [])
+        return Gait({side: [] for side in SIDES}, {side: [] for side in SIDES}, [], gait.running)
     first = min(stride.start for stride in gait.strides)
     last = max(stride.end for stride in gait.strides)
     slack = 0.6 * max(stride.duration for stride in gait.strides)
@@ -173,7 +206,7 @@ def _only_of_walks(gait: Gait) -> Gait:
     def kept(times: dict[str, list[float]]) -> dict[str, list[float]]:
         return {side: [time for time in times[side] if first - slack <= time <= last + slack] for side in SIDES}
 
-    return Gait(kept(gait.strikes), kept(gait.offs), gait.strides)
+    return Gait(kept(gait.strikes), kept(gait.offs), gait.strides, gait.running)
 
 
 def _at(motion: Motion, joint: str, time: float) -> F64:

@@ -12,6 +12,9 @@ F64 = NDArray[np.float64]
 GRAVITY = 9.81  # m/s^2
 MIN_FLIGHT_S, MAX_FLIGHT_S = 0.15, 1.0
 MIN_CLEARANCE_M = 0.04  # minimum height of both ankles above their standing height
+# Standing height of an ankle: this percentile of the frames within these seconds, since errors of the depth change over
+# a recording and raise or lower the feet.
+STANDING_PERCENT, STANDING_S = 35, 1.0
 MAX_STEP_LEGS = 0.4  # maximum distance of the ankles at takeoff and landing along the facing direction; larger in a run
 MIN_AGREEMENT = 0.4  # minimum ratio of the two heights of a jump
 COUNTERMOVEMENT_S = 1.0
@@ -44,8 +47,7 @@ class Jump:
 def find_jumps(motion: Motion) -> list[Jump]:
     """Jumps with both feet off the floor, in the order of time."""
     ankles = np.stack([motion.joint(f"{side}_ankle")[:, 1] for side in SIDES], axis=1)
-    standing = np.percentile(ankles, 20, axis=0)
-    clear = (ankles - standing).min(axis=1) - MIN_CLEARANCE_M
+    clear = (ankles - _standing(ankles, motion.rate)).min(axis=1) - MIN_CLEARANCE_M
     found = []
     for first, last in _runs(clear > 0):
         if first == 0 or last >= len(clear):
@@ -56,6 +58,14 @@ def find_jumps(motion: Motion) -> list[Jump]:
         if jump is not None:
             found.append(jump)
     return found
+
+
+def _standing(ankles: F64, rate: float) -> F64:
+    """Standing height (T, 2) m of both ankles (T, 2) m around each frame."""
+    reach = min(round(STANDING_S * rate), len(ankles) - 1)
+    padded = np.pad(ankles, ((reach, reach), (0, 0)), constant_values=np.nan)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1, axis=0)
+    return np.asarray(np.nanpercentile(windows, STANDING_PERCENT, axis=-1))
 
 
 def _jump(motion: Motion, takeoff: float, landing: float) -> Jump | None:

@@ -10,11 +10,11 @@ from pose.analysis.motion import SIDES, Motion
 from pose.analysis.quality import FEET, FRONTAL, quality
 
 # Standard deviation of the error that all strides of a walk share; docs/studies/analysis.md.
-TIME_ERROR_S, LENGTH_ERROR, WIDTH_ERROR_M, SHARE_ERROR = 0.01, 0.13, 0.03, 0.03
+TIME_ERROR_S, LENGTH_ERROR, WIDTH_ERROR_M, SHARE_ERROR = 0.01, 0.15, 0.03, 0.03
+RUN_TIME_ERROR_S = 0.028  # of flight and contact times
 FEW_STRIDES = 6
 MIN_CONTACT = 0.5  # minimum probability of a contact
 SAME_EVENT_S = 0.2  # maximum difference of both methods
-RUN_FLIGHT_SHARE = 0.05  # minimum flight phase of a run, as a fraction of the stride
 
 
 def gait_figures(person: int, motion: Motion) -> tuple[list[Figure], list[Event], str]:
@@ -26,7 +26,7 @@ def gait_figures(person: int, motion: Motion) -> tuple[list[Figure], list[Event]
         return [], [], "no walk of two strides or more"
     if not straight:
         return [], events, "all strides belong to turns"
-    running = is_running(straight)
+    running = gait.running
     note = "running" if running else "walking"
     turns = len(gait.strides) - len(straight)
     note += f"; {turns} strides in turns left out" if turns else ""
@@ -51,7 +51,6 @@ def gait_figures(person: int, motion: Motion) -> tuple[list[Figure], list[Event]
         figure("stride length", "m", lambda one: one.length, LENGTH_ERROR),
         figure("stride time", "s", lambda one: one.duration, TIME_ERROR_S),
         figure("step width", "m", lambda one: one.width, WIDTH_ERROR_M),
-        figure("double support", "share", lambda one: one.double_support, SHARE_ERROR),
     ]
     for side in SIDES:
         own = [stride for stride in straight if stride.side == side]
@@ -60,8 +59,10 @@ def gait_figures(person: int, motion: Motion) -> tuple[list[Figure], list[Event]
             figures.append(figure(f"stance, {side}", "share", lambda one: one.stance, SHARE_ERROR, own))
             figures.append(figure(f"swing, {side}", "share", lambda one: 1 - one.stance, SHARE_ERROR, own))
     if running:
-        figures.append(figure("flight time", "s", lambda one: one.flight / 2, TIME_ERROR_S))
-        figures.append(figure("contact time", "s", lambda one: one.stance * one.duration, TIME_ERROR_S))
+        figures.append(figure("flight time", "s", lambda one: one.flight / 2, RUN_TIME_ERROR_S))
+        figures.append(figure("contact time", "s", lambda one: one.stance * one.duration, RUN_TIME_ERROR_S))
+    else:
+        figures.append(figure("double support", "share", lambda one: one.double_support, SHARE_ERROR))
     return (
         [
             *figures,
@@ -96,11 +97,6 @@ def _contacts(person: int, motion: Motion, gait: Gait, seen: tuple[str, str], no
                 )
             )  # fmt: skip
     return figures
-
-
-def is_running(strides: list[Stride]) -> bool:
-    """Whether both feet are in the air for more than `RUN_FLIGHT_SHARE` of the strides."""
-    return float(np.mean([stride.flight / stride.duration for stride in strides])) > RUN_FLIGHT_SHARE
 
 
 def _asymmetry(person: int, strides: list[Stride], seen: tuple[str, str], note: str) -> list[Figure]:

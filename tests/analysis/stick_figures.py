@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from pose.analysis.gait import RUN_STRIKE_SHIFT_S
 from pose.analysis.motion import Motion
 from pose.skeletons import H36M17
 
@@ -92,3 +93,23 @@ def jump(height=0.3, rate=60.0):
     move(joints, ["left_ankle", "right_ankle"], np.stack([zero, rise, zero], axis=1))
     bend_knees(joints)
     return motion(times, joints), takeoff, landing
+
+
+def run(seconds=4.0, rate=30.0, step_s=0.36, step_m=1.1, flight_s=0.12):
+    """A run along +z: the pelvis is lowest over the standing leg. Returns the motion and the strikes of both feet."""
+    times = np.arange(0, seconds, 1 / rate)
+    joints = standing(times)
+    zero = np.zeros_like(times)
+    bounce = 0.04 * np.cos(2 * np.pi * (times + flight_s / 2) / step_s)  # highest in the middle of the flight
+    joints[..., 2] += (step_m / step_s * times)[:, None]
+    move(joints, UPPER, np.stack([zero, bounce - 0.12, zero], axis=1))
+    strikes = {}
+    for side, phase in (("left", 0.0), ("right", 0.5)):
+        share = (times + RUN_STRIKE_SHIFT_S) / (2 * step_s) + phase
+        move(joints, [f"{side}_ankle"], np.stack([zero, zero, 0.4 * np.cos(2 * np.pi * share)], axis=1))
+        lift = 0.3 * np.maximum(-np.sin(2 * np.pi * share), 0)
+        move(joints, [f"{side}_ankle"], np.stack([zero, lift, zero], axis=1))
+        found = 2 * step_s * (np.arange(-2, 40) - phase)
+        strikes[side] = found[(found > 0.15) & (found < times[-1] - 0.15)]
+    bend_knees(joints)
+    return motion(times, joints), strikes

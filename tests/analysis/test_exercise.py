@@ -89,6 +89,15 @@ def test_jumps_have_their_height(height, rate):
     assert all(figure.low < figure.value < figure.high for figure in figures)
 
 
+def test_a_floor_that_drifts_with_the_depth_hides_no_jump():
+    jumper, *_ = jump(0.3, 60.0)
+    drift = 0.08 * np.sin(2 * np.pi * jumper.times / 8)
+    (found,) = find_jumps(
+        motion(jumper.times, jumper.joints + np.stack([0 * drift, drift, 0 * drift], axis=1)[:, None])
+    )
+    assert found.flight_height == pytest.approx(0.3, abs=0.05)
+
+
 def test_a_lift_without_gravity_is_no_jump():
     times = np.arange(0, 4, 1 / 30)
     joints = standing(times)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from stick_figures import motion, standing, walk
+from stick_figures import motion, run, standing, walk
 
-from pose.analysis.gait import OFF_SHIFT_S, STRIKE_SHIFT_S, analyse_gait
+from pose.analysis.gait import OFF_SHIFT_S, RUN_OFF_SHIFT_S, RUN_STRIKE_SHIFT_S, STRIKE_SHIFT_S, analyse_gait
 from pose.analysis.walking import gait_figures
 
 
@@ -76,6 +76,31 @@ def test_intervals_hold_the_truth_and_events_are_named():
             assert figure.low <= true[figure.name] <= figure.high
     assert {event.name for event in events} == {"Foot Strike", "Foot Off"}
     assert sum(event.name == "Foot Strike" for event in events) == sum(map(len, farthest.values()))
+
+
+def test_a_runner_has_the_events_and_figures_of_a_run():
+    runner, strikes = run(step_s=0.36)
+    gait = analyse_gait(runner)
+    assert gait.running
+    for side, true in strikes.items():
+        found = np.array(gait.strikes[side])
+        assert np.abs(found[:, None] - true).min(axis=0).max() < 0.02
+    figures, _, _ = gait_figures(1, runner)
+    by_name = {figure.name: figure for figure in figures}
+    assert by_name["cadence"].low < 60 / 0.36 < by_name["cadence"].high
+    # The off is half a stride after the foremost ankle, less the shift; step 0.36 s = contact + flight.
+    contact = 0.36 + RUN_OFF_SHIFT_S - RUN_STRIKE_SHIFT_S
+    assert by_name["contact time"].value == pytest.approx(contact, abs=0.01)
+    assert by_name["flight time"].value == pytest.approx(0.36 - contact, abs=0.01)
+    assert "double support" not in by_name
+    assert by_name["cadence"].note == "running"
+
+
+def test_a_walker_and_a_shuffler_do_not_run():
+    assert not analyse_gait(walk()[0]).running
+    assert not analyse_gait(walk(step_s=0.35)[0]).running
+    slow, _ = run(step_s=0.6)
+    assert not analyse_gait(slow).running
 
 
 def test_nobody_walks_who_stands_or_shakes():
