@@ -34,6 +34,7 @@ from pose.world.clean import Steps
 from pose.world.foot_points import foot_joints, lift_feet
 from pose.world.gravity import ANKLES
 from pose.world.placing import place_run
+from pose.world.run import doubtful_tracks
 
 if TYPE_CHECKING:
     import pandas
@@ -74,18 +75,21 @@ class Result:
         """
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pose-")))
+            spool, log = stack.enter_context(closing(ResultSpool(folder, info.skeleton))), MotionLog()
+            for result in results:
+                spool.write(result)
+                log.add(result.people)
+            results = spool
             if steps is not None:
-                spool = stack.enter_context(closing(ResultSpool(folder, info.skeleton)))
-                log = MotionLog()
-                for result in results:
-                    spool.write(result)
-                    log.add(result.people)
                 recorded = Recorded(spool, info.skeleton, info.camera, images, folder)
                 run, camera = place_run(recorded, log, str(info.settings.get("camera", AUTO)), steps, join)
-                info, results = replace(info, motion=MotionInfo.of(camera, run)), spool
+                info = replace(info, motion=MotionInfo.of(camera, run))
                 if run is not None:
                     stack.callback(run.close)
                     results, info = run, replace(info, world=WorldInfo.of(run))
+            if info.world is None:
+                tracks = doubtful_tracks(results, info.skeleton, info.camera, folder=folder)
+                info = replace(info, doubtful=tuple(sorted(tracks)))
             _write(folder / "poses.npz", results, info, complete=True)
             return cls(load_poses(folder / "poses.npz"), info.source)
 
@@ -118,8 +122,7 @@ class Result:
     @property
     def doubtful(self) -> tuple[int, ...]:
         """Ids of tracks that may be false detections."""
-        info = self.table.world_info
-        return () if info is None else info.doubtful
+        return self.table.doubtful_ids
 
     @property
     def cameras(self) -> list[ResultCamera]:
@@ -280,7 +283,8 @@ class Result:
             values = {
                 "video": recording.name, "frame": part.frame.repeat(joints), "time": part.time.repeat(joints),
                 "person": part.person.repeat(joints), "joint": np.tile(part.names, count),
-                "filled": part.filled.ravel(), "space": recording.space.name,
+                "filled": part.filled.ravel(), "doubtful": np.isin(part.person, self.table.doubtful_ids).repeat(joints),
+                "space": recording.space.name,
             }  # fmt: skip
             measured = part.values.reshape(count * joints, -1)
             values |= dict(zip(("x", "y", "z", "sigma_mm", "score"), measured.T, strict=True))

@@ -278,10 +278,10 @@ def _into_world(
     if run is None:
         if config.world:
             host.warn([camera.problem])
-            seen = recorded.results, recorded.skeleton, recorded.camera
-            tally.doubtful = doubtful_tracks(*seen, folder=recorded.folder)
-            tally.world += [doubtful_line(tally.doubtful)]
-        return recorded.results, info
+        seen = recorded.results, recorded.skeleton, recorded.camera
+        tally.doubtful = doubtful_tracks(*seen, folder=recorded.folder)
+        tally.world += [doubtful_line(tally.doubtful)]
+        return recorded.results, replace(info, doubtful=tuple(sorted(tally.doubtful)))
     world = WorldInfo.of(run)
     if run.heights:
         tally.world += [

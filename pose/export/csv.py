@@ -4,6 +4,8 @@ import csv
 import io
 from pathlib import Path
 
+import numpy as np
+
 from pose.export.digits import joined, number, row, text, words
 from pose.export.format import Notes, SceneFormat
 from pose.export.table import OBSERVERS, axes_note, columns, observer_names, rows
@@ -23,8 +25,10 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
             places = row(number(part.values[..., :3], 4, prefix=","), 2)
             sigma, score = number(part.values[..., 3], 1, prefix=","), number(part.values[..., 4], 3, prefix=",")
             filled = number(part.filled, prefix=",")
+            doubtful = number(np.isin(part.person, recording.table.doubtful_ids), prefix=",")
+            after = joined(doubtful, f",{space}")[:, None]
             end = joined(",", observers[part.observers]) if OBSERVERS in names else ""
-            cells = joined(head[:, None], words(part.names), places, sigma, score, filled, f",{space}", end, "\n")
+            cells = joined(head[:, None], words(part.names), places, sigma, score, filled, after, end, "\n")
             file.write(text(cells))
     return [f"metres, {axes_note(recording)}"]
 

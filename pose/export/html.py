@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
@@ -21,9 +22,9 @@ from pose.export.format import Notes, SceneFormat
 from pose.export.html_bodies import MOST_BODIES, PageBody, hand_rows, mesh_arrays, mesh_facts
 from pose.export.joint_angles import NAMES, joint_angles
 from pose.export.many import MOST_PEOPLE, seen_most
-from pose.export.space import Space
-from pose.export.timeline import Timeline, stretches
-from pose.export.tracks import Recording, Track
+from pose.export.space import CAMERA_SPACE, Space, level_space
+from pose.export.timeline import Timeline, stretches, thinned
+from pose.export.tracks import Recording, Track, without_world
 from pose.files.cameras import result_cameras, result_title
 from pose.repair.sides import LIMB_NAMES
 from pose.skeletons import LIMBS
@@ -31,18 +32,21 @@ from pose.system.shown import shown_in_html
 from pose.system.whole_file import whole_file
 from pose.view.camera_plan import cameras_section
 from pose.view.colours import drawing_facts
+from pose.world.frame import LEVEL_UP
 
 MOST_FRAMES = 20_000  # maximum per page; longer results are subsampled evenly
 EMBEDDED = 8_000_000  # maximum size of an embedded video, bytes
 OVERLAY = "overlay.mp4"  # video of pose-run, beside the report
 _MODULES = ("paint.js", "turntable.js", "body.js", "scene.js", "marks.js", "report.js")
 _MISSING = -32768
+_SAMPLE = 32_768  # frames of people from which the floor is computed
+MOVING_NOTE = "camera frame, lowest feet at 0; not levelled, because the camera's motion is unknown"
 _SPEED_SECONDS = 0.2  # window for the speed of the pelvis
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
     """Write all people; see `pose.export.format.SceneFormat`."""
-    timeline, space = _thinned(recording.timeline), recording.world
+    timeline, space = _thinned(recording.timeline), _space(recording, people)
     shown, fewer = seen_most(recording, people, MOST_PEOPLE)
     tracks = [track for person in shown if (track := recording.track(person, timeline)) is not None]
     video = _video(recording, target)
@@ -67,6 +71,20 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
         else []
     )
     return [said, *thin, *fewer]
+
+
+def _space(recording: Recording, people: list[int]) -> Space:
+    """The world; where the camera moved in an unknown way, its own frame with the lowest feet at 0.
+
+    The view of such a camera says nothing about the vertical, so no person is levelled.
+    """
+    if not without_world(recording.table):
+        return recording.world
+    rows = [thinned(recording.rows_of(person), _SAMPLE // len(people)) for person in people]
+    joints, root = recording.bodies(np.concatenate([np.zeros(0, np.int64), *rows]), turned=False)
+    known = np.isfinite(root).all(axis=1) & np.isfinite(joints).all(axis=(1, 2))
+    floor = level_space([(joints[known], root[known])], LEVEL_UP).floor
+    return replace(CAMERA_SPACE, note=MOVING_NOTE, floor=floor)
 
 
 def _thinned(timeline: Timeline) -> Timeline:
@@ -104,10 +122,10 @@ def _person_facts(recording: Recording, track: Track) -> dict[str, Any]:
     """Metadata of a person.
 
     Returns:
-        `first`, `count`: frames of the page. `frames`: number of frames of the recording with the person. `marks`:
-        spans as [first, end] s with counts of the recording's frames (a subsampled page thus hides none) in which the
-        person is missing, was interpolated, left and right of a limb were swapped, or the 2D of a limb contradicts the
-        bones.
+        `doubtful`: whether the track may be a false detection. `first`, `count`: frames of the page. `frames`: number
+        of frames of the recording with the person. `marks`: spans as [first, end] s with counts of the recording's
+        frames (a subsampled page thus hides none) in which the person is missing, was interpolated, left and right of
+        a limb were swapped, or the 2D of a limb contradicts the bones.
     """
     whole = recording.track(track.person, recording.timeline)
     assert whole is not None, "who is in a thinned timeline is in the whole one"
@@ -116,6 +134,7 @@ def _person_facts(recording: Recording, track: Track) -> dict[str, Any]:
     marks = {"missing": ~whole.known, "filled": whole.filled} | swapped | contradicted
     return {
         "id": track.person,
+        "doubtful": track.person in recording.table.doubtful_ids,
         "first": track.first,
         "count": len(track),
         "frames": int((whole.known & ~whole.filled).sum()),

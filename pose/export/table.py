@@ -12,7 +12,9 @@ from pose.hand_points import LEFT_NAMES, RIGHT_NAMES
 from pose.skeletons import H36M17
 from pose.spaces import CAMERA
 
-COLUMNS = ("video", "frame", "time", "person", "joint", "x", "y", "z", "sigma_mm", "score", "filled", "space")
+COLUMNS = (
+    "video", "frame", "time", "person", "joint", "x", "y", "z", "sigma_mm", "score", "filled", "doubtful", "space",
+)  # fmt: skip
 OBSERVERS = "observers"  # column after the others, of results of several cameras only
 
 

@@ -7,6 +7,7 @@ person: 4.0 s per hour of one person, `json.dumps` needs 10.6 s (`benchmarks/num
 """
 
 import json
+from collections.abc import Collection
 from contextlib import suppress
 from itertools import compress
 from pathlib import Path
@@ -33,6 +34,7 @@ _LIMBS = [f'"{name}"' for name in LIMBS]
 _POINT = "[%.4f,%.4f,%.4f]"
 _HAND, _HAND_3D = ",".join(["[%.2f,%.2f,%.3f]"] * POINTS), ",".join([_POINT] * POINTS)
 _AHEAD = ',"ahead":%.4f'
+_DOUBTFUL = ',"doubtful":true'
 _PLACED = f',"world":[{",".join([_POINT] * len(H36M17))}],"contacts":[%.2f,%.2f],"root_sigma":%.1f,"moved":%.1f,'
 SCHEMA_PATH = Path(__file__).with_name("poses.schema.json")
 
@@ -52,7 +54,7 @@ class JsonWriter(WriterContext):
             spare: Bytes by which the header may grow later (`write_head`).
         """
         self._frames = 0
-        self._people = PeopleJson(len(info.skeleton))
+        self._people = PeopleJson(len(info.skeleton), info.doubtful)
         head = _head(info)
         self._head = len(head) + spare
         self._part = PartFile(path, part)
@@ -160,12 +162,14 @@ def read_head(path: Path) -> RunInfo:
 class PeopleJson:
     """Formats the people of a frame as JSON objects of `poses.json`."""
 
-    def __init__(self, joints: int) -> None:
+    def __init__(self, joints: int, doubtful: Collection[int] = ()) -> None:
         """
         Args:
             joints: Number of 2D keypoints.
+            doubtful: Ids of doubtful tracks of a result without a world.
         """
         self._format = _person_format(joints)
+        self._doubtful = frozenset(doubtful)
 
     def __call__(self, result: FrameResult) -> list[str]:
         """Return one object for each person, in their order."""
@@ -196,8 +200,12 @@ class PeopleJson:
         ]
         hands = hands_json(result)
         texts = [text + hand for text, hand in zip(texts, hands, strict=True)]
-        ends = ["}"] * n if result.placed is None else _placed(result.placed)
+        ends = self._unplaced(result) if result.placed is None else _placed(result.placed)
         return [text + end for text, end in zip(texts, ends, strict=True)]
+
+    def _unplaced(self, result: FrameResult) -> list[str]:
+        """The end of people without world coordinates."""
+        return [f"{_DOUBTFUL}}}" if person in self._doubtful else "}" for person in result.people.ids.tolist()]
 
 
 def hands_json(result: FrameResult) -> list[str]:
@@ -230,7 +238,7 @@ def _placed(placed: Placed) -> list[str]:
     rows[~np.isfinite(rows)] = np.nan
     filled = ("true" if one else "false" for one in placed.filled.tolist())
     flags = (
-        (',"doubtful":true' if doubtful else "")
+        (_DOUBTFUL if doubtful else "")
         + (',"partial":true' if partial else "")
         + (f',"inconsistent":[{",".join(compress(_LIMBS, limbs))}]' if any(limbs) else "")
         for doubtful, partial, limbs in zip(

@@ -63,7 +63,6 @@ _PLACED: dict[str, tuple[str, tuple[int, ...]]] = {
     "contacts": ("<f4", (2,)),
     "filled": ("|b1", ()),
     "moved": ("<f4", ()),
-    "doubtful": ("|b1", ()),
     "partial": ("|b1", ()),
     "inconsistent": ("|b1", (len(LIMBS),)),
 }
@@ -159,6 +158,7 @@ class NpzWriter(WriterContext):
             "sigma": ("<f4", (j3,)),
             "swapped": ("|b1", (2,)),
             "ahead": ("<f4", ()),
+            "doubtful": ("|b1", ()),
         }
         if info.world is not None:
             layout |= _PLACED
@@ -227,6 +227,9 @@ class NpzWriter(WriterContext):
                 "swapped": poses.swapped,
                 "ahead": poses.ahead,
             }
+            if "doubtful" in self._spools:
+                unplaced = np.isin(people.ids, self._info.doubtful)
+                rows |= {"doubtful": unplaced if result.placed is None else result.placed.doubtful}
             if self._info.cameras:
                 rows |= {"seen_by": poses.seen_by}
             if "hand_scores" in self._spools:

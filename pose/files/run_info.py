@@ -153,6 +153,7 @@ class RunInfo:
         models: Networks of the run.
         settings: Plain values (JSON) required to repeat the run.
         world: World of the results; None without one.
+        doubtful: Of a result without a world, ids of tracks that may be false detections.
         motion: Camera motion; None if unknown.
         cameras: Several cameras, as `pose.multiview.calibration_files.camera_json` returns them; else empty.
         created_by: Program and version.
@@ -165,6 +166,7 @@ class RunInfo:
     models: tuple[ModelInfo, ...] = ()
     settings: Mapping[str, Json] = field(default_factory=dict)
     world: WorldInfo | None = None
+    doubtful: tuple[int, ...] = ()
     motion: MotionInfo | None = None
     cameras: tuple[Mapping[str, Json], ...] = ()
     created_by: str = field(default_factory=_created_by)
@@ -205,6 +207,7 @@ class RunInfo:
             ),
             settings=settings,
             world=None if (entry := head.get("world")) is None else WorldInfo.from_json(entry),
+            doubtful=tuple(int(number(track)) for track in items(head.get("doubtful", []))),
             motion=None if (entry := head.get("camera_motion")) is None else MotionInfo.from_json(entry),
             cameras=_cameras(head.get("cameras", [])),
             created_by=text(member(head, "created_by")),
@@ -226,6 +229,7 @@ class RunInfo:
             "settings": dict(self.settings),
             "camera_motion": None if self.motion is None else self.motion.to_dict(),
             "world": None if self.world is None else self.world.to_dict(),
+            **({"doubtful": list(self.doubtful)} if self.world is None else {}),
             **({"cameras": [dict(camera) for camera in self.cameras]} if self.cameras else {}),
         }
 

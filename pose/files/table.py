@@ -98,6 +98,18 @@ class PoseTable:
         return None if self.run is None else self.run.fps
 
     @property
+    def doubtful(self) -> Flags:
+        """(N,) whether the track may be a false detection."""
+        return np.isin(self.id, self.doubtful_ids) if self.placed is None else self.placed.doubtful
+
+    @property
+    def doubtful_ids(self) -> tuple[int, ...]:
+        """Ids of tracks that may be false detections."""
+        if self.world_info is not None:
+            return self.world_info.doubtful
+        return () if self.run is None else self.run.doubtful
+
+    @property
     def keypoint_names(self) -> tuple[str, ...]:
         """(J,) names of the 2D joints, in the order of `keypoints`."""
         return self.skeleton.names

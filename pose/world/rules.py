@@ -314,6 +314,12 @@ class TrackRules:
             is seen.
         doubtful_seen_s, doubtful_joint_share: A track is doubtful if it is seen for less, or with a smaller share of
             its joints in the mean.
+        jitter_share, jitter_per_s2: A track that lies over another one and jitters is doubtful: joints deviate from
+            uniform motion in the median by more than the sum of this share of the body's height in the image and, per
+            square of the time between frames, the other, which people's own accelerations reach.
+        over_share: Minimum share of the frames of such a track in which it lies over the other.
+        over_longer: Minimum ratio of the frames of the other track to those of such a track.
+        over_overlap: Minimum share of the smaller of both boxes that they have in common there.
     """
 
     seen_score: float = 0.3
@@ -323,6 +329,11 @@ class TrackRules:
     min_seen_share: float = 0.33
     doubtful_seen_s: float = 0.5
     doubtful_joint_share: float = 0.5
+    jitter_share: float = 0.02
+    jitter_per_s2: float = 18.0
+    over_share: float = 0.6
+    over_longer: float = 2.0
+    over_overlap: float = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from pose.world.rules import RULES, Rules
 from pose.world.scenes import Scene, find_scenes, still_path
 from pose.world.sizes import Size
 from pose.world.store import SeenPeople, Works, rows_of
-from pose.world.tracks import Scenes, is_doubtful, shown_frames
+from pose.world.tracks import Scenes, is_doubtful, jitters, lies_over, shown_frames
 
 _J = len(H36M17)
 _PLACED: "np.dtype[Any]" = np.dtype(
@@ -232,7 +232,18 @@ def doubtful_tracks(
 
 
 def _doubtful(people: SeenPeople, scenes: Scenes, rules: Rules) -> set[int]:
-    return {number for number, person in people.items() if is_doubtful(person, scenes, rules.tracks)}
+    """Ids of rarely visible tracks, and of those that jitter over another one."""
+    doubtful, jittering = set(), list[int]()
+    for number, person in people.items():
+        if is_doubtful(person, scenes, rules.tracks):
+            doubtful.add(number)
+        elif jitters(person, scenes, rules.tracks):
+            jittering.append(number)
+    for number in jittering:
+        one = people[number]
+        if any(lies_over(one, other, rules.tracks) for n, other in people.items() if n != number and n not in doubtful):
+            doubtful.add(number)
+    return doubtful
 
 
 def _durations(flags: Flags, times: F64, frames: F64) -> dict[str, float]:

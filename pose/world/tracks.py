@@ -81,6 +81,40 @@ def is_doubtful(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks
     return bool(seen < least or share.mean() < rules.doubtful_joint_share or seen < rules.min_seen_share * spans)
 
 
+def jitters(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks) -> bool:
+    """Whether the seen joints of a track jump from frame to frame, as those of no real person do."""
+    seen, step = person.scores >= rules.seen_score, scenes.step
+    even = (np.abs(np.diff(person.times) - step) < 0.5 * step)[:, None]
+    known = seen[2:] & seen[1:-1] & seen[:-2] & even[1:] & even[:-1]
+    if not known.any():
+        return False
+    boxes = _joint_boxes(person)
+    off = np.linalg.norm(np.diff(person.rays, n=2, axis=0), axis=-1)[known]
+    height = float(np.nanmedian(boxes[:, 3] - boxes[:, 1]))
+    return float(np.median(off)) > height * (rules.jitter_share + rules.jitter_per_s2 * step**2)
+
+
+def lies_over(person: Person, other: Person, rules: TrackRules = RULES.tracks) -> bool:
+    """Whether a track lies over one that is seen much longer, which may be the same body."""
+    if len(other) < rules.over_longer * len(person):
+        return False
+    _, own, theirs = np.intersect1d(person.times, other.times, return_indices=True)
+    one, two = _joint_boxes(person)[own], _joint_boxes(other)[theirs]
+    sides = np.minimum(one[:, 2:], two[:, 2:]) - np.maximum(one[:, :2], two[:, :2])
+    areas = np.minimum(*((box[:, 2:] - box[:, :2]).prod(axis=1) for box in (one, two)))
+    covered = np.maximum(sides, 0).prod(axis=1) > rules.over_overlap * areas
+    return int(covered.sum()) >= rules.over_share * len(person)
+
+
+def _joint_boxes(person: Person) -> F64:
+    """(T, 4) x1, y1, x2, y2 of the detected joints, camera-normalised; NaN without any."""
+    points = np.where(person.scores[..., None] > 0, person.rays, np.nan)
+    some = (person.scores > 0).any(axis=1)
+    boxes = np.full((len(person), 4), np.nan)
+    boxes[some] = np.concatenate([np.nanmin(points[some], axis=1), np.nanmax(points[some], axis=1)], axis=1)
+    return boxes
+
+
 def _shown_share(person: Person, rules: TrackRules) -> F64:
     """(T,) fraction of detected joints."""
     return np.asarray((person.scores >= rules.seen_score).mean(axis=1))

@@ -184,6 +184,7 @@ def test_csv_has_a_row_a_joint_and_the_numbers_of_the_result(recorded, tmp_path)
         "sigma_mm",
         "score",
         "filled",
+        "doubtful",
         "space",
     ]
     assert len(rows) == 17 * GAPS.sum()

@@ -195,6 +195,18 @@ def test_doubtful_tracks_are_marked_in_every_frame(placed):
         np.testing.assert_array_equal(result.placed.doubtful, result.people.ids == 2)
 
 
+def test_a_second_track_of_one_body_is_doubtful_if_it_jitters(placed):
+    """As of a detector that finds a third person, for a second, over one of two."""
+    walk = filmed(walking(4.0), pitch=-8, turn=30, distance=8)[:2]
+    lifted, seen = walk
+    height = np.ptp(seen.keypoints[..., 1], axis=1).mean()
+    jumps = np.random.default_rng(3).normal(0, 0.05 * height, seen.keypoints.shape).astype(np.float32)
+    ghost = lifted, replace(seen, keypoints=seen.keypoints + jumps)
+    for second, doubtful in ((ghost, {2}), (walk, set())):
+        run = placed(results_of({1: (*walk, set(range(120))), 2: (*second, set(range(40, 66)))}))
+        assert run.doubtful == doubtful
+
+
 def test_doubtful_tracks_are_found_without_a_world():
     walk = filmed(walking(3.0), pitch=-8, turn=30, distance=8)[:2]
     brief = filmed(standing(3.0) + np.array([1.0, 0, 0]), pitch=-8, distance=8)[:2]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from walker import seen_person, walking
 
-from pose.world.tracks import Scenes, is_doubtful, shown_frames
+from pose.world.tracks import Scenes, is_doubtful, jitters, lies_over, shown_frames
 
 WALK = seen_person(walking(8.0), turn=90, distance=8)
 SCENES = Scenes.of(WALK.times)
@@ -88,3 +88,33 @@ def test_few_joints_or_few_frames_make_a_track_doubtful():
 def test_a_short_clip_alone_makes_nobody_doubtful():
     short = part((0, 8))
     assert not is_doubtful(short, Scenes.of(short.times))
+
+
+def jumping(person, share):
+    """The person with joints that jump in every frame by this share of the body's height."""
+    jumps = np.random.default_rng(5).normal(0, share, person.rays.shape)
+    height = np.ptp(person.rays[..., 1], axis=1).mean()
+    return replace(person, rays=person.rays + height * jumps)
+
+
+@pytest.mark.parametrize("every", [1, 3, 6])
+def test_a_walking_person_does_not_jitter_at_any_frame_rate(every):
+    rows = slice(None, None, every)
+    slow = replace(WALK, **{name: getattr(WALK, name)[rows] for name in WALK.__slots__})
+    assert not jitters(slow, Scenes.of(slow.times))
+    assert not jitters(jumping(slow, 0.004), Scenes.of(slow.times))
+
+
+def test_jumping_joints_jitter_and_unseen_ones_do_not():
+    assert jitters(jumping(part((60, 90)), 0.04), SCENES)
+    assert not jitters(jumping(part((60, 90), shown=0.0), 0.04), SCENES)
+    assert not jitters(jumping(part((60, 61), (80, 81), (100, 101)), 0.04), SCENES)  # no consecutive frames
+
+
+def test_only_a_short_track_over_a_long_one_lies_over_it():
+    brief, aside = part((60, 86)), seen_person(walking(8.0) + np.array([2.0, 0, 0]), turn=90, distance=8)
+    assert lies_over(jumping(brief, 0.03), WALK)
+    assert not lies_over(WALK, brief)
+    assert not lies_over(part((0, 130)), WALK)
+    assert not lies_over(brief, aside)
+    assert not lies_over(brief, part((90, 200)))

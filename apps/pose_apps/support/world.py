@@ -131,7 +131,8 @@ def doubtful_line(doubtful: "Collection[int]") -> str:
     """A message about tracks that may not be people; empty without any."""
     if not doubtful:
         return ""
-    return f"doubtful tracks: {', '.join(map(str, sorted(doubtful)))} (rarely visible, possibly false; drawn dashed)"
+    why = "rarely visible, or unsteady over another person; possibly false; drawn dashed"
+    return f"doubtful tracks: {', '.join(map(str, sorted(doubtful)))} ({why})"
 
 
 def inconsistent_lines(inconsistent: "Mapping[int, Mapping[str, float]]") -> list[str]:

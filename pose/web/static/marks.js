@@ -28,6 +28,9 @@ export class Marks {
     this.draw();
     const [first, last] = this.from(person);
     const rows = [this.fact("Seen", null, `${second(first)} to ${second(last)}, ${frames(person.frames)}`)];
+    if (person.doubtful) {
+      rows.push(this.fact("Doubtful", null, "rarely visible or over another person; possibly a false detection"));
+    }
     KINDS.forEach(({ name, title, tone }) => {
       const { frames: count, spans } = person.marks[name];
       const jumps = spans.slice(0, NAMED).map((span) => this.jump(span));

@@ -46,8 +46,8 @@ function readMesh() {
 }
 
 class Person {
-  constructor({ id, first, count, frames, marks }, angles, mesh) {
-    Object.assign(this, { id, first, count, frames, marks, width: angles });
+  constructor({ id, doubtful, first, count, frames, marks }, angles, mesh) {
+    Object.assign(this, { id, doubtful, first, count, frames, marks, width: angles });
     for (const name of ["stage", "sigma", "angles", "deviations", "lines"]) {
       this[name] = shorts(`p${id}-${name}`);
     }
@@ -318,7 +318,7 @@ class Report {
       const label = document.createElement("label");
       const radio = Object.assign(document.createElement("input"), { type: "radio", name: "person", checked: place === 0 });
       const text = document.createElement("span");
-      text.textContent = String(person.id);
+      text.textContent = person.doubtful ? `${person.id}?` : String(person.id);
       radio.addEventListener("change", () => this.choose(person));
       label.append(radio, text);
       return label;
