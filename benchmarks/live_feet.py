@@ -27,7 +27,7 @@ from pose.world.clean import Steps
 
 F64 = NDArray[np.float64]
 
-SPEEDS = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0)  # m/s
+SPEEDS = (0.0, 0.1, 0.2, 0.5, 1.0)  # m/s
 PAN_DEGREES, PAN_S = 6.0, 6.0  # to and fro
 # shift, parallax, lens and its sigma
 CERTAIN, UNCERTAIN, UNTESTED = (0.0, 0.0, 1.0, 0.02), (0.0, 0.0, 1.3, 0.02), (0.0,)
@@ -66,9 +66,11 @@ def main() -> None:
     parser.add_argument("--part", choices=("train", "validation", "test"), default="test")
     parser.add_argument("--every", type=int, default=1, help="only each so-many-th piece")
     parser.add_argument("--seconds", type=float, default=15.0, help="of each piece")
+    parser.add_argument("--least", type=float, default=9.0, help="s, no shorter pieces")
     parser.add_argument("--lifter", default="stream", help="a streaming lifter")
     options = parser.parse_args()
-    views = fixed_views(split(load_clips(options.mocap), options.part), detector=True)[:: options.every]
+    views = fixed_views(split(load_clips(options.mocap), options.part), detector=True)
+    views = [view for view in views if np.ptp(view.seen.times) >= options.least][:: options.every]
     network = load_lifter(options.lifter, "cpu")
     pieces = []
     for view in map(unknown_camera, views):

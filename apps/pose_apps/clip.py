@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pose.errors import UsageError
 from pose.options import option, overwrite_option, quiet_option
 from pose.spaces import CAMERA, SPACES, WORLD
+from pose.system.progress import hidden_progress
 from pose.view.insets import INSETS
 from pose_apps.support.analysis import analysed, check_analysis
 from pose_apps.support.camera_motion import motion_line
@@ -218,7 +219,7 @@ def _process(clip: _Clip) -> tuple[bool, "Found"]:
             clip.tally.complete = not stop.is_set()
         finally:  # finished results are always kept
             if clip.tally.frames:
-                with times.measure("world"):
+                with times.measure("world"), hidden_progress(clip.config.quiet):
                     recorded = _recorded(clip, spool, info, stop)
                     placed, info = _into_world(clip, recorded, info, motion, stack)
                 with times.measure("write"):

@@ -6,7 +6,7 @@ scale. Unreliable models are rejected.
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +16,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.system.progress import progress_bar
 from pose.types import U8
 
 F64 = NDArray[np.float64]
@@ -83,15 +84,21 @@ def reconstruct(images: Sequence[KeyImage], matrix: F64, known: bool) -> Structu
         matrix: (3, 3) px, intrinsics of these images.
         known: Whether the focal length is known; otherwise it is refined.
     """
-    with tempfile.TemporaryDirectory(prefix="pose-slam-") as folder:
-        model = _mapped(Path(folder), images, matrix, known)
+    steps = len(images) + sum(1 for _ in _pairs(len(images))) + len(images)
+    with (
+        tempfile.TemporaryDirectory(prefix="pose-slam-") as folder,
+        progress_bar("camera path", steps, " steps", kept=False) as bar,
+    ):
+        model = _mapped(Path(folder), images, matrix, known, bar.update)
     if model is None:
         return "structure from motion finds no pair of images with enough parallax"
     return _checked(model, len(images), float(matrix[0, 0]))
 
 
-def _mapped(folder: Path, images: Sequence[KeyImage], matrix: F64, known: bool) -> Any:
-    """COLMAP's largest model; None without one."""
+def _mapped(
+    folder: Path, images: Sequence[KeyImage], matrix: F64, known: bool, advance: Callable[[], object]
+) -> Any:  # fmt: skip
+    """COLMAP's largest model; None without one. Calls `advance` for each image, pair and registered image."""
     import pycolmap
 
     pycolmap.logging.minloglevel = pycolmap.logging.FATAL.value
@@ -102,13 +109,17 @@ def _mapped(folder: Path, images: Sequence[KeyImage], matrix: F64, known: bool) 
     )  # fmt: skip
     camera.has_prior_focal_length = True
     sift = cv2.SIFT.create(nfeatures=FEATURES, contrastThreshold=0.02)
-    seen = [_features(sift, image) for image in images]
+    seen = []
+    for image in images:
+        seen.append(_features(sift, image))
+        advance()
     with pycolmap.Database.open(folder / "database") as database:
         _fill(database, camera, [points for points, _ in seen])
         options = pycolmap.TwoViewGeometryOptions()
         options.ransac.max_error, options.ransac.random_seed = _NEARER, 0
         options.compute_relative_pose = True
         for one, other in _pairs(len(images)):
+            advance()
             matches = _matches(seen[one][1], seen[other][1])
             if len(matches) < _FEWEST_MATCHES:
                 continue
@@ -117,7 +128,9 @@ def _mapped(folder: Path, images: Sequence[KeyImage], matrix: F64, known: bool) 
             found = pycolmap.estimate_two_view_geometry(camera, first, camera, second, matches, options)
             database.write_matches(one + 1, other + 1, matches)
             database.write_two_view_geometry(one + 1, other + 1, found)
-    models = pycolmap.incremental_mapping(folder / "database", folder, folder, options=_options(known))
+    models = pycolmap.incremental_mapping(
+        folder / "database", folder, folder, options=_options(known), next_image_callback=advance
+    )
     return max(models.values(), key=lambda model: model.num_reg_images(), default=None)
 
 

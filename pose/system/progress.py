@@ -15,8 +15,8 @@ _hidden: ContextVar[bool] = ContextVar("hidden", default=False)
 
 @contextmanager
 def hidden_progress(hide: bool = True) -> Iterator[None]:
-    """Context in which this thread shows no progress, for `--quiet`."""
-    token = _hidden.set(hide)
+    """Context in which this thread shows no progress, for `--quiet`; inside another one it shows none either."""
+    token = _hidden.set(hide or _hidden.get())
     try:
         yield
     finally:

@@ -64,7 +64,7 @@ class LiveFooting:
         footing, live = self._rules.footing, self._rules.live
         rows = np.array(self._samples).reshape(-1, 4)
         known = float(rows[:, 3].sum())
-        unsupported = not (known >= footing.least_s or certain or calm)
+        unsupported = not (known >= live.footing_s or certain or calm)
         self._unsupported_s = self._unsupported_s + live.footing_update_s if unsupported else 0.0
         if known >= live.footing_s:
             least = footing.least_standing if certain and not self.doubt else footing.least_standing_uncertain

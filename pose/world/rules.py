@@ -277,7 +277,7 @@ class LiveRules:
     forget_s: float = 2.0
     footing_s: float = 3.0
     footing_update_s: float = 0.5
-    unsupported_s: float = 3.0
+    unsupported_s: float = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

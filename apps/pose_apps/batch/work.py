@@ -115,10 +115,12 @@ class Worker:
     def _done(self, clip: Clip, base: Line, warn: Callable[[Iterable[str]], None], tell: Tell) -> Line:
         from pose.cache import open_cache
         from pose.system.device import seed_torch
+        from pose.system.progress import hidden_progress
 
         run = replace(self._job.run, video=clip.path, out=str(self._job.out / clip.name))
         seed_torch(self._job.pipeline.seed)  # so that results do not depend on earlier clips
-        with nullcontext() if run.cache == "off" else open_cache(run.cache, run.cache_size) as cache:
+        opened = nullcontext() if run.cache == "off" else open_cache(run.cache, run.cache_size)
+        with hidden_progress(True), opened as cache:
             host = Host(_told(tell, len(clip.videos)), warn, cache, heard=False)
             if clip.videos:
                 line = self._group(clip, run, base, host)
