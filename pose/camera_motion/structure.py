@@ -89,14 +89,18 @@ def reconstruct(images: Sequence[KeyImage], matrix: F64, known: bool) -> Structu
         tempfile.TemporaryDirectory(prefix="pose-slam-") as folder,
         progress_bar("camera path", steps, " steps", kept=False) as bar,
     ):
-        model = _mapped(Path(folder), images, matrix, known, bar.update)
+
+        def advance() -> None:
+            bar.update()
+
+        model = _mapped(Path(folder), images, matrix, known, advance)
     if model is None:
         return "structure from motion finds no pair of images with enough parallax"
     return _checked(model, len(images), float(matrix[0, 0]))
 
 
 def _mapped(
-    folder: Path, images: Sequence[KeyImage], matrix: F64, known: bool, advance: Callable[[], object]
+    folder: Path, images: Sequence[KeyImage], matrix: F64, known: bool, advance: Callable[[], None]
 ) -> Any:  # fmt: skip
     """COLMAP's largest model; None without one. Calls `advance` for each image, pair and registered image."""
     import pycolmap

@@ -16,6 +16,7 @@ F64 = NDArray[np.float64]
 STATIC, SHAKING, ROTATING, ZOOMING, TRANSLATING, UNKNOWN, FIXED = (
     "static", "shaking", "rotating", "zooming", "translating", "unknown", "fixed",
 )  # fmt: skip
+_WORST = (UNKNOWN, TRANSLATING, ZOOMING, ROTATING, SHAKING, STATIC)
 KINDS = (STATIC, SHAKING, ROTATING, ZOOMING, TRANSLATING, UNKNOWN, FIXED)
 
 _MAX_STATIC_DEGREES = 0.15  # of a static camera from its mean view, about 1 px; twice that for roll
@@ -101,11 +102,57 @@ class CameraMotion:
 def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled: NDArray[np.bool_]) -> CameraMotion:
     """Classify the motion of a path.
 
+    Each scene is judged on its own, and the least favourable one decides: most scenes of a clip must not outvote one in
+    which the camera is carried.
+
     Args:
         path: The path.
         measured: As in `find_path`.
         peopled: (F,) frames with people; the views of others do not matter.
     """
+    found = []
+    for scene in np.unique(path.scenes):
+        rows = np.flatnonzero(path.scenes == scene)
+        first, end = int(rows[0]), int(rows[-1]) + 1
+        if peopled.any() and not peopled[first:end].any():
+            continue
+        part = CameraPath(path.times[rows], path.turns[rows], path.zooms[rows], path.sigmas[rows], path.scenes[rows])
+        own = [(at - first, background) for at, background in measured if first <= at < end]
+        found.append((int(peopled[rows].sum() or len(rows)), _judge_scene(part, own, peopled[rows])))
+    return _together(path, peopled, *zip(*found, strict=True))
+
+
+def _together(
+    path: CameraPath, peopled: NDArray[np.bool_], frames: tuple[int, ...], scenes: tuple[CameraMotion, ...]
+) -> CameraMotion:  # fmt: skip
+    """The motion of all scenes with so many frames that matter: the worst kind, and the largest numbers."""
+    if len(scenes) == 1:
+        return scenes[0]
+    kind = min((one.kind for one in scenes), key=_WORST.index)
+    known = float(np.average([one.known for one in scenes], weights=frames))
+    missing = (1 - known) * sum(frames) * float(np.median(np.diff(path.times)))
+    if known < 1 - _UNKNOWN_SHARE and missing > _UNKNOWN_SECONDS:
+        kind = UNKNOWN
+    turning = [one for one in scenes if one.kind in (ROTATING, ZOOMING, TRANSLATING)] or list(scenes)
+    focal = max(turning, key=lambda one: _misfit(one.focal_ratio, one.focal_sigma))
+    largest = {
+        name: max(values)
+        for name in ("pan", "tilt", "roll", "shake", "zoom", "parallax", "sigma_degrees")
+        if (values := [value for one in scenes if not np.isnan(value := getattr(one, name))])
+    }
+    return CameraMotion(kind, known, **largest, focal_ratio=focal.focal_ratio, focal_sigma=focal.focal_sigma)
+
+
+def _misfit(focal_ratio: float, focal_sigma: float) -> float:
+    """How far a scene is from proving a rotation; infinite without comparisons."""
+    worst = max(abs(np.log(focal_ratio)) / _MAX_LENS_LOG, focal_sigma / _MAX_LENS_SPREAD_LOG)
+    return float("inf") if np.isnan(focal_ratio) else float(worst)
+
+
+def _judge_scene(
+    path: CameraPath, measured: Sequence[tuple[int, Background]], peopled: NDArray[np.bool_]
+) -> CameraMotion:  # fmt: skip
+    """`judge` for one scene."""
     wanted = peopled if peopled.any() else np.ones(len(path.times), bool)
     seen = np.isfinite(path.sigmas)
     step = float(np.median(np.diff(path.times))) if len(path.times) > 1 else 0.0
@@ -113,16 +160,14 @@ def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled:
     known = 1 - missing / max(1, int(wanted.sum()))
     if not (seen & wanted).any():
         return CameraMotion(UNKNOWN, known)
-    spans, shake, zoom = np.zeros(3), 0.0, 1.0
-    for scene in np.unique(path.scenes[seen]):
-        rows = np.flatnonzero(seen & (path.scenes == scene))
-        middle = path.turns[rows[len(rows) // 2]]
-        views = np.degrees(to_vector(middle.T @ path.turns[rows]))
-        slow = _slow(path.times[rows], views)
-        shake = max(shake, float(np.sqrt(((views - slow) ** 2).sum(axis=1).mean())))
-        spans = np.maximum(spans, np.ptp(np.percentile(views, [0.5, 99.5], axis=0), axis=0))
-        zoom = max(zoom, float(path.zooms[rows].max() / path.zooms[rows].min()))
-        slow_span = float(np.linalg.norm(np.ptp(slow, axis=0)))
+    rows = np.flatnonzero(seen)
+    middle = path.turns[rows[len(rows) // 2]]
+    views = np.degrees(to_vector(middle.T @ path.turns[rows]))
+    slow = _slow(path.times[rows], views)
+    shake = float(np.sqrt(((views - slow) ** 2).sum(axis=1).mean()))
+    spans = np.ptp(np.percentile(views, [0.5, 99.5], axis=0), axis=0)
+    zoom = float(path.zooms[rows].max() / path.zooms[rows].min())
+    slow_span = float(np.linalg.norm(np.ptp(slow, axis=0)))
     tests = np.array(
         [(path.times[at], one.parallax, one.lens, one.lens_sigma) for at, one in measured if not np.isnan(one.parallax)]
     ).reshape(-1, 4)
