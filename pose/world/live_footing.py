@@ -38,7 +38,7 @@ class LiveFooting:
         self._feet: dict[int, deque[tuple[float, F64]]] = {}  # by id: s, and ankles (2, 3) m in the world
         self._samples: deque[tuple[float, float, float, float]] = deque()  # s, m/s along x and z, duration
         self._last = self._due = -np.inf
-        self._unsupported_s = 0.0
+        self._unsupported_s = self._sliding_s = 0.0
         self.doubt = ""
 
     def see(self, placed: FrameResult, feet_seen: Mask, watch: CameraWatch) -> str:
@@ -64,11 +64,14 @@ class LiveFooting:
         footing, live = self._rules.footing, self._rules.live
         rows = np.array(self._samples).reshape(-1, 4)
         known = float(rows[:, 3].sum())
-        unsupported = not (known >= live.footing_s or certain or calm)
+        unsupported = not (known >= live.footing_s / 2 or certain or calm)
         self._unsupported_s = self._unsupported_s + live.footing_update_s if unsupported else 0.0
         if known >= live.footing_s:
             least = footing.least_standing if certain and not self.doubt else footing.least_standing_uncertain
-            return TRANSLATING if densest(rows[:, 1:3], footing.width_mps)[0] < least else ""
+            slides = densest(rows[:, 1:3], footing.width_mps)[0] < least
+            self._sliding_s = self._sliding_s + live.footing_update_s if slides else 0.0
+            return TRANSLATING if slides and (self.doubt or self._sliding_s > live.sliding_s) else ""
+        self._sliding_s = 0.0
         if self.doubt:
             return "" if calm else self.doubt
         return UNKNOWN if self._unsupported_s > live.unsupported_s else ""

@@ -253,6 +253,7 @@ class LiveRules:
         forget_s: A person unseen for this long is forgotten.
         footing_s: Minimum duration of samples of standing feet that decide about the camera
             (`pose.world.live_footing`).
+        sliding_s: Time for which they must slide before the world ends.
         footing_update_s: Interval between two such decisions.
         unsupported_s: Time for which a camera may move if neither feet nor background show that it only turns.
     """
@@ -275,7 +276,8 @@ class LiveRules:
     floor_window_s: float = 5.0
     blend_s: float = 1.0
     forget_s: float = 2.0
-    footing_s: float = 3.0
+    footing_s: float = 5.0
+    sliding_s: float = 2.0
     footing_update_s: float = 0.5
     unsupported_s: float = 5.0
 

@@ -136,18 +136,18 @@ def test_feet_that_slide_end_the_world_of_a_camera_that_seems_to_turn():
     def carried(index):
         return 0.5 * index / FPS
 
-    results, status = lived(Panning(degrees=0.1, slides=carried), 175)
+    results, status = lived(Panning(degrees=0.1, slides=carried), 10 * FPS)
     assert results[20].world is not None
     assert results[-1].motion == "translating"
     assert results[-1].result.placed is None
     assert "camera moves: no world" in status.line()
-    ignored, _ = lived(Panning(degrees=0.1, slides=carried, camera="rotating"), 175)
+    ignored, _ = lived(Panning(degrees=0.1, slides=carried, camera="rotating"), 10 * FPS)
     assert all(live.world is not None for live in ignored)
 
 
 def test_a_world_returns_when_feet_stand_again():
-    stops = 5 * FPS
-    results, _ = lived(Panning(degrees=0.05, slides=lambda index: 0.5 * min(index, stops) / FPS), 17 * FPS)
+    stops = 9 * FPS
+    results, _ = lived(Panning(degrees=0.05, slides=lambda index: 0.5 * min(index, stops) / FPS), 21 * FPS)
     known = np.array([live.world is not None for live in results])
     assert not known[stops]
     assert known[-1]
@@ -155,6 +155,6 @@ def test_a_world_returns_when_feet_stand_again():
 
 
 def test_feet_out_of_view_do_not_support_a_rotation():
-    results, _ = lived(WithoutFeet(degrees=0.2), 7 * FPS)
+    results, _ = lived(WithoutFeet(degrees=0.2), 9 * FPS)
     assert results[20].world is not None
     assert results[-1].motion == "unknown"
