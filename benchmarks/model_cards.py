@@ -153,6 +153,14 @@ def check_belongs(name: str, path: Path, sha256: str, run: Path, results: dict[s
         raise PoseError(f"{onnx}: not exported from these weights; run pose-export {name} again")
 
 
+def snu_line(subjects: list[str]) -> str:
+    """Whether SNU's motion was used, whose licence is that of public repositories (docs/guides/data.md)."""
+    used = [subject for subject in subjects if subject.startswith("snu-")]
+    if not used:
+        return "SNU's motion (`pose-prepare snu`) was not used."
+    return f"SNU's motion was used ({', '.join(used)}); `--data.without '[\"snu-*\"]'` trains without it."
+
+
 def document(cards: list[dict[str, Any]]) -> str:
     """The README of the models' folder."""
     data = cards[0]["data"]
@@ -171,6 +179,7 @@ def document(cards: list[dict[str, Any]]) -> str:
         f"- Trained on subjects {subjects['train']} ({data['train']['minutes']} minutes).",
         f"- Watched and calibrated on {subjects['validation']} ({data['validation']['minutes']} minutes).",
         f"- Measured on {subjects['test']} ({data['test']['minutes']} minutes), which no training batch held.",
+        f"- {snu_line(data['train']['subjects'])}",
         "",
         "No picture and no body scan was used: people differ in their bone lengths only. Most of those recorded are",
         "adults who walk, run, dance, exercise and do sports; expect larger errors in poses that are rarer still,",
