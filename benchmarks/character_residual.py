@@ -56,7 +56,7 @@ def of_subject(clips: list, network: object) -> list[tuple[F64, float]]:
     return found
 
 
-def say(name: str, found: list[tuple[F64, float]]) -> None:
+def print_residuals(name: str, found: list[tuple[F64, float]]) -> None:
     distances, spent = np.concatenate([one for one, _ in found]), np.mean([ms for _, ms in found])
     joints = np.median(distances, axis=0)
     worst = ", ".join(f"{H36M17.names[at]} {joints[at]:.0f}" for at in np.argsort(-joints)[:4])
@@ -75,14 +75,14 @@ def main() -> None:
     print("| of | people | frames | median mm | 95 % | medians of the farthest joints | ms a frame |")
     print("|---|---|---|---|---|---|---|")
     for path in args.results:
-        say(path.parent.name, of_results(path))
+        print_residuals(path.parent.name, of_results(path))
     if args.data is not None:
         from pose.lifter.torch_lifter import TorchLifter
 
         network, clips = TorchLifter.load("offline").network, split(load_clips(args.data), "test")
         for subject in TEST_SUBJECTS:
             if own := [clip for clip in clips if clip.subject == subject]:
-                say(subject, of_subject(own, network))
+                print_residuals(subject, of_subject(own, network))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from pose_apps.support.interrupts import signals_as_ctrl_c
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.shown import open_cache_of, print_times, shown_results, warn
 from pose_apps.support.status import StatusLine
-from pose_apps.support.summary import report, report_stills, say
+from pose_apps.support.summary import print_wrapped, report, report_stills
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
@@ -112,7 +112,7 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
         said = report_stills if done.stills else report
         said(done.tally, done.source, done.pipeline, done.files, time.perf_counter() - begun, done.known)
         for note in done.notes:
-            say(note)
+            print_wrapped(note)
     if config.profile:
         print_times(done.pipeline.times, done.tally.frames)
     if done.problems:

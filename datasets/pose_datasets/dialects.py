@@ -73,7 +73,7 @@ CHANGES: dict[str, Dialect] = {
 }
 
 
-def say(dialect: Dialect, scores: F32) -> F32:
+def scores_in(dialect: Dialect, scores: F32) -> F32:
     """Apply a dialect: 0 stays 0, all others are in [0.01, 1]."""
     return np.where(scores > 0, np.clip(dialect(scores), _LOWEST, 1), 0).astype(np.float32)
 
@@ -81,4 +81,4 @@ def say(dialect: Dialect, scores: F32) -> F32:
 def in_dialect(batches: Iterator[LiftBatch], dialect: Dialect) -> Iterator[LiftBatch]:
     """The same batches with other scores."""
     for batch in batches:
-        yield replace(batch, scores=say(dialect, batch.scores))
+        yield replace(batch, scores=scores_in(dialect, batch.scores))

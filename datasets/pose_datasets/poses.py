@@ -182,10 +182,10 @@ def bend_elbow(bones: F32, rows: I64, arm: list[int], angle: F32) -> None:
     _bend(bones, rows, arm, angle, cross(bones[rows][:, :, arm[0]], ahead), 150)
 
 
-def _bend(bones: F32, rows: I64, limb: list[int], angle: F32, usual_axis: F32, most: float) -> None:
+def _bend(bones: F32, rows: I64, limb: list[int], angle: F32, usual_axis: F32, max_degrees: float) -> None:
     first, second = unit(bones[rows][:, :, limb[0]]), unit(bones[rows][:, :, limb[1]])
     axis, bent = _hinge(first, second, usual_axis)
-    wanted = np.clip(bent + angle, np.minimum(bent, 0), np.maximum(bent, np.radians(most)))
+    wanted = np.clip(bent + angle, np.minimum(bent, 0), np.maximum(bent, np.radians(max_degrees)))
     turn(bones, rows, limb[1:], axis * (wanted - bent)[..., None].astype(np.float32))
 
 

@@ -30,20 +30,20 @@ def number(values: NDArray[np.generic], decimals: int = 0, prefix: str = "") -> 
         exact = np.where(finite, exact, 0)
     with np.errstate(over="ignore"):
         units = np.rint(np.abs(exact) * 10.0**decimals)
-    most = float(units.max(initial=0))
-    if most >= _EXACT:
+    largest = float(units.max(initial=0))
+    if largest >= _EXACT:
         cells = _printed(np.where(units > 0, exact, 0), decimals)
     else:
-        cells = _digits(units.astype(np.uint32 if most < 2**32 else np.uint64), len(f"{most:.0f}"), decimals)
+        cells = _digits(units.astype(np.uint32 if largest < 2**32 else np.uint64), len(f"{largest:.0f}"), decimals)
         cells[..., 0] = np.where((exact < 0) & (units > 0), _MINUS, 0)
     if not whole:
         cells[~finite] = 0
     return joined(prefix, cells) if prefix else cells
 
 
-def _digits(units: NDArray[np.unsignedinteger], most: int, decimals: int) -> U8:
-    """Digits of integers: (...,) units of the last place, up to `most` digits -> (..., width), with room for a sign."""
-    count = max(most, decimals + 1)
+def _digits(units: NDArray[np.unsignedinteger], digits: int, decimals: int) -> U8:
+    """Digits of integers: (...,) units of the last place -> (..., width), `digits` at most, with room for a sign."""
+    count = max(digits, decimals + 1)
     cells = np.empty((*units.shape, 1 + count + (decimals > 0)), np.uint8)
     at, left, ten = cells.shape[-1] - 1, units, units.dtype.type(10)
     for place in range(count):

@@ -127,12 +127,12 @@ def _check_frames(frames: I64, of_rows: I64, ids: I64) -> None:
         raise ValueError(f"id: {ids[row]} occurs twice in frame {of_rows[row]}")
 
 
-def _check_range(name: str, values: F32, least: float, most: float) -> None:
+def _check_range(name: str, values: F32, minimum: float, maximum: float) -> None:
     for part in _parts(values):
         with np.errstate(invalid="ignore"):
-            wrong = (part < least - _ROUNDING) | (part > most + _ROUNDING)
+            wrong = (part < minimum - _ROUNDING) | (part > maximum + _ROUNDING)
         if wrong.any():
-            raise ValueError(f"{name}: expected {least:g} to {most:g}, got {part[wrong][0]:g}")
+            raise ValueError(f"{name}: expected {minimum:g} to {maximum:g}, got {part[wrong][0]:g}")
 
 
 def _parts(values: F32) -> Iterator[F32]:

