@@ -11,6 +11,7 @@ from pose.types import F32, FrameResult
 
 Row = tuple[F32, F32, F32, F32, F32]  # keypoints, scores, joints, root and sigma of one frame, as in `Track`
 FEWEST_FRAMES = 5  # minimum frames of a useful track
+BLOCK = 256  # rows of a track that are held as separate arrays
 
 
 def collect_tracks(results: Iterable[FrameResult], skeleton: Skeleton, camera: int) -> list[Track]:
@@ -21,11 +22,12 @@ def collect_tracks(results: Iterable[FrameResult], skeleton: Skeleton, camera: i
         skeleton: Joint set of its keypoints.
         camera: Its index.
     """
-    rows: dict[int, list[tuple[float, Row]]] = {}
+    found: dict[int, _Rows] = {}
     for result in results:
         for number, row in rows_of(result, skeleton):
-            rows.setdefault(number, []).append((result.time, row))
-    return [track_of(camera, number, seen) for number, seen in sorted(rows.items()) if len(seen) >= FEWEST_FRAMES]
+            found.setdefault(number, _Rows()).add((np.array(result.time), *row))
+    tracks = ((number, found.pop(number).arrays()) for number in sorted(found))
+    return [Track(camera, number, *arrays) for number, arrays in tracks if len(arrays[0]) >= FEWEST_FRAMES]
 
 
 def rows_of(result: FrameResult, skeleton: Skeleton) -> list[tuple[int, Row]]:
@@ -45,3 +47,27 @@ def track_of(camera: int, number: int, seen: Sequence[tuple[float, Row]]) -> Tra
     """A track from its times, s, and rows; at least one."""
     times = np.array([time for time, _ in seen])
     return Track(camera, number, times, *map(np.stack, zip(*(row for _, row in seen), strict=True)))
+
+
+class _Rows:
+    """Rows of a track, in blocks: an array for each row would need twice the memory of the track."""
+
+    def __init__(self) -> None:
+        self._blocks: list[list[np.ndarray]] = []
+        self._rows: list[tuple[np.ndarray, ...]] = []
+
+    def add(self, row: tuple[np.ndarray, ...]) -> None:
+        """Append a row; its arrays are copied later."""
+        self._rows.append(row)
+        if len(self._rows) == BLOCK:
+            self._close()
+
+    def _close(self) -> None:
+        self._blocks.append([np.stack(column) for column in zip(*self._rows, strict=True)])
+        self._rows = []
+
+    def arrays(self) -> list[np.ndarray]:
+        """All rows, one array for each column."""
+        if self._rows:
+            self._close()
+        return [np.concatenate(column) for column in zip(*self._blocks, strict=True)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pose.multiview.sampling import sample
+from pose.multiview.sampling import comparison_times, sample
 from pose.multiview.types import LIMB_POINTS, POINTS, Track, ViewCamera
 from pose.types import F64
 
@@ -106,10 +106,9 @@ def agree(one: Track, other: Track, first: ViewCamera, second: ViewCamera) -> Ag
     """The agreement of two tracks of two cameras; None if they do not overlap."""
     begin = max(first.common_time(one.times[:1])[0], second.common_time(other.times[:1])[0])
     end = min(first.common_time(one.times[-1:])[0], second.common_time(other.times[-1:])[0])
-    count = int((end - begin) * RATE) + 1
-    if count < FEWEST:
+    instants = comparison_times(begin, end, RATE)
+    if len(instants) < FEWEST:
         return None
-    instants = begin + np.arange(count) / RATE
     a, b = sample(one, first.own_time(instants)), sample(other, second.own_time(instants))
     seen = (a.scores[:, LIMB_POINTS] > 0.1) & (b.scores[:, LIMB_POINTS] > 0.1)
     if seen.any(axis=1).sum() < FEWEST:
@@ -123,7 +122,9 @@ def agree(one: Track, other: Track, first: ViewCamera, second: ViewCamera) -> Ag
     lifted = a.joints[both][:, limbs] @ first.rotation - b.joints[both][:, limbs] @ second.rotation
     unlike = float(np.median(np.linalg.norm(lifted, axis=-1)))
     cost = (miss / NEAR) ** 2 + (unlike / ALIKE) ** 2
-    return Agreement(np.inf if miss > FARTHEST or unlike > UNLIKE else cost, count / RATE)
+    return Agreement(
+        np.inf if miss > FARTHEST or unlike > UNLIKE else cost, len(instants) * float(instants[1] - instants[0])
+    )
 
 
 def world_rays(pixels: F64, camera: ViewCamera) -> F64:

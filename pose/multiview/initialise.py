@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pose.evaluation.alignment import best_rotation
-from pose.multiview.sampling import sample
+from pose.multiview.sampling import comparison_times, sample
 from pose.multiview.synchronise import Lag, Speeds, lags, speeds_of
 from pose.multiview.types import LIMB_POINTS, POINTS, Track
 from pose.people.association.assignment import best_pairs
@@ -110,7 +110,7 @@ def _link_at(
         worth = np.zeros((len(mine), len(theirs)))
         for (a, b), motion in motions.items():
             error = _residual(motion[0], motion[1], rotation)
-            worth[mine.index(a), theirs.index(b)] = max(0.0, 1 - (error / WORST) ** 2) * len(motion[0]) / RATE
+            worth[mine.index(a), theirs.index(b)] = max(0.0, 1 - (error / WORST) ** 2) * motion[4]
         pairs = best_pairs(worth, min_similarity=1e-6)
         quality = float(sum(worth[row, column] for row, column in pairs))
         if best is None or quality > best.quality:
@@ -120,20 +120,20 @@ def _link_at(
     return best
 
 
-def _together(one: Track, other: Track, lag: float) -> tuple[F64, F64, F64, F64] | None:
-    """Root-relative limbs (K, 12, 3) and roots (K, 3) of two tracks at their common times."""
+def _together(one: Track, other: Track, lag: float) -> tuple[F64, F64, F64, F64, float] | None:
+    """Root-relative limbs (K, 12, 3) and roots (K, 3) of two tracks at their common times, and the duration in s."""
     begin = max(one.times[0], other.times[0] + lag)
     end = min(one.times[-1], other.times[-1] + lag)
-    count = int((end - begin) * RATE) + 1
-    if count < FEWEST:
+    instants = comparison_times(float(begin), float(end), RATE)
+    if len(instants) < FEWEST:
         return None
-    instants = begin + np.arange(count) / RATE
     a, b = sample(one, instants), sample(other, instants - lag)
     both = a.present & b.present
     if both.sum() < FEWEST:
         return None
     limbs = POINTS[LIMB_POINTS]
-    return a.joints[both][:, limbs], b.joints[both][:, limbs], a.root[both], b.root[both]
+    seconds = float(both.sum() * (instants[1] - instants[0]))
+    return a.joints[both][:, limbs], b.joints[both][:, limbs], a.root[both], b.root[both], seconds
 
 
 def align(source: F64, target: F64) -> tuple[F64, float]:
@@ -151,8 +151,8 @@ def _residual(source: F64, target: F64, rotation: F64) -> float:
     return float(np.median(np.linalg.norm(source @ rotation.T - target, axis=-1)))
 
 
-def _translation(motions: list[tuple[F64, F64, F64, F64]], rotation: F64) -> F64:
-    moves = np.concatenate([theirs - mine @ rotation.T for _, _, mine, theirs in motions])
+def _translation(motions: list[tuple[F64, F64, F64, F64, float]], rotation: F64) -> F64:
+    moves = np.concatenate([theirs - mine @ rotation.T for _, _, mine, theirs, _ in motions])
     middle: F64 = np.median(moves, axis=0)
     return middle
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pose.gaps import LONGEST_GAP_SECONDS
-from pose.multiview.fuse import fuse
+from pose.multiview.fuse import Fused, fuse
 from pose.multiview.rig import Rig
 from pose.multiview.types import ViewCamera
 from pose.refine import lengths_of
-from pose.types import F32, F64, U8
+from pose.types import F32, F64, U8, Flags
 from pose.world.contacts import find_contacts
 from pose.world.floor import common_floor, own_floor
 from pose.world.frame import World
@@ -38,6 +38,30 @@ class Motion:
     sigma: F32
     seen_by: U8
     residual: F32
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A fused window in the precision of the results; as of `Fused` and `Motion`."""
+
+    instants: F64
+    present: Flags
+    joints: F32
+    sigma: F32
+    seen_by: U8
+    residual: F32
+
+    @classmethod
+    def of(cls, fused: Fused) -> "_Part":
+        seen = fused.observed.astype(np.int64)
+        return cls(
+            fused.instants,
+            fused.present,
+            fused.joints.astype(np.float32),
+            fused.sigma.astype(np.float32),
+            (seen << np.arange(len(seen))[:, None, None]).sum(axis=0).astype(np.uint8),
+            fused.residual.astype(np.float32),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +119,20 @@ def find_motions(rig: Rig, line: TimeLine, step: Callable[[int], None] = lambda 
         low = min(low, high - 2)
         parts = []
         for part in fuse(tracks, rig.cameras, line.times[low:high], bones, rig.scale):
-            parts.append(part)
+            parts.append(_Part.of(part))
             step(len(part.instants))
         if not parts:
             continue
         instants = np.concatenate([part.instants for part in parts])
         present = np.concatenate([part.present for part in parts])
         kept = _near(instants, instants[present], LONGEST_GAP_SECONDS / 2)
-        seen = np.concatenate([part.observed for part in parts], axis=1)
-        bits = (seen.astype(np.int64) << np.arange(len(seen))[:, None, None]).sum(axis=0).astype(np.uint8)
         found.append(
             Motion(
                 np.rint(instants * line.fps).astype(np.int64)[kept],
-                np.concatenate([part.joints for part in parts])[kept].astype(np.float32),
-                np.concatenate([part.sigma for part in parts])[kept].astype(np.float32),
-                bits[kept],
-                np.concatenate([part.residual for part in parts], axis=1)[:, kept].astype(np.float32),
+                np.concatenate([part.joints for part in parts])[kept],
+                np.concatenate([part.sigma for part in parts])[kept],
+                np.concatenate([part.seen_by for part in parts])[kept],
+                np.concatenate([part.residual for part in parts], axis=1)[:, kept],
             )
         )
     return found

@@ -15,6 +15,7 @@ from pose.types import F64, Flags
 LONGEST_GAP = 0.15  # s; longest gap of detections around a sampled time
 
 AT_ONCE = 2048  # times per batch, to bound the memory
+MAX_COMPARED = 4096  # times at which two tracks are compared; long ones are compared at a lower rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,14 @@ def bandwidth(track: Track, least: float = 0.02) -> float:
     return max(least, 0.7 * min(step, LONGEST_GAP))
 
 
+def comparison_times(begin: float, end: float, rate: float) -> F64:
+    """Even times from `begin` to `end`, s, at `rate` samples/s; at most `MAX_COMPARED`, at a lower rate."""
+    count = int((end - begin) * rate) + 1
+    if count > MAX_COMPARED:
+        return np.linspace(begin, end, MAX_COMPARED)
+    return begin + np.arange(max(count, 0)) / rate
+
+
 def sample(track: Track, instants: F64, width: float | None = None) -> Samples:
     """Sample the track at `instants` (K,) s on its own clock.
 
@@ -71,9 +80,11 @@ def _sample(track: Track, instants: F64, width: float) -> Samples:
     total = seen.sum(axis=1)
     score = np.divide((seen * scores).sum(axis=1), total, out=np.zeros_like(total), where=total > 0)
     present = near.any(axis=1) & (np.where(near, np.abs(ahead), np.inf).min(axis=1) <= LONGEST_GAP)
-    body = np.concatenate([track.joints.reshape(len(track), 51), track.root, track.sigma], axis=1)
+    used = slice(int(rows.min(initial=len(track))), int(rows.max(initial=0)) + 1)  # not a copy of a long track
+    part = track[used]
+    body = np.concatenate([part.joints.reshape(len(part), 51), part.root, part.sigma], axis=1)
     share = weight / np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
-    mean = np.einsum("kn,knd->kd", share, body[rows])
+    mean = np.einsum("kn,knd->kd", share, body[rows - used.start])
     return Samples(
         values,
         slopes,

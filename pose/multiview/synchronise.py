@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pose.multiview.sampling import sample
+from pose.multiview.sampling import AT_ONCE, sample
 from pose.multiview.types import LIMB_POINTS, POINTS, Track
 from pose.types import F64, Flags
 
@@ -51,11 +51,15 @@ def speeds_of(track: Track) -> Speeds:
     """Root-relative speeds of the limbs' joints at `RATE`."""
     first = float(track.times[0])
     count = max(int((track.times[-1] - first) * RATE) + 1, 2)
-    found = sample(track, first + np.arange(count) / RATE, width=0.04)
-    joints = found.joints[:, POINTS[LIMB_POINTS]]
-    moved = np.linalg.norm(np.gradient(joints, axis=0) * RATE, axis=-1)
-    values = np.sqrt(np.minimum(moved, 8.0))  # square root, so that a few fast moments do not dominate
-    seen = found.present
+    values, seen = np.zeros((count, len(LIMB_POINTS))), np.zeros(count, bool)
+    for begin in range(0, count, AT_ONCE):  # only speeds are kept of a long track
+        end = min(begin + AT_ONCE, count)
+        low, high = max(begin - 1, 0), min(end + 1, count)  # the neighbours, for the derivative
+        found = sample(track, first + np.arange(low, high) / RATE, width=0.04)
+        joints = found.joints[:, POINTS[LIMB_POINTS]]
+        moved = np.linalg.norm(np.gradient(joints, axis=0) * RATE, axis=-1)[begin - low : end - low]
+        values[begin:end] = np.sqrt(np.minimum(moved, 8.0))  # square root: a few fast moments do not dominate
+        seen[begin:end] = found.present[begin - low : end - low]
     if seen.sum() >= 2:
         values = values - values[seen].mean(axis=0)
         values = values / np.maximum(values[seen].std(axis=0), 0.05)
@@ -98,8 +102,10 @@ def correlate(one: Speeds, other: Speeds) -> tuple[F64, F64, F64]:
     size = 1 << (n + m - 1).bit_length()
 
     def product(a: F64, b: F64) -> F64:
-        spectrum = np.fft.rfft(a, size, axis=0) * np.conj(np.fft.rfft(b, size, axis=0))
-        summed = np.fft.irfft(spectrum.sum(axis=1), size)
+        spectrum = np.zeros(size // 2 + 1, np.complex128)
+        for x, y in zip(a.T, b.T, strict=True):  # one after another, so that long tracks need little memory
+            spectrum += np.fft.rfft(x, size) * np.conj(np.fft.rfft(y, size))
+        summed = np.fft.irfft(spectrum, size)
         return np.concatenate([summed[size - m + 1 :], summed[:n]])  # lags -(m - 1) ... n - 1
 
     seen_a, seen_b = one.seen[:, None].astype(float), other.seen[:, None].astype(float)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pose.multiview.sampling import sample
+from pose.multiview.sampling import AT_ONCE, sample
 from pose.multiview.types import LIMB_POINTS, POINTS, Track, ViewCamera
 from pose.types import F64
 
@@ -70,10 +70,16 @@ def _worth(people: Sequence[Mapping[int, Track]], cameras: Sequence[ViewCamera],
     for tracks in people:
         seen, speed = np.zeros(len(instants)), np.zeros(len(instants))
         for camera, track in tracks.items():
-            found = sample(track, cameras[camera].own_time(instants))
-            joints = found.joints[:, POINTS[LIMB_POINTS]] + found.root[:, None]
-            moved = np.linalg.norm(np.gradient(joints, axis=0), axis=-1).mean(axis=1) * RATE
-            seen += found.present
-            speed += found.present * np.minimum(moved, FASTEST)
+            for begin in range(0, len(instants), AT_ONCE):
+                end = min(begin + AT_ONCE, len(instants))
+                low, high = max(begin - 1, 0), min(end + 1, len(instants))  # the neighbours, for the derivative
+                if high - low < 2:
+                    continue
+                found = sample(track, cameras[camera].own_time(instants[low:high]))
+                joints = found.joints[:, POINTS[LIMB_POINTS]] + found.root[:, None]
+                moved = np.linalg.norm(np.gradient(joints, axis=0), axis=-1).mean(axis=1) * RATE
+                inside = slice(begin - low, end - low)
+                seen[begin:end] += found.present[inside]
+                speed[begin:end] += found.present[inside] * np.minimum(moved[inside], FASTEST)
         worth += np.maximum(seen - 1, 0) * (STANDING + speed / np.maximum(seen, 1))
     return worth
