@@ -4,7 +4,9 @@
 
 OpenCV gets what it does not find itself: the true clocks. `cv2.calibrateMultiview` (OpenCV 5) takes the first camera's
 lifted 3D of each frame as the pattern, as there is no board; then `cv2.triangulatePoints`. The latter also with the
-true cameras. P-MPJPE in mm over the 14 joints that detectors observe, at instants at which both cameras see all.
+true cameras. `weighted_triangulation` of Pose2Sim, if it is installed (`pip install pose2sim`), has the true cameras
+and the scores of the joints as weights, without the filter that Pose2Sim applies later. P-MPJPE in mm over the 14
+joints that detectors observe, at instants at which both cameras see all.
 """
 
 import argparse
@@ -22,6 +24,11 @@ from pose.multiview.motions import find_motions, on_time_line, time_line
 from pose.multiview.rig import find_rig
 from pose.multiview.sampling import sample
 from pose.multiview.types import POINTS, ViewCamera
+
+try:
+    from Pose2Sim.common import weighted_triangulation
+except ImportError:
+    weighted_triangulation = None
 
 EVERY = 6  # of the instants, for the calibration of OpenCV
 FIXED = cv2.CALIB_FIX_ASPECT_RATIO | cv2.CALIB_FIX_PRINCIPAL_POINT | cv2.CALIB_ZERO_TANGENT_DIST
@@ -57,8 +64,18 @@ def calibrated(scene, pattern, pixels):
     return [k @ np.c_[turn, np.reshape(move, 3)] for k, turn, move in zip(matrices, turns, moves, strict=True)]
 
 
+def weighted(matrices, pixels, scores):
+    """(K, N, 3) by Pose2Sim of pixels (2, K, N, 2) and scores (2, K, N); NaN if it is not installed."""
+    points = np.full((*pixels.shape[1:3], 3), np.nan)
+    for at in np.ndindex(points.shape[:2]) if weighted_triangulation else ():
+        seen = [one[at] for one in pixels]
+        x, y = zip(*seen, strict=True)
+        points[at] = weighted_triangulation(matrices, x, y, [one[at] for one in scores])[:3]
+    return points
+
+
 def measure(scene):
-    """P-MPJPE of ours, of OpenCV from nothing, and of OpenCV's triangulation with the true cameras."""
+    """P-MPJPE of ours, of OpenCV from nothing, and of OpenCV and Pose2Sim with the true cameras."""
     rig = find_rig(scene.tracks, [ViewCamera.of(told_camera(view)) for view in scene.views], ["cam1", "cam2"])
     line = time_line(rig.cameras, [(0.0, float(view.times[-1])) for view in scene.views], 30.0)
     motion = find_motions(on_time_line(rig, line), line)[0]
@@ -69,9 +86,17 @@ def measure(scene):
     pixels = np.stack([one.pixels[rows] for one in seen])
     truth = truth_at(scene.people[0], base.RATE, times)[rows][:, POINTS].astype(float)
     matrices = [camera.matrix @ np.c_[camera.rotation, camera.translation] for camera in exact]
-    theirs = calibrated(scene, seen[0].joints[rows][:, POINTS], pixels)
-    found = motion.joints[rows][:, POINTS].astype(float), triangulated(theirs, pixels), triangulated(matrices, pixels)
-    return [aligned_errors(one, truth).mean() for one in found]
+    scores = np.stack([one.scores[rows] for one in seen])
+    theirs = [np.full((3, 4), np.nan)] * 2
+    if hasattr(cv2, "calibrateMultiview"):
+        theirs = calibrated(scene, seen[0].joints[rows][:, POINTS], pixels)
+    found = (
+        motion.joints[rows][:, POINTS].astype(float),
+        triangulated(theirs, pixels),
+        triangulated(matrices, pixels),
+        weighted(matrices, pixels, scores),
+    )
+    return [aligned_errors(one, truth).mean() if np.isfinite(one).all() else np.nan for one in found]
 
 
 def main():
@@ -80,8 +105,6 @@ def main():
     parser.add_argument("--scenes", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=8.0)
     options = parser.parse_args()
-    if not hasattr(cv2, "calibrateMultiview"):
-        raise SystemExit(f"OpenCV {cv2.__version__} has no calibrateMultiview; install OpenCV 5")
     together = base.recordings(mocap.split(mocap.load_clips(options.motion), "test"), 1, options.seconds)
     rows = []
     for number in range(options.scenes):
@@ -90,8 +113,12 @@ def main():
             rows.append(measure(scene))
         except (PoseError, cv2.error) as error:
             print(f"  scene {number}: {error}", flush=True)
-    for name, values in zip(("ours", "OpenCV", "OpenCV, true cameras"), np.transpose(rows), strict=True):
-        print(f"{name:22} {values.mean():8.1f} mm  (median {np.median(values):.1f})")
+    names = ("ours", "OpenCV", "OpenCV, true cameras", "Pose2Sim, true cameras")
+    for name, values in zip(names, np.transpose(rows), strict=True):
+        if np.isnan(values).all():
+            print(f"{name:22} is not installed")
+        else:
+            print(f"{name:22} {np.nanmean(values):8.1f} mm  (median {np.nanmedian(values):.1f})")
 
 
 if __name__ == "__main__":
