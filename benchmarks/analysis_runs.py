@@ -103,8 +103,10 @@ def events(clip: Clip) -> Run:
     fall = np.gradient(np.gradient(smooth, times), times) / 9.81 - FREE_FALL_G
     changes = [float(np.interp(0, sorted(fall[[i, i + 1]]), times[[i, i + 1]][np.argsort(fall[[i, i + 1]])]))
                for i in np.flatnonzero(np.diff(np.sign(fall)))]  # fmt: skip
-    for early, late in [pair for pair in pairwise(changes) if pair[1] - pair[0] < MIN_PHASE_S]:
-        changes = [one for one in changes if one not in (early, late)]
+    while (
+        short := next((at for at, pair in enumerate(pairwise(changes)) if pair[1] - pair[0] < MIN_PHASE_S), None)
+    ) is not None:
+        del changes[short : short + 2]
     strikes, offs = [], []
     ankles = joints[:, [H36M17.index(f"{side}_ankle") for side in SIDES], 1]
     for time in changes:
