@@ -14,7 +14,7 @@ import numpy as np
 
 from pose.multiview.calibrate import start_points
 from pose.multiview.complete import DERIVED, complete, residuals_px
-from pose.multiview.joints import STEP_TOLERANCE, Problem, System
+from pose.multiview.joints import Problem, System
 from pose.multiview.lifted import lifted_prior, trust_of
 from pose.multiview.observations import Observed, observe
 from pose.multiview.residuals import Weights
@@ -28,6 +28,7 @@ WEIGHTS = Weights()
 ROUNDS = (3, 2)  # Gauss-Newton steps, before and after left-right swaps are undone and cameras are compared
 RADIUS_68 = 1.878  # standard deviations of an axis: the radius that holds 68.27 % of a three-dimensional normal
 INFLATION = 1.75  # of sigma: 2D errors last for many frames, and the solver takes them for independent
+LOST = 1.0  # m from the lifted points, above which expected points are not used
 LIFTED_SHARE = 0.7  # of the lifter's sigma that joints have which only the lifter places in the trunk
 
 
@@ -100,14 +101,16 @@ def fuse_newest(
         The person at the last instant, and the points (K, N, 3) m of the window.
     """
     views = list(cameras)
-    if start is None:
-        points, system, observed = _solved(observed, views, start_points(observed, views, scale), bones, scale)
+    lifted_start = start_points(observed, views, scale)
+    if start is None or float(np.median(np.linalg.norm(start - lifted_start, axis=-1))) > LOST:
+        points, system, observed = _solved(observed, views, lifted_start, bones, scale)
     else:
         observed = with_sides(observed, swapped_sides(observed, views, start))
         trust = trust_of(observed, views, scale, start)
         lifted = lifted_prior(observed, views, scale, WEIGHTS, trust)
-        system, right = Problem(observed, views, lifted, bones, trust, WEIGHTS).linearised(start)
-        points = start + system.solve(right, STEP_TOLERANCE).reshape(start.shape)
+        problem = Problem(observed, views, lifted, bones, trust, WEIGHTS)
+        points = problem.solve(start, 1)
+        system = problem.linearised(points)[0]
     count = len(points)
     return _cut(_fused(observed, views, points, system), count - 1, count), points
 

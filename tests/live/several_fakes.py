@@ -9,6 +9,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1] / "multiview"))
 import scenes
+import setups as setups
 
 from pose.camera import Camera
 from pose.live.result import LiveResult, Stream
@@ -21,7 +22,7 @@ from pose.world.clean import Steps
 
 PIPELINE = SimpleNamespace(skeleton=H36M17)
 WORK_SECONDS = 120.0  # limit for a calibration on a slow machine
-IMAGE = np.zeros((4, 4, 3), np.uint8)
+BLACK = np.zeros(3, np.uint8)
 
 
 def stream_of(camera: ViewCamera) -> Stream:
@@ -29,9 +30,8 @@ def stream_of(camera: ViewCamera) -> Stream:
 
 
 def rigging_of(views, **changes) -> Rigging:
-    """All cameras have images of one size."""
-    camera = scenes.told(views)[0]
-    return Rigging([f"camera {index}" for index in range(len(views))], lambda size: camera, **changes)
+    by_size = {camera.size: camera for camera in scenes.told(views)}
+    return Rigging([f"camera {index}" for index in range(len(views))], by_size.__getitem__, **changes)
 
 
 class Player:
@@ -45,6 +45,7 @@ class Player:
         """begin: capture time of time 0, s."""
         self.stage, self.begin, self.shown = stage, begin, list[LiveResult]()
         self._streams = [stream_of(view) for view in views]
+        self._images = [np.broadcast_to(BLACK, (view.size[1], view.size[0], 3)) for view in views]
 
     def play(self, tracks: list[Track], ended: frozenset[int] = frozenset(), wait: bool = True) -> list[LiveResult]:
         """Feed tracks; returns what was published. wait: until the threads have finished after each frame."""
@@ -69,7 +70,7 @@ class Player:
         people = People(number, time, ids, boxes, np.ones(len(rows), np.float32), keypoints, scores)
         poses = Poses3D(*(np.stack([getattr(t, name)[row] for t, row in rows]) for name in ("joints", "root", "sigma")))
         at = self.begin + time
-        return LiveResult(IMAGE, FrameResult(people, poses), H36M17, at, at, self._streams[camera])
+        return LiveResult(self._images[camera], FrameResult(people, poses), H36M17, at, at, self._streams[camera])
 
 
 def finish_work() -> None:

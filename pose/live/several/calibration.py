@@ -30,7 +30,7 @@ class Calibration:
         bones: (B,) m, of an average person in the scene.
         scale: Factor on lifted bodies.
         accuracy: By index of the source.
-        described: As result files hold them.
+        described: By index of the source, as result files hold it.
         notes: Weaknesses, one line each.
     """
 
@@ -38,13 +38,18 @@ class Calibration:
     bones: F64
     scale: float
     accuracy: dict[int, Accuracy]
-    described: tuple[dict[str, Json], ...]
+    described: dict[int, dict[str, Json]]
     notes: tuple[str, ...] = ()
 
     @property
     def first(self) -> int:
         """Index of the source whose frame is that of the cameras."""
         return min(self.cameras)
+
+    @property
+    def listed(self) -> tuple[dict[str, Json], ...]:
+        """The cameras as result files hold them; bits of `Poses3D.seen_by` follow this order."""
+        return tuple(self.described[index] for index in sorted(self.cameras))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +97,7 @@ def calibrate(task: Task) -> Calibration:
         np.mean(rig.bones, axis=0),
         rig.scale,
         dict(zip(indices, rig.accuracy, strict=True)),
-        tuple(described),
+        dict(zip(indices, described, strict=True)),
         tuple(rig.notes),
     )
 
@@ -117,7 +122,7 @@ def given_calibration(
         np.median(bones, axis=0),
         1.0,
         dict.fromkeys(indices, GIVEN),
-        tuple(described),
+        dict(zip(indices, described, strict=True)),
     )
 
 

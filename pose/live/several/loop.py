@@ -133,7 +133,7 @@ class SeveralLoop(Loop):
     @property
     def cameras(self) -> tuple[Mapping[str, Json], ...]:
         """See `Loop.cameras`."""
-        return () if self.calibration is None else self.calibration.described
+        return () if self.calibration is None else self.calibration.listed
 
     def start(self) -> Self:
         """See `Loop.start`."""

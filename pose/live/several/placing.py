@@ -7,6 +7,7 @@ import numpy as np
 
 from pose.camera import Camera
 from pose.files import WorldInfo
+from pose.live.several.calibration import Calibration
 from pose.live.several.fusion import Now
 from pose.multiview.types import ViewCamera
 from pose.skeletons import Skeleton
@@ -33,12 +34,14 @@ class Shown:
 class Placing:
     """The world of fused people while a calibration holds."""
 
-    def __init__(self, first: ViewCamera, steps: Steps | None) -> None:
+    def __init__(self, calibration: Calibration, steps: Steps | None) -> None:
         """
         Args:
-            first: The camera in whose frame people are fused.
+            calibration: People are fused in the frame of its first camera.
             steps: Of the world; None keeps camera coordinates. Of them only `up` is used.
         """
+        first = calibration.cameras[calibration.first]
+        self._seeing = sorted(calibration.cameras)
         camera = Camera(first.matrix, True, first.size)
         used = None if steps is None else replace(steps, depth=False, bones=False, smooth=False, heights={})
         self._world = None if used is None else LiveWorld(camera, used)
@@ -67,7 +70,7 @@ class Placing:
             own = self._world.world.place(joints).astype(np.float32)
             placed = replace(seen, joints=own, root_sigma=sigma[:, 0], moved=np.zeros(len(now), np.float32))
             info = WorldInfo(self._world.world, self._world.heights)
-        poses = replace(_poses(shown.camera.to_camera(joints), sigma), seen_by=_seen_by(now))
+        poses = replace(_poses(shown.camera.to_camera(joints), sigma), seen_by=_seen_by(now, self._seeing))
         return FrameResult(people, poses, placed), info
 
 
@@ -76,9 +79,9 @@ def _poses(joints: F64, sigma: F32) -> Poses3D:
     return Poses3D(relative.astype(np.float32), joints[:, 0].astype(np.float32), sigma)
 
 
-def _seen_by(now: Sequence[Now]) -> np.ndarray:
-    """(P, 17) bits of the cameras that saw each joint."""
-    bits = [(one.fused.observed[:, 0].T * (1 << np.arange(len(one.fused.observed)))).sum(axis=1) for one in now]
+def _seen_by(now: Sequence[Now], cameras: Sequence[int]) -> np.ndarray:
+    """(P, 17) bits of the cameras that saw each joint, in the order of `cameras`."""
+    bits = [(one.fused.observed[cameras, 0].T * (1 << np.arange(len(cameras)))).sum(axis=1) for one in now]
     return np.array(bits, np.uint8).reshape(-1, 17)
 
 

@@ -19,6 +19,7 @@ KEPT_SECONDS = 40.0  # of frames for a calibration
 MATCHED_SECONDS = 3.0  # of frames for the identities
 MATCH_EVERY = 0.4  # s
 LEAST_CAMERAS = 2
+MOVED = "a camera was moved: calibrating again, let people move in view of all cameras"
 
 
 class Rigging:
@@ -57,6 +58,8 @@ class Rigging:
         self._moved = ""
         self._two_since = math.inf  # when two cameras had enough motion
         self._matched_at = -math.inf
+        self._changed = False  # since the last step
+        self._valid = True  # no camera was moved since the running calibration began
         self._matches = 0  # number of the calibration that the search for identities uses
         self._wait_until = -math.inf  # s, before which no further attempt starts
         self._calibrating: Worker[tuple[Calibration, Identities]] = Worker("calibration")
@@ -72,34 +75,25 @@ class Rigging:
         Raises:
             PoseError: If the given calibration does not fit the sources.
         """
-        before = self.count
-        if (found := self._calibrating.take()) is not None:
+        changed, self._changed, before = self._changed, False, self.count
+        if (found := self._calibrating.take()) is not None and self._valid:
             self._take(found, now)
         if isinstance(newer := self._matching.take(), Identities) and self._matches == self.count:
             self.identities = newer
-        if self.calibration is None and self._read is not None and self._told is None:
+        if self._read is not None and self._told is None:
             self._begin_given(now)
         self._match(now)
         if not self._calibrating.busy and now >= self._wait_until:
             self._begin(now, live)
-        return self.count != before
+        return changed or self.count != before
 
-    def moved(self, cameras: Collection[int], words: str, now: float) -> None:
-        """Calibrate again, because cameras were moved before `now` (s).
-
-        Args:
-            cameras: Their indices.
-            words: What happened, in one line.
-            now: s.
-        """
-        self._moved, self._problem = words, ""
-        self._two_since = math.inf
+    def moved(self, now: float) -> None:
+        """Calibrate again, because a camera was moved before `now` (s)."""
+        self._moved, self._problem = MOVED, ""
+        self._two_since, self._valid = math.inf, False
         for one in self.sightings:
             one.restart(now)
-        if self.calibration is not None:
-            left = {index: camera for index, camera in self.calibration.cameras.items() if index not in cameras}
-            self.calibration = replace(self.calibration, cameras=left) if len(left) >= LEAST_CAMERAS else None
-            self.count += 1
+        self.calibration, self._changed = None, True
 
     def words(self) -> str:
         """The state of the cameras in a few words."""
@@ -166,7 +160,7 @@ class Rigging:
             self._height,
             None if fixed else self._scale,
         )
-        self._two_since = math.inf
+        self._two_since, self._valid = math.inf, True
         following = self.identities.next
 
         def work() -> tuple[Calibration, Identities]:

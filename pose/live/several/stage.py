@@ -1,7 +1,7 @@
 """The stage after the cameras' own pipelines: calibration, and the fused result of each frame of the shown camera."""
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from time import monotonic
 
@@ -11,8 +11,9 @@ from pose.camera import Camera
 from pose.files import WorldInfo
 from pose.live.counter import RepetitionCounter
 from pose.live.result import STALL_SECONDS, LiveResult, Stream
+from pose.live.several.bumps import Bumps
 from pose.live.several.calibration import Calibration
-from pose.live.several.fusion import Fusion
+from pose.live.several.fusion import Fusion, Now
 from pose.live.several.placing import Placing, Shown
 from pose.live.several.rigging import Rigging
 from pose.types import FrameResult
@@ -39,6 +40,7 @@ class Stage:
         self._steps = steps
         self._fusion: Fusion | None = None
         self._placing: Placing | None = None
+        self._bumps: Bumps | None = None
         self._alone: LiveWorld | None = None  # world of the shown camera before the calibration
         self._streams: tuple[Stream, Stream] | None = None  # of the shown camera's loop, and of the results
         self._counter = RepetitionCounter()
@@ -84,11 +86,12 @@ class Stage:
             self.lead, self._streams, self._alone = fresh[0], None, None
 
     def _use(self, calibration: Calibration | None) -> None:
-        self._streams = self._alone = self._fusion = self._placing = None
+        self._streams = self._alone = self._fusion = self._placing = self._bumps = None
         self._counter = RepetitionCounter()
         if calibration is not None:
+            self._bumps = Bumps(calibration)
             self._fusion = Fusion(calibration, len(self.rigging.sightings))
-            self._placing = Placing(calibration.cameras[calibration.first], self._steps)
+            self._placing = Placing(calibration, self._steps)
 
     def _published(self, live: LiveResult) -> LiveResult:
         if math.isnan(self._first):
@@ -111,8 +114,17 @@ class Stage:
         known = {index: one for index, one in enumerate(self.rigging.sightings) if index in calibration.cameras}
         common = float(camera.common_time(np.array(live.captured)))
         people = self._fusion.at(common, known, self.rigging.identities)
+        self._watch(people, common, live.captured)
         shown = Shown(self.lead, camera, live.result)
         return self._placing.result(people, shown, self._count, time, live.skeleton)
+
+    def _watch(self, people: Sequence[Now], time: float, captured: float) -> None:
+        """Start a new calibration if a camera was moved; it is taken at the next frame."""
+        if self._bumps is None:
+            return
+        if self._bumps.moved(time, people, bool(self.rigging.identities.contradicted)):
+            self._bumps = None
+            self.rigging.moved(captured)
 
     def _single(self, live: LiveResult, time: float) -> tuple[FrameResult, WorldInfo | None]:
         result = replace(live.result, people=replace(live.result.people, index=self._count, time=time))
@@ -131,7 +143,7 @@ class Stage:
             calibration = self.rigging.calibration
             if calibration is not None and self.lead in calibration.cameras:
                 camera = calibration.cameras[self.lead]
-                new = replace(new, camera=Camera(camera.matrix, True, camera.size), cameras=calibration.described)
+                new = replace(new, camera=Camera(camera.matrix, True, camera.size), cameras=calibration.listed)
             self._streams, self._alone = (live.stream, new), None
         return self._streams[1]
 

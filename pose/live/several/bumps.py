@@ -1,0 +1,66 @@
+"""Detection of a calibrated camera that was moved: its reprojection errors jump and stay, or contradict all others."""
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+
+from pose.live.several.calibration import Calibration
+from pose.live.several.fusion import Now
+from pose.multiview.observations import BODY_HEIGHT
+
+STAY_SECONDS = 2.0  # for which errors must stay high
+USUAL_SECONDS = 3.0  # of frames that give the usual error after a calibration
+FEWEST = 20  # frames for a median
+JUMP = 3.0  # minimum ratio to the usual error
+LEAST = 0.02  # minimum error, relative to the height of a body in the image
+
+
+class Bumps:
+    """Watches the cameras of one calibration."""
+
+    def __init__(self, calibration: Calibration) -> None:
+        self._calibration = calibration
+        self._errors: dict[int, deque[tuple[float, float]]] = {index: deque() for index in calibration.cameras}
+        self._usual: dict[int, float] = {}
+        self._since: float | None = None  # s, since when a camera is contradicted
+
+    def moved(self, time: float, people: Sequence[Now], contradicted: bool) -> bool:
+        """Whether a camera was moved. Which one it was is not known: a moved camera pulls people away from all others.
+
+        Args:
+            time: s, increasing.
+            people: In this frame.
+            contradicted: Whether all matches of a camera are contradicted.
+        """
+        for index in self._errors:
+            self._add(index, time, people)
+        if not contradicted:
+            self._since = None
+        elif self._since is None:
+            self._since = time
+        stays = self._since is not None and time - self._since >= 0.5 * STAY_SECONDS
+        return stays or any(self._jump(index, time) > JUMP for index in self._errors)
+
+    def _add(self, index: int, time: float, people: Sequence[Now]) -> None:
+        camera, errors = self._calibration.cameras[index], self._errors[index]
+        shares = []
+        for one in people:
+            residual = float(one.fused.residual[index, 0])
+            if len(one.tracks) > 1 and np.isfinite(residual):
+                depth = max(float(camera.to_camera(one.fused.joints[0, 0])[2]), 0.3)
+                shares.append(residual * depth / (camera.focal * BODY_HEIGHT))
+        if shares:
+            errors.append((time, float(np.median(shares))))
+        if index not in self._usual and errors and time - errors[0][0] > USUAL_SECONDS and len(errors) >= FEWEST:
+            self._usual[index] = float(np.median([share for _, share in errors]))
+        while errors and index in self._usual and errors[0][0] < time - STAY_SECONDS:
+            errors.popleft()
+
+    def _jump(self, index: int, time: float) -> float:
+        """Ratio of the lower quartile of the latest errors to the usual error; 0 if they are small or few."""
+        errors = self._errors[index]
+        if index not in self._usual or len(errors) < FEWEST or time - errors[0][0] < 0.8 * STAY_SECONDS:
+            return 0.0
+        now = float(np.percentile([share for _, share in errors], 25))
+        return now / max(self._usual[index], 1e-6) if now > LEAST else 0.0
