@@ -54,6 +54,16 @@ def test_answer_holds_3d_for_every_frame(skeleton, desk, tiny_lifter, capsys):
     assert capsys.readouterr().out == "out.npz: 20 frames\n"
 
 
+@pytest.mark.parametrize(("options", "fitted"), [([], 60), (["--no-fit"], None)])
+def test_a_line_says_what_the_fit_did(options, fitted, desk, tiny_lifter, capsys):
+    long = {name: np.concatenate([keypoints()[name]] * 3) for name in ("keypoints", "scores")}
+    np.savez("in.npz", **keypoints(**long, timestamps=np.arange(3 * FRAMES) / 30))
+    assert main(["in.npz", "--out", "out.npz", "--lifter", str(tiny_lifter), *options]) == 0
+    first, *more = capsys.readouterr().out.splitlines()
+    assert first == "out.npz: 60 frames"
+    assert [line.split(",")[0] for line in more] == ([f"fit to the 2D: {fitted} poses"] if fitted else [])
+
+
 def test_shipped_lifter_puts_a_person_where_the_camera_sees_them(desk, capsys):
     """A standing figure of known size, filmed by a known camera."""
     camera = np.array([[800.0, 0, 320], [0, 800, 240], [0, 0, 1]])
