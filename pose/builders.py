@@ -228,8 +228,9 @@ def build(
         model: Weights; None uses the default ones.
         key: See `weight_file`.
 
-    Raises PoseError if a weight is not available, the stage does not support device or precision, or a custom file is
-    not a valid network of this kind.
+    Raises:
+        PoseError: If a weight is not available, the stage does not support device or precision, or a custom file is
+            not a valid network of this kind.
     """
     choice = table[name]
     if choice.cpu_only and options.device == "cuda":
@@ -280,7 +281,8 @@ def weight_file(choice: Choice[Stage], model: str | None, key: str) -> Path | No
         model: A catalogue name, or a custom file; None uses the default weights.
         key: Name of the option in errors.
 
-    Raises UsageError if it is neither, and what `pose.weights.locate` raises.
+    Raises:
+        UsageError: If it is neither, and what `pose.weights.locate` raises.
     """
     from pose.weights import WEIGHTS, locate
 

@@ -352,7 +352,8 @@ class Session:
     def push(self, frame: Frame) -> list[FrameResult]:
         """Process the next frame; return the frames that are now final, oldest first.
 
-        Raises UsageError if the image size differs from that of the session, or the time does not increase.
+        Raises:
+            UsageError: If the image size differs from that of the session, or the time does not increase.
         """
         return self.lift(self.track(frame))
 
@@ -398,7 +399,8 @@ class Session:
             body: Draw shaded bodies under the skeletons.
             bgr: Return the channel order of OpenCV; else RGB.
 
-        Raises UsageError if the result belongs to another frame.
+        Raises:
+            UsageError: If the result belongs to another frame.
         """
         if result.index != frame.index:
             raise UsageError(f"the result is of frame {result.index}, the image is frame {frame.index}")

@@ -19,7 +19,8 @@ class MoveNetMultiPoseDetector:
             model: Weights in TensorFlow.js' format; None uses the weight cache.
             options: Options of the stage.
 
-        Raises PoseError if they cannot be loaded.
+        Raises:
+            PoseError: If they cannot be loaded.
         """
         self._network = MoveNetMultiPose(model=model, options=options)
 

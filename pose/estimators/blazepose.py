@@ -49,7 +49,8 @@ class BlazePose:
             variant: Size of the network.
             options: Options of the stage.
 
-        Raises PoseError if the file cannot be loaded.
+        Raises:
+            PoseError: If the file cannot be loaded.
         """
         self.name = f"blazepose-{variant}"
         model = model or locate(f"blazepose-landmark-{variant}")

@@ -44,8 +44,9 @@ class MMPose:
             model: Checkpoint (`.pth`), with the config of the same name (`.py`) beside it.
             options: Options of the stage.
 
-        Raises PoseError if mmpose is not installed, the model cannot be built with these options, or its joints are
-        unknown.
+        Raises:
+            PoseError: If mmpose is not installed, the model cannot be built with these options, or its joints are
+                unknown.
         """
         if options.precision == "float16":
             raise PoseError("precision: mmpose models run in float32 here; use precision auto or float32")

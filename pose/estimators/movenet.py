@@ -43,7 +43,8 @@ class MoveNet:
             model: LiteRT file; None uses Lightning from the weight cache.
             options: Options of the stage.
 
-        Raises PoseError if the file cannot be loaded.
+        Raises:
+            PoseError: If the file cannot be loaded.
         """
         model = model or locate("movenet-lightning-int8")
         self._network = LiteRTModel(model, options.threads)

@@ -21,6 +21,7 @@ class MoveNetMultiPose(WholeImageEstimator):
             model: Weights in TensorFlow.js' format; None uses the weight cache.
             options: Options of the stage.
 
-        Raises PoseError if they cannot be loaded.
+        Raises:
+            PoseError: If they cannot be loaded.
         """
         super().__init__(MultiPoseNetwork(locate(GRAPH), model or locate(WEIGHTS), options))

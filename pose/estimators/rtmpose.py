@@ -68,7 +68,8 @@ class RTMPose:
                 uses the published size m from the weight cache.
             options: Options of the stage.
 
-        Raises PoseError if it cannot be loaded with these options, or has neither 17 nor 26 joints.
+        Raises:
+            PoseError: If it cannot be loaded with these options, or has neither 17 nor 26 joints.
         """
         model = model or locate("rtmpose-m-coco17-256x192")
         if model.suffix in (".pth", ".pt"):

@@ -27,7 +27,8 @@ class YoloPose(WholeImageEstimator):
             model: The file; None uses the official YOLO26n-pose from the weight cache.
             options: Options of the stage.
 
-        Raises PoseError if it cannot be loaded with these options, or does not have 17 joints.
+        Raises:
+            PoseError: If it cannot be loaded with these options, or does not have 17 joints.
         """
         model = model or locate(OFFICIAL)
         network = load_yolo(model, "pose", options)

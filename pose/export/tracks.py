@@ -137,7 +137,8 @@ class Recording:
     def uniform(self) -> Timeline:
         """Time stamps at a constant rate: `fps`, the result's own rate if constant, or the nearest common one.
 
-        Raises PoseError if too many frames would be interpolated (`pose.system.filling`).
+        Raises:
+            PoseError: If too many frames would be interpolated (`pose.system.filling`).
         """
         times, rate = self.times, self._rate
         if len(times) == 1 or (self._is_even and (self._fps is None or math.isclose(rate, self._mean, rel_tol=1e-3))):
@@ -404,7 +405,9 @@ def open_recording(
 ) -> Recording:
     """Open a result file of `pose-run`, the live demo or `pose-lift`; options are those of `Recording`.
 
-    Raises UsageError if the file is missing, PoseError if it is invalid or empty.
+    Raises:
+        UsageError: If the file is missing.
+        PoseError: If it is invalid or empty.
     """
     table = load_poses(path, mapped=True)
     if not len(table):

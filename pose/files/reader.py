@@ -39,7 +39,9 @@ def load_poses(path: Path | str, *, mapped: bool = False) -> PoseTable:
         path: File or folder.
         mapped: Memory-map large arrays (`numpy.memmap`).
 
-    Raises UsageError for a missing file, PoseError for an invalid one.
+    Raises:
+        UsageError: For a missing file.
+        PoseError: For an invalid one.
     """
     path = result_file(Path(path))
     arrays = _read_arrays(path, mapped)

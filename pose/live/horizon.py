@@ -20,7 +20,8 @@ class Horizon:
             seconds: Fixed prediction time, 0 to `MAX_HORIZON_S`. None measures it: the latency of the frame plus the
                 median of the latest display delays.
 
-        Raises UsageError if `seconds` is out of range.
+        Raises:
+            UsageError: If `seconds` is out of range.
         """
         if seconds is not None and not 0 <= seconds <= MAX_HORIZON_S:
             raise UsageError(f"--ahead: {1000 * seconds:g} ms is out of range; allowed: 0 to {1000 * MAX_HORIZON_S:g}")

@@ -53,7 +53,8 @@ async def listening(
         exhausted: Called with the reason if the system has no resources for another connection. asyncio tries again
             after a second.
 
-    Raises OSError if the address cannot be bound, with the system's message as `strerror`.
+    Raises:
+        OSError: If the address cannot be bound, with the system's message as `strerror`.
     """
     busy = _Busy()
     app.middlewares.insert(0, busy.middleware)

@@ -66,7 +66,8 @@ class LiveLoop(Loop):
             backlog: How many frames may wait for the networks before the oldest is dropped.
             world: Steps of the world; None keeps camera coordinates.
 
-        Raises UsageError if poses are to be predicted by a pipeline with look-ahead.
+        Raises:
+            UsageError: If poses are to be predicted by a pipeline with look-ahead.
         """
         super().__init__()
         self.source: LiveSource = source

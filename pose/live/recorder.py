@@ -36,7 +36,8 @@ class Recorder:
             video: Whether to record the images.
             anew: Continue in a new folder in these cases, instead of ending.
 
-        Raises PoseError if the folder cannot be written.
+        Raises:
+            PoseError: If the folder cannot be written.
         """
         self._loop, self._parent, self._with_video, self._anew = loop, parent, video, anew
         self._now = self._begin()

@@ -33,7 +33,8 @@ class RerunSink:
             loop: Loop to log.
             file: Write an .rrd file instead of starting the viewer.
 
-        Raises PoseError if Rerun is missing or fails.
+        Raises:
+            PoseError: If Rerun is missing or fails.
         """
         try:
             import rerun

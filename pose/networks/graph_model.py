@@ -51,7 +51,8 @@ def convert(graph: Path, weights: Path) -> bytes:
         graph: The JSON file: nodes, and names, types and shapes of the weights.
         weights: The file with their values, in that order.
 
-    Raises PoseError if `onnx` is not installed, or a file is not readable or has other operators.
+    Raises:
+        PoseError: If `onnx` is not installed, or a file is not readable or has other operators.
     """
     try:
         import onnx  # noqa: F401

@@ -37,7 +37,8 @@ class LiteRTModel:
             threads: CPU threads.
             outputs: Required outputs, None for all; operators for others are removed.
 
-        Raises PoseError if the file is missing or not a LiteRT model.
+        Raises:
+            PoseError: If the file is missing or not a LiteRT model.
         """
         from ai_edge_litert.interpreter import Interpreter
 

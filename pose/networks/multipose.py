@@ -43,7 +43,9 @@ class MultiPoseNetwork:
             weights: Its weights.
             options: Options of the stage.
 
-        Raises PoseError if the files cannot be loaded, UsageError if the size is not a multiple of 32.
+        Raises:
+            PoseError: If the files cannot be loaded.
+            UsageError: If the size is not a multiple of 32.
         """
         self.side = options.size or DEFAULT_SIDE
         if self.side < _STEP or self.side % _STEP:

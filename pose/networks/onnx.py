@@ -90,7 +90,8 @@ class OnnxNetwork:
             usual: Default of the model family.
             step: Sides are multiples of it.
 
-        Raises PoseError if the file has another fixed size, or is not square.
+        Raises:
+            PoseError: If the file has another fixed size, or is not square.
         """
         height, width = self.shape[2:]
         if height != width:
@@ -143,7 +144,8 @@ def open_session(path: Path, device: Device, threads: int, *, content: bytes | N
         threads: CPU threads.
         content: The network itself, if it was not read from a file.
 
-    Raises PoseError if ONNX Runtime or the device is not available, or the network is not readable.
+    Raises:
+        PoseError: If ONNX Runtime or the device is not available, or the network is not readable.
     """
     try:
         import onnxruntime

@@ -25,7 +25,9 @@ def load_yolo(
         overlap_threshold: IoU above which the weaker of two boxes is removed.
         classes: Accepted classes by their index in the file.
 
-    Raises PoseError if it cannot be loaded with these options, UsageError for another type of file.
+    Raises:
+        PoseError: If it cannot be loaded with these options.
+        UsageError: For another type of file.
     """
     if model.suffix == ".onnx":
         return YoloOnnx(model, task, options, overlap_threshold, classes)

@@ -37,7 +37,8 @@ class GrowingVideo:
             size: (width, height) px of the images.
             fps: Average frames per second.
 
-        Raises PoseError if the file cannot be made.
+        Raises:
+            PoseError: If the file cannot be made.
         """
         self.path, self._part, self._size = path, part, size
         self._container: OutputContainer | None = None

@@ -221,7 +221,8 @@ def save_video(
         speed: Playback speed; 2 is twice as fast.
         progress: Wraps the list of (frame, time) to be written, as tqdm does.
 
-    Raises PoseError if the file cannot be written.
+    Raises:
+        PoseError: If the file cannot be written.
     """
     from pose.video import VideoWriter
 

@@ -85,7 +85,8 @@ class WebServer:
             seconds: Maximum duration; None for no limit.
             recorded: Called with each finished recording.
 
-        Raises PoseError if the address cannot be bound, or with `once` if the source fails.
+        Raises:
+            PoseError: If the address cannot be bound, or with `once` if the source fails.
         """
         keep_seconds = 3600 * self._settings.keep_hours
         self._recordings = RecordingStore(Path(self._settings.out), keep_seconds, recorded)

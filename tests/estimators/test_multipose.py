@@ -1,9 +1,13 @@
 """MoveNet MultiPose: its output becomes people in the pixels of the image."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from pose_detectors.movenet_multipose import MoveNetMultiPoseDetector
 
 from pose.errors import UsageError
+from pose.estimators.movenet_multipose import MoveNetMultiPose
 from pose.estimators.whole_image import WholeImageEstimator
 from pose.networks.multipose import MultiPoseNetwork, people
 from pose.networks.options import StageOptions
@@ -66,3 +70,23 @@ def test_a_crop_gives_its_middle_person_in_pixels_of_the_image():
     boxes, whole = estimator.find([IMAGE])[0]
     np.testing.assert_allclose(boxes.xyxy[0], [50, 25, 150, 75])
     np.testing.assert_allclose(whole.xy[0, 0], [100, 50])
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """The files of each network that is opened in place of MoveNet's; the catalogue has NAME at cache/NAME."""
+    files = []
+    module = "pose.estimators.movenet_multipose"
+    monkeypatch.setattr(f"{module}.locate", lambda name: Path("cache") / name)
+    monkeypatch.setattr(f"{module}.MultiPoseNetwork", lambda *given: files.append(given[:2]) or Centred())
+    return files
+
+
+def test_detector_and_estimator_open_their_weights_and_give_the_same_boxes(opened):
+    graph = Path("cache/movenet-multipose-graph")
+    estimator, detector = MoveNetMultiPose(), MoveNetMultiPoseDetector(model=Path("mine.bin"))
+    assert opened == [(graph, Path("cache/movenet-multipose")), (graph, Path("mine.bin"))]
+    (boxes,) = detector.detect([IMAGE])
+    np.testing.assert_array_equal(boxes.xyxy, estimator.find([IMAGE])[0][0].xyxy)
+    assert boxes.scores.tolist() == sorted(boxes.scores.tolist(), reverse=True)
+    assert len(boxes) == 2
