@@ -27,7 +27,7 @@ from pose_datasets.ui_prmd import load_ui_prmd
 
 from pose.analysis.gait import analyse_gait
 from pose.analysis.motion import Motion
-from pose.analysis.repetitions import find_repetitions
+from pose.analysis.repetitions import body_frame_poses, find_repetitions
 from pose.lifter.load import load_lifter
 from pose.lifting import lift_sequences
 from pose.refine import lengths_of
@@ -40,6 +40,7 @@ F64 = NDArray[np.float64]
 FPS = 30.0
 WITHIN_S = 0.2
 PAUSE_S = 0.3
+ONSET_M = 0.02  # RMS movement of the joints at which a repetition has begun
 # Joint centres of the files' own model; the mean of several names.
 MARKERS = {
     "pelvis": ("LHJC", "RHJC"), "right_hip": ("RHJC",), "right_knee": ("RFEO",), "right_ankle": ("RTIO",),
@@ -208,18 +209,34 @@ def gait_table(trials: list[Trial], how: "object") -> None:
 
 
 def repetition_table(recordings: dict[str, tuple[Clip, list[float]]], how: "object") -> None:
-    """Print for each exercise how many recordings are counted right, and how far starts are off."""
+    """Print for each exercise how many recordings are counted right, and how far starts are off, in s.
+
+    Starts are compared with the start of the episode, and with the onset of movement in it, since episodes begin with
+    pauses of different length.
+    """
     right: dict[str, list[bool]] = defaultdict(list)
-    starts: dict[str, list[float]] = defaultdict(list)
+    starts: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for name, (clip, true) in recordings.items():
         items = [item for motion in how(clip) for item in find_repetitions(motion).items]  # type: ignore[operator]
         exercise = name.rpartition("_")[2]
         right[exercise].append(len(items) == len(true))
-        starts[exercise] += [min(abs(item.start - time) for time in true) for item in items]
+        onsets = [_onset(exact(clip)[0], time) for time in true]
+        for item in items:
+            at = int(np.argmin([abs(item.start - time) for time in true]))
+            starts[exercise].append((abs(item.start - true[at]), abs(item.start - onsets[at])))
     for exercise in sorted(right):
-        found, offs = right[exercise], starts[exercise]
-        print(f"| {exercise} | {sum(found)} of {len(found)} | {np.median(offs) if offs else np.nan:.2f} |")
-    print(f"all: {sum(map(sum, right.values()))} of {sum(map(len, right.values()))} counted exactly")
+        found, (from_start, from_onset) = right[exercise], np.median(starts[exercise] or [(np.nan, np.nan)], axis=0)
+        print(f"| {exercise} | {sum(found)} of {len(found)} | {from_start:.2f} | {from_onset:.2f} |")
+    within = np.mean([off <= WITHIN_S for part in starts.values() for _, off in part])
+    print(f"all: {sum(map(sum, right.values()))} of {sum(map(len, right.values()))} counted exactly; ", end="")
+    print(f"{within:.0%} of the starts within {WITHIN_S} s of the onset")
+
+
+def _onset(motion: Motion, start: float) -> float:
+    """First time after `start`, s, at which the joints have moved by `ONSET_M` (RMS) in the body's frame."""
+    poses, first = body_frame_poses(motion), int(np.argmin(np.abs(motion.times - start)))
+    moved = np.sqrt(((poses[first:] - poses[first]) ** 2).sum(axis=-1).mean(axis=1)) > ONSET_M
+    return float(motion.times[first + int(np.argmax(moved))])
 
 
 def _seen(clip: Clip, number: int) -> Clip:
@@ -243,7 +260,7 @@ def main() -> None:
     if options.ui_prmd:
         recordings = dict(list(ui_prmd_recordings(options.ui_prmd).items())[:: options.every])
         for how in (exact, lifted):
-            print(f"\nrepetitions, {how.__name__}: counted exactly, median start error s")
+            print(f"\nrepetitions, {how.__name__}: counted exactly; median start error s: episode, onset")
             repetition_table(recordings, how)
 
 
