@@ -14,7 +14,7 @@ import numpy as np
 
 from pose.multiview.calibrate import start_points
 from pose.multiview.complete import DERIVED, complete, residuals_px
-from pose.multiview.joints import Problem, System
+from pose.multiview.joints import STEP_TOLERANCE, Problem, System
 from pose.multiview.lifted import lifted_prior, trust_of
 from pose.multiview.observations import Observed, observe
 from pose.multiview.residuals import Weights
@@ -28,6 +28,7 @@ WEIGHTS = Weights()
 ROUNDS = (3, 2)  # Gauss-Newton steps, before and after left-right swaps are undone and cameras are compared
 RADIUS_68 = 1.878  # standard deviations of an axis: the radius that holds 68.27 % of a three-dimensional normal
 INFLATION = 1.75  # of sigma: 2D errors last for many frames, and the solver takes them for independent
+SHARES = (1.0, 0.5, 0.2)  # of a live step, the first of which that decreases the cost is taken
 LOST = 1.0  # m from the lifted points, above which expected points are not used
 LIFTED_SHARE = 0.7  # of the lifter's sigma that joints have which only the lifter places in the trunk
 
@@ -109,8 +110,9 @@ def fuse_newest(
         trust = trust_of(observed, views, scale, start)
         lifted = lifted_prior(observed, views, scale, WEIGHTS, trust)
         problem = Problem(observed, views, lifted, bones, trust, WEIGHTS)
-        points = problem.solve(start, 1)
-        system = problem.linearised(points)[0]
+        system, right = problem.linearised(start)
+        move, cost = system.solve(right, STEP_TOLERANCE).reshape(start.shape), problem.cost(start)
+        points = next((new for s in SHARES if problem.cost(new := start + s * move) < cost), start)
     count = len(points)
     return _cut(_fused(observed, views, points, system), count - 1, count), points
 

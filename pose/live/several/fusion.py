@@ -14,10 +14,10 @@ from pose.multiview.residuals import BONE_RESIDUALS
 from pose.multiview.types import Track
 from pose.types import F64
 
-INSTANTS = 6  # of the window whose last one is wanted
+INSTANTS = 4  # of the window whose last one is wanted
 STEP = 1 / 30  # s between them
 LONGEST_PAUSE = 0.3  # s after which a person begins anew
-PAST = 0.6  # s of a track that the window needs
+PAST = 0.3  # s of a track that the window needs
 NEWEST = 0.15  # s; a track that ended earlier no longer counts
 BONE_SECONDS = 3.0  # time constant of a person's own bone lengths, s
 FORGET = 10.0  # s after which a person's bone lengths are forgotten

@@ -20,8 +20,6 @@ from pose.types import FrameResult
 from pose.world.clean import Steps
 from pose.world.live import LiveWorld
 
-LEAD_SECONDS = 1.0  # without an image, after which another camera's images are shown
-
 
 class Stage:
     """Fuses the results of several cameras. Without threads of its own, apart from those of `Rigging`.
@@ -66,20 +64,20 @@ class Stage:
         now = max(one.newest for one in sightings)
         if math.isinf(now):
             return []
-        self._choose_lead(now)
+        self._choose_lead(now, ended)
         live_now = [i for i, one in enumerate(sightings) if i not in ended and now - one.newest < STALL_SECONDS]
         if self.rigging.step(now, live_now):
             self._use(self.rigging.calibration)
         return [self._published(live) for index, live in shown if index == self.lead and live.captured > self._last]
 
-    def _choose_lead(self, now: float) -> None:
-        """Show another camera if the shown one sends no images."""
+    def _choose_lead(self, now: float, ended: Collection[int]) -> None:
+        """Show another camera if the shown one has ended or stalled."""
         newest = [one.newest for one in self.rigging.sightings]
         calibration = self.rigging.calibration
         left_out = calibration is not None and self.lead not in calibration.cameras
-        if not left_out and now - newest[self.lead] < LEAD_SECONDS:
+        if not left_out and self.lead not in ended and now - newest[self.lead] < STALL_SECONDS:
             return
-        fresh = [index for index, at in enumerate(newest) if now - at < LEAD_SECONDS]
+        fresh = [index for index, at in enumerate(newest) if index not in ended and now - at < STALL_SECONDS]
         if calibration is not None:
             fresh = [index for index in fresh if index in calibration.cameras] or fresh
         if fresh and (self.lead != fresh[0] if left_out else True):
