@@ -276,7 +276,7 @@ class LiveRules:
     floor_window_s: float = 5.0
     blend_s: float = 1.0
     forget_s: float = 2.0
-    footing_s: float = 5.0
+    footing_s: float = 3.0
     sliding_s: float = 2.0
     footing_update_s: float = 0.5
     unsupported_s: float = 5.0
