@@ -244,3 +244,17 @@ def test_a_moved_camera_of_three_is_noticed_and_calibrated_again():
     assert rigging.count == 2
     found, exact = rigging.calibration.cameras, scenes.exact(later)
     assert scenes.degrees_between(found[2].rotation, exact[2].rotation) < 0.5
+
+
+def test_the_clocks_of_a_given_calibration_are_refined():
+    """Images of the second camera arrive late."""
+    late = 0.08
+    views, tracks = filmed([scenes.person(1, SECONDS)])
+    exact = scenes.exact(views)
+    rigging = rigging_of(views, given=lambda sizes: exact)
+    tracks[1] = replace(tracks[1], times=tracks[1].times + late)
+    Player(stage_of(rigging), exact).play(tracks)
+    assert rigging.count == 2
+    found = rigging.calibration.cameras[1]
+    assert abs(found.offset + late) < 0.02
+    assert np.array_equal(found.rotation, exact[1].rotation)
