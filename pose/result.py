@@ -75,6 +75,9 @@ class Result:
         """
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pose-")))
+            if info.world is not None:  # of several cameras: in the world already, which a spool does not hold
+                _write(folder / "poses.npz", results, info, complete=True)
+                return cls(load_poses(folder / "poses.npz"), info.source)
             spool, log = stack.enter_context(closing(ResultSpool(folder, info.skeleton))), MotionLog()
             for result in results:
                 spool.write(result)

@@ -16,7 +16,7 @@ from pose.export import export, open_recording
 from pose.export.table import observer_names
 from pose.files import NpzWriter, load_poses
 from pose.files.cameras import result_cameras, result_title
-from pose.result import load
+from pose.result import Result, load
 from pose.view.open3d_scene import labels
 from pose.view.scene import Stage, camera_lines
 from pose.view.top_view import CameraMark, GroundPath, top_view
@@ -156,6 +156,14 @@ def test_the_stage_has_every_camera_where_it_stands(scene, poses):
     assert [label.words for label in labels(stage, len(stage) // 2)] == ["1", "left", "right"]
     one = replace(table, run=replace(table.run, cameras=()))
     assert Stage(one).cameras == []
+
+
+def test_a_result_in_memory_keeps_world_and_observers(scene):
+    *_, results, info = scene
+    result, last = Result.of(results, info), list(results)[-1]
+    assert result.has_world
+    np.testing.assert_array_equal(result.table[len(result.table) - 1].poses.seen_by, last.poses.seen_by)
+    np.testing.assert_array_equal(result.table[len(result.table) - 1].placed.joints, last.placed.joints)
 
 
 def test_rerun_shows_every_camera(poses, tmp_path):
