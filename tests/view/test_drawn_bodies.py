@@ -66,9 +66,12 @@ def test_the_nearer_of_two_people_hides_the_other():
 
 def test_light_comes_from_above():
     (mesh,) = BodyMeshes(CAMERA).of(seen_result([(0, 0, 3.0)], _lying()))
-    middle = mesh.corners.mean(axis=1)
-    upper = middle[:, 1] < np.median(middle[:, 1])
-    assert mesh.light[upper].mean() > mesh.light[~upper].mean() + 0.15
+    height = mesh.corners[:, :, 1].mean(axis=1)
+    (ax, ay), (bx, by) = (mesh.corners[:, 1] - mesh.corners[:, 0]).T, (mesh.corners[:, 2] - mesh.corners[:, 0]).T
+    area = np.abs(ax * by - ay * bx)
+    low, high = np.quantile(height, (0.25, 0.75))
+    above, below = (np.average(mesh.light[part], weights=area[part]) for part in (height < low, height > high))
+    assert above > below + 0.1
     assert mesh.light.min() >= 0
     assert mesh.light.max() <= 1
 

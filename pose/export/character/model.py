@@ -15,7 +15,7 @@ from pose.weights import locate
 
 F64 = NDArray[np.float64]
 
-Mesh = Literal["full", "light"]  # 13,492 and 1,229 vertices
+Mesh = Literal["full", "light"]  # 13,492 and 452 vertices
 PHENOTYPES = ("gender", "age", "muscle", "weight", "height", "proportions")
 
 
@@ -86,7 +86,7 @@ def body_model(mesh: Mesh = "full") -> BodyModel:
     """The model in the package.
 
     Args:
-        mesh: full has 13,492 vertices, light 1,229.
+        mesh: full has 13,492 vertices, light 452.
 
     Raises:
         CorruptWeightError: If its hash is wrong.
