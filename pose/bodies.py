@@ -1,7 +1,6 @@
 """Bodies of tracked people in the image: the light mesh of the body model, fitted to each person, posed and shaded."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -10,15 +9,10 @@ from numpy.typing import NDArray
 from pose.camera import Camera
 from pose.export import rotations
 from pose.export.character.hands import hands_of
-from pose.export.character.model import body_model
 from pose.export.character.posing import Posed, pose_character
-from pose.export.character.rest import Character, make_character, vertex_normals
-from pose.export.character.shape import fit_shape, lengths_of_body
-from pose.export.gaze import directions_of
-from pose.export.skeleton import fit_body
+from pose.export.character.rest import Character, vertex_normals
 from pose.export.space import CAMERA_SPACE
-from pose.face_points import Faces
-from pose.hand_points import WRISTS, Hands, on_body
+from pose.fitted_bodies import FittedBodies, faces_in, hands_in, known_rows, nearest_rows
 from pose.skeletons import Skeleton
 from pose.types import F32, FrameResult
 from pose.view.bodies import BodyMesh
@@ -31,28 +25,9 @@ F64 = NDArray[np.float64]
 AHEAD = 32  # frames per batch
 _MIN_SCORE = 0.12  # as in the overlay; people whose keypoints all have lower scores are not drawn
 _NEAREST_M = 0.15  # triangles nearer to the camera are not drawn
-_SAMPLE = 256  # number of frames to which a shape is fitted
-_GROWN = 4  # factor in the number of frames after which a shape is checked again
-_CHANGED = 0.03  # relative change of a bone length after which it is fitted again
 # Direction to the light in file axes: mostly from above, and from the camera's side.
 _LIGHT = rotations.unit(np.array([-0.45, 0.7, 0.55]))
 _AMBIENT = 0.35  # light on a surface parallel to the rays
-
-
-@dataclass(slots=True)
-class _Person:
-    """Poses of a person so far, and the fitted body.
-
-    Attributes:
-        seen: Poses (n, 17, 3) m in file axes.
-        lengths: Bone lengths to which the shape was fitted.
-    """
-
-    seen: list[F64]
-    frames: int = 0
-    checked: int = 0
-    lengths: F64 | None = None
-    skin: "_Skin | None" = None
 
 
 class BodyMeshes:
@@ -62,14 +37,16 @@ class BodyMeshes:
     lengths are constant.
     """
 
-    def __init__(self, camera: Camera) -> None:
+    def __init__(self, camera: Camera, *, live: bool = False) -> None:
         """Start without people.
 
         Args:
             camera: Camera of the 3D.
+            live: Only the people nearest to the camera get a body, which bounds the time for a frame.
         """
+        self._live = live
         self._matrix = camera.matrix
-        self._people: dict[int, _Person] = {}
+        self._fitted = FittedBodies(_Skin)
         self._ready: dict[int, list[BodyMesh]] = {}
 
     def of(self, result: FrameResult) -> list[BodyMesh]:
@@ -93,15 +70,12 @@ class BodyMeshes:
         self._ready.update({result.index: [] for result in results})
         rows: dict[int, list[tuple[FrameResult, int]]] = {}
         for result in results:
-            people, poses = result.people, result.poses
-            seen = (people.scores > _MIN_SCORE).any(axis=1) & np.isfinite(poses.root).all(axis=1)
-            seen &= np.isfinite(poses.joints).all(axis=(1, 2))
-            for row in np.flatnonzero(seen).tolist():
-                rows.setdefault(int(people.ids[row]), []).append((result, row))
+            shown = known_rows(result, _MIN_SCORE)
+            for row in nearest_rows(result, shown) if self._live else shown:
+                rows.setdefault(int(result.people.ids[row]), []).append((result, row))
         for number, of_person in rows.items():
-            person = self._people.setdefault(number, _Person([]))
             joints = np.stack([result.poses.joints[row] + result.poses.root[row] for result, row in of_person])
-            skin = _fitted(person, CAMERA_SPACE.to_file(joints.astype(np.float64)))
+            skin = self._fitted.of(number, CAMERA_SPACE.to_file(joints.astype(np.float64)))
             for (result, _), mesh in zip(of_person, self._meshes(number, skin, of_person, joints), strict=True):
                 self._ready[result.index].append(mesh)
 
@@ -109,9 +83,9 @@ class BodyMeshes:
         self, number: int, skin: "_Skin", rows: list[tuple[FrameResult, int]], joints: F32
     ) -> Iterator[BodyMesh]:
         places = CAMERA_SPACE.to_file(joints.astype(np.float64))
-        hands = _hands(rows, joints)
+        hands = hands_in(rows, joints)
         turns = None if hands is None else hands_of(skin.character, hands)
-        posed = pose_character(skin.character, places, turns, _faces(rows, self._matrix))
+        posed = pose_character(skin.character, places, turns, faces_in(rows, self._matrix))
         zooms = [1.0 if result.view is None else result.view.zoom for result, _ in rows]
         yield from skin.meshes(number, posed, [_zoomed(self._matrix, zoom) for zoom in zooms])
 
@@ -126,22 +100,6 @@ def _zoomed(matrix: F64, zoom: float) -> F64:
     zoomed = matrix.copy()
     zoomed[[0, 1], [0, 1]] *= zoom
     return zoomed
-
-
-def _fitted(person: _Person, places: F64) -> "_Skin":
-    """The person's mesh, updated with more poses (n, 17, 3) m."""
-    if person.frames < _SAMPLE:
-        person.seen.append(places[: _SAMPLE - person.frames])
-    person.frames += len(places)
-    if person.skin is None or (person.frames >= _GROWN * person.checked and person.checked < _SAMPLE):
-        person.checked = person.frames
-        body, model = fit_body(person.seen), body_model("light")
-        lengths = lengths_of_body(body)
-        if person.lengths is None or (np.abs(lengths / person.lengths - 1) > _CHANGED).any():
-            person.lengths = lengths
-            person.skin = _Skin(make_character(model, fit_shape(model, lengths), body))
-    assert person.skin is not None
-    return person.skin
 
 
 class _Skin:
@@ -190,25 +148,3 @@ class _Skin:
             shown = shown[~near[shown].any(axis=1)]
         light = np.clip(_AMBIENT + (1 - _AMBIENT) * facing[shown].mean(axis=1), 0, 1)
         return BodyMesh(number, pixels[shown], depth[shown].mean(axis=1), light)
-
-
-def _hands(rows: list[tuple[FrameResult, int]], joints: F32) -> F64 | None:
-    """Hands (n, 2, 21, 3) m in file axes, on the wrists of joints (n, 17, 3) m; None without hand tracking."""
-    found = [(result.people.hands, row) for result, row in rows]
-    parts = [hands[row : row + 1] for hands, row in found if hands is not None]
-    if len(parts) < len(rows):
-        return None
-    hands = Hands(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("points", "scores", "shapes")))
-    swapped = np.stack([result.poses.swapped[row] for result, row in rows])
-    points = on_body(hands, joints, swapped) + joints[:, WRISTS][:, :, None]
-    return CAMERA_SPACE.to_file(points.astype(np.float64))
-
-
-def _faces(rows: list[tuple[FrameResult, int]], matrix: F64) -> F64 | None:
-    """Directions (n, 3) of the faces in file axes; None without face tracking."""
-    found = [(result.people.faces, row) for result, row in rows]
-    parts = [faces[row : row + 1] for faces, row in found if faces is not None]
-    if len(parts) < len(rows):
-        return None
-    faces = Faces(np.concatenate([part.points for part in parts]), np.concatenate([part.scores for part in parts]))
-    return CAMERA_SPACE.to_file(directions_of(faces, matrix))

@@ -8,17 +8,20 @@ import cv2
 import numpy as np
 import pygame
 import pytest
-from pose_apps.webcam.canvas import VIEWS, Canvas
+from pose_apps.webcam.canvas import VIEWS, Canvas, LiveBodies
 from pose_apps.webcam.display import Display
 from pose_apps.webcam.extras import Extras
 from pose_apps.webcam.options import WebcamConfig
 from pose_apps.webcam.window import Window
 from pose_fakes import SIZE, STANDING, run_info, seen_result
 
+from pose.bodies import BodyMeshes
 from pose.camera import Camera
 from pose.config import PipelineConfig, preset_names
-from pose.errors import PoseError
+from pose.errors import PoseError, UsageError
+from pose.fitted_bodies import LIVE_PEOPLE
 from pose.live import LiveLoop, LiveResult, PushedFrames
+from pose.live.result import Stream
 from pose.skeletons import H36M17
 
 ROOT = np.array([[0, 0, 4.0]], np.float32)
@@ -252,3 +255,35 @@ def test_without_pygame_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pygame", None)
     with pytest.raises(PoseError, match=r"pip install 'pose-run\[webcam\]'.*--web .*--headless"):
         Display("test")
+
+
+def test_bodies_are_drawn_as_captured_and_mirrored_with_the_image():
+    """The mirrored window shows the mirrored body, not the body of a mirrored pose."""
+    image = np.zeros((SIZE[1], SIZE[0], 3), np.uint8)
+    turned = STANDING @ np.array([[0.8, 0, 0.6], [0, 1, 0], [-0.6, 0, 0.8]], np.float32)
+    stream = Stream(Pipeline(), Session(), SIZE)
+    live = LiveResult(image, seen_result(np.array([[0.5, 0, 4.0]], np.float32), turned), H36M17, 0.0, 0.1, stream)
+    corners = []
+    for mirror in (False, True):
+        bodies = LiveBodies()
+        bodies.take(live, mirror=mirror)
+        (mesh,) = bodies.of(live.result)
+        corners.append(mesh.corners)
+    np.testing.assert_allclose(corners[1][..., 0], SIZE[0] - 1 - corners[0][..., 0], atol=1e-3)
+    np.testing.assert_array_equal(corners[1][..., 1], corners[0][..., 1])
+    plain, with_body = (Canvas(SIZE, H36M17, "2D", bodies).draw(live, mirror=True) for bodies in (None, LiveBodies()))
+    thorax = np.rint(live.mirrored().result.people.keypoints[0, H36M17.index("thorax")]).astype(int)
+    beside = (slice(thorax[1] + 20, thorax[1] + 24), slice(thorax[0] - 6, thorax[0] + 6))
+    assert (with_body[beside] != plain[beside]).any()
+
+
+def test_only_the_nearest_people_get_a_live_body():
+    places = [(0.3 * at, 0, 3.0 + 0.2 * at) for at in range(LIVE_PEOPLE + 2)]
+    bodies = BodyMeshes(Camera.of(SIZE), live=True)
+    result = seen_result(np.array(places[::-1], np.float32))
+    assert [mesh.person for mesh in bodies.of(result)] == result.people.ids[2:].tolist()
+
+
+def test_without_a_picture_no_body_can_be_drawn():
+    with pytest.raises(UsageError, match="--body"):
+        WebcamConfig(body=True, headless=True)

@@ -1,15 +1,52 @@
 """The content of the window of `pose-webcam`: the image with skeletons and ids, the 3D view, or both."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from pose.bodies import BodyMeshes
 from pose.live import LiveResult
+from pose.live.result import Stream
 from pose.skeletons import Skeleton
-from pose.types import U8
+from pose.types import U8, FrameResult
+from pose.view.bodies import BodyMesh
 from pose.view.inset import Inset
 from pose.view.insets import OFF
 from pose.view.overlay import Overlay
 
 VIEWS = ("both", "2D", "3D")
+
+
+class LiveBodies:
+    """Bodies of the people nearest to the camera. Implements `pose.view.bodies.Bodies`.
+
+    They are computed from the image as captured, also where it is shown mirrored. In a stream without its camera there
+    are none.
+    """
+
+    def __init__(self) -> None:
+        self._stream: Stream | None = None
+        self._meshes: BodyMeshes | None = None
+        self._shown: list[BodyMesh] = []
+
+    def take(self, live: LiveResult, *, mirror: bool) -> None:
+        """Compute the bodies of the next frame, which `of` returns.
+
+        Args:
+            live: The frame as captured.
+            mirror: Whether it is shown mirrored.
+        """
+        if live.stream is not self._stream:
+            self._stream = live.stream
+            self._meshes = None if live.stream is None else BodyMeshes(live.stream.session.camera, live=True)
+        self._shown = [] if self._meshes is None else self._meshes.of(live.result)
+        if mirror:
+            last = np.array([live.size[0] - 1, 0], np.float32)
+            self._shown = [replace(mesh, corners=last + mesh.corners * np.float32([-1, 1])) for mesh in self._shown]
+
+    def of(self, result: FrameResult) -> list[BodyMesh]:
+        """The bodies of the last frame given to `take`."""
+        return self._shown
 
 
 class Canvas:
@@ -19,17 +56,21 @@ class Canvas:
         size: (width, height) px of what `draw` returns.
     """
 
-    def __init__(self, picture: tuple[int, int], skeleton: Skeleton, view: str) -> None:
+    def __init__(
+        self, picture: tuple[int, int], skeleton: Skeleton, view: str, bodies: LiveBodies | None = None
+    ) -> None:
         """Set up the drawing.
 
         Args:
             picture: (width, height) px of the images.
             skeleton: Joint set of the keypoints.
             view: One of VIEWS.
+            bodies: Bodies to draw under the skeletons; None draws none.
         """
         width, height = picture
         self.picture, self.skeleton, self.view = picture, skeleton, view
-        self._overlay = Overlay(picture, skeleton, inset=OFF)
+        self._bodies = bodies
+        self._overlay = Overlay(picture, skeleton, inset=OFF, bodies=bodies)
         panel = picture if view == "3D" else (round(0.9 * height), height)
         self._inset = Inset(panel)
         self.size = (width + panel[0], height) if view == "both" else picture
@@ -38,8 +79,11 @@ class Canvas:
         """Whether it can draw this frame in this view."""
         return (self.picture, self.skeleton, self.view) == (live.size, live.skeleton, view)
 
-    def draw(self, live: LiveResult) -> U8:
-        """Draw a frame, (H, W, 3) uint8 RGB."""
+    def draw(self, live: LiveResult, *, mirror: bool = False) -> U8:
+        """Draw a frame, mirrored or as captured, (H, W, 3) uint8 RGB."""
+        if self._bodies is not None and self.view != "3D":
+            self._bodies.take(live, mirror=mirror)
+        live = live.mirrored() if mirror else live
         if self.view == "3D":
             return self._inset.render(live.result)
         drawn = self._overlay.draw(live.image, live.result)

@@ -52,9 +52,12 @@ class WebcamConfig(SinkConfig, LiveConfig, WebOptions, LiveWorldConfig):
     headless: bool = option(False, "run without a window")
     report: str | None = option(None, "write measurements to this JSON file at the end")
     web: bool = option(False, "serve the live view to browsers")
+    body: bool = option(False, "draw shaded bodies of the people nearest to the camera, in the window or the page")
 
     def __post_init__(self) -> None:
         LiveWorldConfig.__post_init__(self)
+        if self.body and self.headless:
+            raise UsageError("--body: cannot be combined with --headless, which draws nothing")
 
 
 def check_live_source(config: WebcamConfig) -> None:

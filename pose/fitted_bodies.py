@@ -1,0 +1,116 @@
+"""Characters of tracked people, fitted while results come in."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.export.character.model import body_model
+from pose.export.character.rest import Character, make_character
+from pose.export.character.shape import fit_shape, lengths_of_body
+from pose.export.gaze import directions_of
+from pose.export.skeleton import fit_body
+from pose.export.space import CAMERA_SPACE
+from pose.face_points import Faces
+from pose.hand_points import WRISTS, Hands, on_body
+from pose.types import F32, FrameResult
+
+F64 = NDArray[np.float64]
+Made = TypeVar("Made")
+
+LIVE_PEOPLE = 4  # people with a body in a live view, the nearest ones
+_SAMPLE = 256  # number of frames to which a shape is fitted
+_GROWN = 4  # factor in the number of frames after which a shape is checked again
+_CHANGED = 0.03  # relative change of a bone length after which it is fitted again
+_KEPT = 64  # people whose characters are kept, the last seen ones
+
+
+@dataclass(slots=True)
+class _Person(Generic[Made]):
+    """Poses of a person so far, and the fitted body.
+
+    Attributes:
+        seen: Poses (n, 17, 3) m in file axes.
+        lengths: Bone lengths to which the shape was fitted.
+        made: What was made of the fitted character.
+    """
+
+    seen: list[F64]
+    frames: int = 0
+    checked: int = 0
+    lengths: F64 | None = None
+    made: Made | None = None
+
+
+class FittedBodies(Generic[Made]):
+    """The characters of people by track id, with the light mesh.
+
+    A shape follows from the median bone lengths of a person's first frames: it is checked after 1, 4, 16, 64 and 256
+    frames, and fitted again if a bone length has changed by 3 %.
+    """
+
+    def __init__(self, make: Callable[[Character], Made]) -> None:
+        """Start without people.
+
+        Args:
+            make: Called with each fitted character; `of` returns what it makes.
+        """
+        self._make = make
+        self._people: dict[int, _Person[Made]] = {}
+
+    def of(self, number: int, places: F64) -> Made:
+        """What `make` made of the person's character, after more poses (n, 17, 3) m in file axes."""
+        person = self._people.pop(number, None) or _Person[Made]([])
+        self._people[number] = person  # the last seen person is the last one
+        for oldest in list(self._people)[:-_KEPT]:
+            del self._people[oldest]
+        if person.frames < _SAMPLE:
+            person.seen.append(places[: _SAMPLE - person.frames])
+        person.frames += len(places)
+        if person.made is None or (person.frames >= _GROWN * person.checked and person.checked < _SAMPLE):
+            person.checked = person.frames
+            body, model = fit_body(person.seen), body_model("light")
+            lengths = lengths_of_body(body)
+            if person.lengths is None or (np.abs(lengths / person.lengths - 1) > _CHANGED).any():
+                person.lengths = lengths
+                person.made = self._make(make_character(model, fit_shape(model, lengths), body))
+        assert person.made is not None
+        return person.made
+
+
+def known_rows(result: FrameResult, least_score: float) -> list[int]:
+    """Rows of the people with 3D and a keypoint whose score exceeds `least_score`."""
+    people, poses = result.people, result.poses
+    seen = (people.scores > least_score).any(axis=1) & np.isfinite(poses.root).all(axis=1)
+    seen &= np.isfinite(poses.joints).all(axis=(1, 2))
+    listed: list[int] = np.flatnonzero(seen).tolist()
+    return listed
+
+
+def nearest_rows(result: FrameResult, rows: list[int]) -> list[int]:
+    """The rows of the `LIVE_PEOPLE` people nearest to the camera."""
+    return sorted(sorted(rows, key=lambda row: float(result.poses.root[row, 2]))[:LIVE_PEOPLE])
+
+
+def hands_in(rows: list[tuple[FrameResult, int]], joints: F32) -> F64 | None:
+    """Hands (n, 2, 21, 3) m in file axes, on the wrists of joints (n, 17, 3) m; None without hand tracking."""
+    found = [(result.people.hands, row) for result, row in rows]
+    parts = [hands[row : row + 1] for hands, row in found if hands is not None]
+    if len(parts) < len(rows):
+        return None
+    hands = Hands(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("points", "scores", "shapes")))
+    swapped = np.stack([result.poses.swapped[row] for result, row in rows])
+    points = on_body(hands, joints, swapped) + joints[:, WRISTS][:, :, None]
+    return CAMERA_SPACE.to_file(points.astype(np.float64))
+
+
+def faces_in(rows: list[tuple[FrameResult, int]], matrix: F64) -> F64 | None:
+    """Directions (n, 3) of the faces in file axes; None without face tracking."""
+    found = [(result.people.faces, row) for result, row in rows]
+    parts = [faces[row : row + 1] for faces, row in found if faces is not None]
+    if len(parts) < len(rows):
+        return None
+    faces = Faces(np.concatenate([part.points for part in parts]), np.concatenate([part.scores for part in parts]))
+    return CAMERA_SPACE.to_file(directions_of(faces, matrix))
