@@ -27,7 +27,7 @@ class PageBody:
 
     def rest(self) -> NDArray[np.float64]:
         """Rest pose (B + V, 3) in tenths of a millimetre: heads of the bones, then vertices."""
-        return np.concatenate([self._character.heads, self._character.vertices]) / _REST_UNIT
+        return rest_numbers(self._character)
 
     def frames(self) -> Iterator[NDArray[np.float64]]:
         """Poses (n, 3 + 3 M) of each portion of the track; NaN in gaps.
@@ -35,9 +35,7 @@ class PageBody:
         Position of the first bone in mm, then x, y, z of the quaternions of the M moving bones times `TURN`.
         """
         for span, motion in self._motion.spans():
-            turns = motion.turns[:, self._moving]
-            turns = np.where(turns[..., :1] < 0, -turns, turns)[..., 1:] * TURN
-            rows = np.concatenate([1000 * motion.root, turns.reshape(len(turns), -1)], axis=1)
+            rows = pose_numbers(motion.root, motion.turns[:, self._moving])
             rows[~span.known] = np.nan
             yield rows
 
@@ -45,6 +43,17 @@ class PageBody:
     def moving(self) -> list[int]:
         """Indices of the bones that rotate."""
         return self._moving
+
+
+def rest_numbers(character: Character) -> NDArray[np.float64]:
+    """Rest pose (B + V, 3) in tenths of a millimetre: heads of the bones, then vertices."""
+    return np.concatenate([character.heads, character.vertices]) / _REST_UNIT
+
+
+def pose_numbers(root: NDArray[np.float64], turns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Poses (n, 3 + 3 M): root (n, 3) m in mm, then x, y, z of rotations (n, M, 4) times `TURN`."""
+    turns = np.where(turns[..., :1] < 0, -turns, turns)[..., 1:] * TURN
+    return np.concatenate([1000 * root, turns.reshape(len(turns), -1)], axis=1)
 
 
 def mesh_arrays() -> dict[str, NDArray[np.generic]]:

@@ -10,6 +10,7 @@ from pose.errors import PoseError
 from pose.live import Loop, PushedFrames
 from pose.system.json_values import Json
 from pose.web import messages
+from pose.web.bodies import Shape
 from pose.web.clock import ForeignClock
 from pose.web.feed import Feed
 from pose.web.jpeg import decode_jpeg
@@ -123,12 +124,18 @@ class Client:
 
     async def _send_results(self) -> None:
         turn = 0
+        known: Mapping[int, Shape] = {}  # the shapes of the last result, which the page keeps
         while True:
             while self._under_way >= messages.MAX_UNANSWERED:
                 self._answered.clear()
                 await self._answered.wait()
             turn, message = await self._feed.after(turn)
+            shapes = self._feed.shapes
             self._under_way += 1
+            for person, shape in shapes.items():
+                if known.get(person) is not shape:
+                    await self._socket.send_str(messages.body(person, shape))
+            known = shapes
             if isinstance(message, bytes):
                 await self._socket.send_bytes(message)
             else:

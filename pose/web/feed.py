@@ -1,9 +1,11 @@
 """The newest message of a live loop, for any number of browsers at their own rates."""
 
 import asyncio
+from collections.abc import Mapping
 
 from pose.live import LiveResult, Loop
 from pose.web import messages
+from pose.web.bodies import PageBodies, Shape
 from pose.web.jpeg import encode_jpeg
 from pose.world.upright import Upright
 
@@ -18,19 +20,23 @@ class Feed:
     Attributes:
         number: Index of the newest processed image; -1 before the first.
         ended: Whether the loop has ended.
+        shapes: By id, the shapes of the bodies in the newest message.
     """
 
-    def __init__(self, loop: Loop, *, pictures: bool) -> None:
+    def __init__(self, loop: Loop, *, pictures: bool, body: bool = False) -> None:
         """Subscribe to the loop. Call it before the loop starts, in the event loop of `run`.
 
         Args:
             loop: The loop.
             pictures: Send the images as well, for browsers that do not have them.
+            body: Send bodies for the 3D view.
         """
         self.number = -1
         self.ended = asyncio.Event()
         self._loop = loop
         self._pictures = pictures
+        self._bodies = PageBodies() if body else None
+        self.shapes: Mapping[int, Shape] = {}
         self._upright = Upright()
         self._turn = 0
         self._newest: str | bytes = ""
@@ -67,12 +73,13 @@ class Feed:
 
     def _put(self, message: str | bytes, number: int) -> None:
         self._turn += 1
+        self.shapes = {} if self._bodies is None else self._bodies.shapes
         self._newest, self.number = message, number
         self._changed.set()
         self._changed = asyncio.Event()
 
     def _message(self, live: LiveResult) -> str | bytes:
         if not self._pictures:
-            return messages.result(live, self._upright)
+            return messages.result(live, self._upright, bodies=self._bodies)
         jpeg, scale = encode_jpeg(live.image, MAX_IMAGE_SIDE_PX)
-        return messages.with_picture(messages.result(live, self._upright, scale), jpeg)
+        return messages.with_picture(messages.result(live, self._upright, scale, self._bodies), jpeg)

@@ -16,6 +16,7 @@ from pose.skeletons import Skeleton
 from pose.system.json_values import Json
 from pose.view.colours import drawing_facts, edge_side
 from pose.view.overlay import thickness
+from pose.web.bodies import PageBodies, Shape
 from pose.web.recording import KeptRecording, RunningRecording
 from pose.world.upright import Upright
 
@@ -32,7 +33,9 @@ class ProtocolError(Exception):
     """The peer violated the protocol. The text is shown to the user."""
 
 
-def hello(mode: str, source: str, skeleton: Skeleton, *, lookahead: int, mirror: bool, replay: bool = False) -> str:
+def hello(
+    mode: str, source: str, skeleton: Skeleton, *, lookahead: int, mirror: bool, replay: bool = False, mesh: Json = None
+) -> str:
     """The first message of a connection.
 
     Args:
@@ -42,6 +45,7 @@ def hello(mode: str, source: str, skeleton: Skeleton, *, lookahead: int, mirror:
         lookahead: Look-ahead of the lifter in frames.
         mirror: Whether the page mirrors the image.
         replay: Whether the source restarts when the page reconnects after its end.
+        mesh: The mesh of the bodies (`pose.web.bodies.page_mesh`); None without bodies.
     """
     return _text(
         "hello",
@@ -55,6 +59,7 @@ def hello(mode: str, source: str, skeleton: Skeleton, *, lookahead: int, mirror:
         ],
         edges=[_edge(skeleton, a, b) | _thick(skeleton.names[a], skeleton.names[b]) for a, b in skeleton.edges],
         **drawing_facts(),
+        mesh=mesh,
         limits={
             "bytes": MAX_MESSAGE_BYTES,
             "longest": MAX_SIDE_PX,
@@ -77,18 +82,20 @@ def _thick(*names: str) -> dict[str, float]:
     return {"thick": max(thickness(name) for name in names)}
 
 
-def result(live: LiveResult, upright: Upright, scale: float = 1.0) -> str:
+def result(live: LiveResult, upright: Upright, scale: float = 1.0, bodies: PageBodies | None = None) -> str:
     """The people of one frame. Left and right follow the lifter.
 
     Args:
         live: The result.
         upright: Converts poses to the upright view of the page.
         scale: Size of the page's image relative to the processed one.
+        bodies: Poses the bodies; None without them.
     """
     people, poses = live.result.people, live.result.poses
     known = np.isfinite(poses.joints).all(axis=(1, 2)) & np.isfinite(poses.root).all(axis=1)
     rows = np.flatnonzero(known)
     placed = upright.place(live.result, rows)
+    figures = {} if bodies is None else bodies.of(live, rows.tolist(), placed)
     stages = dict(zip(rows.tolist(), _rounded(placed, 3), strict=True))
     sigmas = dict(zip(rows.tolist(), _rounded(poses.sigma[rows], 0), strict=True))
     boxes = _rounded(_scaled(people.boxes, scale), 1)
@@ -109,10 +116,16 @@ def result(live: LiveResult, upright: Upright, scale: float = 1.0) -> str:
                 "sigma": sigmas.get(row),
                 "ahead": round(ahead, 4),
                 **_repetitions(live, person),
+                **({"figure": figures[row]} if row in figures else {}),
             }
             for row, (person, ahead) in enumerate(zip(people.ids.tolist(), poses.ahead.tolist(), strict=True))
         ],
     )
+
+
+def body(person: int, shape: Shape) -> str:
+    """The shape of a person's body, before the first result that uses it."""
+    return _text("body", person=person, shape=shape.version, rest=shape.rest)
 
 
 def _repetitions(live: LiveResult, person: int) -> dict[str, Json]:

@@ -18,6 +18,7 @@ from pose.live.listener import SHUTDOWN_SECONDS, listening
 from pose.live.loop import DEFAULTS
 from pose.pipeline import Pipeline
 from pose.web import messages
+from pose.web.bodies import page_mesh
 from pose.web.client import Client, reason
 from pose.web.feed import Feed
 from pose.web.guard import Guard, add_headers
@@ -49,6 +50,7 @@ class WebServer:
         *,
         live: LiveConfig = DEFAULTS,
         world: Steps | None = None,
+        body: bool = False,
     ) -> None:
         """
         Args:
@@ -58,11 +60,13 @@ class WebServer:
                 browser's own camera.
             live: Settings of the loops.
             world: See `LiveLoop`.
+            body: Show bodies in the 3D view.
         """
+        self._body = body
         self._pipeline = pipeline
         self._settings = settings
         self._loop = partial(LiveLoop, pipeline, config=live, world=world)
-        self._shared = None if source is None else SharedSource(self._loop, source)
+        self._shared = None if source is None else SharedSource(self._loop, source, body=body)
         self._mirror = settings.mirror or source is None
         self._guard = Guard(settings)
         self._recordings: RecordingStore | None = None
@@ -235,7 +239,7 @@ class WebServer:
         most = messages.most_pictures(self._pipeline.config.lookahead)  # images are dropped by the page, never here
         camera = PushedFrames(f"camera of {name}", waiting=most)
         loop = self._loop(camera, backlog=most)
-        feed = Feed(loop, pictures=False)
+        feed = Feed(loop, pictures=False, body=self._body)
         loop.start()
         try:
             async with _following(feed):
@@ -249,7 +253,10 @@ class WebServer:
         lookahead = self._pipeline.config.lookahead
         replay = mode == "source" and not self._settings.once
         skeleton = self._pipeline.skeleton
-        return messages.hello(mode, source, skeleton, lookahead=lookahead, mirror=self._mirror, replay=replay)
+        mesh = page_mesh() if self._body else None
+        return messages.hello(
+            mode, source, skeleton, lookahead=lookahead, mirror=self._mirror, replay=replay, mesh=mesh
+        )
 
     async def _close_sockets(self, app: web.Application) -> None:
         async def bye(socket: web.WebSocketResponse) -> None:

@@ -21,12 +21,16 @@ class SharedSource:
         error: Error of the last loop, or None.
     """
 
-    def __init__(self, loop: Callable[[LiveSource], Loop], source: Callable[[], LiveSource | Loop]) -> None:
+    def __init__(
+        self, loop: Callable[[LiveSource], Loop], source: Callable[[], LiveSource | Loop], *, body: bool = False
+    ) -> None:
         """
         Args:
             loop: Makes the loop of a source.
             source: Opens the source, whenever the first browser connects, or makes the loop of several.
+            body: See `Feed`.
         """
+        self._body = body
         self.ended = asyncio.Event()
         self.error: Exception | None = None
         self._new_loop = loop
@@ -54,7 +58,7 @@ class SharedSource:
                 if self._loop is None or self._feed is None:
                     source = await asyncio.to_thread(self._open)
                     self._loop = source if isinstance(source, Loop) else self._new_loop(source)
-                    self._feed = Feed(self._loop, pictures=True)
+                    self._feed = Feed(self._loop, pictures=True, body=self._body)
                     self._loop.start()
                     self._following = asyncio.create_task(self._follow(self._loop, self._feed))
                 loop, feed = self._loop, self._feed

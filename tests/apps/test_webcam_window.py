@@ -11,7 +11,7 @@ import pytest
 from pose_apps.webcam.canvas import VIEWS, Canvas, LiveBodies
 from pose_apps.webcam.display import Display
 from pose_apps.webcam.extras import Extras
-from pose_apps.webcam.options import WebcamConfig
+from pose_apps.webcam.options import WebcamConfig, check_several
 from pose_apps.webcam.window import Window
 from pose_fakes import SIZE, STANDING, run_info, seen_result
 
@@ -284,6 +284,8 @@ def test_only_the_nearest_people_get_a_live_body():
     assert [mesh.person for mesh in bodies.of(result)] == result.people.ids[2:].tolist()
 
 
-def test_without_a_picture_no_body_can_be_drawn():
+def test_headless_and_several_cameras_refuse_bodies():
+    with pytest.raises(UsageError, match="--body"):
+        check_several(WebcamConfig(body=True, source=["0", "1"]), PipelineConfig())
     with pytest.raises(UsageError, match="--body"):
         WebcamConfig(body=True, headless=True)

@@ -161,13 +161,14 @@ async def recording_begins(browser: Browser, socket: aiohttp.ClientWebSocketResp
 
 @asynccontextmanager
 async def serving(
-    pipeline: FakePipeline | None = None, source=None, ahead: str | None = None, **settings
+    pipeline: FakePipeline | None = None, source=None, ahead: str | None = None, body: bool = False, **settings
 ) -> AsyncIterator[Browser]:
     """A running server on a free port, and a browser that knows nothing of it yet."""
     with tempfile.TemporaryDirectory(prefix="pose-web-test-") as out:  # for recordings
         chosen = replace(WebSettings(port=0, out=out), **settings)
         opened = source if source is None or callable(source) else lambda: source
-        server = WebServer(pipeline or FakePipeline(), chosen, opened, live=LiveConfig(ahead=ahead))  # type: ignore[arg-type]
+        config = LiveConfig(ahead=ahead)
+        server = WebServer(pipeline or FakePipeline(), chosen, opened, live=config, body=body)  # type: ignore[arg-type]
         bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         running = asyncio.create_task(server.run(bound.set_result))
         await asyncio.wait([running, bound], return_when=asyncio.FIRST_COMPLETED)

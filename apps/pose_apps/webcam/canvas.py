@@ -41,8 +41,8 @@ class LiveBodies:
             self._meshes = None if live.stream is None else BodyMeshes(live.stream.session.camera, live=True)
         self._shown = [] if self._meshes is None else self._meshes.of(live.result)
         if mirror:
-            last = np.array([live.size[0] - 1, 0], np.float32)
-            self._shown = [replace(mesh, corners=last + mesh.corners * np.float32([-1, 1])) for mesh in self._shown]
+            last, side = np.array([live.size[0] - 1, 0], np.float32), np.array([-1, 1], np.float32)
+            self._shown = [replace(mesh, corners=last + mesh.corners * side) for mesh in self._shown]
 
     def of(self, result: FrameResult) -> list[BodyMesh]:
         """The bodies of the last frame given to `take`."""

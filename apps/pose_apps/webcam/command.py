@@ -13,7 +13,7 @@ from pose_apps.support.status import StatusLine
 from pose_apps.webcam.options import WebcamConfig, check_several
 from pose_apps.webcam.sinks import SinkConfig
 
-NOT_WITH_WEB = ("headless", "body", "record", "report", *(sink.name for sink in fields(SinkConfig)))
+NOT_WITH_WEB = ("headless", "record", "report", *(sink.name for sink in fields(SinkConfig)))
 
 
 @run_command

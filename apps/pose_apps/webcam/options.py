@@ -52,7 +52,9 @@ class WebcamConfig(SinkConfig, LiveConfig, WebOptions, LiveWorldConfig):
     headless: bool = option(False, "run without a window")
     report: str | None = option(None, "write measurements to this JSON file at the end")
     web: bool = option(False, "serve the live view to browsers")
-    body: bool = option(False, "draw shaded bodies of the people nearest to the camera, in the window or the page")
+    body: bool = option(
+        False, "draw shaded bodies of the people nearest to the camera, in the window or the page's 3D view"
+    )
 
     def __post_init__(self) -> None:
         LiveWorldConfig.__post_init__(self)
@@ -87,7 +89,12 @@ def check_several(config: WebcamConfig, pipeline: PipelineConfig) -> None:
     for source in config.source:
         if config.source.count(source) > 1:
             raise UsageError(f"--source {source}: given twice; each camera needs its own source")
-    chosen = {"ahead": config.ahead is not None, "hands": pipeline.hands, "face": pipeline.face}
+    chosen = {
+        "ahead": config.ahead is not None,
+        "body": config.body,
+        "hands": pipeline.hands,
+        "face": pipeline.face,
+    }
     for name in (name for name, is_chosen in chosen.items() if is_chosen):
         raise UsageError(f"--{name}: not available with several sources")
     if config.height is not None and list(read_heights(config.height)) != [None]:

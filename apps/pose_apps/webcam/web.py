@@ -67,6 +67,7 @@ def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
         source,
         live=config,
         world=steps,
+        body=config.body,
     )
     started = partial(_announce, settings=settings, own_cameras=source is None)
     recorded = partial(_say_recorded, keep_hours=config.keep_hours)

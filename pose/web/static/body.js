@@ -22,7 +22,26 @@ function turned([w, x, y, z], [a, b, c]) {
   return [a + w * tx + y * tz - z * ty, b + w * ty + z * tx - x * tz, c + w * tz + x * ty - y * tx];
 }
 
+export function bytes(text) {
+  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+}
+
+// The mesh that all bodies share, from the server's numbers.
+export function readMesh({ triangles, bones, weights, parents, unit, turn, moving }) {
+  return {
+    triangles: new Uint16Array(bytes(triangles).buffer), bones: bytes(bones), parents, unit, turn, moving,
+    weights: Float32Array.from(new Uint16Array(bytes(weights).buffer), (share) => share / 65535),
+  };
+}
+
 export class Body {
+  // numbers: the rest pose in units of the mesh, heads of the bones before vertices.
+  static of(mesh, numbers) {
+    const rest = Float32Array.from(numbers, (number) => number * mesh.unit);
+    const heads = 3 * mesh.parents.length;
+    return new Body(mesh, rest.subarray(0, heads), rest.subarray(heads));
+  }
+
   // mesh: triangles, bones and weights of four bones a vertex, parents. heads, vertices: of the rest pose, m.
   constructor(mesh, heads, vertices) {
     Object.assign(this, { mesh, heads, vertices });
@@ -31,6 +50,17 @@ export class Body {
 
   head(bone) {
     return [this.heads[3 * bone], this.heads[3 * bone + 1], this.heads[3 * bone + 2]];
+  }
+
+  // row: the place of the first bone in mm, then x, y, z of the turns of the moving bones.
+  poseRow(row, moving) {
+    const { turn } = this.mesh;
+    const turns = [];
+    moving.forEach((bone, at) => {
+      const [x, y, z] = [0, 1, 2].map((axis) => row[3 + 3 * at + axis] / turn);
+      turns[bone] = [Math.sqrt(Math.max(0, 1 - x * x - y * y - z * z)), x, y, z];
+    });
+    this.pose([0, 1, 2].map((axis) => row[axis] / 1000), turns);
   }
 
   // The vertices on the stage (x right, y away, z up), for the place of the first bone and turns in the parents' frames.

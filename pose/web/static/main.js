@@ -1,5 +1,6 @@
 // The page: joins camera, connection, canvases and controls.
 
+import { Body, bytes, readMesh } from "./body.js";
 import { Camera } from "./camera.js";
 import { Connection } from "./connection.js";
 import { Controls } from "./controls.js";
@@ -21,6 +22,8 @@ const recorder = new Recorder(element("picture"), element("scene"));
 const downloads = new Downloads();
 const meter = new Meter();
 let hello = null;
+let mesh = null; // of the bodies; null without them
+const bodies = new Map(); // by id: { shape, body }
 let status = null;
 let shown = null; // { picture, people, at }: what the canvases show, and since when
 let recording = false;
@@ -103,12 +106,17 @@ const controls = new Controls({
 async function receive(message, jpeg) {
   if (message.type === "hello") {
     hello = message;
+    mesh = hello.mesh && readMesh(hello.mesh);
+    bodies.clear();
     ended = false;
     sender.open();
     controls.offerReplay(false);
     controls.greet(hello, camera);
   } else if (message.type === "result") {
     await receiveResult(message, jpeg);
+  } else if (message.type === "body") {
+    const { person, shape, rest } = message;
+    bodies.set(person, { shape, body: Body.of(mesh, new Int16Array(bytes(rest).buffer)) });
   } else if (message.type === "status") {
     status = message;
     if (message.recording !== null) {
@@ -183,12 +191,26 @@ function show(image, people) {
     return;
   }
   shown?.picture.close();
+  poseBodies(people);
   shown = { picture: image, people, at: performance.now() };
   allow();
   redraw();
   if (recorder.on) {
     recorder.draw();
   }
+}
+
+// Gives people their posed bodies, where the server sent them.
+function poseBodies(people) {
+  people.forEach((person) => {
+    const known = bodies.get(person.id);
+    if (person.figure && known?.shape === person.figure.shape) {
+      known.body.poseRow(person.figure.pose, mesh.moving);
+      person.body = known.body;
+    }
+  });
+  const here = new Set(people.map(({ id }) => id));
+  [...bodies.keys()].filter((id) => !here.has(id)).forEach((id) => bodies.delete(id));
 }
 
 function redraw() {

@@ -1,6 +1,6 @@
 // A report: one time for the video, the 3D scene and the charts of the chosen person.
 
-import { Body } from "./body.js";
+import { Body, bytes, readMesh } from "./body.js";
 import { Marks } from "./marks.js";
 import { Scene } from "./scene.js";
 
@@ -19,10 +19,6 @@ const GAP = 1e-3; // s that a video may be behind before it is sought
 const element = (id) => document.getElementById(id);
 const read = (id) => JSON.parse(element(id).textContent);
 
-function bytes(text) {
-  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-}
-
 // Portions of base64, one after the other.
 function shorts(id) {
   const parts = element(id).textContent.split(" ").filter(Boolean).map(bytes);
@@ -34,15 +30,9 @@ function shorts(id) {
 const HAND = 21; // points
 
 // What the bodies of the page share.
-function readMesh() {
-  const { triangles, bones, weights, parents, unit, turn, moving } = read("mesh");
-  if (!triangles) {
-    return null;
-  }
-  return {
-    triangles: new Uint16Array(bytes(triangles).buffer), bones: bytes(bones), parents, unit, turn, moving,
-    weights: Float32Array.from(new Uint16Array(bytes(weights).buffer), (share) => share / 65535),
-  };
+function pageMesh() {
+  const facts = read("mesh");
+  return facts.triangles ? readMesh(facts) : null;
 }
 
 class Person {
@@ -53,9 +43,7 @@ class Person {
     }
     this.hands = element(`p${id}-hands`) && shorts(`p${id}-hands`);
     if (element(`p${id}-rest`)) {
-      const rest = Float32Array.from(shorts(`p${id}-rest`), (number) => number * mesh.unit);
-      const heads = 3 * mesh.parents.length;
-      this.body = new Body(mesh, rest.subarray(0, heads), rest.subarray(heads));
+      this.body = Body.of(mesh, shorts(`p${id}-rest`));
       this.turns = shorts(`p${id}-turns`);
     }
   }
@@ -74,15 +62,8 @@ class Person {
     if (!this.body) {
       return null;
     }
-    const { mesh } = this.body;
-    const moving = mesh.moving[this.id];
-    const row = this.turns.subarray((frame - this.first) * (3 + 3 * moving.length));
-    const turns = [];
-    moving.forEach((bone, at) => {
-      const [x, y, z] = [0, 1, 2].map((axis) => row[3 + 3 * at + axis] / mesh.turn);
-      turns[bone] = [Math.sqrt(Math.max(0, 1 - x * x - y * y - z * z)), x, y, z];
-    });
-    this.body.pose([0, 1, 2].map((axis) => row[axis] / 1000), turns);
+    const moving = this.body.mesh.moving[this.id];
+    this.body.poseRow(this.turns.subarray((frame - this.first) * (3 + 3 * moving.length)), moving);
     return this.body;
   }
 
@@ -268,7 +249,7 @@ class Report {
   constructor() {
     this.facts = read("facts");
     this.times = new Float64Array(bytes(this.facts.times).buffer);
-    const mesh = readMesh();
+    const mesh = pageMesh();
     this.people = this.facts.people.map((person) => new Person(person, this.facts.angles.length, mesh));
     this.scene = new Scene(element("scene"));
     this.video = element("video");

@@ -1,0 +1,110 @@
+"""Bodies of the live page: the shape of a person once, and the pose with each result."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.export.character.hands import hands_of
+from pose.export.character.look import moving_bones
+from pose.export.character.posing import pose_character
+from pose.export.character.rest import Character
+from pose.export.html_bodies import mesh_arrays, mesh_facts, pose_numbers, rest_numbers
+from pose.export.space import CAMERA_SPACE
+from pose.fitted_bodies import FittedBodies, faces_in, hands_in, nearest_rows
+from pose.live import LiveResult
+from pose.system.json_values import Json
+from pose.types import F32
+
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """A fitted character.
+
+    Attributes:
+        version: Different for each shape of a connection.
+        rest: Its rest pose, as `packed` gives it.
+    """
+
+    character: Character
+    version: int
+    rest: str
+
+
+class PageBodies:
+    """The bodies of a live loop's people, for the 3D view of the page.
+
+    Attributes:
+        shapes: By id, the shapes of the people who have a body in the last result. A new mapping for each result.
+    """
+
+    def __init__(self) -> None:
+        self.shapes: Mapping[int, Shape] = {}
+        self._made = 0
+        self._fitted = FittedBodies(self._shape)
+
+    def of(self, live: LiveResult, rows: Sequence[int], stage: F32) -> dict[int, Json]:
+        """By row, the poses of the people nearest to the camera, as the page decodes them.
+
+        Args:
+            live: The result.
+            rows: The people with 3D.
+            stage: (P, 17, 3) m, the positions of these people in the 3D view.
+        """
+        found: dict[int, Json] = {}
+        shapes = {}
+        for row in nearest_rows(live.result, list(rows)):
+            person = int(live.result.people.ids[row])
+            places = stage[list(rows).index(row)].astype(np.float64)[None][..., [0, 2, 1]] * (1, 1, -1)
+            shape = shapes[person] = self._fitted.of(person, places)
+            found[row] = {"shape": shape.version, "pose": _pose(shape.character, live, row, places)}
+        self.shapes = shapes
+        return found
+
+    def _shape(self, character: Character) -> Shape:
+        self._made += 1
+        return Shape(character, self._made, packed(np.rint(rest_numbers(character)).astype("<i2")))
+
+
+def _pose(character: Character, live: LiveResult, row: int, places: F64) -> list[Json]:
+    """Position and rotations of a body, with hands and face where they are tracked."""
+    result = live.result
+    joints = (result.poses.joints[row] + result.poses.root[row])[None]
+    turn = _rotation(CAMERA_SPACE.to_file(joints[0].astype(np.float64)), places[0])
+    hands, faces = hands_in([(result, row)], joints), None
+    if live.stream is not None:
+        faces = faces_in([(result, row)], live.stream.session.camera.matrix)
+    posed = pose_character(
+        character,
+        places,
+        None if hands is None else hands_of(character, hands @ turn.T),
+        None if faces is None else faces @ turn.T,
+    )
+    moving = moving_bones(character.model, fingers=True)
+    numbers: list[Json] = np.rint(pose_numbers(posed.root, posed.turns[:, moving])[0]).astype(int).tolist()
+    return numbers
+
+
+def _rotation(start: F64, goal: F64) -> F64:
+    """The rotation (3, 3) that fits points (N, 3) best to others. Source: Kabsch, Acta Crystallographica A32, 1976."""
+    left, _, right = np.linalg.svd((start - start.mean(axis=0)).T @ (goal - goal.mean(axis=0)))
+    signs = np.array([1.0, 1.0, np.sign(np.linalg.det(left @ right)) or 1.0])
+    rotation: F64 = ((left * signs) @ right).T
+    return rotation
+
+
+def page_mesh() -> dict[str, Json]:
+    """The mesh that all bodies share, for `hello`."""
+    from pose.export.character.model import body_model
+
+    moving: list[Json] = list(moving_bones(body_model("light"), fingers=True))
+    return mesh_facts() | {name: packed(values) for name, values in mesh_arrays().items()} | {"moving": moving}
+
+
+def packed(values: NDArray[np.generic]) -> str:
+    """The bytes of an array as base64."""
+    return base64.b64encode(values.tobytes()).decode()
