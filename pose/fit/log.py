@@ -39,7 +39,7 @@ class FitLog:
         people_frames = int(frames.sum())
         return (
             f"fit to the 2D: {people_frames} poses, changed by {_median(moved, frames):.1f} mm (median of the joints); "
-            f"noise of the 2D {_median(noise, frames):.0f} mm"
+            f"2D weighted as with errors of {_median(noise, frames):.0f} mm"
         )
 
 
