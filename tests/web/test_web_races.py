@@ -37,7 +37,7 @@ def test_the_last_result_is_not_lost_where_the_loop_ends_at_once(monkeypatch):
     async def test():
         loop = LiveLoop(FakePipeline(), PushedFrames("test"))
         with monkeypatch.context() as patch:
-            patch.setattr("pose.live.loop.Mailbox", EndsBehind)
+            patch.setattr("pose.live.base.Mailbox", EndsBehind)
             feed = Feed(loop, pictures=False)
             patch.setattr(feed, "_put", lambda message, number: seen.append(number))
             patch.setattr(feed, "_message", lambda live: "")
