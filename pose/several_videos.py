@@ -12,12 +12,11 @@ from pose.config import PipelineConfig
 from pose.errors import UsageError
 from pose.multiview.calibration_files import read_cameras
 from pose.multiview.scene import Given, find_scene, results_of
+from pose.multiview.videos import LEAST_CAMERAS, MOST_CAMERAS, unique_names
 from pose.pipeline import Pipeline
 from pose.result import Result
 from pose.types import FrameResult
 from pose.video import Source, open_source
-
-MOST_CAMERAS = 8
 
 
 def several(
@@ -46,8 +45,8 @@ def several(
         UsageError: For arguments that do not fit each other.
     """
     paths = [Path(video) for video in videos]
-    if not 2 <= len(paths) <= MOST_CAMERAS:
-        raise UsageError(f"videos: got {len(paths)}; allowed: 2 to {MOST_CAMERAS}")
+    if not LEAST_CAMERAS <= len(paths) <= MOST_CAMERAS:
+        raise UsageError(f"videos: got {len(paths)}; allowed: {LEAST_CAMERAS} to {MOST_CAMERAS}")
     if offsets is not None and len(offsets) != len(paths):
         raise UsageError(f"offsets: got {len(offsets)} for {len(paths)} videos; give one per video")
     if height is not None and cameras is not None:
@@ -57,7 +56,7 @@ def several(
     device = "auto" if pipeline is None else pipeline.config.device
     workers = camera_workers(len(paths), device)
     pipeline = pipeline or Pipeline(with_threads(PipelineConfig(), workers))
-    names, stop = [path.stem for path in paths], threading.Event()
+    names, stop = unique_names([path.stem for path in paths]), threading.Event()
 
     def follow(index: int, source: Source, pipeline: Pipeline) -> Iterable[FrameResult]:
         return pipeline.run(source, stop=stop)

@@ -1,6 +1,7 @@
 """`pose-run` with several videos: what is refused in one line, and a real scene from the videos to the files."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,6 +46,10 @@ def test_options_that_do_not_go_together_are_one_line(clips, more, message, caps
 
 def test_the_same_file_twice_and_one_that_is_missing(clips, tmp_path, capsys):
     assert main([clips[0], clips[0]]) == 2
+    assert "given twice" in capsys.readouterr().err
+    clip = Path(clips[0])
+    elsewhere = clip.parent / ".." / clip.parent.name / clip.name
+    assert main([clips[0], str(elsewhere)]) == 2
     assert "given twice" in capsys.readouterr().err
     assert main([clips[0], str(tmp_path / "gone.mp4")]) == 2
     assert "no such file" in capsys.readouterr().err

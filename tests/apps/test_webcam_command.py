@@ -385,6 +385,7 @@ TWO = ["--headless", "--source", "CLIP", "--source", "7"]
     ("arguments", "words"),
     [
         (["--headless", "--source", "CLIP", "--source", "CLIP"], "given twice; each camera needs its own source"),
+        (["--headless", "--source", "CLIP", "--source", "AGAIN"], "given twice; each camera needs its own source"),
         (["--headless", *(f"--source={number}" for number in range(9))], "--source: got 9; allowed: 1 to 8"),
         ([*TWO, "--ahead", "50"], "--ahead: not available with several sources"),
         ([*TWO, "--hands"], "--hands: not available with several sources"),
@@ -394,7 +395,9 @@ TWO = ["--headless", "--source", "CLIP", "--source", "7"]
     ],
 )
 def test_options_that_several_cameras_cannot_have_are_refused_in_one_line(arguments, words, dance, capsys):
-    assert main([dance if word == "CLIP" else word for word in arguments]) == 2
+    clip = Path(dance)
+    named = {"CLIP": dance, "AGAIN": str(clip.parent / ".." / clip.parent.name / clip.name)}
+    assert main([named.get(word, word) for word in arguments]) == 2
     said = capsys.readouterr().err
     assert words in said
     assert said.count("\n") == 1

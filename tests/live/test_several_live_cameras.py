@@ -101,6 +101,25 @@ def test_a_camera_that_ends_leaves_the_others(played):
     assert rigging.calibration is not None
 
 
+def test_the_first_camera_is_shown_though_the_second_answers_first():
+    views, tracks = filmed([scenes.person(1, 3.0)], seconds=3.0)
+    late = 0.5
+    tracks = [track if track.camera else track[track.times >= late] for track in tracks]
+    player = Player(stage_of(rigging_of(views)), scenes.exact(views))
+    player.play(tracks)
+    assert player.stage.lead == 0
+    assert [live.captured - player.begin for live in player.shown] == pytest.approx(tracks[0].times.tolist())
+
+
+def test_a_first_camera_that_never_answers_is_replaced():
+    seconds = STALL_SECONDS + 1.0
+    views, tracks = filmed([scenes.person(1, seconds)], seconds=seconds)
+    player = Player(stage_of(rigging_of(views)), scenes.exact(views))
+    player.play(tracks[1:])
+    assert player.stage.lead == 1
+    assert player.shown
+
+
 def test_the_same_camera_twice_is_said_and_shown_alone():
     person = [scenes.person(1, SECONDS)]
     views, tracks = filmed(person)
@@ -184,6 +203,28 @@ def test_stopping_waits_for_no_calibration():
     is_running = loop.running
     hold.set()
     assert not is_running
+
+
+def test_what_waits_while_the_loop_stops_shows_no_other_camera(monkeypatch):
+    """Cameras end one after another; a result of the second one arrives when the first one has ended."""
+    sources, loop = several()
+    first, second = loop._mailboxes
+    with loop:
+        shown, own = loop.subscribe(maxlen=100), loop._loops[1].subscribe()
+        for number, source in enumerate(sources):
+            source.push(picture(number + 1))
+        wait_until(lambda: loop.status().processed == 1 and loop._loops[1].status().processed == 1)
+        live = own.take()
+
+        def close():
+            sources[0].close()
+            wait_until(lambda: first.closed)
+            second.put(replace(live, captured=live.captured + 1.0))
+            wait_until(lambda: loop.rigging.sightings[1].newest == live.captured + 1.0)
+            sources[1].close()
+
+        monkeypatch.setattr(loop, "close", close)
+    assert [int(live.image[0, 0, 0]) for live in shown] == [1]
 
 
 def test_the_error_of_a_network_ends_all_cameras():

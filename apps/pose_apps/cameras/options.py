@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pose.errors import UsageError
+from pose.multiview.videos import LEAST_CAMERAS, MOST_CAMERAS, repeated, unique_names
 from pose.options import Options, option
 
 AUTO = "auto"
-MOST_CAMERAS = 8
 VIDEO_SUFFIXES = frozenset({".mp4", ".mov", ".mkv", ".avi", ".webm", ".m4v", ".mts", ".mpg", ".mpeg", ".3gp"})
 CAMERAS_HELP = (
     "calibration file of several cameras, or auto: the videos of a folder are cameras; default: calibrate from people"
@@ -86,23 +86,25 @@ def camera_videos(videos: Sequence[str], cameras: str | None) -> list[str]:
     if len(videos) == 1:
         folder = Path(videos[0])
         if cameras is None or not folder.is_dir():
-            raise UsageError(f"{videos[0]}: only one video; expected 2 to {MOST_CAMERAS}, or a folder of them")
+            raise UsageError(
+                f"{videos[0]}: only one video; expected {LEAST_CAMERAS} to {MOST_CAMERAS}, or a folder of them"
+            )
         videos = sorted(str(path) for path in folder.iterdir() if path.suffix.lower() in VIDEO_SUFFIXES)
-    if not 2 <= len(videos) <= MOST_CAMERAS:
-        raise UsageError(f"got {len(videos)} videos; allowed: 2 to {MOST_CAMERAS}; use pose-batch for separate clips")
-    for row, video in enumerate(videos):
+    if not LEAST_CAMERAS <= len(videos) <= MOST_CAMERAS:
+        raise UsageError(
+            f"got {len(videos)} videos; allowed: {LEAST_CAMERAS} to {MOST_CAMERAS}; use pose-batch for separate clips"
+        )
+    for video in videos:
         if not Path(video).is_file():
             raise UsageError(f"{video}: no such file; several cameras are given as video files")
-        for other in videos[:row]:
-            if Path(video).samefile(other):
-                raise UsageError(f"{video}: given twice; each camera needs its own video")
+    if (twice := repeated(videos)) is not None:
+        raise UsageError(f"{twice}: given twice; each camera needs its own video")
     return list(videos)
 
 
 def camera_names(videos: Sequence[str]) -> list[str]:
     """Names of the cameras: those of the videos, made unique."""
-    stems = [Path(video).stem for video in videos]
-    return [stem if stems.count(stem) == 1 else f"{stem}-{row + 1}" for row, stem in enumerate(stems)]
+    return unique_names([Path(video).stem for video in videos])
 
 
 def joint_folder(videos: Sequence[str]) -> Path:

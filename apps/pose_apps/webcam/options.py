@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pose.config import LiveConfig, PipelineConfig
 from pose.errors import PoseError, UsageError
+from pose.multiview.videos import MOST_CAMERAS, repeated
 from pose.options import option
 from pose.web.settings import WebOptions
 from pose_apps.support.world import LiveWorldConfig, read_heights
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pose.world.clean import Steps
 
 CAMERA = "0"
-MOST_CAMERAS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +86,8 @@ def check_several(config: WebcamConfig, pipeline: PipelineConfig) -> None:
         return
     if len(config.source) > MOST_CAMERAS:
         raise UsageError(f"--source: got {len(config.source)}; allowed: 1 to {MOST_CAMERAS}")
-    for source in config.source:
-        if config.source.count(source) > 1:
-            raise UsageError(f"--source {source}: given twice; each camera needs its own source")
+    if (source := repeated(config.source)) is not None:
+        raise UsageError(f"--source {source}: given twice; each camera needs its own source")
     chosen = {
         "ahead": config.ahead is not None,
         "body": config.body,

@@ -19,16 +19,16 @@ from pose.live.camera import gravity_words
 from pose.live.loop import JOIN_SECONDS, LiveLoop
 from pose.live.result import LiveResult, LiveStatus
 from pose.live.several.calibration import Calibration
-from pose.live.several.rigging import LEAST_CAMERAS, Rigging
+from pose.live.several.rigging import Rigging
 from pose.live.several.stage import Stage
 from pose.live.sources import LiveSource
 from pose.multiview.calibration_files import read_cameras
 from pose.multiview.types import ViewCamera
+from pose.multiview.videos import LEAST_CAMERAS, MOST_CAMERAS, unique_names
 from pose.pipeline import Pipeline
 from pose.system.json_values import Json
 from pose.world.clean import Steps
 
-MOST_CAMERAS = 8
 BACKLOG = 8  # results of a camera that may wait for the fusion
 POLL_SECONDS = 0.2
 
@@ -90,7 +90,7 @@ class SeveralLoop(Loop):
         self.source = self._sources
         self.config, self.ahead = LiveConfig(bridge=0.0), None
         self._loops = [LiveLoop(pipeline, source, self.config) for source in sources]
-        self._wake = threading.Event()
+        self._wake, self._stopping = threading.Event(), threading.Event()
         self._mailboxes = [loop.subscribe(BACKLOG, self._wake.set, "all") for loop in self._loops]
         self._names = names_of(sources)
         given = None if cameras is None else lambda sizes: read_cameras(Path(cameras), self._names, sizes)
@@ -149,6 +149,7 @@ class SeveralLoop(Loop):
 
     def stop(self) -> None:
         """See `Loop.stop`."""
+        self._stopping.set()
         self.close()
         for loop in self._loops:
             self._stop(loop)
@@ -235,7 +236,8 @@ class SeveralLoop(Loop):
                 ended.add(index)
             while (live := mailbox.take()) is not None:
                 arrived.append((index, live))
-        for live in self._stage.take(arrived, ended):
+        # While the loop stops, cameras end one after another: the one that is shown stays.
+        for live in self._stage.take(arrived, () if self._stopping.is_set() else ended):
             self._publish(live)
         failed = [error for loop in self._loops if (error := self._failed(loop)) is not None]
         for error in failed:
@@ -258,5 +260,4 @@ class SeveralLoop(Loop):
 
 def names_of(sources: Sequence[LiveSource]) -> list[str]:
     """Names of the sources for calibration files: file names without suffix, made different from each other."""
-    names = [Path(source.name).stem if Path(source.name).suffix else source.name for source in sources]
-    return [name if names.count(name) == 1 else f"{name} ({index + 1})" for index, name in enumerate(names)]
+    return unique_names([Path(source.name).stem if Path(source.name).suffix else source.name for source in sources])

@@ -11,6 +11,7 @@ from pose.live.several.sightings import Seen, Sightings, tracks_of
 from pose.live.several.worker import Worker
 from pose.multiview.calibrate import Known
 from pose.multiview.types import ViewCamera
+from pose.multiview.videos import LEAST_CAMERAS
 
 MOTION_SECONDS = 10.0  # of people who move, in each camera
 MORE_SECONDS = 5.0  # before another attempt
@@ -18,7 +19,6 @@ GRACE_SECONDS = 10.0  # for which a camera without motion is waited for
 KEPT_SECONDS = 40.0  # of frames for a calibration
 MATCHED_SECONDS = 3.0  # of frames for the identities
 MATCH_EVERY = 0.4  # s
-LEAST_CAMERAS = 2
 MOVED = "a camera was moved: calibrating again, let people move in view of all cameras"
 
 

@@ -42,7 +42,8 @@ class Stage:
         self._alone: LiveWorld | None = None  # world of the shown camera before the calibration
         self._streams: tuple[Stream, Stream] | None = None  # of the shown camera's loop, and of the results
         self._counter = RepetitionCounter()
-        self._first, self._last = math.nan, -math.inf  # times of the first and the last result, s
+        self._began = math.inf  # time of the first result of any camera, s
+        self._first, self._last = math.nan, -math.inf  # times of the first and the last published result, s
         self._count = 0
 
     def take(self, arrived: Iterable[tuple[int, LiveResult]], ended: Collection[int] = ()) -> list[LiveResult]:
@@ -64,24 +65,23 @@ class Stage:
         now = max(one.newest for one in sightings)
         if math.isinf(now):
             return []
-        self._choose_lead(now, ended)
+        self._began = min(self._began, now)
         live_now = [i for i, one in enumerate(sightings) if i not in ended and now - one.newest < STALL_SECONDS]
+        self._choose_lead(now, live_now, ended)
         if self.rigging.step(now, live_now):
             self._use(self.rigging.calibration)
         return [self._published(live) for index, live in shown if index == self.lead and live.captured > self._last]
 
-    def _choose_lead(self, now: float, ended: Collection[int]) -> None:
-        """Show another camera if the shown one has ended or stalled."""
-        newest = [one.newest for one in self.rigging.sightings]
-        calibration = self.rigging.calibration
-        left_out = calibration is not None and self.lead not in calibration.cameras
-        if not left_out and self.lead not in ended and now - newest[self.lead] < STALL_SECONDS:
+    def _choose_lead(self, now: float, live_now: Sequence[int], ended: Collection[int]) -> None:
+        """Show another camera if the shown one has ended, stalled, or is not calibrated."""
+        calibrated = None if self.rigging.calibration is None else self.rigging.calibration.cameras
+        seen_at = max(self.rigging.sightings[self.lead].newest, self._began)  # a first image may take a moment
+        is_live = self.lead not in ended and now - seen_at < STALL_SECONDS
+        if is_live and (calibrated is None or self.lead in calibrated):
             return
-        fresh = [index for index, at in enumerate(newest) if index not in ended and now - at < STALL_SECONDS]
-        if calibration is not None:
-            fresh = [index for index in fresh if index in calibration.cameras] or fresh
-        if fresh and (self.lead != fresh[0] if left_out else True):
-            self.lead, self._streams, self._alone = fresh[0], None, None
+        choice = [index for index in live_now if calibrated is None or index in calibrated] or live_now
+        if choice and choice[0] != self.lead:
+            self.lead, self._streams, self._alone = choice[0], None, None
 
     def _use(self, calibration: Calibration | None) -> None:
         self._streams = self._alone = self._fusion = self._placing = self._bumps = None

@@ -1,0 +1,23 @@
+"""What holds for the videos of several cameras, before any is opened. Has no heavy imports."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+LEAST_CAMERAS, MOST_CAMERAS = 2, 8
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """The names, those that are equal with their number: left, left, right gives left-1, left-2, right."""
+    return [name if names.count(name) == 1 else f"{name}-{row + 1}" for row, name in enumerate(names)]
+
+
+def repeated(videos: Sequence[str]) -> str | None:
+    """The first video or stream that is given twice, also by another path to its file; None if none is."""
+    for row, video in enumerate(videos):
+        if any(video == other or _same_file(Path(video), Path(other)) for other in videos[:row]):
+            return video
+    return None
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    return one.is_file() and other.is_file() and one.samefile(other)
