@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from pose.camera_runs import CameraRuns, camera_workers, with_threads
 from pose.config import PipelineConfig
 from pose.errors import UsageError
-from pose.multiview.calibration_files import read_cameras
+from pose.multiview.calibration_files import check_cameras, read_cameras
 from pose.multiview.scene import Given, find_scene, results_of
 from pose.multiview.videos import LEAST_CAMERAS, MOST_CAMERAS, unique_names
 from pose.pipeline import Pipeline
@@ -51,12 +51,15 @@ def several(
         raise UsageError(f"offsets: got {len(offsets)} for {len(paths)} videos; give one per video")
     if height is not None and cameras is not None:
         raise UsageError(f"height: the calibration in {cameras} already sets the scale")
+    names = unique_names([path.stem for path in paths])
+    if cameras is not None:
+        check_cameras(Path(cameras), names)
     for path in paths:
         open_source(str(path)).close()
     device = "auto" if pipeline is None else pipeline.config.device
     workers = camera_workers(len(paths), device)
     pipeline = pipeline or Pipeline(with_threads(PipelineConfig(), workers))
-    names, stop = unique_names([path.stem for path in paths]), threading.Event()
+    stop = threading.Event()
 
     def follow(index: int, source: Source, pipeline: Pipeline) -> Iterable[FrameResult]:
         return pipeline.run(source, stop=stop)

@@ -84,6 +84,24 @@ def read_cameras(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, in
         UsageError: If the file is missing.
         PoseError: If it is invalid or does not match.
     """
+    return _relative(_cameras_of(path, names, sizes))
+
+
+def check_cameras(path: Path, names: Sequence[str]) -> None:
+    """Check a calibration file before the sizes of the videos are known.
+
+    Args:
+        path: The file.
+        names: Names of the videos.
+
+    Raises:
+        UsageError: If the file is missing.
+        PoseError: If it is invalid, or does not match the names or their number.
+    """
+    _cameras_of(path, names, [None] * len(names))
+
+
+def _cameras_of(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, int] | None]) -> list[ViewCamera]:
     if not path.is_file():
         raise UsageError(f"--cameras {path}: no such file")
     if path.stat().st_size > MOST_BYTES:
@@ -91,11 +109,10 @@ def read_cameras(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, in
     try:
         found = _read(path)
         chosen = _for_videos(path, found, names)
-        cameras = [_camera(name, values, size) for (name, values), size in zip(chosen, sizes, strict=True)]
+        return [_camera(name, values, size) for (name, values), size in zip(chosen, sizes, strict=True)]
     except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, yaml.YAMLError) as error:
         what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else in_brief(error)
         raise PoseError(f"--cameras {path}: not a calibration ({what}); allowed: {FORMS}") from error
-    return _relative(cameras)
 
 
 def _read(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
@@ -136,7 +153,8 @@ def _for_videos(
     return found
 
 
-def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int]) -> ViewCamera:
+def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int] | None) -> ViewCamera:
+    """A camera for images of `size`; None means the size in the file."""
     matrix = _array(values["K"] if "K" in values else values["matrix"], (3, 3))
     given_rotation = values["R"] if "R" in values else values["rotation"]
     is_vector = np.shape(given_rotation) == (3,)
@@ -153,8 +171,9 @@ def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int]) -> View
         raise ValueError(f"{name}: expected finite distortion coefficients")
     if np.abs(lens[2:4]).max() > MOST_TANGENTIAL or bool(values.get("fisheye", False)):
         raise ValueError(f"{name}: fisheye and tangential distortion are not supported; undistort the video first")
-    said = values.get("size", values.get("image_size", size))
+    said = values.get("size", values.get("image_size", size or (1, 1)))
     width, height = (int(part) for part in said)
+    size = size or (width, height)
     if width * size[1] != height * size[0]:
         raise ValueError(f"{name}: is for {width} x {height} px, but its video has {size[0]} x {size[1]}")
     matrix[:2] *= size[0] / width

@@ -11,6 +11,11 @@ def unique_names(names: Sequence[str]) -> list[str]:
     return [name if names.count(name) == 1 else f"{name}-{row + 1}" for row, name in enumerate(names)]
 
 
+def source_names(names: Sequence[str]) -> list[str]:
+    """Names of live sources for calibration files: file names without suffix, made different from each other."""
+    return unique_names([Path(name).stem if Path(name).suffix else name for name in names])
+
+
 def repeated(videos: Sequence[str]) -> str | None:
     """The first video or stream that is given twice, also by another path to its file; None if none is."""
     for row, video in enumerate(videos):

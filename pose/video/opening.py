@@ -50,8 +50,8 @@ def open_source(
         raise PoseError(f"cannot read {spec}: {(error.strerror or str(error)).lower()}") from error
 
 
-def check_source(spec: str) -> None:
-    """Check a source without connecting: an address must be valid, a camera present.
+def check_source(spec: str) -> str:
+    """Check a source without connecting: an address must be valid, a camera present. Returns its name.
 
     Raises:
         UsageError: For an invalid address, or if there is no such camera.
@@ -59,11 +59,11 @@ def check_source(spec: str) -> None:
     """
     scheme, separator, _ = spec.partition("://")
     if separator and scheme.lower() in NETWORK_SCHEMES:
-        url_target(spec)
-    elif is_camera(spec):
-        camera_target(int(spec))
-    else:
-        open_source(spec).close()
+        return url_target(spec).shown
+    if is_camera(spec):
+        return camera_target(int(spec)).shown
+    with open_source(spec) as source:
+        return source.name
 
 
 def is_camera(spec: str) -> bool:

@@ -63,6 +63,15 @@ def test_every_video_is_opened_before_the_first_is_processed(clips, videos, tmp_
     assert "right.mp4: not a video" in capsys.readouterr().err
 
 
+def test_a_broken_calibration_is_refused_before_the_videos_are_processed(clips, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("pose.pipeline.Pipeline", None)  # whoever needs it comes too early
+    (tmp_path / "empty.json").write_text("")
+    assert main([*clips, "--cameras", str(tmp_path / "empty.json")]) == 1
+    error = capsys.readouterr().err
+    assert "empty.json: not a calibration" in error
+    assert error.count("\n") == 1
+
+
 def test_options_of_several_cameras_need_several(clips, capsys):
     assert main([clips[0], "--offsets", "0"]) == 2
     assert "one video" in capsys.readouterr().err

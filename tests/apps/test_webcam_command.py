@@ -388,6 +388,7 @@ TWO = ["--headless", "--source", "CLIP", "--source", "7"]
         (["--headless", "--source", "CLIP", "--source", "AGAIN"], "given twice; each camera needs its own source"),
         (["--headless", *(f"--source={number}" for number in range(9))], "--source: got 9; allowed: 1 to 8"),
         ([*TWO, "--ahead", "50"], "--ahead: not available with several sources"),
+        ([*TWO, "--bridge", "1"], "--bridge: not available with several sources"),
         ([*TWO, "--hands"], "--hands: not available with several sources"),
         ([*TWO, "--height", "1:1.8"], "several sources take one height"),
         ([*TWO, "--cameras", "none.json"], "--cameras none.json: no such file"),
@@ -399,6 +400,31 @@ def test_options_that_several_cameras_cannot_have_are_refused_in_one_line(argume
     named = {"CLIP": dance, "AGAIN": str(clip.parent / ".." / clip.parent.name / clip.name)}
     assert main([named.get(word, word) for word in arguments]) == 2
     said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("way", [["--headless"], ["--web", "--port", "0"]], ids=["headless", "web"])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "not a calibration"),
+        ("{", "not a calibration"),
+        ('{"cameras": []}', "no camera in it"),
+        ('{"cameras": [{"name": "a"}]}', "has 1 cameras (a) for 2 videos (view-a, view-b)"),
+        ('{"cameras": [{"name": "view-a"}, {"name": "view-b"}]}', "'matrix' is missing"),
+    ],
+)
+def test_a_broken_calibration_is_refused_before_any_network_is_loaded(
+    videos, tmp_path, monkeypatch, capsys, way, content, words
+):
+    monkeypatch.setattr("pose.pipeline.Pipeline", None)  # whoever needs it comes too early
+    file = tmp_path / "cameras.json"
+    file.write_text(content)
+    sources = [word for name in "ab" for word in ("--source", str(videos / "two-people" / f"view-{name}.mp4"))]
+    assert main([*way, *sources, "--cameras", str(file)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: --cameras {file}: ")
     assert words in said
     assert said.count("\n") == 1
 

@@ -114,6 +114,7 @@ def check_request(request: Request, names: Sequence[str]) -> None:
 
     Raises:
         UsageError: If they cannot.
+        PoseError: If the calibration file is invalid.
     """
     cameras = request.cameras
     if cameras.distance is not None:
@@ -128,8 +129,10 @@ def check_request(request: Request, names: Sequence[str]) -> None:
         raise UsageError("height and distance: both set the scale; give only one")
     if scales and cameras.file is not None:
         raise UsageError(f"{scales[0]}: the calibration in {cameras.file} already sets the scale")
-    if cameras.file is not None and not cameras.file.is_file():
-        raise UsageError(f"--cameras {cameras.file}: no such file")
+    if cameras.file is not None:
+        from pose.multiview.calibration_files import check_cameras
+
+        check_cameras(cameras.file, names)
 
 
 def check_videos(videos: Sequence[str]) -> None:

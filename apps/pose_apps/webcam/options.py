@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pose.config import LiveConfig, PipelineConfig
 from pose.errors import PoseError, UsageError
-from pose.multiview.videos import MOST_CAMERAS, repeated
+from pose.multiview.videos import MOST_CAMERAS, repeated, source_names
 from pose.options import option
 from pose.web.settings import WebOptions
 from pose_apps.support.world import LiveWorldConfig, read_heights
@@ -63,15 +63,18 @@ class WebcamConfig(SinkConfig, LiveConfig, WebOptions, LiveWorldConfig):
 
 
 def check_live_source(config: WebcamConfig) -> None:
-    """Check the source before networks are loaded, without connecting.
+    """Check the sources and their calibration before networks are loaded, without connecting.
 
     Raises:
-        PoseError: If it is invalid.
+        PoseError: If one is invalid.
     """
     from pose.video import check_source
 
-    for source in config.source or [CAMERA]:
-        check_source(source)
+    names = [check_source(source) for source in config.source or [CAMERA]]
+    if config.cameras is not None:
+        from pose.multiview.calibration_files import check_cameras
+
+        check_cameras(Path(config.cameras), source_names(names))
 
 
 def check_several(config: WebcamConfig, pipeline: PipelineConfig) -> None:
@@ -90,6 +93,7 @@ def check_several(config: WebcamConfig, pipeline: PipelineConfig) -> None:
         raise UsageError(f"--source {source}: given twice; each camera needs its own source")
     chosen = {
         "ahead": config.ahead is not None,
+        "bridge": config.bridge not in (0, LiveConfig.bridge),
         "body": config.body,
         "hands": pipeline.hands,
         "face": pipeline.face,

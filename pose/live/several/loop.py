@@ -22,9 +22,9 @@ from pose.live.several.calibration import Calibration
 from pose.live.several.rigging import Rigging
 from pose.live.several.stage import Stage
 from pose.live.sources import LiveSource
-from pose.multiview.calibration_files import read_cameras
+from pose.multiview.calibration_files import check_cameras, read_cameras
 from pose.multiview.types import ViewCamera
-from pose.multiview.videos import LEAST_CAMERAS, MOST_CAMERAS, unique_names
+from pose.multiview.videos import LEAST_CAMERAS, MOST_CAMERAS, source_names
 from pose.pipeline import Pipeline
 from pose.system.json_values import Json
 from pose.world.clean import Steps
@@ -80,11 +80,13 @@ class SeveralLoop(Loop):
 
         Raises:
             UsageError: For another number of sources.
+            PoseError: If the calibration file is invalid.
         """
         if not LEAST_CAMERAS <= len(sources) <= MOST_CAMERAS:
             raise UsageError(f"source: got {len(sources)}; allowed: 1, or {LEAST_CAMERAS} to {MOST_CAMERAS} cameras")
-        if cameras is not None and not Path(cameras).is_file():
-            raise UsageError(f"--cameras {cameras}: no such file")
+        self._names = source_names([source.name for source in sources])
+        if cameras is not None:
+            check_cameras(Path(cameras), self._names)
         super().__init__()
         self._sources = Sources(sources)
         self.source = self._sources
@@ -92,7 +94,6 @@ class SeveralLoop(Loop):
         self._loops = [LiveLoop(pipeline, source, self.config) for source in sources]
         self._wake, self._stopping = threading.Event(), threading.Event()
         self._mailboxes = [loop.subscribe(BACKLOG, self._wake.set, "all") for loop in self._loops]
-        self._names = names_of(sources)
         given = None if cameras is None else lambda sizes: read_cameras(Path(cameras), self._names, sizes)
         self.rigging = Rigging(self._names, self._camera, given, height)
         self._stage = Stage(self.rigging, world)
@@ -256,8 +257,3 @@ class SeveralLoop(Loop):
             one.give(number, live, refined=False)
         with self._lock:
             self._meter.add(live.done, live.latency)
-
-
-def names_of(sources: Sequence[LiveSource]) -> list[str]:
-    """Names of the sources for calibration files: file names without suffix, made different from each other."""
-    return unique_names([Path(source.name).stem if Path(source.name).suffix else source.name for source in sources])
