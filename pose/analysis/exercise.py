@@ -14,7 +14,7 @@ from pose.analysis.sit_to_stand import find_transfers
 Part = tuple[list[Figure], list[Event]]
 
 # Standard deviations of errors that all observations of a person share, from docs/studies/analysis.md.
-TIME_ERROR_S, TRANSFER_ERROR_S, DEPTH_ERROR = 0.07, 0.17, 0.1
+TIME_ERROR_S, TRANSFER_ERROR_S, DEPTH_ERROR = 0.07, 0.2, 0.1
 FLIGHT_ERROR_M, PELVIS_ERROR_M, DIP_ERROR_M = 0.137, 0.08, 0.058
 FLEXION_ERROR_DEGREES, VALGUS_ERROR_DEGREES = 15.6, 11.4
 COUNT_ERROR = 1  # of 27 lifted recordings, 24 are counted exactly

@@ -1,4 +1,8 @@
-"""Sit-to-stand and stand-to-sit movements with their durations."""
+"""Sit-to-stand and stand-to-sit movements with their durations.
+
+A transfer begins and ends where the vertical speed of the pelvis falls below a share of its largest value. Adamowicz et
+al., Sensors 20(22), 2020, take the zero crossings of this speed; a share is less affected by drift of the height.
+"""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,6 +21,7 @@ SEATED_LEGS, STANDING_LEGS = 0.66, 0.85
 MIN_SEATED_S = 0.4  # minimum rest on the seat
 MIN_BEHIND_M = 0.1  # minimum distance of the trunk behind the ankles when seated; in a squat it is above the feet
 REST_SPEED_MPS = 0.2
+SLOW_SHARE = 0.2  # vertical speed at the start and the end of a transfer, as a fraction of its largest
 DURATION_S = (0.4, 6.0)
 MIN_RATE = 10.0  # frames/s; below, a rest on a seat cannot be distinguished from the turning point of a squat
 SMOOTH_HZ = 3.0
@@ -82,8 +87,15 @@ def _rests(seated: NDArray[np.bool_], times: F64, at: int) -> bool:
 
 
 def _moving(height: F64, times: F64) -> tuple[float, float]:
-    """Times of 5 and 95 % of the change of height."""
-    share = (height - height[0]) / (height[-1] - height[0])
-    start = int(np.flatnonzero(share < 0.05)[-1]) if (share < 0.05).any() else 0
-    end = int(np.flatnonzero(share > 0.95)[0]) if (share > 0.95).any() else len(height) - 1
-    return float(times[start]), float(times[max(start, end)])
+    """Start and end of the vertical movement around the largest speed between seat and standing, s.
+
+    Args:
+        height: (T,) leg lengths.
+        times: (T,) s.
+    """
+    speed = np.gradient(height, times) * np.sign(height[-1] - height[0])
+    between = (height > SEATED_LEGS) & (height < STANDING_LEGS)
+    fastest = int(np.argmax(np.where(between, speed, -np.inf)))
+    slow = np.flatnonzero(speed <= SLOW_SHARE * speed[fastest])
+    start, end = slow[slow < fastest], slow[slow > fastest]
+    return float(times[start[-1] if len(start) else 0]), float(times[end[0] if len(end) else -1])

@@ -123,6 +123,19 @@ def test_standing_up_from_a_seat_is_timed():
     assert [figure.name for figure in figures] == ["sit to stand: duration", "stand to sit: duration"]
 
 
+def test_drift_on_the_seat_does_not_move_the_start_of_a_transfer():
+    """The lifted height of a person who sits still rises by a few centimetres, and falls again while they stand."""
+    times = np.arange(0, 10, 1 / 30)
+    seat = 0.5 - 0.5 * np.cos(np.pi * np.clip((times - 4) / 1.5, 0, 1))  # 0 seated, 1 standing
+    drift = 0.05 * np.clip((times - 1) / 2, 0, 1) + 0.05 * np.clip((times - 6) / 3, 0, 1)
+    zero, joints = np.zeros_like(times), standing(times)
+    move(joints, UPPER, np.stack([zero, -0.47 * (1 - seat) + drift, -0.35 * (1 - seat)], axis=1))
+    bend_knees(joints)
+    (up,) = find_transfers(motion(times, joints))
+    assert up.start == pytest.approx(4.1, abs=0.15)
+    assert up.end == pytest.approx(5.4, abs=0.15)
+
+
 def test_squats_are_no_transfers():
     assert find_transfers(squats(3)[0]) == []
 
