@@ -70,7 +70,8 @@ class PipelineConfig:
     )
     lifter: str = option(
         AUTO_LIFTER,
-        "2D to 3D: offline, sliding (the same as a stream), stream or a file; auto: sliding if live, else offline",
+        "2D to 3D: offline, sliding (offline's weights, frame by frame), stream, or a file; auto: sliding if live, "
+        "else offline",
     )
     lookahead: int = option(
         0, "delay of the streaming lifter in frames; more look-ahead is more accurate", minimum=0, maximum=600

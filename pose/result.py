@@ -319,7 +319,9 @@ class Result:
         if space not in SPACES:
             raise UsageError(f"space: {space!r} is unknown; known: {', '.join(SPACES)}")
         if space == WORLD and not self.has_world:
-            raise UsageError(f"space: {self.name} has no world; give space={CAMERA!r}")
+            raise UsageError(
+                f"space: {self.name} has no world (world=False, or the camera moved); give space={CAMERA!r}"
+            )
         return space
 
     def _spread(

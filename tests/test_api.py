@@ -132,7 +132,7 @@ def test_people_who_are_missing_are_nan(flat):
 def test_a_result_without_a_world_says_so(flat):
     assert not flat.has_world
     assert flat.heights == {}
-    with pytest.raises(UsageError, match="has no world; give space='camera'"):
+    with pytest.raises(UsageError, match=r"has no world \(world=False, or the camera moved\); give space='camera'"):
         flat.joints("world")
     with pytest.raises(UsageError, match="'moon' is unknown; known: world, camera"):
         flat.joints("moon")

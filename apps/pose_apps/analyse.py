@@ -19,7 +19,7 @@ class AnalyseOptions(Options):
         UsageError: For a value that is not allowed.
     """
 
-    poses: str = argument(REQUIRED, "a poses.npz of pose-run, or its folder")
+    poses: str = argument(REQUIRED, "a poses.npz of pose-run, or its folder", metavar="POSES.npz")
     out: str | None = option(None, "folder for the tables; default: that of the result", metavar="DIR")
     only: str = option(
         "all", "groups of measures, separated by commas: gait, repetitions, jumps, sit-to-stand, angles, ergonomics"

@@ -29,20 +29,18 @@ class ConvertOptions(Options):
         UsageError: If a value is invalid.
     """
 
-    poses: str = argument(REQUIRED, "poses.npz or its folder")
+    poses: str = argument(REQUIRED, "a poses.npz, or its folder", metavar="POSES.npz")
     to: str = option(REQUIRED, f"formats, separated by commas: {', '.join(FORMATS)}", metavar="FORMATS")
     out: str | None = option(None, "folder for the files; default: that of the result", metavar="DIR")
     person: str | None = option(None, "export only these ids, separated by commas", metavar="ID")
     fps: float | None = option(None, "resample the motion to this frame rate")
     start: float = option(0.0, "start at this second of the video")
     end: float = option(math.inf, "stop at this second of the video")
-    space: str | None = option(None, SPACE_HELP, choices=(*SPACES, LEVEL), metavar="|".join(SPACES))
+    space: str | None = option(None, f"{SPACE_HELP}; level: former name of world", choices=(*SPACES, LEVEL))
     pitch: float | None = option(
         None, "elevation of the camera's view above the horizon, degrees, negative for down", minimum=-90, maximum=90
     )
-    roll: float | None = option(
-        None, "clockwise rotation of the camera about its view, degrees", minimum=-180, maximum=180
-    )
+    roll: float | None = option(None, "clockwise roll of the camera, degrees", minimum=-180, maximum=180)
     height: str | None = option(None, "body height, m: 1.82 for all people, or by id: 1:1.82,2:1.65")
     trim: bool = option(True, TRIM_HELP)
     rig: str = option(

@@ -32,7 +32,7 @@ class LiftConfig(WorldConfig):
     """
 
     keypoints: list[str] = argument([], ".npz, COCO or AlphaPose JSON files, or OpenPose folders")
-    out: str | None = option(None, "the .npz file to write; a folder if there are several inputs")
+    out: str | None = option(None, "the .npz file to write; a folder if there are several inputs", metavar="FILE|DIR")
     lifter: str = option("offline", "offline, sliding, stream, or a checkpoint file")
     lookahead: int = same_option(PipelineConfig, "lookahead")
     fps: float | None = option(None, "frame rate, required for JSON keypoints", minimum=0.001, maximum=1000.0)

@@ -33,7 +33,7 @@ class DataSet(Options):
     purpose: ClassVar[str]
 
     source: str = option(REQUIRED, "file or folder of the data set, as published")
-    out: str = option(REQUIRED, "the file to write")
+    out: str = option(REQUIRED, "the file to write", metavar="FILE")
     quiet: bool = quiet_option()
 
     @property
@@ -119,9 +119,9 @@ class Mocap(DataSet):
     purpose = "Motion capture for training the lifter."
 
     source: str = option(REQUIRED, "a folder with a sub-folder or .zip of ASF/AMC or BVH files for each subject")
-    out: str = option(REQUIRED, _CLIPS)
+    out: str = option(REQUIRED, _CLIPS, metavar="FILE")
     calibrate: bool = option(
-        True, "correct limb lengths so that limbs of standing people are straight; else as recorded"
+        True, "correct the recorded limb lengths so that the limbs of standing people are straight"
     )
 
     def prepare(self, log: Log) -> None:
@@ -138,7 +138,7 @@ class UiPrmd(DataSet):
     purpose = "UI-PRMD's exercises (optical markers) as clips."
 
     source: str = option(REQUIRED, "a folder or .zip with its files mXX_sYY_eZZ_positions.txt")
-    out: str = option(REQUIRED, _CLIPS)
+    out: str = option(REQUIRED, _CLIPS, metavar="FILE")
 
     def prepare(self, log: Log) -> None:
         """Write the prepared clips."""
@@ -156,7 +156,7 @@ class Snu(DataSet):
     source: str = option(
         REQUIRED, "the folder with vsports.zip, woody.zip, woody-walks.zip and cmu-69.zip, or some of them"
     )
-    out: str = option(REQUIRED, _CLIPS)
+    out: str = option(REQUIRED, _CLIPS, metavar="FILE")
     calibrate: bool = option(True, "correct limb lengths so that limbs of standing people are straight")
 
     def prepare(self, log: Log) -> None:
@@ -173,7 +173,7 @@ class Markers(DataSet):
     purpose = "Optical markers (full-body Plug-in-Gait set) as clips."
 
     source: str = option(REQUIRED, "a .c3d or .trc file, or a folder with one sub-folder per person")
-    out: str = option(REQUIRED, _CLIPS)
+    out: str = option(REQUIRED, _CLIPS, metavar="FILE")
 
     def prepare(self, log: Log) -> None:
         """Write the prepared clips."""
@@ -189,7 +189,7 @@ class ToForecast(DataSet):
     purpose = "Training data for forecasters: clips and the output of the streaming lifter."
 
     source: str = option(REQUIRED, "the file of prepared clips, or several, separated by commas")
-    out: str = option(REQUIRED, "the .npz file to write")
+    out: str = option(REQUIRED, "the .npz file to write", metavar="FILE")
     sequences: int = option(3072, "number of training motions of 3.2 s", minimum=1)
     lifter: str = option("stream", "streaming lifter whose errors the forecaster is trained on")
     seed: int = option(0, "random seed", minimum=0)
@@ -217,7 +217,7 @@ class OnePerson(DataSet):
     purpose = "2D keypoints of one person from a result of pose-run."
 
     source: str = option(REQUIRED, "its poses.npz")
-    out: str = option(REQUIRED, "the .npz file to write, for pose-lift")
+    out: str = option(REQUIRED, "the .npz file to write, for pose-lift", metavar="FILE")
     person: int | None = option(None, "the person's id; by default the one seen longest")
 
     def prepare(self, log: Log) -> None:

@@ -144,7 +144,7 @@ COMMANDS: Mapping[str, type[Command]] = {"list": List, "fetch": Fetch, "verify":
 
 
 def _parser() -> ArgumentParser:
-    parser = command_parser("pose-weights", "Weights: list, fetch, verify, bundle.")
+    parser = command_parser("pose-weights", "List, download, verify and bundle the weights of networks.")
     commands = parser.add_subcommands(required=True, dest="command")
     for name, command in COMMANDS.items():
         add_subcommand(commands, name, command.purpose, command)

@@ -64,7 +64,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
         if not recording.rescaled:
             file.writelines(cameras_section(recording.table))
         file.write(_scripts())
-    said = "with the video in it" if video and _is_small(video) else f"plays {video.name}" if video else "no video"
+    said = "contains the video" if video and _is_small(video) else f"plays {video.name}" if video else "no video"
     thin = (
         [f"{len(timeline.times)} of {len(recording.timeline.times)} frames"]
         if timeline is not recording.timeline

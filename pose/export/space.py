@@ -55,7 +55,7 @@ class Space:
         return result
 
 
-CAMERA_NOTE = "camera frame with y up (x, -y, -z): the image's up, not gravity's (--space world: gravity's)"
+CAMERA_NOTE = "camera frame with y up (x, -y, -z), not aligned with gravity (--space world is)"
 CAMERA_SPACE = Space(CAMERA, CAMERA_NOTE, np.diag([1.0, -1.0, -1.0]))
 
 

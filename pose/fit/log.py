@@ -38,8 +38,8 @@ class FitLog:
         frames, moved, noise = np.array(self.windows).T
         people_frames = int(frames.sum())
         return (
-            f"fit to the 2D: {people_frames} poses, changed by {_median(moved, frames):.1f} mm (median of the joints); "
-            f"2D weighted as with errors of {_median(noise, frames):.0f} mm"
+            f"fit to the 2D: {people_frames} poses, changed by {_median(moved, frames):.1f} mm (median over joints); "
+            f"assumed 2D error: {_median(noise, frames):.0f} mm at the distance of the body"
         )
 
 

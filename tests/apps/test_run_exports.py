@@ -41,7 +41,7 @@ def test_exports_lie_beside_the_result_they_are_made_of(arguments, tmp_path, cap
 
 def test_the_space_of_the_files_can_be_chosen(arguments, tmp_path, capsys):
     assert main([*arguments, "--space", "camera"]) == 0
-    assert "space: camera frame with y up (x, -y, -z): the image's up, not gravity's" in capsys.readouterr().out
+    assert "space: camera frame with y up (x, -y, -z), not aligned with gravity" in capsys.readouterr().out
     assert main([*arguments, "--space", "world", "--no-world", "--overwrite"]) == 2
     assert capsys.readouterr().err == "error: space: --no-world computes no world to export; give --space camera\n"
 

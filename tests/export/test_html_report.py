@@ -87,7 +87,7 @@ def test_a_small_video_is_in_the_page_and_a_large_one_beside_it(recorded, tmp_pa
         "source": "data:video/mp4;base64,MDEyMzQ1Njc4OQ==",
         "offset": 0.0,
     }
-    assert "with the video in it" in made.notes
+    assert "contains the video" in made.notes
     monkeypatch.setattr("pose.export.html.EMBEDDED", 5)
     page, made = report(recording, tmp_path)
     assert json.loads(script(page, "video-facts"))["source"] == "overlay.mp4"

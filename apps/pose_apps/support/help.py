@@ -99,7 +99,8 @@ TURNED_OFF = {
     "fill_gaps": "leave gaps of up to 0.5 s empty",
     "join_tracks": "keep broken tracks apart, and tracks that are rarely visible",
     "constant_bones": "let bone lengths vary over time",
-    "foot_lock": "let standing feet slide",
+    "foot_lock": "do not remove foot skating",
+    "calibrate": "keep the recorded limb lengths; by default they make the limbs of standing people straight",
     "attention": "do not measure the attention mechanisms",
 }
 VALUES = {
@@ -179,6 +180,7 @@ def _groups(parser: argparse.ArgumentParser, name: str, everything: bool) -> dic
     rest = [
         action for action in actions.values() if action.dest not in placed and ASIDES.isdisjoint(action.option_strings)
     ]
+    rest.sort(key=lambda action: bool(action.option_strings))  # positional arguments first
     if everything or name not in LAYOUTS:
         shown["more" if shown else "options"] = rest
     typed = {title: [_typed(a, everything) for a in group] for title, group in shown.items()}

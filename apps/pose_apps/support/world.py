@@ -58,7 +58,7 @@ class WorldConfig(LiveWorldConfig):
 
     fill_gaps: bool = option(True, "fill gaps of up to 0.5 s, and mark them")
     join_tracks: bool = option(True, "join broken tracks of one person, and drop tracks that are rarely visible")
-    foot_lock: bool = option(True, "prevent sliding of standing feet")
+    foot_lock: bool = option(True, "remove foot skating: standing feet do not slide")
 
 
 def read_heights(text: str | None) -> dict[int | None, float]:
