@@ -202,9 +202,7 @@ def check_still(video: str, motion: CameraMotion) -> None:
     carried = motion.kind == TRANSLATING
     if motion.moves and (carried or turn > LARGEST_TURN or motion.zoom > LARGEST_ZOOM):
         how = "is carried" if carried else "zooms" if turn <= LARGEST_TURN else f"turns by {turn:.0f} degrees"
-        raise PoseError(
-            f"{video}: the camera {how}; several cameras must stand still (--camera fixed skips this check)"
-        )
+        raise PoseError(f"{video}: the camera {how}; several cameras must be static (--camera fixed skips this check)")
 
 
 def _same(tracks: list[Track], others: list[Track]) -> bool:

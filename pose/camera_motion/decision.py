@@ -42,7 +42,7 @@ def decide(log: MotionLog, camera: str = AUTO) -> Decision:
     path, motion = log.solve()
     if motion.kind == UNKNOWN:
         return Decision(
-            motion, problem="the camera's motion is unknown: no world is written (--camera fixed if it stood still)"
+            motion, problem="the camera's motion is unknown: no world is written (--camera fixed if it is static)"
         )
     if motion.kind == TRANSLATING and camera == AUTO:
         return Decision(

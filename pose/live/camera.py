@@ -17,7 +17,7 @@ _NO_WORLD = (TRANSLATING, UNKNOWN)
 _WORDS = {
     ROTATING: "camera turns, compensated",
     TRANSLATING: "camera moves: no world",
-    UNKNOWN: "camera motion unknown: no world (--camera fixed if it stands still)",
+    UNKNOWN: "camera motion unknown: no world (--camera fixed if it is static)",
 }
 
 

@@ -32,7 +32,7 @@ class WebSocketSink:
     """Sends every message to each WebSocket client; a slow client loses frames and delays no other.
 
     Attributes:
-        port: The bound port, also if 0 was asked for.
+        port: The bound port, also if 0 was given.
         lost: Results that were dropped because clients read too slowly.
         trouble: Why no client can connect now; empty if clients can.
         problem: Why the sink stopped; None if it did not.

@@ -215,7 +215,7 @@ def _check(
             what = "the calibration does not fit" if known.poses else "its motion does not fit the other cameras'"
             raise PoseError(
                 f"{names[index]}: {what} (reprojection error {one.residual:.0f} px); "
-                f"are these videos of the same moment, and does the camera stand still? {REMEDY}"
+                f"are these videos of the same moment, and is the camera static? {REMEDY}"
             )
     for index, camera in enumerate(cameras):
         for other in range(index):

@@ -15,7 +15,7 @@ CELLS = 96  # along the longer side; the mean over a cell suppresses noise and k
 SAMPLES_PER_CELL = 6  # pixels along one side of a cell; a mean over all pixels takes ten times as long
 MIN_CHANGE = 10.0  # intensity of 255; compression artefacts and lamp flicker stay below
 BOX_MARGIN = 0.15  # share of a box; limbs can leave the box of the previous frame
-MAX_SKIP_S = 1.0  # a person who stands still and was missed by one pass is detected after this time
+MAX_SKIP_S = 1.0  # a motionless person who was missed by one pass is detected after this time
 
 
 class BackgroundChange:

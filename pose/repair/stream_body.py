@@ -27,7 +27,7 @@ class StreamBodySwaps:
         self._finder = SwapFinder([body_pairs(skeleton)], RULES, lookahead=0.0)
         self._since = np.inf  # when the sides changed, s
         self._changed: deque[tuple[F32, F32, float]] = deque()  # the last frames since then
-        self._spoken = 0.0  # for how many seconds the face has said something
+        self._spoken = 0.0  # seconds for which the face has been visible
         self._time = np.inf
         self.changes_back = False  # whether, in the newest frame, sides that had changed for long changed back
 

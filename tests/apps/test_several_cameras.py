@@ -112,7 +112,7 @@ def test_distance_and_offsets_as_they_are_said():
     ],
 )
 def test_a_camera_that_moves_is_refused(motion, message):
-    with pytest.raises(PoseError, match=f"left.mp4: the camera {message}; several cameras must stand still"):
+    with pytest.raises(PoseError, match=f"left.mp4: the camera {message}; several cameras must be static"):
         check_still("left.mp4", motion)
 
 

@@ -366,7 +366,7 @@ def test_troubles_are_said_once_while_they_last_and_kept_for_the_report(capsys):
         troubles.look("camera 0", told)
     assert capsys.readouterr().err.splitlines() == [
         "warning: --udp: network is unreachable",
-        "note: --udp goes on; 12 lost",
+        "note: --udp continues; 12 lost",
         "warning: camera 0 is gone (unplugged)",
         "note: camera 0 is back",
         "warning: camera 0 sends 48x96 now: track ids restart",

@@ -92,7 +92,7 @@ def process_cameras(
     host: Host,
     workers: int = 1,
 ) -> "CamerasDone":
-    """Process videos of several cameras into the folder `config.out`, with all files that are asked for.
+    """Process videos of several cameras into the folder `config.out`, with all requested files.
 
     Raises PoseError, and KeyboardInterrupt where Ctrl-C ends it.
     """

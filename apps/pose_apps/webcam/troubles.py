@@ -33,5 +33,5 @@ class Troubles:
             self.kept = [*self.kept[1 - MOST_KEPT :], line]
             print(f"warning: {line}", file=sys.stderr, flush=True)
         elif before and not trouble and was_away:  # a source with only a message has no problem
-            words = "is back" if lost is None else f"goes on; {lost} lost"
+            words = "is back" if lost is None else f"continues; {lost} lost"
             print(f"note: {what} {words}", file=sys.stderr, flush=True)

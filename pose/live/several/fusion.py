@@ -73,7 +73,7 @@ class Fusion:
         Args:
             time: s.
             sightings: By index of the source, those that count.
-            identities: Who is who.
+            identities: The matching of tracks to people.
         """
         self._people = {n: one for n, one in self._people.items() if time - one.time < FORGET}
         found = []

@@ -1,4 +1,4 @@
-"""Who is who in several live cameras, as tracks begin and end."""
+"""Matching of the tracks of several live cameras to people, as tracks begin and end."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -216,7 +216,7 @@ class SeveralLoop(Loop):
             self._close_subscribers()
 
     def _stop(self, loop: LiveLoop) -> None:
-        """Stop the loop of one camera. The others go on where it fails with a PoseError."""
+        """Stop the loop of one camera. The others continue if it fails with a PoseError."""
         try:
             loop.stop()
         except PoseError as error:

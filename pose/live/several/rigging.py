@@ -23,12 +23,12 @@ MOVED = "a camera was moved: calibrating again, let people move in view of all c
 
 
 class Rigging:
-    """Calibrates cameras, and knows who is who.
+    """Calibrates cameras, and matches their tracks to people.
 
     Attributes:
         sightings: What each camera saw.
         calibration: None before the first.
-        identities: Who is who.
+        identities: The matching of tracks to people.
         count: Number of calibrations so far.
     """
 
@@ -66,7 +66,7 @@ class Rigging:
         self._matching: Worker[Identities] = Worker("identities")
 
     def step(self, now: float, live: Collection[int]) -> bool:
-        """Go on; returns whether the calibration changed.
+        """Process new observations; returns whether the calibration changed.
 
         Args:
             now: s on the clock of the captures.
@@ -192,7 +192,7 @@ class Rigging:
 
 
 def matched(calibration: Calibration, following: int, rows: Mapping[int, dict[int, list[Seen]]]) -> Identities:
-    """Who is who at the start of a calibration.
+    """Match tracks to people at the start of a calibration.
 
     Args:
         calibration: The cameras.

@@ -13,7 +13,7 @@ class Worker(Generic[Made]):
     """Runs one piece of work at a time.
 
     Attributes:
-        busy: Whether work is going on, or its result was not taken.
+        busy: Whether it is working, or its result was not taken.
     """
 
     def __init__(self, name: str) -> None:
