@@ -33,11 +33,13 @@ class Known:
         poses: Poses are fixed.
         clocks: Clocks are fixed.
         start: Poses are initial values; known intrinsics are fixed.
+        captured: Clocks start from capture times, as live; messages do not suggest `--offsets`.
     """
 
     poses: bool = False
     clocks: bool = False
     start: bool = False
+    captured: bool = False
 
 
 def start_cameras(told: Sequence[ViewCamera], links: Sequence[Link]) -> list[ViewCamera]:

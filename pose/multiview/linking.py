@@ -11,7 +11,7 @@ from pose.multiview.initialise import Link, all_speeds, link_cameras, reverse, s
 from pose.multiview.synchronise import Speeds
 from pose.multiview.types import Track, ViewCamera
 
-REMEDY = "let people clap, wave or walk about in view of all cameras, or give the start times with --offsets"
+WAVE = "let people clap, wave or walk about in view of all cameras"
 DATE_REACH = 4.0  # s; tolerance around dates within which a weak match of the motion is accepted
 LEAST_AGREEMENT = 0.5  # minimum quality of other links to try, relative to the best link
 SAME_LAG = 0.1  # s
@@ -49,10 +49,18 @@ def find_links(
     reached = {0} | {link.second for link in chosen}
     for index, name in enumerate(names):
         if index not in reached:
-            raise PoseError(
-                f"{name}: its motion matches no other camera's; are these videos of the same moment? {REMEDY}"
-            )
+            raise PoseError(f"{name}: its motion matches no other camera's; {same_scene(known)}? {remedy(known)}")
     return chosen
+
+
+def remedy(known: Known) -> str:
+    """What helps cameras that do not match."""
+    return WAVE if known.captured else f"{WAVE}, or give the start times with --offsets"
+
+
+def same_scene(known: Known) -> str:
+    """Question after the usual cause."""
+    return "do the cameras show the same people" if known.captured else "are these videos of the same moment"
 
 
 def _key(link: Link) -> tuple[int, int]:
@@ -157,10 +165,11 @@ def clock_notes(
     sources: Sequence[tuple[str, ...]],
     links: Sequence[Link],
     hints: Sequence[ClockHint],
+    known: Known,
 ) -> list[str]:
-    """Notes on uncertain clocks, one line each."""
-    notes = []
-    for index in range(1, len(cameras)):
+    """Notes on uncertain clocks, one line each. Delays after capture times are normal and are not mentioned."""
+    notes, decides = [], "a clap" if known.captured else "a clap or --offsets"
+    for index in range(1, 1 if known.captured else len(cameras)):
         if not sources[index]:
             notes.append(
                 f"{names[index]}: its start time {cameras[index].offset:.2f} s is a weak match of the motion; a longer "
@@ -168,7 +177,7 @@ def clock_notes(
             )
     for hint in hints:
         off = cameras[hint.second].offset - cameras[hint.first].offset
-        if hint.source != DATE and not hint.agrees(cameras):
+        if hint.source != DATE and not known.captured and not hint.agrees(cameras):
             notes.append(
                 f"{names[hint.second]}: {hint.source} says that it starts {hint.seconds:.2f} s after "
                 f"{names[hint.first]}, the people {off:.2f} s; --offsets decides"
@@ -178,6 +187,6 @@ def clock_notes(
         if not exact and math.isfinite(link.other_lag):
             notes.append(
                 f"{names[link.second]}: its start time is ambiguous ({link.lag:.2f} or {link.other_lag:.2f} s after "
-                f"{names[link.first]}), as the motion repeats itself; a clap or --offsets decides"
+                f"{names[link.first]}), as the motion repeats itself; {decides} decides"
             )
     return notes

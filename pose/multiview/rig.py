@@ -14,7 +14,7 @@ from pose.multiview.clocks import ClockHint
 from pose.multiview.complete import residuals_px
 from pose.multiview.identities import find_people, merge_tracks
 from pose.multiview.initialise import Link
-from pose.multiview.linking import REMEDY, clock_notes, clock_sources, find_links, given_notes
+from pose.multiview.linking import clock_notes, clock_sources, find_links, given_notes, remedy, same_scene
 from pose.multiview.moved import moved_notes
 from pose.multiview.observations import BODY_HEIGHT, Observed
 from pose.multiview.types import Track, ViewCamera
@@ -119,7 +119,7 @@ def find_rig(
     people = [merge_tracks(tracks, rows) for rows in found]
     shared = [one for one in people if len(one) >= 2]
     if not shared:
-        raise PoseError(f"{', '.join(names)}: no person is seen by two cameras at once; {REMEDY}")
+        raise PoseError(f"{', '.join(names)}: no person is seen by two cameras at once; {remedy(known)}")
     log("cameras")
     adjusted = adjust(shared, cameras, known)
     solution, seen = adjusted.solution, adjusted.seen
@@ -130,7 +130,11 @@ def find_rig(
     numbers = [[(tracks[row].camera, tracks[row].number) for row in rows] for rows in found]
     clocks = clock_sources(cameras, tracks, known, hints)
     notes = [*_notes(cameras, accuracy, seen, names), *(moved_notes(shared, cameras, names) if known.poses else [])]
-    notes += given_notes(cameras, names, tracks) if known.clocks else clock_notes(cameras, names, clocks, links, hints)
+    notes += (
+        given_notes(cameras, names, tracks)
+        if known.clocks
+        else clock_notes(cameras, names, clocks, links, hints, known)
+    )
     return Rig(cameras, people, numbers, _bones(people, shared, adjusted), accuracy, scale, clocks, notes)
 
 
@@ -215,7 +219,7 @@ def _check(
             what = "the calibration does not fit" if known.poses else "its motion does not fit the other cameras'"
             raise PoseError(
                 f"{names[index]}: {what} (reprojection error {one.residual:.0f} px); "
-                f"are these videos of the same moment, and is the camera static? {REMEDY}"
+                f"{same_scene(known)}, and is the camera static? {remedy(known)}"
             )
     for index, camera in enumerate(cameras):
         for other in range(index):

@@ -8,12 +8,12 @@ from pose.errors import PoseError
 from pose.live.several.calibration import Calibration, Task, calibrate, given_calibration
 from pose.live.several.identities import Identities
 from pose.live.several.sightings import Seen, Sightings, tracks_of
+from pose.live.several.waiting import MOTION_SECONDS, PATIENCE_SECONDS, waiting_line
 from pose.live.several.worker import Worker
 from pose.multiview.calibrate import Known
 from pose.multiview.types import ViewCamera
 from pose.multiview.videos import LEAST_CAMERAS
 
-MOTION_SECONDS = 10.0  # of people who move, in each camera
 MORE_SECONDS = 5.0  # before another attempt
 GRACE_SECONDS = 10.0  # for which a camera without motion is waited for
 KEPT_SECONDS = 40.0  # of frames for a calibration
@@ -56,6 +56,8 @@ class Rigging:
         self._scale: float | None = 1.0 if given is not None else None
         self._problem = ""
         self._moved = ""
+        self._waiting = ""  # what a calibration waits for, after PATIENCE_SECONDS
+        self._waits_since = math.inf  # s; of the first frame, the last calibration or its end
         self._two_since = math.inf  # when two cameras had enough motion
         self._matched_at = -math.inf
         self._changed = False  # since the last step
@@ -85,12 +87,13 @@ class Rigging:
         self._match(now)
         if not self._calibrating.busy and now >= self._wait_until:
             self._begin(now, live)
+        self._wait(now, live)
         return changed or self.count != before
 
     def moved(self, now: float) -> None:
         """Calibrate again, because a camera was moved before `now` (s)."""
         self._moved, self._problem = MOVED, ""
-        self._two_since, self._valid = math.inf, False
+        self._two_since, self._valid, self._waits_since = math.inf, False, now
         for one in self.sightings:
             one.restart(now)
         self.calibration, self._changed = None, True
@@ -110,7 +113,7 @@ class Rigging:
     def message(self) -> str:
         """Current problem; empty without one."""
         notes = () if self.calibration is None else self.calibration.notes
-        return "; ".join(part for part in (self._moved, self._problem, *notes) if part)
+        return "; ".join(part for part in (self._moved, self._problem, self._waiting, *notes) if part)
 
     def _take(self, found: tuple[Calibration, Identities] | PoseError, now: float) -> None:
         if isinstance(found, PoseError):
@@ -120,7 +123,15 @@ class Rigging:
         self.calibration, self.identities = found
         self._problem = self._moved = ""
         self.count += 1
-        self._matched_at = -math.inf
+        self._matched_at, self._waits_since = -math.inf, now
+
+    def _wait(self, now: float, live: Collection[int]) -> None:
+        """State what a calibration waits for."""
+        self._waits_since = min(self._waits_since, now)
+        self._waiting = ""
+        if now - self._waits_since > PATIENCE_SECONDS and not self._problem and not self._calibrating.busy:
+            calibrated = () if self.calibration is None else tuple(self.calibration.cameras)
+            self._waiting = waiting_line(self.sightings, self._names, live, calibrated)
 
     def _begin_given(self, now: float) -> None:
         sizes = [one.size for one in self.sightings]
@@ -156,7 +167,7 @@ class Rigging:
             rows,
             {index: self._told_of(index, fixed) for index in chosen},
             dict(enumerate(self._names)),
-            Known(poses=fixed),
+            Known(poses=fixed, captured=True),
             self._height,
             None if fixed else self._scale,
         )

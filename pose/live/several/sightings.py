@@ -33,11 +33,24 @@ class Sightings:
         self._seconds = seconds
         self._tracks: dict[int, deque[Seen]] = {}
         self._moves: deque[tuple[float, float]] = deque()  # s of a frame, and s of motion before it
+        self._moved = 0.0  # sum of the latter
 
     @property
     def moved(self) -> float:
         """The s of kept frames in which a person moved, since the last `restart`."""
-        return sum(step for at, step in self._moves if at > self.since)
+        return self._moved
+
+    @property
+    def rate(self) -> float:
+        """Frames/s of the kept frames, since the last `restart`; 0 before two."""
+        if len(self._moves) < 2:
+            return 0.0
+        return (len(self._moves) - 1) / (self._moves[-1][0] - self._moves[0][0])
+
+    @property
+    def sees(self) -> bool:
+        """Whether the kept frames have a person."""
+        return bool(self._tracks)
 
     def add(self, live: LiveResult) -> None:
         """Add a frame, or replace one by its refinement."""
@@ -49,8 +62,9 @@ class Sightings:
             return
         steps = [self._step(number, at, row) for number, row in found]
         self._moves.append((at, max(steps, default=0.0)))
+        self._moved += self._moves[-1][1]
         while self._moves[0][0] < at - self._seconds:
-            self._moves.popleft()
+            self._moved -= self._moves.popleft()[1]
         self.newest, self.size = at, live.size
         for number, row in found:
             self._tracks.setdefault(number, deque()).append((at, row))
@@ -62,8 +76,9 @@ class Sightings:
                 del self._tracks[number]
 
     def restart(self, since: float) -> None:
-        """Let the motion before `since` count no longer for a calibration."""
-        self.since = since
+        """Let the motion so far count no longer for a calibration, which uses frames from `since` on."""
+        self.since, self._moved = since, 0.0
+        self._moves.clear()
 
     def rows(self, since: float) -> dict[int, list[Seen]]:
         """The frames of each track from `since` on: a copy, which another thread may read."""

@@ -1,0 +1,40 @@
+"""Why live cameras are not calibrated yet, in one line."""
+
+from collections.abc import Collection, Sequence
+
+from pose.live.several.sightings import LONGEST_STEP, Sightings
+from pose.multiview.linking import WAVE
+from pose.multiview.videos import LEAST_CAMERAS
+
+PATIENCE_SECONDS = 30.0  # for which nothing is said
+MOTION_SECONDS = 10.0  # of people who move, in each camera
+SLOWEST = 1 / LONGEST_STEP  # frames/s
+
+
+def waiting_line(
+    sightings: Sequence[Sightings], names: Sequence[str], live: Collection[int], calibrated: Collection[int]
+) -> str:
+    """What cameras lack that send images and are not calibrated; empty if they lack nothing.
+
+    Args:
+        sightings: By index of the source.
+        names: By index.
+        live: Indices of the sources that send images.
+        calibrated: Indices of the calibrated cameras.
+    """
+    if len(live) < LEAST_CAMERAS:
+        return "" if calibrated else "not calibrated: fewer than two cameras send images"
+    lacks, moves = [], True
+    for index in sorted(set(live) - set(calibrated)):
+        one = sightings[index]
+        if one.moved >= MOTION_SECONDS:
+            continue
+        if one.rate < SLOWEST:
+            lacks.append(f"{names[index]}: fewer than {SLOWEST:.0f} frames/s are processed")
+            moves = False
+        else:
+            lacks.append(f"{names[index]}: {'too little motion of people' if one.sees else 'no person seen'}")
+    if not lacks:
+        return ""
+    advice = WAVE if moves else "use fewer cameras, a faster --config or a GPU"
+    return f"not calibrated after {PATIENCE_SECONDS:.0f} s: {'; '.join(lacks)}; {advice}"
