@@ -9,6 +9,7 @@ from pathlib import Path
 from pose_datasets.training import MocapConfig, MocapSource
 
 from pose.lifter.config import LifterConfig
+from pose.lifter.model import LifterNetwork
 from pose.training.config import OptimizerConfig, TrainConfig
 from pose.training.measure import measure
 from pose.training.trainer import Trainer
@@ -22,7 +23,15 @@ config = TrainConfig(
     precision="fp32",
 )
 data = MocapSource(MocapConfig(mocap=clips), config.seed)
-trainer = Trainer(config, data, folder, lambda network, step: {})
+validation = {condition: list(batches) for condition, batches in data.evaluation("validation").items()}
+
+
+def evaluate(network: LifterNetwork, step: int) -> dict[str, float]:
+    """MPJPE in mm for each kind of 2D. The first one selects `best.safetensors`."""
+    return {condition: measure(network, batches).mpjpe for condition, batches in validation.items()}
+
+
+trainer = Trainer(config, data, folder, evaluate)
 trainer.run(lambda step, figures: print(f"step {step}: loss {figures['loss']:.3f}"))
-for condition, batches in data.evaluation("validation").items():
+for condition, batches in validation.items():
     print(f"validation, {condition} 2D: {measure(trainer.final_network(), batches)}")
