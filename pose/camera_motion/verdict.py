@@ -1,7 +1,7 @@
 """Classification of a camera's motion in a run, with numbers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,7 @@ class CameraMotion:
         distance_sigma: Standard deviation of `distance`, m.
         drift: Highest speed over all windows, m/s, at which the density of lower-foot velocities peaks with the
             rotation compensated (`pose.world.footing`). A translation up to this speed is not excluded.
+        scenes: The scenes that decide, in a clip with cuts; else empty.
     """
 
     kind: str
@@ -74,6 +75,7 @@ class CameraMotion:
     distance: float = float("nan")
     distance_sigma: float = float("nan")
     drift: float = float("nan")
+    scenes: tuple["SceneMotion", ...] = field(default=(), kw_only=True)
 
     @property
     def carried(self) -> bool:
@@ -99,6 +101,23 @@ class CameraMotion:
         return self.kind in (SHAKING, ROTATING, ZOOMING, TRANSLATING)
 
 
+@dataclass(frozen=True, slots=True)
+class SceneMotion:
+    """Motion of the camera in one scene.
+
+    Attributes:
+        number: 0 for the first scene of the clip.
+        begin: s.
+        end: s, begin of the next scene, or last frame of the clip.
+        motion: The motion.
+    """
+
+    number: int
+    begin: float
+    end: float
+    motion: CameraMotion
+
+
 def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled: NDArray[np.bool_]) -> CameraMotion:
     """Classify the motion of a path.
 
@@ -110,21 +129,25 @@ def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled:
         measured: As in `find_path`.
         peopled: (F,) frames with people; the views of others do not matter.
     """
-    found = []
-    for scene in np.unique(path.scenes):
+    found, frames = [], []
+    for scene in np.unique(path.scenes).tolist():
         rows = np.flatnonzero(path.scenes == scene)
         first, end = int(rows[0]), int(rows[-1]) + 1
         if peopled.any() and not peopled[first:end].any():
             continue
         part = CameraPath(path.times[rows], path.turns[rows], path.zooms[rows], path.sigmas[rows], path.scenes[rows])
         own = [(at - first, background) for at, background in measured if first <= at < end]
-        found.append((int(peopled[rows].sum() or len(rows)), _judge_scene(part, own, peopled[rows])))
-    return _together(path, peopled, *zip(*found, strict=True))
+        motion = _judge_scene(part, own, peopled[rows])
+        found.append(
+            SceneMotion(scene, float(path.times[first]), float(path.times[min(end, len(path.times) - 1)]), motion)
+        )
+        frames.append(int(peopled[rows].sum() or len(rows)))
+    if path.scenes[-1] == 0:
+        return found[0].motion
+    return replace(_together(path, frames, [one.motion for one in found]), scenes=tuple(found))
 
 
-def _together(
-    path: CameraPath, peopled: NDArray[np.bool_], frames: tuple[int, ...], scenes: tuple[CameraMotion, ...]
-) -> CameraMotion:  # fmt: skip
+def _together(path: CameraPath, frames: Sequence[int], scenes: Sequence[CameraMotion]) -> CameraMotion:
     """The motion of all scenes with so many frames that matter: the worst kind, and the largest numbers."""
     if len(scenes) == 1:
         return scenes[0]

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Self
 
-from pose.camera_motion.verdict import KINDS, CameraMotion
-from pose.system.json_values import Json, member, number, text
+from pose.camera_motion.verdict import KINDS, CameraMotion, SceneMotion
+from pose.system.json_values import Json, items, member, number, text
 
 if TYPE_CHECKING:
     from pose.camera_motion.decision import Decision
@@ -20,6 +20,7 @@ _OPTIONAL = (
     "distance_sigma",
     "drift",
 )  # results written before they were measured lack them
+_NUMBERS = tuple(entry.name for entry in fields(CameraMotion) if entry.name not in ("kind", "scenes"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +42,42 @@ class MotionInfo:
 
     def to_dict(self) -> dict[str, Json]:
         """Plain values; unknown numbers are None."""
-        numbers = {
-            entry.name: None if math.isnan(value := getattr(self.motion, entry.name)) else round(value, _DIGITS)
-            for entry in fields(self.motion)
-            if entry.name != "kind"
-        }
-        return {"kind": self.motion.kind, "compensated": self.compensated, **numbers}
+        numbers = {name: _rounded(getattr(self.motion, name)) for name in _NUMBERS}
+        result: dict[str, Json] = {"kind": self.motion.kind, "compensated": self.compensated, **numbers}
+        if self.motion.scenes:
+            result["scenes"] = [
+                {"number": one.number, "begin": round(one.begin, _DIGITS), "end": round(one.end, _DIGITS),
+                 "kind": one.motion.kind}
+                for one in self.motion.scenes
+            ]  # fmt: skip
+        return result
 
     @classmethod
     def from_json(cls, document: Json) -> Self:
         """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for other values."""
-        kind, found = text(member(document, "kind")), document if isinstance(document, Mapping) else {}
-        if kind not in KINDS:
-            raise ValueError(f"camera_motion: expected one of {', '.join(KINDS)}, got {kind!r}")
+        found = document if isinstance(document, Mapping) else {}
         numbers = {
-            entry.name: math.nan if (value := member(document, entry.name)) is None else number(value)
-            for entry in fields(CameraMotion)
-            if entry.name != "kind" and not (entry.name in _OPTIONAL and entry.name not in found)
+            name: _number(member(document, name)) for name in _NUMBERS if not (name in _OPTIONAL and name not in found)
         }
-        return cls(CameraMotion(kind, **numbers), member(document, "compensated") is True)
+        scenes = tuple(_scene(one) for one in items(found.get("scenes", [])))
+        return cls(CameraMotion(_kind(document), **numbers, scenes=scenes), member(document, "compensated") is True)
+
+
+def _rounded(value: float) -> float | None:
+    return None if math.isnan(value) else round(value, _DIGITS)
+
+
+def _number(value: Json) -> float:
+    return math.nan if value is None else number(value)
+
+
+def _kind(document: Json) -> str:
+    kind = text(member(document, "kind"))
+    if kind not in KINDS:
+        raise ValueError(f"camera_motion: expected one of {', '.join(KINDS)}, got {kind!r}")
+    return kind
+
+
+def _scene(document: Json) -> SceneMotion:
+    begin, end = (number(member(document, name)) for name in ("begin", "end"))
+    return SceneMotion(int(number(member(document, "number"))), begin, end, CameraMotion(_kind(document)))

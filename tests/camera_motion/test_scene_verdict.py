@@ -1,11 +1,15 @@
 """Each scene of a clip is judged on its own, and the least favourable one decides."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from pose.camera_motion.decision import decide
 from pose.camera_motion.path import CameraPath
 from pose.camera_motion.turns import to_matrix
 from pose.camera_motion.verdict import ROTATING, SHAKING, STATIC, TRANSLATING, UNKNOWN, judge
+from pose.files.motion_info import MotionInfo
 from pose.types import NO_LINK, Background
 
 FPS = 15
@@ -63,3 +67,40 @@ def test_a_scene_whose_view_is_unknown_leaves_no_world_unless_no_person_is_in_it
 def test_many_short_scenes_of_unknown_view_are_unknown():
     found = judge(*clip((10, 0, 0.0, True), *[(0.4, 0, 0.0, False)] * 4))
     assert found.kind == UNKNOWN
+
+
+def decided(*scenes, camera="auto"):
+    path, measured, peopled = clip(*scenes)
+    log = SimpleNamespace(measured=True, solve=lambda: (path, judge(path, measured, peopled)))
+    return decide(log, camera)
+
+
+@pytest.mark.parametrize(
+    ("bad", "what"),
+    [((3, 0, 0.0, False), "the camera's motion is unknown"), ((4, 30, 0.02, True), "the camera moved from its place")],
+)
+def test_the_problem_names_the_scene(bad, what):
+    good = (10, 0, 0.0, True)
+    found = decided(good, bad, good)
+    assert found.path is None
+    assert found.problem.startswith(
+        f"{what} in scene 2 (10.0 to {10 + bad[0]:.1f} s): no world is written (--start and"
+    )
+    both = decided(bad, bad)
+    assert f"{what} in scenes 1 (0.0 to" in both.problem
+    assert "--start" not in both.problem, "there is no other scene"
+    alone = decided(bad)
+    assert alone.problem.startswith(f"{what}: no world")
+
+
+def test_many_bad_scenes_are_counted():
+    assert " and 3 more: no world" in decided((3, 0, 0.0, True), *[(3, 0, 0.0, False)] * 7).problem
+
+
+def test_files_list_the_scenes():
+    motion = judge(*clip((10, 0, 0.0, True), (4, 30, 0.02, True)))
+    assert [(one.number, one.motion.kind) for one in motion.scenes] == [(0, STATIC), (1, TRANSLATING)]
+    document = MotionInfo(motion, compensated=False).to_dict()
+    assert [one["kind"] for one in document["scenes"]] == [STATIC, TRANSLATING]
+    assert MotionInfo.from_json(document).to_dict() == document
+    assert "scenes" not in MotionInfo(judge(*clip((3, 0, 0.0, True))), compensated=False).to_dict()
