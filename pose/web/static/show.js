@@ -65,7 +65,7 @@ export function showStatus(meter, status, shown, stale) {
   put("delay-name", ahead ? "Predicted by" : "Look-ahead");
   put("delay", status === null ? NONE : ms(ahead ? status.ahead_ms : status.lifter_delay_ms));
   put("device", status === null ? NONE : status.device);
-  element("cameras-entry").hidden = !status?.cameras;
-  put("cameras", status?.cameras || NONE);
+  element("calibration-entry").hidden = !status?.cameras;
+  put("calibration", status?.cameras || NONE);
   put("world", status === null || !status.world ? NONE : status.world.replace(/^gravity /, ""));
 }
