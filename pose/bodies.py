@@ -42,7 +42,7 @@ class BodyMeshes:
 
         Args:
             camera: Camera of the 3D.
-            live: Only the people nearest to the camera get a body, which bounds the time for a frame.
+            live: Draw bodies only for the people nearest to the camera, which bounds the time per frame.
         """
         self._live = live
         self._matrix = camera.matrix

@@ -39,9 +39,9 @@ class Seen:
     """The results of one camera's own pipeline.
 
     Attributes:
-        index: Of the camera.
+        index: Index of the camera.
         spool: The results.
-        run: Of the solver.
+        run: Metadata of the run.
         problems: Warnings.
     """
 
@@ -70,10 +70,10 @@ class CameraRuns:
     """The pipelines of several cameras.
 
     Attributes:
-        videos: One for each camera.
-        pipeline: Of the first worker; further ones get their own.
+        videos: Video of each camera.
+        pipeline: Pipeline of the first worker; further workers build their own.
         follow: Runs a pipeline.
-        folder: For temporary files.
+        folder: Folder for temporary files.
         stop: Ends all workers at their next frame.
         workers: Cameras processed at the same time, each by a thread.
     """

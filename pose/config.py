@@ -157,7 +157,7 @@ class LiveConfig:
 def choose_networks(config: PipelineConfig, *, live: bool = False) -> PipelineConfig:
     """Return `config` with `auto` replaced for lifter and estimator.
 
-    Without any chosen network, offline runs use those of the default preset of the device; live runs use fast ones.
+    If no network is chosen, offline runs use the networks of the device's default preset; live runs use fast ones.
     """
     if config.lifter == AUTO_LIFTER:
         config = replace(config, lifter="sliding" if live else "offline")
@@ -256,7 +256,7 @@ def default_preset(device: str) -> str:
     """Name of the default preset: 'accurate' on CUDA, 'fast' on a CPU.
 
     Args:
-        device: As in `PipelineConfig`; 'auto' means CUDA if there is a driver and ONNX Runtime, which runs the networks
+        device: See `PipelineConfig`; 'auto' means CUDA if there is a driver and ONNX Runtime, which runs the networks
             of 'accurate', supports it.
     """
     if device == "cuda" or (device == "auto" and driver_present() and onnx_has_cuda()):
@@ -268,7 +268,7 @@ def preset_text(name: str) -> str:
     """YAML text of a preset.
 
     Raises:
-        UsageError: That lists the presets if there is none of this name.
+        UsageError: If there is no preset of this name; the message lists all presets.
     """
     if name not in preset_names():
         raise UsageError(f"preset {name!r} is unknown; known: {', '.join(preset_names())}")

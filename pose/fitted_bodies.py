@@ -61,7 +61,7 @@ class FittedBodies(Generic[Made]):
         self._people: dict[int, _Person[Made]] = {}
 
     def of(self, number: int, places: F64) -> Made:
-        """What `make` made of the person's character, after more poses (n, 17, 3) m in file axes."""
+        """Update a person's character with poses (n, 17, 3) m in file axes, and return the result of `make` for it."""
         person = self._people.pop(number, None) or _Person[Made]([])
         self._people[number] = person  # the last seen person is the last one
         for oldest in list(self._people)[:-_KEPT]:

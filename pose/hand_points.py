@@ -73,7 +73,7 @@ class Hands:
         scores: (P, 2, 21) probability that the hand is visible; 0 if it is not seen, and for points outside the image.
         shapes: (P, 2, 21, 3) m from the wrist, camera axes (x right, y down, z forward), in the size that the network
             assumes.
-        sigma: Of results of several cameras (P, 2, 21): radius of the 68 % interval in mm of hands whose shapes have
+        sigma: (P, 2, 21) radius of the 68 % interval in mm of hands that several cameras measured, whose shapes have
             their true size; NaN where one camera's network gives the shape. None with one camera.
     """
 
@@ -135,7 +135,7 @@ def sigma_of(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
     Args:
         hands: Hands of P people.
         joints: (P, 2, 21, 3) m, from `on_body`.
-        swapped: As in `on_body`.
+        swapped: See `on_body`.
     """
     sigma = np.asarray(1000 * lengths(joints)[..., None] * SIGMA, np.float32)
     if hands.sigma is None:

@@ -56,7 +56,7 @@ def lift(
         roll: Clockwise rotation of the camera about its view in degrees.
         smooth: Smooth the motion.
         foot_lock: Keep feet in contact with the floor in place.
-        fps: Frames per second, for JSON files, which do not contain it.
+        fps: Frames per second; required for JSON files, which do not contain it.
         image_size: (width, height) px, for JSON files that do not contain it.
         device: Device of the network: 'auto', 'cpu' or 'cuda'.
 
@@ -126,7 +126,7 @@ def lift_sequences(
         repair: Repair the 2D first.
         constant_bones: Keep bone lengths constant over time for each person; offline lifters only.
         fit: Fit the motion to the 2D, weighted by its accuracy; needs `constant_bones`.
-        log: What the fit changes is added to it.
+        log: Collects statistics of the changes made by the fit.
 
     Returns:
         The lifted 2D, repaired if requested, and the 3D of each sequence.

@@ -31,7 +31,7 @@ def several(
 
     Args:
         videos: 2 to 8 paths, one for each camera.
-        pipeline: Of each camera; the defaults of `Pipeline` if None. As many cameras are processed at the same time as
+        pipeline: Pipeline of each camera; default `Pipeline()`. As many cameras are processed at the same time as
             cores and memory allow, each by a thread; one after another with a GPU or a custom detector.
         cameras: Calibration file; None calibrates from the people.
         offsets: Start times of the cameras in s; None estimates them.

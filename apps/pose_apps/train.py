@@ -86,7 +86,7 @@ class DataSet:
 
     Attributes:
         files: Field of its configuration with the file names, which selects the data set.
-        metavar: For help.
+        metavar: Name of the value in the help.
         purpose: Help text.
         classes: Class of the configuration, and class that makes batches from it and a seed.
     """
@@ -169,7 +169,7 @@ def _parsers(named: Collection[str], short: bool = False) -> "tuple[ArgumentPars
 
     Args:
         named: Subcommands on the command line. The others get no options, because describing them takes longest.
-        short: Only the options that `--help` shows.
+        short: Include only the options that `--help` shows.
     """
     from jsonargparse import ArgumentParser
 

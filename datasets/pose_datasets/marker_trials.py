@@ -31,8 +31,8 @@ class MarkerTrial:
     """One recording.
 
     Attributes:
-        subject: As in `mocap.Clip`.
-        name: As in `mocap.Clip`.
+        subject: See `mocap.Clip`.
+        name: See `mocap.Clip`.
         markers: (T, 39, 3) m, y up, in the order of `markers.MARKERS`, NaN where not detected.
         fps: Frames/s.
     """

@@ -50,7 +50,7 @@ class Synthesis:
     """Training batches.
 
     Args:
-        clips: From `pose_datasets.mocap`.
+        clips: Clips read by `pose_datasets.mocap`.
         config: Augmentation.
         seed: Random seed.
     """
@@ -121,7 +121,7 @@ def evaluation_batches(
         fps: Frames/s.
         frames: Maximum frames of a sequence.
         seed: Random seed.
-        config: Only its detector errors are used.
+        config: Training configuration, of which only the detector errors are used.
     """
     settings = _film_settings(condition, config)
     pieces = [piece for clip in clips for piece in _pieces(resample(clip, fps)[0], frames)]

@@ -11,13 +11,13 @@ def turning_points(signal: F64, min_swing: float, min_end_swing: float | None = 
 
     Args:
         signal: (T,) any unit.
-        min_swing: In the unit of the signal, above 0.
+        min_swing: Minimum difference, above 0, in the unit of the signal.
         min_end_swing: Minimum swing from the start to the first turning point, and from the last one to the end;
             default `min_swing`. The other swing of these points is at least `min_swing`.
 
     Returns:
-        (index, sign) in the order of time; sign is 1 for a maximum and -1 for a minimum. The ends of the signal are not
-        turning points.
+        Pairs (index, sign) in the order of time; sign is 1 for a maximum and -1 for a minimum. The ends of the signal
+        are not turning points.
     """
     points = _complete(signal, min_swing)
     if min_end_swing is None:

@@ -103,7 +103,7 @@ class Series:
 
     Attributes:
         times: s.
-        values: In `unit`.
+        values: Values in `unit`.
     """
 
     person: int
@@ -118,7 +118,7 @@ def mean_interval(values: Sequence[float], systematic: float = 0.0) -> tuple[flo
     """Mean of observations and its 95 % interval.
 
     Args:
-        values: At least one observation.
+        values: Observations, at least one.
         systematic: Standard deviation of an error that all observations share, in their unit.
 
     Returns:
@@ -132,5 +132,5 @@ def mean_interval(values: Sequence[float], systematic: float = 0.0) -> tuple[flo
 
 
 def worst(qualities: Sequence[str]) -> str:
-    """The worst of several quality flags; green of none."""
+    """The worst of several quality flags; green if there are none."""
     return WORTH[max((WORTH.index(one) for one in qualities), default=0)]

@@ -74,7 +74,7 @@ def moments(table: PoseTable, events: Iterable[Event], video: Path | None) -> li
 
     Args:
         table: Result with the people of the events.
-        events: In the order of time.
+        events: Events in the order of time.
         video: Video of the result. Without it, or if a frame cannot be read, only the skeleton is drawn. With several
             cameras, the first one's video; the image is that of the camera with most joints of the person.
     """

@@ -40,7 +40,7 @@ class Repetition:
         peak: s.
         end: s.
         depth: RMS displacement of the joints at the peak, m.
-        complete: Whether it is not cut by an end of the recording.
+        complete: Whether the whole repetition lies within the recording.
         smoothness: Logarithm of the dimensionless jerk; larger is smoother (`_smoothness`).
     """
 
@@ -57,7 +57,7 @@ class Repetitions:
     """All repetitions of one movement.
 
     Attributes:
-        courses: (R, 64, 17, 3) m, poses in the body's frame over each complete one.
+        courses: (R, 64, 17, 3) m, poses in the body's frame during each complete repetition.
     """
 
     items: list[Repetition]

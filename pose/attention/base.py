@@ -20,16 +20,17 @@ FASTEST_HZ = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a mechanism supports. `build_attention` raises an error for anything else.
+    """Features that a mechanism supports. `build_attention` raises an error if an unsupported one is requested.
 
     Attributes:
-        padding: Invalid frames have no influence. If False they take part as zeros, so their number matters.
+        padding: Invalid frames have no influence. If False they take part as zeros, so the output depends on their
+            number.
         bidirectional: Has a form in which every frame sees all others.
         causal: Has a form in which frame t does not see later frames.
         streaming: The causal form can be stepped frame by frame with a cache of constant size.
         relative_time: Uses the rotary phases, hence the seconds between frames. If False the model adds the time to the
             tokens, unless `own_time`.
-        own_time: Handles time itself, as set by its options.
+        own_time: Encodes time itself, as set by its options.
         max_length: Longest sequence in frames; None for any.
         random: Uses random numbers in training, so its outputs differ from those in evaluation mode.
         cost: Time and memory of one layer.
@@ -47,7 +48,7 @@ class Capabilities:
 
     @property
     def knows_time(self) -> bool:
-        """Whether the model need not add the time to the tokens."""
+        """Whether the mechanism encodes time; otherwise the model adds the time to the tokens."""
         return self.relative_time or self.own_time
 
 
@@ -60,7 +61,7 @@ def rotary_phases(times_BT: Tensor, head_dim: int, dtype: torch.dtype = torch.fl
     Args:
         times_BT: Seconds from any origin, float64: angles are then exact to 1e-7 rad for a month.
         head_dim: Features of one head.
-        dtype: Of the results.
+        dtype: Type of the results.
 
     Returns:
         Two (B, T, head_dim/2) tensors.
@@ -78,13 +79,13 @@ def rotary_phases(times_BT: Tensor, head_dim: int, dtype: torch.dtype = torch.fl
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What all layers share for one batch, built once per forward pass. In a streaming step T is 1.
+    """Data of one batch that all layers share, built once per forward pass. In a streaming step T is 1.
 
     Attributes:
         cos: (B, T, K/2) from `rotary_phases`.
         sin: (B, T, K/2) from `rotary_phases`.
         valid: (B, T) bool, False for missing frames and padding; None if all are valid.
-        times: (B, T) float64 s, for mechanisms that need more than phases; None if there are none such.
+        times: (B, T) float64 s, for mechanisms that need more than phases; None if no layer needs them.
         replay: Whether this pass repeats an earlier one and must repeat its random choices (see `keep`).
     """
 
@@ -105,7 +106,7 @@ class Context:
             times_BT: (B, T) seconds, float64.
             head_dim: Features of one head.
             valid_BT: (B, T) bool or None.
-            dtype: Of the rotary phases.
+            dtype: Type of the rotary phases.
         """
         return cls(*rotary_phases(times_BT, head_dim, dtype), valid_BT, times_BT)
 
@@ -127,7 +128,7 @@ class Context:
         return self._masks[key]
 
     def keep(self, layer: object, value: Tensor) -> Tensor:
-        """Store `value` for later layers of this pass, which get it from `kept(layer)`; returns it."""
+        """Store `value` for later layers of this pass, which read it with `kept(layer)`; returns `value`."""
         self._masks[layer] = value
         return value
 

@@ -36,7 +36,7 @@ class CrossAttention(nn.Module):
         Args:
             x_BTD: Queries.
             context: Context of the queries.
-            remembered: From `remember`.
+            remembered: Keys and values returned by `remember`.
             valid_BS: False for invalid tokens of the attended sequence, whose content, NaN included, has no effect.
                 Without valid tokens the output is 0.
         """

@@ -31,9 +31,9 @@ class Score(nn.Module):
         reads_query: Whether the score depends on the query.
         reads_key: Whether it depends on the key.
         reads_time: Whether it depends on the rotary phases.
-        streaming: Whether a key is independent of earlier frames.
+        streaming: Whether a key depends only on its own frame, so that a stream can cache it.
         one_space: Whether a distance between query and key is defined.
-        max_length: As in `Capabilities`.
+        max_length: See `Capabilities`.
     """
 
     reads_query = reads_key = reads_time = streaming = one_space = True

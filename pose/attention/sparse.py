@@ -34,7 +34,7 @@ class SparsePattern(Pattern):
         causal: Frame t does not see later frames.
         reach: Reach of the causal form, frames.
         near: Whether heads see near frames; one entry for all heads, or one per head.
-        far: The same for far frames.
+        far: Whether heads see far frames, likewise.
         pinned: See `Pattern`.
     """
 
@@ -83,7 +83,8 @@ class SparseAttention(SoftmaxAttention):
     Args:
         pattern: "strided" or "fixed", see `SparsePattern`.
         stride: About the square root of the length.
-        summary: For "fixed", the number of frames at the end of each block that all frames see; default a quarter.
+        summary: Number of frames at the end of each block that all frames see ("fixed" only); default a quarter of the
+            block.
         arrange: "merged": every head sees both; "heads": half of the heads see near, half far frames; "layers": odd
             layers (the first, third, ...) see near, the others far frames.
         memory: Causal form only: number of visible frames, including the query.

@@ -19,7 +19,7 @@ class RotaryTime(nn.Module):
 
     Attributes:
         streaming: Whether the encoding is independent of the start of the sequence.
-        max_length: As in `Capabilities`.
+        max_length: See `Capabilities`.
     """
 
     streaming = True

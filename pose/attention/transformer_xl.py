@@ -23,8 +23,8 @@ class LayerInputs(NamedTuple):
     Attributes:
         inputs: (B, 1, S, D).
         phases: (B, 1, S, K), cosines and sines of the frames' rotary angles.
-        position: As in `KVCache`.
-        frames: As in `KVCache`.
+        position: See `KVCache`.
+        frames: See `KVCache`.
     """
 
     inputs: Tensor

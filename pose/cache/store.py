@@ -1,8 +1,8 @@
 """Cache entries on disk: atomic, verified by hash, removed by least recent use.
 
-An entry is `KEY.entry`: a mark, the key, the content, metadata (JSON), its length, and the SHA-256 of everything
-before. It is written in a hidden folder and renamed, so several processes can use one cache and may be killed at any
-time. Entries contain no executable content.
+An entry is `KEY.entry`: a magic string, the key, the content, metadata (JSON), its length, and the SHA-256 of
+everything before. It is written in a hidden folder and renamed, so several processes can use one cache and may be
+killed at any time. Entries contain no executable content.
 """
 
 import hashlib
@@ -64,7 +64,7 @@ class Cache:
     def find(self, key: str) -> "Entry | None":
         """Return the entry of a key (hex) if there is an intact one; a damaged one is removed.
 
-        A file that no cache wrote stays.
+        Files that a cache did not write are never removed.
         """
         path = self._path(key)
         try:
@@ -91,7 +91,7 @@ class Cache:
     def create(self, key: str) -> Iterator["NewEntry"]:
         """Context of a new entry of a key. Without `commit` nothing is stored.
 
-        A full disk is no error: `problem` is set, and there is no entry.
+        A full disk does not raise an error: `problem` is set, and no entry is stored.
         """
         assert self._work is not None, "used as a context"
         entry = NewEntry(self._work / key, key)

@@ -13,7 +13,7 @@ _MAX_NAMED = 4  # scenes in a message
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a run does about its camera.
+    """How a run handles the motion of its camera.
 
     Attributes:
         motion: The camera's motion.

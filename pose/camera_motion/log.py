@@ -8,7 +8,7 @@ from pose.types import Background, People
 
 
 class MotionLog:
-    """The backgrounds of a run's frames, some hundred bytes each."""
+    """The backgrounds of a run's frames, a few hundred bytes each."""
 
     def __init__(self) -> None:
         self._times: list[float] = []

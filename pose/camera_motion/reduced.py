@@ -68,9 +68,9 @@ def people_mask(shape: tuple[int, ...], scale: float, people: People, skeleton: 
     """Mask (h, w), 0 where a person may be, 255 elsewhere: trunk, head and limbs with a margin.
 
     Args:
-        shape: Of the reduced image.
-        scale: Of the reduced image.
-        people: In pixels of the original image.
+        shape: (h, w) of the reduced image.
+        scale: Ratio of the reduced to the original size.
+        people: People in pixels of the original image.
         skeleton: Joint set of the people.
     """
     mask = np.full(shape, 255, np.uint8)

@@ -44,8 +44,8 @@ class CameraMotion:
         kind: One of `KINDS`; 'fixed' is a setting.
         known: Fraction of the frames with people in which the camera's orientation is known.
         pan: Range of the rotation about the camera's vertical axis, degrees.
-        tilt: The same about its horizontal axis.
-        roll: The same about its viewing axis.
+        tilt: Range of the rotation about its horizontal axis, degrees.
+        roll: Range of the rotation about its viewing axis, degrees.
         shake: RMS of the rotation faster than 1 Hz, degrees.
         zoom: Ratio of the longest to the shortest focal length.
         parallax: 60th percentile over the comparisons of the background's motion due to depth, degrees; 0 without any.
@@ -126,7 +126,7 @@ def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled:
 
     Args:
         path: The path.
-        measured: As in `find_path`.
+        measured: See `find_path`.
         peopled: (F,) frames with people; the views of others do not matter.
     """
     found, frames = [], []

@@ -20,7 +20,7 @@ PLAIN, FLIPPED, GIVEN = "no flip", "flip", "as given"
 
 
 class SequenceLifter(Protocol):
-    """What is evaluated: `pose.lifter.predict.Lifter` or an object with the same methods."""
+    """Interface of an evaluated lifter: `pose.lifter.predict.Lifter` or an object with the same methods."""
 
     name: str
 

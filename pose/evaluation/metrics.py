@@ -104,7 +104,7 @@ def accel_error(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
 
 
 def counts_below(errors: NDArray[np.floating]) -> NDArray[np.int64]:
-    """Number of joint `errors` (any shape, mm) below 0, 5, ..., 150 mm: (31,). NaN counts nowhere.
+    """Number of joint `errors` (any shape, mm) below 0, 5, ..., 150 mm: (31,). NaN is not counted.
 
     Counts of several parts can be added; `pck` and `auc` follow from them.
     """
@@ -117,7 +117,7 @@ def pck(below: NDArray[np.int64], errors: int) -> float:
     """Percentage of joint errors below 150 mm; NaN without errors.
 
     Args:
-        below: From `counts_below`.
+        below: Counts returned by `counts_below`.
         errors: Number of joint errors.
     """
     return 100.0 * float(below[-1]) / errors if errors else float("nan")
@@ -127,7 +127,7 @@ def auc(below: NDArray[np.int64], errors: int) -> float:
     """Area under the PCK curve: its mean over 0, 5, ..., 150 mm, in percent.
 
     Args:
-        below: From `counts_below`.
+        below: Counts returned by `counts_below`.
         errors: Number of joint errors.
     """
     return 100.0 * float(below.mean()) / errors if errors else float("nan")

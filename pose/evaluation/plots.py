@@ -30,7 +30,7 @@ def require_matplotlib() -> None:
 
 
 def figure(draw: Callable[["Axes"], None], width: float = 9.0, height: float = 3.6) -> str:
-    """What `draw` adds to the axes, as one <svg> element. Equal data gives equal text."""
+    """Render the axes that `draw` fills as one <svg> element. The output is deterministic."""
     import matplotlib
     from matplotlib.figure import Figure
 

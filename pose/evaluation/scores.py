@@ -158,7 +158,8 @@ class Summary(TypedDict):
 def summarize(scores: Sequence[SequenceScores], averaging: Averaging) -> Summary:
     """All tables of an evaluation, in mm and percent: the average, and by action, joint, camera and subject.
 
-    Joints and cameras are averaged like the whole: with "actions", over each action first. A mean over nothing is None.
+    Joints and cameras are averaged like the whole: with "actions", over each action first. The mean of an empty group
+        is None.
     """
     actions = _groups(scores, "action")
     return {

@@ -1,4 +1,4 @@
-"""What a 3D scene shows of a person: a mesh on moving bones; here the stick figure of the plain skeleton."""
+"""People in a 3D scene: a mesh on moving bones, such as the stick figure of the plain skeleton."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Look:
         triangles: (F, 3).
         moving: The bones that rotate.
         spans: The motion in portions, with rotations (n, B, 4).
-        note: For the summary, after `spans` is exhausted.
+        note: Returns a note for the summary; valid after `spans` is exhausted.
     """
 
     track: Track

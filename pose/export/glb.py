@@ -236,7 +236,7 @@ def _add_joints(figure: _Figure, nodes: list[dict[str, Json]], animation: _Anima
         figure: The person.
         nodes: Nodes of the file.
         animation: The animation.
-        prefix: Of the joint names, because readers find bones by name.
+        prefix: Prefix of the joint names; must be unique, because readers find bones by name.
     """
     look, top = figure.look, len(nodes)
     nodes.append({"name": f"person{look.track.person}", "children": [top + 1]})

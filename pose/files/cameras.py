@@ -33,8 +33,8 @@ class ResultCamera:
         offset: s; time of the result = (1 + drift) * time on the camera's clock + offset.
         drift: Relative to the first camera's clock.
         turn_sigma: Standard deviation of the rotation relative to the first camera, degrees.
-        place_sigma: The same for the position, m.
-        offset_sigma: The same for the offset, s.
+        place_sigma: Standard deviation of the relative position, m.
+        offset_sigma: Standard deviation of the offset, s.
         residual_px: Median reprojection error; NaN if unknown.
         video: Path or URL of its video; None if unknown.
     """

@@ -23,10 +23,10 @@ Arrays = dict[str, NDArray[np.generic]]
 def read_keypoints(path: Path) -> Sequence2D:
     """Read and check one person's keypoints.
 
-    Keypoints with score 0 were not seen; their coordinates may be anything, also NaN, and become 0.
+    Keypoints with score 0 were not detected; their coordinates may have any value, including NaN, and become 0.
 
     Raises:
-        UsageError: For a missing file, PoseError with one line for invalid content.
+        UsageError: If the file is missing. PoseError: If its content is invalid.
     """
     if not path.is_file():
         raise UsageError(f"{path}: no such file")

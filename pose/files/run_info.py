@@ -47,14 +47,14 @@ class WorldInfo:
 
     Attributes:
         world: The world.
-        heights: By id, body height and half of its 68 % interval in m; 0 for a given height.
+        heights: Body height and half of its 68 % interval in m, by track id; the interval is 0 for a given height.
         joined: (id, the id it became) of tracks of one person.
         dropped: Ids of tracks removed because they were hardly observed.
         doubtful: Ids of tracks that may be false detections.
-        inconsistent: By id, seconds for which the 2D of a limb contradicts the person's bone lengths; only limbs with
-            any.
-        height_intervals: By id, (shortest, tallest) m, the shortest interval that holds the height with a probability
-            of 68 %; not for live people.
+        inconsistent: Seconds for which the 2D of a limb contradicts the person's bone lengths, by track id; limbs
+            without such frames are omitted.
+        height_intervals: (Lowest, highest) m by track id, the shortest interval that contains the height with a
+            probability of 68 %; offline only.
         scenes: Scenes with people of a clip with cuts, if there are several.
     """
 
@@ -153,7 +153,7 @@ class RunInfo:
         models: Networks of the run.
         settings: Plain values (JSON) required to repeat the run.
         world: World of the results; None without one.
-        doubtful: Of a result without a world, ids of tracks that may be false detections.
+        doubtful: Ids of tracks that may be false detections, for results without a world.
         motion: Camera motion; None if unknown.
         cameras: Several cameras, as `pose.multiview.calibration_files.camera_json` returns them; else empty.
         created_by: Program and version.

@@ -1,4 +1,4 @@
-"""What the fit to the 2D has changed, for summaries."""
+"""Statistics of the changes made by the fit to the 2D, for summaries."""
 
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ class FitLog:
     """Statistics of fits.
 
     Attributes:
-        windows: For each window of a person the number of frames, the median change of the joints relative to the
+        windows: Per window of a person, the number of frames, the median change of the joints relative to the
             pelvis (mm), and the median noise of the 2D (mm). Lasting errors of the 2D count several times.
     """
 
@@ -24,7 +24,7 @@ class FitLog:
 
         Args:
             before: (T, 17, 3) m, joints relative to the pelvis.
-            after: The same after the fit.
+            after: (T, 17, 3) m, these joints after the fit.
             noise: Median standard deviation of the 2D at the distance of the body, m.
         """
         moved = np.linalg.norm(after[:, 1:] - before[:, 1:], axis=-1)

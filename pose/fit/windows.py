@@ -31,7 +31,7 @@ def first_window(times: NDArray[np.float64], ended: bool) -> tuple[int, int] | N
 
     Args:
         times: (T,) s, of the frames that are not final, at least one.
-        ended: whether no frame follows.
+        ended: Whether the track has ended.
 
     Returns:
         None if the window may get more frames.
@@ -45,13 +45,13 @@ def first_window(times: NDArray[np.float64], ended: bool) -> tuple[int, int] | N
 def fit_motion(lifted: Sequence3D, seen: Sequence2D, log: FitLog | None = None) -> Sequence3D:
     """Fit the motion of one person to the lifted 2D.
 
-    The correction is smooth and as strong as the 2D is exact; bone lengths are constant. Tracks shorter than a second
-    are unchanged.
+    The correction is smooth, and stronger where the 2D is more accurate; bone lengths are constant. Tracks shorter than
+    a second are unchanged.
 
     Args:
         lifted: Motion with constant bones (`pose.refine.refine`).
         seen: The 2D, frame by frame.
-        log: What is changed is added to it.
+        log: Collects statistics of the changes.
 
     Returns:
         The fitted motion; sigma shrinks with the noise of the 2D.
@@ -98,7 +98,7 @@ class MotionFit:
     """Fits the motion of a person to the 2D, one window after the other (see `fit_motion`).
 
     Args:
-        log: What is changed is added to it.
+        log: Collects statistics of the changes.
     """
 
     def __init__(self, log: FitLog | None = None) -> None:

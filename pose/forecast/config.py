@@ -22,10 +22,10 @@ class ForecasterConfig:
         dim: Width.
         depth: Blocks of the encoder, or of the MLP; unused by recurrent kinds.
         decoder_depth: Blocks of the decoder.
-        heads: As for a lifter.
-        expansion: As for a lifter.
-        norm: As for a lifter.
-        init: As for a lifter.
+        heads: Number of attention heads.
+        expansion: Width of the feed-forward layers as a multiple of `dim`.
+        norm: See `pose.lifter.config.LifterConfig`.
+        init: See `pose.lifter.config.LifterConfig`.
         mlp_dim: Width of the MLP of `blended`.
         mlp_depth: Blocks of the MLP of `blended`.
     """

@@ -46,7 +46,7 @@ class DecoderBlock(nn.Module):
         Args:
             x: (B, T, D).
             context: Context of the tokens.
-            remembered: From `cross.remember` for the past.
+            remembered: Keys and values of the past, returned by `cross.remember`.
         """
         if self.attention is not None:
             x = self.norm1(x + self.attention(x, context)) if self.post else x + self.attention(self.norm1(x), context)

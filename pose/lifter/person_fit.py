@@ -23,7 +23,7 @@ class PersonFit:
         return self._fitted(ended=False)
 
     def end(self) -> list[PersonFrame]:
-        """No frame follows: fit the rest."""
+        """Fit the remaining frames at the end of the track."""
         return self._fitted(ended=True)
 
     def _fitted(self, ended: bool) -> list[PersonFrame]:

@@ -37,7 +37,7 @@ class _Last:
 
     Attributes:
         box: (4,) xyxy in px.
-        score: Of the box.
+        score: Score of the box.
         joints: (17, 3) m in the camera frame.
         sigma: (17,) mm.
         placed: (17, 3) m in world coordinates; None without a world.

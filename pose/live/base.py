@@ -20,7 +20,7 @@ Wanted = Literal["newest", "final", "all"]
 
 
 class Described(Protocol):
-    """A source as far as subscribers of its loop need it; see `LiveSource`."""
+    """The part of a source that subscribers of its loop use; see `LiveSource`."""
 
     name: str
     fps: float
@@ -56,7 +56,7 @@ class Loop(ABC):
     Attributes:
         source: Its source.
         config: Settings of prediction.
-        ahead: How far poses are predicted; None for not at all.
+        ahead: Prediction time of poses; None for no prediction.
     """
 
     source: Described

@@ -119,7 +119,7 @@ def adjust(
     """Bundle adjustment of people (tracks by camera) in stages; the 2D is resampled in each.
 
     Args:
-        people: At least one must be seen by two cameras at once.
+        people: Matched people; at least one must be seen by two cameras at the same time.
         cameras: Initial cameras.
         known: Given parameters.
         weights: Weights of the residuals.

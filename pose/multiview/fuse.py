@@ -60,7 +60,7 @@ def fuse(
     """Fuse the tracks of a person (by camera) at even times (K,) s, window by window.
 
     Args:
-        tracks: By camera.
+        tracks: Tracks of each camera.
         cameras: The cameras.
         instants: (K,) s.
         bones: (B,) m.

@@ -182,7 +182,7 @@ class HandStream:
         Args:
             cameras: The cameras.
             tracks: (camera, number) of the tracks of each person.
-            results: Of each camera.
+            results: Results of each camera.
         """
         self._cameras = list(cameras)
         persons: list[dict[int, int]] = [{} for _ in cameras]

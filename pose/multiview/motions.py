@@ -106,7 +106,7 @@ def find_motions(rig: Rig, line: TimeLine, step: Callable[[int], None] = lambda 
     """The motion of all people.
 
     Args:
-        rig: From `on_time_line`.
+        rig: Cameras returned by `on_time_line`.
         line: The time line.
         step: Called with the number of finished frames.
     """

@@ -60,7 +60,7 @@ def observe(
     """Sample the observations of one person.
 
     Args:
-        tracks: By camera.
+        tracks: Tracks of each camera.
         cameras: The cameras.
         knots: (K,) s.
         width: Width of the kernel, s (`sampling.sample`).

@@ -35,7 +35,7 @@ class MultiviewResults:
 
         Args:
             rig: The cameras, on the time line.
-            motions: Of all people.
+            motions: Motions of all people.
             line: The time line.
             world: The world.
             own: Results of each camera, repeatedly iterable; without hands, only those of the first are read.

@@ -36,9 +36,9 @@ class Accuracy:
         turn: Degrees.
         place: m.
         focal: px.
-        radial: Of k1.
+        radial: Standard deviation of the distortion coefficient k1.
         offset: s.
-        drift: Of the clock.
+        drift: Standard deviation of the clock's drift.
         residual: Median reprojection error, px.
     """
 
@@ -56,11 +56,11 @@ class Rig:
     """Cameras and people.
 
     Attributes:
-        cameras: In the frame of the first.
+        cameras: Cameras in the frame of the first one.
         people: Tracks of each person, by camera.
         tracks: (camera, number) of the tracks of each person.
         bones: (B,) m of each person.
-        accuracy: Of each camera.
+        accuracy: Standard deviations of each camera.
         scale: Factor on lifted bodies.
         clocks: Evidence for each camera's offset, see `linking.clock_sources`.
         notes: Weaknesses, one line each.

@@ -79,10 +79,10 @@ class Scene:
     """What was found.
 
     Attributes:
-        rig: With the clocks of the results.
+        rig: Cameras, with the clocks of the results.
         line: Times of the results.
-        motions: Of all people.
-        cameras: As files hold them.
+        motions: Motions of all people.
+        cameras: Cameras as stored in result files.
         scale_sigma: Standard deviation of the logarithm of the scale; 0 where a length was given.
     """
 
@@ -97,12 +97,12 @@ def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) ->
     """Find cameras and the motion of all people, at the given scale.
 
     Args:
-        runs: One for each camera.
-        names: Of the cameras, for messages and files.
-        given: What is known.
+        runs: Run of each camera.
+        names: Names of the cameras, for messages and files.
+        given: Known calibration and scale.
 
     Raises:
-        PoseError: If the cameras cannot be found; one line.
+        PoseError: If the cameras cannot be calibrated.
     """
     told = [ViewCamera.of(one.camera) for one in runs] if given.cameras is None else list(given.cameras)
     if given.offsets is not None:
@@ -147,7 +147,7 @@ def results_of(
     """The results of all frames in one world, and the description of the run with cameras and world.
 
     Args:
-        scene: As `find_scene` found it.
+        scene: Result of `find_scene`.
         own: Results of each camera; iterated over for every pass.
         info: Describes the run.
         up: (3,) against gravity in the first camera's axes; None estimates it.

@@ -120,7 +120,7 @@ def weighted_nms(found: F32, scores: F32, overlap: float, max_candidates: int | 
         found: (N, D) detections; the first four columns are the box, xyxy.
         scores: (N,) confidences.
         overlap: Intersection over union above which detections are merged.
-        max_candidates: Only so many of the best detections are considered; None considers all.
+        max_candidates: Number of best detections to consider; None considers all.
 
     Returns:
         (P, D) merged detections and the scores (P,) of the best of each group, best first.

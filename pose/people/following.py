@@ -83,8 +83,8 @@ class TrackFollower:
         """The tracks that are still visible: with their own body, and confirmed by the estimator or the detector.
 
         Args:
-            observations: From `observe`.
-            drifted: From `find_drifted`. These people are searched for behind the people whose bodies they show.
+            observations: Observations returned by `observe`.
+            drifted: Result of `find_drifted`. These people are searched for behind the people whose bodies they show.
             boxes: Detections in this frame; None without a detection pass.
             image: (H, W, 3) uint8 RGB.
             time: Time of the frame, s.

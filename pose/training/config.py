@@ -40,10 +40,10 @@ class OptimizerConfig:
     Attributes:
         name: `adam`, `adamw`, `radam`, or `muon`: Muon for the matrices of the blocks, AdamW for all other parameters.
         lr: Peak learning rate.
-        betas: Of Adam.
-        eps: Of Adam.
-        weight_decay: For matrices only. Decoupled from the gradient, except for `adam`, which adds it to the gradient
-            (L2).
+        betas: Coefficients of Adam's running averages.
+        eps: Term in Adam's denominator for numerical stability.
+        weight_decay: Weight decay of matrices. Decoupled from the gradient, except for `adam`, which adds it to the
+            gradient (L2).
     """
 
     name: str = "adamw"
@@ -118,8 +118,8 @@ class TrainConfig(RunConfig):
             (Wortsman et al., 2022).
         lookaheads: Frames, for streaming models; one is sampled per step. Repeat a value to sample it more often.
         dialects: Whether each sequence's scores are transformed at random (`pose.training.dialects`).
-        consistency: If above 0, each step also trains on the mirrored batch, with other dialects; weight of the
-            distance between both outputs.
+        consistency: Weight of a term that also trains on the mirrored batch, with other dialects; 0 for none. Weight of
+            the distance between both outputs.
     """
 
     model: LifterConfig = field(default_factory=LifterConfig)
@@ -150,10 +150,10 @@ class ObjectiveConfig:
     Attributes:
         name: `masked`: predict masked joints from both sides. `next`: predict each pose from earlier ones. `any-order`:
             predict poses in a random order.
-        frames: For `masked`, fraction of frames that are masked completely.
-        joints: For `masked`, fraction of other joints that are masked, separately.
+        frames: Fraction of frames that are masked completely (`masked`).
+        joints: Fraction of joints in the other frames that are masked individually (`masked`).
         longest: Longest masked span, s; the shortest is 0.1 s.
-        asked: For `any-order`, fraction of the frames, the last ones of the order, that are predicted (XLNet: 1 / 6).
+        asked: Fraction of the frames, the last ones of the order, that are predicted (`any-order`; XLNet: 1 / 6).
     """
 
     name: str = "masked"
@@ -212,7 +212,7 @@ class ForecasterTrainConfig(RunConfig):
         start_from: Checkpoints whose weights are loaded first: one of equal architecture, or, for a blended forecaster,
             a one-shot and an mlp. Optimiser and schedule restart.
         frozen: Whether these weights are fixed, so that a blended forecaster only learns the weights of its two parts.
-        forcing: For autoregressive networks, k of scheduled sampling (Bengio et al., 2015), in steps. True earlier
+        forcing: k of scheduled sampling (Bengio et al., 2015) in steps, for autoregressive networks. True earlier
             steps are used with probability k / (k + exp(step / k)), hence half of the time after k ln k steps.
     """
 

@@ -115,7 +115,7 @@ def measure(
 
     Args:
         network: The network.
-        batches: With known 3D.
+        batches: Batches with ground truth in 3D.
         lookahead: Frames, for streaming networks.
         angles: All poses are added to it, if given.
     """

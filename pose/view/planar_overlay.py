@@ -33,8 +33,8 @@ class PlanarOverlay:
             skeleton: Skeleton of the 2D keypoints.
             colours: Colour code of the planes.
             inset: Place of the 3D inset, as of `Overlay`.
-            bodies: As of `Overlay`.
-            doubtful: As of `Overlay`.
+            bodies: See `Overlay`.
+            doubtful: See `Overlay`.
         """
         self._overlay = Overlay(size, skeleton, inset, colours, bodies, doubtful)
         self._size, self._colours = size, colours

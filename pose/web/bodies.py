@@ -39,7 +39,7 @@ class PageBodies:
     """The bodies of a live loop's people, for the 3D view of the page.
 
     Attributes:
-        shapes: By id, the shapes of the people who have a body in the last result. A new mapping for each result.
+        shapes: Shapes of the people who have a body in the last result, by person id. A new mapping for each result.
     """
 
     def __init__(self) -> None:

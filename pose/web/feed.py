@@ -20,7 +20,7 @@ class Feed:
     Attributes:
         number: Index of the newest processed image; -1 before the first.
         ended: Whether the loop has ended.
-        shapes: By id, the shapes of the bodies in the newest message.
+        shapes: Shapes of the bodies in the newest message, by person id.
     """
 
     def __init__(self, loop: Loop, *, pictures: bool, body: bool = False) -> None:

@@ -30,7 +30,7 @@ class KeptRecording:
         folder: Where its files are; no other recording uses it.
         files: Download name -> path in `folder`.
         frames: Number of recorded frames.
-        seconds: From the first to the last frame.
+        seconds: Time from the first to the last frame, s.
         problem: Why it is not complete; empty if it is.
         expires: When it is deleted, in s on the clock of `time.monotonic`.
         downloaded: Names of the files that were sent completely.

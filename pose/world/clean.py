@@ -115,7 +115,7 @@ def clean(
     """The world of people (by id), and each person in it.
 
     Args:
-        people: By id.
+        people: People by track id.
         frames: (F,) s of the video's frames; without them no gaps are filled.
         steps: The steps.
         rules: Thresholds.

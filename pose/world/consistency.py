@@ -33,7 +33,7 @@ def check_limbs(person: Person, rules: ConsistencyRules = RULES.consistency) -> 
     """Limbs that contradict the person's bones, and the resulting uncertainty.
 
     Args:
-        person: With constant bone lengths, at the lifter's distance.
+        person: Motion with constant bone lengths, at the lifter's distance.
         rules: Thresholds.
 
     Returns:

@@ -62,7 +62,7 @@ def lift_feet(
         matrix: (3, 3) px, intrinsics.
         up: (N, 3) vertical in the camera frame.
         contacts: (N, 2) contact probability.
-        shape: Of both feet.
+        shape: Shape of both feet.
 
     Returns:
         (N, 2, 2, 3) m in the camera frame, heel and toe of the left and right foot; NaN where not detected.

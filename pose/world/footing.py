@@ -99,7 +99,7 @@ def settle(decision: Decision, samples: Iterable[F64], rules: FootingRules = RUL
 
     Args:
         decision: The decision.
-        samples: As in `find_footing`, with the camera compensated.
+        samples: See `find_footing`; with the camera motion compensated.
         rules: Thresholds.
     """
     if decision.path is None or not decision.check_feet:

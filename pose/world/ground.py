@@ -25,8 +25,9 @@ class Ground:
 
     Attributes:
         world: Vertical and floor.
-        floors: By id, height of each person's own floor along the vertical, m, at the person's final scale, if known.
-        sizes: By id.
+        floors: Height of the floor under each person along the vertical, m, at the person's final scale, by track id;
+            only if known.
+        sizes: Sizes by track id.
         travel: Factor for the path of a carried camera, whose scale comes from people: the mean of theirs.
     """
 

@@ -24,7 +24,7 @@ def find_joins(people: Mapping[int, Person], scenes: Sequence[float], rules: Joi
     """Find tracks, by id, that belong to an earlier track.
 
     Args:
-        people: By id.
+        people: People by track id.
         scenes: s, start of each scene, including the first.
         rules: Thresholds.
     """

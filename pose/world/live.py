@@ -58,7 +58,7 @@ class LiveWorld:
 
     Attributes:
         world: World of the last frame.
-        heights: By id, heights and their sigmas (m) of the people in the last frame.
+        heights: Heights and their sigmas (m) of the people in the last frame, by track id.
     """
 
     def __init__(self, camera: Camera, steps: Steps | None = None, rules: Rules = RULES) -> None:

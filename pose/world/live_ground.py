@@ -41,7 +41,7 @@ class LiveGround:
     """The world of one camera, from all recently seen people.
 
     Attributes:
-        world: As displayed in the last frame. `unknown` until people determine it.
+        world: World displayed in the last frame; `unknown` until people determine it.
     """
 
     def __init__(self, up: F64 | None, rules: Rules) -> None:

@@ -70,7 +70,7 @@ class GravityRules:
     Attributes:
         feet_ahead_share: The middle of the feet lies ahead of the ankles by this share of the height of the centre of
             mass above them.
-        upright_share: Only frames count in which that height exceeds this share of its maximum.
+        upright_share: Minimum ratio of that height to its maximum for a frame to count.
         max_tilt_degrees: Bodies that lean more from the camera's vertical are ignored.
         body_sigma_rad: Error of the direction from one person in one posture.
         posture_sigma_rad: Additional error for a person seen for one second; it falls with the square root of the
@@ -80,7 +80,7 @@ class GravityRules:
         foot_spread_m: Spread over the floor that depth errors alone cause.
         plane_distance_m: Feet farther from the plane do not stand on it.
         correlation_s: Time for which foot errors stay the same.
-        trusted_degrees: With a larger uncertainty the vertical is reported as unknown.
+        trusted_degrees: Maximum standard deviation of the vertical; above it the vertical is reported as unknown.
     """
 
     feet_ahead_share: float = 0.09
@@ -144,7 +144,7 @@ class FootRules:
             standing; in a whole stance three times as far. z is the viewing direction, in which depth drifts.
         contact_step_sigma_m: Standard deviation of a standing foot's motion between frames at rate_fps.
         path_sigma_m: Standard deviation of the body's path (x, y, z).
-        step_sigma_m: Of the change of its correction between frames.
+        step_sigma_m: Standard deviation of the change of its correction between frames.
         max_foot_shift_m: Limit of the correction of a foot.
         bend_share: Share of that correction along the leg that bending takes; the rest turns the leg only, because a
             nearly straight leg moves its knee far for a small change of length.
@@ -243,7 +243,7 @@ class LiveRules:
         start_depth_m: Prior distance of a person.
         start_depth_sigma_m: Its standard deviation.
         min_depth_m: Lower bound of distances.
-        contact_on_speed_mps: As in `ContactRules`, for speeds over the last `speed_window_s`.
+        contact_on_speed_mps: See `ContactRules`; for speeds over the last `speed_window_s`.
         contact_off_speed_mps: Alike.
         remember_every_s: Interval between poses stored for the world, for `memory_s`, of at most `max_people`.
         update_s: Interval between two estimates of the world.
@@ -344,7 +344,7 @@ class TrimRules:
 
     Attributes:
         seen_score: Minimum 2D score of a joint that counts as seen.
-        visible_share: Of the joints, for a person to count as fully visible.
+        visible_share: Minimum fraction of visible joints for a person to count as fully visible.
     """
 
     seen_score: float = 0.3
@@ -362,11 +362,11 @@ class ConsistencyRules:
         least_share: Minimum fraction of such frames.
         leg_log_ratio: Minimum absolute logarithm of the ratio of thigh to shank, each relative to its bone length.
         leg_difference: Minimum difference of this logarithm from that of the other leg.
-        arm_log_ratio: As `leg_log_ratio`, for an arm.
+        arm_log_ratio: `leg_log_ratio` for an arm.
         arm_stretch: Minimum length in the image of one of the arm's bones, relative to its bone length.
         leg_sigma_share: Added sigma of a knee, relative to its displacement. With it, about 68 % of the displaced
             joints of training and validation subjects are within sigma.
-        arm_sigma_share: The same for an elbow.
+        arm_sigma_share: This share for an elbow.
     """
 
     seen_score: float = 0.3

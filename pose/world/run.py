@@ -39,16 +39,17 @@ class PlacedRun:
     """The results of a run in their world. Can be iterated repeatedly; must be closed.
 
     Attributes:
-        joined: By the id that a track had, the one that it became.
+        joined: New id of each joined track, by its original id.
         dropped: Ids of tracks that were left out.
         doubtful: Ids of tracks that may not show a person.
         world: Position of the floor; that of one scene if there are several (`pose.world.scenes`).
         scenes: Scenes with people, each with its own gravity and floor.
-        heights: By id, m, with its sigma.
-        height_intervals: By id, m.
-        sizes: By id.
+        heights: Body heights with their sigmas, m, by track id.
+        height_intervals: Intervals of body heights, m, by track id.
+        sizes: Sizes by track id.
         filled: Number of filled frames of people.
-        inconsistent: By id, s for which each limb contradicts the person's bones (`pose.world.consistency`).
+        inconsistent: Seconds for which each limb contradicts the person's bones (`pose.world.consistency`), by track
+            id.
         footing: Per person, how feet move before a compensated camera (`pose.world.footing`).
         path: Path of the camera at the scale of the people, with one vertical and floor for all scenes; None for a
             static camera without cuts between scenes with people.

@@ -81,7 +81,7 @@ class Sizes:
     """The sizes of all people.
 
     Attributes:
-        people: By id.
+        people: People by track id.
         floor: m, height of the common floor along the corrected vertical; None without standing feet.
         tilt: (2,) rad, rotation of the vertical about x and z that gives a common floor.
     """
@@ -122,7 +122,7 @@ def find_sizes(people: Mapping[int, Evidence], tilt_sigma: float, rules: SizeRul
     prior.
 
     Args:
-        people: By id.
+        people: People by track id.
         tilt_sigma: Uncertainty of the vertical, rad; 0 where the vertical is known.
         rules: Thresholds.
     """

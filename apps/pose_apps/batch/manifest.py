@@ -45,7 +45,7 @@ class MotionFacts(TypedDict):
 
     Attributes:
         rotation_degrees: Largest range of pan, tilt and roll.
-        zoom_percent: By how much the longest focal length exceeds the shortest.
+        zoom_percent: Percentage by which the longest focal length exceeds the shortest.
         known: Share of the frames with people in which the view of the camera is known.
         focal_ratio: Focal length that the rotation shows over that of the intrinsics.
     """
@@ -82,7 +82,7 @@ class CameraFacts(TypedDict):
     """One of several cameras of a group.
 
     Attributes:
-        name: Of the camera.
+        name: Name of the camera.
         video: Its file.
         offset: Start time in s.
         position_sigma: Standard deviation of its position in m.

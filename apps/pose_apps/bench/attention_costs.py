@@ -84,7 +84,7 @@ class Case:
     """One measurement: a layer of `dim` features and `heads` heads on `batch` sequences of `length` frames.
 
     Attributes:
-        name: Of `FORMS`.
+        name: One of `FORMS`.
     """
 
     name: str

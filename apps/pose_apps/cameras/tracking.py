@@ -25,9 +25,9 @@ class Counted:
 
     Attributes:
         spool: The results.
-        run: Of the solver.
+        run: Metadata of the run.
         known: What of them the cache knew.
-        tally: Of its frames.
+        tally: Counts of its frames.
     """
 
     spool: "ResultSpool"
@@ -48,11 +48,11 @@ def track_cameras(
     """Run the pipeline on every video, see `pose.camera_runs.CameraRuns`.
 
     Args:
-        videos: One for each camera.
-        pipeline: Of the first worker; further ones get their own.
-        folder: For temporary files.
+        videos: Video of each camera.
+        pipeline: Pipeline of the first worker; further workers build their own.
+        folder: Folder for temporary files.
         stack: Closes them.
-        host: As of a clip.
+        host: See `pose_apps.clip`.
         stop: Ends all workers at their next frame.
         workers: Cameras processed at the same time, each by a thread.
 

@@ -164,7 +164,7 @@ def make_benchmark(
     """The benchmark of these sequences, as used in tables.
 
     Args:
-        protocol: As text.
+        protocol: Protocol as text.
         input_2d: As text.
         groups: Groups of the average.
     """

@@ -77,7 +77,7 @@ def add_subcommand(
     """A subcommand with one option per field of its configurations.
 
     Args:
-        commands: From `add_subcommands`.
+        commands: Action returned by `add_subcommands`.
         name: Name of the subcommand.
         purpose: Help text.
         *configs: Configurations.

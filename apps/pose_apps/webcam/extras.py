@@ -47,7 +47,7 @@ class Extras:
     """Sinks and recording of a loop.
 
     Attributes:
-        sinks: By option.
+        sinks: Sinks by option.
         failures: Problems that make the run fail.
     """
 

@@ -26,9 +26,9 @@ class ScoreWidthsSettings:
     """Settings.
 
     Attributes:
-        score: As in `attention: composed`.
+        score: Score function, one of those of `attention: composed`.
         width: Features of a head.
-        distribution: As in `attention: composed`.
+        distribution: Distribution, one of those of `attention: composed`.
         keys: Number of random keys.
         queries: Number of random queries.
     """

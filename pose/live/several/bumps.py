@@ -30,7 +30,7 @@ class Bumps:
 
         Args:
             time: s, increasing.
-            people: In this frame.
+            people: People in this frame.
             contradicted: Whether all matches of a camera are contradicted.
         """
         for index in self._errors:

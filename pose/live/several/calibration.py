@@ -26,11 +26,11 @@ class Calibration:
     """Calibrated cameras.
 
     Attributes:
-        cameras: By index of the source, in the frame of the first of them.
+        cameras: Cameras by index of the source, in the frame of the first one.
         bones: (B,) m, of an average person in the scene.
         scale: Factor on lifted bodies.
-        accuracy: By index of the source.
-        described: By index of the source, as result files hold it.
+        accuracy: Standard deviations by index of the source.
+        described: Description stored in result files, by index of the source.
         notes: Weaknesses, one line each.
     """
 
@@ -57,9 +57,9 @@ class Task:
     """What a calibration starts from.
 
     Attributes:
-        rows: By index of the source, what it saw (`Sightings.rows`).
-        told: By index, known intrinsics, and poses as stated in `known`.
-        names: By index.
+        rows: Observations (`Sightings.rows`) by index of the source.
+        told: Known intrinsics by index of the source, and poses as stated in `known`.
+        names: Names by index of the source.
         known: What is given.
         height: m, of the person seen longest; None if unknown.
         scale: Factor on lifted bodies that is to be kept; None if there is none.
@@ -108,8 +108,8 @@ def given_calibration(
     """The calibration of a file, with the clocks of the capture times; None before a person was seen for some frames.
 
     Args:
-        told: By index of the source.
-        names: By index.
+        told: Known cameras by index of the source.
+        names: Names by index of the source.
         rows: What the cameras saw; the people's lifted bodies give the bone lengths.
     """
     bones = [_lifted_bones(track, told[camera]) for camera, seen in rows.items() for track in tracks_of(camera, seen)]

@@ -45,7 +45,7 @@ class Now:
     Attributes:
         number: Id in all cameras.
         tracks: Id of the track in each camera that sees the person.
-        fused: At one instant, in the frame of the cameras; axis C follows the indices of the sources.
+        fused: People at one instant, in the frame of the cameras; axis C follows the indices of the sources.
     """
 
     number: int
@@ -72,7 +72,7 @@ class Fusion:
 
         Args:
             time: s.
-            sightings: By index of the source, those that count.
+            sightings: Observations to fuse, by index of the source.
             identities: The matching of tracks to people.
         """
         self._people = {n: one for n, one in self._people.items() if time - one.time < FORGET}

@@ -17,7 +17,7 @@ class Identities:
     swapped people. Otherwise the cameras contradict each other, which `contradicted` tells.
 
     Attributes:
-        people: By track, the id of its person.
+        people: Person id of each track.
         next: Id of the next person.
         contradicted: Cameras of which every match was contradicted when it was last updated.
     """
@@ -34,8 +34,8 @@ class Identities:
         """Match the tracks of the last seconds; this object stays as it is.
 
         Args:
-            tracks: Of calibrated cameras, with the index of their source.
-            cameras: By index of the source.
+            tracks: Tracks of calibrated cameras, with the index of their source.
+            cameras: Cameras by index of the source.
         """
         new = Identities(dict(self.people), self.contradicted, self.next)
         new._match(tracks, cameras)

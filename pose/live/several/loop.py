@@ -37,8 +37,8 @@ class Sources:
     """Several sources, as one for messages.
 
     Attributes:
-        name: Of all.
-        fps: Of the camera that is shown.
+        name: Common name of all sources.
+        fps: Frame rate of the displayed camera.
         notice: Problem of the cameras together; empty without one.
     """
 
@@ -73,7 +73,7 @@ class SeveralLoop(Loop):
         """
         Args:
             pipeline: Made with `live=True`; the cameras take turns.
-            sources: Of the cameras.
+            sources: Sources of the cameras.
             world: Steps of the world; None keeps camera coordinates.
             cameras: Calibration file; None calibrates from the people.
             height: m, of the person seen longest, which sets the scale; None takes it from the lifter.

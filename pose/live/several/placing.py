@@ -21,8 +21,8 @@ class Shown:
     """The camera whose images are shown.
 
     Attributes:
-        index: Of its source.
-        camera: In the frame of the first camera.
+        index: Index of the source.
+        camera: Camera in the frame of the first camera.
         result: Its own people at this frame.
     """
 
@@ -38,7 +38,7 @@ class Placing:
         """
         Args:
             calibration: People are fused in the frame of its first camera.
-            steps: Of the world; None keeps camera coordinates. Of them only `up` is used.
+            steps: Steps to world coordinates, of which only `up` is used; None keeps camera coordinates.
         """
         first = calibration.cameras[calibration.first]
         self._seeing = sorted(calibration.cameras)
@@ -56,7 +56,7 @@ class Placing:
             shown: Where they are drawn.
             index: Number of the frame.
             time: s.
-            skeleton: Of the keypoints.
+            skeleton: Skeleton of the keypoints.
         """
         people = _people(now, shown, index, time, len(skeleton))
         joints = np.array([one.fused.joints[0] for one in now], np.float64).reshape(-1, 17, 3)

@@ -41,7 +41,7 @@ class Rigging:
     ) -> None:
         """
         Args:
-            names: Of the sources.
+            names: Names of the sources.
             camera: The uncalibrated camera of images of a size.
             given: Reads a calibration for images of these sizes.
             height: m, of the person seen longest.

@@ -26,7 +26,7 @@ class Sightings:
         """
         Args:
             camera: Index of the camera.
-            seconds: For how long frames are kept.
+            seconds: Time for which frames are kept.
         """
         self.camera, self.since, self.newest = camera, -np.inf, -np.inf
         self.size: tuple[int, int] | None = None

@@ -25,14 +25,14 @@ class Stage:
     """Fuses the results of several cameras. Without threads of its own, apart from those of `Rigging`.
 
     Attributes:
-        lead: Index of the camera that is shown.
+        lead: Index of the displayed camera.
     """
 
     def __init__(self, rigging: Rigging, steps: Steps | None) -> None:
         """
         Args:
             rigging: Calibrates the cameras.
-            steps: Of the world; None keeps camera coordinates.
+            steps: Steps to world coordinates; None keeps camera coordinates.
         """
         self.rigging, self.lead = rigging, 0
         self._steps = steps

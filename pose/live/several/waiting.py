@@ -17,8 +17,8 @@ def waiting_line(
     """What cameras lack that send images and are not calibrated; empty if they lack nothing.
 
     Args:
-        sightings: By index of the source.
-        names: By index.
+        sightings: Observations by index of the source.
+        names: Names by index of the source.
         live: Indices of the sources that send images.
         calibrated: Indices of the calibrated cameras.
     """
