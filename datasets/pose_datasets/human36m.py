@@ -54,8 +54,8 @@ class StudioCamera:
         size: (width, height) px.
         focal: (2,) px.
         centre: (2,) px.
-        radial: k1, k2, k3.
-        tangential: p1, p2.
+        radial: Coefficients k1, k2, k3 of radial distortion.
+        tangential: Coefficients p1, p2 of tangential distortion.
         rotation: (3, 3), world to camera.
         position: (3,) m, world frame.
     """
@@ -127,7 +127,7 @@ class _Place(TypedDict):
 
     Attributes:
         orientation: Quaternion, w first, camera to world.
-        translation: mm.
+        translation: Position in mm.
     """
 
     orientation: list[float]

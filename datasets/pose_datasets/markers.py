@@ -249,7 +249,7 @@ def _elbow(shoulder: F64, marker: F64, wrist: F64, half: float) -> F64:
         shoulder: (T, 3).
         marker: (T, 3).
         wrist: (T, 3).
-        half: m, negative for the right arm.
+        half: Half the width in m, negative for the right arm.
     """
     line = unit(wrist - shoulder)
     out = reject(marker - shoulder, line)

@@ -120,7 +120,7 @@ def _read(path: Path, shown: Path | None = None) -> dict[str, F64]:
 
     Args:
         path: The file.
-        shown: Its name in errors.
+        shown: Name in errors.
     """
     try:
         import h5py

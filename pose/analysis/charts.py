@@ -102,7 +102,7 @@ class _Plot:
         """The SVG element.
 
         Args:
-            body: Its content.
+            body: Content of the element.
             label: Text for screen readers.
         """
         box = f"0 0 {WIDTH:g} {HEIGHT:g}"

@@ -25,7 +25,7 @@ class _Cycles:
     """Cycles of one movement.
 
     Attributes:
-        movement: Its name.
+        movement: Name of the movement.
         spans: (start, end) s of the cycles by side; '' for angles without a side.
     """
 

@@ -16,19 +16,19 @@ class Figure:
     """One number of one person.
 
     Attributes:
-        person: id.
+        person: Track id.
         group: 'gait', 'repetitions', 'jumps', 'sit-to-stand', 'angles' or 'ergonomics'.
-        name: what is measured.
-        value: in `unit`.
-        low: lower end of the 95 % interval.
-        high: upper end of the 95 % interval.
-        unit: of value, low and high.
+        name: Name of the measure.
+        value: Value in `unit`.
+        low: Lower end of the 95 % interval.
+        high: Upper end of the 95 % interval.
+        unit: Unit of value, low and high.
         quality: 'green', 'amber' or 'red'; docs/guides/analysis.md defines it.
-        start: first moment it comes from, s.
-        end: last moment it comes from, s.
-        count: number of observations (strides, repetitions, frames).
-        note: condition, empty where there is none.
-        doubt: why the quality is not green, empty where it is.
+        start: First time from which it is computed, s.
+        end: Last time from which it is computed, s.
+        count: Number of observations (strides, repetitions, frames).
+        note: Condition under which it applies; empty without one.
+        doubt: Reason why the quality is not green; empty if it is green.
     """
 
     person: int
@@ -52,7 +52,7 @@ class Event:
 
     Attributes:
         side: 'left', 'right' or empty.
-        time: s.
+        time: Time of the event, s.
     """
 
     person: int
@@ -67,19 +67,19 @@ class Curve:
     """A joint angle over the cycle of a movement: 101 points from 0 to 100 % of the cycle.
 
     Attributes:
-        person: id.
+        person: Track id.
         movement: 'walking', 'running' or the name of the repetition.
-        angle: such as 'knee flexion'; docs/guides/analysis.md defines zero and sign of each.
+        angle: Name such as 'knee flexion'; docs/guides/analysis.md defines zero and sign of each.
         side: 'left', 'right' or empty.
-        mean: degrees, mean of the cycles.
-        sd: degrees, standard deviation between cycles.
-        error: degrees, standard deviation of the method's error.
+        mean: Mean of the cycles, degrees.
+        sd: Standard deviation between cycles, degrees.
+        error: Standard deviation of the method's error, degrees.
         quality: 'green', 'amber' or 'red'.
-        start: start of the first cycle, s.
-        end: end of the last cycle, s.
-        count: number of cycles.
-        norm_mean: degrees, mean of the published norm; empty where there is none.
-        norm_sd: degrees, its standard deviation between people.
+        start: Start of the first cycle, s.
+        end: End of the last cycle, s.
+        count: Number of cycles.
+        norm_mean: Mean of the published norm, degrees; empty without a norm.
+        norm_sd: Standard deviation of the norm between people, degrees.
     """
 
     person: int
@@ -102,7 +102,7 @@ class Series:
     """A value over time.
 
     Attributes:
-        times: s.
+        times: Times, s.
         values: Values in `unit`.
     """
 

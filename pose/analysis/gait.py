@@ -48,9 +48,9 @@ class Stride:
         off: Time of this foot's off, s.
         other_off: Time of the other foot's off, s.
         other_strike: Time of the other foot's strike, s.
-        length: m, along the walking direction.
-        step_length: m, from the other foot to this one at the second strike.
-        width: m, between both feet across the walking direction.
+        length: Length along the walking direction, m.
+        step_length: Distance from the other foot to this one at the second strike, m.
+        width: Distance of the feet across the walking direction, m.
         turn: Change of heading, degrees.
         flight: Seconds in which neither foot is on the floor; 0 in walking.
     """

@@ -26,11 +26,11 @@ class Jump:
     """One jump.
 
     Attributes:
-        takeoff: s.
-        landing: s.
-        flight_height: m, g t^2 / 8 for the flight time t.
-        pelvis_height: m, highest pelvis above its height at takeoff.
-        countermovement: m, lowering of the pelvis below standing before the jump.
+        takeoff: Time of takeoff, s.
+        landing: Time of landing, s.
+        flight_height: Height g t^2 / 8 in m for the flight time t.
+        pelvis_height: Maximum height of the pelvis above its height at takeoff, m.
+        countermovement: Lowering of the pelvis below standing before the jump, m.
         landing_flexion: Degrees, largest knee flexion after landing, mean of both knees.
         landing_valgus: Degrees, inward deviation of the knees at that time, mean of both; positive is valgus.
     """

@@ -36,9 +36,9 @@ class Repetition:
     """One repetition.
 
     Attributes:
-        start: s.
-        peak: s.
-        end: s.
+        start: Start time, s.
+        peak: Time of the largest displacement, s.
+        end: End time, s.
         depth: RMS displacement of the joints at the peak, m.
         complete: Whether the whole repetition lies within the recording.
         smoothness: Logarithm of the dimensionless jerk; larger is smoother (`_smoothness`).

@@ -32,8 +32,8 @@ class Transfer:
     """A transfer.
 
     Attributes:
-        start: s.
-        end: s.
+        start: Start time, s.
+        end: End time, s.
         rising: Whether the person stands up; otherwise sits down.
     """
 

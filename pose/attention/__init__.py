@@ -100,7 +100,7 @@ def build_attentions(
         dim: Features of a token.
         heads: Number of heads.
         options: Keyword arguments of the mechanism.
-        causal: Frame t does not see later frames.
+        causal: Whether each frame attends only to itself and earlier frames.
         streaming: The layers will be stepped; needs `causal`.
         length: Length of the longest sequence in frames, if known.
 

@@ -26,7 +26,7 @@ class Capabilities:
         padding: Invalid frames have no influence. If False they take part as zeros, so the output depends on their
             number.
         bidirectional: Has a form in which every frame sees all others.
-        causal: Has a form in which frame t does not see later frames.
+        causal: Has a form in which each frame attends only to itself and earlier frames.
         streaming: The causal form can be stepped frame by frame with a cache of constant size.
         relative_time: Uses the rotary phases, hence the seconds between frames. If False the model adds the time to the
             tokens, unless `own_time`.
@@ -251,7 +251,7 @@ class Attention(nn.Module):
     Args:
         dim: Features of a token.
         heads: Number of heads; must divide `dim`.
-        causal: Frame t does not see later frames.
+        causal: Whether each frame attends only to itself and earlier frames.
 
     Attributes:
         capabilities: What the mechanism supports.

@@ -92,7 +92,7 @@ class General(Score):
         self.weight = nn.Parameter(torch.eye(head_dim).repeat(heads, 1, 1) / math.sqrt(head_dim))
 
     def transform(self, q_BHTK: Tensor) -> Tensor:
-        """Multiply the queries by a learnt matrix."""
+        """Multiply the queries by a learned matrix."""
         return q_BHTK @ self.weight
 
 
@@ -104,7 +104,7 @@ class BiasedGeneral(General):
         self.bias = nn.Parameter(torch.zeros(heads, head_dim))
 
     def transform(self, q_BHTK: Tensor) -> Tensor:
-        """Multiply the queries by a learnt matrix and add a bias."""
+        """Multiply the queries by a learned matrix and add a bias."""
         return super().transform(q_BHTK) + self.bias[:, None]
 
 

@@ -17,7 +17,7 @@ class Pattern(ABC):
     """Which frames a query sees, as a pure function of two frame numbers; comparable and hashable.
 
     Attributes:
-        causal: Frame t does not see later frames.
+        causal: Whether each frame attends only to itself and earlier frames.
         pinned: Number of first frames that a stream always keeps.
     """
 
@@ -64,7 +64,7 @@ class Window(Pattern):
 
     Attributes:
         span: Number of visible frames before the query, itself included, and as many after it unless causal.
-        causal: Frame t does not see later frames.
+        causal: Whether each frame attends only to itself and earlier frames.
         dilation: Distance between visible frames.
         pinned: Number of first frames that see all others and are seen by all (causal: by all later ones).
     """

@@ -31,7 +31,7 @@ class SparsePattern(Pattern):
         kind: "strided" or "fixed".
         stride: Frames.
         summary: Frames.
-        causal: Frame t does not see later frames.
+        causal: Whether each frame attends only to itself and earlier frames.
         reach: Reach of the causal form, frames.
         near: Whether heads see near frames; one entry for all heads, or one per head.
         far: Whether heads see far frames, likewise.

@@ -61,7 +61,7 @@ class Fit:
     Attributes:
         view: The view.
         off: (N,) px, residual of each point.
-        sigma: rad, standard deviation of the rotation about each image axis, from the residuals of the inliers.
+        sigma: Standard deviation of the rotation about each image axis in rad, from the residuals of the inliers.
     """
 
     view: View
@@ -83,7 +83,7 @@ def fit_view(rays: F64, seen: F64, axes: F64, focal: float, start: View = SAME) 
         rays: (N, 3).
         seen: (N, 2) px.
         axes: (N, 2, 2), as in `Features`.
-        focal: px.
+        focal: Focal length, px.
         start: Initial view.
     """
     view, off, covariance = _solve(rays, seen, axes, focal, start, np.arange(4))

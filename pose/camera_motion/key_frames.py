@@ -30,7 +30,7 @@ class KeyFrame:
 
     Attributes:
         index: Index of its frame.
-        time: s.
+        time: Time of the frame, s.
         grey: (h, w) the reduced image.
         features: N features.
         rays: (N, 3) of the features.
@@ -106,7 +106,7 @@ class Match:
         points: All points that were found.
         cells: Grid cells with inliers.
         kept: Fraction of the key frame's features, without those occluded by people, that are inliers.
-        shift: px, median shift of the inliers.
+        shift: Median shift of the inliers, px.
     """
 
     key: KeyFrame

@@ -56,7 +56,7 @@ def parallax(rays: F64, seen: F64, axes: F64, view: View, focal: float, known: b
         seen: (N, 2) px from the centre, later.
         axes: (N, 2, 2), as in `Features`.
         view: Approximate view of the later camera.
-        focal: px, of the key frame.
+        focal: Focal length of the key frame, px.
         known: Whether it is calibrated.
     """
     best, off, slopes, longest = _turned(rays, seen, axes, view, focal, LONGEST_LENS)

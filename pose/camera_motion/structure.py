@@ -59,7 +59,7 @@ class Structure:
         rows: (K,) indices of the registered key frames, increasing.
         turns: (K, 3, 3) rotations from the axes of each camera to those of the first.
         places: (K, 3), camera centres in these axes.
-        error: px, mean reprojection error.
+        error: Mean reprojection error, px.
         share: Fraction of key frames with a pose.
         angle: Median triangulation angle, degrees.
         depth: Median distance of points from their cameras, in units of `places`.

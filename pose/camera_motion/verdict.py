@@ -107,8 +107,8 @@ class SceneMotion:
 
     Attributes:
         number: 0 for the first scene of the clip.
-        begin: s.
-        end: s, begin of the next scene, or last frame of the clip.
+        begin: Start of the scene, s.
+        end: Start of the next scene, or time of the last frame of the clip, s.
         motion: The motion.
     """
 

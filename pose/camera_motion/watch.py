@@ -82,7 +82,7 @@ class CameraWatch:
         Args:
             background: None if it was not measured.
             index: Index of the frame.
-            time: s.
+            time: Time of the frame, s.
             cut: Whether another scene starts.
         """
         if cut:

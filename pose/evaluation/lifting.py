@@ -118,7 +118,7 @@ def _measure(
 
     Args:
         evaluation: Where to add.
-        variant: Its variant.
+        variant: Variant of the prediction.
         batch: The sequences.
         answers: The outputs.
         sigmas: Whether to include uncertainties.

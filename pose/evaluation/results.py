@@ -48,7 +48,7 @@ class OverTime(TypedDict):
         which: "best", "median" or "worst".
         key: Key of the sequence.
         frames_a_point: Frames that are averaged to one point.
-        mpjpe: mm; None without valid frames.
+        mpjpe: MPJPE of each point, mm; None without valid frames.
     """
 
     which: str
@@ -97,11 +97,11 @@ class _File(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """What was measured. Results with unequal benchmarks never share a table.
+    """Data set, protocol and input of an evaluation. Results with unequal benchmarks never share a table.
 
     Attributes:
         name: The data set.
-        protocol: Its protocol; empty if there is only one.
+        protocol: Protocol of the data set; empty if there is only one.
         input_2d: Source of the 2D.
         averaging: How averages are computed.
         groups: The columns, in order.

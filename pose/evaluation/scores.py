@@ -59,9 +59,9 @@ class SequenceScores:
 
     Attributes:
         key: Key of the sequence.
-        subject: Its subject.
-        action: Its action.
-        camera: Its camera.
+        subject: Subject of the sequence.
+        action: Action of the sequence.
+        camera: Camera of the sequence.
         frames: Number of valid frames.
         sums: Measure -> (17,) mm, summed over `counts[measure]` frames (or differences of frames).
         counts: Measure -> number of summands.

@@ -72,7 +72,7 @@ def _events(events: list[Event], offset: float, subject: str) -> dict[str, _Valu
     """The group EVENT.
 
     Args:
-        offset: s between the video's time and the file's.
+        offset: Time between the video's and the file's zero, s.
         subject: Name of the person.
     """
     events = events[:MOST_EVENTS]

@@ -20,7 +20,7 @@ class Event:
     """An event.
 
     Attributes:
-        time: s of the video.
+        time: Time in the video, s.
         label: `STRIKE`, `OFF` or another label.
         side: One of `SIDES`, or `GENERAL`.
     """

@@ -99,7 +99,7 @@ def _facts(
 
     Args:
         recording: The recording.
-        timeline: Its time stamps.
+        timeline: Time stamps of the track.
         tracks: People on the page.
         space: Coordinate frame.
         left_out: Number of people who are not on the page.

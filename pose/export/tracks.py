@@ -67,12 +67,12 @@ class Recording:
             table: The result.
             name: Name of the source.
             fps: Resample everything to it, frames/s.
-            start: s of the video.
-            end: s of the video.
+            start: First time in the video, s.
+            end: End time in the video, s.
             space: 'world' or 'camera'; default the world if the result has one or `up` is given.
             video: Video of the images.
             up: (3,) vertical in camera axes, if known better than in the result.
-            heights: m by id, as in `pose.world.clean.Steps`; people and their distances are scaled.
+            heights: Body heights in m by id (`pose.world.clean.Steps`); people and their distances are scaled.
             trim: Omit frames that the result marks as partial (`pose.world.trim`).
             rig: One of `RIGS`, the bone names of characters.
         """

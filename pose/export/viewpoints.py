@@ -77,7 +77,7 @@ def _static(
     """A static camera.
 
     Args:
-        name: Its name.
+        name: Name of the camera.
         size: (width, height) px.
         matrix: (3, 3) px.
         start: Start of the recording, s.

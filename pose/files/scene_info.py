@@ -16,10 +16,10 @@ class SceneInfo:
     """One scene with people.
 
     Attributes:
-        begin: s.
+        begin: Start of the scene, s.
         found_by: Source of its vertical, as in `World`; 'unknown' if that of all scenes together is used.
         sigma_degrees: Standard deviation of the vertical; NaN if it is unknown.
-        camera_height: m above the floor; NaN if the people of the scene do not determine it.
+        camera_height: Height of the camera above the floor, m; NaN if the people of the scene do not determine it.
     """
 
     begin: float

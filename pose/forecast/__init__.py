@@ -80,8 +80,8 @@ def forecast(
 
     Args:
         sequence: Motion of the person.
-        horizon: s. One number: predictions at the frame rate of the sequence up to and including it. Several:
-            predictions at these times after the last frame, increasing. Times beyond `LONGEST_SECONDS` are not
+        horizon: Prediction time, s. One number: predictions at the frame rate of the sequence up to and including it.
+            Several: predictions at these times after the last frame, increasing. Times beyond `LONGEST_SECONDS` are not
             validated.
         forecaster: The forecaster; default the shipped one.
 

@@ -40,7 +40,7 @@ def moved_keypoints(keypoints: F32, skeleton: Skeleton, before: F64, after: F64,
 
     Args:
         keypoints: (P, J, 2) px.
-        skeleton: Their joint set.
+        skeleton: Joint set of the keypoints.
         before: (P, 17, 3) m in the camera frame.
         after: (P, 17, 3) m in the camera frame.
         camera: The camera.

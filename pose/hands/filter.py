@@ -32,7 +32,7 @@ class HandFilter:
         Args:
             values: (K, D).
             size: Length of the hand in their unit.
-            time: s, increasing from call to call.
+            time: Time of the frame, s; must increase from call to call.
         """
         step = max(time - self._time, 1e-3)
         jumped = self._smooth.shape != values.shape or _mean_way(values - self._raw) > JUMP * size

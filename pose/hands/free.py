@@ -59,7 +59,7 @@ class FreeHandTracker:
 
         Args:
             image: (H, W, 3) uint8 RGB.
-            time: s.
+            time: Time of the frame, s.
         """
         regions = [tracked_regions(track.points[None]) for track in self._tracks]
         tracks = list(self._tracks)

@@ -48,7 +48,7 @@ class HeadMetrics:
     """Statistics of each head, (L, H), averaged over queries.
 
     Attributes:
-        entropy: bits.
+        entropy: Entropy of the weights, bits.
         seen: 2^entropy, the effective number of visible frames.
         reach: Mean distance in time of visible frames, s.
         near: Fraction of the weight within `NEAR` seconds.

@@ -36,8 +36,8 @@ def initialize(network: Network, init: str, features: Tensor | None = None) -> N
     Args:
         network: The network, changed in place.
         init: One of `pose.lifter.config.INITS`; "torch" keeps the weights of the layers' constructors.
-        features: (..., F) typical inputs, from which T-Fixup scales the tokens and DT-Fixup measures their norm.
-            Default: unit-normal inputs.
+        features: (..., F) typical inputs, from which T-Fixup scales the tokens and DT-Fixup measures their norm;
+            unit-normal inputs if None.
     """
     _INITIALIZERS[init](network, features)
 

@@ -54,7 +54,7 @@ class Lifter(ABC):
     @property
     @abstractmethod
     def windows(self) -> Windows:
-        """Of an offline network, from its configuration."""
+        """Windows of an offline network, from its configuration."""
 
     @property
     @abstractmethod

@@ -119,7 +119,7 @@ class PeopleState:
         Args:
             keypoints: (P, 17, 2) px.
             scores: (P, 17).
-            time: s.
+            time: Time of the frame, s.
 
         Returns:
             Outputs (P, 71) for `pose.lifter.predict.split_outputs`; undefined for people who are not ready yet.

@@ -78,7 +78,7 @@ class LifterStream:
             people: State of each person.
             keypoints: (P, J, 2) px.
             scores: (P, J); 0 in all joints if the person was not detected.
-            time: s.
+            time: Time of the frame, s.
 
         Returns:
             For each person the output (71,) for the frame `lookahead` frames ago, see `split_outputs`; None if the

@@ -1,4 +1,4 @@
-"""What every live loop has: results for any number of subscribers, and its end or error."""
+"""Base of live loops: results for any number of subscribers, and the end or error of the loop."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -54,7 +54,7 @@ class Loop(ABC):
     """A live loop: one source (`LiveLoop`) or several cameras (`SeveralLoop`). Use it as a context manager.
 
     Attributes:
-        source: Its source.
+        source: Source of the loop.
         config: Settings of prediction.
         ahead: Prediction time of poses; None for no prediction.
     """

@@ -23,7 +23,7 @@ class Count:
     """A repeated movement.
 
     Attributes:
-        movement: Its name.
+        movement: Name of the movement.
         count: Complete repetitions.
     """
 
@@ -40,7 +40,8 @@ class _Person:
 
 
 class RepetitionCounter:
-    """Counts for each person of a stream. A repetition counts when it is complete; the first, with the second."""
+    """Counts for each person of a stream. A repetition is counted when it is complete, the first one together with the
+    second."""
 
     def __init__(self) -> None:
         self._people: dict[int, _Person] = {}

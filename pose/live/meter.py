@@ -24,8 +24,8 @@ class Meter:
         """Add a frame.
 
         Args:
-            done: Completion in s on the clock of `time.monotonic`.
-            latency: s since its capture.
+            done: Completion time in s on the clock of `time.monotonic`.
+            latency: Time since the capture, s.
         """
         ms = 1000 * latency
         self.count += 1

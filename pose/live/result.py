@@ -27,7 +27,7 @@ class Stream:
 
     Attributes:
         pipeline: The pipeline.
-        session: Its session for this stream.
+        session: Session of the pipeline for this stream.
         size: (width, height) of the images in px.
         world: World of the people; None keeps camera coordinates.
         camera: Camera that the 3D refers to, where it is not that of the pipeline.
@@ -58,7 +58,7 @@ class LiveResult:
             example while the camera moves.
         motion: Camera motion: `static`, `rotating`, `translating` or `unknown`; empty if not measured.
         final: False if the same frame follows again, refined (`LiveLoop.subscribe`).
-    counts: by id, the repetitions of people who repeat a movement.
+    counts: Repetitions of people who repeat a movement, by track id.
     """
 
     image: U8

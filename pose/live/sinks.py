@@ -53,7 +53,7 @@ class UdpSink:
 
     Attributes:
         lost: Number of messages that were dropped or could not be sent.
-        trouble: Why messages are lost now; empty if none are.
+        trouble: Why messages are lost at the moment; empty if none are lost.
         problem: Why the sink stopped, or None.
     """
 

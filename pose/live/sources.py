@@ -29,7 +29,7 @@ class Captured:
     """An image with its capture time.
 
     Attributes:
-        at: s on the clock of `time.monotonic`.
+        at: Capture time in s on the clock of `time.monotonic`.
     """
 
     frame: Frame

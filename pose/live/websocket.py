@@ -34,8 +34,8 @@ class WebSocketSink:
     Attributes:
         port: The bound port, also if 0 was given.
         lost: Results that were dropped because clients read too slowly.
-        trouble: Why no client can connect now; empty if clients can.
-        problem: Why the sink stopped; None if it did not.
+        trouble: Why clients cannot connect at the moment; empty if they can.
+        problem: Why the sink stopped; None while it runs.
     """
 
     def __init__(self, loop: Loop, host: str, port: int) -> None:

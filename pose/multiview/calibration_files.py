@@ -39,9 +39,9 @@ def camera_json(name: str, camera: ViewCamera, accuracy: Accuracy, clock: Sequen
     """A camera for results and `cameras.json`; lengths in m, angles in degrees.
 
     Args:
-        name: Its name.
+        name: Name of the camera.
         camera: The camera.
-        accuracy: Its standard deviations.
+        accuracy: Standard deviations of the camera.
         clock: Evidence for its clock.
     """
     known = {

@@ -18,7 +18,7 @@ class ClockHint:
     """The offset of two cameras' clocks from sound or time stamps.
 
     Attributes:
-        seconds: Added to the second camera's clock it gives the first's.
+        seconds: Time that converts the second camera's clock to the first's when added to it.
         source: A key of `SIGMAS`.
     """
 

@@ -20,7 +20,7 @@ def collect_tracks(results: Iterable[FrameResult], skeleton: Skeleton, camera: i
     Args:
         results: Results of its pipeline.
         skeleton: Joint set of its keypoints.
-        camera: Its index.
+        camera: Index of the camera.
     """
     found: dict[int, _Rows] = {}
     for result in results:

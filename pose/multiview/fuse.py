@@ -89,7 +89,7 @@ def fuse(
 def fuse_newest(
     observed: Observed, cameras: Sequence[ViewCamera], start: F64 | None, bones: F64, scale: float = 1.0
 ) -> tuple[Fused, F64]:
-    """Fuse a short window of which only the last instant is wanted, for live use.
+    """Fuse a short window and return its last instant, for live use.
 
     Args:
         observed: The person in the window.

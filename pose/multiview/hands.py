@@ -29,7 +29,7 @@ STEPS = 4  # Gauss-Newton steps
 
 @dataclass(frozen=True, slots=True)
 class SeenHands:
-    """What the cameras see of K hands at one instant.
+    """Observations of K hands by all cameras at one instant.
 
     Attributes:
         pixels: (C, K, 21, 2) px.
@@ -71,7 +71,7 @@ def fuse_hands(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: F64, fore
     """Triangulate the hands of one instant.
 
     Args:
-        seen: What the cameras see, left and right of each person in turn.
+        seen: Observations, left and right hand of each person in turn.
         cameras: The cameras.
         wrists: (K, 3) m, wrists of the bodies.
         forearms: (K,) m, lengths of the forearms.
@@ -195,7 +195,7 @@ class HandStream:
         """Hands of `people` at a time on the common clock.
 
         Args:
-            time: s, not before that of the last call.
+            time: Common time, s; must not decrease from call to call.
             people: (P,) indices of persons.
             wrists: (P, 2, 3) m.
             forearms: (P,) m.

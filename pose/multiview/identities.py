@@ -28,7 +28,7 @@ class Agreement:
 
     Attributes:
         cost: 1 is typical for one person; inf for two people.
-        weight: s of overlap.
+        weight: Duration of the overlap, s.
     """
 
     cost: float

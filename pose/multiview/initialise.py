@@ -28,7 +28,7 @@ class Link:
     """The relative pose of two cameras: x_second = rotation @ x_first + translation.
 
     Attributes:
-        lag: s; added to the second's clock it gives the first's.
+        lag: Time in s that converts the second camera's clock to the first's when added to it.
         pairs: Indices of matched tracks.
         quality: Sum over the pairs of overlap in s, weighted by agreement.
         sure: Significance of the lag from joint speeds, standard deviations from chance; inf if it was given.

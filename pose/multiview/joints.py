@@ -75,8 +75,8 @@ class System:
     def variances(self) -> F64:
         """Variance (K, N) m^2 of the points per axis, averaged over the three axes.
 
-        Approximate: the block of every second instant is inverted alone. The effect of smoothness is that of a long
-        motion with constant information (`_smoothed`).
+        The result is approximate: the block of every second instant is inverted alone. The effect of smoothness is that
+            of a long motion with constant information (`_smoothed`).
         """
         inverse = np.linalg.inv(self.blocks[::2])
         alone = np.einsum("knini->kn", inverse.reshape(-1, N, 3, N, 3)) / 3

@@ -54,12 +54,12 @@ def find_links(
 
 
 def remedy(known: Known) -> str:
-    """What helps cameras that do not match."""
+    """Advice for cameras that do not match."""
     return WAVE if known.captured else f"{WAVE}, or give the start times with --offsets"
 
 
 def same_scene(known: Known) -> str:
-    """Question after the usual cause."""
+    """Question about the most common cause."""
     return "do the cameras show the same people" if known.captured else "are these videos of the same moment"
 
 

@@ -70,7 +70,7 @@ class TimeLine:
 
     Attributes:
         times: (F,) s since the earliest first frame, even.
-        begins: s, that time on the first camera's clock.
+        begins: That start on the first camera's clock, s.
     """
 
     times: F64

@@ -33,11 +33,11 @@ class Accuracy:
     """Standard deviations of one camera.
 
     Attributes:
-        turn: Degrees.
-        place: m.
-        focal: px.
+        turn: Rotation, degrees.
+        place: Optical centre, m.
+        focal: Focal length, px.
         radial: Standard deviation of the distortion coefficient k1.
-        offset: s.
+        offset: Clock offset, s.
         drift: Standard deviation of the clock's drift.
         residual: Median reprojection error, px.
     """
@@ -63,7 +63,7 @@ class Rig:
         accuracy: Standard deviations of each camera.
         scale: Factor on lifted bodies.
         clocks: Evidence for each camera's offset, see `linking.clock_sources`.
-        notes: Weaknesses, one line each.
+        notes: Warnings about the calibration, one line each.
     """
 
     cameras: list[ViewCamera]

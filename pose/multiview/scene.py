@@ -34,16 +34,16 @@ NOT_RECORDED = Recorded()
 
 @dataclass(frozen=True, slots=True)
 class CameraRun:
-    """What one camera saw.
+    """Observations and metadata of one camera.
 
     Attributes:
-        tracks: Its people, with the index of the camera.
-        span: (first, last) s of its frames, by its own clock.
+        tracks: Tracks of its people, with the index of the camera.
+        span: (first, last) s of its frames on its own clock.
         fps: Median frame rate.
-        camera: Its intrinsics, assumed or given.
-        wave: Its sound; None if it has none.
-        recorded: When it was recorded, according to its file.
-        video: Its file, for results; empty if there is none.
+        camera: Intrinsics, assumed or given.
+        wave: Sound of the video; None without sound.
+        recorded: Recording time from the metadata of the file.
+        video: Path of the video, for results; empty without a file.
     """
 
     tracks: list[Track]
@@ -57,11 +57,11 @@ class CameraRun:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What is known of a set-up.
+    """Known calibration, clocks and lengths of a set-up.
 
     Attributes:
         cameras: Cameras of a calibration, in the order of the runs; None if they are unknown.
-        refine: `cameras` are a start: their intrinsics stay, their poses are refined.
+        refine: Whether the poses of `cameras` are initial values to refine; the intrinsics are fixed.
         offsets: Start times of the cameras, s.
         distance: Two cameras, as indices, and their distance, m.
         height: Height of the person seen longest, m.
@@ -76,7 +76,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What was found.
+    """Cameras, people and world of a scene.
 
     Attributes:
         rig: Cameras, with the clocks of the results.

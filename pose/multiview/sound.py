@@ -37,7 +37,8 @@ class HeardLag:
     """The lag of two recordings.
 
     Attributes:
-        seconds: Added to the second camera's clock it gives the first's, at the middle of the overlap.
+        seconds: Time that converts the second camera's clock to the first's when added to it, at the middle of the
+            overlap.
         pieces: Number of agreeing pieces.
         share: Fraction of the pieces with a clear peak that agree.
     """

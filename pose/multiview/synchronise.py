@@ -24,7 +24,7 @@ class Lag:
     """A candidate lag.
 
     Attributes:
-        seconds: Added to the second camera's clock it gives the first's.
+        seconds: Time that converts the second camera's clock to the first's when added to it.
         sure: Significance, standard deviations from chance.
     """
 

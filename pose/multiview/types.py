@@ -73,12 +73,12 @@ class ViewCamera:
 
     Attributes:
         size: (width, height) px.
-        focal: px, square pixels.
+        focal: Focal length, px; pixels are square.
         centre: (2,) px, the principal point.
         radial: Coefficients k1, k2 of radial distortion (OpenCV's model).
         rotation: (3, 3).
         translation: (3,) m: x_camera = rotation @ x + translation.
-        offset: s.
+        offset: Clock offset, s.
         drift: Relative rate difference of the clocks.
         known: Whether the intrinsics were given.
     """

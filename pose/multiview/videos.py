@@ -1,4 +1,4 @@
-"""What holds for the videos of several cameras, before any is opened. Has no heavy imports."""
+"""Names and checks of several cameras' videos, before any is opened. Has no heavy imports."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ LEAST_CAMERAS, MOST_CAMERAS = 2, 8
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """The names, those that are equal with their number: left, left, right gives left-1, left-2, right."""
+    """Make names unique by numbering equal ones: left, left, right becomes left-1, left-2, right."""
     return [name if names.count(name) == 1 else f"{name}-{row + 1}" for row, name in enumerate(names)]
 
 
@@ -17,7 +17,7 @@ def source_names(names: Sequence[str]) -> list[str]:
 
 
 def repeated(videos: Sequence[str]) -> str | None:
-    """The first video or stream that is given twice, also by another path to its file; None if none is."""
+    """The first video or stream that is given twice, also by another path to its file; None without duplicates."""
     for row, video in enumerate(videos):
         if any(video == other or _same_file(Path(video), Path(other)) for other in videos[:row]):
             return video

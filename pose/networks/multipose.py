@@ -40,7 +40,7 @@ class MultiPoseNetwork:
         """
         Args:
             graph: Graph of TensorFlow.js (JSON).
-            weights: Its weights.
+            weights: File with the weights.
             options: Options of the stage.
 
         Raises:

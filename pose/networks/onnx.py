@@ -32,7 +32,7 @@ class OnnxNetwork:
     Attributes:
         device: 'cpu' or 'cuda'.
         shape: Shape of the input; None for free axes.
-        dtype: dtype of the input.
+        dtype: Data type of the input.
         metadata: Metadata written by the exporter.
     """
 

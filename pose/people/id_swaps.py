@@ -105,7 +105,7 @@ class IdSwapDetector:
         """The encounter of a pair after this frame; None once they are apart.
 
         Args:
-            visible: id -> row.
+            visible: Row of each visible person, by id.
         """
         known = self._encounters.get(pair)
         if len(visible) < 2:

@@ -150,7 +150,7 @@ class PeopleTracker:
         """Swap two ids, with the clothing colours that belong to each.
 
         Args:
-            people: id -> state before the id switch.
+            people: State before the id switch, by id.
         """
         one, other = people
         self._identities.swap_ids(one, other)

@@ -16,8 +16,8 @@ class RegionFilter:
 
     The two points are the region's centre and the point above it on the circle around the body. Each coordinate passes
     a One-Euro filter (Casiez et al., CHI 2012, doi:10.1145/2207676.2208639) with speeds in body sizes per second.
-    Constants: google-ai-edge/mediapipe, `pose_landmark_filtering.pbtxt`. Without the filter, noise in the landmarks
-    moves the crop, which moves the landmarks.
+    The constants are those of google-ai-edge/mediapipe, `pose_landmark_filtering.pbtxt`. Without the filter, noise in
+    the landmarks moves the crop, which moves the landmarks.
 
     Attributes:
         MIN_CUTOFF_HZ: Cutoff frequency at rest.

@@ -59,7 +59,7 @@ def warm_up_tracker(tracker: str) -> None:
     """Re-identify a person once: `pose.people.identities` loads the box tracker only then.
 
     Args:
-        tracker: Its name.
+        tracker: Name of the tracker.
     """
     identities = Identities(tracker)
     identities.assign(_BOX, _SCORE, _ID * UNASSIGNED, 0.0, _IMAGE)

@@ -61,7 +61,7 @@ class HalfFilters:
         Args:
             keypoints: (J, 2) px.
             scores: (J,), 0 where not seen.
-            time: s.
+            time: Time of the frame, s.
             step: Seconds since the last frame.
 
         Returns:

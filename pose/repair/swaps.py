@@ -174,7 +174,7 @@ class SwapFinder:
         Args:
             limbs: (K, 2) each, the pairs that swap together.
             rules: Costs and limits.
-            lookahead: s; 0 decides at once, inf only at the end.
+            lookahead: Delay of the decision, s; 0 decides at once, inf only at the end.
             believed: Additional test of a swap, if the rules require both ends to be observed.
         """
         self.rules, self._believed = rules, believed or (lambda begin, end: True)

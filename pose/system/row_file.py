@@ -25,7 +25,7 @@ class RowFile:
     def __init__(self, kind: "np.dtype[Any]", folder: Path | None = None) -> None:
         """
         Args:
-            kind: dtype of the rows.
+            kind: Data type of the rows.
             folder: Folder of the file; None uses the system's.
         """
         self.kind = kind

@@ -26,7 +26,7 @@ class WholeFile:
     """A file being written.
 
     Attributes:
-        path: Its hidden name, beside `target`. End with `commit` or `discard`.
+        path: Hidden temporary path beside `target`. End with `commit` or `discard`.
     """
 
     def __init__(self, target: Path) -> None:
@@ -58,7 +58,7 @@ class WholeFile:
 
 
 def part_of(name: str, targets: Collection[str]) -> str | None:
-    """Which file the hidden one of this name becomes; None where it is none.
+    """Target name of a hidden temporary file; None for other files.
 
     Args:
         targets: Names that may be cut short.

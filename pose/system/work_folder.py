@@ -1,6 +1,6 @@
 """Hidden folders for incomplete files, and removal of those that killed processes left.
 
-A folder contains a mark: its own name, and the names of the files that may be written into it. Only those are
+A folder contains a marker file with its own name and the names of the files that may be written into it. Only those are
 deleted; other files in it stay, and the folder with them.
 
 A folder in use is locked (`flock` of the folder itself, released with the process). Where folders cannot be locked, on
@@ -39,11 +39,11 @@ def work_folder(parent: Path, names: Collection[str]) -> Iterator[Path]:
     Folders of killed processes in `parent` are removed first.
 
     Args:
-        parent: where it is made.
-        names: of the files that will be written into it, or globs of them; `folder/name` for those in folders.
+        parent: Folder in which it is created.
+        names: Names of the files that will be written into it, or globs; `folder/name` for files in subfolders.
 
     Raises:
-        PoseError: where it cannot be made.
+        PoseError: If the folder cannot be created.
     """
     remove_leftovers(parent)
     with file_errors(parent):

@@ -117,12 +117,12 @@ def writing(
     """Context of writing files: what this program did not write is renamed before, and the new files are recorded.
 
     Args:
-        paths: files or folders that the block writes; their parent folders are made.
-        warn: as of `WrittenFiles`.
+        paths: Files or folders that the block writes. Parent folders are created.
+        warn: See `WrittenFiles`.
         rename: False to replace what is there, if the user continues a run.
 
     Raises:
-        PoseError: where a folder cannot be made, or a file not be renamed.
+        PoseError: If a folder cannot be created, or a file cannot be renamed.
     """
     folders = dict.fromkeys(path.parent for path in paths)
     for folder in folders:

@@ -212,8 +212,8 @@ class ForecasterTrainConfig(RunConfig):
         start_from: Checkpoints whose weights are loaded first: one of equal architecture, or, for a blended forecaster,
             a one-shot and an mlp. Optimiser and schedule restart.
         frozen: Whether these weights are fixed, so that a blended forecaster only learns the weights of its two parts.
-        forcing: k of scheduled sampling (Bengio et al., 2015) in steps, for autoregressive networks. True earlier
-            steps are used with probability k / (k + exp(step / k)), hence half of the time after k ln k steps.
+        forcing: Constant k of scheduled sampling (Bengio et al., 2015) in steps, for autoregressive networks. True
+            earlier steps are used with probability k / (k + exp(step / k)), hence half of the time after k ln k steps.
     """
 
     model: ForecasterConfig = field(default_factory=ForecasterConfig)

@@ -27,7 +27,7 @@ class LiftMetrics:
 
     Attributes:
         mpjpe: Mean per-joint position error.
-        p_mpjpe: The same after Procrustes alignment.
+        p_mpjpe: MPJPE after Procrustes alignment.
         velocity: Velocity error.
         acceleration: Acceleration error.
         inside: Fraction of joint errors (without the pelvis) inside one sigma.

@@ -19,10 +19,10 @@ class ScheduleConfig:
     """The learning rate is the optimiser's lr times `warmup` times `decay`.
 
     Attributes:
-        warmup: none, linear, exponential (both over `warmup_steps`), untuned-linear or untuned-exponential (which take
-            their length from Adam's beta2).
-        decay: none, linear, exponential, cosine (all from 1 to `final` at the last step), inverse-sqrt (over `period`
-            steps) or noam (its own linear warm-up over `warmup_steps`, then 1 / sqrt).
+        warmup: One of none, linear, exponential (both over `warmup_steps`), untuned-linear or untuned-exponential
+            (which take their length from Adam's beta2).
+        decay: One of none, linear, exponential, cosine (all from 1 to `final` at the last step), inverse-sqrt (over
+            `period` steps) or noam (its own linear warm-up over `warmup_steps`, then 1 / sqrt).
     """
 
     warmup: str = "none"

@@ -12,7 +12,7 @@ SLEW = 0.02  # s per s, correction rate of smaller errors
 
 
 class Waiting:
-    """Detects frames that lay in buffers before reading began: they arrive without delay."""
+    """Detects outdated frames, which were buffered before reading began and arrive without delay."""
 
     def __init__(self, wanted: bool) -> None:
         """
@@ -59,7 +59,7 @@ class LiveTimeline:
         """Return the time of the next frame in s.
 
         Args:
-            arrived: s on a monotonic clock.
+            arrived: Arrival time on a monotonic clock, s.
         """
         if self._zero is None:
             self._zero = arrived

@@ -38,7 +38,7 @@ class Target:
     """Something that FFmpeg can open.
 
     Attributes:
-        shown: Its name in messages, without passwords.
+        shown: Name in messages, without passwords.
     """
 
     url: str

@@ -45,7 +45,7 @@ class Walk:
 
     Attributes:
         container: The container.
-        stream: Its video stream.
+        stream: Video stream of the container.
         tick: Time base in s.
         decoded: Number of frames so far.
         damaged: Number of packets and frames that could not be decoded.

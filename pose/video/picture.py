@@ -59,7 +59,7 @@ class Layout:
 
     Attributes:
         coded: (width, height) as decoded.
-        square: The same with square pixels; pixels are stretched, never shrunk.
+        square: (width, height) with square pixels; pixels are stretched, never shrunk.
         turn: Rotation to upright.
     """
 

@@ -20,9 +20,9 @@ class Recorded:
     """When the first image was recorded.
 
     Attributes:
-        date: s since 1970 according to the camera, accurate to one or two seconds. Some cameras store the end of the
-            recording instead. None if unknown.
-        timecode: s since midnight, accurate to a frame. None if unknown.
+        date: Seconds since 1970 according to the camera, accurate to one or two seconds. Some cameras store the end of
+            the recording instead. None if unknown.
+        timecode: Seconds since midnight, accurate to a frame. None if unknown.
     """
 
     date: float | None = None
@@ -45,7 +45,7 @@ def recorded_at(target: Target) -> Recorded:
 
 
 def read_date(metadata: Mapping[str, str]) -> float | None:
-    """The first of `DATES` that is one after 1980; cameras with an unset clock write 1970 or 1904."""
+    """The first date of `DATES` after 1980; cameras with an unset clock write 1970 or 1904."""
     for key in DATES:
         try:
             found = datetime.fromisoformat(metadata[key].replace("Z", "+00:00")).timestamp()

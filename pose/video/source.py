@@ -21,8 +21,8 @@ class VideoInfo:
     """Properties of a source, known before it is read.
 
     Attributes:
-        width: px of the returned images (upright, square pixels).
-        height: px.
+        width: Width of the returned images in px (upright, square pixels).
+        height: Height of the returned images in px.
         fps: Declared average frames per second; `Frame.time` is authoritative.
         time_base: Time base of the source in s.
         duration: Seconds between `start` and `end`, an estimate; None if unknown.

@@ -20,7 +20,7 @@ class Corner:
         Args:
             size: (width.
             inset: Height) px.
-            below: px at the lower edge that stay free.
+            below: Height of the free strip at the lower edge, px.
             place: One of `INSETS`.
         """
         width, height = size

@@ -15,9 +15,9 @@ def draw_face(canvas: Canvas, points: F32, rim: RGB) -> None:
     """Draw a face's contours.
 
     Args:
-        canvas: what is drawn on.
+        canvas: Canvas to draw on.
         points: (468, 3) px.
-        rim: colour of the outline, the person's.
+        rim: Colour of the outline: that of the person.
     """
     assert len(points) == POINTS
     places = np.clip(points[:, :2], -draw.FAR, draw.FAR)

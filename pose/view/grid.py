@@ -121,7 +121,7 @@ def _draw_body(canvas: Canvas, pixels: F64, person: int, metre: float) -> None:
     """Draw a body.
 
     Args:
-        metre: px per metre at the person.
+        metre: Pixels per metre at the person.
     """
     pixels = np.clip(pixels, -draw.FAR, draw.FAR)
     width = float(np.clip(0.035 * metre, 2, 9))

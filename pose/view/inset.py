@@ -394,7 +394,7 @@ def _paleness(sizes: F64) -> list[float]:
     """Share of background in each limb's colour, increasing with depth.
 
     Args:
-        sizes: px per metre.
+        sizes: Pixels per metre.
     """
     depth = sizes.max() / sizes - 1
     share = _PALEST * depth / max(float(depth.max()), 0.3)

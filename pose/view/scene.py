@@ -62,7 +62,7 @@ class StageCamera:
     """One of several cameras on the stage.
 
     Attributes:
-        name: Its name.
+        name: Name of the camera.
         centre: (3,) m.
         corners: (4, 3) m, corners of its image at a fixed depth: top left, top right, bottom right, bottom left.
     """

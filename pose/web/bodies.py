@@ -27,7 +27,7 @@ class Shape:
 
     Attributes:
         version: Different for each shape of a connection.
-        rest: Its rest pose, as `packed` gives it.
+        rest: Rest pose, encoded by `packed`.
     """
 
     character: Character
@@ -48,7 +48,7 @@ class PageBodies:
         self._fitted = FittedBodies(self._shape)
 
     def of(self, live: LiveResult, rows: Sequence[int], stage: F32) -> dict[int, Json]:
-        """By row, the poses of the people nearest to the camera, as the page decodes them.
+        """Encoded poses of the people nearest to the camera, by row.
 
         Args:
             live: The result.

@@ -61,7 +61,7 @@ class Client:
         self._answered = asyncio.Event()
 
     async def run(self) -> None:
-        """Serve until the connection ends. A broken connection is no error."""
+        """Serve until the connection ends. A broken connection does not raise an error."""
         parts = (
             self._receive(),
             self._send_results(),

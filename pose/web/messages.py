@@ -172,7 +172,7 @@ def pong(sent: float, now: float) -> str:
     """
     Args:
         sent: Time of the page's clock in its ping.
-        now: s on the clock of `time.monotonic`.
+        now: Current time in s on the clock of `time.monotonic`.
     """
     return _text("pong", time=sent, server=now)
 
@@ -181,7 +181,7 @@ def recording_started(name: str) -> str:
     """A recording has started.
 
     Args:
-        name: Its folder, and prefix of its files.
+        name: Name of the folder, and prefix of the file names.
     """
     return _text("recording", name=name)
 

@@ -26,12 +26,12 @@ class KeptRecording:
     """A finished recording.
 
     Attributes:
-        owner: Who may list it: a browser's cookie, or `EVERYBODY`.
-        folder: Where its files are; no other recording uses it.
+        owner: Browser cookie that may list it, or `EVERYBODY`.
+        folder: Folder of this recording only.
         files: Download name -> path in `folder`.
         frames: Number of recorded frames.
         seconds: Time from the first to the last frame, s.
-        problem: Why it is not complete; empty if it is.
+        problem: Why the recording is incomplete; empty if it is complete.
         expires: When it is deleted, in s on the clock of `time.monotonic`.
         downloaded: Names of the files that were sent completely.
         key: Secret part of the download addresses.

@@ -51,7 +51,7 @@ class Steps:
     Attributes:
         camera_known: Whether the intrinsics are known, not an assumed field of view.
         up: (3,) unit vector opposite to gravity, in camera axes.
-        heights: m, by the person's id; for all people if the id is None.
+        heights: Body heights in m by person id; the id None stands for all people.
         path: Path of a moving camera; None if it is static.
     """
 
@@ -82,8 +82,8 @@ class Cleaned:
         filled: (T,) whether the frame was filled.
         moved: (T,) mm, mean displacement of the joints by all steps, pelvis included; NaN in filled frames.
         height: Body height, m.
-        height_sigma: Its standard deviation, m; 0 if it was given.
-        height_interval: Shortest interval that holds 68 %, m.
+        height_sigma: Standard deviation of the height, m; 0 if it was given.
+        height_interval: Shortest interval that contains the height with a probability of 68 %, m.
         raised: Distance by which the person was raised to the common floor, m.
         partial: (T,) whether the person is not fully visible, or below the floor (`pose.world.trim`).
         inconsistent: (T, 4) limbs whose 2D contradicts the person's bone lengths (`pose.world.consistency`).

@@ -25,7 +25,7 @@ def find_joins(people: Mapping[int, Person], scenes: Sequence[float], rules: Joi
 
     Args:
         people: People by track id.
-        scenes: s, start of each scene, including the first.
+        scenes: Start of each scene in s, including the first.
         rules: Thresholds.
     """
     tracks = {number: _track(person) for number, person in people.items()}

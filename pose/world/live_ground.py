@@ -73,7 +73,7 @@ class LiveGround:
             ids: (P,).
             joints: (P, 17, 3) m, camera axes.
             root: (P, 3) m, camera axes.
-            time: s.
+            time: Time of the frame, s.
         """
         rules = self._rules.live
         elapsed = 0.0 if self._time is None else time - self._time

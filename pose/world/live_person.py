@@ -70,8 +70,8 @@ class LiveDepth:
     The prior is anywhere in a large room.
 
     Attributes:
-        depth: m.
-        variance: m^2.
+        depth: Filtered distance, m.
+        variance: Variance of the distance, m^2.
     """
 
     def __init__(self, depth_rules: DepthRules, rules: LiveRules) -> None:
@@ -116,8 +116,8 @@ class LiveContacts:
 
         Args:
             ankles: (2, 3) m in axes that do not rotate.
-            heights: m of the ankles above their standing height.
-            time: s.
+            heights: Height of the ankles above their standing height, m.
+            time: Time of the frame, s.
         """
         rules, live, now = self._rules, self._live, ankles.tolist()
         probability = []

@@ -18,7 +18,7 @@ class DepthRules:
         variance_factor: Factor on the variance of one frame's distance, because errors of neighbouring frames are
             correlated.
         outlier_share: Share of the body's extent by which a joint may be off before its weight falls to half.
-        agility_mps15: m/s^1.5, process noise of the speed along the viewing direction.
+        agility_mps15: Process noise of the speed along the viewing direction, m/s^1.5.
         speed_memory_s: Time constant with which that speed decays.
         unknown_lens_share: Relative standard deviation of distances when the field of view is assumed; lenses in use
             span 35 to 90 degrees.
@@ -173,8 +173,8 @@ class SizePrior:
         child_log_scale: Mean of children.
         child_sigma: Standard deviation of children.
         child_log_odds: Intercept of the logistic regression of child against adult.
-        child_slopes: Its slopes for leg length and head length, relative to the straight body, and for height,
-            normalised with `SizeRules.adult_means`.
+        child_slopes: Slopes of that regression for leg length and head length, relative to the straight body, and for
+            height, normalised with `SizeRules.adult_means`.
     """
 
     adult_sigma: float
@@ -193,7 +193,7 @@ class SizeRules:
     Attributes:
         adult_log_heights: Range of the logarithm of the lifted height (m) of adults; outside it the lifter is wrong.
         adult_means: Mean logarithms of leg length and head length, as shares of the straight body, and of the height.
-        adult_sigmas: Their standard deviations.
+        adult_sigmas: Standard deviations of these logarithms.
         estimate: Prior of the estimate: four of ten people are children, and adults are rarely taken for children.
         uncertainty: Prior of the uncertainty: half of the people are adults, half are children of 0.9 to 1.6 m. Adults
             vary as both sexes do (0.054: C. C. Gordon et al., NATICK/TR-15/007, ANSUR II, 2014: men 1.756 +- 0.069 m,
@@ -204,7 +204,7 @@ class SizeRules:
         floor_sigma_m: Error of the height of standing feet.
         floor_sigma_share: The part of that error that grows with the distance.
         step_share: Probability that a person stands on something.
-        step_m: Its mean height.
+        step_m: Mean height of that object.
         stray_share: Probability that feet are at any height.
         stray_m: Range of these heights.
     """
@@ -241,10 +241,10 @@ class LiveRules:
         clear_sigma_mm: Sigma of clearly seen joints.
         unsettled_share: Additional relative error of the height in the first second.
         start_depth_m: Prior distance of a person.
-        start_depth_sigma_m: Its standard deviation.
+        start_depth_sigma_m: Standard deviation of that prior.
         min_depth_m: Lower bound of distances.
         contact_on_speed_mps: See `ContactRules`; for speeds over the last `speed_window_s`.
-        contact_off_speed_mps: Alike.
+        contact_off_speed_mps: See `ContactRules`; for these speeds.
         remember_every_s: Interval between poses stored for the world, for `memory_s`, of at most `max_people`.
         update_s: Interval between two estimates of the world.
         first_update_s: Time of the first estimate.
@@ -290,10 +290,10 @@ class JoinRules:
         longest_gap_s: Longest gap between two tracks of one person.
         across_m, along_m: Maximum distance of the second track's start from where the first would be, across the view
             and along it.
-        growth_mps: Increase of both per second.
+        growth_mps: Increase of both limits per second of the gap.
         bone_share: Maximum relative difference of bone lengths.
         pose_m: Maximum mean distance of joints.
-        pose_growth_mps: Its increase per second.
+        pose_growth_mps: Increase of that limit per second of the gap.
     """
 
     longest_gap_s: float = 3.0
@@ -362,11 +362,11 @@ class ConsistencyRules:
         least_share: Minimum fraction of such frames.
         leg_log_ratio: Minimum absolute logarithm of the ratio of thigh to shank, each relative to its bone length.
         leg_difference: Minimum difference of this logarithm from that of the other leg.
-        arm_log_ratio: `leg_log_ratio` for an arm.
+        arm_log_ratio: Minimum of that logarithm for an arm.
         arm_stretch: Minimum length in the image of one of the arm's bones, relative to its bone length.
         leg_sigma_share: Added sigma of a knee, relative to its displacement. With it, about 68 % of the displaced
             joints of training and validation subjects are within sigma.
-        arm_sigma_share: This share for an elbow.
+        arm_sigma_share: Added sigma of an elbow, relative to its displacement.
     """
 
     seen_score: float = 0.3
@@ -392,7 +392,7 @@ class FootingRules:
         window_s: Duration of a window.
         least_s: Minimum duration of samples in a window.
         least_standing: Minimum ratio of the density at rest to the highest density of standing feet.
-        least_standing_uncertain: The same if the background does not distinguish rotation from translation.
+        least_standing_uncertain: That minimum if the background does not distinguish rotation from translation.
         most_sliding: Maximum fraction of windows with sliding feet.
     """
 

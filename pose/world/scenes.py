@@ -26,7 +26,7 @@ class Scene:
 
     Attributes:
         number: 0 for the first scene of the clip.
-        begin: s.
+        begin: Start of the scene, s.
         ground: The common world of its people.
         found_by: Source of its vertical, as in `World`; 'unknown' if that of all scenes together is used.
         floor_known: Whether its own people determine the floor; otherwise the camera has its median height.
@@ -99,7 +99,7 @@ def find_scenes(
 
     Args:
         works: People by track id, at the lifted scale; may be read from a file repeatedly.
-        begins: s, start of each scene, increasing.
+        begins: Start of each scene in s, increasing.
         up: (3,) vertical in the static frame of each scene; None estimates it.
         rules: Thresholds.
     """

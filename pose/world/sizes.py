@@ -45,8 +45,8 @@ class Evidence:
     """Measurements of one person.
 
     Attributes:
-        bones: (16,) m as lifted.
-        height: m as lifted.
+        bones: (16,) m, bone lengths as lifted.
+        height: Body height as lifted, m.
         given: Whether the height was given.
         feet: (3,) m, position of the standing feet as lifted, in world axes with the camera at 0; None if unknown.
     """
@@ -82,7 +82,7 @@ class Sizes:
 
     Attributes:
         people: People by track id.
-        floor: m, height of the common floor along the corrected vertical; None without standing feet.
+        floor: Height of the common floor along the corrected vertical, m; None without standing feet.
         tilt: (2,) rad, rotation of the vertical about x and z that gives a common floor.
     """
 

@@ -41,7 +41,7 @@ class SeenPeople(Mapping[int, Person]):
 
     Attributes:
         frames: (F,) s of the run's frames.
-        cuts: s of frames that start another scene.
+        cuts: Times of frames that start another scene, s.
     """
 
     def __init__(self, skeleton: Skeleton, camera: Camera, folder: Path | None) -> None:

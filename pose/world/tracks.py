@@ -23,8 +23,8 @@ class Scenes:
     """Start times of scenes: (N,) s, increasing, including the first.
 
     Attributes:
-        end: s of the last frame.
-        step: s between frames.
+        end: Time of the last frame, s.
+        step: Time between frames, s.
     """
 
     begins: Sequence[float]

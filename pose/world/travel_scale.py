@@ -32,7 +32,7 @@ class Scale:
     """A scale of the camera's path.
 
     Attributes:
-        value: m per unit of the structure.
+        value: Scale in m per unit of the structure.
         sigma: Standard deviation of its logarithm, including that of body heights.
     """
 

@@ -30,8 +30,8 @@ class Work:
         inconsistent: (T, 4), limbs whose 2D contradicts the bones.
         root_sigma: (T,) mm, of the distance, without the uncertainty of the size; NaN where unknown.
         bones: (16,) m.
-        height: m.
-        height_sigma: m.
+        height: Body height, m.
+        height_sigma: Standard deviation of the height, m.
         height_interval: The shortest interval that holds the height with a probability of 68 %, m.
         given: Whether the height was given.
     """

@@ -28,10 +28,10 @@ class VideoFacts(TypedDict):
     """Properties of a video.
 
     Attributes:
-        width: px.
-        height: px.
+        width: Width, px.
+        height: Height, px.
         fps: Average frame rate.
-        duration: s, of the processed frames.
+        duration: Duration of the processed frames, s.
     """
 
     width: int
@@ -83,7 +83,7 @@ class CameraFacts(TypedDict):
 
     Attributes:
         name: Name of the camera.
-        video: Its file.
+        video: Path of the video.
         offset: Start time in s.
         position_sigma: Standard deviation of its position in m.
         residual_px: Median reprojection error; None if unknown.
@@ -101,18 +101,18 @@ class Line:
     """One clip, or one group of videos of the same moment.
 
     Attributes:
-        key: SHA-256 of content, settings and weights; None where the clip was not read to the end.
-        seconds: processing time of the last attempt.
-        people: number of different people; of single images, number of people in all of them.
-        outputs: files, relative to the manifest's folder.
-        cached: what the cache held.
+        key: SHA-256 of content, settings and weights; None if the clip was not read to the end.
+        seconds: Processing time of the last attempt.
+        people: Number of different people; for single images, number of people in all of them.
+        outputs: Files, relative to the manifest's folder.
+        cached: Results found in the cache.
         job: SHA-256 of settings and weights.
-        signature: see `Clip`.
-        video: facts about the video (`VideoFacts`); None where the clip failed.
-        quality: facts about the results (`QualityFacts`); None where the clip failed.
-        cameras: of a group (`CameraFacts`); empty for one clip and where the group failed.
-        version: of pose-run.
-        date: end of processing, ISO 8601, UTC.
+        signature: See `Clip`.
+        video: Properties of the video (`VideoFacts`); None if the clip failed.
+        quality: Quality of the results (`QualityFacts`); None if the clip failed.
+        cameras: Cameras of a group (`CameraFacts`); empty for one clip and if the group failed.
+        version: Version of pose-run.
+        date: End of processing, ISO 8601, UTC.
     """
 
     path: str

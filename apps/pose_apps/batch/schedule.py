@@ -68,9 +68,9 @@ class Schedule:
     """Runs tasks on an engine until each has a line.
 
     Args:
-        time_limit: s per clip, from when it is sent to a worker.
+        time_limit: Maximum time per clip in s, from when it is sent to a worker.
         retries: Further attempts after a worker died, or an error independent of the clip.
-        clock: s, like `time.monotonic`.
+        clock: Returns the time in s, like `time.monotonic`.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ class Counted:
     Attributes:
         spool: The results.
         run: Metadata of the run.
-        known: What of them the cache knew.
+        known: Results found in the cache.
         tally: Counts of its frames.
     """
 

@@ -51,7 +51,8 @@ def write_analysis(
     Args:
         poses: A poses.npz with a world.
         folder: Folder for the tables; created if missing.
-        formats: csv, json, parquet: tables; html: report; c3d: joints and events, one file per person.
+        formats: Output formats: csv, json, parquet (tables), html (report), c3d (joints and events, one file per
+            person).
         groups: Groups of figures; default all.
         inputs: Inputs of RULA and REBA that a camera cannot observe.
         video: Video for the images of the report; default the source of the result, if it exists.

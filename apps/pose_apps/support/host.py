@@ -38,7 +38,7 @@ class Done:
     Attributes:
         files: Written files.
         notes: Notes on exported files.
-        known: What the cache contained.
+        known: Results found in the cache.
         interruption: Set if Ctrl-C ended it early.
         problems: Why results are incomplete; existing ones are kept.
         stills: Whether it was a set of single images.

@@ -86,7 +86,7 @@ def body_model(mesh: Mesh = "full") -> BodyModel:
     """The model in the package.
 
     Args:
-        mesh: full has 13,492 vertices, light 452.
+        mesh: Mesh to load: full has 13,492 vertices, light 452.
 
     Raises:
         CorruptWeightError: If its hash is wrong.

@@ -26,10 +26,11 @@ class Bumps:
         self._since: float | None = None  # s, since when a camera is contradicted
 
     def moved(self, time: float, people: Sequence[Now], contradicted: bool) -> bool:
-        """Whether a camera was moved. Which one it was is not known: a moved camera pulls people away from all others.
+        """Whether a camera was moved. It is unknown which one, because a moved camera increases the errors of all
+        cameras.
 
         Args:
-            time: s, increasing.
+            time: Time of the frame, s, increasing.
             people: People in this frame.
             contradicted: Whether all matches of a camera are contradicted.
         """

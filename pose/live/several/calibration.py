@@ -1,4 +1,4 @@
-"""Calibration of live cameras from the motion of the people, in a thread of its own."""
+"""Calibration of live cameras from the motion of the people, in a separate thread."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ class Calibration:
         scale: Factor on lifted bodies.
         accuracy: Standard deviations by index of the source.
         described: Description stored in result files, by index of the source.
-        notes: Weaknesses, one line each.
+        notes: Warnings about the calibration, one line each.
     """
 
     cameras: dict[int, ViewCamera]
@@ -54,15 +54,15 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """What a calibration starts from.
+    """Input of a calibration.
 
     Attributes:
         rows: Observations (`Sightings.rows`) by index of the source.
         told: Known intrinsics by index of the source, and poses as stated in `known`.
         names: Names by index of the source.
-        known: What is given.
-        height: m, of the person seen longest; None if unknown.
-        scale: Factor on lifted bodies that is to be kept; None if there is none.
+        known: Which parameters are given.
+        height: Body height of the person seen longest, m; None if unknown.
+        scale: Fixed factor on lifted bodies; None to estimate it.
     """
 
     rows: dict[int, dict[int, list[Seen]]]
@@ -77,7 +77,7 @@ def calibrate(task: Task) -> Calibration:
     """Calibrate.
 
     Raises:
-        PoseError: If the cameras cannot be found; one line.
+        PoseError: If the cameras cannot be calibrated.
     """
     indices = sorted(task.rows)
     tracks = [track for place, index in enumerate(indices) for track in tracks_of(place, task.rows[index])]
@@ -110,7 +110,7 @@ def given_calibration(
     Args:
         told: Known cameras by index of the source.
         names: Names by index of the source.
-        rows: What the cameras saw; the people's lifted bodies give the bone lengths.
+        rows: Observations of the cameras; the people's lifted bodies give the bone lengths.
     """
     bones = [_lifted_bones(track, told[camera]) for camera, seen in rows.items() for track in tracks_of(camera, seen)]
     if not bones:

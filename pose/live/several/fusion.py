@@ -30,7 +30,7 @@ class _Person:
     Attributes:
         bones: (B,) m.
         points: (K, N, 3) m, the last window.
-        time: s, its last instant.
+        time: Last instant of the window, s.
     """
 
     bones: F64
@@ -40,7 +40,7 @@ class _Person:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Now:
-    """One person now.
+    """The current pose of one person.
 
     Attributes:
         number: Id in all cameras.
@@ -71,7 +71,7 @@ class Fusion:
         """All people at a common time, s.
 
         Args:
-            time: s.
+            time: Common time, s.
             sightings: Observations to fuse, by index of the source.
             identities: The matching of tracks to people.
         """

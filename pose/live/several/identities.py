@@ -14,7 +14,7 @@ class Identities:
     """The person of each track.
 
     A match stays while both tracks last. It ends early only where another person confirms both cameras: then the tracks
-    swapped people. Otherwise the cameras contradict each other, which `contradicted` tells.
+    swapped people. Otherwise the cameras contradict each other, and are listed in `contradicted`.
 
     Attributes:
         people: Person id of each track.
@@ -31,7 +31,7 @@ class Identities:
         return [key for key, number in self.people.items() if number == person]
 
     def updated(self, tracks: Sequence[Track], cameras: Mapping[int, ViewCamera]) -> "Identities":
-        """Match the tracks of the last seconds; this object stays as it is.
+        """Match the tracks of the last seconds and return a new object.
 
         Args:
             tracks: Tracks of calibrated cameras, with the index of their source.

@@ -2,7 +2,7 @@
 
 source --> LiveLoop --(a mailbox)--> fusion --(a mailbox each)--> subscribers, for every source
 
-Calibration and the search for identities have threads of their own.
+Calibration and matching of identities run in separate threads.
 """
 
 import threading
@@ -34,7 +34,7 @@ POLL_SECONDS = 0.2
 
 
 class Sources:
-    """Several sources, as one for messages.
+    """Several sources that appear as one in messages.
 
     Attributes:
         name: Common name of all sources.
@@ -57,8 +57,8 @@ class Sources:
 class SeveralLoop(Loop):
     """Runs 2 to 8 cameras until all end, and fuses their people into one world once the cameras are calibrated.
 
-    Each frame of the shown camera, usually the first, gives one result. Before the calibration it has the people of
-    that camera alone. Ids and world change with every calibration (`LiveResult.stream`).
+    Each frame of the displayed camera, usually the first one, gives one result. Before the calibration it contains only
+    the people of that camera. Ids and world change with every calibration (`LiveResult.stream`).
     """
 
     def __init__(
@@ -76,7 +76,8 @@ class SeveralLoop(Loop):
             sources: Sources of the cameras.
             world: Steps of the world; None keeps camera coordinates.
             cameras: Calibration file; None calibrates from the people.
-            height: m, of the person seen longest, which sets the scale; None takes it from the lifter.
+            height: Body height of the person seen longest in m, which sets the scale; None takes the scale from the
+                lifter.
 
         Raises:
             UsageError: For another number of sources.

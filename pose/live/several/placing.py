@@ -1,4 +1,4 @@
-"""From fused people to the result of a frame: in the frame of one camera, and in the world."""
+"""Converts fused people to the result of a frame: in the frame of one camera, and in the world."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ class Shown:
     Attributes:
         index: Index of the source.
         camera: Camera in the frame of the first camera.
-        result: Its own people at this frame.
+        result: People of this camera alone in this frame.
     """
 
     index: int
@@ -53,9 +53,9 @@ class Placing:
 
         Args:
             now: The people.
-            shown: Where they are drawn.
+            shown: Camera whose image they are drawn on.
             index: Number of the frame.
-            time: s.
+            time: Time of the frame, s.
             skeleton: Skeleton of the keypoints.
         """
         people = _people(now, shown, index, time, len(skeleton))

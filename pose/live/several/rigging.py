@@ -1,4 +1,4 @@
-"""From the first frames of several live cameras to a calibration, and back when a camera was moved."""
+"""Calibrates several live cameras from their first frames, and again when a camera was moved."""
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -26,8 +26,8 @@ class Rigging:
     """Calibrates cameras, and matches their tracks to people.
 
     Attributes:
-        sightings: What each camera saw.
-        calibration: None before the first.
+        sightings: Observations of each camera.
+        calibration: Current calibration; None before the first one.
         identities: The matching of tracks to people.
         count: Number of calibrations so far.
     """
@@ -44,7 +44,7 @@ class Rigging:
             names: Names of the sources.
             camera: The uncalibrated camera of images of a size.
             given: Reads a calibration for images of these sizes.
-            height: m, of the person seen longest.
+            height: Body height of the person seen longest, m.
         """
         self.sightings = [Sightings(index, KEPT_SECONDS) for index in range(len(names))]
         self.calibration: Calibration | None = None
@@ -71,7 +71,7 @@ class Rigging:
         """Process new observations; returns whether the calibration changed.
 
         Args:
-            now: s on the clock of the captures.
+            now: Current time on the clock of the captures, s.
             live: Indices of the sources that send images.
 
         Raises:
@@ -208,7 +208,7 @@ def matched(calibration: Calibration, following: int, rows: Mapping[int, dict[in
     Args:
         calibration: The cameras.
         following: Id of the first person.
-        rows: What the cameras saw.
+        rows: Observations of the cameras.
     """
     newest = max((seen[-1][0] for own in rows.values() for seen in own.values()), default=0.0)
     recent = {

@@ -14,7 +14,7 @@ Seen = tuple[float, Row]
 
 
 class Sightings:
-    """What one camera saw in the last seconds.
+    """Observations of one camera in the last seconds.
 
     Attributes:
         since: Capture time of the first frame that counts for a calibration, s.
@@ -37,19 +37,19 @@ class Sightings:
 
     @property
     def moved(self) -> float:
-        """The s of kept frames in which a person moved, since the last `restart`."""
+        """Duration in s of kept frames in which a person moved, since the last `restart`."""
         return self._moved
 
     @property
     def rate(self) -> float:
-        """Frames/s of the kept frames, since the last `restart`; 0 before two."""
+        """Frame rate of the kept frames since the last `restart`; 0 before the second frame."""
         if len(self._moves) < 2:
             return 0.0
         return (len(self._moves) - 1) / (self._moves[-1][0] - self._moves[0][0])
 
     @property
     def sees(self) -> bool:
-        """Whether the kept frames have a person."""
+        """Whether the kept frames contain a person."""
         return bool(self._tracks)
 
     def add(self, live: LiveResult) -> None:
@@ -76,7 +76,7 @@ class Sightings:
                 del self._tracks[number]
 
     def restart(self, since: float) -> None:
-        """Let the motion so far count no longer for a calibration, which uses frames from `since` on."""
+        """Exclude the motion so far from calibrations, which use frames from `since` on."""
         self.since, self._moved = since, 0.0
         self._moves.clear()
 

@@ -22,7 +22,7 @@ from pose.world.live import LiveWorld
 
 
 class Stage:
-    """Fuses the results of several cameras. Without threads of its own, apart from those of `Rigging`.
+    """Fuses the results of several cameras. Only `Rigging` uses threads.
 
     Attributes:
         lead: Index of the displayed camera.
@@ -50,8 +50,8 @@ class Stage:
         """Take new results of the cameras; returns those to publish.
 
         Args:
-            arrived: Index of the camera and its result, in the order of each camera. With a refining lifter both, the
-                newest estimate and the final one.
+            arrived: Index of the camera and its result, in the order of each camera. A refining lifter provides both
+                the newest and the final estimate.
             ended: Indices of the cameras whose source has ended.
 
         Raises:

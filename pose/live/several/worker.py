@@ -1,4 +1,4 @@
-"""Work in a thread of its own, so that the display does not stop."""
+"""Work in a separate thread, so that the display does not stall."""
 
 import threading
 from collections.abc import Callable
@@ -10,10 +10,10 @@ Made = TypeVar("Made")
 
 
 class Worker(Generic[Made]):
-    """Runs one piece of work at a time.
+    """Runs one task at a time.
 
     Attributes:
-        busy: Whether it is working, or its result was not taken.
+        busy: Whether a task runs, or its result was not taken.
     """
 
     def __init__(self, name: str) -> None:
@@ -33,7 +33,7 @@ class Worker(Generic[Made]):
     def take(self) -> Made | PoseError | None:
         """The result, once; None if there is none yet.
 
-        Raises the error of work that failed in another way than with a PoseError.
+        Raises the error of a task, unless it is a PoseError.
         """
         if not self.busy or not self._ended.is_set():
             return None
