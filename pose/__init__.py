@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from pose.export.joint_angles import JointAngles
     from pose.lifting import lift
     from pose.pipeline import Pipeline
-    from pose.result import Result, analyse, convert, load
+    from pose.result import Result, load
+    from pose.result_functions import analyse, convert
     from pose.several_videos import several
 
 __all__ = [
@@ -39,8 +40,8 @@ _MODULES = {
     "PoseError": "pose.errors",
     "Result": "pose.result",
     "UsageError": "pose.errors",
-    "analyse": "pose.result",
-    "convert": "pose.result",
+    "analyse": "pose.result_functions",
+    "convert": "pose.result_functions",
     "lift": "pose.lifting",
     "load": "pose.result",
     "several": "pose.several_videos",

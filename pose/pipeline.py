@@ -9,14 +9,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build
 from pose.camera import Camera, intrinsics_from_focal
 from pose.camera_motion.measure import BackgroundMotion
 from pose.config import (
@@ -24,10 +23,8 @@ from pose.config import (
     PipelineConfig,
     choose_detector,
     choose_networks,
-    is_one_pass,
     load_preset,
     model_files,
-    one_pass_model,
     usual_skeleton,
 )
 from pose.errors import UsageError
@@ -42,10 +39,8 @@ from pose.hands.tracker import HandTracker
 from pose.incoming import IncomingFrames
 from pose.lifter.predict import checkpoint_path
 from pose.networks.input import shared_uploads
-from pose.people.config import TrackingConfig
-from pose.people.one_pass import OnePassPeople
-from pose.people.people_tracker import PeopleTracker
-from pose.people.warm_up import warm_up_lifter, warm_up_networks, warm_up_one_pass, warm_up_tracker
+from pose.people.warm_up import warm_up_lifter
+from pose.people_stages import people_stages
 from pose.skeletons import Skeleton, get_skeleton
 from pose.stages import Detector, LifterStage, PeopleStage, Refining
 from pose.system.device import resolve_device, seed_torch, torch_threads
@@ -151,7 +146,7 @@ class Pipeline:
 
     @cached_property
     def _found_by(self) -> tuple[Skeleton, Callable[[], PeopleStage]]:
-        stages = _people_stages(self.config, self.times, self._own_detector, warm=self.live)
+        stages = people_stages(self.config, self.times, self._own_detector, warm=self.live)
         seed_torch(self.config.seed)
         return stages
 
@@ -420,35 +415,3 @@ class Session:
 def _height_text(heights: Mapping[int | None, float]) -> str | None:
     """Format heights for the option --height; None without any."""
     return ",".join(f"{value}" if one is None else f"{one}:{value}" for one, value in heights.items()) or None
-
-
-def _people_stages(
-    config: PipelineConfig, times: StageTimes, detector: Detector | None = None, *, warm: bool = False
-) -> tuple[Skeleton, Callable[[], PeopleStage]]:
-    """Return the 2D skeleton, and a factory of stages that detect and track people; networks are loaded once.
-
-    Args:
-        config: Configuration.
-        times: Collects the time of each stage.
-        detector: Replaces the configured detector.
-        warm: Run the networks once as well.
-    """
-    options = config.stage_options
-    tracking = TrackingConfig(
-        tracker=config.tracker, max_people=config.max_people, detection_interval_s=config.detect_every
-    )
-    if warm:
-        warm_up_tracker(config.tracker)
-    if is_one_pass(config):
-        network = build(ONE_PASS, config.detector, options, *one_pass_model(config))
-        if warm:
-            warm_up_one_pass(network)
-        return network.skeleton, partial(OnePassPeople, network, tracking, times=times)
-    if detector is None:
-        detector = build(DETECTORS, config.detector, options, config.detector_model, "detector_model")
-    estimator = build(ESTIMATORS, config.estimator, options, config.estimator_model, "estimator_model")
-    if warm:
-        warm_up_networks(detector, estimator)
-    presence = ESTIMATORS[config.estimator].presence if config.presence_score is None else config.presence_score
-    tracking = replace(tracking, min_presence=presence)
-    return estimator.skeleton, partial(PeopleTracker, detector, estimator, tracking, times=times)

@@ -4,9 +4,7 @@
 """
 
 import math
-import os
 import tempfile
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -15,11 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pose import analysis
 from pose.camera_motion.decision import AUTO
 from pose.camera_motion.log import MotionLog
 from pose.errors import PoseError, UsageError
-from pose.export import Recording, Written, check_formats, export_all, targets
+from pose.export import Recording
 from pose.export.joint_angles import NAMES, JointAngles, joint_angles
 from pose.export.table import OBSERVERS, columns, observer_names, rows
 from pose.files import MotionInfo, NpzWriter, PoseTable, ResultSpool, RunInfo, WorldInfo, load_poses
@@ -27,7 +24,6 @@ from pose.files.cameras import ResultCamera, result_cameras
 from pose.hand_points import WRISTS
 from pose.skeletons import H36M17
 from pose.spaces import CAMERA, SPACES, WORLD
-from pose.system.whole_file import file_errors
 from pose.types import F64, I64, FrameResult
 from pose.world.carried import Images, Recorded
 from pose.world.clean import Steps
@@ -47,8 +43,8 @@ class Result:
     are NaN where a person is missing. Joints are Human3.6M-17 (`joint_names`).
 
     Attributes:
-        table: all arrays of `poses.npz`, one row for each person and frame.
-        name: of the source.
+        table: Arrays of `poses.npz`, one row per person and frame.
+        name: Name of the source.
     """
 
     def __init__(self, table: PoseTable, name: str) -> None:
@@ -64,14 +60,15 @@ class Result:
         join: bool = True,
         images: Images | None = None,
     ) -> "Result":
-        """The result of a run in camera coordinates, in the order of its frames.
+        """Make the result of a run.
 
         Args:
-            results: of all frames.
-            info: describes the run.
-            steps: to world coordinates; None, or unknown camera motion, leaves camera coordinates.
-            join: join tracks of one person and drop short ones, where there are steps.
-            images: gives the frames again, for the translation of a carried camera.
+            results: Results of all frames, in order.
+            info: Metadata of the run.
+            steps: Steps to world coordinates. With None, or if the camera motion is unknown, the result has camera
+                coordinates only.
+            join: Join tracks of one person and drop short ones; requires `steps`.
+            images: Returns the frames again, to estimate the translation of a carried camera.
         """
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pose-")))
@@ -98,27 +95,30 @@ class Result:
 
     @property
     def people(self) -> tuple[int, ...]:
-        """(P,) the ids, in increasing order."""
+        """Track ids in increasing order, (P,)."""
         return tuple(int(person) for person in np.unique(self.table.id))
 
     @property
     def times(self) -> F64:
-        """(F,) time stamps of the frames, s."""
+        """Time stamps of the frames, (F,) s."""
         return self.table.timestamps
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """(17,) names of the joints."""
+        """Names of the 17 joints."""
         return H36M17.names
 
     @property
     def has_world(self) -> bool:
-        """Whether world coordinates are known: y up, the floor at 0."""
+        """Whether the result has world coordinates: y up, the floor at 0."""
         return self.table.placed is not None
 
     @property
     def heights(self) -> dict[int, tuple[float, float]]:
-        """By id, body height and half of its 68 % interval, m; 0 where the height was given. Empty without a world."""
+        """Body height and half of its 68 % interval in m, by track id; the interval is 0 for a given height.
+
+        Empty without a world.
+        """
         info = self.table.world_info
         return {} if info is None else dict(info.heights)
 
@@ -134,23 +134,23 @@ class Result:
 
     @property
     def seen_by(self) -> F64:
-        """(P, F, 17) number of cameras that observed each joint; NaN where a person is missing."""
+        """Number of cameras that observed each joint, (P, F, 17); NaN where a person is missing."""
         counts = np.unpackbits(self.table.seen_by[..., None], axis=-1).sum(axis=-1)
         return self._spread(counts.astype(np.float64), None)
 
     def joints(self, space: str | None = None, people: Sequence[int] | None = None) -> F64:
-        """Joint positions.
+        """Return the joint positions.
 
         Args:
-            space: 'world' (y up, the floor at 0, x to the camera's right) or 'camera' (x right, y down, z forward). By
-                default the world where the result has one.
-            people: ids; all people by default.
+            space: 'world' (y up, the floor at 0, x to the camera's right) or 'camera' (x right, y down, z forward).
+                Default: the world if the result has one, else the camera.
+            people: Track ids; default all people.
 
         Returns:
             (P, F, 17, 3) m.
 
         Raises:
-            UsageError: for an unknown space or id, or where the result has no world.
+            UsageError: If the space or an id is unknown, or the result has no world.
         """
         table = self.table
         if self._space(space) == WORLD:
@@ -159,31 +159,47 @@ class Result:
         return self._spread(table.joints3d + table.root[:, None], people)
 
     def sigma(self, people: Sequence[int] | None = None) -> F64:
-        """(P, F, 17) mm, radius of the 68 % interval. people: as of `joints`."""
+        """Return the uncertainty of each joint.
+
+        Args:
+            people: Track ids; default all people.
+
+        Returns:
+            (P, F, 17) mm, radius of the 68 % interval.
+
+        Raises:
+            UsageError: If an id is unknown.
+        """
         return self._spread(self.table.sigma, people)
 
     def contacts(self, people: Sequence[int] | None = None) -> F64:
-        """(P, F, 2) probability that left and right foot stand on the floor. people: as of `joints`.
+        """Return the contact probability of the feet.
+
+        Args:
+            people: Track ids; default all people.
+
+        Returns:
+            (P, F, 2) probability that the left and the right foot stand on the floor.
 
         Raises:
-            UsageError: where the result has no world.
+            UsageError: If an id is unknown, or the result has no world.
         """
         self._space(WORLD)
         assert self.table.placed is not None
         return self._spread(self.table.placed.contacts, people)
 
     def hands(self, space: str | None = None, people: Sequence[int] | None = None) -> F64:
-        """Points of hands, of a result that was made with `hands`: wrist, then four points of each finger.
+        """Return the points of the hands: wrist, then four points of each finger. Requires the option `hands`.
 
         Args:
-            space: as of `joints`.
-            people: ids; all people by default.
+            space: See `joints`.
+            people: Track ids; default all people.
 
         Returns:
-            (P, F, 2, 21, 3) m, left and right hand; NaN where a hand is not seen.
+            (P, F, 2, 21, 3) m, left and right hand; NaN where a hand is not detected.
 
         Raises:
-            UsageError: for an unknown space or id, or without estimated hands.
+            UsageError: If the space or an id is unknown, or hands were not estimated.
         """
         table, chosen = self.table, self._space(space)
         if table.hand_joints3d is None:
@@ -200,15 +216,18 @@ class Result:
         return self._spread(placed, people)
 
     def faces(self, people: Sequence[int] | None = None) -> F64:
-        """Points of faces, of a result that was made with `face`; `pose.face_points` computes angles and openness.
+        """Return the points of the faces. Requires the option `face`.
 
-        people: as of `joints`.
+        `pose.face_points` computes angles and openness from them.
+
+        Args:
+            people: Track ids; default all people.
 
         Returns:
-            (P, F, 468, 3) px, depth in the same unit; NaN where a face is not seen.
+            (P, F, 468, 3) px, depth in the same unit; NaN where a face is not detected.
 
         Raises:
-            UsageError: for an unknown id, or where faces were not estimated.
+            UsageError: If an id is unknown, or faces were not estimated.
         """
         table = self.table
         if table.face_keypoints is None or table.face_scores is None:
@@ -216,17 +235,18 @@ class Result:
         return self._spread(np.where(table.face_scores[:, None, None] > 0, table.face_keypoints, np.nan), people)
 
     def feet(self, space: str | None = None, people: Sequence[int] | None = None) -> F64:
-        """Heels and toes in 3D from their image positions; docs/studies/feet.md reports their error.
+        """Return heels and toes in 3D, from their image positions; docs/studies/feet.md reports their error.
 
         Args:
-            space: as of `joints`.
-            people: ids; all people by default.
+            space: See `joints`.
+            people: Track ids; default all people.
 
         Returns:
-            (P, F, 2, 2, 3) m, heel and big toe of left and right foot; NaN where one is not seen.
+            (P, F, 2, 2, 3) m, heel and big toe of left and right foot; NaN where not detected.
 
         Raises:
-            UsageError: for an unknown space or id, where the result has no world, or no heels and toes in 2D.
+            UsageError: If the space or an id is unknown, the result has no world, or the 2D skeleton has no heels and
+                toes.
         """
         table, chosen = self.table, self._space(space)
         self._space(WORLD)
@@ -243,21 +263,31 @@ class Result:
         return self._spread(placed, people)
 
     def hand_scores(self, people: Sequence[int] | None = None) -> F64:
-        """(P, F, 2) probability that a hand is visible, 0 if not detected. Sides are those of the observed arms.
+        """Return the probability that each hand is visible.
 
-        people: as of `joints`.
+        Args:
+            people: Track ids; default all people.
+
+        Returns:
+            (P, F, 2), 0 if not detected. Sides are those of the observed arms, before swaps are undone.
 
         Raises:
-            UsageError: without estimated hands.
+            UsageError: If an id is unknown, or hands were not estimated.
         """
         if self.table.hand_scores is None:
             raise UsageError(f"{self.name} has no hands; process the video with hands=True (pose-run --hands)")
         return self._spread(self.table.hand_scores.max(axis=2), people)
 
     def angles(self, people: Sequence[int] | None = None) -> JointAngles:
-        """Joint angles with their uncertainty. people: as of `joints`.
+        """Compute joint angles with their uncertainty.
 
-        `trunk_lean` is relative to gravity where the result has a world, else to the image's vertical.
+        `trunk_lean` is relative to gravity if the result has a world, else to the vertical of the image.
+
+        Args:
+            people: Track ids; default all people.
+
+        Raises:
+            UsageError: If an id is unknown.
         """
         up = np.array([0.0, 1.0, 0.0] if self.has_world else [0.0, -1.0, 0.0])
         parts = [
@@ -269,10 +299,14 @@ class Result:
         return JointAngles(NAMES, degrees, np.array([part.deviations for part in parts]).reshape(shape))
 
     def to_dataframe(self, space: str | None = None) -> "pandas.DataFrame":
-        """One row for each joint, person and frame, with the columns of the export format `csv`. space: as of `joints`.
+        """Convert to a table with one row per joint, person and frame, and the columns of the export format `csv`.
+
+        Args:
+            space: See `joints`.
 
         Raises:
-            PoseError: where pandas is not installed.
+            UsageError: If the space is unknown, or the result has no world.
+            PoseError: If pandas is not installed.
         """
         try:
             import pandas
@@ -297,11 +331,17 @@ class Result:
         return pandas.concat(frames[1:] or frames, ignore_index=True)
 
     def save(self, path: Path | str) -> Path:
-        """Write a `poses.npz`, which `load`, `pose-view` and `pose-convert` read. Returns its path.
+        """Write a `poses.npz`, which `load`, `pose-view` and `pose-convert` read.
+
+        Args:
+            path: File to write.
+
+        Returns:
+            The path.
 
         Raises:
-            UsageError: for the answer of `pose-lift`, which does not describe its run.
-            PoseError: where the file cannot be written.
+            UsageError: For a result of `pose-lift`, which has no metadata of a run.
+            PoseError: If the file cannot be written.
         """
         if self.table.run is None:
             raise UsageError(f"{self.name}: a result of pose-lift cannot be saved as poses.npz")
@@ -310,7 +350,15 @@ class Result:
         return target
 
     def recording(self, space: str | None = None, heights: Mapping[int | None, float] | None = None) -> Recording:
-        """Input of `pose.export`. space: see `joints`. heights: see `convert`."""
+        """Return the result as input of `pose.export`.
+
+        Args:
+            space: See `joints`.
+            heights: See `convert`.
+
+        Raises:
+            UsageError: If the space or an id is unknown, or the result has no world.
+        """
         return Recording(self.table, self.name, space=self._space(space), heights=heights)
 
     def _space(self, space: str | None) -> str:
@@ -368,90 +416,17 @@ def _feet(table: PoseTable, joints: I64) -> tuple[F64, F64]:
 
 
 def load(path: Path | str) -> Result:
-    """Read a result of `pose-run`, of the live demo or of `pose-lift`.
+    """Read a result of `pose-run`, `pose-webcam` or `pose-lift`.
 
     Args:
-        path: of the `.npz` file.
+        path: The `.npz` file, or a folder with `poses.npz`.
 
     Raises:
-        UsageError: for a missing file.
-        PoseError: for any other file.
+        UsageError: If the file does not exist.
+        PoseError: If it is not a valid result.
     """
     table = load_poses(path)
     return Result(table, Path(path).stem if table.run is None else table.run.source)
-
-
-def analyse(
-    result: Result | Path | str, groups: Sequence[str] = analysis.GROUPS, inputs: analysis.Inputs = analysis.NEUTRAL
-) -> analysis.Analysis:
-    """Gait, repetitions, jumps, sit-to-stand and ergonomics of all people, as `pose-analyse` computes them.
-
-    Args:
-        result: a result with a world, or the path of its file.
-        groups: of `pose.analysis.GROUPS`.
-        inputs: inputs of RULA and REBA that a camera cannot observe.
-
-    Returns:
-        Figures with 95 % intervals, events, and omissions with their reasons.
-
-    Raises:
-        UsageError: for a result without a world, or an unknown group.
-    """
-    one = result if isinstance(result, Result) else load(result)
-    return analysis.analyse(one.table, groups, inputs)
-
-
-def convert(
-    result: Result | Path | str,
-    formats: str | Sequence[str],
-    out: Path | str,
-    *,
-    space: str | None = None,
-    people: Sequence[int] | None = None,
-    heights: Mapping[int | None, float] | None = None,
-    stem: str = "poses",
-    overwrite: bool = False,
-) -> list[Path]:
-    """Write a result in other programs' formats, as `pose-convert` does.
-
-    Args:
-        result: a result, or the path of its file.
-        formats: one name or several, such as 'bvh'; docs/guides/exports.md lists them.
-        out: folder for the files; it is made where it does not exist.
-        space: 'world' or 'camera'; by default the world where the result has one.
-        people: ids; all people by default.
-        heights: body heights by id, m; None stands for all people. People and their distances are scaled to them.
-        stem: beginning of the file names.
-        overwrite: replace existing files. Those that were not written by this package, or have changed since, are
-            renamed to `NAME.kept`, with a warning.
-
-    Returns:
-        The files that were written.
-
-    Raises:
-        UsageError: for an unknown format or id, or an existing file.
-        PoseError: where a library is missing or a file cannot be written.
-    """
-    names = [formats] if isinstance(formats, str) else list(formats)
-    check_formats(names, "formats")
-    one = result if isinstance(result, Result) else load(result)
-    recording, folder = one.recording(space, heights), Path(out)
-    chosen = recording.people if people is None else list(people)
-    if missing := set(chosen) - set(recording.people):
-        raise UsageError(f"people: unknown id {min(missing)}")
-    for target in targets(recording, names, chosen, folder, stem):
-        if os.path.lexists(target) and not overwrite:
-            raise UsageError(f"{target} exists; give overwrite=True to replace it")
-    with file_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    made: list[Written] = []
-    if problems := export_all(recording, names, chosen, folder, stem, made.append, _warn):
-        raise PoseError("; ".join(problems))
-    return [written.path for written in made]
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=2)
 
 
 def _write(path: Path, results: Iterable[FrameResult], info: RunInfo, complete: bool) -> None:

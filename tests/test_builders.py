@@ -18,7 +18,8 @@ from pose.config import (
     with_networks_of,
 )
 from pose.errors import PoseError, UsageError
-from pose.pipeline import StageTimes, _people_stages
+from pose.people_stages import people_stages
+from pose.system.times import StageTimes
 
 YOLO, YOLO_POSE = "yolo26n-person-320-int8.onnx", "yolo26n-pose-256-int8.onnx"
 
@@ -66,7 +67,7 @@ def test_detector_and_estimator_of_one_name_are_one_pass(weights_dir):
     assert not is_one_pass(config(detector="yolo", estimator="yolo-pose"))
     assert not is_one_pass(config())
     times = StageTimes()
-    skeleton, make = _people_stages(config(**both, estimator_model=pose), times)
+    skeleton, make = people_stages(config(**both, estimator_model=pose), times)
     people = make().step(picture(), 0, 0.0)
     assert people.scores.shape[1] == len(skeleton) == 17
     assert list(times.seconds) == ["people and keypoints"]
@@ -114,7 +115,7 @@ def test_a_model_that_is_not_there_is_said_of_the_option_that_named_it(key):
     for chosen in (one_pass, config(**{key: "nope.pt"})):
         for use in (
             model_files,
-            lambda chosen: _people_stages(choose_detector(choose_networks(chosen))[0], StageTimes()),
+            lambda chosen: people_stages(choose_detector(choose_networks(chosen))[0], StageTimes()),
         ):
             with pytest.raises(UsageError, match=f"^{key}: nope.pt is neither a file nor a name"):
                 use(chosen)
@@ -155,7 +156,7 @@ def test_every_one_pass_network_is_a_detector_and_an_estimator_too():
     ("name", "score", "used"), [("movenet", None, 0.45), ("movenet", 0.6, 0.6), ("blazepose", None, 0.5)]
 )
 def test_presence_is_the_estimators_own_or_the_users(name, score, used):
-    _, make = _people_stages(config(detector="full-frame", estimator=name, presence_score=score), StageTimes())
+    _, make = people_stages(config(detector="full-frame", estimator=name, presence_score=score), StageTimes())
     assert make()._config.min_presence == used
 
 

@@ -122,7 +122,7 @@ def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], Non
 
 
 def _people(wanted: str | None, recording: "Recording") -> list[int]:
-    from pose.export.tracks import some_ids
+    from pose.export.selection import some_ids
 
     known = recording.people
     if wanted is None:

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from pose.export import rotations
 from pose.export.motions import Bones
 from pose.export.rotations import cross, dot, unit
+from pose.export.selection import CHUNK
 from pose.export.skeleton import NAMES, PARENTS, frame
 from pose.export.timeline import Span
-from pose.export.tracks import CHUNK, Track
+from pose.export.tracks import Track
 from pose.hand_points import FINGERS, INDEX_KNUCKLE, LITTLE_KNUCKLE, MIDDLE_KNUCKLE, SIDES, WRIST
 
 F64 = NDArray[np.float64]

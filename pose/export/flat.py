@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.export.digits import joined, number, row, without_first
-from pose.export.tracks import CHUNK, Recording
+from pose.export.selection import CHUNK
+from pose.export.tracks import Recording
 from pose.files.cameras import result_cameras
 from pose.skeletons import Skeleton
 from pose.types import F32, I64, U8

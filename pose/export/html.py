@@ -22,9 +22,10 @@ from pose.export.format import Notes, SceneFormat
 from pose.export.html_bodies import MOST_BODIES, PageBody, hand_rows, mesh_arrays, mesh_facts
 from pose.export.joint_angles import NAMES, joint_angles
 from pose.export.many import MOST_PEOPLE, seen_most
+from pose.export.selection import without_world
 from pose.export.space import CAMERA_SPACE, Space, level_space
 from pose.export.timeline import Timeline, stretches, thinned
-from pose.export.tracks import Recording, Track, without_world
+from pose.export.tracks import Recording, Track
 from pose.files.cameras import result_cameras, result_title
 from pose.repair.sides import LIMB_NAMES
 from pose.skeletons import LIMBS

@@ -10,8 +10,9 @@ import numpy as np
 from pose.export.format import Notes, SceneFormat
 from pose.export.many import MOST_PEOPLE, seen_most
 from pose.export.rotations import from_matrix
+from pose.export.selection import CHUNK
 from pose.export.timeline import Span
-from pose.export.tracks import CHUNK, Recording, Track
+from pose.export.tracks import Recording, Track
 from pose.export.viewpoints import Viewpoint, viewpoints
 from pose.files.cameras import result_cameras
 from pose.hand_points import BONES, SIDES

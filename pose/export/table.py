@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.export.selection import CHUNK
 from pose.export.timeline import Span
-from pose.export.tracks import CHUNK, Recording, Track
+from pose.export.tracks import Recording, Track
 from pose.hand_points import LEFT_NAMES, RIGHT_NAMES
 from pose.skeletons import H36M17
 from pose.spaces import CAMERA

@@ -4,43 +4,30 @@ Arrays are memory-mapped (`load_poses(..., mapped=True)`) and read in portions, 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera_motion.verdict import UNKNOWN
 from pose.errors import PoseError, UsageError
 from pose.export.rigs import RIGS
+from pose.export.selection import CHUNK, SAMPLE, finite_rows, release_pages, scale_factors, time_range, without_world
 from pose.export.skeleton import Solved
 from pose.export.space import CAMERA_SPACE, Space, level_space, where_from, world_space
 from pose.export.timeline import HandSpan, Span, Timeline, between_frames, fits, stretches, thinned
 from pose.files import PoseTable, load_poses
 from pose.hand_points import WRISTS, Hands, by_arms, on_body, sigma_of
-from pose.refine import lengths_of
 from pose.skeletons import LIMBS
 from pose.spaces import CAMERA, LEVEL, WORLD
-from pose.system.archives import release
 from pose.system.filling import check_filled
 from pose.types import F32, I64, U8
-from pose.world.height import scale_to, stature
 
 F64 = NDArray[np.float64]
 
-CHUNK = 2048  # frames in memory at a time
 KEEP_TIMES = "a format that keeps time stamps (csv, parquet, angles, glb, html)"
 MOST_RATE = 1000.0  # maximum frames/s of resampled time stamps
-_SAMPLE = 4096  # rows from which medians of a whole result are computed
-
-
-def without_world(table: PoseTable) -> str:
-    """Why a result cannot be exported in world coordinates; empty if it can."""
-    motion = None if table.run is None or table.world_info is not None else table.run.motion
-    if motion is None or not (motion.motion.moves or motion.motion.kind == UNKNOWN):
-        return ""
-    return f"the camera's motion is {motion.motion.kind} and not compensated, so the result has no world"
 
 
 class Recording:
@@ -77,12 +64,12 @@ class Recording:
             rig: One of `RIGS`, the bone names of characters.
         """
         self._up, self._trim, self.rig = up, trim, rig
-        self._scale = _factors(table, heights or {})
+        self._scale = scale_factors(table, heights or {})
         self.table, self.name, self.video, self._fps = table, name, video, fps
         self.first, self.last = (int(at) for at in np.searchsorted(table.timestamps, [start, end]))
         if self.first == self.last:
             wanted = f"from {start:g} s on" if end == math.inf else f"between {start:g} and {end:g} s"
-            raise UsageError(f"no frame {wanted}; the result has {_extent(table.timestamps)}")
+            raise UsageError(f"no frame {wanted}; the result has {time_range(table.timestamps)}")
         self.times = np.asarray(table.timestamps[self.first : self.last])
         self.frames = np.asarray(table.frames[self.first : self.last])
         self._rows = slice(
@@ -123,7 +110,7 @@ class Recording:
                 return world_space(info.world)
             up, said = info.world.up, where_from(info.world)  # the floor depends on the sizes of people
         rows = np.arange(self._rows.start, self._rows.stop)
-        parts = np.array_split(thinned(rows, 8 * _SAMPLE), 8)
+        parts = np.array_split(thinned(rows, 8 * SAMPLE), 8)
         space = level_space((self.bodies(part, True) for part in parts if len(part)), up, said)
         self.release()
         return space
@@ -225,14 +212,14 @@ class Recording:
     @cached_property
     def _finite_rows(self) -> NDArray[np.bool_]:
         """Whether each row has a pose."""
-        return _finite(self.table, np.arange(self._rows.start, self._rows.stop))
+        return finite_rows(self.table, np.arange(self._rows.start, self._rows.stop))
 
     def release(self, rows: int = CHUNK) -> None:
         """Release memory-mapped pages after `rows` more rows were read; cheap if called often."""
         self._read += rows
         if self._read >= CHUNK:
             self._read = 0
-            _release(self.table)
+            release_pages(self.table)
 
 
 class Track:
@@ -340,7 +327,7 @@ class Track:
 
     def sample(self) -> Iterator[Span]:
         """Known frames spread over the track, for medians."""
-        at = thinned(np.flatnonzero(self.known), _SAMPLE)
+        at = thinned(np.flatnonzero(self.known), SAMPLE)
         for start in range(0, len(at), CHUNK):
             part = at[start : start + CHUNK]
             yield self.read(part)
@@ -418,47 +405,3 @@ def open_recording(
     return Recording(
         table, name, fps=fps, start=start, end=end, space=space, video=video, up=up, heights=heights, trim=trim, rig=rig
     )
-
-
-def _factors(table: PoseTable, heights: Mapping[int | None, float]) -> dict[int, float]:
-    """Scale factors by id, which give people these heights."""
-    if not heights:
-        return {}
-    order = np.argsort(table.id, kind="stable")
-    people, starts = np.unique(table.id[order], return_index=True)
-    for number in heights:
-        if number is not None and number not in people:
-            raise UsageError(f"height: no person has the id {number}; ids: {some_ids(people)}")
-    known = {} if table.world_info is None else table.world_info.heights
-    factors = {}
-    for person, rows in zip(people.tolist(), np.split(order, starts[1:]), strict=True):
-        wanted = heights.get(person, heights.get(None))
-        rows = thinned(rows[_finite(table, rows)], _SAMPLE)
-        if wanted is not None and len(rows):
-            own = stature(lengths_of(table.joints3d[rows], table.sigma[rows]))
-            factors[person] = scale_to(wanted, known.get(person, (own, 0.0))[0])
-    return factors
-
-
-def some_ids(people: Sequence[int] | I64) -> str:
-    """The first ids of a result, for an error message."""
-    return ", ".join(map(str, people[:20])) + (", ..." if len(people) > 20 else "") or "nobody"
-
-
-def _finite(table: PoseTable, rows: I64) -> NDArray[np.bool_]:
-    """(N,) whether the pose of a row is finite; releases mapped pages."""
-    finite = np.zeros(len(rows), bool)
-    for start in range(0, len(rows), CHUNK):
-        at = rows[start : start + CHUNK]
-        joints, root = table.joints3d[at], table.root[at]
-        finite[start : start + CHUNK] = np.isfinite(joints).all(axis=(1, 2)) & np.isfinite(root).all(axis=1)
-        _release(table)
-    return finite
-
-
-def _release(table: PoseTable) -> None:
-    release(table.keypoints, table.scores, table.joints3d, table.root, table.sigma, table.box)
-
-
-def _extent(times: F64) -> str:
-    return f"{times[0]:g} to {times[-1]:g} s"

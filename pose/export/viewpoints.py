@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.export.selection import without_world
 from pose.export.space import Space
-from pose.export.tracks import Recording, without_world
+from pose.export.tracks import Recording
 from pose.files.cameras import result_cameras
 from pose.spaces import CAMERA
 

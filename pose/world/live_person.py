@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.skeletons import H36M17
-from pose.world.rules import ContactRules, DepthRules, LiveRules
+from pose.world.live_rules import LiveRules
+from pose.world.rules import ContactRules, DepthRules
 
 F64 = NDArray[np.float64]
 

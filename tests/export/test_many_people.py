@@ -8,8 +8,9 @@ import pytest
 from pose_fakes import random_result, run_info
 
 from pose.export import coco, flat, glb, html
+from pose.export.selection import CHUNK
 from pose.export.table import rows
-from pose.export.tracks import CHUNK, Recording
+from pose.export.tracks import Recording
 from pose.files import NpzWriter, load_poses
 
 PEOPLE = 40

@@ -1,0 +1,78 @@
+"""Checks of a result before export, and rows of it that are read in portions."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera_motion.verdict import UNKNOWN
+from pose.errors import UsageError
+from pose.export.timeline import thinned
+from pose.files import PoseTable
+from pose.refine import lengths_of
+from pose.system.archives import release
+from pose.types import I64
+from pose.world.height import scale_to, stature
+
+F64 = NDArray[np.float64]
+
+CHUNK = 2048  # frames in memory at a time
+SAMPLE = 4096  # rows from which medians of a whole result are computed
+
+
+def without_world(table: PoseTable) -> str:
+    """Why a result cannot be exported in world coordinates; empty if it can."""
+    motion = None if table.run is None or table.world_info is not None else table.run.motion
+    if motion is None or not (motion.motion.moves or motion.motion.kind == UNKNOWN):
+        return ""
+    return f"the camera's motion is {motion.motion.kind} and not compensated, so the result has no world"
+
+
+def scale_factors(table: PoseTable, heights: Mapping[int | None, float]) -> dict[int, float]:
+    """Factors by id that scale people to these heights.
+
+    Raises:
+        UsageError: If no person has the id of a height.
+    """
+    if not heights:
+        return {}
+    order = np.argsort(table.id, kind="stable")
+    people, starts = np.unique(table.id[order], return_index=True)
+    for number in heights:
+        if number is not None and number not in people:
+            raise UsageError(f"height: no person has the id {number}; ids: {some_ids(people)}")
+    known = {} if table.world_info is None else table.world_info.heights
+    factors = {}
+    for person, rows in zip(people.tolist(), np.split(order, starts[1:]), strict=True):
+        wanted = heights.get(person, heights.get(None))
+        rows = thinned(rows[finite_rows(table, rows)], SAMPLE)
+        if wanted is not None and len(rows):
+            own = stature(lengths_of(table.joints3d[rows], table.sigma[rows]))
+            factors[person] = scale_to(wanted, known.get(person, (own, 0.0))[0])
+    return factors
+
+
+def some_ids(people: Sequence[int] | I64) -> str:
+    """The first ids of a result, for an error message."""
+    return ", ".join(map(str, people[:20])) + (", ..." if len(people) > 20 else "") or "nobody"
+
+
+def finite_rows(table: PoseTable, rows: I64) -> NDArray[np.bool_]:
+    """Whether the pose of each row is finite, (N,); releases mapped pages."""
+    finite = np.zeros(len(rows), bool)
+    for start in range(0, len(rows), CHUNK):
+        at = rows[start : start + CHUNK]
+        joints, root = table.joints3d[at], table.root[at]
+        finite[start : start + CHUNK] = np.isfinite(joints).all(axis=(1, 2)) & np.isfinite(root).all(axis=1)
+        release_pages(table)
+    return finite
+
+
+def release_pages(table: PoseTable) -> None:
+    """Release the memory of mapped arrays; pages are read again when needed."""
+    release(table.keypoints, table.scores, table.joints3d, table.root, table.sigma, table.box)
+
+
+def time_range(times: F64) -> str:
+    """First and last time stamp, for an error message."""
+    return f"{times[0]:g} to {times[-1]:g} s"

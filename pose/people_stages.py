@@ -1,0 +1,47 @@
+"""Construction of the people stage of a configuration."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build
+from pose.config import PipelineConfig, is_one_pass, one_pass_model
+from pose.people.config import TrackingConfig
+from pose.people.one_pass import OnePassPeople
+from pose.people.people_tracker import PeopleTracker
+from pose.people.warm_up import warm_up_networks, warm_up_one_pass, warm_up_tracker
+from pose.skeletons import Skeleton
+from pose.stages import Detector, PeopleStage
+from pose.system.times import StageTimes
+
+
+def people_stages(
+    config: PipelineConfig, times: StageTimes, detector: Detector | None = None, *, warm: bool = False
+) -> tuple[Skeleton, Callable[[], PeopleStage]]:
+    """Return the 2D skeleton, and a factory of stages that detect and track people; networks are loaded once.
+
+    Args:
+        config: Configuration.
+        times: Collects the time of each stage.
+        detector: Replaces the configured detector.
+        warm: Run the networks once as well.
+    """
+    options = config.stage_options
+    tracking = TrackingConfig(
+        tracker=config.tracker, max_people=config.max_people, detection_interval_s=config.detect_every
+    )
+    if warm:
+        warm_up_tracker(config.tracker)
+    if is_one_pass(config):
+        network = build(ONE_PASS, config.detector, options, *one_pass_model(config))
+        if warm:
+            warm_up_one_pass(network)
+        return network.skeleton, partial(OnePassPeople, network, tracking, times=times)
+    if detector is None:
+        detector = build(DETECTORS, config.detector, options, config.detector_model, "detector_model")
+    estimator = build(ESTIMATORS, config.estimator, options, config.estimator_model, "estimator_model")
+    if warm:
+        warm_up_networks(detector, estimator)
+    presence = ESTIMATORS[config.estimator].presence if config.presence_score is None else config.presence_score
+    tracking = replace(tracking, min_presence=presence)
+    return estimator.skeleton, partial(PeopleTracker, detector, estimator, tracking, times=times)
