@@ -243,9 +243,10 @@ class LiveLoop(Loop):
             with self._order, self._lock:
                 self._people, self._words = here, words
                 number, self._published = self._published, self._published + 1
-                if self._refined is not None:
-                    self._refined.waiting.append((number, live))
                 subscribers = list(self._subscribers)
+                if self._refined is not None:
+                    wanted_later = any(one.wanted != "newest" for one in subscribers)
+                    self._refined.waiting.append((number, live if wanted_later else live.without_image()))
             for one in subscribers:
                 one.give(number, live, refined=False)
             with self._lock:  # counted after all subscribers have it

@@ -58,7 +58,7 @@ class LiveResult:
             example while the camera moves.
         motion: Camera motion: `static`, `rotating`, `translating` or `unknown`; empty if not measured.
         final: False if the same frame follows again, refined (`LiveLoop.subscribe`).
-    counts: Repetitions of people who repeat a movement, by track id.
+        counts: Repetitions of people who repeat a movement, by track id.
     """
 
     image: U8
@@ -81,6 +81,10 @@ class LiveResult:
     def size(self) -> tuple[int, int]:
         """(width, height) of the image in px."""
         return self.image.shape[1], self.image.shape[0]
+
+    def without_image(self) -> "LiveResult":
+        """Replace the image by an empty one, which takes no memory."""
+        return replace(self, image=np.empty((0, 0, 3), np.uint8))
 
     def mirrored(self) -> "LiveResult":
         """Flip the image and the 2D horizontally. Joint names stay: a left hand is still called left."""

@@ -64,12 +64,15 @@ def test_a_wrong_call_is_a_usage_error(argv, capsys):
 def test_installs_for_real_into_an_environment_of_its_own(tmp_path):
     """The new environment sees the packages of this one, so that torch need not be installed again.
 
+    `addsitedir` reads the .pth files of that folder as well, of which one finds an editable installation.
+
     What needs MMPose is tested there: its skips would say that MMPose cannot be used after all.
     """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path], check=True)
     python = tmp_path / "bin" / "python"
     found = sysconfig.get_path("purelib", vars={"base": str(tmp_path)})
-    (Path(found) / "below.pth").write_text(f"{sysconfig.get_path('purelib')}\n{HERE}\n")
+    here = sysconfig.get_path("purelib")
+    (Path(found) / "below.pth").write_text(f"import site; site.addsitedir({here!r})\n{HERE}\n")
     command = [python, "-c", "import sys; from pose_apps.setup import main; sys.exit(main(['mmpose']))"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

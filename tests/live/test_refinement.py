@@ -68,6 +68,17 @@ def test_few_frames_wait_however_long_it_runs():
     assert not loop._refined.waiting
 
 
+@pytest.mark.parametrize(("wanted", "kept"), [("newest", False), ("final", True), ("all", True)])
+def test_images_of_waiting_frames_are_kept_only_for_subscribers_of_refined_ones(wanted, kept):
+    with start() as loop:
+        mailbox = loop.subscribe(maxlen=100, wanted=wanted)
+        push(loop.source, 6)
+        settled(loop, 6)
+        waiting = {live.image.size > 0 for _, live in loop._refined.waiting}
+    assert waiting == {kept}
+    assert all(live.image.size > 0 for live in mailbox)
+
+
 def test_a_new_stream_begins_when_the_one_before_is_refined():
     with start() as loop:
         both = loop.subscribe(maxlen=100, wanted="all")
