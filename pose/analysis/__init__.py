@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pose.analysis.curves import angle_curves, unobserved
+from pose.analysis.curves import angle_curves
 from pose.analysis.ergonomics import NEUTRAL, Inputs
-from pose.analysis.exercise import ergonomic_figures, jump_figures, repetition_figures, transfer_figures
+from pose.analysis.ergonomics_figures import ergonomic_figures
+from pose.analysis.exercise import jump_figures, repetition_figures, transfer_figures
 from pose.analysis.figures import Curve, Event, Figure, Series
 from pose.analysis.motion import Motion, motions
-from pose.analysis.quality import VISIBLE_SCORE
-from pose.analysis.unsupported import child, seated_traveller, swaps
+from pose.analysis.quality import VISIBLE_SCORE, with_range
+from pose.analysis.unsupported import child, not_seen, seated_traveller, swaps, unobserved
 from pose.analysis.walking import gait_figures
 from pose.errors import UsageError
 from pose.files import PoseTable
@@ -28,9 +29,6 @@ __all__ = ["GROUPS", "NEUTRAL", "Analysis", "Curve", "Event", "Figure", "Inputs"
 
 GROUPS = ("gait", "repetitions", "jumps", "sit-to-stand", "angles", "ergonomics")
 ALL = "all"  # names of the groups in an omission
-
-
-NOT_SEEN = "the person is fully visible for less than half a second"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +85,10 @@ def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = N
         reason = swapped.get(person, "") or child(table, person) or seated_traveller(parts)
         if reason:
             analysis.omissions.append(Omission(person, ALL, reason))
+        elif not parts:
+            analysis.omissions.append(Omission(person, ALL, not_seen(table.time[own])))
         else:
-            _add_person(analysis, int(person), parts, groups, inputs)
+            _add_person(analysis, int(person), parts, groups, inputs, unobserved(table))
     return analysis
 
 
@@ -100,45 +100,41 @@ def _camera(table: PoseTable) -> F64 | None:
 
 
 def _add_person(
-    analysis: Analysis, person: int, parts: list[Motion], groups: Sequence[str], inputs: Inputs
+    analysis: Analysis, person: int, parts: list[Motion], groups: Sequence[str], inputs: Inputs, unobserved: list[str]
 ) -> None:  # fmt: skip
-    if not parts:
-        analysis.omissions.append(Omission(person, ALL, NOT_SEEN))
-        return
+    longest = max(parts, key=lambda part: part.duration)
     for group in groups:
         figures: list[Figure] = []
         reason = ""
-        for motion in parts:
-            found, reason = _group(analysis, person, motion, group, inputs)
-            figures += found
+        if group == "ergonomics":
+            figures, events, series = ergonomic_figures(person, parts, inputs)
+            analysis.events.extend(events)
+            analysis.series.extend(series)
+        else:
+            for motion in parts:
+                found, why = _group(analysis, person, motion, group)
+                figures += found
+                reason = why if motion is longest else reason
         if figures:
-            analysis.figures.extend(figures)
+            analysis.figures.extend(map(with_range, figures))
         else:
             analysis.omissions.append(Omission(person, group, reason))
         if group == "angles" and figures:
-            analysis.omissions.extend(Omission(person, group, reason) for reason in unobserved())
+            analysis.omissions.extend(Omission(person, group, reason) for reason in unobserved)
 
 
-def _group(
-    analysis: Analysis, person: int, motion: Motion, group: str, inputs: Inputs
-) -> tuple[list[Figure], str]:  # fmt: skip
-    """Figures of one group, and the reason if there are none. Adds events, curves and series."""
-    events: list[Event] = []
-    reason = ""
-    if group == "gait":
-        figures, events, reason = gait_figures(person, motion)
-    elif group == "repetitions":
-        (figures, events), reason = repetition_figures(person, motion), "no movement is repeated"
-    elif group == "jumps":
-        (figures, events), reason = jump_figures(person, motion), "no jump with both feet in the air"
-    elif group == "sit-to-stand":
-        figures, events = transfer_figures(person, motion)
-        reason = "the person does not sit and stand up, or sit down"
-    elif group == "angles":
+def _group(analysis: Analysis, person: int, motion: Motion, group: str) -> tuple[list[Figure], str]:
+    """Figures of one group, and the reason if there are none. Adds events and curves."""
+    if group == "angles":
         figures, curves, reason = angle_curves(person, motion)
         analysis.curves.extend(curves)
-    else:
-        figures, events, series = ergonomic_figures(person, motion, inputs)
-        analysis.series.extend(series)
+        return figures, reason
+    of_group = {
+        "gait": gait_figures,
+        "repetitions": repetition_figures,
+        "jumps": jump_figures,
+        "sit-to-stand": transfer_figures,
+    }
+    figures, events, reason = of_group[group](person, motion)
     analysis.events.extend(events)
     return figures, reason

@@ -1,8 +1,7 @@
 """Joint angles in the body's frame: flexion, adduction and internal rotation are positive (ISB, Wu et al. 2002, 2005).
 
-Hips, knees, shoulders, elbows and neck are those of `pose.export.joint_angles`. Pelvis and trunk are added here. There
-are no ankle and wrist angles: the lifted skeleton has neither feet nor hands. Two hip joints do not determine the
-pelvic tilt.
+Hips, knees, shoulders, elbows and neck are those of `pose.export.joint_angles`. Pelvis and trunk are added here.
+`pose.analysis.unsupported.unobserved` states why there are no ankle and wrist angles and no pelvic tilt.
 """
 
 import numpy as np
@@ -26,11 +25,6 @@ RANGE_ERRORS = ERRORS | {
     "trunk flexion": 22.0, "trunk bending": 8.9,
 }  # fmt: skip
 MOST_ABDUCTION = 60.0  # degrees; shoulder flexion is undefined beyond it
-NOT_OBSERVED = {
-    "ankle": "the lifted skeleton has no foot",
-    "wrist": "the lifted skeleton has no hand",
-    "pelvic tilt": "two hip joints do not show it",
-}
 UP = np.array([0.0, 1.0, 0.0])
 
 

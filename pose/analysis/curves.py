@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.analysis.body_angles import ERRORS, NOT_OBSERVED, RANGE_ERRORS, body_angles, has_meaning
+from pose.analysis.body_angles import ERRORS, RANGE_ERRORS, body_angles, has_meaning
 from pose.analysis.figures import Curve, Figure, mean_interval
 from pose.analysis.gait import analyse_gait
 from pose.analysis.motion import SIDES, Motion
@@ -52,13 +52,8 @@ def angle_curves(person: int, motion: Motion) -> tuple[list[Figure], list[Curve]
             figures.append(figure)
             curves.append(_curve(person, cycles.movement, angle, side, rows, figure))
     if not curves:
-        return [], [], f"fewer than {MIN_CYCLES} strides and repetitions to average"
+        return [], [], f"fewer than {MIN_CYCLES} strides or complete repetitions"
     return [*figures, *_differences(figures)], curves, ""
-
-
-def unobserved() -> list[str]:
-    """Angles that are not available, with reasons, one line each."""
-    return [f"{angle}: {reason}" for angle, reason in NOT_OBSERVED.items()]
 
 
 def _all_cycles(motion: Motion) -> list[_Cycles]:

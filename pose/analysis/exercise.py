@@ -1,17 +1,16 @@
-"""Figures of repetitions, jumps, transfers and ergonomics for one segment of motion."""
+"""Figures of repetitions, jumps and transfers for one segment of motion."""
 
 import numpy as np
 
-from pose.analysis.ergonomics import REBA_LEVELS, RULA_LEVELS, Inputs, ergonomic_scores
-from pose.analysis.figures import Event, Figure, Series, mean_interval
+from pose.analysis.figures import Event, Figure, mean_interval
 from pose.analysis.jumps import Jump, find_jumps
 from pose.analysis.motion import Motion
 from pose.analysis.movement_names import movement_name
 from pose.analysis.quality import FRONTAL, LEGS, SAGITTAL, quality
 from pose.analysis.repetitions import find_repetitions
-from pose.analysis.sit_to_stand import find_transfers
+from pose.analysis.sit_to_stand import MIN_RATE, find_transfers
 
-Part = tuple[list[Figure], list[Event]]
+Part = tuple[list[Figure], list[Event], str]  # the reason is empty if there are figures
 
 # Standard deviations of errors that all observations of a person share, from docs/studies/analysis.md.
 TIME_ERROR_S, TRANSFER_ERROR_S, DEPTH_ERROR = 0.07, 0.2, 0.1
@@ -26,13 +25,13 @@ def repetition_figures(person: int, motion: Motion) -> Part:
     found = find_repetitions(motion)
     items = found.items
     if not items:
-        return [], []
+        return [], [], found.reason
     name = movement_name(found.courses)
     start, end, count = items[0].start, items[-1].end, len(items)
     flag, doubt = quality(motion, start, end)
 
     def figure(what: str, unit: str, values: list[float], error: float) -> Figure:
-        mean, low, high = mean_interval(values, error)
+        mean, low, high = mean_interval(values, error, *(() if what == "smoothness" else (0.0,)))
         return Figure(
             person, "repetitions", f"{name}: {what}", mean, low, high, unit, flag, start, end, count, doubt=doubt
         )
@@ -64,7 +63,7 @@ def repetition_figures(person: int, motion: Motion) -> Part:
         for one in items
         for label, time in ((f"{name} start", one.start), (f"{name} turning point", one.peak), (f"{name} end", one.end))
     ]
-    return figures, events
+    return figures, events, ""
 
 
 def _asymmetry(course: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> float:
@@ -89,7 +88,14 @@ def jump_figures(person: int, motion: Motion) -> Part:
             Event(person, "jumps", "highest point", "", (jump.takeoff + jump.landing) / 2),
             Event(person, "jumps", "landing", "", jump.landing),
         ]
-    return figures, events
+    return figures, events, "" if figures else _too_slow(motion) or "no jump with both feet in the air"
+
+
+def _too_slow(motion: Motion) -> str:
+    """Reason for a frame rate at which flights and rests are not resolved; empty if it is high enough."""
+    if motion.rate >= MIN_RATE:
+        return ""
+    return f"only {motion.rate:.0f} frames/s, at least {MIN_RATE:.0f} are needed"
 
 
 def _jump(person: int, number: int, jump: Jump, motion: Motion) -> list[Figure]:
@@ -106,9 +112,10 @@ def _jump(person: int, number: int, jump: Jump, motion: Motion) -> list[Figure]:
     for name, value, error, unit in rows:
         plane = FRONTAL if "valgus" in name else SAGITTAL if "flexion" in name else ""
         flag, doubt = quality(motion, jump.takeoff - 0.5, jump.landing + 0.5, LEGS, plane=plane, rates=(24.0, 10.0))
+        _, low, high = mean_interval([value], error, -np.inf if "valgus" in name else min(value, 0.0))
         figures.append(
             Figure(
-                person, "jumps", f"jump {number}: {name}", value, value - 1.96 * error, value + 1.96 * error, unit,
+                person, "jumps", f"jump {number}: {name}", value, low, high, unit,
                 flag, jump.takeoff, jump.landing, 1, doubt=doubt,
             )
         )  # fmt: skip
@@ -122,7 +129,7 @@ def transfer_figures(person: int, motion: Motion) -> Part:
     for rising, name in ((True, "sit to stand"), (False, "stand to sit")):
         own = [one for one in transfers if one.rising == rising]
         if own:
-            mean, low, high = mean_interval([one.duration for one in own], TRANSFER_ERROR_S)
+            mean, low, high = mean_interval([one.duration for one in own], TRANSFER_ERROR_S, 0.0)
             flag, doubt = quality(motion, own[0].start, own[-1].end, rates=(15.0, 10.0))
             figures.append(
                 Figure(
@@ -135,46 +142,5 @@ def transfer_figures(person: int, motion: Motion) -> Part:
         for one in transfers
         for label, time in (("start", one.start), ("end", one.end))
     ]
-    return figures, events
-
-
-def ergonomic_figures(person: int, motion: Motion, inputs: Inputs) -> tuple[list[Figure], list[Event], list[Series]]:
-    """Time share of each level of RULA and REBA, the worst second of each, and the scores over time."""
-    scores = ergonomic_scores(motion, inputs)
-    figures: list[Figure] = []
-    events: list[Event] = []
-    series: list[Series] = []
-    start, end = float(motion.times[0]), float(motion.times[-1])
-    flag, doubt = quality(motion, start, end)
-    times = tuple(motion.times.tolist())
-    for name, values, levels in (("RULA", scores.rula, RULA_LEVELS), ("REBA", scores.reba, REBA_LEVELS)):
-        mean = float(values.mean())
-        figures.append(
-            Figure(
-                person, "ergonomics", f"{name}: mean score", mean, mean - 1, mean + 1, "score", flag, start, end,
-                len(values), doubt=doubt,
-            )
-        )  # fmt: skip
-        least = 0
-        for most, level in levels:
-            share = float(((values > least) & (values <= most)).mean())
-            near = float(((values > least + 1) & (values <= most - 1)).mean())
-            far = float(((values > least - 1) & (values <= most + 1)).mean())
-            figures.append(
-                Figure(
-                    person, "ergonomics", f"{name}: time {level}", share, near, far, "share", flag, start, end,
-                    len(values), doubt=doubt,
-                )
-            )  # fmt: skip
-            least = most
-        worst = float(motion.times[int(np.argmax(_second_mean(values, motion.rate)))])
-        events.append(Event(person, "ergonomics", f"{name} worst moment", "", worst))
-        series.append(Series(person, "ergonomics", name, "score", times, tuple(map(float, values))))
-    return figures, events, series
-
-
-def _second_mean(
-    values: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]", rate: float
-) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
-    width = max(min(round(rate), len(values)), 1)
-    return np.convolve(values, np.ones(width) / width, mode="same")
+    reason = _too_slow(motion) or "the person does not sit and stand up, or sit down"
+    return figures, events, "" if figures else reason

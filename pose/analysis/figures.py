@@ -114,12 +114,16 @@ class Series:
     values: tuple[float, ...]
 
 
-def mean_interval(values: Sequence[float], systematic: float = 0.0) -> tuple[float, float, float]:
+def mean_interval(
+    values: Sequence[float], systematic: float = 0.0, least: float = -math.inf, most: float = math.inf
+) -> tuple[float, float, float]:
     """Mean of observations and its 95 % interval.
 
     Args:
         values: Observations, at least one.
         systematic: Standard deviation of an error that all observations share, in their unit.
+        least: Minimum of the lower end, such as 0 for a length.
+        most: Maximum of the upper end.
 
     Returns:
         Mean, lower end, upper end.
@@ -128,7 +132,7 @@ def mean_interval(values: Sequence[float], systematic: float = 0.0) -> tuple[flo
     mean = float(array.mean())
     spread = float(array.std(ddof=1)) / math.sqrt(len(array)) if len(array) > 1 else 0.0
     half = NORMAL_95 * math.hypot(spread, systematic)
-    return mean, mean - half, mean + half
+    return mean, max(mean - half, min(least, mean)), min(mean + half, max(most, mean))
 
 
 def worst(qualities: Sequence[str]) -> str:

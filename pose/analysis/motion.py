@@ -17,6 +17,7 @@ Mask = NDArray[np.bool_]
 
 SIDES = ("left", "right")
 MAX_GAP_S = 0.25  # longer gaps split the motion
+MIN_FRAMES, MIN_DURATION_S = 4, 0.5  # of a segment
 BONE_M = (0.005, 3.0)  # minimum and maximum length of a bone; other frames are ignored
 HEADING_HZ = 1.0
 
@@ -94,7 +95,7 @@ def _is_body(joints: F64) -> Mask:
 
 def motions(
     times: F64, joints: F64, sigma: F64, visible: Mask | None = None, camera: F64 | None = None,
-    contacts: F64 | None = None, min_duration_s: float = 0.5,
+    contacts: F64 | None = None, min_duration_s: float = MIN_DURATION_S,
 ) -> list[Motion]:  # fmt: skip
     """The segments of one person without gaps longer than `MAX_GAP_S`.
 
@@ -114,7 +115,7 @@ def motions(
     breaks = np.flatnonzero(np.diff(times[seen]) > MAX_GAP_S) + 1
     found = []
     for rows in np.split(seen, breaks):
-        if len(rows) < 4 or times[rows[-1]] - times[rows[0]] < min_duration_s:
+        if len(rows) < MIN_FRAMES or times[rows[-1]] - times[rows[0]] < min_duration_s:
             continue
         shown = None if visible is None else visible[rows]
         stands = None if contacts is None else contacts[rows].astype(float)

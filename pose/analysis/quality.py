@@ -1,11 +1,12 @@
 """The quality flag of a figure: number of frames, occlusion, sigma, frame rate, and view of the plane of motion."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.analysis.figures import AMBER, GREEN, RED, worst
+from pose.analysis.figures import AMBER, GREEN, RED, Figure, worst
 from pose.analysis.motion import Motion
 from pose.skeletons import H36M17
 
@@ -23,6 +24,11 @@ OCCLUDED = (0.2, 0.5)  # fraction of joints and frames without 2D
 VISIBLE_SCORE = 0.3  # a joint with a lower 2D score counts as occluded
 # angle between the line of sight and the plane of motion; below, the motion is mostly in depth
 VIEW_DEGREES = (35.0, 10.0)
+WIDE = (0.5, 1.0)  # half of the interval relative to the value
+WIDE_DEGREES = (15.0, 30.0)  # half of the interval of an angle that may have either sign
+WIDE_SHARE = (0.5, 1.0)  # width of the interval of a share
+# Figures that may have either sign: no value relative to which an interval is wide.
+SIGNED = ("asymmetry", "less", "valgus", "smoothness")
 
 
 def quality(
@@ -67,6 +73,21 @@ def quality(
             (_above(-angle, (-VIEW_DEGREES[0], -VIEW_DEGREES[1])), f"{plane} plane seen at {angle:.0f} degrees")
         )
     return worst([one for one, _ in found]), "; ".join(reason for one, reason in found if one != GREEN)
+
+
+def with_range(figure: Figure) -> Figure:
+    """The figure with a worse flag if its interval is wide: such a figure decides little, however well it was seen."""
+    half = (figure.high - figure.low) / 2
+    if figure.unit == "share":
+        flag = _above(2 * half, WIDE_SHARE)
+    elif figure.unit == "score":
+        flag = GREEN
+    elif any(word in figure.name for word in SIGNED):
+        flag = _above(half, WIDE_DEGREES) if figure.unit == "degrees" else GREEN
+    else:
+        flag = _above(half, (WIDE[0] * abs(figure.value), WIDE[1] * abs(figure.value)))
+    doubt = "; ".join(filter(None, (figure.doubt, "wide range" if flag != GREEN else "")))
+    return replace(figure, quality=worst([figure.quality, flag]), doubt=doubt)
 
 
 def view_angle(motion: Motion, rows: NDArray[np.bool_], plane: str) -> float:

@@ -58,21 +58,24 @@ class Repetitions:
 
     Attributes:
         courses: (R, 64, 17, 3) m, poses in the body's frame during each complete repetition.
+        reason: Why there are none; empty if there are.
     """
 
     items: list[Repetition]
     courses: F64
+    reason: str = ""
 
 
 def find_repetitions(motion: Motion) -> Repetitions:
-    """The repetitions of the main movement; empty if there are none."""
-    none = Repetitions([], np.zeros((0, SAMPLES, 17, 3)))
+    """The repetitions of the main movement; empty, with the reason, if there are none."""
     poses = body_frame_poses(motion)
     flat = poses.reshape(len(poses), -1)
     signal, scale = _main_signal(flat, motion)
     low, high = np.percentile(signal, [2, 98])
-    if (high - low) * scale < MIN_RANGE_M or np.median(np.linalg.norm(motion.velocity, axis=1)) > MAX_DRIFT_MPS:
-        return none
+    if (high - low) * scale < MIN_RANGE_M:
+        return _none(f"the joints move by less than {100 * MIN_RANGE_M:.0f} cm")
+    if np.median(np.linalg.norm(motion.velocity, axis=1)) > MAX_DRIFT_MPS:
+        return _none("the person moves through the room")
     rest_is_low = _rest(signal) < (low + high) / 2
     signal = signal - low if rest_is_low else high - signal
     span = high - low
@@ -86,7 +89,7 @@ def find_repetitions(motion: Motion) -> Repetitions:
     times = motion.times
     found = [one for one in found if PERIOD_S[0] <= times[one[2]] - times[one[0]] <= PERIOD_S[1]]
     if len(found) < MIN_COUNT:
-        return none
+        return _none("no movement is repeated")
     courses = np.stack([_resampled(poses, times, [first, last]) for first, _, last in found])
     aligned = np.stack([_resampled(poses, times, _phases(signal, *one)) for one in found])
     level = 2 * START_SHARE * span
@@ -95,7 +98,7 @@ def find_repetitions(motion: Motion) -> Repetitions:
         whole = np.array([_is_recorded(signal, first, last, level) for first, _, last in found])
     alike = _alike(aligned) if whole.all() else whole & _alike(aligned)
     if alike.sum() < MIN_COUNT:
-        return none
+        return _none("movements come back to rest, but they are not alike")
     items = [
         Repetition(
             float(times[a]),
@@ -109,6 +112,10 @@ def find_repetitions(motion: Motion) -> Repetitions:
         if keep
     ]
     return Repetitions(items, courses[alike])
+
+
+def _none(reason: str) -> Repetitions:
+    return Repetitions([], np.zeros((0, SAMPLES, 17, 3)), reason)
 
 
 def body_frame_poses(motion: Motion) -> F64:

@@ -1,11 +1,12 @@
-"""People and tracks outside the scope of the definitions; they get one line instead of figures."""
+"""People, tracks and angles outside the scope of the definitions; they get one line instead of figures."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pose.analysis.gait import analyse_gait
-from pose.analysis.motion import SIDES, Motion
+from pose.analysis.motion import MAX_GAP_S, MIN_DURATION_S, MIN_FRAMES, SIDES, Motion
 from pose.files import PoseTable
+from pose.world.foot_points import foot_joints
 
 F64 = NDArray[np.float64]
 
@@ -25,6 +26,29 @@ def child(table: PoseTable, person: int) -> str:
     if height + sigma >= CHILD_HEIGHT_M:
         return ""
     return f"body height {height:.2f} m: the errors of small children are not known"
+
+
+def not_seen(times: F64) -> str:
+    """Reason for a person without any part that is long enough.
+
+    Args:
+        times: (T,) s, frames in which the person is fully visible.
+    """
+    if len(times) > MIN_FRAMES and float(np.median(np.diff(times))) > MAX_GAP_S:
+        return f"frames are more than {MAX_GAP_S:g} s apart"
+    return f"the person is fully visible for less than {MIN_DURATION_S:g} s at a time"
+
+
+def unobserved(table: PoseTable) -> list[str]:
+    """Joint angles that no result has, each with its reason."""
+    feet = "the error of heels and toes is as large as the movement of the ankle"
+    ends = "the lifted skeleton ends at the wrist; --hands adds hands, but no wrist angle"
+    hands = "the error of an angle between forearm and estimated hand was not measured"
+    return [
+        f"ankle: {'the 2D keypoints have no heel and toe' if foot_joints(table.skeleton) is None else feet}",
+        f"wrist: {ends if table.hand_keypoints is None else hands}",
+        "pelvic tilt: two hip joints do not show it",
+    ]
 
 
 def seated_traveller(parts: list[Motion]) -> str:

@@ -40,7 +40,7 @@ def gait_figures(person: int, motion: Motion) -> tuple[list[Figure], list[Event]
     ) -> Figure:
         values = [of(stride) for stride in strides]
         scale = abs(float(np.mean(values))) if error == LENGTH_ERROR else 1.0  # the error of body size is relative
-        mean, low, high = mean_interval(values, error * scale)
+        mean, low, high = mean_interval(values, error * scale, 0.0)
         start, end = min(one.start for one in strides), max(one.end for one in strides)
         seen = (sideways, side_doubt) if name == "step width" else (flag, doubt)
         return Figure(person, "gait", name, mean, low, high, unit, seen[0], start, end, len(values), note, seen[1])

@@ -84,7 +84,7 @@ def test_repetitions_have_curves_without_norms():
 
 def test_who_stands_has_no_curves():
     figures, curves, reason = angle_curves(1, motion(TIMES, standing(TIMES)))
-    assert (figures, curves, reason) == ([], [], "fewer than 2 strides and repetitions to average")
+    assert (figures, curves, reason) == ([], [], "fewer than 2 strides or complete repetitions")
 
 
 def test_norms_are_those_of_the_publication():

@@ -8,7 +8,9 @@ from stick_figures import UPPER, bend_knees, motion, move, standing, walk
 from test_analyse_command import write
 
 from pose.analysis import GROUPS, analyse
+from pose.analysis.unsupported import unobserved
 from pose.files import load_poses
+from pose.skeletons import BLAZEPOSE33
 
 TIMES = np.arange(0, 8, 1 / 30)
 
@@ -24,6 +26,39 @@ def reasons(analysis):
 def test_nobody_walks(tmp_path):
     analysis = analysed(tmp_path, {1: motion(TIMES, standing(TIMES))}, ["gait"])
     assert (analysis.figures, reasons(analysis)) == ([], [(1, "gait", "no walk of two strides or more")])
+
+
+@pytest.mark.parametrize(
+    ("group", "reason"),
+    [
+        ("repetitions", "the joints move by less than 6 cm"),
+        ("jumps", "only 5 frames/s, at least 10 are needed"),
+        ("sit-to-stand", "only 5 frames/s, at least 10 are needed"),
+        ("angles", "fewer than 2 strides or complete repetitions"),
+    ],
+)
+def test_reasons_of_groups(tmp_path, group, reason):
+    slow = np.arange(0, 8, 1 / 5)
+    analysis = analysed(tmp_path, {1: motion(slow, standing(slow))}, [group])
+    assert (analysis.figures, reasons(analysis)) == ([], [(1, group, reason)])
+
+
+def test_frames_too_far_apart(tmp_path):
+    slow = np.arange(0, 8, 0.5)
+    analysis = analysed(tmp_path, {1: motion(slow, standing(slow))})
+    assert (analysis.figures, reasons(analysis)) == ([], [(1, "all", "frames are more than 0.25 s apart")])
+
+
+def test_angles_that_no_result_has(tmp_path):
+    """The reason depends on what the 2D network sees, not on the lifted skeleton alone."""
+    table = load_poses(write(tmp_path / "poses.npz", {1: motion(TIMES, standing(TIMES))}))
+    seen = replace(table, skeleton=BLAZEPOSE33, hand_keypoints=np.zeros((len(table.id), 2, 21, 2), np.float32))
+    without, with_both = unobserved(table), unobserved(seen)
+    assert [line.partition(":")[0] for line in without] == ["ankle", "wrist", "pelvic tilt"]
+    assert "no heel and toe" in without[0]
+    assert "error of heels and toes" in with_both[0]
+    assert "--hands" in without[1]
+    assert "estimated hand" in with_both[1]
 
 
 @pytest.mark.parametrize(("heights", "small"), [({1: (1.1, 0.0)}, True), ({1: (1.25, 0.15)}, False), ({}, False)])
@@ -52,7 +87,7 @@ def test_a_wheelchair(tmp_path):
 def test_a_person_who_leaves_the_image(tmp_path):
     analysis = analysed(tmp_path, {1: walk(seconds=3)[0]}, partial=range(12, 90))
     assert analysis.figures == []
-    assert reasons(analysis) == [(1, "all", "the person is fully visible for less than half a second")]
+    assert reasons(analysis) == [(1, "all", "the person is fully visible for less than 0.5 s at a time")]
 
 
 @pytest.mark.parametrize("swapped", [True, False])

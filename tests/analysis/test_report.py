@@ -66,7 +66,7 @@ def test_key_moments_have_images(table, page):
 
 def test_people_without_figures_have_reasons(page):
     assert "Walking and running: no walk of two strides or more" in page
-    assert "Joint angles: ankle: the lifted skeleton has no foot" in page
+    assert "Joint angles: ankle: the 2D keypoints have no heel and toe" in page
 
 
 def test_charts_of_constant_and_single_values_are_drawn():

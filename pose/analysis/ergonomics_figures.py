@@ -1,0 +1,70 @@
+"""Figures of RULA and REBA: mean score, share of time in each level, and the worst second."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.analysis.ergonomics import REBA_LEVELS, RULA_LEVELS, Inputs, ergonomic_scores
+from pose.analysis.figures import Event, Figure, Series, worst
+from pose.analysis.motion import Motion
+from pose.analysis.quality import quality
+
+SCORE_ERROR = 1  # of lifted poses, 85 % (RULA) and 81 % (REBA) of the frames are within it
+
+
+def ergonomic_figures(
+    person: int, parts: Sequence[Motion], inputs: Inputs
+) -> tuple[list[Figure], list[Event], list[Series]]:
+    """Mean score, time share of each level, the worst second and the scores over time, over all parts of a person."""
+    scores = [ergonomic_scores(part, inputs) for part in parts]
+    start, end = float(parts[0].times[0]), float(parts[-1].times[-1])
+    seen = [quality(part, float(part.times[0]), float(part.times[-1])) for part in parts]
+    flag, doubt = worst([one for one, _ in seen]), "; ".join(dict.fromkeys(text for _, text in seen if text))
+    times = np.concatenate([part.times for part in parts])
+    figures: list[Figure] = []
+    events: list[Event] = []
+    series: list[Series] = []
+    for name, values, levels in (
+        ("RULA", [one.rula for one in scores], RULA_LEVELS),
+        ("REBA", [one.reba for one in scores], REBA_LEVELS),
+    ):
+        joined = np.concatenate(values)
+        figures += [
+            Figure(person, "ergonomics", f"{name}: {what}", *numbers, unit, flag, start, end, len(joined), doubt=doubt)
+            for what, unit, numbers in [
+                ("mean score", "score", _mean(joined, levels[-1][0])),
+                *((f"time {level}", "share", numbers) for level, numbers in _shares(joined, levels)),
+            ]
+        ]
+        seconds = [_second_mean(one, part.rate) for one, part in zip(values, parts, strict=True)]
+        moment = float(times[int(np.argmax(np.concatenate(seconds)))])
+        events.append(Event(person, "ergonomics", f"{name} worst moment", "", moment))
+        series.append(Series(person, "ergonomics", name, "score", tuple(times.tolist()), tuple(map(float, joined))))
+    return figures, events, series
+
+
+def _mean(scores: NDArray[np.int64], most: int) -> tuple[float, float, float]:
+    """Mean, and its bounds if all scores were off by `SCORE_ERROR`."""
+    bounds = [float(np.clip(scores + off, 1, most).mean()) for off in (-SCORE_ERROR, SCORE_ERROR)]
+    return float(scores.mean()), bounds[0], bounds[1]
+
+
+def _shares(
+    scores: NDArray[np.int64], levels: Sequence[tuple[int, str]]
+) -> Iterable[tuple[str, tuple[float, float, float]]]:
+    """Share of frames in each level, and its bounds if scores were off by `SCORE_ERROR`."""
+    least, last = 0, levels[-1][0]
+    for most, level in levels:
+        # Scores below the lowest level and above the highest one do not exist.
+        below, above = (-np.inf if least == 0 else least), (np.inf if most == last else most)
+        share = float(((scores > below) & (scores <= above)).mean())
+        near = float(((scores > below + SCORE_ERROR) & (scores <= above - SCORE_ERROR)).mean())
+        far = float(((scores > below - SCORE_ERROR) & (scores <= above + SCORE_ERROR)).mean())
+        yield level, (share, near, far)
+        least = most
+
+
+def _second_mean(values: NDArray[np.int64], rate: float) -> NDArray[np.float64]:
+    width = max(min(round(rate), len(values)), 1)
+    return np.convolve(values, np.ones(width) / width, mode="same")

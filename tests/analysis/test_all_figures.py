@@ -1,0 +1,79 @@
+"""Properties of every figure, event, curve and omission, whatever the motion."""
+
+import numpy as np
+import pytest
+from stick_figures import jump, motion, run, squats, standing, walk
+from test_analyse_command import write
+
+from pose.analysis import ALL, GROUPS, Analysis, analyse
+from pose.analysis.figures import WORTH
+from pose.analysis.norms import POINTS
+from pose.files import load_poses
+
+UNITS = {"m", "s", "m/s", "steps/min", "share", "%", "degrees", "score", "repetitions", "repetitions/min", "log jerk"}
+SIGNED = ("asymmetry", "less", "valgus", "smoothness")
+
+
+def resting(seconds=6.0, rate=30.0):
+    times = np.arange(0, seconds, 1 / rate)
+    return motion(times, standing(times))
+
+
+def slower(mover, step, noise, seed):
+    """Each so-many-th frame, with noise."""
+    joints = mover.joints[::step] + np.random.default_rng(seed).normal(0, noise, mover.joints[::step].shape)
+    return motion(mover.times[::step], joints, sigma=20 + 1000 * noise)
+
+
+def check(analysis: Analysis, first: float, last: float) -> None:
+    for figure in analysis.figures:
+        numbers = [figure.low, figure.value, figure.high]
+        assert np.isfinite(numbers).all(), figure
+        assert numbers == sorted(numbers), figure
+        assert figure.unit in UNITS, figure
+        assert figure.group in GROUPS
+        assert figure.quality in WORTH
+        assert (figure.quality == "green") == (figure.doubt == ""), figure
+        assert first - 1e-6 <= figure.start <= figure.end <= last + 1e-6, figure
+        assert figure.count >= 1
+        if not any(word in figure.name for word in SIGNED):
+            assert figure.low >= 0, figure
+        if figure.unit == "share":
+            assert figure.high <= 1, figure
+        elif figure.unit != "score":
+            assert figure.low < figure.high, figure
+    names = [(figure.person, figure.group, figure.name, figure.start) for figure in analysis.figures]
+    assert len(names) == len(set(names)), "a figure is stated once"
+    for event in analysis.events:
+        assert first - 1e-6 <= event.time <= last + 1e-6, event
+    for curve in analysis.curves:
+        assert len(curve.mean) == len(curve.sd) == POINTS
+        assert np.isfinite([*curve.mean, *curve.sd, curve.error]).all()
+        assert min(curve.sd) >= 0 < curve.error
+    for row in analysis.omissions:
+        assert row.reason, row
+        assert "\n" not in row.reason
+        assert row.group in (*GROUPS, ALL)
+
+
+@pytest.mark.parametrize(("step", "noise"), [(1, 0.03), (3, 0.0), (6, 0.03)])
+def test_every_figure_has_an_interval_and_a_flag(tmp_path, step, noise):
+    movers = [walk(8)[0], squats(3)[0], jump(rate=30)[0], run()[0], resting()]
+    for seed, mover in enumerate(movers):
+        seen = slower(mover, step, noise, seed)
+        analysis = analyse(load_poses(write(tmp_path / f"{seed}.npz", {7: seen})))
+        check(analysis, seen.times[0], seen.times[-1])
+        answered = {row.group for row in (*analysis.figures, *analysis.omissions)}
+        assert answered == set(GROUPS) or answered == {ALL}
+
+
+def test_a_person_with_a_gap_has_one_score_of_ergonomics(tmp_path):
+    """Each part of the motion adds to the same figures."""
+    mover = resting()
+    path = write(tmp_path / "poses.npz", {1: mover}, partial=range(60, 90))
+    analysis = analyse(load_poses(path), ["ergonomics"])
+    check(analysis, 0.0, mover.times[-1])
+    (mean,) = (figure for figure in analysis.figures if figure.name == "RULA: mean score")
+    assert (mean.start, mean.count) == (0.0, len(mover.times) - 30)
+    assert mean.end == pytest.approx(mover.times[-1])
+    assert len([event for event in analysis.events if event.name == "RULA worst moment"]) == 1
