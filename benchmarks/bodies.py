@@ -27,7 +27,7 @@ def main() -> None:
     cv2.setNumThreads(1)
     for path in args.results:
         table = load_poses(path)
-        results, bodies = list(table), BodyMeshes(table.camera)
+        results, bodies = list(table), BodyMeshes(table.camera, table.skeleton)
         bodies_drawn = sum(len(bodies.of(result)) for result in bodies.ahead(results))
         canvas = Canvas(np.zeros((*table.camera.size[::-1], 3), np.uint8))
         best = np.full((-(-len(results) // AHEAD), 2), np.inf)

@@ -6,7 +6,10 @@ Level virtual cameras look at people who walk (markers LHEE, LTOE, ... of the fi
 shank and the line from heel to toe; of each foot and trial the mean difference to the markers' angle is taken off, as a
 calibration would. With "own feet" the shape of the feet is that of the markers while the foot stands; with "usual
 feet" the proportions of the program, whose toe is the tip and not the marker. Contacts are those of the ankles
-(`pose.world.contacts`). Errors of the 2D: 1 % of the person's height in the image.
+(`pose.world.contacts`). Errors of the 2D: 1 % of the person's height in the image. Every third walk chose the constants
+of `pose.world.foot_points` and is left out; --chosen measures those instead.
+
+Directions of feet are also measured for a foot at a right angle to the shank, as characters without foot points have.
 """
 
 import argparse
@@ -25,7 +28,7 @@ from pose.sequences import Sequence2D
 from pose.skeletons import H36M17
 from pose.world.contacts import find_contacts, runs
 from pose.world.floor import ANKLE_HEIGHT
-from pose.world.foot_points import USUAL, FootShape, lift_feet
+from pose.world.foot_points import USUAL, FootShape, Seen, foot_frames, lift_feet
 
 SIDES = ("left", "right")
 KNEES, ANKLES = ([H36M17.index(f"{side}_{joint}") for side in SIDES] for joint in ("knee", "ankle"))
@@ -69,12 +72,16 @@ def ankle_angles(joints: np.ndarray, feet: np.ndarray) -> np.ndarray:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("source", type=Path)
-    source = parser.parse_args().source
+    parser.add_argument("--chosen", action="store_true")
+    args = parser.parse_args()
     rng, lifter, camera = np.random.default_rng(0), load_lifter("offline"), Camera.of(SIZE)
     errors: dict[str, list[np.ndarray]] = {}
     places: dict[str, list[np.ndarray]] = {}
     timing: dict[tuple[str, str], list[float]] = {}
-    for events, joints, markers in walks(source):
+    ways: dict[str, list[np.ndarray]] = {}
+    for number, (events, joints, markers) in enumerate(walks(args.source)):
+        if (number % 3 == 0) != args.chosen:
+            continue
         truth = ankle_angles(joints, markers)
         times = np.arange(len(joints)) / FPS
         shape = shape_of(joints, markers, find_contacts(joints[:, ANKLES], times)[0])
@@ -99,8 +106,12 @@ def main() -> None:
                 contacts, _ = find_contacts(ankles, times)
                 seen = np.concatenate([flat[:, ANKLES][:, :, None], flat[:, 17:].reshape(-1, 2, 2, 2)], axis=2)
                 up = np.broadcast_to([0.0, -1.0, 0.0], (len(body), 3))
-                feet = lift_feet(body, seen, np.ones(seen.shape[:3], np.float32), camera.matrix, up, contacts, foot)
-                free = lift_feet(body, seen, np.ones(seen.shape[:3], np.float32), camera.matrix, up, 0 * contacts, foot)
+                seen_feet = Seen(seen, np.ones(seen.shape[:3], np.float32), np.diag(camera.matrix)[None, :2])
+                feet = lift_feet(body, seen_feet, up, contacts, foot)
+                free = lift_feet(body, seen_feet, up, 0 * contacts, foot)
+                square = foot_frames(body, None, None, None, foot)[:, :, 0]
+                for kind, found in (("foot points", feet[:, :, 1] - feet[:, :, 0]), ("leg alone", square)):
+                    ways.setdefault(f"{title}: {kind}", []).append(angle(found, own[:, :, 1] - own[:, :, 0]).ravel())
                 points = in_world(free.reshape(-1, 4, 3), yaw, joints[:, 0]).reshape(-1, 2, 2, 3)
                 for name, at, last in (("Foot Strike", 0, False), ("Foot Off", 1, True)):
                     own_contacts = point_contacts(points[:, :, at], times)
@@ -118,7 +129,11 @@ def main() -> None:
         size = np.abs(np.concatenate(parts))
         mm = np.median(np.concatenate(places[title]), axis=0) if title in places else (np.nan, np.nan)
         print(f"| {title} | {size.mean():.1f} | {np.percentile(size, 95):.1f} | {mm[0]:.0f} mm | {mm[1]:.0f} mm |")
-    print(f"\n{len(size):,} angles\n")
+    print(f"\n{len(size):,} angles\n\n| direction of the foot from | mean error | 95 % |\n|---|---|---|")
+    for title, parts in ways.items():
+        size = np.concatenate(parts)
+        print(f"| {title} | {size.mean():.1f} | {np.percentile(size, 95):.1f} |")
+    print()
     print("| from | event | found | median | 68 % within | 95 % within |\n|---|---|---|---|---|---|")
     for (title, event), found in timing.items():
         ms = 1000 * np.array(found)

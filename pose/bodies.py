@@ -12,7 +12,7 @@ from pose.export.character.hands import hands_of
 from pose.export.character.posing import Posed, pose_character
 from pose.export.character.rest import Character, vertex_normals
 from pose.export.space import CAMERA_SPACE
-from pose.fitted_bodies import FittedBodies, faces_in, hands_in, known_rows, nearest_rows
+from pose.fitted_bodies import FittedBodies, faces_in, feet_in, hands_in, known_rows, nearest_rows
 from pose.skeletons import Skeleton
 from pose.types import F32, FrameResult
 from pose.view.bodies import BodyMesh
@@ -37,15 +37,16 @@ class BodyMeshes:
     lengths are constant.
     """
 
-    def __init__(self, camera: Camera, *, live: bool = False) -> None:
+    def __init__(self, camera: Camera, skeleton: Skeleton, *, live: bool = False) -> None:
         """Start without people.
 
         Args:
             camera: Camera of the 3D.
+            skeleton: Skeleton of the keypoints.
             live: Draw bodies only for the people nearest to the camera, which bounds the time per frame.
         """
         self._live = live
-        self._matrix = camera.matrix
+        self._matrix, self._skeleton = camera.matrix, skeleton
         self._fitted = FittedBodies(_Skin)
         self._ready: dict[int, list[BodyMesh]] = {}
 
@@ -85,14 +86,15 @@ class BodyMeshes:
         places = CAMERA_SPACE.to_file(joints.astype(np.float64))
         hands = hands_in(rows, joints)
         turns = None if hands is None else hands_of(skin.character, hands)
-        posed = pose_character(skin.character, places, turns, faces_in(rows, self._matrix))
+        faces, feet = faces_in(rows, self._matrix), feet_in(rows, joints, self._matrix, self._skeleton)
+        posed = pose_character(skin.character, places, turns, faces, feet)
         zooms = [1.0 if result.view is None else result.view.zoom for result, _ in rows]
         yield from skin.meshes(number, posed, [_zoomed(self._matrix, zoom) for zoom in zooms])
 
 
 def make_overlay(camera: Camera, skeleton: Skeleton, *, inset: bool, body: bool) -> Overlay:
     """The overlay of RGB images of a camera, with or without the 3D inset and bodies."""
-    return Overlay(camera.size, skeleton, AUTO if inset else OFF, bodies=BodyMeshes(camera) if body else None)
+    return Overlay(camera.size, skeleton, AUTO if inset else OFF, bodies=BodyMeshes(camera, skeleton) if body else None)
 
 
 def _zoomed(matrix: F64, zoom: float) -> F64:

@@ -15,7 +15,9 @@ from pose.export.skeleton import fit_body
 from pose.export.space import CAMERA_SPACE
 from pose.face_points import Faces
 from pose.hand_points import WRISTS, Hands, on_body
+from pose.skeletons import Skeleton
 from pose.types import F32, FrameResult
+from pose.world.foot_points import foot_frames, seen_feet
 
 F64 = NDArray[np.float64]
 Made = TypeVar("Made")
@@ -114,3 +116,20 @@ def faces_in(rows: list[tuple[FrameResult, int]], matrix: F64) -> F64 | None:
         return None
     faces = Faces(np.concatenate([part.points for part in parts]), np.concatenate([part.scores for part in parts]))
     return CAMERA_SPACE.to_file(directions_of(faces, matrix))
+
+
+def feet_in(rows: list[tuple[FrameResult, int]], joints: F32, matrix: F64, skeleton: Skeleton) -> F64:
+    """Directions of the feet (n, 2, 2, 3) in file axes, as `pose.world.foot_points.foot_frames` gives them.
+
+    Args:
+        rows: Results and the rows of the person.
+        joints: (n, 17, 3) m, the joints in the camera frame.
+        matrix: (3, 3) px, camera intrinsics.
+        skeleton: Skeleton of the keypoints.
+    """
+    zooms = np.array([1.0 if result.view is None else result.view.zoom for result, _ in rows])
+    keypoints = np.stack([result.people.keypoints[row] for result, row in rows])
+    scores = np.stack([result.people.scores[row] for result, row in rows])
+    swapped = np.stack([result.poses.swapped[row] for result, row in rows])
+    seen = seen_feet(skeleton, keypoints, scores, swapped, np.diag(matrix)[:2] * zooms[:, None])
+    return foot_frames(joints.astype(np.float64), seen, None, None) @ CAMERA_SPACE.turn.T

@@ -18,6 +18,7 @@ from pose.camera_motion.log import MotionLog
 from pose.errors import PoseError, UsageError
 from pose.export import Recording
 from pose.export.joint_angles import NAMES, JointAngles, joint_angles
+from pose.export.soles import feet_in_images, vertical_and_contacts
 from pose.export.table import OBSERVERS, columns, observer_names, rows
 from pose.files import MotionInfo, NpzWriter, PoseTable, ResultSpool, RunInfo, WorldInfo, load_poses
 from pose.files.cameras import ResultCamera, result_cameras
@@ -27,7 +28,7 @@ from pose.spaces import CAMERA, SPACES, WORLD
 from pose.types import F64, I64, FrameResult
 from pose.world.carried import Images, Recorded
 from pose.world.clean import Steps
-from pose.world.foot_points import foot_joints, lift_feet
+from pose.world.foot_points import lift_feet
 from pose.world.gravity import ANKLES
 from pose.world.placing import place_run
 from pose.world.run import doubtful_tracks
@@ -250,10 +251,15 @@ class Result:
         """
         table, chosen = self.table, self._space(space)
         self._space(WORLD)
-        joints = foot_joints(table.skeleton)
-        if joints is None:
+        rows = np.arange(len(table.id))
+        seen = feet_in_images(table, rows)
+        if seen is None:
             raise UsageError(f"{self.name}: the 2D skeleton {table.skeleton.name} has no heels and toes")
-        points, ankles = _feet(table, joints)
+        up, contacts = vertical_and_contacts(table, rows)
+        assert up is not None
+        assert contacts is not None
+        body = (table.joints3d + table.root[:, None]).astype(np.float64)
+        points, ankles = lift_feet(body, seen, up, contacts), body[:, ANKLES]
         if chosen == CAMERA:
             return self._spread(points, people)
         assert table.placed is not None
@@ -400,19 +406,6 @@ def _to_world(table: PoseTable) -> F64:
     if table.camera_rotation is None:
         return world[None]
     return np.asarray(world @ table.camera_rotation[np.searchsorted(table.frames, table.frame_index)])
-
-
-def _feet(table: PoseTable, joints: I64) -> tuple[F64, F64]:
-    """Heels and toes (N, 2, 2, 3) and ankles (N, 2, 3) m in the camera frame. joints: (2, 3), of the 2D skeleton."""
-    assert table.placed is not None
-    assert table.camera is not None
-    body = (table.joints3d + table.root[:, None]).astype(np.float64)
-    pixels, scores = table.keypoints[:, joints].astype(np.float64), table.scores[:, joints]
-    swapped = table.swapped[:, 0]
-    pixels[swapped], scores[swapped] = pixels[swapped, ::-1], scores[swapped, ::-1]
-    up = np.broadcast_to(_to_world(table)[:, 1], (len(body), 3))
-    points = lift_feet(body, pixels, scores, table.camera.matrix, up, table.placed.contacts)
-    return points, body[:, ANKLES]
 
 
 def load(path: Path | str) -> Result:

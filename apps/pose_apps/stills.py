@@ -131,7 +131,7 @@ def _results(
             if gallery is not None:
                 with pipeline.times.measure("overlay"):
                     camera = pipeline.camera((image.shape[1], image.shape[0]), focal)
-                    bodies = BodyMeshes(camera).of(result) if request.body else []
+                    bodies = BodyMeshes(camera, pipeline.skeleton).of(result) if request.body else []
                     gallery.add(path.name, image, result, pipeline.skeleton, bodies)
             yield result
 

@@ -13,7 +13,7 @@ from pose.export.character.posing import pose_character
 from pose.export.character.rest import Character
 from pose.export.html_bodies import mesh_arrays, mesh_facts, pose_numbers, rest_numbers
 from pose.export.space import CAMERA_SPACE
-from pose.fitted_bodies import FittedBodies, faces_in, hands_in, nearest_rows
+from pose.fitted_bodies import FittedBodies, faces_in, feet_in, hands_in, nearest_rows
 from pose.live import LiveResult
 from pose.system.json_values import Json
 from pose.types import F32
@@ -75,14 +75,17 @@ def _pose(character: Character, live: LiveResult, row: int, places: F64) -> list
     result = live.result
     joints = (result.poses.joints[row] + result.poses.root[row])[None]
     turn = _rotation(CAMERA_SPACE.to_file(joints[0].astype(np.float64)), places[0])
-    hands, faces = hands_in([(result, row)], joints), None
+    hands, faces, feet = hands_in([(result, row)], joints), None, None
     if live.stream is not None:
-        faces = faces_in([(result, row)], live.stream.session.camera.matrix)
+        matrix = live.stream.session.camera.matrix
+        faces = faces_in([(result, row)], matrix)
+        feet = feet_in([(result, row)], joints, matrix, live.skeleton) @ turn.T
     posed = pose_character(
         character,
         places,
         None if hands is None else hands_of(character, hands @ turn.T),
         None if faces is None else faces @ turn.T,
+        feet,
     )
     moving = moving_bones(character.model, fingers=True)
     numbers: list[Json] = np.rint(pose_numbers(posed.root, posed.turns[:, moving])[0]).astype(int).tolist()

@@ -1,7 +1,8 @@
-"""Heels and toes in 3D, from their image positions, the lifted ankle, and the proportions of a foot.
+"""Heels and toes in 3D, from their image positions, the lifted leg, and the proportions of a foot.
 
-The lifter has no feet. A foot point is on its ray at the foot's length from the ankle. A foot in contact is flat on the
-floor, so its direction is that from heel to toe on the floor. Points that are not detected are not estimated.
+The lifter has no feet. The direction of a foot is the most probable one, given three Gaussian errors: the foot is at a
+right angle to the shank and points where knee and pelvis do; heel and toe are seen in the image; a foot in contact is
+level. Without heel and toe in the image, the points are missing, and the direction follows from leg and floor.
 """
 
 from dataclasses import dataclass
@@ -17,14 +18,18 @@ Mask = NDArray[np.bool_]
 
 PARTS = ("heel", "toe")
 MIN_SCORE = 0.3
-MIN_CONTACT = 0.5  # minimum contact probability of a flat foot
+# Standard deviations, chosen on half of the walks of docs/studies/feet.md. Directions are unit vectors.
+_LEG_SIGMA = 0.3  # of the direction that the leg gives
+_LEVEL_SIGMA = 0.07  # of the vertical component of the direction of a foot in contact
+_IMAGE_SIGMA = 0.03  # of the vector from heel to toe in the image, m at the distance of the ankle
+_PELVIS_SHARE = 0.5  # weight of the pelvis in where the leg points, relative to a knee bent by 90 degrees
 # Relative to the shank (knee to ankle, 0.246 of the stature): ankle above the sole, heel behind and big toe in front of
 # the ankle. Source: Drillis and Contini 1966, in Winter, Biomechanics and Motor Control; the foot's length is 0.152 of
 # the stature, 30 % of it behind the ankle.
 _KNEES = [H36M17.index(f"{side}_knee") for side in ("left", "right")]
 _ANKLES = [H36M17.index(f"{side}_ankle") for side in ("left", "right")]
 _HIPS = [H36M17.index(f"{side}_hip") for side in ("left", "right")]
-_GRAZING = 0.02  # minimum sine of the angle between ray and floor
+_THORAX = H36M17.index("thorax")
 _TOES = ("foot_index", "big_toe")
 
 
@@ -50,16 +55,52 @@ def foot_joints(skeleton: Skeleton) -> NDArray[np.int64] | None:
     return np.array(rows)
 
 
-def lift_feet(
-    joints: F64, pixels: F64, scores: F32, matrix: F64, up: F64, contacts: F32, shape: FootShape = USUAL
-) -> F64:
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Feet in the images of N poses.
+
+    Attributes:
+        pixels: (N, 2, 3, 2) px, ankle, heel and toe of the left and right foot.
+        scores: (N, 2, 3) of these.
+        focal: (N, 2) px, focal lengths along x and y.
+    """
+
+    pixels: F64
+    scores: F32
+    focal: F64
+
+    @property
+    def known(self) -> Mask:
+        """(N, 2, 2) whether the ankle and heel, and the ankle and toe, are detected."""
+        each: Mask = (self.scores >= MIN_SCORE) & np.isfinite(self.pixels).all(axis=-1)
+        return np.asarray(each[..., :1] & each[..., 1:])
+
+
+def seen_feet(skeleton: Skeleton, keypoints: F32, scores: F32, swapped: Mask, focal: F64) -> Seen | None:
+    """The feet of N poses; None if the skeleton has no heels and toes.
+
+    Args:
+        skeleton: Skeleton of the keypoints.
+        keypoints: (N, J, 2) px.
+        scores: (N, J).
+        swapped: (N, 2), whether left and right of legs and arms were swapped before lifting.
+        focal: (2,) or (N, 2) px.
+    """
+    joints = foot_joints(skeleton)
+    if joints is None:
+        return None
+    legs = swapped[:, 0, None, None]
+    pixels, known = keypoints[:, joints].astype(np.float64), scores[:, joints]
+    pixels = np.where(legs[..., None], pixels[:, ::-1], pixels)
+    return Seen(pixels, np.where(legs, known[:, ::-1], known), np.broadcast_to(focal, (len(keypoints), 2)))
+
+
+def lift_feet(joints: F64, seen: Seen, up: F64, contacts: F32, shape: FootShape = USUAL) -> F64:
     """Heels and toes of N poses of one camera.
 
     Args:
         joints: (N, 17, 3) m, Human3.6M-17 in the camera frame.
-        pixels: (N, 2, 3, 2) px, ankle, heel and toe of the left and right foot.
-        scores: (N, 2, 3) of these.
-        matrix: (3, 3) px, intrinsics.
+        seen: The feet in the images.
         up: (N, 3) vertical in the camera frame.
         contacts: (N, 2) contact probability.
         shape: Shape of both feet.
@@ -67,60 +108,82 @@ def lift_feet(
     Returns:
         (N, 2, 2, 3) m in the camera frame, heel and toe of the left and right foot; NaN where not detected.
     """
-    ankles = joints[:, _ANKLES]
-    shanks = np.linalg.norm(joints[:, _KNEES] - ankles, axis=-1)
-    rays = _rays(ankles, pixels, matrix)
-    forward = _forward(joints, up)
-    swinging = _on_spheres(ankles, rays, shanks, forward, shape)
-    flat = _on_floor(ankles, rays, shanks, up, forward, shape)
-    feet = np.where((contacts >= MIN_CONTACT)[..., None, None], flat, swinging)
-    seen = (scores >= MIN_SCORE) & np.isfinite(pixels).all(axis=-1)
-    feet[~(seen[..., :1] & seen[..., 1:])] = np.nan
+    frames = foot_frames(joints, seen, up, contacts, shape)
+    shanks = np.linalg.norm(joints[:, _KNEES] - joints[:, _ANKLES], axis=-1)[..., None]
+    points = [
+        joints[:, _ANKLES] + shanks * (before * frames[:, :, 0] - below * frames[:, :, 1])
+        for before, below in zip(shape.before, shape.below, strict=True)
+    ]
+    feet = np.stack(points, axis=2)
+    feet[~seen.known] = np.nan
     return feet
 
 
-def _rays(ankles: F64, pixels: F64, matrix: F64) -> F64:
-    """Directions (N, 2, 2, 3) of heels and toes, corrected by the offset between lifted and detected ankles."""
-    shown = ankles @ matrix.T
-    missed = shown[..., :2] / shown[..., 2:] - pixels[:, :, 0]
-    there = np.nan_to_num(pixels[:, :, 1:] + missed[:, :, None])
-    rays = np.concatenate([there, np.ones((*there.shape[:-1], 1))], axis=-1) @ np.linalg.inv(matrix).T
-    return np.asarray(rays / np.linalg.norm(rays, axis=-1, keepdims=True))
+def foot_frames(joints: F64, seen: Seen | None, up: F64 | None, contacts: F32 | None, shape: FootShape = USUAL) -> F64:
+    """Directions of the feet of N poses of one camera, in the camera frame.
 
+    Args:
+        joints: (N, 17, 3) m, Human3.6M-17 in the camera frame.
+        seen: The feet in the images; None if they are not observed.
+        up: (N, 3) vertical in the camera frame; None if it is unknown, and feet in contact need not be level.
+        contacts: (N, 2) contact probability; None if `up` is.
+        shape: Of both feet.
 
-def _forward(joints: F64, up: F64) -> F64:
-    """Horizontal facing direction (N, 3) of the pelvis."""
-    forward = np.cross(joints[:, _HIPS[0]] - joints[:, _HIPS[1]], up)
-    return np.asarray(forward / np.maximum(np.linalg.norm(forward, axis=-1, keepdims=True), 1e-9))
-
-
-def _on_spheres(ankles: F64, rays: F64, shanks: F64, forward: F64, shape: FootShape) -> F64:
-    """The intersection of each ray with a sphere around the ankle.
-
-    Of two intersections the toe takes the one farther to the front, the heel the other. A ray without intersection
-    gives the nearest direction.
+    Returns:
+        (N, 2, 2, 3) unit vectors, for the left and right foot the direction from heel to toe and the normal of the
+        sole, upwards. Zeros if the joints of a leg coincide.
     """
-    radii = shanks[..., None] * np.hypot(shape.before, shape.below)
-    along = (ankles[:, :, None] * rays).sum(axis=-1)
-    room = np.sqrt(np.maximum(along**2 - (ankles**2).sum(axis=-1)[..., None] + radii**2, 0))
-    both = [(along + sign * room)[..., None] * rays - ankles[:, :, None] for sign in (-1, 1)]
-    front = [(one * forward[:, None, None]).sum(axis=-1) * np.sign(shape.before) for one in both]
-    chosen = np.where((front[0] > front[1])[..., None], both[0], both[1])
-    size = np.linalg.norm(chosen, axis=-1, keepdims=True)
-    return np.asarray(ankles[:, :, None] + chosen * radii[..., None] / np.maximum(size, 1e-9))
+    shanks = joints[:, _KNEES] - joints[:, _ANKLES]
+    prior = _leg_directions(joints)
+    weight = np.tile(np.eye(3) / _LEG_SIGMA**2, (*prior.shape[:2], 1, 1))
+    pull = prior / _LEG_SIGMA**2
+    level = np.zeros((*prior.shape[:2], 1))
+    if seen is not None:
+        length = np.linalg.norm(shanks, axis=-1) * (shape.before[1] - shape.before[0])
+        _add_images(weight, pull, joints[:, _ANKLES], length, seen)
+    if up is not None and contacts is not None:
+        level = np.nan_to_num(contacts.astype(np.float64))[..., None]
+        weight += (up[:, :, None] * up[:, None])[:, None] * (level / _LEVEL_SIGMA**2)[..., None]
+    along = _unit(np.linalg.solve(weight, pull[..., None])[..., 0])
+    above = (1 - level) * _unit(shanks) + level * (0.0 if up is None else up[:, None])
+    return np.stack([along, _unit(_across(above, along))], axis=2)
 
 
-def _on_floor(ankles: F64, rays: F64, shanks: F64, up: F64, forward: F64, shape: FootShape) -> F64:
-    """Heel and toe of flat feet: at the height of the floor, in the direction from heel to toe there."""
-    upwards = up[:, None, None]
-    below = ankles[:, :, None] - (np.array(shape.below) * shanks[..., None])[..., None] * upwards
-    falling = (rays * upwards).sum(axis=-1)
-    height = (below * upwards).sum(axis=-1)
-    seen = np.abs(falling) > _GRAZING
-    hits = rays * (height / np.where(seen, falling, 1))[..., None]
-    way = hits[:, :, 1] - hits[:, :, 0]
-    way -= (way * up[:, None]).sum(axis=-1, keepdims=True) * up[:, None]
-    size = np.linalg.norm(way, axis=-1, keepdims=True)
-    sound = seen.all(axis=-1)[..., None] & (size > 1e-3)
-    heading = np.where(sound, way / np.maximum(size, 1e-9), forward[:, None])
-    return np.asarray(below + (np.array(shape.before) * shanks[..., None])[..., None] * heading[:, :, None])
+def _add_images(weight: F64, pull: F64, ankles: F64, length: F64, seen: Seen) -> None:
+    """Add the vectors from heel to toe in the images to the normal equations of the directions, in place.
+
+    Args:
+        weight: (N, 2, 3, 3).
+        pull: (N, 2, 3).
+        ankles: (N, 2, 3) m.
+        length: (N, 2) m from heel to toe.
+        seen: The feet in the images.
+    """
+    depth = ankles[..., 2]
+    known = seen.known.all(axis=-1) & (depth > 0) & (length > 0)
+    depth, length = np.where(known, depth, 1.0), np.where(known, length, 1.0)
+    # A short vector at the ankle appears as its x and y, less its z along the ray.
+    slope = np.concatenate([np.broadcast_to(np.eye(2), (*depth.shape, 2, 2)), np.zeros((*depth.shape, 2, 1))], axis=-1)
+    slope[..., 2] = -ankles[..., :2] / depth[..., None]
+    shown = np.where(known[..., None], seen.pixels[:, :, 2] - seen.pixels[:, :, 1], 0.0)
+    measured = shown / seen.focal[:, None] * (depth / length)[..., None]
+    certain = np.where(known, (length / _IMAGE_SIGMA) ** 2, 0.0)
+    weight += np.einsum("nfki,nfkj->nfij", slope, slope) * certain[..., None, None]
+    pull += np.einsum("nfki,nfk->nfi", slope, measured) * certain[..., None]
+
+
+def _leg_directions(joints: F64) -> F64:
+    """Directions (N, 2, 3) at right angles to the shanks, to where the bent knee and the pelvis point."""
+    hips, knees, ankles = joints[:, _HIPS], joints[:, _KNEES], joints[:, _ANKLES]
+    shanks, thighs = _unit(knees - ankles), _unit(hips - knees)
+    forward = _unit(np.cross(hips[:, 0] - hips[:, 1], joints[:, _THORAX] - joints[:, 0]))[:, None]
+    return _unit(_PELVIS_SHARE * _unit(_across(forward, shanks)) - _across(thighs, shanks))
+
+
+def _across(vectors: F64, axes: F64) -> F64:
+    """The part of vectors (..., 3) at right angles to unit vectors (..., 3)."""
+    return np.asarray(vectors - (vectors * axes).sum(axis=-1, keepdims=True) * axes)
+
+
+def _unit(vectors: F64) -> F64:
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-9))

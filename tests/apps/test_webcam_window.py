@@ -279,7 +279,7 @@ def test_bodies_are_drawn_as_captured_and_mirrored_with_the_image():
 
 def test_only_the_nearest_people_get_a_live_body():
     places = [(0.3 * at, 0, 3.0 + 0.2 * at) for at in range(LIVE_PEOPLE + 2)]
-    bodies = BodyMeshes(Camera.of(SIZE), live=True)
+    bodies = BodyMeshes(Camera.of(SIZE), H36M17, live=True)
     result = seen_result(np.array(places[::-1], np.float32))
     assert [mesh.person for mesh in bodies.of(result)] == result.people.ids[2:].tolist()
 

@@ -198,6 +198,27 @@ def test_a_face_twists_the_head_and_leaves_the_joints():
     np.testing.assert_allclose(away[0], away[1], atol=0.015)
 
 
+def test_feet_take_their_directions_and_the_shank_half_of_their_twist():
+    character = character_of(BODY)
+    points = np.repeat(place(BODY, Motion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1)))), 2, axis=0)
+    angle = np.radians(30)
+    outward = np.array([(np.sin(angle), 0, np.cos(angle)), (0, 1, 0)])  # of the left foot
+    down = np.array([(0, -np.sin(angle), np.cos(angle)), (0, np.cos(angle), np.sin(angle))])
+    posed = pose_character(character, points, feet=np.array([[outward, down], [outward, np.zeros((2, 3))]]))
+    without = pose_character(character, points)
+    index = character.model.index
+    for name, frames in (("LeftFoot", outward), ("RightFoot", down)):
+        for axis, wanted in zip(np.eye(3)[[2, 1]], frames, strict=True):
+            np.testing.assert_allclose(rotations.rotate(posed.whole[0, index(name)], axis), wanted, atol=1e-9)
+    shanks = rotations.angle_between(posed.whole[0], without.whole[0])[[index("LeftLeg"), index("RightLeg")]]
+    np.testing.assert_allclose(np.degrees(shanks), [15, 0], atol=3)
+    right = index("RightFoot")  # no direction in the second frame: at a right angle to the shank, as without feet
+    np.testing.assert_array_equal(posed.whole[1, right], without.whole[1, right])
+    np.testing.assert_allclose(joints_of(character, posed), joints_of(character, without), atol=1e-9)
+    soles = character.model.bones[:, 0] == index("LeftToeBase")
+    assert np.ptp(skin(character, posed, 0)[soles, 1]) < np.ptp(skin(character, posed, 0)[soles, 2])
+
+
 def test_a_hand_that_is_not_seen_turns_from_the_last_sight_to_the_next():
     turns = rotations.about(np.array([1.0, 0, 0]), np.array([0.0, 0.2, 9.0, 0.6, 9.0]))
     given = filled(turns, np.array([False, True, False, True, False]))

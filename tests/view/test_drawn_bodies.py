@@ -27,7 +27,7 @@ def blank():
 
 
 def bodies_on(image, *results):
-    meshes = BodyMeshes(CAMERA)
+    meshes = BodyMeshes(CAMERA, H36M17)
     for result in results:
         draw_bodies(Canvas(image), meshes.of(result))
     return image
@@ -65,7 +65,7 @@ def test_the_nearer_of_two_people_hides_the_other():
 
 
 def test_light_comes_from_above():
-    (mesh,) = BodyMeshes(CAMERA).of(seen_result([(0, 0, 3.0)], _lying()))
+    (mesh,) = BodyMeshes(CAMERA, H36M17).of(seen_result([(0, 0, 3.0)], _lying()))
     height = mesh.corners[:, :, 1].mean(axis=1)
     (ax, ay), (bx, by) = (mesh.corners[:, 1] - mesh.corners[:, 0]).T, (mesh.corners[:, 2] - mesh.corners[:, 0]).T
     area = np.abs(ax * by - ay * bx)
@@ -84,7 +84,7 @@ def _lying():
 def test_the_image_shows_through_and_nothing_changes_outside_of_the_areas():
     striped = np.tile(np.where(np.arange(SIZE[0]) % 8 < 4, 60, 160).astype(np.uint8)[None, :, None], (SIZE[1], 1, 3))
     result = seen_result([(0.2, 0.1, 3.0), (2.5, 0, 3.0)])  # the second is partly beyond the edge
-    overlay = Overlay(SIZE, H36M17, inset="off", bodies=BodyMeshes(CAMERA))
+    overlay = Overlay(SIZE, H36M17, inset="off", bodies=BodyMeshes(CAMERA, H36M17))
     drawn = overlay.draw(striped, result)
     outside = np.ones(striped.shape[:2], bool)
     for area in overlay.changes(result):
@@ -99,31 +99,31 @@ def test_people_without_2d_or_3d_get_no_body():
     result = seen_result([(0, 0, 3.0), (1, 0, 3.0), (-1, 0, 3.0)])
     result.people.scores[0] = 0
     result.poses.joints[1] = np.nan
-    assert [mesh.person for mesh in BodyMeshes(CAMERA).of(result)] == [3]
+    assert [mesh.person for mesh in BodyMeshes(CAMERA, H36M17).of(result)] == [3]
 
 
 @pytest.mark.parametrize("place", [(0, 0, 0.05), (0, 0, -2.0), (1e4, 0, 3.0), (0, 0, 1e4)])
 def test_people_at_odd_places_break_nothing(place):
     result = seen_result([(0, 0, 3.0)])
     result.poses.root[0] = place
-    overlay = Overlay(SIZE, H36M17, inset="off", bodies=BodyMeshes(CAMERA))
+    overlay = Overlay(SIZE, H36M17, inset="off", bodies=BodyMeshes(CAMERA, H36M17))
     assert overlay.draw(blank(), result).shape == (480, 640, 3)
     for area in overlay.changes(result):
         assert 0 <= area.x0 <= area.x1 <= 640
-    for mesh in BodyMeshes(CAMERA).of(result):
+    for mesh in BodyMeshes(CAMERA, H36M17).of(result):
         assert np.isfinite(mesh.corners).all()
 
 
 def test_joints_in_one_point_break_nothing():
     result = seen_result([(0, 0, 3.0)])
     result.poses.joints[0] = 0
-    (mesh,) = BodyMeshes(CAMERA).of(result)
+    (mesh,) = BodyMeshes(CAMERA, H36M17).of(result)
     assert np.isfinite(mesh.corners).all()
 
 
 def test_portions_give_what_single_frames_give():
     results = [seen_result([(0.01 * at, 0, 3.0)], index=at, time=at / 30) for at in range(AHEAD + 3)]
-    one_by_one, ahead = BodyMeshes(CAMERA), BodyMeshes(CAMERA)
+    one_by_one, ahead = BodyMeshes(CAMERA, H36M17), BodyMeshes(CAMERA, H36M17)
     for result, same in zip(results, ahead.ahead(results), strict=True):
         assert same is result
         if 2 < result.index < AHEAD - 1:
@@ -135,7 +135,7 @@ def test_portions_give_what_single_frames_give():
 def test_a_longer_focal_length_enlarges_the_body():
     result = seen_result([(0, 0, 3.0)])
     zoomed = replace(result, view=CameraView(np.eye(3), 1.5, 0.1))
-    sizes = [np.ptp(extent(BodyMeshes(CAMERA).of(one)[0]), axis=0) for one in (result, zoomed)]
+    sizes = [np.ptp(extent(BodyMeshes(CAMERA, H36M17).of(one)[0]), axis=0) for one in (result, zoomed)]
     np.testing.assert_allclose(sizes[1] / sizes[0], 1.5, rtol=0.05)
 
 
@@ -156,6 +156,6 @@ def test_planes_get_the_same_bodies_as_images():
     result = seen_result([(0.2, 0.1, 3.0)])
     colours = Colours(BT709)
     planes = Planes.of_rgb(blank(), colours)
-    drawn = PlanarOverlay(SIZE, H36M17, colours, "off", BodyMeshes(CAMERA)).draw(planes, result)
-    expected = Overlay(SIZE, H36M17, inset="off", bodies=BodyMeshes(CAMERA)).draw(blank(), result)
+    drawn = PlanarOverlay(SIZE, H36M17, colours, "off", BodyMeshes(CAMERA, H36M17)).draw(planes, result)
+    expected = Overlay(SIZE, H36M17, inset="off", bodies=BodyMeshes(CAMERA, H36M17)).draw(blank(), result)
     assert np.abs(rgb_of(drawn).astype(int) - expected).mean() < 2

@@ -1,4 +1,6 @@
-"""Heels and toes on their rays: with exact 2D they come back where they were."""
+"""Heels and toes of legs, images and floors: with exact 2D they come back where they were."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +12,10 @@ from pose.errors import UsageError
 from pose.files import NpzWriter
 from pose.result import load
 from pose.skeletons import BLAZEPOSE33, COCO17, HALPE26
-from pose.world.foot_points import USUAL, foot_joints, lift_feet
+from pose.world.foot_points import USUAL, Seen, foot_frames, foot_joints, lift_feet, seen_feet
 
 CAMERA = Camera.of((1000, 1000))
+FOCAL = np.diag(CAMERA.matrix)[None, :2]
 ANKLES, KNEES = [6, 3], [5, 2]
 UP = np.array([[0.0, -1.0, 0.0]])
 
@@ -36,33 +39,59 @@ def true_feet(joints, turn, pitch=0.0):
 
 def seen_of(joints, feet):
     pixels = project(np.concatenate([joints[:, ANKLES][:, :, None], feet], axis=2), CAMERA.matrix)
-    return pixels, np.ones(pixels.shape[:3], np.float32)
+    return Seen(pixels, np.ones(pixels.shape[:3], np.float32), FOCAL)
 
 
 @pytest.mark.parametrize("yaw", [0.0, 0.6, -1.2, 2.4])
 def test_standing_feet_come_back_whichever_way_they_point(yaw):
     joints, turn = pose(yaw)
     feet = true_feet(joints, turn)
-    found = lift_feet(joints, *seen_of(joints, feet), CAMERA.matrix, UP, np.ones((1, 2)))
+    found = lift_feet(joints, seen_of(joints, feet), UP, np.ones((1, 2)))
     np.testing.assert_allclose(found, feet, atol=2e-3)
 
 
 @pytest.mark.parametrize("pitch", [-0.5, 0.4])
-def test_a_swinging_foot_seen_from_the_side_comes_back_but_for_its_depth(pitch):
-    """A ray meets a sphere twice; the place more to the front is up to 4 cm off here."""
+def test_a_swinging_foot_seen_from_the_side_turns_nearly_as_far(pitch):
+    """The leg says that the foot is at a right angle to it, so the angle is a tenth too small."""
     joints, turn = pose(-np.pi / 2 + 0.3)
     feet = true_feet(joints, turn, pitch)
-    found = lift_feet(joints, *seen_of(joints, feet), CAMERA.matrix, UP, np.zeros((1, 2)))
-    np.testing.assert_allclose(project(found, CAMERA.matrix), project(feet, CAMERA.matrix), atol=0.5)
-    np.testing.assert_allclose(found, feet, atol=0.05)
+    found = lift_feet(joints, seen_of(joints, feet), UP, np.zeros((1, 2)))
+    along = (found - feet)[:, :, 1] - (found - feet)[:, :, 0]
+    assert np.linalg.norm(along, axis=-1).max() < 0.1 * abs(pitch)
+    np.testing.assert_allclose(found, feet, atol=0.03)
+
+
+def test_more_errors_of_the_image_than_of_the_leg_leave_the_foot_to_the_leg():
+    joints, turn = pose(0.6)
+    seen = seen_of(joints, true_feet(joints, turn, 0.4))
+    without = replace(seen, scores=np.zeros_like(seen.scores))
+    far = joints + np.array([0, 0, 200.0])
+    seen_far = seen_of(far, true_feet(far, turn, 0.4))
+    legs, near, nothing = (foot_frames(joints, one, None, None) for one in (None, seen, without))
+    np.testing.assert_allclose(nothing, legs)
+    assert np.abs(near - legs).max() > 0.3
+    np.testing.assert_allclose(np.linalg.norm(foot_frames(far, seen_far, None, None), axis=-1), 1, atol=1e-6)
+
+
+def test_without_an_image_a_standing_foot_is_level_and_another_one_square_to_its_shank():
+    joints, _ = pose(0.6)
+    bent = joints.copy()
+    bent[:, KNEES] += (0.1, 0, -0.15)
+    contacts = np.array([[1.0, 0.0]])
+    frames = foot_frames(bent, None, UP, contacts)
+    shank = bent[0, KNEES[1]] - bent[0, ANKLES[1]]
+    assert abs(frames[0, 0, 0] @ UP[0]) < 0.03
+    assert frames[0, 0, 1] @ UP[0] > 0.999
+    assert abs(frames[0, 1, 0] @ shank) < 1e-6
+    np.testing.assert_allclose((frames[:, :, 0] * frames[:, :, 1]).sum(axis=-1), 0, atol=1e-9)
 
 
 def test_what_is_not_seen_is_not_made_up():
     joints, turn = pose(0.6)
-    pixels, scores = seen_of(joints, true_feet(joints, turn))
-    scores[0, 0, 2] = 0.1
-    pixels[0, 1, 1] = np.nan
-    found = lift_feet(joints, pixels, scores, CAMERA.matrix, UP, np.ones((1, 2)))
+    seen = seen_of(joints, true_feet(joints, turn))
+    seen.scores[0, 0, 2] = 0.1
+    seen.pixels[0, 1, 1] = np.nan
+    found = lift_feet(joints, seen, UP, np.ones((1, 2)))
     assert np.isfinite(found[0, 0, 0]).all()
     assert np.isnan(found[0, 0, 1]).all()
     assert np.isnan(found[0, 1, 0]).all()
@@ -71,9 +100,28 @@ def test_what_is_not_seen_is_not_made_up():
 def test_a_miss_of_the_lifted_ankle_moves_the_foot_and_does_not_turn_it():
     joints, turn = pose(0.6)
     feet = true_feet(joints, turn)
-    pixels, scores = seen_of(joints, feet)
-    found = lift_feet(joints, pixels + 15, scores, CAMERA.matrix, UP, np.ones((1, 2)))
+    seen = seen_of(joints, feet)
+    found = lift_feet(joints, replace(seen, pixels=seen.pixels + 15), UP, np.ones((1, 2)))
     np.testing.assert_allclose(found, feet, atol=2e-3)
+
+
+def test_swapped_legs_swap_the_feet_of_the_image():
+    joints, turn = pose(0.6)
+    seen = seen_of(joints, true_feet(joints, turn, 0.3))
+    keypoints = np.full((1, 33, 2), np.nan)
+    keypoints[0, foot_joints(BLAZEPOSE33)] = seen.pixels[0, ::-1]
+    swapped = np.array([[True, False]])
+    found = seen_feet(BLAZEPOSE33, keypoints, np.ones((1, 33), np.float32), swapped, FOCAL)
+    np.testing.assert_allclose(found.pixels, seen.pixels)
+    assert seen_feet(COCO17, keypoints[:, :17], np.ones((1, 17), np.float32), swapped, FOCAL) is None
+
+
+@pytest.mark.parametrize("place", [(0, 0, 0.0), (0, 0, -2.0), (0, 0, 1e6)])
+def test_legs_in_odd_places_or_of_no_length_give_finite_directions(place):
+    joints, turn = pose(0.6)
+    seen = seen_of(joints, true_feet(joints, turn))
+    for body in (joints - joints[:, :1] + place, np.zeros_like(joints) + place):
+        assert np.isfinite(foot_frames(body, seen, UP, np.ones((1, 2)))).all()
 
 
 def test_skeletons_with_feet_are_known():

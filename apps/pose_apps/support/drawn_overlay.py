@@ -48,7 +48,7 @@ def draw_overlay(
     first = next(frames, None)
     if first is None:
         return
-    bodies = BodyMeshes(info.camera) if body else None
+    bodies = BodyMeshes(info.camera, info.skeleton) if body else None
     results = results if bodies is None else bodies.ahead(results)
     overlay = PlanarOverlay(info.camera.size, info.skeleton, first.planes.colours, inset, bodies, doubtful)
     with VideoWriter(

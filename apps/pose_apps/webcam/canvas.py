@@ -37,8 +37,9 @@ class LiveBodies:
             mirror: Whether it is shown mirrored.
         """
         if live.stream is not self._stream:
-            self._stream = live.stream
-            self._meshes = None if live.stream is None else BodyMeshes(live.stream.session.camera, live=True)
+            self._stream, self._meshes = live.stream, None
+            if live.stream is not None:
+                self._meshes = BodyMeshes(live.stream.session.camera, live.skeleton, live=True)
         self._shown = [] if self._meshes is None else self._meshes.of(live.result)
         if mirror:
             last, side = np.array([live.size[0] - 1, 0], np.float32), np.array([-1, 1], np.float32)

@@ -15,6 +15,7 @@ from pose.export.gaze import face_directions
 from pose.export.motions import Bones, far_joints
 from pose.export.rigs import bone_names
 from pose.export.skeleton import Motion
+from pose.export.soles import track_feet
 from pose.export.space import Space
 from pose.export.timeline import Span
 from pose.export.tracks import Track
@@ -82,7 +83,8 @@ class CharacterMotion:
                 points = self._space.to_file(span.places[span.known])
                 at = span.start + np.flatnonzero(span.known)
                 hands = self._hands(at) if self.hands else None
-                posed = pose_character(self._character, points, hands, face_directions(self._track, at, self._space))
+                faces, feet = (of(self._track, at, self._space) for of in (face_directions, track_feet))
+                posed = pose_character(self._character, points, hands, faces, feet)
                 root[span.known], turns[span.known] = posed.root, posed.turns
                 self._away.append(np.linalg.norm(joints_of(self._character, posed) - points, axis=-1))
             yield span, Motion(root, turns)

@@ -3,9 +3,10 @@
 Hips and upper chest take the frames of pelvis and thorax. The spine bends to reach the joints of spine and thorax, and
 the neck to reach the base of the skull. Collar bones point to the shoulders. Arms and legs are two-bone chains to
 wrists and ankles; elbow and knee are hinges, whose plane determines the twist of the upper bone
-(`pose.export.skeleton`). Hand points rotate hand and fingers, with half of the twist in the forearm. The direction of a
-face twists the head. The twist of shank and foot, and of arms without hands, is not observable and is copied from the
-bone above. Toes, and fingers without points, keep their rest pose.
+(`pose.export.skeleton`). Hand points rotate hand and fingers, with half of the twist in the forearm. Feet take their
+directions (`pose.world.foot_points`), with half of the twist in the shank. The direction of a face twists the head. The
+twist of arms without hands is not observable and is copied from the bone above. Toes, and fingers without points, keep
+their rest pose.
 """
 
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ _AT = {name: place for place, name in enumerate(NAMES)}
 _Y, _Z = np.eye(3)[1:]
 _MOST_TWIST = np.radians(90)  # maximum twist of the head on the chest; necks reach about 80 degrees
 _SPINE_STEPS = 3  # iterations for the bend of the spine
+_SHANK_SHARE = 0.5  # of the foot's twist, as in the forearm
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,11 @@ class _Solver:
 
 
 def pose_character(
-    character: Character, points: F64, hands: HandTurns | None = None, faces: F64 | None = None
+    character: Character,
+    points: F64,
+    hands: HandTurns | None = None,
+    faces: F64 | None = None,
+    feet: F64 | None = None,
 ) -> Posed:
     """The poses of T frames.
 
@@ -85,6 +91,8 @@ def pose_character(
         points: (T, 17, 3) m in file axes, Human3.6M order.
         hands: Hands in the same frames.
         faces: (T, 3) directions of the faces in file axes, NaN where not detected.
+        feet: (T, 2, 2, 3) in file axes, as `pose.world.foot_points.foot_frames` gives them; feet at right angles to the
+            shanks if None.
     """
     ordered = points[:, ORDER]
     solver = _Solver(character, len(points))
@@ -109,6 +117,8 @@ def pose_character(
         joints = [f"{lower}_{joint}" for joint in ("hip", "knee", "ankle")]
         bones = [f"{side}{bone}" for bone in ("UpLeg", "Leg", "Foot")]
         _limb(solver, ordered, joints, bones, pelvis, np.array([0.0, -1, 0]), np.array([1.0, 0, 0]))
+        if feet is not None:
+            _turn_foot(solver, side, feet[:, at])
     _turn_head(solver, character, ordered, faces)
     return _finished(solver)
 
@@ -186,6 +196,19 @@ def _turn_hand(solver: _Solver, at: int, side: str, hands: HandTurns) -> None:
         own = solver.turn(solver.model.names[solver.model.parents[solver.model.index(name)]])
         solver.set(name, rotations.multiply(own, fingers[:, joint]))
     solver.posed.update(finger_bones(at))
+
+
+def _turn_foot(solver: _Solver, side: str, frames: F64) -> None:
+    """Rotate the foot to its frames (T, 2, 3), where they are known; the shank gets part of the twist."""
+    shank = solver.turn(f"{side}Leg")
+    along, above = frames[:, 0], frames[:, 1]
+    known = np.linalg.norm(cross(above, along), axis=-1) > 0.5
+    foot = np.where(known[:, None], rotations.of_axes(cross(above, along), above, along), shank)
+    relative = rotations.multiply(rotations.inverse(shank), foot)
+    twist = 2 * np.arctan2(relative[:, 2], relative[:, 0])
+    twist -= 2 * np.pi * np.round(twist / (2 * np.pi))
+    solver.set(f"{side}Leg", rotations.multiply(shank, rotations.about(_Y, _SHANK_SHARE * twist)))
+    solver.set(f"{side}Foot", foot)
 
 
 def _finished(solver: _Solver) -> Posed:

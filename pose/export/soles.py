@@ -1,0 +1,53 @@
+"""Feet of results: what is known about them, and their directions for formats whose characters turn their feet."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.export.space import Space
+from pose.export.tracks import Track
+from pose.files import PoseTable
+from pose.spaces import WORLD
+from pose.types import F32, I64
+from pose.world.foot_points import Seen, foot_frames, seen_feet
+
+F64 = NDArray[np.float64]
+
+
+def feet_in_images(table: PoseTable, rows: I64) -> Seen | None:
+    """The feet of rows (n,) of a result; None without a camera, or heels and toes in 2D."""
+    if table.camera is None:
+        return None
+    focal = np.diag(table.camera.matrix)[:2]
+    if table.camera_zoom is not None:
+        focal = focal * np.asarray(table.camera_zoom[_frames(table, rows)], np.float64)[:, None]
+    return seen_feet(table.skeleton, table.keypoints[rows], table.scores[rows], table.swapped[rows], focal)
+
+
+def vertical_and_contacts(table: PoseTable, rows: I64) -> tuple[F64, F32] | tuple[None, None]:
+    """The vertical (n, 3) in the camera frame of rows, and contact probabilities (n, 2); None without a world."""
+    if table.placed is None or table.world_info is None:
+        return None, None
+    up = np.broadcast_to(table.world_info.world.up, (len(rows), 3))
+    if table.camera_rotation is not None:
+        up = np.einsum("nji,nj->ni", np.asarray(table.camera_rotation[_frames(table, rows)], np.float64), up)
+    return up, np.asarray(table.placed.contacts[rows])
+
+
+def track_feet(track: Track, at: I64, space: Space) -> F64:
+    """Directions of the feet (n, 2, 2, 3) in the frames `at`, as `foot_frames` gives them, in the axes of `space`."""
+    recording, rows = track.recording, track.rows(at)
+    table = recording.table
+    joints, root = recording.bodies(rows, False)
+    body = (joints + root[:, None]).astype(np.float64)
+    feet = foot_frames(body, feet_in_images(table, rows), *vertical_and_contacts(table, rows))
+    if track.space.name == WORLD and table.camera_rotation is not None:
+        turns = np.asarray(table.camera_rotation[_frames(table, rows)])
+        feet = np.einsum("nij,nfkj->nfki", turns, feet)
+    result: F64 = feet @ space.turn.T
+    return result
+
+
+def _frames(table: PoseTable, rows: I64) -> I64:
+    """Positions (n,) of the frames of rows."""
+    result: I64 = np.searchsorted(table.frames, table.frame_index[rows])
+    return result
