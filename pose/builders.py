@@ -234,9 +234,9 @@ def build(
     """
     choice = table[name]
     if choice.cpu_only and options.device == "cuda":
-        raise PoseError(f"device: {name} runs on the CPU only; use device auto or cpu, or another stage than {name}")
+        raise PoseError(f"device: {name} runs on the CPU only; use device auto or cpu, or another network")
     if choice.cpu_only and options.precision != "auto":
-        raise PoseError(f"precision: {name} computes in its file's own; use precision auto")
+        raise PoseError(f"precision: {name} supports only the precision of its weight file; use precision auto")
     weight = weight_file(choice, model, key)
     if weight is None or not _is_own(model):
         return choice.build(weight, options)
@@ -268,7 +268,7 @@ def _build_of_own_file(choice: Choice[Stage], weight: Path, options: StageOption
         raise
     except Exception as error:  # runtimes raise their own classes, and unsuitable networks nearly anything
         raise PoseError(
-            f"{key}: {weight} does not work as {name} ({type(error).__name__}: {in_brief(error)})"
+            f"{key}: {weight} cannot be loaded as {name} ({type(error).__name__}: {in_brief(error)})"
         ) from error
     return stage
 
@@ -288,7 +288,7 @@ def weight_file(choice: Choice[Stage], model: str | None, key: str) -> Path | No
 
     if choice.weight is None and not choice.own_file:
         if model is not None:
-            raise UsageError(f"{key}: {model} was given for a stage that has no network")
+            raise UsageError(f"{key}: {model} has no effect, because this stage has no network")
         return None
     name = model or choice.weight
     if name is None:

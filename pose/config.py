@@ -86,10 +86,10 @@ class PipelineConfig:
     face: bool = option(False, "find the faces of tracked people: 468 points each, head pose and openness; no identity")
     repair: bool = option(True, "undo left-right swaps and remove outliers before lifting; files keep the observed 2D")
     constant_bones: bool = option(True, "keep bone lengths constant over time for each person")
-    fit: bool = option(True, "fit the 3D motion to the 2D, weighted by its accuracy (offline, with constant bones)")
+    fit: bool = option(True, "refine the 3D motion to agree with the 2D projection (offline, with constant bones)")
     device: str = option("auto", "device of the networks; auto: cuda if available", choices=DEVICES)
     precision: str = option(
-        "auto", "numeric precision of the networks; auto: that of the file, or half on cuda", choices=PRECISIONS
+        "auto", "numerical precision of the networks; auto: precision of the file, or half on cuda", choices=PRECISIONS
     )
     threads: int = option(2, "CPU threads per network", minimum=1, maximum=256)
     max_people: int = option(
@@ -97,18 +97,18 @@ class PipelineConfig:
     )
     detect_every: float = option(
         _TRACKING.detection_interval_s,
-        "detection interval while people are in view, if the image changes; 0: every frame",
+        "seconds between detection passes while people are tracked and the image changes; 0: every frame",
         minimum=0.0,
     )
     detection_score: float | None = option(
-        None, "minimum score of a detection; default: that of the detector", minimum=0.0, maximum=1.0
+        None, "minimum score of a detection; default: the detector's own", minimum=0.0, maximum=1.0
     )
     detector_size: int | None = option(
-        None, "side of the detector's input, px; default: that of the file", minimum=32, maximum=2560
+        None, "side of the detector's input, px; default: the size stored in the file", minimum=32, maximum=2560
     )
     presence_score: float | None = option(
         None,
-        "a track ends below this confidence that its crop shows a person; default: that of the estimator",
+        "minimum confidence that a crop shows a person, below which its track ends; default: the estimator's own",
         minimum=0,
         maximum=1,
     )

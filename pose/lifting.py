@@ -135,7 +135,7 @@ def lift_sequences(
         UsageError: For a look-ahead of a lifter that does not stream.
     """
     if lookahead and not lifter.streaming:
-        raise UsageError(f"lookahead: the lifter {lifter.name!r} sees the whole file; choose a streaming one")
+        raise UsageError(f"lookahead: the lifter {lifter.name!r} processes the whole file; choose a streaming one")
     if repair:
         from pose.repair.person import repair as repaired
 

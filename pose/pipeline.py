@@ -140,7 +140,7 @@ class Pipeline:
         lifter = load_lifter(config.lifter, self.device)
         if not lifter.streaming and (self.live or config.lookahead):
             key = "lifter" if self.live else "lookahead"
-            raise UsageError(f"{key}: {config.lifter} sees whole windows and cannot stream; use the lifter sliding")
+            raise UsageError(f"{key}: {config.lifter} processes whole windows and cannot stream; use lifter sliding")
         seed_torch(config.seed)
         return lifter
 

@@ -85,14 +85,14 @@ def test_a_stage_without_a_network_has_no_file():
 def test_what_runs_on_the_cpu_only_says_so(name):
     with pytest.raises(PoseError, match=f"device: {name} runs on the CPU only"):
         build(DETECTORS, name, PipelineConfig(device="cuda").stage_options)
-    with pytest.raises(PoseError, match=f"precision: {name} computes in its file's own"):
+    with pytest.raises(PoseError, match=f"precision: {name} supports only the precision of its weight file"):
         build(DETECTORS, name, PipelineConfig(precision="float16").stage_options)
 
 
 def test_wrong_models_are_named():
     with pytest.raises(UsageError, match=r"nowhere\.onnx is neither a file nor a name"):
         build(DETECTORS, "yolo", config().stage_options, "nowhere.onnx")
-    with pytest.raises(UsageError, match="was given for a stage that has no network"):
+    with pytest.raises(UsageError, match="has no effect, because this stage has no network"):
         build(DETECTORS, "full-frame", config().stage_options, YOLO)
 
 

@@ -38,9 +38,9 @@ class ConvertOptions(Options):
     end: float = option(math.inf, "stop at this second of the video")
     space: str | None = option(None, f"{SPACE_HELP}; level: former name of world", choices=(*SPACES, LEVEL))
     pitch: float | None = option(
-        None, "elevation of the camera's view above the horizon, degrees, negative for down", minimum=-90, maximum=90
+        None, "pitch of the camera in degrees, positive if it looks up", minimum=-90, maximum=90
     )
-    roll: float | None = option(None, "clockwise roll of the camera, degrees", minimum=-180, maximum=180)
+    roll: float | None = option(None, "roll of the camera in degrees, clockwise", minimum=-180, maximum=180)
     height: str | None = option(None, "body height, m: 1.82 for all people, or by id: 1:1.82,2:1.65")
     trim: bool = option(True, TRIM_HELP)
     rig: str = option(

@@ -19,7 +19,7 @@ from pose_apps.support.status import StatusLine
 
 Log = Callable[[str], None]
 _FOLDER = "the folder for the prepared files"
-_CLIPS = "the file of prepared clips"
+_CLIPS = "file of clips to write"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Human36m(DataSet):
 
     purpose = "Human3.6M, protocol V: 3D and ground-truth 2D from the raw release."
 
-    source: str = option(REQUIRED, "the folder of the release, with S1/MyPoseFeatures/D3_Positions/*.cdf and so on")
+    source: str = option(REQUIRED, "folder of the release, which contains S1/MyPoseFeatures/D3_Positions/*.cdf etc.")
     out: str = option(REQUIRED, _FOLDER)
 
     def prepare(self, log: Log) -> None:
@@ -101,7 +101,7 @@ class MpiInf3dhp(DataSet):
 
     purpose = "The annotations of the MPI-INF-3DHP test set, without its images."
 
-    source: str = option(REQUIRED, "mpi_inf_3dhp_test_set, as a folder or as the .zip it comes in")
+    source: str = option(REQUIRED, "the folder mpi_inf_3dhp_test_set, or its .zip file")
     out: str = option(REQUIRED, _FOLDER)
 
     def prepare(self, log: Log) -> None:
@@ -188,10 +188,10 @@ class ToForecast(DataSet):
 
     purpose = "Training data for forecasters: clips and the output of the streaming lifter."
 
-    source: str = option(REQUIRED, "the file of prepared clips, or several, separated by commas")
+    source: str = option(REQUIRED, "one or more files of prepared clips, separated by commas")
     out: str = option(REQUIRED, "the .npz file to write", metavar="FILE")
     sequences: int = option(3072, "number of training motions of 3.2 s", minimum=1)
-    lifter: str = option("stream", "streaming lifter whose errors the forecaster is trained on")
+    lifter: str = option("stream", "streaming lifter whose output the forecaster is trained on")
     seed: int = option(0, "random seed", minimum=0)
 
     @property
@@ -218,7 +218,7 @@ class OnePerson(DataSet):
 
     source: str = option(REQUIRED, "its poses.npz")
     out: str = option(REQUIRED, "the .npz file to write, for pose-lift", metavar="FILE")
-    person: int | None = option(None, "the person's id; by default the one seen longest")
+    person: int | None = option(None, "id of the person; default: the person seen longest")
 
     def prepare(self, log: Log) -> None:
         """Write the keypoints."""

@@ -66,7 +66,7 @@ def prepare(source: Path, out: Path) -> list[Path]:
     """
     files = _in_zip(source) if source.is_file() else _in_folder(source)
     if not files:
-        raise UsageError(f"{source}: no TS1/{FILE} or the like in it (see docs/reference/benchmark-data.md)")
+        raise UsageError(f"{source}: contains no TS1/{FILE} (see docs/reference/benchmark-data.md)")
     written = []
     for name, content in sorted(files.items()):
         target = out / name / FILE

@@ -33,7 +33,7 @@ def load_npz_object(path: Path, key: str) -> object:
     """
     with open_arrays(path) as arrays:
         if key not in arrays:
-            raise PoseError(f"{path}: no array {key!r} in it; it holds {some_names(arrays)}")
+            raise PoseError(f"{path}: contains no array {key!r}; found {some_names(arrays)}")
         with arrays.stream(key) as member:
             if not read_header(member, f"{path}: array {key!r}")[2].hasobject:
                 return arrays[key]
@@ -46,7 +46,7 @@ def _load(file: IO[bytes], path: Path) -> object:
         return _ArrayUnpickler(file, encoding="latin1").load()
     except _ForeignObjectError as error:
         raise PoseError(
-            f"{path}: refused, it refers to {error}; only NumPy arrays and plain containers are allowed"
+            f"{path}: refused because it refers to {error}; only NumPy arrays and plain containers are allowed"
         ) from error
     except Exception as error:  # a damaged pickle can raise almost any exception, because its bytes are a program
         raise PoseError(f"{path}: not a readable pickle ({error or type(error).__name__})") from error

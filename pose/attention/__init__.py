@@ -132,5 +132,5 @@ def build_attentions(
         )
     limit = layers[0].capabilities.max_length
     if length is not None and limit is not None and length > limit:
-        raise ValueError(f"this {name} attention takes at most {limit} frames, the model would give it {length}")
+        raise ValueError(f"{name} attention supports at most {limit} frames here, but the model uses {length}")
     return layers

@@ -54,7 +54,7 @@ class AdaptiveSpanAttention(SoftmaxAttention):
             )
         if (span + ramp) * rate > MOST_FRAMES:
             raise ValueError(
-                f"span and ramp at this rate are {(span + ramp) * rate:.0f} frames, at most {MOST_FRAMES} can be kept"
+                f"span and ramp at this rate are {(span + ramp) * rate:.0f} frames; maximum: {MOST_FRAMES}"
             )
         self.window = None
         self.longest, self.ramp, self.cost, self.rate = float(span), float(ramp), float(cost), rate

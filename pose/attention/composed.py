@@ -186,12 +186,12 @@ def _check(parts: Mapping[str, str]) -> None:
     score, distribution = parts["score"], parts["distribution"]
     if distribution == "coda" and not SCORES[score].one_space:
         raise ValueError(
-            f"composed attention: coda needs a distance of query and key, which the score {score} does not give"
+            f"composed attention: coda requires a distance between query and key, which {score} does not define"
         )
     if distribution == "ratio" and score != "kernel":
         raise ValueError(
-            f"composed attention: ratio needs scores that are never negative, but those of {score} can be; "
-            "use the score kernel"
+            f"composed attention: ratio requires non-negative scores, but those of {score} can be negative; "
+            "use score: kernel"
         )
 
 

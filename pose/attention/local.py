@@ -123,7 +123,7 @@ class LocalAttention(SoftmaxAttention):
 
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
         if self.own:
-            raise ValueError("local attention has no map where global tokens have values of their own")
+            raise ValueError("local attention has no map with separate projections of global tokens")
         return super().weights(x_BTD, context)
 
     def _global_project(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:

@@ -63,7 +63,7 @@ def check_poses(entry: Entry, people: Entry, joints: int) -> None:
     for _ in range(entry.metadata["frames"]):
         poses = records.read(entry.file)
         if len(poses) != len(of_people.read(people.file)):
-            raise ValueError("poses are not those of the people")
+            raise ValueError("poses do not match the people")
         _check_numbers(poses.joints, poses.root, poses.sigma)
     _check_end(entry)
 
@@ -75,4 +75,4 @@ def _check_numbers(*arrays: Array) -> None:
 
 def _check_end(entry: Entry) -> None:
     if entry.file.tell() != entry.end:
-        raise ValueError("there is more than its frames")
+        raise ValueError("unexpected data after the last frame")

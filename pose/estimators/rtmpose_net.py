@@ -285,8 +285,8 @@ def read_parameters(path: Path) -> dict[str, Tensor]:
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise PoseError(
-            f"{path}: is not a checkpoint of tensors alone; other pickled objects can run code. "
-            "MMPose's tools/misc/publish_model.py removes them"
+            f"{path}: contains pickled objects other than tensors, which can run code; "
+            "remove them with MMPose's tools/misc/publish_model.py"
         ) from error
     except (RuntimeError, OSError, EOFError) as error:
         raise PoseError(f"{path}: cannot be read as a checkpoint ({in_brief(error)})") from error

@@ -236,7 +236,7 @@ def load_results(path: Path) -> list[Result]:
             raise PoseError(f"{file}: is not a results.json of pose-eval: fps {result['fps']}")
         for point in result["lookahead"]:
             if not point.keys() >= _POINT or None in (point["lookahead"], point["latency_ms"]):
-                raise PoseError(f"{file}: is not a results.json of pose-eval: a point of lookahead is incomplete")
+                raise PoseError(f"{file}: is not a results.json of pose-eval: an entry of lookahead is incomplete")
     return results
 
 

@@ -64,7 +64,7 @@ def write(track: Track, target: Path) -> Notes:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise PoseError(f"{target}: Blender did not end within {_MOST_SECONDS:.0f} s") from error
+            raise PoseError(f"{target}: Blender did not finish within {_MOST_SECONDS:.0f} s") from error
         if run.returncode or not made.is_file():
             raise PoseError(f"{target}: Blender failed: {' '.join((run.stderr or run.stdout).split())[-_TAIL:]}")
         hidden.write_bytes(made.read_bytes())

@@ -60,7 +60,7 @@ def _check_views(table: PoseTable) -> None:
     views = table.camera_rotation, table.camera_zoom, table.camera_sigma
     if all(view is None for view in views):
         if table.camera_position is not None:
-            raise ValueError("camera_position: expected camera_rotation beside it")
+            raise ValueError("camera_position: requires camera_rotation")
         return
     if table.camera_rotation is None or table.camera_zoom is None or table.camera_sigma is None:
         raise ValueError("camera_rotation, camera_zoom and camera_sigma: expected all three, or none")
@@ -89,7 +89,7 @@ def check_table(table: PoseTable) -> None:
     _check_frames(np.asarray(table.frames), np.asarray(table.frame_index), np.asarray(table.id))
     at = np.searchsorted(table.frames, table.frame_index)
     if len(at) and not np.abs(table.time - table.timestamps[at]).max() <= _ROUNDING:
-        raise ValueError("time: is not the time stamp of the row's frame")
+        raise ValueError("time: does not match the time stamp of the row's frame")
     for name, limits in _RANGES.items():
         _check_range(name, getattr(table, name), *limits)
     if table.placed is not None:
@@ -107,7 +107,7 @@ def _check_frames(frames: I64, of_rows: I64, ids: I64) -> None:
     if not (np.diff(frames) > 0).all():
         raise ValueError("frames: must increase")
     if len(frames) and not (frames[0] >= 0 and frames[-1] < MAX_ID):
-        raise ValueError(f"frames: expected numbers from 0 on, got {frames[0]} to {frames[-1]}")
+        raise ValueError(f"frames: expected numbers of at least 0, got {frames[0]} to {frames[-1]}")
     if not (np.diff(of_rows) >= 0).all():
         row = int(np.flatnonzero(np.diff(of_rows) < 0)[0]) + 1
         raise ValueError(f"frame_index: rows must be in the order of the frames, but row {row} goes back")
@@ -117,7 +117,7 @@ def _check_frames(frames: I64, of_rows: I64, ids: I64) -> None:
         raise ValueError(f"frame_index: frame {of_rows[missing][0]} of a person is not in 'frames'")
     del at, missing  # limits the memory for an hour of results
     if len(ids) and not (ids.min() >= 0 and ids.max() < MAX_ID):
-        raise ValueError(f"id: expected numbers from 0 on, got {ids.min()} to {ids.max()}")
+        raise ValueError(f"id: expected numbers of at least 0, got {ids.min()} to {ids.max()}")
     if (np.diff(ids)[np.diff(of_rows) == 0] > 0).all():
         return  # ids increase in every frame, as with most writers
     order = np.lexsort((ids, of_rows))
@@ -148,4 +148,4 @@ def _check_run(fps: float, size: tuple[int, int], matrix: F64) -> None:
         raise ValueError(f"image_size: expected width and height in px, got {size[0]} x {size[1]}")
     check_intrinsics(matrix)
     if not (np.abs(matrix) <= 1e9).all() or not math.isfinite(float(np.linalg.det(matrix))):
-        raise ValueError("intrinsics: expected a regular matrix in px")
+        raise ValueError("intrinsics: expected an invertible matrix in px")

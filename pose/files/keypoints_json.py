@@ -79,7 +79,7 @@ def read_people(path: Path, fps: float | None, image_size: tuple[int, int] | Non
     if not seen:
         raise PoseError(f"{path}: contains no keypoints")
     if fps is None:
-        raise UsageError(f"{path}: contains no times; give the frame rate of the video with --fps")
+        raise UsageError(f"{path}: contains no time stamps; give the frame rate of the video with --fps")
     size = image_size or size
     if size is None:
         raise UsageError(f"{path}: contains no image size; give it with --image-size, such as 1920x1080")
@@ -189,8 +189,8 @@ def _by_person(path: Path, seen: list[_Seen]) -> dict[int, list[_Seen]]:
         filled += max(frames) - min(frames) + 1 - len(frames)
         if filled > MOST_FILLED:
             raise PoseError(
-                f"{path}: frames {min(frames)} to {max(frames)} are too many for the {len(frames)} that are there; "
-                f"gaps of at most {MOST_FILLED} frames are filled, and image ids must count frames"
+                f"{path}: only {len(frames)} of the frames {min(frames)} to {max(frames)} are present; gaps of at most "
+                f"{MOST_FILLED} frames in all are filled, and image ids must be frame numbers"
             )
     return dict(sorted(people.items()))
 

@@ -197,10 +197,10 @@ def _shaped(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...], kind
     """Return the array with the given kind of number; without conversion memory-mapped arrays stay on disk."""
     array = arrays[name]
     if array.shape != shape:
-        raise ValueError(f"array {name!r} should have shape {shape}, has {array.shape}")
+        raise ValueError(f"array {name!r}: expected shape {shape}, got {array.shape}")
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"array {name!r} should hold real numbers, holds {array.dtype}")
+        raise ValueError(f"array {name!r}: expected real numbers, got {array.dtype}")
     if not np.can_cast(array.dtype, kind, "same_kind"):
-        raise ValueError(f"array {name!r} should hold {np.dtype(kind)}, holds {array.dtype}")
+        raise ValueError(f"array {name!r}: expected {np.dtype(kind)}, got {array.dtype}")
     with np.errstate(over="ignore"):  # values beyond float32 become infinity
         return array.astype(kind, copy=False)

@@ -157,5 +157,5 @@ def _read_rows(file: IO[bytes], count: int, row: "np.dtype[np.void]") -> "np.nda
 def _exactly(file: IO[bytes], count: int) -> bytes:
     data = file.read(count)
     if len(data) != count:
-        raise RecordError(f"{len(data)} bytes where {count} should be")
+        raise RecordError(f"expected {count} bytes, got {len(data)}")
     return data

@@ -86,7 +86,7 @@ class LifterConfig:
         if not 1 <= self.hop <= self.window <= LARGEST_WINDOW:
             raise ValueError(f"window, hop: need 1 <= hop <= window <= {LARGEST_WINDOW}, got {self.window}, {self.hop}")
         if self.streaming and self.windows != Windows(LifterConfig.window, LifterConfig.hop):
-            raise ValueError("window, hop: not for streaming lifters, which see one frame at a time; remove them")
+            raise ValueError("window, hop: not for streaming lifters, which process one frame at a time; remove them")
         self._check_model()
         self._check_form()
 

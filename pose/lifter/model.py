@@ -65,7 +65,7 @@ class LifterNetwork(nn.Module):
         network returns T - lookahead frames: the output for frame t depends on frames up to t + lookahead.
         """
         if lookahead and not self.config.streaming:
-            raise ValueError("lookahead: an offline lifter sees the whole window; use a streaming lifter")
+            raise ValueError("lookahead: an offline lifter processes the whole window at once; use a streaming lifter")
         x, context = self.tokens(observations, times, lookahead)
         for block in self.blocks:
             x = block(x, context)

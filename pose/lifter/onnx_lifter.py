@@ -61,7 +61,7 @@ class OnnxLifter(Lifter):
     @cached_property
     def step(self) -> Step:
         if not self.streaming:
-            raise ValueError("an offline lifter sees whole windows and cannot take single frames")
+            raise ValueError("an offline lifter processes whole windows and cannot process single frames")
         try:
             described = json.loads(self._graph.metadata["memory"])
             empty = {name: self._graph.row(name, fill) for name, fill in described["fill"].items()}

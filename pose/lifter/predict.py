@@ -101,7 +101,7 @@ class Lifter(ABC):
         if self.streaming:
             return [self._lift_whole(sequence, lookahead) for sequence in sequences]
         if lookahead:
-            raise ValueError(f"lookahead: the lifter {self.name} sees whole windows; use a streaming one")
+            raise ValueError(f"lookahead: the lifter {self.name} processes whole windows; use a streaming one")
         spans = [(i, start, stop) for i, s in enumerate(sequences) for start, stop in self.windows.spans(len(s))]
         blends = [Blend(self.windows, len(sequence)) for sequence in sequences]
         for length in sorted({stop - start for _, start, stop in spans}):

@@ -46,7 +46,7 @@ class StreamStep(nn.Module):
     def __init__(self, network: LifterNetwork) -> None:
         super().__init__()
         if not network.config.streaming:
-            raise ValueError("an offline lifter sees whole windows and cannot take single frames")
+            raise ValueError("an offline lifter processes whole windows and cannot process single frames")
         self.core = core = WindowedCore(network) if WindowedCore.serves(network) else RecurrentCore(network)
         self.calibration: Tensor
         self.register_buffer("calibration", network.calibration)

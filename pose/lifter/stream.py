@@ -39,7 +39,7 @@ class LifterStream:
 
     def __init__(self, lifter: Lifter, skeleton: Skeleton, camera: Camera, lookahead: int = 0) -> None:
         if not lifter.streaming:
-            raise ValueError(f"lifter: {lifter.name} sees whole windows and cannot stream")
+            raise ValueError(f"lifter: {lifter.name} processes whole windows and cannot stream")
         if lookahead < 0:
             raise ValueError(f"lookahead: must be at least 0 frames, got {lookahead}")
         known = lifter.step.memory.lookahead(lookahead)

@@ -43,7 +43,7 @@ class Horizon:
         except ValueError as error:
             raise UsageError(f"--ahead: {text!r} is neither {AUTO} nor a number of milliseconds") from error
         if lookahead:
-            raise UsageError("--ahead predicts and --lookahead waits: give one of them")
+            raise UsageError("--ahead and --lookahead cannot be combined: one predicts, the other one waits")
         return horizon
 
     def shown(self, after: float) -> None:

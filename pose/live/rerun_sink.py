@@ -48,7 +48,7 @@ class RerunSink:
             else:
                 self._stream.save(str(file))
         except RuntimeError as error:
-            raise PoseError(f"--rerun: the viewer does not start: {error}") from error
+            raise PoseError(f"--rerun: cannot start the viewer: {error}") from error
         self._in_world: bool | None = None
         self._subscriber = Subscriber(loop, self._log, after=self._stream.flush)
 

@@ -131,7 +131,7 @@ def _read(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
     else:
         listed = [(str(value["name"]), value) for value in cameras]
     if not listed:
-        raise ValueError("no camera in it")
+        raise ValueError("contains no camera")
     return listed
 
 
@@ -148,7 +148,7 @@ def _for_videos(
     if len(found) != len(names):
         raise PoseError(
             f"--cameras {path}: has {len(found)} cameras ({', '.join(known)}) for {len(names)} videos "
-            f"({', '.join(names)}); names must fit, or the number"
+            f"({', '.join(names)}); expected matching names, or the same number"
         )
     return found
 
@@ -161,7 +161,7 @@ def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int] | None) 
     rotation = _array(given_rotation, (3,) if is_vector else (3, 3))
     turned = turn_matrix(rotation) if is_vector else rotation
     if abs(np.linalg.det(turned) - 1) > 1e-3 or np.abs(turned @ turned.T - np.eye(3)).max() > 1e-3:
-        raise ValueError(f"{name}: its rotation is not one")
+        raise ValueError(f"{name}: invalid rotation matrix")
     move = _array(np.ravel(values["t"] if "t" in values else values["translation"]), (3,))
     bent: Any = next((values[key] for key in _DISTORTION if key in values), [])
     lens = np.zeros(5)
@@ -217,7 +217,7 @@ class _OpenCvLoader(yaml.SafeLoader):
 
 def _matrix(loader: _OpenCvLoader, node: "yaml.Node") -> F64:
     if not isinstance(node, yaml.MappingNode):
-        raise ValueError("a matrix has rows, cols and data")
+        raise ValueError("expected a matrix with rows, cols and data")
     values = loader.construct_mapping(node, deep=True)
     return np.array(values["data"], np.float64).reshape(int(values["rows"]), int(values["cols"]))
 

@@ -33,7 +33,7 @@ def read_qualisys(text: str) -> list[tuple[str, Mapping[str, Any]]]:
         raise ValueError(f"not XML: {error}") from error
     cameras = [camera for camera in root.iter("camera") if camera.get("active", "1") != "0"]
     if not cameras:
-        raise ValueError("no camera in it")
+        raise ValueError("contains no camera")
     return [(str(camera.get("serial", number + 1)), _camera(camera)) for number, camera in enumerate(cameras)]
 
 

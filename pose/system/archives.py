@@ -64,9 +64,11 @@ class Archive:
         """Raises PoseError for a member that is not supported."""
         info = self._zip.getinfo(name)
         if info.flag_bits & _ENCRYPTED:
-            raise PoseError(f"{self.shown}: {name} in it is encrypted; unpack it and give the folder or the file")
+            raise PoseError(f"{self.shown}: member {name} is encrypted; unpack it and give the folder or the file")
         if info.compress_type not in _METHODS:
-            raise PoseError(f"{self.shown}: {name} in it uses an unsupported compression method ({info.compress_type})")
+            raise PoseError(
+                f"{self.shown}: member {name} uses an unsupported compression method ({info.compress_type})"
+            )
         self._left -= info.file_size
         if self._left < 0:
             raise PoseError(
@@ -172,7 +174,7 @@ def open_arrays(path: Path) -> Iterator[Arrays]:
     with file_errors(path), path.open("rb") as file:
         start = file.read(len(np.lib.format.MAGIC_PREFIX))
     if start == np.lib.format.MAGIC_PREFIX:
-        raise PoseError(f"{path}: is a single array, not an .npz file with named ones")
+        raise PoseError(f"{path}: contains a single array; expected an .npz file with named arrays")
     if not zipfile.is_zipfile(path):
         raise PoseError(f"{path}: not a readable .npz file")
     with open_archive(path) as archive:
@@ -242,7 +244,7 @@ def _read_header(stream: IO[bytes], end: int, shown: str) -> tuple[tuple[int, ..
     if dtype.kind not in KINDS or (dtype.itemsize == 0 and math.prod(shape) > 1):
         raise PoseError(f"{shown} contains values of type {dtype}; expected numbers or strings")
     if math.prod(shape) * dtype.itemsize > end - stream.tell():
-        raise PoseError(f"{shown} is truncated: its header announces {shape} values")
+        raise PoseError(f"{shown} is truncated: its header specifies the shape {shape}")
     return shape, fortran, dtype
 
 

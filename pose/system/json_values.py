@@ -49,7 +49,7 @@ def number(value: Json) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"expected a number, got {type(value).__name__}")
     if not abs(value) < 1e300:
-        raise TypeError("expected a number, got one that is not finite or too large")
+        raise TypeError("expected a finite number of moderate size")
     return value
 
 

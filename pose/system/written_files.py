@@ -160,7 +160,7 @@ def _free_name(path: Path) -> Path:
     for name in names:
         if not os.path.lexists(name):
             return name
-    raise PoseError(f"{path}: in the way, and every name to keep it under is taken; move it away")
+    raise PoseError(f"{path}: cannot be renamed to make room, because all names for a copy are taken; move it away")
 
 
 def _sha256(path: Path) -> str:

@@ -156,7 +156,7 @@ class StreamSource(Source):
         pictures = iter(walk)
         first = next(pictures, None)
         if first is None:
-            raise PoseError(f"cannot read {self.name}: it has no frame that can be decoded")
+            raise PoseError(f"cannot read {self.name}: it contains no frame that can be decoded")
         stream, container = walk.stream, walk.container
         # AVI stores no presentation times; FFmpeg reports the storage order instead.
         self.has_clock = has_time_stamps(container)
@@ -229,7 +229,7 @@ class StreamSource(Source):
 
     def _opened_again(self) -> Walk:
         if self.info.is_live:
-            raise PoseError(f"{self.name} is live: its frames can be read once")
+            raise PoseError(f"{self.name} is a live source: its frames can be read only once")
         return self._open()
 
     def _frames(

@@ -166,7 +166,7 @@ def check_window() -> None:
     """
     import_open3d()
     if not _has_display():
-        raise PoseError("there is no display to open a window on; render without one: --save clip.mp4")
+        raise PoseError("no display is available for a window; render without one: --save clip.mp4")
     probe = _probed(_WINDOW_PROBE)
     if _NO_DISPLAY in probe.stdout + probe.stderr:
         display = os.environ.get("WAYLAND_DISPLAY") or os.environ.get("DISPLAY")

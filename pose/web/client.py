@@ -75,7 +75,7 @@ class Client:
             for task in done:
                 task.result()
         except ProtocolError as error:
-            await self._socket.close(code=WSCloseCode.POLICY_VIOLATION, message=reason(f"The page sent {error}."))
+            await self._socket.close(code=WSCloseCode.POLICY_VIOLATION, message=reason(f"Invalid message: {error}."))
         except ConnectionError:
             pass  # the client left during the send
         finally:
@@ -97,7 +97,7 @@ class Client:
     async def _receive_picture(self, data: bytes) -> None:
         arrived = time.monotonic()
         if self._camera is None:
-            raise ProtocolError("an image, but this server shows its own source")
+            raise ProtocolError("unexpected image, because this server shows its own source")
         seconds, jpeg = messages.parse_picture(data)
         # A client with more unanswered images than agreed is not read further, which bounds the memory of each.
         await self._feed.answered(self._pictures - self._most_pictures)
@@ -120,7 +120,7 @@ class Client:
             case "record":
                 await self._record(message.get("on"))
             case other:
-                raise ProtocolError(f"a message of the unknown type {str(other)[:20]!r}")
+                raise ProtocolError(f"unknown type {str(other)[:20]!r}")
 
     async def _send_results(self) -> None:
         turn = 0
@@ -168,7 +168,7 @@ class Client:
 
     async def _record(self, on: object) -> None:
         if not isinstance(on, bool):
-            raise ProtocolError("a record message without on: true or false")
+            raise ProtocolError("record: expected on: true or false")
         async with self._one_at_a_time:
             if on and self._recording is None:
                 change = self._start_recording()

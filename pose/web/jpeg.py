@@ -22,10 +22,12 @@ def jpeg_size(data: bytes) -> tuple[int, int]:
     must be the decoded size.
 
     Raises:
-        ValueError: For anything but a regular JPEG.
+        ValueError: If the data is not a valid JPEG, or a kind that is not supported.
     """
-    if data[:2] != _START or data.count(_SCAN) > MAX_SCANS:
-        raise ValueError("not a JPEG of a usual kind")
+    if data[:2] != _START:
+        raise ValueError("not a JPEG file")
+    if data.count(_SCAN) > MAX_SCANS:
+        raise ValueError(f"JPEG with more than {MAX_SCANS} scans")
     position = 2
     while position + 4 <= len(data):
         if data[position] != 0xFF:
@@ -41,13 +43,13 @@ def jpeg_size(data: bytes) -> tuple[int, int]:
             height, width = struct.unpack_from(">HH", data, position + 5)
             return width, height
         elif marker not in _SEGMENTS:
-            raise ValueError(f"a JPEG of an unusual kind (marker {marker:02X})")
+            raise ValueError(f"unsupported JPEG (marker {marker:02X})")
         else:
             (length,) = struct.unpack_from(">H", data, position + 2)
             if length < 2:  # the length includes its own two bytes
                 break
             position += 2 + length
-    raise ValueError("a JPEG without a frame header")
+    raise ValueError("JPEG without a frame header")
 
 
 def decode_jpeg(data: bytes, longest: int) -> U8:
@@ -58,13 +60,13 @@ def decode_jpeg(data: bytes, longest: int) -> U8:
     """
     width, height = jpeg_size(data)
     if not (0 < width <= longest and 0 < height <= longest):
-        raise ValueError(f"an image of {width} x {height} px; at most {longest} px per side are allowed")
+        raise ValueError(f"image of {width} x {height} px; at most {longest} px per side are allowed")
     try:
         image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
     except cv2.error as error:
-        raise ValueError("a JPEG that cannot be decoded") from error
+        raise ValueError("JPEG that cannot be decoded") from error
     if image is None or image.shape != (height, width, 3):
-        raise ValueError("a JPEG that cannot be decoded")
+        raise ValueError("JPEG that cannot be decoded")
     return np.asarray(image, np.uint8)
 
 

@@ -223,13 +223,13 @@ def _text(kind: str, **values: Json) -> str:
 def parse_text(text: str) -> dict[str, Json]:
     """Parse a message of the page: an object with a `type`. Raises ProtocolError."""
     if len(text) > MAX_TEXT_CHARS:
-        raise ProtocolError("a message that is too long")
+        raise ProtocolError(f"longer than {MAX_TEXT_CHARS} characters")
     try:
         message = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ProtocolError("a message that is not JSON") from error
+        raise ProtocolError("not JSON") from error
     if not isinstance(message, dict) or not isinstance(message.get("type"), str):
-        raise ProtocolError("a message without a type")
+        raise ProtocolError("expected an object with a type")
     return message
 
 
@@ -241,15 +241,15 @@ def number_in(message: Mapping[str, Json], key: str) -> float:
     """
     value = message.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
-        raise ProtocolError(f"a {message['type']} message without a number {key!r}")
+        raise ProtocolError(f"{message['type']}: expected a number {key!r}")
     return float(value)
 
 
 def parse_picture(data: bytes) -> tuple[float, bytes]:
     """Split an image message into the capture time, in s on the page's clock, and the JPEG. Raises ProtocolError."""
     if len(data) <= _STAMP.size:
-        raise ProtocolError("an image message that is too short")
+        raise ProtocolError("image without content")
     (seconds,) = _STAMP.unpack_from(data)
     if not abs(seconds) < 1e12:
-        raise ProtocolError("an image without a time")
+        raise ProtocolError("image without a valid time")
     return seconds, data[_STAMP.size :]

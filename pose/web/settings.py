@@ -18,17 +18,17 @@ MAKE_TOKEN = 'python -c "import secrets; print(secrets.token_urlsafe())"'
 class WebOptions:
     """Options of the web server, with their defaults."""
 
-    host: str = option("127.0.0.1", "--web: address to listen on; any other than this computer's own needs --token")
+    host: str = option("127.0.0.1", "--web: address to listen on; an address other than loopback requires --token")
     port: int = option(8000, "--web: port to listen on; 0 chooses a free port", minimum=0, maximum=65535)
     token: str | None = option(None, "--web: secret that a browser must enter; or set POSE_WEB_TOKEN")
-    cert: str | None = option(None, "--web: a certificate (PEM), for https")
-    key: str | None = option(None, "--web: the certificate's key (PEM)")
+    cert: str | None = option(None, "--web: TLS certificate (PEM), for https")
+    key: str | None = option(None, "--web: private key of the certificate (PEM)")
     clients: int = option(4, "--web: maximum number of browsers at a time", minimum=1, maximum=64)
     once: bool = option(False, "--web: exit when the source ends; by default the page offers to play it again")
     keep_hours: float = option(
-        24.0, "--web: hours for which a recording is kept and offered for download", minimum=0.01, maximum=8760
+        24.0, "--web: hours for which recordings can be downloaded before they are deleted", minimum=0.01, maximum=8760
     )
-    mirror: bool = option(False, "mirror the image; --web: by default only a browser's own camera")
+    mirror: bool = option(False, "mirror the image; --web default: only for a browser's camera")
     out: str = option(".", "folder for recordings and snapshots")
 
 
@@ -43,15 +43,15 @@ class WebSettings(WebOptions):
     def __post_init__(self) -> None:
         if self.token is None and not is_loopback(self.host):
             raise UsageError(
-                f"--host {self.host} lets other computers in: give a token as well, --token or {TOKEN_VARIABLE} "
-                f"(make one: {MAKE_TOKEN})"
+                f"--host {self.host} accepts connections from other computers, so --token or {TOKEN_VARIABLE} is "
+                f"required (make one: {MAKE_TOKEN})"
             )
         if self.token is not None and len(self.token) < MIN_TOKEN_CHARS:
             raise UsageError(
-                f"--token: {len(self.token)} characters are too few; minimum {MIN_TOKEN_CHARS} (make one: {MAKE_TOKEN})"
+                f"--token: has {len(self.token)} characters; minimum: {MIN_TOKEN_CHARS} (make one: {MAKE_TOKEN})"
             )
         if (self.cert is None) != (self.key is None):
-            raise UsageError("--cert and --key belong together: the certificate and its key, as PEM files")
+            raise UsageError("--cert and --key must be used together: the certificate and its key, as PEM files")
         for name, file in (("cert", self.cert), ("key", self.key)):
             if file is not None and not Path(file).is_file():
                 raise UsageError(f"--{name} {file}: no such file")

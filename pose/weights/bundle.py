@@ -27,7 +27,7 @@ def write_bundle(store: Store, names: Sequence[str], out: Path, *, allow_unverif
     weights = [store.weight(name) for name in sorted(set(names))]
     for weight in weights:
         if isinstance(weight.source, InPackage):
-            raise UsageError(f"{weight.name} ships inside the package: there is nothing to bundle")
+            raise UsageError(f"{weight.name} is included in the package and need not be bundled")
     paths = [store.locate(weight.name, allow_unverified=allow_unverified) for weight in weights]
     entries = [
         {"name": w.name, "file": w.file, "licence": w.licence, "sha256": w.sha256 or sha256_of(path)}
@@ -104,7 +104,7 @@ def _entries(store: Store, bundle: Path) -> list[tuple[Weight, str]]:
     for name, sha256 in manifest:
         weight = store.catalogue.get(name)
         if weight is None:
-            raise BundleError(f"{bundle} contains the weight {name!r}, unknown to this version")
+            raise BundleError(f"{bundle} contains the weights {name!r}, which this version does not know")
         entries.append((weight, weight.sha256 or sha256))
     expected = [_MANIFEST, *(weight.file for weight, _ in entries)]
     if sorted(members) != sorted(expected):

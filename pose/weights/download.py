@@ -50,7 +50,7 @@ class _SchemeGuard(urllib.request.HTTPRedirectHandler):
 def check_scheme(url: str, schemes: tuple[str, ...]) -> None:
     """Raise `DownloadError` unless the URL's scheme is one of `schemes`."""
     if urlsplit(url).scheme not in schemes:
-        raise DownloadError(f"{url} is refused: only {' and '.join(schemes)} URLs are allowed")
+        raise DownloadError(f"{url} is not allowed: only {' and '.join(schemes)} URLs are allowed")
 
 
 def opener_for(url: str, schemes: tuple[str, ...]) -> urllib.request.OpenerDirector:
@@ -145,7 +145,7 @@ def _attempt(opener: urllib.request.OpenerDirector, url: str, path: Path, offset
         length = response.headers.get("Content-Length")
         total = offset + int(length) if length else None
         if (total or 0) > _MAX_BYTES:
-            raise DownloadError(f"{url} announces {total} bytes, more than any known weight")
+            raise DownloadError(f"{url} declares {total} bytes, more than any known weight file")
         with path.open("r+b" if offset else "wb") as out:
             out.seek(offset)
             done = _copy(response, out, url, offset, total)
@@ -159,7 +159,7 @@ def _copy(response: http.client.HTTPResponse, out: IO[bytes], url: str, offset: 
         while block := response.read(_BLOCK):
             done += len(block)
             if done > _MAX_BYTES:
-                raise DownloadError(f"{url} sends more bytes than any known weight")
+                raise DownloadError(f"{url} sends more bytes than any known weight file has")
             out.write(block)
             bar.update(len(block))
     return done

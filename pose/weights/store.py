@@ -99,7 +99,7 @@ class Store:
             return self.catalogue[name]
         close = difflib.get_close_matches(name, self.catalogue, n=1)
         hint = f"did you mean {close[0]!r}?" if close else "run `pose-weights list`"
-        raise UsageError(f"unknown weight {name!r}: {hint}")
+        raise UsageError(f"unknown weights {name!r}: {hint}")
 
     def find(self, name: str, *, allow_unverified: bool = False) -> Path | None:
         """Return the path of the verified file, or None if no folder has it.

@@ -315,7 +315,7 @@ def test_a_wrong_call_is_one_line_before_any_network_is_loaded(arguments, status
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--ahead", "auto", "--lookahead", "2"], "--ahead predicts and --lookahead waits"),
+        (["--ahead", "auto", "--lookahead", "2"], "--ahead and --lookahead cannot be combined"),
         (["--ahead", "soon"], "--ahead: 'soon' is neither auto nor a number of milliseconds"),
         (["--ahead", "900"], "--ahead: 900 ms is out of range; allowed: 0 to 500"),
         (["--bridge", "3"], "bridge: 3.0 is out of range; allowed: 0 to 1"),
@@ -352,7 +352,7 @@ def test_a_recording_with_ahead_holds_what_was_shown_and_says_how_far_it_was_pre
 
 def test_an_option_that_cannot_work_is_one_line(dance, capsys):
     assert main(["--headless", "--source", dance, "--lifter", "offline"]) == 2
-    words = "lifter: offline sees whole windows and cannot stream; use the lifter sliding"
+    words = "lifter: offline processes whole windows and cannot stream; use lifter sliding"
     assert capsys.readouterr().err == f"error: {words}\n"
 
 
@@ -410,7 +410,7 @@ def test_options_that_several_cameras_cannot_have_are_refused_in_one_line(argume
     [
         ("", "not a calibration"),
         ("{", "not a calibration"),
-        ('{"cameras": []}', "no camera in it"),
+        ('{"cameras": []}', "contains no camera"),
         ('{"cameras": [{"name": "a"}]}', "has 1 cameras (a) for 2 videos (view-a, view-b)"),
         ('{"cameras": [{"name": "view-a"}, {"name": "view-b"}]}', "'matrix' is missing"),
     ],

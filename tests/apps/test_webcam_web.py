@@ -56,8 +56,8 @@ def start(command_line, weights_dir, tmp_path) -> Iterator[Callable[..., subproc
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("--host", "0.0.0.0"), "error: --host 0.0.0.0 lets other computers in: give a token as well, --token or"),
-        (("--token", "short"), "error: --token: 5 characters are too few; minimum 16"),
+        (("--host", "0.0.0.0"), "error: --host 0.0.0.0 accepts connections from other computers, so --token or"),
+        (("--token", "short"), "error: --token: has 5 characters; minimum: 16"),
         (("--cert", "nothing.pem", "--key", "nothing.pem"), "error: --cert nothing.pem: no such file"),
         (("--clients", "0"), "error: clients: 0 is out of range; allowed: 1 to 64"),
     ],

@@ -105,7 +105,7 @@ def test_verify_is_content_once_the_default_weights_are_here(at_hand, capsys):
         (["lst"], 2, "'list', 'fetch', 'verify', 'bundle'"),
         (["list", "--jsn"], 2, "did you mean --json?"),
         (["fetch"], 2, "--all-default"),
-        (["fetch", "blazepose"], 2, "unknown weight 'blazepose'"),
+        (["fetch", "blazepose"], 2, "unknown weights 'blazepose'"),
         (["fetch", "blazepose-detector", "nothing-like-it"], 2, "pose-weights list"),
         (["fetch", "--from-bundle", "absent.zip"], 2, "absent.zip"),
         (["fetch", "--from-bundle", "absent.zip", "yolo11n"], 2, "--from-bundle"),

@@ -218,9 +218,9 @@ def test_pickled_code_is_refused_and_not_run(tmp_path):
     target = tmp_path / "harm"
     np.savez(tmp_path / "bad.npz", positions_3d={"S9": {"Photo": Malicious(target)}})
     (tmp_path / "bad.pkl").write_bytes(pickle.dumps({"train": Malicious(target)}))
-    with pytest.raises(PoseError, match=r"bad.npz: refused, it refers to \w+.open; only NumPy arrays"):
+    with pytest.raises(PoseError, match=r"bad.npz: refused because it refers to \w+.open; only NumPy arrays"):
         load_npz_object(tmp_path / "bad.npz", "positions_3d")
-    with pytest.raises(PoseError, match=r"bad.pkl: refused, it refers to \w+.open; only NumPy arrays"):
+    with pytest.raises(PoseError, match=r"bad.pkl: refused because it refers to \w+.open; only NumPy arrays"):
         load_pickle(tmp_path / "bad.pkl")
     assert not target.exists()
 
@@ -263,5 +263,5 @@ def test_damaged_npz(tmp_path, folder):
     with pytest.raises(PoseError, match=r"data_3d_h36m\.npz: not a readable .npz file"):
         human36m.read_positions_3d(folder)
     np.savez(folder / FILE_3D, other=np.zeros(3))
-    with pytest.raises(PoseError, match="no array 'positions_3d' in it; it holds other"):
+    with pytest.raises(PoseError, match="contains no array 'positions_3d'; found other"):
         human36m.read_positions_3d(folder)

@@ -40,7 +40,7 @@ def test_points_of_look_ahead_are_complete(document, name, tmp_path):
     point = {key: value for key, value in document["results"][0]["lookahead"][0].items() if key != name}
     result = document["results"][0] | {"lookahead": [point]}
     (tmp_path / "results.json").write_text(json.dumps(document | {"results": [result]}))
-    with pytest.raises(PoseError, match="a point of lookahead is incomplete"):
+    with pytest.raises(PoseError, match="an entry of lookahead is incomplete"):
         load_results(tmp_path)
 
 

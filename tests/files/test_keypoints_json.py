@@ -119,7 +119,7 @@ def test_our_own_exports_come_back(tmp_path):
         ([{"image_id": "first", "keypoints": [1.0] * 51}], "'first' has no frame number"),
         ([{"image_id": 1, "keypoints": [1.5] * 51}] * 2, "several people without ids in frame 1; one person"),
         ({"images": []}, "'annotations' is missing"),
-        ([{"image_id": 0, "keypoints": [1.5] * 51}, {"image_id": 10**9, "keypoints": [1.5] * 51}], "too many"),
+        ([{"image_id": 0, "keypoints": [1.5] * 51}, {"image_id": 10**9, "keypoints": [1.5] * 51}], "only 2 of"),
     ],
 )  # fmt: skip
 def test_wrong_files_get_one_line_that_says_what_was_expected(tmp_path, document, complaint):
@@ -130,7 +130,7 @@ def test_wrong_files_get_one_line_that_says_what_was_expected(tmp_path, document
 
 def test_what_the_files_do_not_say_must_be_given(tmp_path):
     entries = [{"image_id": 1, "keypoints": person().ravel().tolist()}]
-    with pytest.raises(UsageError, match=r"contains no times; .* --fps"):
+    with pytest.raises(UsageError, match=r"contains no time stamps; .* --fps"):
         read(tmp_path / "a.json", entries, fps=None)
     with pytest.raises(UsageError, match=r"contains no image size; .* --image-size"):
         read(tmp_path / "a.json", entries, size=None)

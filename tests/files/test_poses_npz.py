@@ -195,9 +195,9 @@ def _newer(path):
     [
         (_text, "not a readable .npz file"),
         (_other_keys, "has no array 'timestamps'"),
-        (_single_array, "is a single array"),
+        (_single_array, "contains a single array"),
         (_pickled, "contains pickled objects"),
-        (_wrong_shape, r"'joints3d' should have shape \(2, 17, 3\), has \(2, 16, 3\)"),
+        (_wrong_shape, r"'joints3d': expected shape \(2, 17, 3\), got \(2, 16, 3\)"),
         (_newer, "has format version 3"),
     ],
 )

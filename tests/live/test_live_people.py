@@ -90,8 +90,8 @@ def test_files_lift_offline_and_live_streams_unless_told_otherwise(at_hand, tiny
 @pytest.mark.parametrize(
     ("options", "live", "words"),
     [
-        ({"lifter": "offline"}, True, "lifter: offline sees whole windows and cannot stream"),
-        ({"lookahead": 3}, False, "lookahead: offline sees whole windows and cannot stream"),
+        ({"lifter": "offline"}, True, "lifter: offline processes whole windows and cannot stream"),
+        ({"lookahead": 3}, False, "lookahead: offline processes whole windows and cannot stream"),
         ({"lookahead": -1}, True, "lookahead: -1 is out of range; allowed: 0 to 600"),
     ],
 )

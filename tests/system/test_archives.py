@@ -157,7 +157,7 @@ def test_other_compression_encryption_and_damage_are_said(tmp_path):
         "not a ZIP file, or a damaged one (Bad CRC-32": _spoilt(
             zipped(tmp_path / "5.npz", whole, method=zipfile.ZIP_STORED), 2000
         ),
-        "is a single array": _written(tmp_path / "6.npz", whole),
+        "contains a single array": _written(tmp_path / "6.npz", whole),
         "not a readable .npz file": _written(tmp_path / "7.npz", zipped(tmp_path / "8", whole).read_bytes()[:-40]),
         "No such file": tmp_path / "absent.npz",
         "Is a directory": tmp_path,

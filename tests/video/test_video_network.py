@@ -130,5 +130,5 @@ def test_live_stream_is_read_once_unless_kept(make_video, serve):
     path = make_video(numbered(25), "live.ts", codec="mpeg2video", fps=25)
     with open_source(f"{serve(partial(Endless, path.read_bytes()))}/live") as source:
         assert sum(1 for _ in source) == 25
-        with pytest.raises(PoseError, match="can be read once"):
+        with pytest.raises(PoseError, match="can be read only once"):
             source.replay()

@@ -82,7 +82,7 @@ def test_a_bundle_says_what_it_holds(full, tmp_path):
                 "manifest.json": '{"format": "pose-weights-bundle/1", "weights": [{"name": "../evil", "sha256": ""}]}',
                 "../evil.bin": b"x",
             },
-            "unknown to this version",
+            "this version does not know",
         ),
     ],
 )
@@ -119,7 +119,7 @@ def test_an_unverified_weight_keeps_its_hash_through_a_bundle(full, empty, tmp_p
 
 def test_what_cannot_be_bundled_is_said(full, tmp_path):
     ours = Weight(name="ours", file="ours", licence="", sha256=None, size=None, source=InPackage())
-    with pytest.raises(UsageError, match="ships inside the package"):
+    with pytest.raises(UsageError, match="is included in the package"):
         write_bundle(Store((), full.cache, {"ours": ours}), ["ours"], tmp_path / "w.zip")
     with pytest.raises(PoseError, match=r"w\.zip: No such file"):
         write_bundle(full, ["a"], tmp_path / "absent" / "w.zip")

@@ -46,7 +46,7 @@ class BatchConfig(Options):
         None, "clips processed at a time; default: as cores and memory allow", minimum=1, maximum=1024
     )
     time_limit: float = option(math.inf, "maximum processing time of a clip in seconds", minimum=0.1)
-    retries: int = option(1, "further attempts for a clip whose worker died", minimum=0, maximum=100)
+    retries: int = option(1, "number of retries for a clip whose worker died", minimum=0, maximum=100)
     resume: bool = option(True, "process only clips whose results are missing or outdated")
     shard: str | None = option(None, "process only shard I of N, counted from 0")
     cache: str | None = option(None, "folder for cached 2D and 3D; default: .cache in --out; or off")
@@ -91,7 +91,7 @@ def run(
     if not config.inputs:
         raise UsageError("no clips: give files, folders, globs, or a .txt file that lists them")
     if config.out is None:
-        raise UsageError("--out: give a folder for the results")
+        raise UsageError("--out is required: the folder for the results")
     if config.address is not None and config.engine != "ray":
         raise UsageError("--address: applies only to Ray; add --engine ray")
     shard = None if config.shard is None else read_shard(config.shard)

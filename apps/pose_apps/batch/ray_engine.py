@@ -148,7 +148,7 @@ def _check_is_grpc(connection: socket.socket) -> None:
     while len(answer) < len(_SETTINGS) and (part := connection.recv(len(_SETTINGS) - len(answer))):
         answer += part
     if len(answer) < len(_SETTINGS) or answer[3] != _SETTINGS[3]:
-        raise OSError("another program listens there")
+        raise OSError("the port is in use by another program")
 
 
 def _actor(ray: Any) -> type:

@@ -36,7 +36,7 @@ class LifterBench(Bench):
     lookahead: int = option(0, "look-ahead of the streaming lifter in frames")
     skeleton: str = option("blazepose33", "2D skeleton of the streamed keypoints")
     seconds: float = option(3.0, "measuring time per value, s")
-    attention: bool = option(True, "also measure every attention mechanism")
+    attention: bool = option(True, "also measure all attention mechanisms")
 
     def run(self) -> None:
         """Measure and print the tables."""

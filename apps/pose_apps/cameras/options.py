@@ -24,7 +24,7 @@ class CamerasConfig(Options):
     """
 
     cameras: str | None = option(None, CAMERAS_HELP)
-    distance: str | None = option(None, "distance of two cameras, m, such as cam1,cam2=3.4")
+    distance: str | None = option(None, "distance between two cameras in m, such as cam1,cam2=3.4")
     offsets: str | None = option(None, "start times of the cameras in seconds, such as 0,1.25; default: estimated")
 
     def __post_init__(self) -> None:
@@ -98,7 +98,7 @@ def camera_videos(videos: Sequence[str], cameras: str | None) -> list[str]:
         if not Path(video).is_file():
             raise UsageError(f"{video}: no such file; several cameras are given as video files")
     if (twice := repeated(videos)) is not None:
-        raise UsageError(f"{twice}: given twice; each camera needs its own video")
+        raise UsageError(f"{twice}: given twice; each camera needs a different video")
     return list(videos)
 
 

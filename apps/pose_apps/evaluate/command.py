@@ -32,8 +32,8 @@ class CandidateOptions(Options):
 
     lifter: str | None = option(None, "offline, sliding, stream or a checkpoint file; default: offline")
     predictions: str | None = option(None, "evaluate predictions from this .npz instead of a lifter", metavar="FILE")
-    compare: list[str] = option([], "further lifters or predictions for the same table", metavar="WHAT")
-    lookahead: str | None = option(None, "measure accuracy for these numbers of look-ahead frames", metavar="0,4,13")
+    compare: list[str] = option([], "additional lifters or predictions for the same table", metavar="WHAT")
+    lookahead: str | None = option(None, "measure accuracy at these look-ahead values, frames", metavar="0,4,13")
     flip: bool = option(True, "use flip test-time augmentation, as is conventional")
     device: str = option("auto", "device of the networks", choices=DEVICES)
 
@@ -42,7 +42,7 @@ class CandidateOptions(Options):
 class CompareOptions(Options):
     """Results to compare."""
 
-    results: list[str] = argument(REQUIRED, "results.json files, or the folders that hold them")
+    results: list[str] = argument(REQUIRED, "results.json files, or their folders")
 
 
 @run_command

@@ -33,12 +33,12 @@ class LiveWorldConfig:
     world: bool = option(True, "estimate gravity and floor, and write world coordinates")
     pitch: float | None = option(
         None,
-        "elevation of the camera's view above the horizon, degrees, negative for down; default: estimated",
+        "pitch of the camera in degrees, positive if it looks up; default: estimated",
         minimum=-90,
         maximum=90,
     )
     roll: float | None = option(
-        None, "clockwise roll of the camera, degrees; default: estimated", minimum=-180, maximum=180
+        None, "roll of the camera in degrees, clockwise; default: estimated", minimum=-180, maximum=180
     )
     height: str | None = option(None, "body height, m: 1.82 for all people, or by id: 1:1.82,2:1.65")
     smooth: bool = option(True, "smooth the motion")

@@ -36,7 +36,7 @@ class WebcamConfig(SinkConfig, LiveConfig, WebOptions, LiveWorldConfig):
 
     source: list[str] = option(
         [],
-        "a camera number, an RTSP or http(s) address, or a video file; again for 2 to 8 cameras of one scene; "
+        "a camera number, an RTSP or http(s) address, or a video file; repeat for 2 to 8 cameras of one scene; "
         "default: camera 0 (--web: the browser's)",
     )
     cameras: str | None = option(

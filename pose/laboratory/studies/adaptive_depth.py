@@ -39,7 +39,7 @@ class AdaptiveDepthSettings(lifters.LifterSettings):
     def __post_init__(self) -> None:
         lifters.LifterSettings.__post_init__(self)
         if self.frames < 3 * HIDDEN:
-            raise ValueError(f"frames: must be at least {3 * HIDDEN}, as {HIDDEN} in the middle are hidden")
+            raise ValueError(f"frames: must be at least {3 * HIDDEN}, because {HIDDEN} in the middle are masked")
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class MapSharingSettings(lifters.LifterSettings):
             raise ValueError(f"threshold: must be 0 to 1, got {self.threshold}")
         for name, only in _PLAIN.items():
             if self.model.get(name, only) != only:
-                raise ValueError(f"model: {name} must be {only}: blocks with maps of their own are what is merged")
+                raise ValueError(f"model: {name} must be {only}: only blocks with separate maps can be merged")
 
 
 _PLAIN = {"model": "transformer", "tokens": "frames", "residual": "plain", "init": "xavier", "shared_maps": 1}

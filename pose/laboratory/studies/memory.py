@@ -34,7 +34,7 @@ class MemorySettings(lifters.LifterSettings):
 
     def __post_init__(self) -> None:
         if bool(self.model) == bool(self.lifter):
-            raise ValueError("model or lifter: exactly one of them")
+            raise ValueError("model, lifter: exactly one of them is required")
         if self.model and not self.model.get("streaming"):
             raise ValueError("model: must be a streaming model (streaming: true)")
         if self.model:

@@ -185,7 +185,7 @@ class ContextSettings:
     def __post_init__(self) -> None:
         if self.context < 1 or self.context % 2 == 0:
             raise ValueError(
-                f"context: an odd number of frames, with the asked-for one in the middle, got {self.context}"
+                f"context: must be an odd number of frames, with the target frame in the middle, got {self.context}"
             )
 
 
