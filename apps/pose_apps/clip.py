@@ -273,6 +273,7 @@ def _into_world(
         stack.callback(run.close)
         if camera.translation:
             host.warn([f"the camera's translation is not compensated: {camera.translation}"])
+        host.warn(camera.notices)
     info = replace(info, motion=MotionInfo.of(camera, run))
     tally.motion = camera.motion
     tally.world = [motion_line(camera)] if tally.ids else []
@@ -294,7 +295,7 @@ def _into_world(
             contradictions_line(run.sizes, run.heights),
             unknown_heights(config, run.heights),
         ]
-    tally.ids, tally.doubtful = set(run.heights), set(run.doubtful)
+    tally.ids, tally.doubtful = set(run.heights) | run.unplaced, set(run.doubtful)
     return run, replace(info, world=world)
 
 

@@ -19,7 +19,7 @@ from pose.analysis.exercise import jump_figures, repetition_figures, transfer_fi
 from pose.analysis.figures import Curve, Event, Figure, Series
 from pose.analysis.motion import Motion, motions
 from pose.analysis.quality import VISIBLE_SCORE, with_range
-from pose.analysis.unsupported import child, not_seen, seated_traveller, swaps, unobserved
+from pose.analysis.unsupported import child, not_placed, not_seen, seated_traveller, swaps, unobserved
 from pose.analysis.walking import gait_figures
 from pose.errors import UsageError
 from pose.files import PoseTable
@@ -82,7 +82,8 @@ def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = N
         own = (table.id == person) & ~table.placed.partial
         shown, contacts = visible[own], table.placed.contacts[own]
         parts = motions(table.time[own], table.placed.joints[own], table.sigma[own], shown, camera, contacts)
-        reason = swapped.get(person, "") or child(table, person) or seated_traveller(parts)
+        excluded = not_placed(table.placed.joints[own]), swapped.get(person, ""), child(table, person)
+        reason = next(filter(None, excluded), "") or seated_traveller(parts)
         if reason:
             analysis.omissions.append(Omission(person, ALL, reason))
         elif not parts:

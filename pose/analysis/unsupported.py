@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from pose.analysis.gait import analyse_gait
 from pose.analysis.motion import MAX_GAP_S, MIN_DURATION_S, MIN_FRAMES, SIDES, Motion
 from pose.files import PoseTable
+from pose.types import F32
 from pose.world.foot_points import foot_joints
 
 F64 = NDArray[np.float64]
@@ -26,6 +27,13 @@ def child(table: PoseTable, person: int) -> str:
     if height + sigma >= CHILD_HEIGHT_M:
         return ""
     return f"body height {height:.2f} m: the errors of small children are not known"
+
+
+def not_placed(joints: F32) -> str:
+    """Reason for a person in a scene without a world, with joints (T, 17, 3) m; empty for others."""
+    if not len(joints) or np.isfinite(joints).any():
+        return ""
+    return "the camera's motion is unknown while the person is in view"
 
 
 def not_seen(times: F64) -> str:

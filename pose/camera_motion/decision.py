@@ -1,14 +1,19 @@
 """Decision about a run's camera: compensate its motion, treat it as static, or give no world."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pose.camera_motion.log import MotionLog
 from pose.camera_motion.path import CameraPath
-from pose.camera_motion.verdict import FIXED, TRANSLATING, UNKNOWN, CameraMotion, SceneMotion
+from pose.camera_motion.verdict import FIXED, TRANSLATING, UNKNOWN, CameraMotion, SceneMotion, together
 
 AUTO, FREE = "auto", "free"  # values of `PipelineConfig.camera`: unknown motion, and a carried camera
+Spans = tuple[tuple[float, float], ...]
+
 _MAX_NAMED = 4  # scenes in a message
+_UNKNOWN_CAMERA = "the camera's motion is unknown", "--camera fixed if it is static"
+_MOVED_CAMERA = "the camera moved from its place", "--camera rotating ignores that"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,7 @@ class Decision:
         check_feet: Whether standing feet must confirm the path (`pose.world.footing`).
         measured: Path of the background, independent of the decision.
         translation: Why translation could not be estimated; empty if it was, or was not attempted.
+        notices: Why some scenes have no world, one text for each reason.
     """
 
     motion: CameraMotion
@@ -30,6 +36,14 @@ class Decision:
     check_feet: bool = False
     measured: CameraPath | None = None
     translation: str = ""
+    notices: tuple[str, ...] = ()
+
+    @property
+    def without_world(self) -> Spans:
+        """Begin and end (s, exclusive) of the scenes without a world."""
+        last = None if self.measured is None else float(self.measured.times[-1])
+        bad = [one for one in self.motion.scenes if not one.world]
+        return tuple((one.begin, math.inf if one.end == last else one.end) for one in bad)
 
 
 def decide(log: MotionLog, camera: str = AUTO) -> Decision:
@@ -42,28 +56,49 @@ def decide(log: MotionLog, camera: str = AUTO) -> Decision:
     if camera == FIXED or not log.measured:
         return Decision(CameraMotion(FIXED))
     path, motion = log.solve()
-    problems = {
-        UNKNOWN: ("the camera's motion is unknown", "--camera fixed if it is static"),
-        TRANSLATING: ("the camera moved from its place", "--camera rotating ignores that"),
-    }
-    if motion.kind == UNKNOWN or (motion.kind == TRANSLATING and camera == AUTO):
-        what, remedy = problems[motion.kind]
-        problem = f"{what}{_named(motion.scenes)}: no world is written ({_others(motion.scenes)}{remedy})"
+    whole = Decision(motion, path if motion.moves else None, check_feet=camera == AUTO, measured=path)
+    refused = (UNKNOWN, TRANSLATING) if camera == AUTO else (UNKNOWN,)
+    reasons = {UNKNOWN: _UNKNOWN_CAMERA, TRANSLATING: _MOVED_CAMERA}
+    if motion.scenes:
+        kinds = {one.number: one.motion.kind for one in motion.scenes if one.motion.kind in refused}
+        return without_scenes(whole, {number: reasons[kind] for number, kind in kinds.items()})
+    if motion.kind in refused:
+        what, remedy = reasons[motion.kind]
+        problem = f"{what}: no world is written ({remedy})"
         return Decision(motion, problem=problem, measured=None if motion.kind == UNKNOWN else path)
-    return Decision(motion, path if motion.moves else None, check_feet=camera == AUTO, measured=path)
+    return whole
+
+
+def without_scenes(decision: Decision, reasons: Mapping[int, tuple[str, str]]) -> Decision:
+    """The decision about a clip with cuts with no world for some scenes, or none at all if no other scene is left.
+
+    Args:
+        decision: The decision; its motion has scenes.
+        reasons: By number of a scene, why it has no world, and what the user can do.
+    """
+    if not reasons:
+        return decision
+    scenes = tuple(replace(one, world=one.world and one.number not in reasons) for one in decision.motion.scenes)
+    motion, whole = together(scenes), not any(one.world for one in scenes)
+    texts = []
+    for what, remedy in dict.fromkeys(reasons.values()):
+        named = _named([one for one in scenes if reasons.get(one.number) == (what, remedy)])
+        texts.append(f"{what} in {named}: no world is written{'' if whole else ' there'} ({remedy})")
+    if whole:
+        problem = "; ".join([*decision.notices, *texts])
+        measured = None if motion.kind == UNKNOWN else decision.measured
+        return Decision(motion, problem=problem, measured=measured)
+    path = decision.measured if decision.path is None else decision.path
+    return replace(
+        decision,
+        motion=motion,
+        path=path if motion.moves else None,
+        notices=(*decision.notices, *texts),
+    )
 
 
 def _named(scenes: Sequence[SceneMotion]) -> str:
-    """` in scene 2 (3.0 to 6.5 s)`: the scenes whose motion is not compensated; empty without any."""
-    bad = [one for one in scenes if one.motion.kind in (UNKNOWN, TRANSLATING)]
-    if not bad:
-        return ""
-    names = [f"{one.number + 1} ({one.begin:.1f} to {one.end:.1f} s)" for one in bad[:_MAX_NAMED]]
-    more = f" and {len(bad) - _MAX_NAMED} more" if len(bad) > _MAX_NAMED else ""
-    return f" in {'scene' if len(bad) == 1 else 'scenes'} {', '.join(names)}{more}"
-
-
-def _others(scenes: Sequence[SceneMotion]) -> str:
-    """How to get a world of the other scenes; empty without any."""
-    bad = [one for one in scenes if one.motion.kind in (UNKNOWN, TRANSLATING)]
-    return "--start and --end choose other scenes, " if 0 < len(bad) < len(scenes) else ""
+    """`scene 2 (3.0 to 6.5 s)`, or several."""
+    names = [f"{one.number + 1} ({one.begin:.1f} to {one.end:.1f} s)" for one in scenes[:_MAX_NAMED]]
+    more = f" and {len(scenes) - _MAX_NAMED} more" if len(scenes) > _MAX_NAMED else ""
+    return f"{'scene' if len(scenes) == 1 else 'scenes'} {', '.join(names)}{more}"

@@ -1,7 +1,7 @@
 """The camera's view in every frame of a run, interpolated from the measured frames."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +46,18 @@ class CameraPath:
         row = int(self.rows(np.array([time]))[0])
         place = None if self.places is None else self.places[row]
         return CameraView(self.turns[row], float(self.zooms[row]), float(np.degrees(self.sigmas[row])), place)
+
+    def unknown_in(self, spans: Iterable[tuple[float, float]]) -> "CameraPath":
+        """The path with unknown views, of the camera's own axes, from each begin to before each end (s)."""
+        path = self
+        for begin, end in spans:
+            rows = (path.times >= begin) & (path.times < end)
+            places = None if path.places is None else np.where(rows[:, None], 0.0, path.places)
+            path = CameraPath(
+                path.times, np.where(rows[:, None, None], np.eye(3), path.turns), np.where(rows, 1.0, path.zooms),
+                np.where(rows, np.nan, path.sigmas), path.scenes, places,
+            )  # fmt: skip
+        return path
 
     def rows(self, times: F64) -> NDArray[np.int64]:
         """Indices of the frames at these times."""

@@ -33,6 +33,7 @@ _WHILE, _WHILE_TESTS, _WHILE_PARALLAX = 4.0, 5, 0.025
 _TESTS_SPAN = 5.0  # degrees of rotation that need a test
 _LENS_SIGMA, _LENS_FLOOR = 0.1, 0.03  # relative standard deviation of a test's focal length: maximum, and lower bound
 _MAX_LENS_LOG = 0.12  # log; maximum ratio of the focal length of a rotation to the expected one
+_LARGEST = ("pan", "tilt", "roll", "shake", "zoom", "parallax", "sigma_degrees", "drift")  # of several scenes
 _MAX_LENS_SPREAD_LOG = 0.1  # log; 75 % of the tests must be within
 
 
@@ -58,7 +59,8 @@ class CameraMotion:
         distance_sigma: Standard deviation of `distance`, m.
         drift: Highest speed over all windows, m/s, at which the density of lower-foot velocities peaks with the
             rotation compensated (`pose.world.footing`). A translation up to this speed is not excluded.
-        scenes: The scenes that decide, in a clip with cuts; else empty.
+        scenes: The scenes with people, in a clip with cuts; else empty. The other attributes are those of the scenes
+            with a world, or of all if none has one.
     """
 
     kind: str
@@ -110,26 +112,30 @@ class SceneMotion:
         begin: Start of the scene, s.
         end: Start of the next scene, or time of the last frame of the clip, s.
         motion: The motion.
+        frames: Number of frames that matter: those with people, or all of a clip without people.
+        world: Whether it has a world.
     """
 
     number: int
     begin: float
     end: float
     motion: CameraMotion
+    frames: int = 0
+    world: bool = True
 
 
 def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled: NDArray[np.bool_]) -> CameraMotion:
     """Classify the motion of a path.
 
-    Each scene is judged on its own, and the least favourable one decides: most scenes of a clip must not outvote one in
-    which the camera is carried.
+    Each scene is judged on its own, and the numbers of the clip are those of the least favourable one: most scenes must
+    not outvote one in which the camera is carried.
 
     Args:
         path: The path.
         measured: See `find_path`.
         peopled: (F,) frames with people; the views of others do not matter.
     """
-    found, frames = [], []
+    found = []
     for scene in np.unique(path.scenes).tolist():
         rows = np.flatnonzero(path.scenes == scene)
         first, end = int(rows[0]), int(rows[-1]) + 1
@@ -137,33 +143,43 @@ def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled:
             continue
         part = CameraPath(path.times[rows], path.turns[rows], path.zooms[rows], path.sigmas[rows], path.scenes[rows])
         own = [(at - first, background) for at, background in measured if first <= at < end]
+        begins, ends = float(path.times[first]), float(path.times[min(end, len(path.times) - 1)])
         motion = _judge_scene(part, own, peopled[rows])
-        found.append(
-            SceneMotion(scene, float(path.times[first]), float(path.times[min(end, len(path.times) - 1)]), motion)
-        )
-        frames.append(int(peopled[rows].sum() or len(rows)))
+        found.append(SceneMotion(scene, begins, ends, motion, int(peopled[rows].sum() or len(rows))))
     if path.scenes[-1] == 0:
         return found[0].motion
-    return replace(_together(path, frames, [one.motion for one in found]), scenes=tuple(found))
+    return together(_doubted(found, float(np.median(np.diff(path.times)))))
 
 
-def _together(path: CameraPath, frames: Sequence[int], scenes: Sequence[CameraMotion]) -> CameraMotion:
-    """The motion of all scenes with so many frames that matter: the worst kind, and the largest numbers."""
+def _doubted(scenes: Sequence[SceneMotion], step: float) -> list[SceneMotion]:
+    """The scenes, `step` s from frame to frame; those that lack views are unknown if all together lack too many."""
+    frames = sum(one.frames for one in scenes)
+    missing = sum((1 - one.motion.known) * one.frames for one in scenes)
+    if missing <= _UNKNOWN_SHARE * frames or missing * step <= _UNKNOWN_SECONDS:
+        return list(scenes)
+    return [
+        replace(one, motion=replace(one.motion, kind=UNKNOWN)) if one.motion.known < 1 - _UNKNOWN_SHARE else one
+        for one in scenes
+    ]
+
+
+def together(found: Sequence[SceneMotion]) -> CameraMotion:
+    """The motion of a clip with cuts: the worst kind, and the largest numbers, of the scenes with a world."""
+    chosen = [one for one in found if one.world] or found
+    scenes = [one.motion for one in chosen]
     if len(scenes) == 1:
-        return scenes[0]
+        return replace(scenes[0], scenes=tuple(found))
     kind = min((one.kind for one in scenes), key=_WORST.index)
-    known = float(np.average([one.known for one in scenes], weights=frames))
-    missing = (1 - known) * sum(frames) * float(np.median(np.diff(path.times)))
-    if known < 1 - _UNKNOWN_SHARE and missing > _UNKNOWN_SECONDS:
-        kind = UNKNOWN
+    known = float(np.average([one.known for one in scenes], weights=[max(one.frames, 1) for one in chosen]))
     turning = [one for one in scenes if one.kind in (ROTATING, ZOOMING, TRANSLATING)] or list(scenes)
     focal = max(turning, key=lambda one: _misfit(one.focal_ratio, one.focal_sigma))
     largest = {
         name: max(values)
-        for name in ("pan", "tilt", "roll", "shake", "zoom", "parallax", "sigma_degrees")
+        for name in _LARGEST
         if (values := [value for one in scenes if not np.isnan(value := getattr(one, name))])
     }
-    return CameraMotion(kind, known, **largest, focal_ratio=focal.focal_ratio, focal_sigma=focal.focal_sigma)
+    focal_length = {"focal_ratio": focal.focal_ratio, "focal_sigma": focal.focal_sigma}
+    return CameraMotion(kind, known, **largest, **focal_length, scenes=tuple(found))
 
 
 def _misfit(focal_ratio: float, focal_sigma: float) -> float:

@@ -211,8 +211,11 @@ class Recording:
 
     @cached_property
     def _finite_rows(self) -> NDArray[np.bool_]:
-        """Whether each row has a pose."""
-        return finite_rows(self.table, np.arange(self._rows.start, self._rows.stop))
+        """Whether each row has a pose, and in world coordinates a place in the world."""
+        finite = finite_rows(self.table, np.arange(self._rows.start, self._rows.stop))
+        if self._space_name == WORLD and self.table.placed is not None:
+            finite &= np.isfinite(self.table.placed.joints[self._rows, 0, 0])
+        return finite
 
     def release(self, rows: int = CHUNK) -> None:
         """Release memory-mapped pages after `rows` more rows were read; cheap if called often."""

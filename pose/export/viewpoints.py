@@ -67,9 +67,13 @@ def viewpoints(recording: Recording, space: Space) -> list[Viewpoint]:
     places = np.zeros((len(turns), 3))
     if not still and table.camera_position is not None:
         places += recording.path_scale * np.asarray(table.camera_position[part], np.float64)
-    return [
-        Viewpoint(ONLY, camera.size, camera.matrix, recording.times, space.to_file(places), space.turn @ turns, zooms)
-    ]
+    times = recording.times
+    if not still and table.camera_sigma is not None:  # readers interpolate over frames of unknown views
+        known = np.isfinite(table.camera_sigma[part])
+        times, places, turns, zooms = times[known], places[known], turns[known], zooms[known]
+        if not len(times):
+            return []
+    return [Viewpoint(ONLY, camera.size, camera.matrix, times, space.to_file(places), space.turn @ turns, zooms)]
 
 
 def _static(

@@ -47,7 +47,7 @@ class MotionInfo:
         if self.motion.scenes:
             result["scenes"] = [
                 {"number": one.number, "begin": round(one.begin, _DIGITS), "end": round(one.end, _DIGITS),
-                 "kind": one.motion.kind}
+                 "kind": one.motion.kind, "world": one.world}
                 for one in self.motion.scenes
             ]  # fmt: skip
         return result
@@ -80,4 +80,9 @@ def _kind(document: Json) -> str:
 
 def _scene(document: Json) -> SceneMotion:
     begin, end = (number(member(document, name)) for name in ("begin", "end"))
-    return SceneMotion(int(number(member(document, "number"))), begin, end, CameraMotion(_kind(document)))
+    found = document if isinstance(document, Mapping) else {}
+    motion = CameraMotion(_kind(document))
+    # results written before scenes had worlds of their own lack it
+    return SceneMotion(
+        int(number(member(document, "number"))), begin, end, motion, world=found.get("world") is not False
+    )

@@ -50,10 +50,14 @@ def _path_section(table: PoseTable) -> Iterator[str]:
     """HTML section of one moving camera."""
     if table.camera is None or table.camera_rotation is None or table.camera_zoom is None or table.world_info is None:
         return
-    world = table.world_info.world
-    shown = np.unique(np.linspace(0, len(table) - 1, DIRECTIONS).round().astype(int))
-    moved = np.zeros((len(table), 3)) if table.camera_position is None else table.camera_position.astype(np.float64)
-    places = world.place(moved)
+    world, count = table.world_info.world, len(table)
+    known = np.arange(count) if table.camera_sigma is None else np.flatnonzero(np.isfinite(table.camera_sigma))
+    if not len(known):
+        return
+    shown = known[np.unique(np.linspace(0, len(known) - 1, DIRECTIONS).round().astype(int))]
+    moved = np.zeros((count, 3)) if table.camera_position is None else table.camera_position.astype(np.float64)
+    places = np.full((count, 3), np.nan)
+    places[known] = world.place(moved[known])
     ahead = table.camera_rotation[shown].astype(np.float64)[:, :, 2] @ world.rotation.T
     half = math.atan(table.camera.size[0] / 2 / float(table.camera.matrix[0, 0] * table.camera_zoom[0]))
     later = np.stack([places[shown], ahead], axis=1)
@@ -61,7 +65,7 @@ def _path_section(table: PoseTable) -> Iterator[str]:
     if table.camera_position is not None:
         paths = [GroundPath("", places, _CAMERA_COLOUR, dashed=True), *paths]
     yield '<section class="cameras"><h2>Camera</h2>\n<figure class="plan"><b>From above</b>'
-    yield top_view(paths, [CameraMark("camera", places[0], ahead[0], half, later=later)])
+    yield top_view(paths, [CameraMark("camera", places[known[0]], ahead[0], half, later=later)])
     yield (
         "<figcaption>Square: the camera at the start, with a part of its field of view. Thin lines: its viewing "
         f"direction at {len(shown)} times. Lines: paths of the people's pelvis from the dot to the ring"

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.camera_motion.decision import Spans
 from pose.camera_motion.path import CameraPath
 from pose.refine import assembled, lengths_of
 from pose.world import depth as depths
@@ -53,6 +54,7 @@ class Steps:
         up: (3,) unit vector opposite to gravity, in camera axes.
         heights: Body heights in m by person id; the id None stands for all people.
         path: Path of a moving camera; None if it is static.
+        without_world: Begin and end (s, exclusive) of scenes whose camera motion is unknown.
     """
 
     depth: bool = True
@@ -64,6 +66,11 @@ class Steps:
     up: F64 | None = None
     heights: Mapping[int | None, float] = field(default_factory=dict)
     path: CameraPath | None = None
+    without_world: Spans = ()
+
+    def has_world(self, time: float) -> bool:
+        """Whether the scene at this time (s) has a world."""
+        return not any(begin <= time < end for begin, end in self.without_world)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera_motion.decision import Decision
-from pose.camera_motion.verdict import UNKNOWN
+from pose.camera_motion.decision import Decision, without_scenes
+from pose.camera_motion.verdict import UNKNOWN, CameraMotion, together
 from pose.world.contacts import ground_below
 from pose.world.gravity import ANKLES
 from pose.world.rules import RULES, FootingRules
@@ -25,6 +25,7 @@ Mask = NDArray[np.bool_]
 
 _STARTS, _ROUNDS = 60, 8  # iterations of the mean shift
 _FEW = 8  # minimum samples of a window
+_REMEDY = "--camera rotating ignores that"
 
 
 def lower_feet(placed: F64, times: F64, seen: Mask, rules: FootingRules = RULES.footing) -> F64:
@@ -76,7 +77,7 @@ def find_footing(samples: Iterable[F64], rules: FootingRules = RULES.footing) ->
         samples: Samples of each person, from `lower_feet`.
         rules: Thresholds.
     """
-    rows = np.concatenate([np.zeros((0, 4)), *samples])
+    rows = _all_rows(samples)
     if not len(rows):
         return Footing(np.zeros(0), np.zeros(0))
     begin, span = float(rows[:, 0].min()), float(np.ptp(rows[:, 0]))
@@ -104,22 +105,50 @@ def settle(decision: Decision, samples: Iterable[F64], rules: FootingRules = RUL
     """
     if decision.path is None or not decision.check_feet:
         return decision
-    footing, certain = find_footing(samples, rules), decision.motion.certain
+    rows = _all_rows(samples)
+    if decision.motion.scenes:
+        return _settle_scenes(decision, rows, rules)
+    motion, why = _checked(decision.motion, rows, rules)
+    if not why:
+        return replace(decision, motion=motion)
+    problem = f"the camera's motion is unknown: {why}; no world is written ({_REMEDY})"
+    return replace(decision, motion=motion, path=None, problem=problem)
+
+
+def _settle_scenes(decision: Decision, rows: F64, rules: FootingRules) -> Decision:
+    """`settle` for a clip with cuts: the feet of each scene in which the camera moves decide about that scene."""
+    scenes, reasons = [], {}
+    for one in decision.motion.scenes:
+        if one.world and one.motion.moves:
+            own = rows[(rows[:, 0] >= one.begin) & (rows[:, 0] < one.end)]
+            motion, why = _checked(one.motion, own, rules)
+            one = replace(one, motion=motion)
+            if why:
+                reasons[one.number] = f"the camera's motion is unknown, since {why},", _REMEDY
+        scenes.append(one)
+    return without_scenes(replace(decision, motion=together(scenes)), reasons)
+
+
+def _checked(motion: CameraMotion, rows: F64, rules: FootingRules) -> tuple[CameraMotion, str]:
+    """The motion after the check with samples of feet (N, 4), and why it is unknown; empty if it is known."""
+    footing, certain = find_footing([rows], rules), motion.certain
     shares = footing.shares
     if not len(shares):
         why = "" if certain else "the background does not tell rotation from translation, and no feet stand"
     else:
         least = rules.least_standing if certain else rules.least_standing_uncertain
         slides = float((shares < least).mean()) > rules.most_sliding
-        compensated = "motion" if decision.motion.carried else "rotation"
+        compensated = "motion" if motion.carried else "rotation"
         why = f"standing feet slide with its {compensated} compensated" if slides else ""
-        why += ", so it may have moved from its place" if why and not decision.motion.carried else ""
-    if not why:
-        drift = float(footing.speeds.max()) if len(shares) and not decision.motion.carried else float("nan")
-        return replace(decision, motion=replace(decision.motion, drift=drift))
-    problem = f"the camera's motion is unknown: {why}; no world is written (--camera rotating ignores that)"
-    unknown = replace(decision.motion, kind=UNKNOWN, distance=float("nan"), distance_sigma=float("nan"))
-    return replace(decision, motion=unknown, path=None, problem=problem)
+        why += ", so it may have moved from its place" if why and not motion.carried else ""
+    if why:
+        return replace(motion, kind=UNKNOWN, distance=float("nan"), distance_sigma=float("nan")), why
+    drift = float(footing.speeds.max()) if len(shares) and not motion.carried else float("nan")
+    return replace(motion, drift=drift), ""
+
+
+def _all_rows(samples: Iterable[F64]) -> F64:
+    return np.concatenate([np.zeros((0, 4)), *samples])
 
 
 def densest(velocities: F64, width: float) -> tuple[float, float]:

@@ -56,10 +56,13 @@ def _settled(recorded: Recorded, decision: Decision, steps: Steps, join: bool) -
     """The run with the path of a decision, unless feet contradict it."""
     if decision.problem:
         return None, decision
-    steps = replace(steps, path=decision.path)
+    steps = replace(steps, path=decision.path, without_world=decision.without_world)
     run = PlacedRun(recorded.results, recorded.skeleton, recorded.camera, steps, join=join, folder=recorded.folder)
     settled = settle(decision, run.footing)
     if settled.problem:
         run.close()
         return None, settled
-    return run, settled
+    if settled.without_world == decision.without_world:
+        return run, settled
+    run.close()  # the remaining scenes do without the people of a scene that feet contradict
+    return _settled(recorded, settled, steps, join)

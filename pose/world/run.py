@@ -13,7 +13,7 @@ import numpy as np
 from pose.camera import Camera
 from pose.skeletons import H36M17, LIMBS, Skeleton
 from pose.system.row_file import RowFile, Rows
-from pose.types import F64, Flags, FrameResult, Placed, Poses3D
+from pose.types import F64, CameraView, Flags, FrameResult, Placed, Poses3D
 from pose.world.clean import Steps, prepare, put_on_floor
 from pose.world.ground import find_world
 from pose.world.join import find_joins
@@ -47,6 +47,7 @@ class PlacedRun:
         heights: Body heights with their sigmas, m, by track id.
         height_intervals: Intervals of body heights, m, by track id.
         sizes: Sizes by track id.
+        unplaced: Ids of people in scenes without a world. Their results are those of the lifter.
         filled: Number of filled frames of people.
         inconsistent: Seconds for which each limb contradicts the person's bones (`pose.world.consistency`), by track
             id.
@@ -77,7 +78,9 @@ class PlacedRun:
             folder: Folder for unnamed temporary files.
         """
         self._results = results
-        self.path = steps.path if steps else None
+        self._steps = steps or Steps()
+        self.path = self._steps.path
+        self.unplaced: set[int] = set()
         self.joined: dict[int, int] = {}
         self.dropped: set[int] = set()
         self.doubtful: set[int] = set()
@@ -96,7 +99,9 @@ class PlacedRun:
                 people.gather(results)
                 if len(people.frames):
                     self._judge(people, rules, join)
-                self._place(people, steps or Steps(), rules, folder)
+                self._place(people, self._steps, rules, folder)
+                if self.path is not None:
+                    self.path = self.path.unknown_in(self._steps.without_world)
         except BaseException:
             self.close()
             raise
@@ -116,14 +121,18 @@ class PlacedRun:
                     people.leave_out(number, self._left_out[number])
             self.dropped = self._left_out.keys() - people.keys()
             still = people if self.path is None else StaticPeople(people, self.path)
-            self.joined = find_joins(still, scenes.begins, rules.joins)
+            joins = find_joins(still, scenes.begins, rules.joins)
+            self.joined = {n: to for n, to in joins.items() if self._steps.has_world(float(people[n].times[0]))}
             people.join(self.joined)
         self.doubtful = _doubtful(people, scenes, rules)
 
     def _place(self, people: SeenPeople, steps: Steps, rules: Rules, folder: Path | None) -> None:
         with Works(folder) as works:
             for number, person in people.items():
-                works.add(number, prepare(number, person, people.frames, steps, rules))
+                if steps.has_world(float(person.times[0])):
+                    works.add(number, prepare(number, person, people.frames, steps, rules))
+                else:
+                    self.unplaced.add(number)
             begins = [float(people.frames[0]) if len(people.frames) else 0.0, *people.cuts]
             found = find_scenes(works, begins, steps.up, rules)
             if found is None:
@@ -165,7 +174,8 @@ class PlacedRun:
             while coming and coming[-1][0] <= result.time:
                 _, number = coming.pop()
                 here[number] = _Cursor(self._rows.portions(number, _AT_ONCE))
-            yield self._placed(self._renamed(result), here)
+            named = self._renamed(result)
+            yield self._placed(named, here) if self._steps.has_world(result.time) else self._nowhere(named)
 
     def _renamed(self, result: FrameResult) -> FrameResult:
         """The result with ids of joined tracks, without dropped people."""
@@ -180,6 +190,15 @@ class PlacedRun:
         parts = {name: getattr(people, name)[rows] for name in ("boxes", "box_scores", "keypoints", "scores")}
         kept = Poses3D(poses.joints[rows], poses.root[rows], poses.sigma[rows], poses.swapped[rows], poses.ahead[rows])
         return FrameResult(replace(people, ids=named, hands=hands, faces=faces, **parts), kept)
+
+    def _nowhere(self, result: FrameResult) -> FrameResult:
+        """The result of a scene without a world."""
+        doubtful = np.array([number in self.doubtful for number in result.people.ids.tolist()], bool)
+        placed = replace(Placed.nowhere(len(result.people)), doubtful=doubtful)
+        return FrameResult(result.people, result.poses, placed, self._view(result.time))
+
+    def _view(self, time: float) -> CameraView | None:
+        return None if self.path is None else self.path.view(time)
 
     def _placed(self, result: FrameResult, here: "dict[int, _Cursor]") -> FrameResult:
         """The result in the world.
@@ -216,7 +235,7 @@ class PlacedRun:
             part["partial"],
             part["inconsistent"],
         )
-        return FrameResult(people, poses, placed, None if self.path is None else self.path.view(result.time))
+        return FrameResult(people, poses, placed, self._view(result.time))
 
 
 def doubtful_tracks(

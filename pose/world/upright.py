@@ -87,8 +87,11 @@ class Upright:
         self._causal = CausalWorld(up)
 
     def place(self, result: FrameResult, rows: NDArray[np.integer]) -> F32:
-        """Positions (P, 17, 3) m in the 3D view of the people in these rows of a result."""
-        if result.placed is not None:
+        """Positions (P, 17, 3) m in the 3D view of the people in these rows of a result.
+
+        In a scene without a world they are those of a result without one.
+        """
+        if result.placed is not None and (not len(rows) or np.isfinite(result.placed.joints[rows]).any()):
             return to_stage(result.placed.joints[rows])
         ids, poses = result.people.ids[rows].tolist(), result.poses
         return to_stage(self._causal.place(ids, poses.joints[rows], poses.root[rows], result.time))

@@ -1,7 +1,10 @@
-"""Each scene of a clip is judged on its own, and the least favourable one decides."""
+"""Each scene of a clip is judged on its own, and only scenes whose motion is known have a world."""
 
+import json
+from importlib.resources import files
 from types import SimpleNamespace
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -79,22 +82,52 @@ def decided(*scenes, camera="auto"):
     ("bad", "what"),
     [((3, 0, 0.0, False), "the camera's motion is unknown"), ((4, 30, 0.02, True), "the camera moved from its place")],
 )
-def test_the_problem_names_the_scene(bad, what):
-    good = (10, 0, 0.0, True)
-    found = decided(good, bad, good)
-    assert found.path is None
-    assert found.problem.startswith(
-        f"{what} in scene 2 (10.0 to {10 + bad[0]:.1f} s): no world is written (--start and"
-    )
+def test_only_a_bad_scene_has_no_world_and_is_named(bad, what):
+    good, turning = (10, 0, 0.0, True), (10, 30, 0.0, True)
+    found = decided(good, bad, turning)
+    assert found.problem == ""
+    assert found.path is not None
+    end = 10 + bad[0]
+    assert found.without_world == ((10.0, pytest.approx(end)),)
+    assert found.notices[0].startswith(f"{what} in scene 2 (10.0 to {end:.1f} s): no world is written there (--camera")
+    assert (found.motion.kind, found.motion.pan) == (ROTATING, pytest.approx(30, abs=0.5)), "of the other scenes"
+    assert [one.world for one in found.motion.scenes] == [True, False, True]
+
+
+def test_a_bad_last_scene_lasts_to_the_end():
+    assert decided((10, 0, 0.0, True), (4, 30, 0.02, True)).without_world == ((10.0, np.inf),)
+
+
+def test_static_scenes_beside_a_bad_one_need_no_path():
+    assert decided((10, 0, 0.0, True), (4, 30, 0.02, True)).path is None
+
+
+def test_bad_scenes_alone_leave_no_world():
+    bad = (4, 30, 0.02, True)
     both = decided(bad, bad)
-    assert f"{what} in scenes 1 (0.0 to" in both.problem
-    assert "--start" not in both.problem, "there is no other scene"
+    assert "the camera moved from its place in scenes 1 (0.0 to" in both.problem
+    assert (both.path, both.motion.kind) == (None, TRANSLATING)
     alone = decided(bad)
-    assert alone.problem.startswith(f"{what}: no world")
+    assert alone.problem.startswith("the camera moved from its place: no world")
+
+
+def test_each_reason_has_a_notice():
+    scenes = (10, 0, 0.0, True), (4, 30, 0.02, True), (3, 0, 0.0, False)
+    assert [text.split(":")[0] for text in decided(*scenes).notices] == [
+        "the camera moved from its place in scene 2 (10.0 to 14.0 s)",
+        "the camera's motion is unknown in scene 3 (14.0 to 16.9 s)",
+    ]
+    assert decided(*scenes, camera="rotating").without_world == ((pytest.approx(14.0), np.inf),)
 
 
 def test_many_bad_scenes_are_counted():
-    assert " and 3 more: no world" in decided((3, 0, 0.0, True), *[(3, 0, 0.0, False)] * 7).problem
+    assert " and 3 more: no world" in decided((3, 0, 0.0, True), *[(3, 0, 0.0, False)] * 7).notices[0]
+
+
+def check_schema(document):
+    """The schema allows these members."""
+    schema = json.loads(files("pose.files").joinpath("poses.schema.json").read_text("utf-8"))
+    jsonschema.validate(document, {"$ref": "#/$defs/camera_motion", "$defs": schema["$defs"]})
 
 
 def test_files_list_the_scenes():
@@ -102,5 +135,6 @@ def test_files_list_the_scenes():
     assert [(one.number, one.motion.kind) for one in motion.scenes] == [(0, STATIC), (1, TRANSLATING)]
     document = MotionInfo(motion, compensated=False).to_dict()
     assert [one["kind"] for one in document["scenes"]] == [STATIC, TRANSLATING]
+    check_schema(document)
     assert MotionInfo.from_json(document).to_dict() == document
     assert "scenes" not in MotionInfo(judge(*clip((3, 0, 0.0, True))), compensated=False).to_dict()

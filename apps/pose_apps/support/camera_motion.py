@@ -13,13 +13,15 @@ def motion_line(decision: "Decision") -> str:
     """The camera's motion with numbers; empty if it was not measured."""
     from pose.camera_motion.verdict import FIXED, STATIC, TRANSLATING, UNKNOWN
 
-    motion = decision.motion
+    motion, scenes = decision.motion, decision.motion.scenes
+    known = sum(one.world for one in scenes)
+    rest = f"; unknown in {len(scenes) - known} of {len(scenes)} scenes" if 0 < known < len(scenes) else ""
     if motion.kind == FIXED:
         return ""
     if motion.kind == UNKNOWN:
         return f"camera motion: unknown, measured in {motion.known:.0%} of the frames with people"
     if motion.kind == STATIC:
-        return "camera motion: none"
+        return f"camera motion: none{rest}"
     text = f"camera motion: {motion.kind}, pan {motion.pan:.1f}, tilt {motion.tilt:.1f}, roll {motion.roll:.1f} degrees"
     text += f", shake {motion.shake:.2f} degrees rms"
     text += f", zoom {motion.zoom:.2f} x" if motion.zoom > 1.01 else ""
@@ -35,4 +37,4 @@ def motion_line(decision: "Decision") -> str:
             text += (
                 f"; its rotation fits a focal length of {motion.focal_ratio:.2f} x the one used (--intrinsics sets it)"
             )
-    return text
+    return text + rest
