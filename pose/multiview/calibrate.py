@@ -62,8 +62,10 @@ def start_points(observed: Observed, cameras: Sequence[ViewCamera], scale: float
     for index, camera in enumerate(cameras):
         places.append(camera.to_world(scale * (observed.limbs[index] + observed.root[index][:, None])))
     total = weight.sum(axis=0)
-    mean = (np.stack(places) * weight).sum(axis=0) / np.maximum(total, 1e-9)
+    mean: F64 = (np.stack(places) * weight).sum(axis=0) / np.maximum(total, 1e-9)
     seen = np.flatnonzero(total[:, 0, 0])
+    if len(seen) == len(mean):
+        return mean
     flat = mean.reshape(len(mean), -1)
     rows = np.arange(len(mean))
     out = np.stack([np.interp(rows, seen, column[seen]) for column in flat.T], axis=1)

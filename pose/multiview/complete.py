@@ -30,6 +30,8 @@ def complete(points: F64, joints: F64, present: np.ndarray, sigma: F64) -> F64:
     middle = trunk.mean(axis=1)
     shape, weight = np.zeros((len(points), len(DERIVED), 3)), np.zeros(len(points))
     for lifted, here, deviation in zip(joints, present, sigma, strict=True):
+        if not here.any():
+            continue
         own = lifted[:, POINTS[_TRUNK]]
         own_middle = own.mean(axis=1, keepdims=True)
         turn = best_rotation(np.einsum("kjc,kjd->kcd", trunk - middle[:, None], own - own_middle))

@@ -14,7 +14,7 @@ import numpy as np
 
 from pose.multiview.calibrate import start_points
 from pose.multiview.complete import DERIVED, complete, residuals_px
-from pose.multiview.joints import STEP_TOLERANCE, Problem, System
+from pose.multiview.joints import Problem, System
 from pose.multiview.lifted import lifted_prior, trust_of
 from pose.multiview.observations import Observed, observe
 from pose.multiview.residuals import Weights
@@ -28,8 +28,8 @@ WEIGHTS = Weights()
 ROUNDS = (3, 2)  # Gauss-Newton steps, before and after left-right swaps are undone and cameras are compared
 RADIUS_68 = 1.878  # standard deviations of an axis: the radius that holds 68.27 % of a three-dimensional normal
 INFLATION = 1.75  # of sigma: 2D errors last for many frames, and the solver takes them for independent
-SHARES = (1.0, 0.5, 0.2)  # of a live step, the first of which that decreases the cost is taken
-LOST = 1.0  # m from the lifted points, above which expected points are not used
+LIVE_STEPS = 2  # maximum Gauss-Newton steps of a live frame
+LIVE_TOLERANCE = 0.03  # relative decrease of the cost by a step, below which it is the last one
 LIFTED_SHARE = 0.7  # of the lifter's sigma that joints have which only the lifter places in the trunk
 
 
@@ -83,38 +83,57 @@ def fuse(
             points[:kept] = start[:kept]
         points, system, observed = _solved(observed, list(cameras), points, bones, scale)
         start = points[last - low - MARGIN :] if last - low > MARGIN else None
-        yield _cut(_fused(observed, list(cameras), points, system), first - low, last - low)
+        yield _cut(_fused(observed, list(cameras), points, system.variances()), first - low, last - low)
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """One person at the last instant of a short window.
+
+    Attributes:
+        fused: The person at this instant.
+        points: (N, 3) m, the points of the solver.
+        correction: (N, 3) m, from the mean of the cameras' own 3D to these points.
+    """
+
+    fused: Fused
+    points: F64
+    correction: F64
 
 
 def fuse_newest(
-    observed: Observed, cameras: Sequence[ViewCamera], start: F64 | None, bones: F64, scale: float = 1.0
-) -> tuple[Fused, F64]:
+    observed: Observed, cameras: Sequence[ViewCamera], correction: F64 | None, bones: F64, scale: float = 1.0
+) -> Newest:
     """Fuse a short window and return its last instant, for live use.
 
     Args:
         observed: The person in the window.
         cameras: The cameras.
-        start: (K, N, 3) m, expected points, for example from the window before; None if there was none.
+        correction: (N, 3) m, of the frame before with the same cameras (`Newest`); None if there was none.
         bones: (B,) m.
         scale: Factor on lifted bodies.
-
-    Returns:
-        The person at the last instant, and the points (K, N, 3) m of the window.
     """
     views = list(cameras)
     lifted_start = start_points(observed, views, scale)
-    if start is None or float(np.median(np.linalg.norm(start - lifted_start, axis=-1))) > LOST:
-        points, system, observed = _solved(observed, views, lifted_start, bones, scale)
-    else:
-        observed = with_sides(observed, swapped_sides(observed, views, start))
-        trust = trust_of(observed, views, scale, start)
-        lifted = lifted_prior(observed, views, scale, WEIGHTS, trust)
-        problem = Problem(observed, views, lifted, bones, trust, WEIGHTS)
-        system, right = problem.linearised(start)
-        move, cost = system.solve(right, STEP_TOLERANCE).reshape(start.shape), problem.cost(start)
-        points = next((new for s in SHARES if problem.cost(new := start + s * move) < cost), start)
-    count = len(points)
-    return _cut(_fused(observed, views, points, system), count - 1, count), points
+    found = None if correction is None else _continued(observed, views, lifted_start, correction, bones, scale)
+    points, system, observed = found or _solved(observed, views, lifted_start, bones, scale)
+    last = slice(len(points) - 1, len(points))
+    fused = _fused(observed.part(last), views, points[last], system.variances()[last])
+    return Newest(fused, points[-1], points[-1] - lifted_start[-1])
+
+
+def _continued(
+    observed: Observed, cameras: list[ViewCamera], lifted_start: F64, correction: F64, bones: F64, scale: float
+) -> tuple[F64, System, Observed] | None:
+    """Solution from the lifted points plus the correction of the frame before; None if that start is the worse one."""
+    start = lifted_start + correction
+    observed = with_sides(observed, swapped_sides(observed, cameras, start))
+    trust = trust_of(observed, cameras, scale, start)
+    lifted = lifted_prior(observed, cameras, scale, WEIGHTS, trust)
+    problem = Problem(observed, cameras, lifted, bones, trust, WEIGHTS)
+    if not problem.cost(start) < problem.cost(lifted_start):
+        return None
+    return *problem.solved(start, LIVE_STEPS, LIVE_TOLERANCE), observed
 
 
 def _solved(
@@ -131,8 +150,8 @@ def _solved(
     return points, problem.linearised(points)[0], observed
 
 
-def _fused(observed: Observed, cameras: list[ViewCamera], points: F64, system: System) -> Fused:
-    sigma = 1000 * RADIUS_68 * INFLATION * np.sqrt(system.variances())
+def _fused(observed: Observed, cameras: list[ViewCamera], points: F64, variances: F64) -> Fused:
+    sigma = 1000 * RADIUS_68 * INFLATION * np.sqrt(variances)
     pixels = np.stack([camera.project(points) for camera in cameras])
     off = residuals_px(observed, pixels)
     agrees = observed.seen & (np.nan_to_num(off, nan=np.inf) < 4 * np.where(observed.seen, observed.noise, 1.0))

@@ -86,9 +86,8 @@ class System:
         high = np.minimum(low + 1, len(alone) - 1)
         share = (at - low)[:, None]
         information = (1 - share) / alone[low] + share / alone[high]
-        padded = np.pad(information, ((2, 2), (0, 0)), mode="edge")
-        mean = sum(weight * padded[row : row + count] for row, weight in enumerate(_KERNEL))
-        return _smoothed(np.asarray(mean), self.bend)
+        near = np.clip(np.arange(count)[:, None] + np.arange(-2, 3), 0, count - 1)
+        return _smoothed(np.einsum("r,krn->kn", _KERNEL, information[near]), self.bend)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +118,10 @@ class Problem:
             steps: Maximum number of steps.
             tolerance: Relative decrease of the cost below which it stops.
         """
+        return self.solved(points, steps, tolerance)[0]
+
+    def solved(self, points: F64, steps: int, tolerance: float = 1e-3) -> tuple[F64, System]:
+        """As `solve`; returns the system of the last step as well. There must be a step."""
         cost = self.cost(points)
         for _ in range(steps):
             system, right = self.linearised(points)
@@ -130,7 +133,7 @@ class Problem:
                     break
             if not cost < before * (1 - tolerance):
                 break
-        return points
+        return points, system
 
     def cost(self, points: F64) -> float:
         """Half the sum of squared residuals, with the Cauchy loss for reprojections."""

@@ -10,7 +10,6 @@ import numpy as np
 
 from pose.multiview.observations import Observed
 from pose.multiview.residuals import Weights, root_prior
-from pose.multiview.sides import blurred
 from pose.multiview.types import HIPS, POINT_NAMES, ViewCamera
 from pose.types import F64
 
@@ -21,6 +20,9 @@ FREEDOM = 3.0  # degrees of freedom of the t-distribution
 _ARM, _LEG = ("shoulder", "elbow", "wrist"), ("hip", "knee", "ankle")
 LIMBS = [[POINT_NAMES.index(f"{side}_{part}") for part in limb] for side in ("left", "right") for limb in (_ARM, _LEG)]
 LIMBS.append([POINT_NAMES.index("neck"), POINT_NAMES.index("head")])
+_IN_LIMB = np.zeros((len(POINT_NAMES), len(LIMBS)))  # 1 where a point is in a limb
+for _number, _limb in enumerate(LIMBS):
+    _IN_LIMB[_limb, _number] = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +77,21 @@ def trust_of(observed: Observed, cameras: list[ViewCamera], scale: float, points
     off = relative - lifted_points(observed, cameras, scale)
     square += np.einsum("ckni,cknij,cknj->ckn", off, lifted_precision(observed, cameras), off, optimize=True)
     known = 2.0 * observed.seen + 3.0 * np.isfinite(observed.limb_sigma)
-    trust = np.ones_like(square)
-    reach = round(3 * SECONDS / observed.step)
-    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * observed.step / SECONDS) ** 2)
-    for limb in LIMBS:
-        sums = np.stack([square[..., limb].sum(axis=-1), known[..., limb].sum(axis=-1)])
-        spread = np.apply_along_axis(blurred, -1, sums, kernel)
-        ratio = spread[0] / np.maximum(spread[1], 1e-9)
-        trust[..., limb] = np.minimum((FREEDOM + 1) / (FREEDOM + ratio), 1.0)[..., None]
+    window = _window(len(points), observed.step)
+    ratio = window @ (square @ _IN_LIMB) / np.maximum(window @ (known @ _IN_LIMB), 1e-9)
+    trust = np.minimum((FREEDOM + 1) / (FREEDOM + ratio), 1.0) @ _IN_LIMB.T
+    trust += 1 - _IN_LIMB.sum(axis=1)
     trust[:, observed.present.sum(axis=0) < 2] = 1.0
     return trust
+
+
+def _window(count: int, step: float) -> F64:
+    """Weights (K, K) of neighbouring instants, `step` s apart, in the mean at each instant."""
+    apart = np.arange(count) * step
+    apart = np.abs(apart[:, None] - apart)
+    weights: F64 = np.exp(-0.5 * (apart / SECONDS) ** 2)
+    weights[apart > 3 * SECONDS] = 0.0
+    return weights
 
 
 def lifted_prior(observed: Observed, cameras: list[ViewCamera], scale: float, weights: Weights, trust: F64) -> Lifted:

@@ -1,7 +1,7 @@
 """Observations of one person by all cameras, sampled at the knots of a common time line."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -42,6 +42,11 @@ class Observed:
     joint_sigma: F64
     present: Flags
     own: F64
+
+    def part(self, rows: slice) -> "Observed":
+        """The part of the knots in `rows`."""
+        parts = [getattr(self, one.name) for one in fields(self)[1:]]
+        return Observed(self.knots[rows], *(part[:, rows] for part in parts))
 
     @property
     def step(self) -> float:

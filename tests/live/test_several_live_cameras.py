@@ -299,3 +299,28 @@ def test_the_clocks_of_a_given_calibration_are_refined():
     found = rigging.calibration.cameras[1]
     assert abs(found.offset + late) < 0.02
     assert np.array_equal(found.rotation, exact[1].rotation)
+
+
+@pytest.mark.parametrize("rate", [8.0, 15.0])
+def test_fused_people_stay_in_place_at_low_frame_rates(rate):
+    """The solution of a frame starts from that of the frame before; an error there must not grow."""
+    seconds = 9.0
+    person = scenes.person(1, seconds)
+    views, tracks = filmed([person], seconds=seconds, rates=(rate,))
+    rng = np.random.default_rng(3)
+    for track in tracks:  # a detector that mistakes single joints, for some frames each
+        for _ in range(int(seconds)):
+            row, joint = rng.integers(len(track)), rng.integers(1, 17)
+            track.keypoints[row : row + 4, joint] += rng.normal(scale=120.0, size=2).astype(np.float32)
+    exact = scenes.exact(views)
+    player = Player(stage_of(rigging_of(views, given=lambda sizes: exact), world=False), exact)
+    off = []
+    for live in player.play(tracks):
+        if live.stream.cameras and len(live.result.people) == 1:
+            at = np.array([live.captured - player.begin])
+            truth = truth_at(person, scenes.RATE, at)[0, :17] @ views[0].rotation.T + views[0].translation
+            placed = live.result.poses.joints[0] + live.result.poses.root[0]
+            off.append(np.linalg.norm(placed - truth, axis=1)[POINTS].mean())
+    assert len(off) > 0.8 * rate * seconds
+    assert np.median(off) < 0.08
+    assert max(off[2:]) < 0.25

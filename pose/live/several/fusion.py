@@ -20,6 +20,7 @@ LONGEST_PAUSE = 0.3  # s after which a person begins anew
 PAST = 0.3  # s of a track that the window needs
 NEWEST = 0.15  # s; a track that ended earlier no longer counts
 BONE_SECONDS = 3.0  # time constant of a person's own bone lengths, s
+MOST_RATIO = 1.5  # of a person's bone length to the average one, or the reverse
 FORGET = 10.0  # s after which a person's bone lengths are forgotten
 
 
@@ -29,12 +30,14 @@ class _Person:
 
     Attributes:
         bones: (B,) m.
-        points: (K, N, 3) m, the last window.
-        time: Last instant of the window, s.
+        correction: (N, 3) m, of the last frame (`pose.multiview.fuse.Newest`).
+        cameras: Those that saw the person in it.
+        time: Of the last frame, s.
     """
 
     bones: F64
-    points: F64
+    correction: F64
+    cameras: frozenset[int]
     time: float
 
 
@@ -103,21 +106,19 @@ class Fusion:
         knots = np.linspace(time - STEP * (INSTANTS - 1), time, INSTANTS)
         observed = observe(tracks, self._cameras, knots)
         bones = self.calibration.bones if one is None else one.bones
-        start = None
-        if one is not None and 0 < time - one.time <= LONGEST_PAUSE:
-            start = _ahead(one, time - one.time)
-        fused, points = fuse_newest(observed, self._cameras, start, bones, self.calibration.scale)
+        correction = None
+        if one is not None and one.cameras == tracks.keys() and 0 < time - one.time <= LONGEST_PAUSE:
+            correction = one.correction
+        newest = fuse_newest(observed, self._cameras, correction, bones, self.calibration.scale)
         if one is not None and len(tracks) > 1:
-            share = min((time - one.time) / BONE_SECONDS, 0.1)
-            bones = bones + share * (BONE_RESIDUALS.measure(points[-1:])[0][0] - bones)
-        self._people[number] = _Person(bones, points, time)
-        return fused
+            bones = self._adapted(bones, newest.points, time - one.time)
+        self._people[number] = _Person(bones, newest.correction, frozenset(tracks), time)
+        return newest.fused
 
-
-def _ahead(one: _Person, seconds: float) -> F64:
-    """The points of the window that ends `seconds` later, with constant velocity beyond the last instant."""
-    at = (np.arange(INSTANTS) * STEP + seconds) / STEP
-    low = np.clip(at.astype(int), 0, INSTANTS - 2)
-    share = (at - low)[:, None, None]
-    moved: F64 = (1 - share) * one.points[low] + share * one.points[low + 1]
-    return moved
+    def _adapted(self, bones: F64, points: F64, seconds: float) -> F64:
+        """A person's bone lengths (B,) m after a frame with points (N, 3) m, `seconds` after the one before."""
+        share = min(seconds / BONE_SECONDS, 0.1)
+        usual = self.calibration.bones
+        measured = np.clip(BONE_RESIDUALS.measure(points[None])[0][0], usual / MOST_RATIO, usual * MOST_RATIO)
+        adapted: F64 = bones + share * (measured - bones)
+        return adapted
