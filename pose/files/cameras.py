@@ -1,7 +1,8 @@
 """The cameras of a result from several cameras, as described in the header of its file."""
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from pose.errors import PoseError
 from pose.files.run_info import RunInfo
 from pose.system.json_values import Json, items, member, number, text
 from pose.system.shown import in_brief
+from pose.system.whole_file import write_whole
 
 F64 = NDArray[np.float64]
 
+CAMERAS_FILE = "cameras.json"
 MOST_NUMBER = 1e6  # maximum absolute value of any number: px, m or s
 MOST_DRIFT = 0.01  # maximum relative clock drift; phones have 0.00015
 
@@ -97,6 +100,16 @@ def result_cameras(run: RunInfo | None) -> list[ResultCamera]:
         return [] if run is None else [_camera(document) for document in run.cameras]
     except (KeyError, TypeError, ValueError) as error:
         raise PoseError(f"cameras of the result: not a calibration ({in_brief(error)})") from error
+
+
+def write_cameras(path: Path, cameras: Sequence[Mapping[str, Json]]) -> None:
+    """Write a calibration file from `RunInfo.cameras`. `--cameras` reads it.
+
+    Raises:
+        PoseError: If it cannot be written.
+    """
+    text = json.dumps({"format": "pose-run cameras", "version": 1, "cameras": list(cameras)}, indent=1, allow_nan=False)
+    write_whole(path, text + "\n")
 
 
 def result_title(run: RunInfo | None, name: str) -> str:

@@ -7,15 +7,17 @@ JSON text are readable even then. `finish_interrupted` completes the files that 
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from pose.errors import PoseError
 from pose.files import JsonWriter, NpzWriter, RunInfo, WorldInfo
+from pose.files.cameras import CAMERAS_FILE, write_cameras
 from pose.files.json import mend_json, read_head
 from pose.live.result import LiveResult, Stream
+from pose.system.json_values import Json
 from pose.system.reserve import Reserve
 from pose.system.whole_file import file_errors
 from pose.system.work_folder import alone_in
@@ -75,8 +77,13 @@ class RecordingFolder:
     @property
     def files(self) -> dict[str, Path | None]:
         """Files by name after `finish`; None for a file that could not be finished."""
-        names = [*([VIDEO] if self._with_video else []), JSON, NPZ]
+        names = [*([VIDEO] if self._with_video else []), JSON, NPZ, *([CAMERAS_FILE] if self._cameras else [])]
         return {name: path if (path := self.folder / name).is_file() else None for name in names}
+
+    @property
+    def _cameras(self) -> Sequence[Mapping[str, Json]]:
+        """Several calibrated cameras; else empty."""
+        return () if self._info is None else self._info.cameras
 
     def write(self, live: LiveResult) -> None:
         """Append a frame; index and time start at 0.
@@ -169,6 +176,11 @@ class RecordingFolder:
                     writer.close(complete=not self.cut_short)
             except PoseError as error:
                 problems.append(error)
+        if self.frames and self._cameras:
+            try:
+                write_cameras(self.folder / CAMERAS_FILE, self._cameras)
+            except PoseError as error:
+                problems.append(error)
         self._lock.close()
         with suppress(OSError):  # not empty
             self.folder.rmdir()
@@ -215,7 +227,7 @@ def _finish(folder: Path) -> str:
             finish_video(part, folder / VIDEO)
         except PoseError as error:
             problems.append(str(error))
-    there = [name for name in (VIDEO, JSON, NPZ) if (folder / name).is_file()]
+    there = [name for name in (VIDEO, JSON, NPZ, CAMERAS_FILE) if (folder / name).is_file()]
     with suppress(OSError):  # not empty
         folder.rmdir()
     what = f"finished with {frames} frames: {', '.join(there)}" if there else "there was nothing in it"
@@ -241,6 +253,9 @@ def _finish_poses(folder: Path) -> int:
     if frames and part.exists():
         part.replace(text)
     part.unlink(missing_ok=True)
+    if frames and (cameras := read_head(text).cameras):
+        WrittenFiles(folder).make_way(folder / CAMERAS_FILE)
+        write_cameras(folder / CAMERAS_FILE, cameras)
     return frames
 
 

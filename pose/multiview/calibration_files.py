@@ -64,12 +64,6 @@ def camera_json(name: str, camera: ViewCamera, accuracy: Accuracy, clock: Sequen
     }
 
 
-def write_cameras(path: Path, cameras: Sequence[Mapping[str, Json]]) -> None:
-    """Write `cameras.json`."""
-    text = json.dumps({"format": "pose-run cameras", "version": 1, "cameras": list(cameras)}, indent=1, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
-
-
 def read_cameras(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, int]]) -> list[ViewCamera]:
     """The cameras of a calibration file for videos, in the frame of the first, without clocks.
 

@@ -1,5 +1,7 @@
 """Several live cameras: calibration from the people, one world, and what goes wrong."""
 
+import json
+import shutil
 import threading
 import time
 from dataclasses import replace
@@ -8,12 +10,15 @@ import numpy as np
 import pytest
 from live_fakes import FakePipeline, picture, wait_until
 from pose_datasets.several_cameras import truth_at
+from pose_fakes import run_info
 from several_fakes import Player, rigging_of, scenes, setups, stage_of
 
 from pose.errors import UsageError
 from pose.live import PushedFrames
+from pose.live.recording import RecordingFolder, finish_interrupted
 from pose.live.result import STALL_SECONDS
 from pose.live.several import SeveralLoop
+from pose.multiview.calibration_files import read_cameras
 from pose.multiview.types import POINTS
 
 SECONDS = 12.0
@@ -88,6 +93,37 @@ def test_fused_people_are_more_accurate_than_those_of_one_camera(played):
     alone = [error(live) for live in player.shown if not live.stream.cameras]
     fused = [error(live) for live in player.shown if live.stream.cameras][15:]
     assert np.median(fused) < 0.7 * np.median(alone)
+
+
+def test_a_recording_has_the_cameras_for_the_next_one(played, tmp_path):
+    views, _, player, rigging = played
+
+    def info_of(live):
+        info = run_info(live.skeleton, live.size)
+        return replace(info, camera=live.stream.camera or info.camera, cameras=live.stream.cameras)
+
+    folder = RecordingFolder(tmp_path / "done", info_of, video=False)
+    for live in player.shown[-3:]:
+        folder.write(live)
+    killed = tmp_path / "killed" / folder.folder.name  # a copy of the unfinished files
+    shutil.copytree(folder.folder, killed)
+    folder.finish()
+    (line,) = finish_interrupted(tmp_path / "killed")
+    assert "poses.json, poses.npz, cameras.json" in line
+    report = tmp_path / "report.json"  # as that of `--report`
+    report.write_text(json.dumps({"format": "pose-webcam-report", "cameras": rigging.calibration.listed}))
+    for path in (folder.files["cameras.json"], killed / "cameras.json", report):
+        found = read_cameras(path, ["left", "right"], [view.size for view in views])
+        for camera, known in zip(found, rigging.calibration.cameras.values(), strict=True):
+            np.testing.assert_allclose(camera.rotation, known.rotation, atol=1e-6)
+            np.testing.assert_allclose(camera.translation, known.translation, atol=1e-4)
+            assert camera.focal == pytest.approx(known.focal, abs=0.01)
+            assert camera.known
+
+    alone = RecordingFolder(tmp_path / "alone", info_of, video=False)
+    alone.write(player.shown[0])
+    alone.finish()
+    assert sorted(alone.files) == ["poses.json", "poses.npz"], "not calibrated yet"
 
 
 def test_a_camera_that_ends_leaves_the_others(played):

@@ -11,8 +11,9 @@ from pose.camera import Camera
 from pose.errors import PoseError
 from pose.export import export, open_recording
 from pose.files import JsonWriter, NpzWriter, load_poses
+from pose.files.cameras import write_cameras
 from pose.files.json import SCHEMA_PATH
-from pose.multiview.calibration_files import read_cameras, write_cameras
+from pose.multiview.calibration_files import read_cameras
 from pose.multiview.motions import find_motions, scale_for_height, stature_of
 from pose.multiview.rig import rescaled
 from pose.multiview.scene import CameraRun, Given, find_scene, results_of

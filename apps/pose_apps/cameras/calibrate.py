@@ -11,7 +11,6 @@ from pose.config import PipelineConfig
 from pose.errors import UsageError
 from pose.options import argument, option, overwrite_option, quiet_option, same_option
 from pose.system.progress import hidden_progress
-from pose.system.whole_file import whole_file
 from pose.system.written_files import writing
 from pose_apps.cameras.options import CamerasConfig, camera_names, camera_videos
 from pose_apps.clip import RunConfig
@@ -64,7 +63,8 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
     Raises:
         PoseError: If the cameras cannot be calibrated, or the file exists.
     """
-    from pose_apps.cameras.run import CAMERAS_FILE, Request, camera_lines, check_request, check_videos, find_scene
+    from pose.files.cameras import CAMERAS_FILE, write_cameras
+    from pose_apps.cameras.run import Request, camera_lines, check_request, check_videos, find_scene
     from pose_apps.cameras.tracking import track_cameras
 
     if not config.videos:
@@ -79,7 +79,6 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
     request = Request(videos, config, config.height, None, None, refine=True)
     check_request(request, names)
     check_videos(videos)
-    from pose.multiview.calibration_files import write_cameras
     from pose.pipeline import Pipeline
 
     with open_cache_of(config.cache, config.cache_size) as cache, ExitStack() as stack:
@@ -96,8 +95,8 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
         with interrupts.raised_after(0):
             scene = find_scene(request, names, seen, host)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with nullcontext() if config.out else writing([target]), whole_file(target) as hidden:
-        write_cameras(hidden, scene.cameras)
+    with nullcontext() if config.out else writing([target]):
+        write_cameras(target, scene.cameras)
     if not config.quiet:
         for line in [*camera_lines(scene), f"cameras: {target}"]:
             print_wrapped(line)

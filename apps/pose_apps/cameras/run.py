@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pose_apps.support.host import Host
     from pose_apps.support.outputs import Outputs
 
-CAMERAS_FILE = "cameras.json"
-
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -82,7 +80,7 @@ def run_cameras(
         PoseError: If processing fails.
         KeyboardInterrupt: After Ctrl-C.
     """
-    from pose.files.cameras import result_cameras
+    from pose.files.cameras import CAMERAS_FILE, result_cameras
 
     if not overwrite:
         outputs.check_free()
@@ -210,7 +208,7 @@ def camera_lines(scene: "Scene") -> list[str]:
 
 def _write(results: "Iterable[FrameResult]", info: "RunInfo", outputs: "Outputs", scene: "Scene", tally: Tally) -> None:
     from pose.files import WRITERS
-    from pose.multiview.calibration_files import write_cameras
+    from pose.files.cameras import CAMERAS_FILE, write_cameras
 
     with ExitStack() as stack:
         writers = [
