@@ -26,7 +26,7 @@ from pose.camera import Camera, project
 from pose.lifter.load import load_lifter
 from pose.sequences import Sequence2D
 from pose.skeletons import H36M17
-from pose.world.contacts import find_contacts, runs
+from pose.world.contacts import find_contacts, point_contacts, runs
 from pose.world.floor import ANKLE_HEIGHT
 from pose.world.foot_points import USUAL, FootShape, Seen, foot_frames, lift_feet
 
@@ -141,13 +141,6 @@ def main() -> None:
         middle = np.median(known)
         within = " | ".join(f"{value:.0f} ms" for value in np.percentile(np.abs(known), [68, 95]))
         print(f"| {title} | {event} | {len(known)} of {len(ms)} | {middle:+.0f} ms | {within} |")
-
-
-def point_contacts(points: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """(T, 2) contacts of one point of each foot (T, 2, 3), y up, by the rules of ankles above their own floor."""
-    raised = points.copy()
-    raised[..., 1] -= np.percentile(raised[..., 1], 5, axis=0) - ANKLE_HEIGHT
-    return find_contacts(raised, times)[0]
 
 
 def delays(contacts: np.ndarray, times: np.ndarray, events: list, name: str, last: bool) -> list[float]:

@@ -17,8 +17,8 @@ from pose.camera_motion.decision import AUTO
 from pose.camera_motion.log import MotionLog
 from pose.errors import PoseError, UsageError
 from pose.export import Recording
-from pose.export.joint_angles import NAMES, JointAngles, joint_angles
-from pose.export.soles import feet_in_images, vertical_and_contacts
+from pose.export.joint_angles import ALL_NAMES, JointAngles, joint_angles, with_ankles
+from pose.export.soles import row_ankles, world_feet
 from pose.export.table import OBSERVERS, columns, observer_names, rows
 from pose.files import MotionInfo, NpzWriter, PoseTable, ResultSpool, RunInfo, WorldInfo, load_poses
 from pose.files.cameras import ResultCamera, result_cameras
@@ -28,8 +28,7 @@ from pose.spaces import CAMERA, SPACES, WORLD
 from pose.types import F64, I64, FrameResult
 from pose.world.carried import Images, Recorded
 from pose.world.clean import Steps
-from pose.world.foot_points import lift_feet
-from pose.world.gravity import ANKLES
+from pose.world.contacts import point_contacts
 from pose.world.placing import place_run
 from pose.world.run import doubtful_tracks
 
@@ -251,22 +250,28 @@ class Result:
         """
         table, chosen = self.table, self._space(space)
         self._space(WORLD)
-        rows = np.arange(len(table.id))
-        seen = feet_in_images(table, rows)
-        if seen is None:
+        feet = world_feet(table, level=True)
+        if feet is None:
             raise UsageError(f"{self.name}: the 2D skeleton {table.skeleton.name} has no heels and toes")
-        up, contacts = vertical_and_contacts(table, rows)
-        assert up is not None
-        assert contacts is not None
-        body = (table.joints3d + table.root[:, None]).astype(np.float64)
-        points, ankles = lift_feet(body, seen, up, contacts), body[:, ANKLES]
-        if chosen == CAMERA:
-            return self._spread(points, people)
-        assert table.placed is not None
-        assert table.world_info is not None
-        turns = np.broadcast_to(_to_world(table), (len(points), 3, 3))
-        placed = table.placed.joints[:, ANKLES, None] + np.einsum("nij,nfpj->nfpi", turns, points - ankles[:, :, None])
-        return self._spread(placed, people)
+        return self._spread(feet[0 if chosen == CAMERA else 1], people)
+
+    def foot_contacts(self, people: Sequence[int] | None = None) -> F64:
+        """Contacts of heels and toes with the floor; docs/studies/feet.md reports their error.
+
+        people: as of `joints`.
+
+        Returns:
+            (P, F, 2, 2) 1 or 0, heel and toe of left and right foot; NaN where one is not seen.
+
+        Raises:
+            UsageError: as of `feet`.
+        """
+        self.feet(None, ())
+        feet = world_feet(self.table, level=False)
+        assert feet is not None
+        placed = self._spread(feet[1], people)
+        stands = np.array([point_contacts(one, self.times) for one in placed]).reshape(placed.shape[:-1])
+        return np.where(np.isfinite(placed).all(axis=-1), stands, np.nan)
 
     def hand_scores(self, people: Sequence[int] | None = None) -> F64:
         """Return the probability that each hand is visible.
@@ -296,13 +301,12 @@ class Result:
             UsageError: If an id is unknown.
         """
         up = np.array([0.0, 1.0, 0.0] if self.has_world else [0.0, -1.0, 0.0])
-        parts = [
-            joint_angles(joints, sigma, up)
-            for joints, sigma in zip(self.joints(None, people), self.sigma(people), strict=True)
-        ]
-        shape = (len(parts), len(self.times), len(NAMES))
+        ankles = self._spread(row_ankles(self.table, np.arange(len(self.table.id))), people)
+        bodies = zip(self.joints(None, people), self.sigma(people), ankles, strict=True)
+        parts = [with_ankles(joint_angles(joints, sigma, up), feet) for joints, sigma, feet in bodies]
+        shape = (len(parts), len(self.times), len(ALL_NAMES))
         degrees = np.array([part.degrees for part in parts]).reshape(shape)
-        return JointAngles(NAMES, degrees, np.array([part.deviations for part in parts]).reshape(shape))
+        return JointAngles(ALL_NAMES, degrees, np.array([part.deviations for part in parts]).reshape(shape))
 
     def to_dataframe(self, space: str | None = None) -> "pandas.DataFrame":
         """Convert to a table with one row per joint, person and frame, and the columns of the export format `csv`.
@@ -397,15 +401,6 @@ class Result:
 
     def __repr__(self) -> str:
         return f"<Result of {self.name}: {len(self.people)} people in {len(self.times)} frames>"
-
-
-def _to_world(table: PoseTable) -> F64:
-    """(N or 1, 3, 3) from the camera's axes of each row to those of the world."""
-    assert table.world_info is not None
-    world = table.world_info.world.rotation
-    if table.camera_rotation is None:
-        return world[None]
-    return np.asarray(world @ table.camera_rotation[np.searchsorted(table.frames, table.frame_index)])
 
 
 def load(path: Path | str) -> Result:

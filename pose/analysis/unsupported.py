@@ -49,7 +49,7 @@ def not_seen(times: F64) -> str:
 
 def unobserved(table: PoseTable) -> list[str]:
     """Joint angles that no result has, each with its reason."""
-    feet = "the error of heels and toes is as large as the movement of the ankle"
+    feet = "its error of about 10 degrees is half of its movement in walking; --to angles has it"
     ends = "the lifted skeleton ends at the wrist; --hands adds hands, but no wrist angle"
     hands = "the error of an angle between forearm and estimated hand was not measured"
     return [

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from pose.export.digits import joined, number, row, text
 from pose.export.format import Notes, SceneFormat
-from pose.export.joint_angles import Angles, columns, joint_angles
+from pose.export.joint_angles import Angles, columns, joint_angles, with_ankles
+from pose.export.soles import row_ankles
 from pose.export.tracks import Recording
 from pose.spaces import CAMERA
 from pose.system.whole_file import whole_file
+from pose.world.foot_points import foot_joints
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ def angle_rows(recording: Recording, people: list[int]) -> Iterator[AngleRows]:
         contacts = track.contacts
         for span in track.spans():
             at = np.flatnonzero(span.known)
-            angles = joint_angles(span.places[at], span.sigma[at], recording.space.up)
+            ankles = track.blended(span.start + at, lambda rows: row_ankles(recording.table, rows))
+            angles = with_ankles(joint_angles(span.places[at], span.sigma[at], recording.space.up), ankles)
             index = track.first + span.start + at
             frame = index if track.resampled else recording.frames[index]
             yield AngleRows(person, frame, span.times[at], angles, contacts[span.start + at])
@@ -52,7 +55,10 @@ def angle_rows(recording: Recording, people: list[int]) -> Iterator[AngleRows]:
 def angle_notes(recording: Recording) -> Notes:
     """Notes on the angles for the summary."""
     vertical = "the image's own" if recording.space.name == CAMERA else "that of the world"
-    return [f"degrees; the vertical that the trunk's lean refers to is {vertical}", "no ankles: 3D has no feet"]
+    notes = [f"degrees; the vertical that the trunk's lean refers to is {vertical}"]
+    if foot_joints(recording.table.skeleton) is None:
+        notes.append(f"no ankles: {recording.table.skeleton.name} has no heels and toes")
+    return notes
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:

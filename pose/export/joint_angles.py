@@ -10,6 +10,8 @@ the trunk, z forward) or to the chest (the same with the shoulders):
 - knee and elbow flexion: between the two bones, 0 straight; hyperextension is positive as well
 - trunk lean: between pelvis-to-thorax and the vertical of the space
 - neck flexion: thorax to crown in the chest's frame, atan2(forward, up)
+- ankle flexion: 0 at a right angle of shank and sole, positive with raised toes; where heel and toe are observed in 2D.
+  Its deviation is a measured constant
 
 Uncertainty is first order: sigma is the 68 % radius of an isotropic normal distribution, and errors of different joints
 are assumed to be independent. Neighbouring joints are in fact correlated; docs/studies/exports.md reports the measured
@@ -25,6 +27,7 @@ from numpy.typing import NDArray
 from pose.export.rotations import dot
 from pose.export.skeleton import Axes, frame
 from pose.skeletons import H36M17
+from pose.world.foot_points import ANKLE_SD
 
 F64 = NDArray[np.float64]
 
@@ -40,6 +43,8 @@ NAMES = (
     ),
     "trunk_lean", "neck_flexion",
 )  # fmt: skip
+ANKLES = ("left_ankle_flexion", "right_ankle_flexion")
+ALL_NAMES = (*NAMES, *ANKLES)
 RADIUS_PER_STD = 1.8724  # radius of 68.27 % of an isotropic 3D normal distribution, in standard deviations of an axis
 
 _TINY = 1e-9
@@ -52,8 +57,8 @@ class Angles:
     """Angles in T frames.
 
     Attributes:
-        degrees: (T, 16), in the order of `NAMES`; NaN where unknown.
-        deviations: (T, 16) standard deviations, degrees.
+        degrees: (T, 16), in the order of `NAMES`, or (T, 18), in that of `ALL_NAMES`; NaN where unknown.
+        deviations: Standard deviations of these, degrees.
     """
 
     degrees: F64
@@ -76,6 +81,12 @@ def joint_angles(places: F64, sigma: F64, up: F64) -> Angles:
         deviations[:, column] = np.sqrt(np.sum(parts, axis=0))
     # A band wider than the circle carries no information.
     return Angles(np.degrees(np.stack([values[n] for n in NAMES], axis=1)), np.minimum(np.degrees(deviations), 180))
+
+
+def with_ankles(angles: Angles, ankles: F64) -> Angles:
+    """Append the flexion of both ankles (T, 2) in degrees, with the standard deviation that was measured for it."""
+    deviations = np.where(np.isfinite(ankles), ANKLE_SD, np.nan)
+    return Angles(np.append(angles.degrees, ankles, axis=1), np.append(angles.deviations, deviations, axis=1))
 
 
 def _all(places: F64, up: F64) -> tuple[dict[str, F64], dict[str, Gradient]]:
@@ -188,7 +199,7 @@ def _added(*gradients: Gradient) -> Gradient:
     return total
 
 
-def columns(names: Sequence[str] = NAMES) -> list[str]:
+def columns(names: Sequence[str] = ALL_NAMES) -> list[str]:
     """Column heads: each angle in degrees, followed by its standard deviation."""
     return [head for name in names for head in (f"{name}_deg", f"{name}_sd")]
 

@@ -8,7 +8,8 @@ from pose.export.tracks import Track
 from pose.files import PoseTable
 from pose.spaces import WORLD
 from pose.types import F32, I64
-from pose.world.foot_points import Seen, foot_frames, seen_feet
+from pose.world.foot_points import Seen, ankle_flexions, foot_frames, lift_feet, seen_feet
+from pose.world.gravity import ANKLES
 
 F64 = NDArray[np.float64]
 
@@ -31,6 +32,55 @@ def vertical_and_contacts(table: PoseTable, rows: I64) -> tuple[F64, F32] | tupl
     if table.camera_rotation is not None:
         up = np.einsum("nji,nj->ni", np.asarray(table.camera_rotation[_frames(table, rows)], np.float64), up)
     return up, np.asarray(table.placed.contacts[rows])
+
+
+def world_feet(table: PoseTable, *, level: bool) -> tuple[F64, F64] | None:
+    """Heels and toes (N, 2, 2, 3) m of all rows of a result with a world: in the camera frame, and in the world.
+
+    None without heels and toes in 2D. `level` tells whether feet in contact are level; contacts of heels and toes use
+    feet that are not.
+    """
+    rows = np.arange(len(table.id))
+    seen, (up, contacts) = feet_in_images(table, rows), vertical_and_contacts(table, rows)
+    if seen is None or up is None or contacts is None or table.placed is None or table.world_info is None:
+        return None
+    body = (table.joints3d + table.root[:, None]).astype(np.float64)
+    points = lift_feet(body, seen, up, contacts if level else np.zeros_like(contacts))
+    away = points - body[:, ANKLES, None]
+    turns = table.world_info.world.rotation[None]
+    if table.camera_rotation is not None:
+        turns = turns @ np.asarray(table.camera_rotation[_frames(table, rows)], np.float64)
+    turned = np.einsum("nij,nfpj->nfpi", np.broadcast_to(turns, (len(rows), 3, 3)), away)
+    return points, table.placed.joints[:, ANKLES, None] + turned
+
+
+def row_ankles(table: PoseTable, rows: I64) -> F64:
+    """Flexion of the ankles (n, 2) in degrees, as `ankle_flexions` gives it, NaN where a foot is not detected."""
+    seen = feet_in_images(table, rows)
+    if seen is None:
+        return np.full((len(rows), 2), np.nan)
+    body = (table.joints3d[rows] + table.root[rows][:, None]).astype(np.float64)
+    return ankle_flexions(body, seen, *vertical_and_contacts(table, rows))
+
+
+def track_foot_points(track: Track, at: I64) -> F64:
+    """Heels and toes (n, 2, 2, 3) m in the frames `at`, in the axes of the track's places; NaN where not detected."""
+    recording = track.recording
+    table, turned = recording.table, track.space.name == WORLD
+
+    def points(rows: I64) -> F64:
+        seen = feet_in_images(table, rows)
+        if seen is None:
+            return np.full((len(rows), 2, 2, 3), np.nan)
+        joints, root = recording.bodies(rows, False)
+        body = (joints + root[:, None]).astype(np.float64)
+        feet = lift_feet(body, seen, *vertical_and_contacts(table, rows)) - body[:, ANKLES, None]
+        if turned and table.camera_rotation is not None:
+            feet = np.einsum("nij,nfpj->nfpi", np.asarray(table.camera_rotation[_frames(table, rows)]), feet)
+        joints, root = recording.bodies(rows, turned)
+        return np.asarray(feet + (joints + root[:, None])[:, ANKLES, None])
+
+    return track.blended(at, points)
 
 
 def track_feet(track: Track, at: I64, space: Space) -> F64:

@@ -7,15 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.export.selection import CHUNK
+from pose.export.soles import track_foot_points
 from pose.export.timeline import Span
 from pose.export.tracks import Recording, Track
 from pose.hand_points import LEFT_NAMES, RIGHT_NAMES
 from pose.skeletons import H36M17
 from pose.spaces import CAMERA
+from pose.world.foot_points import SIGMA_MM, foot_joints
+from pose.world.gravity import ANKLES
 
 COLUMNS = (
     "video", "frame", "time", "person", "joint", "x", "y", "z", "sigma_mm", "score", "filled", "doubtful", "space",
 )  # fmt: skip
+FOOT_NAMES = ("left_heel", "left_big_toe", "right_heel", "right_big_toe")
 OBSERVERS = "observers"  # column after the others, of results of several cameras only
 
 
@@ -29,8 +33,9 @@ class Rows:
         time: (n,) s.
         values: (n, J, 5) x, y, z m, sigma mm, 2D score.
         filled: (n, J) True where no 2D joint was detected and the lifter estimated it.
-        observers: (n, J), bit c is set if camera c of several observed the joint; 0 for hands and with one camera.
-        names: (J,) names of the joints of Human3.6M-17, or of one hand.
+        observers: (n, J), bit c is set if camera c of several observed the joint; 0 for hands and feet, and with one
+            camera.
+        names: (J,) names of the joints of Human3.6M-17, of the feet, or of one hand.
     """
 
     person: NDArray[np.int64]
@@ -56,23 +61,20 @@ def observer_names() -> list[str]:
 def rows(recording: Recording, people: list[int]) -> Iterator[Rows]:
     """The rows of one person after another, in portions of about `CHUNK` frames; frames without the person have no row.
 
-    A portion contains several people if they are in few frames, which is more efficient.
+    A portion contains several people if they are in few frames, which is more efficient. Feet and hands have portions
+    of their own, after those of the bodies.
     """
-    parts: list[Rows] = []
+    parts: dict[tuple[str, ...], list[Rows]] = {}
     held = 0
     for person in people:
         track = recording.track(person, recording.timeline)
         for part in () if track is None else _of_person(recording, track):
-            if parts and part.names != parts[-1].names:
-                yield _joined(parts)
-                parts, held = [], 0
-            parts.append(part)
+            parts.setdefault(part.names, []).append(part)
             held += len(part.frame)
             if held >= CHUNK:
-                yield _joined(parts)
-                parts, held = [], 0
-    if parts:
-        yield _joined(parts)
+                yield from map(_joined, parts.values())
+                parts, held = {}, 0
+    yield from map(_joined, parts.values())
 
 
 def _joined(parts: list[Rows]) -> Rows:
@@ -90,6 +92,7 @@ def _joined(parts: list[Rows]) -> Rows:
 
 
 def _of_person(recording: Recording, track: Track) -> Iterator[Rows]:
+    feet = foot_joints(recording.table.skeleton)
     for span in track.spans():
         at = np.flatnonzero(span.known)
         index = track.first + span.start + at
@@ -98,8 +101,29 @@ def _of_person(recording: Recording, track: Track) -> Iterator[Rows]:
         frame = index if track.resampled else recording.frames[index]
         people, observers = np.full(len(at), track.person), track.observers(span.start + at)
         yield Rows(people, frame, span.times[at], values, span.score[at] == 0, observers)
+        if feet is not None:
+            yield from _of_feet(track, span, feet)
         if recording.table.hand_scores is not None:
             yield from _of_hands(recording, track, span)
+
+
+def _of_feet(track: Track, span: Span, joints: NDArray[np.int64]) -> Iterator[Rows]:
+    """Heels and toes in a span; only frames in which all four are detected. joints: (2, 3), of the 2D skeleton."""
+    recording = track.recording
+    every = np.arange(span.start, span.start + len(span.times))
+    places = track_foot_points(track, every).reshape(-1, 4, 3)
+    at = np.flatnonzero(span.known & np.isfinite(places).all(axis=(1, 2)))
+    if not len(at):
+        return
+    index = track.first + span.start + at
+    scores = track.blended(every[at], lambda rows: recording.table.scores[rows][:, joints[:, 1:]].astype(np.float64))
+    swapped = recording.table.swapped[track.rows(every[at])][:, :1, None]
+    scores = np.where(swapped, scores[:, ::-1], scores).reshape(-1, 4)
+    sigma = np.hypot(span.sigma[at][:, ANKLES].repeat(2, axis=1), np.tile(SIGMA_MM, 2))
+    values = np.concatenate([recording.space.to_table(places[at]), sigma[..., None], scores[..., None]], axis=2)
+    frame = index if track.resampled else recording.frames[index]
+    people, nothing = np.full(len(at), track.person), np.zeros(values.shape[:2], np.uint8)
+    yield Rows(people, frame, span.times[at], values, nothing > 0, nothing, FOOT_NAMES)
 
 
 def _of_hands(recording: Recording, track: Track, span: Span) -> Iterator[Rows]:

@@ -4,7 +4,7 @@ Arrays are memory-mapped (`load_poses(..., mapped=True)`) and read in portions, 
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -287,6 +287,15 @@ class Track:
     def rows(self, at: I64) -> I64:
         """(n,) rows of the table at, or last before, the frames `at`."""
         result: I64 = self._rows[np.maximum(self._earlier[at], 0)]
+        return result
+
+    def blended(self, at: I64, values: Callable[[I64], F64]) -> F64:
+        """(n, ...) `values` of rows of the table, in the frames `at`; interpolated between two frames."""
+        earlier, share = np.maximum(self._earlier[at], 0), self._share[at]
+        result = values(self._rows[earlier])
+        if share.any():
+            after = values(self._rows[np.minimum(earlier + (share > 0), len(self._rows) - 1)])
+            result = result + (after - result) * share.reshape(-1, *[1] * (result.ndim - 1))
         return result
 
     def observers(self, at: I64) -> U8:

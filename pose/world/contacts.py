@@ -13,6 +13,7 @@ from pose.world.rules import RULES, ContactRules
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
+_FLOOR_SHARE = 5  # percentile of a point's height that is its floor
 _LOWEST = 0.03  # m; tolerance of feet above the lowest joint
 
 
@@ -35,6 +36,26 @@ def find_contacts(ankles: NDArray[np.floating], times: F64, rules: ContactRules 
         [_held(speed[:, i], height[:, i] < rules.contact_height_m, times, rules) for i in range(2)], axis=1
     )
     return stands, probability
+
+
+def point_contacts(points: F64, times: F64, rules: ContactRules = RULES.contacts) -> Mask:
+    """Contacts (T, ...) of points of feet, such as heels, by the rules for ankles above each point's own floor.
+
+    The floor is a low percentile of the point's height. False where a point is NaN.
+
+    Args:
+        points: (T, ..., 3) m in the world.
+        times: (T,) s.
+        rules: Thresholds.
+    """
+    stands = np.zeros(points.shape[:-1], bool)
+    for at in np.ndindex(points.shape[1:-1]):
+        path = points[:, *at].astype(np.float64)
+        known = np.isfinite(path).all(axis=-1)
+        if known.any():
+            raised = path[known] - (0, np.percentile(path[known, 1], _FLOOR_SHARE) - ANKLE_HEIGHT, 0)
+            stands[(known, *at)] = find_contacts(np.stack([raised, raised], axis=1), times[known], rules)[0][:, 0]
+    return stands
 
 
 def ground_below(joints: F64, times: F64, rules: ContactRules = RULES.contacts) -> F64:

@@ -22,6 +22,9 @@ MIN_SCORE = 0.3
 _LEG_SIGMA = 0.3  # of the direction that the leg gives
 _LEVEL_SIGMA = 0.07  # of the vertical component of the direction of a foot in contact
 _IMAGE_SIGMA = 0.03  # of the vector from heel to toe in the image, m at the distance of the ankle
+# Radii of 68 % of the errors of heel and toe relative to the ankle, mm; docs/studies/feet.md has the measurement.
+SIGMA_MM = (27.0, 56.0)
+ANKLE_SD = 10.0  # degrees, standard deviation of `ankle_flexions`; docs/studies/feet.md has its measurement
 _PELVIS_SHARE = 0.5  # weight of the pelvis in where the leg points, relative to a knee bent by 90 degrees
 # Relative to the shank (knee to ankle, 0.246 of the stature): ankle above the sole, heel behind and big toe in front of
 # the ankle. Source: Drillis and Contini 1966, in Winter, Biomechanics and Motor Control; the foot's length is 0.152 of
@@ -95,14 +98,14 @@ def seen_feet(skeleton: Skeleton, keypoints: F32, scores: F32, swapped: Mask, fo
     return Seen(pixels, np.where(legs, known[:, ::-1], known), np.broadcast_to(focal, (len(keypoints), 2)))
 
 
-def lift_feet(joints: F64, seen: Seen, up: F64, contacts: F32, shape: FootShape = USUAL) -> F64:
+def lift_feet(joints: F64, seen: Seen, up: F64 | None, contacts: F32 | None, shape: FootShape = USUAL) -> F64:
     """Heels and toes of N poses of one camera.
 
     Args:
         joints: (N, 17, 3) m, Human3.6M-17 in the camera frame.
         seen: The feet in the images.
-        up: (N, 3) vertical in the camera frame.
-        contacts: (N, 2) contact probability.
+        up: As of `foot_frames`.
+        contacts: As of `foot_frames`.
         shape: Shape of both feet.
 
     Returns:
@@ -147,6 +150,16 @@ def foot_frames(joints: F64, seen: Seen | None, up: F64 | None, contacts: F32 | 
     along = _unit(np.linalg.solve(weight, pull[..., None])[..., 0])
     above = (1 - level) * _unit(shanks) + level * (0.0 if up is None else up[:, None])
     return np.stack([along, _unit(_across(above, along))], axis=2)
+
+
+def ankle_flexions(joints: F64, seen: Seen, up: F64 | None, contacts: F32 | None) -> F64:
+    """Flexion (N, 2) of the ankles in degrees: 0 at a right angle of shank and sole, positive with raised toes.
+
+    NaN where heel or toe is not detected. Arguments as of `foot_frames`.
+    """
+    along = foot_frames(joints, seen, up, contacts)[:, :, 0]
+    sine = (along * _unit(joints[:, _KNEES] - joints[:, _ANKLES])).sum(axis=-1)
+    return np.where(seen.known.all(axis=-1), np.degrees(np.arcsin(np.clip(sine, -1, 1))), np.nan)
 
 
 def _add_images(weight: F64, pull: F64, ankles: F64, length: F64, seen: Seen) -> None:

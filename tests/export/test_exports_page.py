@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from pose.export import FORMATS, export
-from pose.export.joint_angles import NAMES
+from pose.export.joint_angles import ALL_NAMES
 from pose.export.mot import COLUMNS
+from pose.skeletons import BLAZEPOSE33
 from pose.types import Placed
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -24,7 +25,7 @@ def test_every_format_has_a_row():
 
 def test_every_angle_has_its_sign():
     named = set(re.findall(r"`(\w+)`", PAGE))
-    assert {re.sub("left_|right_", "", name) for name in NAMES} <= named
+    assert {re.sub("left_|right_", "", name) for name in ALL_NAMES} <= named
     assert {re.sub("_l$", "_r", name) for name in COLUMNS[1:]} <= named
 
 
@@ -71,12 +72,17 @@ def results(save, body, rng):
     wide = replace(run, camera=replace(run.camera, matrix=run.camera.matrix * [[1.5], [1.5], [1]]))
     seen = {"face_keypoints": np.tile(faces[0], (rows, 1, 1)), "face_scores": np.ones(rows, np.float32)}
     other = {"face_keypoints": np.tile(faces[1], (rows, 1, 1)), "face_scores": np.ones(rows, np.float32)}
+    feet, scores = np.full((rows, 33, 2), 400, np.float32), np.ones((rows, 33), np.float32)
+    standing = replace(full, skeleton=BLAZEPOSE33, keypoints=feet, scores=scores)
+    moved = feet.copy()
+    moved[:, 31:] += 40  # toes
     keypoints = np.tile(100 + 500 * points[1, ..., :2], (rows, 1, 1, 1))
     return {
         "hands": (full, replace(full, hand_joints3d=np.tile(points[1], (rows, 1, 1, 1)), hand_keypoints=keypoints)),
         "face": (replace(full, **seen), replace(full, **other)),
         "contacts": (full, replace(full, placed=replace(placed, contacts=placed.contacts[:, ::-1].copy()))),
         "camera": (full, replace(full, run=wide)),
+        "heels, toes": (standing, replace(standing, keypoints=moved)),
         "sigma": (full, replace(full, sigma=table.sigma * 2)),
     }
 

@@ -2,12 +2,14 @@
 
 import csv
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from pose_datasets.rotations import about_axis
 from strict import bvh_places, read_bvh, read_mot, read_trc
 
+from pose.camera import project
 from pose.errors import PoseError
 from pose.export import FORMATS, export
 from pose.export.joint_angles import NAMES as ANGLES
@@ -16,7 +18,9 @@ from pose.export.motions import Bones
 from pose.export.opensim_setup import HALF_HIPS, HIPS
 from pose.export.skeleton import NAMES, place
 from pose.export.skeleton import ORDER as TREE
-from pose.skeletons import H36M17
+from pose.export.tracks import Recording
+from pose.skeletons import BLAZEPOSE33, H36M17
+from pose.world.foot_points import foot_joints
 
 GAPS = np.ones((2, 60), bool)
 GAPS[0, :7] = GAPS[0, 20:25] = GAPS[0, 40] = False
@@ -284,3 +288,33 @@ def test_formats_share_what_one_of_them_has_solved(recorded, tmp_path, monkeypat
     shared = contents(recording, tmp_path / "shared")
     assert sum(portions[first:]) < 20, "but for the frames beside gaps nothing is solved again"
     assert shared == contents(Recording(recording.table, recording.name), tmp_path / "alone")
+
+
+def test_tables_have_heels_toes_and_ankle_angles_where_the_image_shows_them(recorded, tmp_path):
+    recording, _ = recorded(6, 1)
+    table, feet = recording.table, foot_joints(BLAZEPOSE33)
+    body = (table.joints3d + table.root[:, None]).astype(float)
+    ahead = np.stack([body[:, [6, 3]]] * 3, axis=2)
+    ahead[:, :, 1:, 1] += 0.07
+    ahead[:, :, 1:, 0] += [-0.06, 0.16]  # toes to the right of the image
+    keypoints, scores = np.zeros((6, 33, 2), np.float32), np.zeros((6, 33), np.float32)
+    keypoints[:, feet], scores[:, feet] = project(ahead, table.camera.matrix), 0.9
+    scores[0, feet[1, 2]] = 0
+    table = replace(table, skeleton=BLAZEPOSE33, keypoints=keypoints, scores=scores)
+    list(export(Recording(table, "clip.mp4"), ["csv", "angles"], tmp_path, "poses"))
+    with (tmp_path / "poses.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    toes, heels, ankles = (
+        [line for line in lines if line["joint"] == f"left_{name}"] for name in ("big_toe", "heel", "ankle")
+    )
+    assert [int(line["frame"]) for line in toes] == [1, 2, 3, 4, 5]
+    for toe, heel, ankle in zip(toes, heels, ankles[1:], strict=True):
+        assert float(toe["x"]) > float(heel["x"])
+        away = np.linalg.norm([float(toe[axis]) - float(ankle[axis]) for axis in "xyz"])
+        assert 0.1 < away < 0.3
+        assert float(toe["sigma_mm"]) > float(heel["sigma_mm"]) > float(ankle["sigma_mm"])
+        assert toe["score"] == "0.900"
+    with (tmp_path / "poses-angles.csv").open() as file:
+        angles = list(csv.DictReader(file))
+    assert [line["right_ankle_flexion_deg"] != "" for line in angles] == [False, *[True] * 5]
+    assert {line["left_ankle_flexion_sd"] for line in angles} == {"10.00"}

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from pose_apps.run import main
+from pose_datasets.rotations import from_vector
 from pose_fakes import STANDING, run_info
 
 from pose.camera import Camera, project
@@ -12,7 +13,8 @@ from pose.errors import UsageError
 from pose.files import NpzWriter
 from pose.result import load
 from pose.skeletons import BLAZEPOSE33, COCO17, HALPE26
-from pose.world.foot_points import USUAL, Seen, foot_frames, foot_joints, lift_feet, seen_feet
+from pose.world.contacts import point_contacts
+from pose.world.foot_points import ANKLE_SD, USUAL, Seen, ankle_flexions, foot_frames, foot_joints, lift_feet, seen_feet
 
 CAMERA = Camera.of((1000, 1000))
 FOCAL = np.diag(CAMERA.matrix)[None, :2]
@@ -124,6 +126,33 @@ def test_legs_in_odd_places_or_of_no_length_give_finite_directions(place):
         assert np.isfinite(foot_frames(body, seen, UP, np.ones((1, 2)))).all()
 
 
+@pytest.mark.parametrize("bend", [-0.4, 0.0, 0.5])
+def test_an_ankle_bends_by_what_the_shank_leans_over_a_flat_foot(bend):
+    joints, turn = pose(-np.pi / 2)
+    feet = true_feet(joints, turn)
+    axis = turn @ (1, 0, 0)
+    knees = joints[:, ANKLES] + (joints[:, KNEES] - joints[:, ANKLES]) @ from_vector(bend * axis).T
+    leaning = joints.copy()
+    leaning[:, KNEES] = knees
+    flexion = ankle_flexions(leaning, seen_of(joints, feet), UP, np.ones((1, 2)))
+    np.testing.assert_allclose(flexion, np.degrees(bend), atol=3)
+    without = replace(seen_of(joints, feet), scores=np.zeros((1, 2, 3), np.float32))
+    assert np.isnan(ankle_flexions(leaning, without, UP, np.ones((1, 2)))).all()
+
+
+def test_heel_and_toe_stand_one_after_the_other():
+    """A foot rolls: the heel is up from 1.2 s on, the toe until 0.6 s; the other foot is never seen."""
+    times = np.arange(60) / 30
+    feet = np.full((60, 2, 2, 3), np.nan)
+    feet[:, 0] = (0, 0.03, 0)
+    lifted = np.stack([np.clip(times - 1.2, 0, None), np.clip(0.6 - times, 0, None)], axis=1)
+    feet[:, 0, :, 1] += 1.5 * lifted
+    stands = point_contacts(feet, times)
+    assert not stands[:, 1].any()
+    np.testing.assert_allclose(times[stands[:, 0, 0]][[0, -1]], (0, 1.2), atol=0.05)
+    np.testing.assert_allclose(times[stands[:, 0, 1]][[0, -1]], (0.6, times[-1]), atol=0.05)
+
+
 def test_skeletons_with_feet_are_known():
     assert foot_joints(BLAZEPOSE33).tolist() == [[27, 29, 31], [28, 30, 32]]
     assert HALPE26.names[foot_joints(HALPE26)[0, 2]] == "left_big_toe"
@@ -140,6 +169,13 @@ def test_a_run_gives_feet_below_their_ankles_in_both_spaces(videos, weights_dir,
     assert (feet[..., 1] < ankles[..., None, 1]).all()
     assert (np.abs(feet[..., 1]) < 0.08).all()  # on the floor: the person stands
     assert (feet[..., 1, 2] > feet[..., 0, 2]).all()  # toes are nearer to the camera, which z points to
+    stands = result.foot_contacts()
+    assert stands.shape == feet.shape[:-1]
+    assert stands.mean() > 0.9
+    angles = result.angles()
+    ankles = np.stack([angles["left_ankle_flexion"], angles["right_ankle_flexion"]])
+    assert (np.abs(ankles) < 30).all()
+    np.testing.assert_array_equal(angles.deviations[..., -2:], ANKLE_SD)
     away = [
         np.linalg.norm(result.feet(space) - result.joints(space)[:, :, ANKLES, None], axis=-1)
         for space in ("world", "camera")
@@ -150,5 +186,6 @@ def test_a_run_gives_feet_below_their_ankles_in_both_spaces(videos, weights_dir,
 def test_a_result_without_a_world_or_without_heels_is_one_line(tmp_path):
     with NpzWriter(tmp_path / "poses.npz", run_info(COCO17)):
         pass
-    with pytest.raises(UsageError, match="has no world"):
-        load(tmp_path / "poses.npz").feet()
+    for method in ("feet", "foot_contacts"):
+        with pytest.raises(UsageError, match="has no world"):
+            getattr(load(tmp_path / "poses.npz"), method)()
