@@ -21,7 +21,7 @@ def style(page, selector: str, what: str) -> str:
 
 
 def pale_blue(page) -> int:
-    """Pixels of the 3D view that are the floor's or the sky's own colour no more: those of a blue haze on it."""
+    """Pixels of the 3D view that differ from the colours of floor and background: those of a blue uncertainty spot."""
     return page.evaluate(
         """() => {
             const canvas = document.getElementById("scene");
@@ -101,11 +101,11 @@ def test_frozen_source_does_not_look_alive(launch):
     turns = threading.Semaphore(20)
     with in_thread(source=Clip(size=SIZE, fps=25, turns=turns)) as address, opened(launch(), address) as page:
         wait_for_text(page, "people", "^1$")
-        wait_for_text(page, "connection", "No new picture")
+        wait_for_text(page, "connection", "No new image")
         assert float(style(page, "#picture", "opacity")) < 0.6
         assert [page.inner_text(f"#{number}") for number in ("people", "fps", "latency")] == ["\u2013"] * 3
         assert "record" not in enabled(page)
-        wait_for_text(page, "message", "The source sends no pictures")
+        wait_for_text(page, "message", "The source sends no images")
         keep(page, "frozen.png")
         turns.release(10_000)
         wait_for_text(page, "people", "^1$")

@@ -191,10 +191,10 @@ def test_page_fits_the_screen_in_the_dark(launch, server, fake_camera, width, he
 @pytest.mark.parametrize(
     ("flags", "error", "words"),
     [
-        (("--use-fake-device-for-media-stream",), None, "The camera was refused. Allow it"),
+        (("--use-fake-device-for-media-stream",), None, "Access to the camera was denied. Allow it"),
         (("--use-fake-ui-for-media-stream",), None, "No camera was found. Connect one"),
-        (FAKE, "NotReadableError", "The camera is busy: another program or tab uses it"),
-        (FAKE, "insecure", "Browsers give a camera only to https pages and to localhost"),
+        (FAKE, "NotReadableError", "The camera is in use by another program or tab"),
+        (FAKE, "insecure", "Browsers allow camera access only for https pages and localhost"),
     ],
 )
 def test_camera_that_cannot_be_had_is_said_with_what_to_do(launch, flags, error, words):
@@ -231,7 +231,7 @@ def test_token_is_asked_for_once(launch):
         dialog = page.get_by_role("dialog")
         page.get_by_role("textbox", name="Token").fill("not the token at all")
         page.keyboard.press("Enter")
-        page.get_by_text("That is not the token.").wait_for()
+        page.get_by_text("Wrong token.").wait_for()
         page.get_by_role("textbox", name="Token").fill(TOKEN)
         page.keyboard.press("Enter")
         wait_for_text(page, "connection", "Connected")

@@ -1,15 +1,15 @@
-// Bodies of people: a mesh on bones, posed by turns of the bones, and drawn as shaded triangles, the far ones first.
+// Bodies of people: a skinned mesh, posed by rotations of its bones, drawn as shaded triangles, far ones first.
 
 import { ink, mixed, personColour } from "./paint.js";
 
-const LIGHT = [-0.451, -0.551, 0.702]; // where it comes from, on the stage: the left, the front and above; of length 1
-const AMBIENT = 0.35; // light of a surface that is parallel to its rays
+const LIGHT = [-0.451, -0.551, 0.702]; // unit vector to the light on the stage: left, front, above
+const AMBIENT = 0.35; // light on a surface parallel to the rays
 const SHADES = 24;
 const [DARK, PAPER] = [[16, 18, 22], [250, 250, 250]];
-const PLAIN = 0.7; // the light in which a surface has the person's colour
+const PLAIN = 0.7; // light at which a surface has the person's colour
 const [DARKEST, LIGHTEST] = [0.6, 0.55];
 
-// Turns (w, x, y, z), one after the other: first `b`, then `a`.
+// Product of rotations (w, x, y, z): `b`, followed by `a`.
 function times([aw, ax, ay, az], [bw, bx, by, bz]) {
   return [
     aw * bw - ax * bx - ay * by - az * bz, aw * bx + ax * bw + ay * bz - az * by,
@@ -26,7 +26,7 @@ export function bytes(text) {
   return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 }
 
-// The mesh that all bodies share, from the server's numbers.
+// The mesh that all bodies share, decoded from the server's message.
 export function readMesh({ triangles, bones, weights, parents, unit, turn, moving }) {
   return {
     triangles: new Uint16Array(bytes(triangles).buffer), bones: bytes(bones), parents, unit, turn, moving,
@@ -52,7 +52,7 @@ export class Body {
     return [this.heads[3 * bone], this.heads[3 * bone + 1], this.heads[3 * bone + 2]];
   }
 
-  // row: the place of the first bone in mm, then x, y, z of the turns of the moving bones.
+  // row: position of the first bone in mm, then x, y, z of the rotations of the moving bones.
   poseRow(row, moving) {
     const { turn } = this.mesh;
     const turns = [];
@@ -63,7 +63,7 @@ export class Body {
     this.pose([0, 1, 2].map((axis) => row[axis] / 1000), turns);
   }
 
-  // The vertices on the stage (x right, y away, z up), for the place of the first bone and turns in the parents' frames.
+  // Vertices on the stage (x right, y away, z up), for the position of the first bone and rotations in the parents' frames.
   pose(root, turns) {
     const { bones, weights, parents } = this.mesh;
     const [whole, heads, maps] = [[], [], []];
@@ -143,7 +143,7 @@ export function drawBodies(context, people, project, colours, mirrored) {
   });
 }
 
-// What a triangle whose corners begin at a, b and c receives, 0 to 1.
+// Light on a triangle whose corners start at a, b and c, 0 to 1.
 function light(places, a, b, c) {
   const [ux, uy, uz] = [places[b] - places[a], places[b + 1] - places[a + 1], places[b + 2] - places[a + 2]];
   const [vx, vy, vz] = [places[c] - places[a], places[c + 1] - places[a + 1], places[c + 2] - places[a + 2]];

@@ -1,24 +1,24 @@
-// The browser's own camera, and why there is none.
+// Access to the browser's camera, and messages for its errors.
 
-// As the camera makes them: a browser that resizes pictures may cut them.
+// The camera's native size: a browser that resizes images may crop them.
 const WANTED = { width: { ideal: 640 }, height: { ideal: 480 }, frameRate: { ideal: 30 }, resizeMode: { ideal: "none" } };
 const REASONS = {
-  NotAllowedError: "The camera was refused. Allow it for this page (the camera sign beside the address), then press Start camera.",
+  NotAllowedError: "Access to the camera was denied. Allow it for this page (the camera icon beside the address), then press Start camera.",
   NotFoundError: "No camera was found. Connect one, then press Start camera.",
-  NotReadableError: "The camera is busy: another program or tab uses it. Close that one, then press Start camera.",
-  OverconstrainedError: "That camera is not there any more. Choose another one.",
-  AbortError: "The camera stopped before its first picture. Press Start camera to try again.",
+  NotReadableError: "The camera is in use by another program or tab. Close it, then press Start camera.",
+  OverconstrainedError: "That camera is no longer available. Choose another one.",
+  AbortError: "The camera stopped before its first image. Press Start camera to try again.",
 };
-const INSECURE = "Browsers give a camera only to https pages and to localhost. "
-  + "Open this page as https (--cert and --key) or through a tunnel to localhost.";
+const INSECURE = "Browsers allow camera access only for https pages and localhost. "
+  + "Serve this page over https (--cert and --key), or open it through a tunnel to localhost.";
 
 export function explain(error) {
   return REASONS[error.name] ?? `The camera cannot be used: ${error.message || error.name}.`;
 }
 
 export class Camera {
-  // onFrame(video, ms): a new picture is in `video`, captured at `ms` on performance.now's clock.
-  // onEnd(): the camera was unplugged, or taken away by the system.
+  // onFrame(video, ms): `video` has a new image, captured at `ms` on the clock of performance.now.
+  // onEnd(): the camera was unplugged, or is no longer available to this page.
   constructor(onFrame, onEnd) {
     this.onFrame = onFrame;
     this.onEnd = onEnd;
@@ -32,7 +32,7 @@ export class Camera {
     return this.stream !== null;
   }
 
-  // Opens the camera, the one called `device` where that is given. Throws an Error whose message is for people.
+  // Opens the camera `device`, or the default one. Throws an Error with a message for users.
   async start(device = "") {
     if (!navigator.mediaDevices?.getUserMedia) {
       throw new Error(INSECURE);

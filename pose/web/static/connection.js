@@ -1,12 +1,12 @@
-// The WebSocket to the server. It comes back by itself with growing waits; docs/reference/web-protocol.md describes the messages.
+// The WebSocket to the server. It reconnects with increasing delays; docs/reference/web-protocol.md describes the messages.
 
-const FIRST_WAIT = 500; // ms before the second try; doubles from try to try
+const FIRST_WAIT = 500; // ms before the second attempt; doubles with each attempt
 const LONGEST_WAIT = 8000;
 const PING_EVERY = 2000; // ms
 const PINGS_KEPT = 10;
-const FULL = 1013; // the close code of a server that has all the clients it takes
-const MISTAKE = 1008; // ... of one that was sent something it does not understand
-const ENDED = 1000; // ... and of one whose video is over
+const FULL = 1013; // close code: the server has its maximum number of clients
+const MISTAKE = 1008; // close code: the server received an invalid message
+const ENDED = 1000; // close code: the video has ended
 
 export class Connection {
   // handlers: state(kind, text), signIn(), message(object, jpeg or null), lost(ended)
@@ -15,7 +15,7 @@ export class Connection {
     this.socket = null;
     this.wait = FIRST_WAIT;
     this.pings = [];
-    this.session = 0; // of this connection; the next one has another
+    this.session = 0; // number of this connection
     setInterval(() => this.send({ type: "ping", time: performance.now() }), PING_EVERY);
   }
 
@@ -23,18 +23,18 @@ export class Connection {
     return this.socket?.readyState === WebSocket.OPEN;
   }
 
-  // Asks whether this browser may come in, then opens the socket. `token` is tried first where it is given.
+  // Requests access, with `token` if given, then opens the socket.
   async open(token = null) {
     this.handlers.state("wait", "Connecting");
     let answer;
     try {
       answer = await fetch("/session", token === null ? {} : { method: "POST", body: JSON.stringify({ token }) });
     } catch {
-      this.retry("The server does not answer.");
+      this.retry("The server does not respond.");
       return;
     }
     if (!answer.ok) {
-      this.handlers.state("bad", "Token needed");
+      this.handlers.state("bad", "Token required");
       this.handlers.signIn(token !== null);
       return;
     }
@@ -56,7 +56,7 @@ export class Connection {
     if (event.code === FULL || event.code === MISTAKE) {
       this.wait = LONGEST_WAIT;
     }
-    this.retry(event.reason || "The connection to the server is lost.");
+    this.retry(event.reason || "The connection to the server was lost.");
   }
 
   retry(why) {
@@ -98,14 +98,14 @@ export class Connection {
     this.socket.send(new Blob([head.buffer, jpeg]));
   }
 
-  // The server's clock minus ours is known best from the ping that was answered fastest.
+  // The fastest ping gives the best estimate of the server's clock minus ours.
   pong(message) {
     const now = performance.now();
     this.pings.push({ trip: now - message.time, ahead: 1000 * message.server - (now + message.time) / 2 });
     this.pings = this.pings.slice(-PINGS_KEPT);
   }
 
-  // When `seconds` on the server's clock were, in ms on ours; null while that is not known.
+  // Converts `seconds` on the server's clock to ms on ours; null while the offset is unknown.
   localTime(seconds) {
     if (this.pings.length === 0) {
       return null;

@@ -47,7 +47,7 @@ export class Controls {
     element("start").disabled = false;
   }
 
-  // A server that shows its own source needs no camera here.
+  // No camera is needed if the server shows its own source.
   greet(hello, camera) {
     this.ownCamera = hello.mode === "camera";
     if (!this.greeted && pressed("mirror") !== hello.mirror) {
@@ -71,7 +71,7 @@ export class Controls {
     }));
   }
 
-  // seconds: recorded so far.
+  // seconds: duration of the recording so far.
   showRecording(on, seconds = 0) {
     press("record", on);
     const whole = Math.floor(seconds);
@@ -85,7 +85,7 @@ export class Controls {
     element("play-again").hidden = !on;
   }
 
-  // Enable what can be done now. live: connected. picture: there is one. stale: it is old.
+  // Enable the available actions. live: connected. picture: an image is shown. stale: it is outdated.
   allow({ live, picture, paused, stale }) {
     element("pause").disabled = pressed("record") || !(live && (picture || paused)); // no gaps in a recording
     element("record").disabled = !(live && picture && !paused && !stale) && !pressed("record");
@@ -106,7 +106,7 @@ export class Controls {
     }
     const key = event.key.toLowerCase();
     if (key === " " && event.target.closest("button, label")) {
-      return; // Space presses what has the focus
+      return; // Space activates the focused element
     }
     if (key === "v") {
       this.look(VIEWS[(VIEWS.indexOf(this.view) + 1) % VIEWS.length]);

@@ -1,4 +1,4 @@
-// The list of finished recordings, and saving a single picture.
+// The list of finished recordings, and saving of snapshots.
 
 import { element } from "./show.js";
 
@@ -9,7 +9,7 @@ function stamp() {
   return now.toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-");
 }
 
-// Of a recording that the server has not named.
+// Name of a recording that has no name from the server.
 export function fallbackName() {
   return `live-${stamp()}`;
 }
@@ -29,7 +29,7 @@ export class Downloads {
     this.items = new Map(); // name of the recording -> its list item
   }
 
-  // The recordings that the server offers now: see "recordings" in docs/guides/web.md.
+  // The recordings that the server offers: see "recordings" in docs/reference/web-protocol.md.
   update(recordings) {
     const offered = new Set(recordings.map(({ name }) => name));
     this.items.forEach((item, name) => {
@@ -49,12 +49,12 @@ export class Downloads {
     this.show();
   }
 
-  // A video that this browser made of what the page shows. It is lost when the page closes.
+  // A video of the page, recorded by this browser. It is lost when the page is closed.
   addView(name, video, ending) {
     const item = this.item(name);
     const link = this.link(item, URL.createObjectURL(video), `${name}-view.${ending}`, `view.${ending}`, video.size);
     link.classList.add("view");
-    link.title = "What the page showed, recorded by this browser. It is gone when the page closes.";
+    link.title = "Video of this page, recorded by this browser. It is lost when the page is closed.";
     this.show();
   }
 

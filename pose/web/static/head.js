@@ -1,10 +1,10 @@
-// Where a head is in the picture, and whether it looks away: what pose/view/head.py does, for the page.
+// Position of a head in the image, and whether it is seen from behind; as pose/view/head.py.
 
 const HEAD = ["nose", "eye", "ear", "mouth", "head"];
 const LOOKING = ["nose", "eye", "mouth", "face"];
 const SEEN_FROM = 0.12;
-const AWAY = 0.3; // neck lengths by which the ears are swapped on the back of a head
-const BACK_OF_HEAD = 0.2; // of their opacity that joints of the face keep there
+const AWAY = 0.3; // neck lengths; ears swapped by more show the back of the head
+const BACK_OF_HEAD = 0.2; // relative opacity of face joints seen from behind
 const TO_CROWN = 0.75; // neck lengths from the middle of the head's joints to its top
 const USUAL_NECK = 0.13; // of the box's height
 
@@ -39,7 +39,7 @@ export function crown({ keypoints, box: [left, top, right, bottom] }, joints) {
   return { place: centre.map((value, axis) => value + TO_CROWN * neck[axis]), away: neck.map((value) => value / length) };
 }
 
-// How opaque the face is drawn: less as the head turns its back, where the left ear is on the left of the neck's line.
+// Opacity of the face: it decreases as the head turns away. Seen from behind, the left ear is left of the line of the neck.
 export function faceOpacity(keypoints, joints) {
   const [ears, shoulders] = ["ear", "shoulder"].map((name) => pair(keypoints, joints, name));
   if (ears === null || shoulders === null) {

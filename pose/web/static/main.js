@@ -13,8 +13,8 @@ import { Sender } from "./sender.js";
 import { askToken, element, say, showState, showStatus } from "./show.js";
 
 const STATUS_EVERY = 500; // ms
-const STALE_AFTER = 3000; // ms without a new picture,
-const STALE_AFTER_MESSAGE = 1000; // and where the server says that something is wrong
+const STALE_AFTER = 3000; // ms without a new image
+const STALE_AFTER_MESSAGE = 1000; // ms, the same if the server reports a problem
 
 const picture = new Picture(element("picture"));
 const scene = new Scene(element("scene"));
@@ -25,13 +25,13 @@ let hello = null;
 let mesh = null; // of the bodies; null without them
 const bodies = new Map(); // by id: { shape, body }
 let status = null;
-let shown = null; // { picture, people, at }: what the canvases show, and since when
+let shown = null; // { picture, people, at }: content of the canvases, and the time of its display
 let recording = false;
-let recordingName = ""; // as the server calls it
+let recordingName = ""; // name given by the server
 let paused = false;
-let ended = false; // the source is over
+let ended = false; // the source has ended
 let received = Promise.resolve();
-let unanswered = 0; // results drawn while paused, which the server still waits for
+let unanswered = 0; // results drawn while paused, not yet acknowledged to the server
 
 const connection = new Connection({
   state: showState,
@@ -42,9 +42,9 @@ const connection = new Connection({
       recordingMessages[message.type](message);
       return;
     }
-    received = received // in their order, though decoding takes turns
+    received = received // in order, although decoding is asynchronous
       .then(() => (session === connection.session ? receive(message, jpeg) : null))
-      .catch((error) => console.warn("a message could not be shown:", error)); // the next one may be
+      .catch((error) => console.warn("a message could not be shown:", error)); // later messages may be valid
   },
   lost,
 });
@@ -57,7 +57,7 @@ const camera = new Camera(
   },
   () => {
     stopCamera();
-    say("The camera is gone: it was unplugged or taken by the system. Connect it, then press Start camera.");
+    say("The camera is no longer available. Connect it, then press Start camera.");
   },
 );
 
@@ -126,7 +126,7 @@ async function receive(message, jpeg) {
   }
 }
 
-// These do not wait for pictures: the last ones come just before the connection closes.
+// These are not queued behind images: the last ones arrive just before the connection closes.
 const recordingMessages = {
   recording({ name }) {
     recordingName = name;
@@ -137,7 +137,7 @@ const recordingMessages = {
   recorded({ files, problem }) {
     showRecording(false);
     if (files.length === 0) {
-      say(`The server recorded nothing: ${problem}.`);
+      say(`Recording failed: ${problem}.`);
     }
     finishView();
   },
@@ -153,16 +153,16 @@ async function receiveResult(message, jpeg) {
   let latency = null;
   try {
     latency = await showResult(message, jpeg);
-  } finally { // the server waits for the answer, whatever became of it
+  } finally { // the server expects an answer, even after an error
     if (paused) {
       unanswered += 1;
-    } else { // from where the server had it; so the server knows how far ahead to predict
+    } else { // latency after the server, from which it computes the prediction time
       connection.send(latency === null ? { type: "ack" } : { type: "ack", after: latency - 1000 * message.latency });
     }
   }
 }
 
-// How long after its capture it was drawn, ms; null where that is not known.
+// Time from capture to display, ms; null if unknown.
 async function showResult(message, jpeg) {
   let captured = null;
   if (jpeg !== null) {
@@ -200,7 +200,7 @@ function show(image, people) {
   }
 }
 
-// Gives people their posed bodies, where the server sent them.
+// Adds posed bodies to the people, if the server sends them.
 function poseBodies(people) {
   people.forEach((person) => {
     const known = bodies.get(person.id);
@@ -229,7 +229,7 @@ function stopCamera() {
   controls.showCamera(camera);
 }
 
-// Show nothing.
+// Clear the canvases.
 function clear() {
   sender.forget();
   meter.clear();
@@ -241,7 +241,7 @@ function clear() {
   allow();
 }
 
-// How old the picture is, ms, where a newer one should be there; else 0.
+// Age of the image in ms if a newer one is expected; else 0.
 function age() {
   return shown === null || paused || hello === null ? 0 : performance.now() - shown.at;
 }
@@ -254,23 +254,23 @@ function allow() {
   controls.allow({ live: connection.ready, picture: shown !== null, paused, stale: isStale() });
 }
 
-// Tell whether what is shown is live.
+// Show whether the displayed image is live.
 function check() {
   const stale = shown !== null && isStale();
   element("views").dataset.stale = String(stale);
   showStatus(meter, status, shown, stale);
   allow();
   if (!connection.ready || status === null) {
-    return; // the connection tells its state itself
+    return; // the connection shows its own state
   }
   if (stale && !status.message) {
     const frozen = status.frame_age_s * 1000 > STALE_AFTER;
     const source = hello.mode === "camera" ? "Your camera" : "The source";
-    const cause = frozen ? `${source} sends no pictures` : "The server or the network is too slow";
-    const seconds = Math.max(STALE_AFTER / 1000, 5 * Math.floor(age() / 5000)); // not another text each second
-    showState("bad", "No new picture", `${cause}: what you see is more than ${seconds} s old.`);
+    const cause = frozen ? `${source} sends no images` : "The server or the network is too slow";
+    const seconds = Math.max(STALE_AFTER / 1000, 5 * Math.floor(age() / 5000)); // so that the text does not change every second
+    showState("bad", "No new image", `${cause}: the displayed image is more than ${seconds} s old.`);
   } else if (status.message) {
-    showState("bad", stale ? "No picture" : "Attention", status.message);
+    showState("bad", stale ? "No image" : "Attention", status.message);
   } else {
     showState("good", paused ? "Paused" : "Connected");
   }
@@ -281,7 +281,7 @@ function startRecording() {
     say("There is nothing to record yet.");
     return;
   }
-  say(recorder.start(controls.view) ? "" : "This browser cannot record what the page shows; the server records.");
+  say(recorder.start(controls.view) ? "" : "This browser cannot record the page. The server still records video and poses.");
   connection.send({ type: "record", on: true });
   showRecording(true);
 }
@@ -299,7 +299,7 @@ async function finishView() {
   }
 }
 
-// over: the source has ended; else what is shown is no longer live.
+// over: the source has ended; otherwise the displayed image is no longer live.
 function lost(over) {
   ended = over;
   sender.close();
@@ -316,6 +316,6 @@ function lost(over) {
 setInterval(check, STATUS_EVERY);
 const given = new URLSearchParams(location.hash.slice(1)).get("token");
 if (given !== null) {
-  history.replaceState(null, "", location.pathname); // the token is not left in the address
+  history.replaceState(null, "", location.pathname); // remove the token from the address
 }
 connection.open(given);

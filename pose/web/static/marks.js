@@ -1,8 +1,8 @@
-// What a report says is missing or was repaired of a person: lanes under the time line, and facts to jump to.
+// Missing and repaired frames of a person in a report: lanes under the time line, and links to them.
 
 const KINDS = [
   { name: "missing", title: "Missing", tone: "--bad", lane: [0, 5] },
-  { name: "filled", title: "Missing, filled in between", tone: "--filled", lane: [0, 5] },
+  { name: "filled", title: "Missing, interpolated", tone: "--filled", lane: [0, 5] },
   { name: "legs", title: "Legs: left and right swapped", tone: "--legs", lane: [7, 3] },
   { name: "arms", title: "Arms: left and right swapped", tone: "--arms", lane: [11, 3] },
   ...["left leg", "right leg", "left arm", "right arm"].map((limb) => ({
@@ -10,7 +10,7 @@ const KINDS = [
   })),
 ];
 const HEIGHT = 18; // px of all lanes
-const NAMED = 12; // stretches of a kind that the facts name
+const NAMED = 12; // maximum links per kind
 const NARROWEST = 2; // px
 
 const second = (value) => `${value.toFixed(2)} s`;
@@ -37,7 +37,7 @@ export class Marks {
       const more = spans.length > NAMED ? [`and ${spans.length - NAMED} more`] : [];
       rows.push(this.fact(title, tone, count ? frames(count) : "no frame", ...jumps, ...more));
     });
-    rows.push(this.fact("Joints without 2D, filled in", null, `${(100 * person.unseen()).toFixed(1)} % of all`));
+    rows.push(this.fact("Joints without 2D, estimated", null, `${(100 * person.unseen()).toFixed(1)} % of all`));
     this.facts.replaceChildren(...rows);
     const said = KINDS.map(({ name, title }) => `${title}: ${frames(person.marks[name].frames)}`);
     this.canvas.setAttribute("aria-label", said.join("; "));

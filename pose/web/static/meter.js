@@ -1,7 +1,7 @@
 // Frames a second and latency over the last seconds.
 
 const WINDOW = 5000; // ms
-const FEWEST = 5; // samples before a percentile means something
+const FEWEST = 5; // minimum samples for a percentile
 
 export class Meter {
   constructor() {
@@ -24,7 +24,7 @@ export class Meter {
     return recent.length < 2 ? 0 : (1000 * (recent.length - 1)) / Math.max(now - recent[0][0], 1);
   }
 
-  // The latency that `share` of the recent pictures stay below, ms; null while there are too few.
+  // Quantile `share` of the latency of the recent images, ms; null with too few samples.
   latency(share, now) {
     const recent = this.samples.filter(([drawn]) => drawn > now - WINDOW);
     const known = recent.map(([, latency]) => latency).filter((latency) => latency !== null);

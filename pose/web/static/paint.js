@@ -1,4 +1,4 @@
-// What both canvases draw with.
+// Drawing functions of both canvases.
 
 export function ink([red, green, blue]) {
   return `rgb(${red} ${green} ${blue})`;
@@ -12,7 +12,7 @@ export function personColour(colours, id) {
   return colours.people[id % colours.people.length];
 }
 
-// What a person's limbs are outlined with: the person's colour, darker.
+// Outline of a person's limbs: the person's colour, darker.
 export function rimColour(colours, id) {
   return mixed(personColour(colours, id), [16, 18, 22], 0.25);
 }

@@ -1,10 +1,10 @@
-// The picture with its people: what a result says, drawn on the pixels it is about.
+// The camera image with its people: a result drawn on the image it belongs to.
 
 import { crown, faceOpacity, isFace } from "./head.js";
 import { ink, mixed, personColour, pill, rimColour } from "./paint.js";
 
 const HIDDEN_BELOW = 0.12; // joints with lower scores are not drawn,
-const FULL_FROM = 0.65; // from this on they are opaque
+const FULL_FROM = 0.65; // joints with higher scores are opaque
 const BADGE = 0.04; // of the person's height
 
 export class Picture {

@@ -1,4 +1,4 @@
-// Records what the two canvases show, side by side, as a video file of the browser's own making.
+// Records both canvases side by side as a video file in the browser.
 
 const KINDS = [
   ["video/mp4;codecs=avc1.42E01F", "mp4"],
@@ -22,7 +22,7 @@ export class Recorder {
     return this.recorder !== null;
   }
 
-  // view: "picture", "scene" or "both". False where this browser cannot record.
+  // view: "picture", "scene" or "both". Returns false if this browser cannot record.
   start(view) {
     const kind = globalThis.MediaRecorder && KINDS.find(([type]) => MediaRecorder.isTypeSupported(type));
     if (!kind || !this.canvas.captureStream) {
@@ -40,7 +40,7 @@ export class Recorder {
     return true;
   }
 
-  // Places of the canvases in the video, which keeps its size while they may change theirs.
+  // Positions of the canvases in the video. The size of the video is fixed, that of the canvases may change.
   lay(view) {
     const even = (value) => 2 * Math.round(value / 2);
     const { picture, scene } = this;
@@ -61,12 +61,12 @@ export class Recorder {
     this.canvas.height = height;
   }
 
-  // To be called after every new picture.
+  // Call after every new image.
   draw() {
     const context = this.canvas.getContext("2d");
     const { height } = this.canvas;
     this.places.forEach(([source, x, width]) => {
-      const scale = Math.max(width / source.width, height / source.height); // fill, and cut what is too much
+      const scale = Math.max(width / source.width, height / source.height); // fill, and crop the rest
       const [cutWidth, cutHeight] = [width / scale, height / scale];
       const [left, top] = [(source.width - cutWidth) / 2, (source.height - cutHeight) / 2];
       context.drawImage(source, left, top, cutWidth, cutHeight, x, 0, width, height);

@@ -10,16 +10,16 @@ const LINES = [
   { title: "Speed of the pelvis", unit: "m/s", column: 0, scale: 1000, least: 0 },
   { title: "Height of the pelvis", unit: "m", column: 1, scale: 1000 },
   { title: "Confidence of the 2D joints", unit: "", column: 2, scale: 1000, least: 0, most: 1 },
-  { title: "Joints without 2D, filled in", unit: "%", column: 3, scale: 10, least: 0, most: 100 },
+  { title: "Joints without 2D, estimated", unit: "%", column: 3, scale: 10, least: 0, most: 100 },
 ];
 // Limbs, and the titles of charts whose angles their joints determine.
 const LIMBS = [["left_leg", /hip|knee/], ["right_leg", /hip|knee/], ["left_arm", /shoulder|elbow/], ["right_arm", /shoulder|elbow/]];
-const GAP = 1e-3; // s that a video may be behind before it is sought
+const GAP = 1e-3; // s; maximum difference between video and clock without seeking
 
 const element = (id) => document.getElementById(id);
 const read = (id) => JSON.parse(element(id).textContent);
 
-// Portions of base64, one after the other.
+// Decodes concatenated portions of base64.
 function shorts(id) {
   const parts = element(id).textContent.split(" ").filter(Boolean).map(bytes);
   const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
@@ -29,7 +29,7 @@ function shorts(id) {
 
 const HAND = 21; // points
 
-// What the bodies of the page share.
+// Data shared by all bodies of the page.
 function pageMesh() {
   const facts = read("mesh");
   return facts.triangles ? readMesh(facts) : null;
@@ -48,7 +48,7 @@ class Person {
     }
   }
 
-  // Two hands of 21 points on the stage, each null where it is not seen; none without hands in the result.
+  // Two hands of 21 points on the stage, each null if not detected; empty without hands in the result.
   handsAt(frame) {
     return (this.hands ? [0, 1] : []).map((side) => {
       const start = 3 * HAND * (2 * (frame - this.first) + side);
@@ -57,7 +57,7 @@ class Person {
     });
   }
 
-  // The body in the pose of a frame in which the person is; null without a body.
+  // The posed body in a frame with the person; null without a body.
   bodyAt(frame) {
     if (!this.body) {
       return null;
@@ -79,13 +79,13 @@ class Person {
     });
   }
 
-  // The radius, mm, that holds each of the 17 joints in 68 %.
+  // Radius in mm that contains each of the 17 joints with a probability of 68 %.
   deviationsAt(frame) {
     const row = frame - this.first;
     return this.sigma.subarray(row * JOINTS, (row + 1) * JOINTS);
   }
 
-  // The share of joints that no 2D shows, over all frames.
+  // Fraction of joints without 2D over all frames.
   unseen() {
     const known = this.lines.filter((number, at) => at % LINES.length === 3 && number !== MISSING);
     return known.reduce((sum, number) => sum + number, 0) / (1000 * Math.max(1, known.length));
@@ -98,7 +98,7 @@ class Person {
   }
 }
 
-// Lines over time, with a band where there is one, and a mark at the present frame.
+// Lines over time, with optional bands, and a mark at the current frame.
 class Chart {
   // first, last: frames of the visit, which the width spans. doubts: [first, end] s in which the values are doubtful.
   constructor(title, unit, series, { least, most, doubts = [] }, { times, first, last }, seek) {
@@ -256,7 +256,7 @@ class Report {
     this.charts = [];
     this.marks = new Marks(element("marks"), element("repairs"), this.times, (time) => this.seek(this.frameAt(time)));
     this.frame = 0;
-    this.playing = null; // when it began, on the page's clock, and at which second of the result
+    this.playing = null; // start time on the page's clock, and in the result
     this.openVideo();
     this.describe();
     this.choosePeople();
@@ -276,7 +276,7 @@ class Report {
     this.video.src = source;
     this.video.addEventListener("error", () => {
       element("views").dataset.view = "scene";
-      element("message").textContent = `The video does not play here: ${source.slice(0, 80)}`;
+      element("message").textContent = `This browser cannot play the video: ${source.slice(0, 80)}`;
       element("message").hidden = false;
     });
   }
@@ -285,9 +285,9 @@ class Report {
     const { times, facts } = this;
     const seconds = times.at(-1) - times[0];
     const people = this.people.length === 1 ? "1 person" : `${this.people.length} people`;
-    const leftOut = facts.leftOut ? `${facts.leftOut} in fewer frames are not on this page` : "";
+    const leftOut = facts.leftOut ? `${facts.leftOut} with fewer frames are not on this page` : "";
     element("summary").textContent = [
-      people, leftOut, `${times.length} frames, ${seconds.toFixed(1)} s`, facts.space, facts.complete ? "" : "the run was cut short",
+      people, leftOut, `${times.length} frames, ${seconds.toFixed(1)} s`, facts.space, facts.complete ? "" : "the run was interrupted",
     ].filter(Boolean).join(" · ");
     element("settings").textContent = JSON.stringify(facts.run, null, 2);
     element("time").max = times.length - 1;
@@ -336,7 +336,7 @@ class Report {
     this.charts.forEach((chart) => chart.draw(this.frame));
   }
 
-  // The last frame at or before a second of the result.
+  // The last frame at or before a time of the result in s.
   frameAt(time) {
     let [low, high] = [0, this.times.length - 1];
     while (low < high) {

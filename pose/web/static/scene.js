@@ -13,11 +13,11 @@ const FINGER = 0.012;
 const FINGERS = Array.from({ length: 20 }, (_, bone) => [bone % 4 === 0 ? 0 : bone, bone + 1]);
 const RING = 0.34;
 const PALEST = 0.55;
-const NEAR = 0.15; // m, of the plane in front of which nothing is drawn
-const WIDEST_HAZE = 0.5; // m
-const HAZE = 0.55; // opacity in its middle, half of it at sigma
-const HAZE_REACH = 2.6; // sigma
-const HAZE_STEPS = 8;
+const NEAR = 0.15; // m, near clipping plane
+const WIDEST_SPOT = 0.5; // m
+const SPOT = 0.55; // opacity in its middle, half of it at sigma
+const SPOT_REACH = 2.6; // sigma
+const SPOT_STEPS = 8;
 const NAMES = ["top", "bottom", "floor", "grid", "shadow", "centre"];
 
 export class Scene {
@@ -51,7 +51,7 @@ export class Scene {
     this.draw();
   }
 
-  // people: with `stage` joints where their 3D is known; some with points of `hands`, each null where it is not seen, and
+  // people: with `stage` joints if their 3D is known; some with points of `hands`, each null if not detected, and
   // with a posed `body`, which is drawn instead of limbs. now: ms.
   show(people, hello, now) {
     this.people = people.filter((person) => person.stage !== null);
@@ -63,7 +63,7 @@ export class Scene {
     this.draw();
   }
 
-  // Moves smoothly towards what shows everybody.
+  // Moves smoothly to a view that shows all people.
   follow(now) {
     const elapsed = this.time === null ? Infinity : Math.max(0, now - this.time) / 1000;
     if (this.people.length === 0) {
@@ -166,7 +166,7 @@ export class Scene {
     }
   }
 
-  // A path through points; what lies behind the camera is left out.
+  // A path through points; the part behind the camera is omitted.
   trace(camera, points, closed = false) {
     this.context.beginPath();
     points.forEach((point) => {
@@ -203,12 +203,12 @@ export class Scene {
     context.stroke();
   }
 
-  // A soft spot around each joint whose sigma, the radius that holds it in 68 %, reaches out of the limb.
+  // A soft spot around each joint whose sigma (68 % radius) exceeds the limb.
   drawHaze(camera, { stage, sigma }) {
     const { context } = this;
     (sigma ?? []).forEach((millimetres, joint) => {
-      const reach = (HAZE_REACH * Math.min(millimetres ?? 0, 1000 * WIDEST_HAZE)) / 1000;
-      const place = reach > (HAZE_REACH * LIMB) / 2 ? this.project(camera, stage[joint]) : null;
+      const reach = (SPOT_REACH * Math.min(millimetres ?? 0, 1000 * WIDEST_SPOT)) / 1000;
+      const place = reach > (SPOT_REACH * LIMB) / 2 ? this.project(camera, stage[joint]) : null;
       if (place === null) {
         return;
       }
@@ -216,9 +216,9 @@ export class Scene {
       const side = this.side[joint];
       const [red, green, blue] = side === "centre" ? this.colours.centre : this.hello.colours[side];
       const shade = context.createRadialGradient(x, y, 0, x, y, reach * scale);
-      for (let step = 0; step <= HAZE_STEPS; step += 1) {
-        const share = step / HAZE_STEPS;
-        const opacity = step === HAZE_STEPS ? 0 : HAZE * 2 ** -((share * HAZE_REACH) ** 2);
+      for (let step = 0; step <= SPOT_STEPS; step += 1) {
+        const share = step / SPOT_STEPS;
+        const opacity = step === SPOT_STEPS ? 0 : SPOT * 2 ** -((share * SPOT_REACH) ** 2);
         shade.addColorStop(share, `rgb(${red} ${green} ${blue} / ${opacity})`);
       }
       context.fillStyle = shade;

@@ -1,7 +1,7 @@
-// The browser's pictures on their way to the server. Few are under way at a time; while they are, newer ones replace
-// those that have not left, so a slow server or network costs pictures, never time.
+// Sends the browser's images to the server. The number of unanswered images is limited; meanwhile newer ones replace
+// unsent ones, so a slow server or network drops images and does not increase the latency.
 
-const GIVEN_UP = 3000; // ms without an answer
+const GIVEN_UP = 3000; // ms without an answer after which an image counts as lost
 const QUALITY = 0.8; // of the JPEG
 
 export class Sender {
@@ -12,10 +12,10 @@ export class Sender {
     this.encoding = false;
     this.next = 0;
     this.last = 0;
-    this.session = null; // while the server takes pictures; another object for each connection, and after each forgetting
+    this.session = null; // set while the server accepts images; a new object for each connection and after each reset
   }
 
-  // Sends what `video` shows, at most `side` px long, unless `most` pictures are under way. captured: ms.
+  // Sends the image of `video`, scaled to at most `side` px, unless `most` images are unanswered. captured: ms.
   async offer(video, captured, { side, most }) {
     this.giveUp();
     const { session } = this;
@@ -45,7 +45,7 @@ export class Sender {
     }
   }
 
-  // The picture that was answered, null if it was given up. Older ones will not be answered any more.
+  // The answered image; null if it counts as lost. Older ones will not be answered.
   take(number) {
     const found = this.underWay.get(number) ?? null;
     this.underWay.delete(number);
@@ -58,16 +58,16 @@ export class Sender {
     return found;
   }
 
-  // Answers to what is under way are not wanted any more.
+  // Ignore answers to the unanswered images.
   forget() {
     this.underWay.forEach(({ picture }) => picture.close());
     this.underWay.clear();
     if (this.session !== null) {
-      this.session = {}; // so that a picture that is just being encoded does not leave afterwards
+      this.session = {}; // so that an image that is being encoded is not sent later
     }
   }
 
-  // The server has said hello: from here on both sides count the pictures of this connection, from 0.
+  // After the server's hello, both sides count the images of this connection from 0.
   open() {
     this.forget();
     this.next = 0;

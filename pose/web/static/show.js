@@ -1,4 +1,4 @@
-// Words and numbers of the page.
+// Texts and numbers of the page.
 
 const shownMessages = { page: "", connection: "" };
 const troubles = { page: true, connection: true };
@@ -7,7 +7,7 @@ export function element(id) {
   return document.getElementById(id);
 }
 
-// What people must know; "" when all is well. trouble: something is wrong.
+// Show a message for the user; "" clears it. trouble: it is a problem.
 export function say(text, from = "page", trouble = true) {
   shownMessages[from] = text;
   troubles[from] = trouble;
@@ -21,7 +21,7 @@ export function say(text, from = "page", trouble = true) {
   message.dataset.kind = wrong ? "trouble" : "note";
 }
 
-// kind: "good", "wait", "done" or "bad". text: in one or two words. detail: what to know or do about it.
+// kind: "good", "wait", "done" or "bad". text: one or two words. detail: explanation or remedy.
 export function showState(kind, text, detail = "") {
   const connection = element("connection");
   connection.dataset.state = kind;
@@ -31,7 +31,7 @@ export function showState(kind, text, detail = "") {
   say(detail, "connection", kind !== "done");
 }
 
-// The dialog for the token; wrong: one was tried already.
+// Show the dialog for the token. wrong: the previous token was wrong.
 export function askToken(wrong, answer) {
   const dialog = element("sign-in");
   element("token-wrong").hidden = !wrong;
@@ -53,7 +53,7 @@ function put(id, text) {
 
 const NONE = "\u2013";
 
-// status: the server's last one. shown: what the canvases show. Both null before the first. stale: that is old.
+// status: last status of the server. shown: content of the canvases. Both are null at first. stale: `shown` is outdated.
 export function showStatus(meter, status, shown, stale) {
   const now = performance.now();
   const ms = (value) => (value === null ? NONE : `${Math.round(value)} ms`);

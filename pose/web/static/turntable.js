@@ -1,4 +1,4 @@
-// Where the 3D view is seen from: turned with mouse, finger or keys; until then it sways a little, which shows depth.
+// Viewpoint of the 3D view: rotated with mouse, finger or keys. Until then it sways slightly, which shows depth.
 
 const START = { azimuth: (32 * Math.PI) / 180, elevation: (14 * Math.PI) / 180, zoom: 1 };
 const LOWEST = -0.05; // rad
@@ -80,7 +80,7 @@ export class Turntable {
     });
   }
 
-  // One finger or the mouse turns, two fingers zoom.
+  // One finger or the mouse rotates, two fingers zoom.
   drag(event) {
     const before = this.pointers.get(event.pointerId);
     if (before === undefined) {
