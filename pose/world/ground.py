@@ -1,7 +1,7 @@
 """The common world of people: vertical, floor, and all body scales (`pose.world.gravity`, `pose.world.sizes`)."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,7 +37,9 @@ class Ground:
     travel: float = 1.0
 
 
-def find_world(works: Mapping[int, Work], up: F64 | None = None, rules: Rules = RULES) -> Ground:
+def find_world(
+    works: Mapping[int, Work], up: F64 | None = None, rules: Rules = RULES, doubtful: Collection[int] = ()
+) -> Ground:
     """Estimate vertical, floor and body sizes from all people of a run.
 
     People are read one after another, so `works` may read them from a file.
@@ -46,16 +48,21 @@ def find_world(works: Mapping[int, Work], up: F64 | None = None, rules: Rules = 
         works: People by track id, at the lifted scale.
         up: (3,) vertical in the static frame; None estimates it.
         rules: Thresholds.
+        doubtful: Ids of tracks that may not show a person. They determine nothing about the others, unless all
+            tracks are doubtful; their own size is estimated without the others.
     """
+    trusted = dict.fromkeys(n for n in works if n not in doubtful) or dict.fromkeys(works)
     if up is None:
-        world = find_gravity((Standing(w.joints, w.root, w.times) for w in works.values()), rules.gravity)
+        people = (works[number] for number in trusted)
+        world = find_gravity((Standing(w.joints, w.root, w.times) for w in people), rules.gravity)
     else:
         world = given_gravity(up)
     known = world.found_by != UNKNOWN
     feet = {number: _feet(work, world, rules) for number, work in works.items()}
     evidence, seconds = {}, {}
     for number, work in works.items():
-        evidence[number] = Evidence(work.bones, work.height, work.given, feet[number] if known else None)
+        compared = known and number in trusted
+        evidence[number] = Evidence(work.bones, work.height, work.given, feet[number] if compared else None)
         seconds[number] = float(len(work.times))
     tilt_sigma = 0.0 if world.found_by == GIVEN or not known else math.radians(world.sigma_degrees)
     sizes = find_sizes(evidence, tilt_sigma, rules.size)
@@ -68,11 +75,12 @@ def find_world(works: Mapping[int, Work], up: F64 | None = None, rules: Rules = 
         for number, place in feet.items()
         if place is not None
     }
+    standing = {number: floors[number] for number in trusted if number in floors} or floors
     if floors:
-        level = _level(floors, seconds, sizes.floor, rules)
+        level = _level(standing, seconds, sizes.floor, rules)
         world = replace(world, floor=level, floor_known=True)
-    logs = [0.0 if one.given else math.log(sizes.people[n].scale) for n, one in evidence.items()]
-    travel = math.exp(float(np.average(logs, weights=list(seconds.values())))) if logs else 1.0
+    logs = [0.0 if evidence[n].given else math.log(sizes.people[n].scale) for n in trusted]
+    travel = math.exp(float(np.average(logs, weights=[seconds[n] for n in trusted]))) if logs else 1.0
     return Ground(world, floors, sizes.people, travel)
 
 

@@ -134,7 +134,7 @@ class PlacedRun:
                 else:
                     self.unplaced.add(number)
             begins = [float(people.frames[0]) if len(people.frames) else 0.0, *people.cuts]
-            found = find_scenes(works, begins, steps.up, rules)
+            found = find_scenes(works, begins, steps.up, rules, self.doubtful)
             if found is None:
                 self.world = find_world(works, steps.up, rules).world
                 return

@@ -5,7 +5,7 @@ sizes, from the people in it; tracks end at cuts. The views of the camera are th
 and one floor. Headings and horizontal positions of two scenes remain unrelated, because nothing connects them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -93,7 +93,11 @@ def still_path(frames: F64, begins: F64) -> CameraPath:
 
 
 def find_scenes(
-    works: Mapping[int, Work], begins: Sequence[float], up: F64 | None = None, rules: Rules = RULES
+    works: Mapping[int, Work],
+    begins: Sequence[float],
+    up: F64 | None = None,
+    rules: Rules = RULES,
+    doubtful: Collection[int] = (),
 ) -> SceneWorlds | None:
     """Estimate the world of each scene; None without people.
 
@@ -102,6 +106,7 @@ def find_scenes(
         begins: Start of each scene in s, increasing.
         up: (3,) vertical in the static frame of each scene; None estimates it.
         rules: Thresholds.
+        doubtful: Ids of tracks that may not show a person, as in `find_world`.
     """
     members: dict[int, list[int]] = {}
     for number, work in works.items():
@@ -110,12 +115,12 @@ def find_scenes(
     together: World | None = None
     for number in sorted(members):
         people = _Part(works, members[number])
-        ground = find_world(people, up, rules)
+        ground = find_world(people, up, rules, doubtful)
         own = ground.world.found_by
         if own == UNKNOWN and len(members) > 1:
             together = together or find_gravity(_all_standing(works), rules.gravity)
             if together.found_by != UNKNOWN:
-                ground = find_world(people, together.up, rules)
+                ground = find_world(people, together.up, rules, doubtful)
         found[number] = Scene(number, float(begins[number]), ground, own, ground.world.floor_known)
     known = [scene.ground.world.floor for scene in found.values() if scene.floor_known]
     if known:

@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from walker import seen_person, standing
+from walker import seen_person, standing, walking
 
 from pose.refine import lengths_of
 from pose.skeletons import H36M17
 from pose.world.clean import Steps, clean, prepare
 from pose.world.frame import up_of
 from pose.world.gravity import ANKLES
+from pose.world.ground import find_world
 from pose.world.height import scaled_stature, stature
 from pose.world.sizes import Evidence, Size, _half_width, _reach, find_sizes
 from pose.world.work import resized
@@ -165,3 +166,15 @@ def test_the_image_of_a_resized_person_stays():
     # Feet and heads change less than bones, so the height is surer than the scale.
     assert 0.9 * 0.1 * small.height < small.height_sigma < 0.1 * small.height
     assert (small.root_sigma >= 0.7 * work.root_sigma).all()
+
+
+def test_doubtful_tracks_determine_nothing_about_the_others():
+    walker = seen_person(walking(4.0), turn=60, distance=7)
+    low = seen_person(standing(4.0) - [0, 0.5, 0], turn=20, distance=5)  # feet 0.5 m below the floor
+    works = {n: prepare(n, one, None, Steps()) for n, one in enumerate((walker, low), 1)}
+    alone, trusted = find_world({1: works[1]}), find_world(works, doubtful={2})
+    np.testing.assert_array_equal(trusted.world.rotation, alone.world.rotation)
+    assert trusted.world.floor == alone.world.floor
+    assert trusted.sizes[1] == alone.sizes[1]
+    assert abs(find_world(works).world.floor - alone.world.floor) > 0.1
+    assert find_world(works, doubtful={1, 2}).world.floor == find_world(works).world.floor
