@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.camera_motion.burnt_in import BurntIn, burnt_in
 from pose.camera_motion.fit import SAME, View
 from pose.camera_motion.key_frames import MIN_POINTS, KeyFrame, Match, Reduced, centre, compare, most_alike
 from pose.camera_motion.parallax import Parallax
@@ -51,6 +52,7 @@ class BackgroundMotion:
         """
         self._focal, self._skeleton, self._known = focal, skeleton, known
         self._stretches = 0
+        self._burnt_in = BurntIn()
         self._forget()
 
     def _forget(self) -> None:
@@ -78,7 +80,7 @@ class BackgroundMotion:
             return None
         grey = reduce(image)
         scale = grey.shape[1] / image.shape[1]
-        mask = people_mask(grey.shape, scale, people, self._skeleton)
+        mask = self._burnt_in.without(people_mask(grey.shape, scale, people, self._skeleton))
         small = Reduced(people.index, time, grey, mask, self._focal * scale, scale, self._known)
         if self._key is None:
             return self._begin(small)
@@ -173,6 +175,8 @@ class BackgroundMotion:
             self._view, self._time, self._lost_since = view, time, None
         self._last = image
         match.remember(image)
+        rays, seen = match.key.rays[match.points.rows], match.points.seen
+        self._burnt_in.add(seen[burnt_in(rays, seen, view, image.focal)] + centre(image.grey), image.grey.shape)
         links = [(match.key.index, view, match.fit.sigma)]
         other = self._other_key(match, image)
         if other is not None:

@@ -17,10 +17,12 @@ WINDOW = 11  # px, window around a feature
 MAX_ROUND_TRIP_PX = 0.5  # px, maximum forward-backward tracking error
 _QUALITY = 0.004  # minimum quality relative to the best corner
 _NOISE = 6.0  # minimum squared gradient, grey levels^2/px; less may be noise
-_LIMB, _SKULL = 0.12, 0.1  # width of limbs and radius of the head, relative to the diagonal of a person's box
+_LIMB, _SKULL = 0.12, 0.14  # width of limbs and radius of the head, relative to the diagonal of a person's box
 _TRUNK = ("left_shoulder", "right_shoulder", "left_hip", "right_hip")
 _HEAD = ("nose", "head")
 _MAX_BAR_GREY = 24  # of 255; darker rows and columns at the border are bars
+# of 255, of a bar that a logo covers, and the minimum share of such pixels; black is 16 in video levels
+_BLACK_GREY, _MIN_BAR_SHARE = 18, 0.6
 _EDGE = 6  # px, minimum distance of features from the border and from bars
 _THUMB = 8  # px of the reduced image per thumbnail px
 _CRITERIA = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 12, 0.02)
@@ -109,7 +111,7 @@ def find_features(grey: U8, mask: U8) -> Features:
     (J. Shi and C. Tomasi, "Good features to track", CVPR 1994.)
     """
     allowed = np.zeros_like(mask)
-    rows, columns = (np.flatnonzero(grey.max(axis=axis) > _MAX_BAR_GREY) for axis in (1, 0))
+    rows, columns = (np.flatnonzero(~_bars(grey, axis)) for axis in (1, 0))
     if len(rows) and len(columns):
         inner = (
             slice(rows[0] + _EDGE, max(rows[-1] + 1 - _EDGE, 0)),
@@ -121,6 +123,13 @@ def find_features(grey: U8, mask: U8) -> Features:
         return features_at(grey, np.zeros((0, 2), np.float32))
     features = features_at(grey, np.asarray(found, np.float32).reshape(-1, 2))
     return features[np.flatnonzero((features.axes[:, 0] ** 2).sum(axis=1) > 0.5)]
+
+
+def _bars(grey: U8, axis: int) -> NDArray[np.bool_]:
+    """Which rows (axis 1) or columns (axis 0) are black bars; a logo or subtitle may cover a part of them."""
+    dark = grey <= _MAX_BAR_GREY
+    black = (grey <= _BLACK_GREY).mean(axis=axis) > _MIN_BAR_SHARE
+    return np.asarray(dark.all(axis=axis) | black)
 
 
 def features_at(grey: U8, points: NDArray[np.floating]) -> Features:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pose.camera_motion.burnt_in import burnt_in
 from pose.camera_motion.fit import View
 from pose.camera_motion.key_frames import MAX_RESIDUAL_PX, REMEMBERED_S, KeyFrame, Points, Reduced, centre
 from pose.camera_motion.parallax import MIN_POINTS, Parallax, parallax
@@ -52,6 +53,8 @@ def tested(key: KeyFrame, points: Points, view: View, image: Reduced) -> Paralla
     if image.time - key.time > REMEMBERED_S:
         near = np.linalg.norm(seen - view.project(key.rays[rows], image.focal), axis=1) < MAX_RESIDUAL_PX
         rows, seen = rows[near], seen[near]
+    kept = ~burnt_in(key.rays[rows], seen, view, image.focal)
+    rows, seen = rows[kept], seen[kept]
     if len(rows) < MIN_POINTS or image.time - key.time < _MIN_BASELINE_S:
         return None
     rays, focal = key.rays[rows], image.focal

@@ -6,12 +6,13 @@ if TYPE_CHECKING:
     from pose.camera_motion.decision import Decision
 
 _FOCAL_SIGMA = 0.06  # minimum relative change of the focal length that is reported
+_UNSEEN = 0.3  # m/s; slower translation before a wall often passes as rotation (docs/studies/moving-camera.md)
 _DRIFTS = 0.15  # m/s; minimum drift of standing feet that is reported
 
 
 def motion_line(decision: "Decision") -> str:
     """The camera's motion with numbers; empty if it was not measured."""
-    from pose.camera_motion.verdict import FIXED, STATIC, TRANSLATING, UNKNOWN
+    from pose.camera_motion.verdict import FIXED, ROTATING, STATIC, TRANSLATING, UNKNOWN, ZOOMING
 
     motion, scenes = decision.motion, decision.motion.scenes
     known = sum(one.world for one in scenes)
@@ -33,6 +34,8 @@ def motion_line(decision: "Decision") -> str:
             text += "; translation not compensated"
         elif motion.drift > _DRIFTS:
             text += f"; standing feet drift by {motion.drift:.2f} m/s, so the camera may move this slowly"
+        elif motion.kind in (ROTATING, ZOOMING):
+            text += f"; a translation slower than {_UNSEEN:g} m/s may remain unnoticed"
         if motion.focal_sigma < _FOCAL_SIGMA and abs(motion.focal_ratio - 1) > _FOCAL_SIGMA:
             text += (
                 f"; its rotation fits a focal length of {motion.focal_ratio:.2f} x the one used (--intrinsics sets it)"

@@ -1,0 +1,63 @@
+"""Logos and subtitles, which do not move with a camera's view."""
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera_motion.fit import View
+from pose.types import F64, U8
+
+Mask = NDArray[np.bool_]
+
+# of a point of a logo: px that it moves at most, px that the view moves it at least
+_MAX_PX, _MIN_VIEW_PX = 0.5, 3.0
+_MAX_SHARE = 0.3  # of the points; more may be at the distance around which a camera orbits
+_REACH_PX = 8  # around such a point
+_CONFIRMED = 3  # frames
+_MAX_AREA = 0.2  # maximum share of the image
+
+
+def burnt_in(rays: F64, seen: F64, view: View, focal: float) -> Mask:
+    """(N,) whether points are static in the image while the view has moved.
+
+    Args:
+        rays: (N, 3) in the key frame, z = 1.
+        seen: (N, 2) px from the centre, later.
+        view: View of the later frame relative to the key frame.
+        focal: px.
+    """
+    if not len(rays):
+        return np.zeros(0, bool)
+    before = focal * rays[:, :2]
+    found = np.linalg.norm(seen - before, axis=1) < _MAX_PX
+    found &= np.linalg.norm(view.project(rays, focal) - before, axis=1) > _MIN_VIEW_PX
+    return np.asarray(found & (found.mean() < _MAX_SHARE))
+
+
+class BurntIn:
+    """Image regions with such points in several frames; kept after cuts."""
+
+    def __init__(self) -> None:
+        self._frames: NDArray[np.uint8] | None = None  # (h, w)
+        self._region: Mask | None = None
+
+    def add(self, points: F64, shape: tuple[int, ...]) -> None:
+        """Add the points (N, 2) px of a frame of this shape."""
+        if not len(points):
+            return
+        if self._frames is None or self._frames.shape != shape:
+            self._frames = np.zeros(shape, np.uint8)
+        near = np.zeros(shape, np.uint8)
+        for x, y in points.round().astype(int).tolist():
+            cv2.rectangle(near, (x - _REACH_PX, y - _REACH_PX), (x + _REACH_PX, y + _REACH_PX), 1, -1)
+        self._frames = cv2.add(self._frames, near)  # saturates
+        region = self._frames >= _CONFIRMED
+        if region.mean() > _MAX_AREA:
+            self._frames, region = None, np.zeros(shape, bool)
+        self._region = region if region.any() else None
+
+    def without(self, mask: U8) -> U8:
+        """The mask (h, w), 0 also in these regions."""
+        if self._region is None or self._region.shape != mask.shape:
+            return mask
+        return np.where(self._region, np.uint8(0), mask)
