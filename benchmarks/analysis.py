@@ -239,7 +239,7 @@ def _onset(motion: Motion, start: float) -> float:
     return float(motion.times[first + int(np.argmax(moved))])
 
 
-def _seen(clip: Clip, number: int) -> Clip:
+def seen_again(clip: Clip, number: int) -> Clip:
     """The clip under another name for each further camera, since the name determines the camera."""
     return clip if number == 0 else replace(clip, name=f"{clip.name}~{number}")
 
@@ -256,7 +256,8 @@ def main() -> None:
         for how in (exact, lifted, lifted_height):
             print(f"\ngait events, {how.__name__}: found, invented, bias ms, 95 % ms")
             views = 1 if how is exact else options.views
-            gait_table([replace(one, clip=_seen(one.clip, number)) for number in range(views) for one in trials], how)
+            seen = [replace(one, clip=seen_again(one.clip, number)) for number in range(views) for one in trials]
+            gait_table(seen, how)
     if options.ui_prmd:
         recordings = dict(list(ui_prmd_recordings(options.ui_prmd).items())[:: options.every])
         for how in (exact, lifted):

@@ -12,17 +12,22 @@ from pose.export.joint_angles import NAMES, joint_angles
 
 F64 = NDArray[np.float64]
 
-# Standard deviation of the error of lifted angles, and of their range over a movement, degrees: the 95 % bounds of
-# docs/studies/exports.md and docs/studies/analysis.md, the larger one, divided by 1.96.
+# Standard deviation of the error of lifted angles, degrees: the 95 % bounds of docs/studies/exports.md and
+# docs/studies/analysis.md, the larger one, divided by 1.96.
 ERRORS = {
     "hip flexion": 10.0, "hip adduction": 7.0, "knee flexion": 14.4, "shoulder flexion": 11.5,
     "shoulder abduction": 10.0, "shoulder elevation": 11.9, "elbow flexion": 18.0, "neck flexion": 11.4,
     "pelvis obliquity": 5.3, "pelvis rotation": 4.3, "trunk flexion": 7.5, "trunk bending": 5.3, "trunk rotation": 6.6,
 }  # fmt: skip
-RANGE_ERRORS = ERRORS | {
-    "hip flexion": 10.6, "hip adduction": 8.0, "knee flexion": 15.9, "shoulder flexion": 17.0,
-    "shoulder abduction": 11.4, "shoulder elevation": 20.5, "neck flexion": 27.4, "pelvis rotation": 6.1,
-    "trunk flexion": 22.0, "trunk bending": 8.9,
+# The same of the mean range over cycles, and of the difference of both sides (docs/studies/analysis.md, "Intervals").
+RANGE_ERRORS = {
+    "hip flexion": 8.3, "hip adduction": 5.3, "knee flexion": 9.5, "shoulder flexion": 12.8, "shoulder abduction": 7.6,
+    "shoulder elevation": 9.7, "elbow flexion": 12.0, "neck flexion": 7.8, "pelvis obliquity": 4.4,
+    "pelvis rotation": 3.7, "trunk flexion": 3.0, "trunk bending": 2.3, "trunk rotation": 4.5,
+}  # fmt: skip
+DIFFERENCE_ERRORS = {
+    "hip flexion": 10.4, "hip adduction": 6.6, "knee flexion": 14.2, "shoulder flexion": 11.9,
+    "shoulder abduction": 9.7, "shoulder elevation": 10.3, "elbow flexion": 17.8,
 }  # fmt: skip
 MOST_ABDUCTION = 60.0  # degrees; shoulder flexion is undefined beyond it
 UP = np.array([0.0, 1.0, 0.0])

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.analysis.body_angles import ERRORS, RANGE_ERRORS, body_angles, has_meaning
-from pose.analysis.figures import Curve, Figure, mean_interval
+from pose.analysis.body_angles import DIFFERENCE_ERRORS, ERRORS, RANGE_ERRORS, body_angles, has_meaning
+from pose.analysis.figures import NORMAL_95, Curve, Figure, mean_interval
 from pose.analysis.gait import analyse_gait
 from pose.analysis.motion import SIDES, Motion
 from pose.analysis.movement_names import movement_name
@@ -119,7 +119,7 @@ def _differences(figures: list[Figure]) -> list[Figure]:
         if right is None or right is left or "pelvis" in left.name:  # the pelvis has no sides
             continue
         difference = left.value - right.value
-        half = float(np.hypot((left.high - left.value), (right.high - right.value)))
+        half = _half(left, right)
         name = left.name.replace(", left: range of motion", ": range of motion, left less right")
         worse = max(left, right, key=lambda one: ("green", "amber", "red").index(one.quality))
         found.append(
@@ -130,6 +130,13 @@ def _differences(figures: list[Figure]) -> list[Figure]:
             )
         )  # fmt: skip
     return found
+
+
+def _half(left: Figure, right: Figure) -> float:
+    """Half of the interval of a difference: spread of the cycles of both sides, and error of the method."""
+    angle = left.name.split(": ")[1].partition(",")[0]
+    spreads = [((one.high - one.value) / NORMAL_95) ** 2 - RANGE_ERRORS[angle] ** 2 for one in (left, right)]
+    return NORMAL_95 * float(np.sqrt(max(sum(spreads), 0.0) + DIFFERENCE_ERRORS[angle] ** 2))
 
 
 def _values(row: F64) -> tuple[float, ...]:

@@ -1,5 +1,7 @@
 """Figures of repetitions, jumps and transfers for one segment of motion."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from pose.analysis.figures import Event, Figure, mean_interval
@@ -7,21 +9,23 @@ from pose.analysis.jumps import Jump, find_jumps
 from pose.analysis.motion import Motion
 from pose.analysis.movement_names import movement_name
 from pose.analysis.quality import FRONTAL, LEGS, SAGITTAL, quality
-from pose.analysis.repetitions import find_repetitions
+from pose.analysis.repetitions import MIN_SINK_M, find_repetitions
 from pose.analysis.sit_to_stand import MIN_RATE, find_transfers
 
 Part = tuple[list[Figure], list[Event], str]  # the reason is empty if there are figures
 
-# Standard deviations of errors that all observations of a person share, from docs/studies/analysis.md.
-TIME_ERROR_S, TRANSFER_ERROR_S, DEPTH_ERROR = 0.07, 0.2, 0.1
+# Standard deviations of errors that all observations of a person share, from docs/studies/analysis.md. Of repetitions:
+# of s01 to s07 of UI-PRMD, lifted; the size of a movement, its depth and its tempo have a relative error.
+TIME_ERROR_S, SIZE_ERROR, TEMPO_ERROR, SMOOTHNESS_ERROR = 0.24, 0.1, 0.025, 0.85
+SIDES_ERROR_M, DEVIATION_ERROR_M = 0.033, 0.051  # between courses: left and right, one repetition and the median
+TRANSFER_ERROR_S = 0.2
 FLIGHT_ERROR_M, PELVIS_ERROR_M, DIP_ERROR_M = 0.137, 0.08, 0.058
 FLEXION_ERROR_DEGREES, VALGUS_ERROR_DEGREES = 15.6, 11.4
-COUNT_ERROR = 1  # of 27 lifted recordings, 24 are counted exactly
-COURSE_ERROR_M = 0.02  # of differences between two courses: left and right, or one repetition and the median
+COUNT_ERROR = 1  # of 79 lifted recordings, 74 are counted exactly
 
 
 def repetition_figures(person: int, motion: Motion) -> Part:
-    """Count, tempo, depth, left-right difference and largest deviation of a repeated movement."""
+    """Count, tempo, size, left-right difference and largest deviation of a repeated movement."""
     found = find_repetitions(motion)
     items = found.items
     if not items:
@@ -41,6 +45,9 @@ def repetition_figures(person: int, motion: Motion) -> Part:
     worst = int(np.argmax(deviations))
     complete = [one for one in items if one.complete]
     odd = complete[worst]
+    tempos = [60 / (after.start - before.start) for before, after in pairwise(complete)]
+    sinks = np.ptp(found.courses[:, :, 0, 1], axis=1).tolist()  # of the pelvis
+    sizes = [one.amplitude for one in complete]
     figures = [
         Figure(
             person, "repetitions", f"{name}: count", count, max(count - COUNT_ERROR, 0),
@@ -48,13 +55,15 @@ def repetition_figures(person: int, motion: Motion) -> Part:
             doubt=doubt,
         ),
         figure("duration", "s", [one.end - one.start for one in complete], TIME_ERROR_S),
-        figure("depth", "m", [one.depth for one in items], DEPTH_ERROR * float(np.mean([one.depth for one in items]))),
-        figure("smoothness", "log jerk", [one.smoothness for one in complete], 0.0),
-        figure("left-right difference", "m", [_asymmetry(course) for course in found.courses], COURSE_ERROR_M),
+        *([figure("tempo", "repetitions/min", tempos, TEMPO_ERROR * float(np.mean(tempos)))] if tempos else []),
+        *([figure("depth", "m", sinks, SIZE_ERROR * float(np.mean(sinks)))] if min(sinks) > MIN_SINK_M else []),
+        figure("amplitude", "m", sizes, SIZE_ERROR * float(np.mean(sizes))),
+        figure("smoothness", "log jerk", [one.smoothness for one in complete], SMOOTHNESS_ERROR),
+        figure("left-right difference", "m", [_asymmetry(course) for course in found.courses], SIDES_ERROR_M),
         Figure(
             person, "repetitions", f"{name}: largest deviation", float(deviations[worst]),
-            max(float(deviations[worst]) - 1.96 * COURSE_ERROR_M, 0.0),
-            float(deviations[worst]) + 1.96 * COURSE_ERROR_M, "m", flag, odd.start, odd.end, 1,
+            max(float(deviations[worst]) - 1.96 * DEVIATION_ERROR_M, 0.0),
+            float(deviations[worst]) + 1.96 * DEVIATION_ERROR_M, "m", flag, odd.start, odd.end, 1,
             f"repetition {items.index(odd) + 1} against the median of all", doubt,
         ),
     ]  # fmt: skip

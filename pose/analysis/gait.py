@@ -3,11 +3,11 @@
 Events follow Zeni, Richards and Higginson, Gait & Posture 27(4), 2008: a foot strike is where the foot is farthest
 ahead of the pelvis along the walking direction, a foot off where it is farthest behind. They use heel and toe; this
 skeleton has only ankles, whose turning points are earlier than the events. `STRIKE_SHIFT_S` and `OFF_SHIFT_S` are the
-median differences to the events of six walkers on force plates (docs/studies/analysis.md). A runner lands after the
-turning point, too, but leaves the floor long before the ankle is farthest behind: `RUN_STRIKE_SHIFT_S` and
-`RUN_OFF_SHIFT_S` are the median differences to the flight phases of ten recorded runs. Walking and running are told
-apart by the bounce of the pelvis: over the standing leg it is highest in a walk and lowest in a run (Cavagna, Thys and
-Zamboni, Journal of Physiology 262(3), 1976).
+median differences of lifted joints to the events of walkers on force plates (docs/studies/analysis.md). A runner lands
+after the turning point, too, but leaves the floor long before the ankle is farthest behind: `RUN_STRIKE_SHIFT_S` and
+`RUN_OFF_SHIFT_S` are the median differences of lifted joints to the flight phases of recorded runs.
+Walking and running are told apart by the bounce of the pelvis: over the standing leg it is highest in a walk and lowest
+in a run (Cavagna, Thys and Zamboni, Journal of Physiology 262(3), 1976).
 """
 
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ from pose.analysis.motion import SIDES, Motion
 
 F64 = NDArray[np.float64]
 
-STRIKE_SHIFT_S = 0.031
+STRIKE_SHIFT_S = 0.015
 OFF_SHIFT_S = 0.018
-RUN_STRIKE_SHIFT_S = 0.047
-RUN_OFF_SHIFT_S = -0.101
+RUN_STRIKE_SHIFT_S = 0.060
+RUN_OFF_SHIFT_S = -0.110
 MIN_BOUNCE_M = 0.008  # minimum amplitude of the pelvis in a run
 RUN_STEP_S = (0.2, 0.5)  # minimum and maximum step time of a run
 BOUNCE_SAMPLES = 32

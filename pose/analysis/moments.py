@@ -24,6 +24,7 @@ SIZE = (300, 400)  # px, width and height
 QUALITY = 82
 MARGIN = 0.25  # margin around the body, in body sizes
 MOST = 8  # maximum images per person
+SAME_S = 0.5  # worst moments of RULA and REBA that are closer have one image
 # Events with images, by group, and the maximum of each name.
 SHOWN = {"gait": 1, "repetitions": 1, "jumps": 2, "sit-to-stand": 1, "ergonomics": 1}
 
@@ -55,6 +56,10 @@ def key_events(analysis: Analysis, person: int) -> list[Event]:
             continue
         key = (event.group, event.name, event.side)
         counts[key] = counts.get(key, 0) + 1
+        if event.group == "ergonomics" and any(
+            one.group == event.group and abs(one.time - event.time) < SAME_S for one in chosen
+        ):
+            continue  # the worst moments of RULA and REBA are often the same
         odd = any(figure.start <= event.time <= figure.end for figure in worst if event.group == figure.group)
         if counts[key] <= SHOWN[event.group] or odd:
             chosen.append(event)

@@ -33,6 +33,9 @@ def movement_name(courses: F64) -> str:
     lean = float(np.ptp(np.degrees(np.arctan2(trunk[:, 2], trunk[:, 1]))))
     if sinks > 0.15 and min(flexion) > 40:
         return "lunge" if apart[1] > 0.45 else "side lunge" if apart[0] > 0.75 else "squat"
+    spread = float(np.ptp(np.abs(joint("left_ankle") - joint("right_ankle"))[:, 0]))
+    if min(lifts) > 0.4 and spread > 0.25:
+        return "jumping jack"
     if max(lifts) > 0.4 and sinks < 0.15 and max(flexion) < 40:
         return "arm raise" if min(lifts) > 0.4 else "one-arm raise"
     if lean > 45 and max(flexion) < 40:

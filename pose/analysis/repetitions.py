@@ -16,6 +16,7 @@ from pose.world.smooth import zero_phase
 
 F64 = NDArray[np.float64]
 
+MIN_SINK_M = 0.15  # minimum vertical range of the pelvis that is part of a movement; errors of the depth cause less
 MIN_RANGE_M = 0.06  # minimum RMS movement of a joint
 SWING_SHARE = 0.4  # minimum amplitude of a repetition, as a fraction of the signal's range
 END_SWING_SHARE = 0.2  # the same for an incomplete repetition at an end of the recording
@@ -29,6 +30,7 @@ REST_SHARE = 0.25  # maximum distance from rest at an end of the recording, as a
 # level to which a repetition at the end of a recording must have returned, as a fraction of the peak
 RETURN_SHARE = 0.75
 SAMPLES = 64
+COMPONENTS = 3  # principal components in which courses are compared; the others are mostly noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Repetition:
         start: Start time, s.
         peak: Time of the largest displacement, s.
         end: End time, s.
-        depth: RMS displacement of the joints at the peak, m.
+        amplitude: RMS displacement of the joints at the peak, m.
         complete: Whether the whole repetition lies within the recording.
         smoothness: Logarithm of the dimensionless jerk; larger is smoother (`_smoothness`).
     """
@@ -47,7 +49,7 @@ class Repetition:
     start: float
     peak: float
     end: float
-    depth: float
+    amplitude: float
     complete: bool = True
     smoothness: float = 0.0
 
@@ -121,9 +123,14 @@ def _none(reason: str) -> Repetitions:
 def body_frame_poses(motion: Motion) -> F64:
     """Poses (T, 17, 3) m: x left, y up, z forward; horizontally relative to the pelvis, vertically to the floor.
 
-    Heights are part of a movement (a squat lowers the pelvis); position and heading are not.
+    Height is part of a movement that lowers the pelvis by `MIN_SINK_M`, such as a squat. Otherwise heights are relative
+    to the pelvis at its median height. Position and heading are not part of a movement.
     """
     joints = motion.joints - motion.joint("pelvis")[:, None] * np.array([1.0, 0.0, 1.0])
+    height = motion.joint("pelvis")[:, 1]
+    low, high = np.percentile(zero_phase(height, motion.times, SMOOTH_HZ), [2, 98])
+    if high - low < MIN_SINK_M:
+        joints[..., 1] -= (height - np.median(height))[:, None]
     forward = motion.facing
     left = np.stack([forward[:, 2], np.zeros(len(forward)), -forward[:, 0]], axis=1)
     axes = np.stack([left, np.broadcast_to([0.0, 1.0, 0.0], left.shape), forward], axis=1)
@@ -197,9 +204,19 @@ def _resampled(poses: F64, times: F64, knots: list[int]) -> F64:
 
 
 def _alike(courses: F64) -> NDArray[np.bool_]:
-    """(R,) whether a course (64, 17, 3) correlates with the median of all (R, 64, 17, 3)."""
-    flat = courses - courses.mean(axis=1, keepdims=True)
-    middle = np.median(flat, axis=0).ravel()
+    """(R,) whether a course (64, 17, 3) correlates with the median of all (R, 64, 17, 3), of two with the other."""
+    flat = _main_components(courses)
+    flat -= flat.mean(axis=1, keepdims=True)
     rows = flat.reshape(len(flat), -1)
-    products = rows @ middle
-    return np.asarray(products >= MIN_CORRELATION * np.linalg.norm(rows, axis=1) * np.linalg.norm(middle))
+    others = rows[::-1] if len(rows) == 2 else np.median(rows, axis=0)[None]  # the median of two is half the course
+    products = (rows * others).sum(axis=1)
+    return np.asarray(products >= MIN_CORRELATION * np.linalg.norm(rows, axis=1) * np.linalg.norm(others, axis=1))
+
+
+def _main_components(courses: F64) -> F64:
+    """Courses (R, 64, 17, 3) projected on the first `COMPONENTS` principal components of their poses."""
+    poses = courses.reshape(-1, courses.shape[2] * 3)
+    centred = poses - poses.mean(axis=0)
+    _, directions = np.linalg.eigh(centred.T @ centred)
+    main = directions[:, -COMPONENTS:]
+    return np.asarray((centred @ main @ main.T).reshape(courses.shape))

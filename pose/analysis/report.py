@@ -1,17 +1,17 @@
 """The report of an analysis: one HTML file without scripts or links, for phones and A4 paper."""
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
-
-import numpy as np
 
 from pose.analysis import Analysis, Curve, Figure
 from pose.analysis.charts import cycle_chart, series_chart
 from pose.analysis.moments import Moment, key_events, moments
 from pose.analysis.norms import SOURCE
+from pose.analysis.report_tables import LIGHTS, figure_tables, first_up, frames_between, jump_table, range_table
+from pose.analysis.wording import ANGLES, levels, parts
 from pose.files import PoseTable
 from pose.system.shown import shown_in_html
 from pose.system.whole_file import whole_file
@@ -27,13 +27,13 @@ TITLES = {
     "angles": "Joint angles",
     "ergonomics": "Posture at work (RULA and REBA)",
 }
-LIGHTS = {"green": "good", "amber": "care", "red": "weak"}
-_KEY = """<div class="key"><p><b>How to read this page</b></p><ul>
-<li>The range under a value contains the true value in 19 of 20 cases.
-A difference smaller than its range may be chance.</li>
-<li><span class="q green">good</span>: reliable. <span class="q amber">care</span>: usable, the reason is given.
-<span class="q red">weak</span>: do not base decisions on it.</li>
-<li>Body lengths come from {lengths} unless the body height was given. This page is no medical diagnosis.</li>
+_KEY = f"""<div class="key"><p><b>How to read this page</b></p><ul>
+<li>The numbers below a value are its range: the true value lies in it in 19 of 20 cases. Two values whose
+ranges overlap may be equal.</li>
+<li><span class="q green">{LIGHTS["green"]}</span>: seen well. <span class="q amber">{LIGHTS["amber"]}</span>: usable
+with care, the reason is given. <span class="q red">{LIGHTS["red"]}</span>: do not base decisions on it.</li>
+<li>Left and right are those of the person.</li>
+<li>Body lengths come from {{lengths}} unless the body height was given. This page is no medical diagnosis.</li>
 </ul></div>"""
 
 
@@ -70,6 +70,10 @@ def _page(analysis: Analysis, table: PoseTable, name: str, video: Path | None) -
     people = sorted({row.person for row in analysis.figures} | {row.person for row in analysis.omissions})
     if not people:
         yield "<p>The result contains no person.</p>"
+    if len(people) > 1:
+        yield '<ul class="people">'
+        yield from (f'<li><a href="#person-{one}">Person {one}</a>: {_in_short(analysis, one)}</li>' for one in people)
+        yield "</ul>\n"
     images = 0
     for person in people:
         events = key_events(analysis, person) if images < MOST_IMAGES else []
@@ -79,11 +83,23 @@ def _page(analysis: Analysis, table: PoseTable, name: str, video: Path | None) -
     yield "</body>\n</html>\n"
 
 
+def _in_short(analysis: Analysis, person: int) -> str:
+    """What was found of a person, in a few words."""
+    own = [figure for figure in analysis.figures if figure.person == person]
+    found = [one.note.partition(";")[0] for one in own if one.name == "cadence"]
+    found += [f"{parts(one)[0]} ({one.value:.0f})" for one in own if one.name.endswith(": count")]
+    jumps = sum(one.group == "jumps" and one.name.endswith("flight time") for one in own)
+    found += [f"{jumps} jump{'s' if jumps > 1 else ''}"] if jumps else []
+    found += [f"{parts(one)[0]} ({one.count})" for one in own if one.group == "sit-to-stand"]
+    found += ["posture"] if any(one.group == "ergonomics" for one in own) else []
+    return shown_in_html(", ".join(found) or "no figures")
+
+
 def _person(analysis: Analysis, table: PoseTable, person: int, shown: list[Moment]) -> Iterator[str]:
-    yield f'<section class="person"><h2>Person {person}</h2>\n'
+    yield f'<section class="person" id="person-{person}"><h2>Person {person}</h2>\n'
     if shown:
         yield '<h3>Key moments</h3>\n<div class="images">'
-        yield from (_image(moment) for moment in shown)
+        yield from (_image(analysis, moment) for moment in shown)
         yield "</div>\n"
     own = [figure for figure in analysis.figures if figure.person == person]
     for group, title in TITLES.items():
@@ -92,16 +108,15 @@ def _person(analysis: Analysis, table: PoseTable, person: int, shown: list[Momen
             continue
         yield f"<h3>{title}</h3>\n"
         if group == "angles":
-            curves = [curve for curve in analysis.curves if curve.person == person]
-            yield from _angles(table, figures, curves)
+            yield from _angles(table, figures, [curve for curve in analysis.curves if curve.person == person])
         else:
-            yield _table(table, figures)
+            yield from (jump_table if group == "jumps" else figure_tables)(table, figures)
         series = [one for one in analysis.series if one.person == person and one.group == group]
         if series:
             yield '<div class="grid">'
             for one in series:
-                caption = _frames(table, one.times[0], one.times[-1])
-                yield _figure(one.name, series_chart(one), caption)
+                caption = f"{levels(one.name)}; {frames_between(table, one.times[0], one.times[-1])}"
+                yield _figure(f"{one.name} over time", series_chart(one), first_up(caption))
             yield "</div>\n"
     omitted = [row for row in analysis.omissions if row.person == person]
     if omitted:
@@ -111,105 +126,80 @@ def _person(analysis: Analysis, table: PoseTable, person: int, shown: list[Momen
     yield "</section>\n"
 
 
-def _image(moment: Moment) -> str:
-    event = moment.event
-    label = _first_up(f"{event.side} {event.name}".strip())
+def _image(analysis: Analysis, moment: Moment) -> str:
+    label, detail = moment_label(analysis, moment)
     data = base64.b64encode(moment.jpeg).decode()
-    text = f"{event.time:.2f} s, frame {moment.frame}{'' if moment.filmed else '; drawn'}"
+    text = f"{detail}{moment.event.time:.2f} s, frame {moment.frame}{'' if moment.filmed else '; drawn'}"
     image = f'<img src="data:image/jpeg;base64,{data}" alt="{shown_in_html(label)}">'
     return f"<figure>{image}<b>{shown_in_html(label)}</b><figcaption>{text}</figcaption></figure>"
 
 
-def _table(table: PoseTable, figures: list[Figure]) -> str:
-    rows = "".join(_row(table, figure) for figure in figures)
-    return f"<table><tr><th>measure</th><th>value and range</th><th>quality</th></tr>{rows}</table>\n"
-
-
-def _row(table: PoseTable, figure: Figure) -> str:
-    notes = [figure.note, figure.doubt, _source(table, figure)]
-    small = "".join(f"<small>{shown_in_html(note)}</small>" for note in notes if note)
-    value, low, high, unit = _numbers(figure)
-    between = "" if figure.low == figure.high else f"<small>{low} to {high}</small>"
-    number = f"<td class='v'>{value}&nbsp;{shown_in_html(unit)}{between}</td>"
-    return f"<tr><td>{shown_in_html(figure.name)}{small}</td>{number}<td>{_light(figure.quality)}</td></tr>"
-
-
-def _numbers(figure: Figure) -> tuple[str, str, str, str]:
-    """Value, low and high as text, and the unit: fractions as percent, small lengths as centimetres."""
-    factor, unit = {"share": (100.0, "%")}.get(figure.unit, (1.0, figure.unit))
-    if figure.unit == "m" and abs(figure.value) < 1:
-        factor, unit = 100.0, "cm"
-    values = [factor * one for one in (figure.value, figure.low, figure.high)]
-    size = abs(values[0])
-    digits = 0 if unit in ("repetitions", "%", "degrees", "steps/min") or size >= 100 else 1 if size >= 10 else 2
-    if unit == "cm":
-        digits = 1 if size < 10 else 0
-    shown = [f"{value:.{digits}f}".replace("-", "\u2212") for value in values]
-    return shown[0], shown[1], shown[2], unit
+def moment_label(analysis: Analysis, moment: Moment) -> tuple[str, str]:
+    """Label of an image, such as 'Squat 2 of 3: turning point', and details before its time."""
+    event = moment.event
+    same = sorted(
+        one.time
+        for one in analysis.events
+        if (one.person, one.name, one.side) == (event.person, event.name, event.side)
+    )
+    number = same.index(event.time) + 1
+    if event.group == "ergonomics":
+        scores = [
+            f"{one.name} {one.values[min(range(len(one.times)), key=lambda row: abs(one.times[row] - event.time))]:.0f}"
+            for one in analysis.series
+            if one.person == event.person
+        ]
+        return "Worst posture", f"{', '.join(scores)}; "
+    if event.group == "repetitions":
+        movement = event.name.removesuffix(" turning point")
+        odd = any(
+            one.person == event.person and one.name.endswith("largest deviation") and one.start <= event.time <= one.end
+            for one in analysis.figures
+        )
+        return f"{first_up(movement)} {number} of {len(same)}: turning point", "largest deviation; " if odd else ""
+    if event.group == "jumps":
+        return f"Jump {number}: {event.name}", ""
+    return first_up(f"{event.side} {event.name}".strip().lower()), ""
 
 
 def _angles(table: PoseTable, figures: list[Figure], curves: list[Curve]) -> Iterator[str]:
-    """Range of motion in one table, and the curves, for each movement."""
-    by_name = {figure.name: figure for figure in figures}
-    for movement, group in groupby(curves, key=lambda curve: curve.movement):
+    """Range of motion in one table, and the curves, for each movement and part of the video."""
+    by_part = groupby(curves, key=lambda curve: (curve.movement, _part(curves, curve)))
+    for (movement, _), group in by_part:
         own = list(group)
+        start, end = min(one.start for one in own), max(one.end for one in own)
+        by_name = {figure.name: figure for figure in figures if start <= figure.start and figure.end <= end}
         angles = list(dict.fromkeys(curve.angle for curve in own))
         unit = "gait cycle" if movement in ("walking", "running") else "repetition"
-        start, end = min(one.start for one in own), max(one.end for one in own)
         counts = {one.side: one.count for one in own}
-        cycles = ", ".join(f"{side or 'trunk'} {count}" for side, count in counts.items() if side) or str(own[0].count)
-        yield f"<p><b>{shown_in_html(_first_up(movement))}</b>: range of motion and its range, degrees.</p>"
-        yield f'<p class="quiet">{_frames(table, start, end)}; cycles: {cycles}</p>'
-        yield "<table><tr><th>angle</th><th>left</th><th>right</th><th>quality</th></tr>"
-        for angle in angles:
-            cells = [by_name.get(f"{movement}: {angle}, {side}: range of motion") for side in ("left", "right")]
-            if not any(cells):
-                cells = [by_name.get(f"{movement}: {angle}: range of motion"), None]
-            quality = next(cell.quality for cell in cells if cell)
-            values = "".join(f"<td class='v'>{_degrees(cell)}</td>" for cell in cells)
-            yield f"<tr><td>{shown_in_html(angle)}</td>{values}<td>{_light(quality)}</td></tr>"
-        yield "</table>\n"
+        cycles = ", ".join(f"{side} {count}" for side, count in counts.items() if side) or str(own[0].count)
+        yield f"<p><b>{shown_in_html(first_up(movement))}</b>: range of motion, degrees "
+        yield f"(largest less smallest angle of a {unit}).</p>"
+        yield f'<p class="quiet">{frames_between(table, start, end)}; {unit}s: {cycles}</p>'
+        yield from range_table(movement, angles, by_name)
         norm = any(curve.norm_mean for curve in own)
         yield '<p class="legend"><span class="l">left</span><span class="r">right (dashed)</span>'
         yield f"{'<span class=n>grey: ' + SOURCE + '</span>' if norm else ''}</p>"
-        yield f'<p class="quiet">Lines: mean of the cycles; bands: one standard deviation; 0 %: {_zero(unit)}.</p>'
+        yield f'<p class="quiet">Lines: mean of the {unit}s; bands: one standard deviation; 0 %: {_zero(unit)}.</p>'
         yield '<div class="grid">'
         for angle in angles:
-            parts = [curve for curve in own if curve.angle == angle]
-            error = f"error of the method: {parts[0].error:.0f} degrees"
-            yield _figure(angle, cycle_chart(parts, unit), f"{_frames(table, start, end)}; {error}")
+            of_angle = [curve for curve in own if curve.angle == angle]
+            where = frames_between(table, min(one.start for one in of_angle), max(one.end for one in of_angle))
+            error = f"standard error of the method {of_angle[0].error:.0f} degrees"
+            yield _figure(angle, cycle_chart(of_angle, unit), f"{ANGLES[angle]}; {error}; {where}")
         yield "</div>\n"
 
 
-def _first_up(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _part(curves: Sequence[Curve], curve: Curve) -> int:
+    """Number of the part of the video from which a curve comes; each part has one curve of an angle and side."""
+    same = [one for one in curves if (one.movement, one.angle, one.side) == (curve.movement, curve.angle, curve.side)]
+    return next(at for at, one in enumerate(same) if one is curve)
 
 
 def _zero(unit: str) -> str:
     return "foot strike of the same leg" if unit == "gait cycle" else "start of the repetition"
 
 
-def _degrees(figure: Figure | None) -> str:
-    if figure is None:
-        return ""
-    return f"{figure.value:.0f}<small>{figure.low:.0f} to {figure.high:.0f}</small>"
-
-
 def _figure(title: str, chart: str, caption: str) -> str:
-    return f"<figure><b>{shown_in_html(_first_up(title))}</b>{chart}<figcaption>{caption}</figcaption></figure>"
-
-
-def _light(quality: str) -> str:
-    return f'<span class="q {quality}">{LIGHTS[quality]}</span>'
-
-
-def _source(table: PoseTable, figure: Figure) -> str:
-    """The source of a figure."""
-    what = {"gait": "strides", "repetitions": "repetitions", "sit-to-stand": "times"}.get(figure.group, "")
-    count = f"; {figure.count} {what}" if what and figure.count > 1 else ""
-    return f"{_frames(table, figure.start, figure.end)}{count}"
-
-
-def _frames(table: PoseTable, start: float, end: float) -> str:
-    first, last = (int(np.argmin(np.abs(table.timestamps - time))) for time in (start, end))
-    return f"{start:.1f} to {end:.1f} s (frames {table.frames[first]} to {table.frames[last]})"
+    name, text = shown_in_html(first_up(title)), shown_in_html(caption)
+    return f"<figure><b>{name}</b>{chart}<figcaption>{text}</figcaption></figure>"

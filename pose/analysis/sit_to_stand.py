@@ -23,7 +23,8 @@ MIN_BEHIND_M = 0.1  # minimum distance of the trunk behind the ankles when seate
 REST_SPEED_MPS = 0.2
 SLOW_SHARE = 0.2  # vertical speed at the start and the end of a transfer, as a fraction of its largest
 DURATION_S = (0.4, 6.0)
-MIN_RATE = 10.0  # frames/s; below, a rest on a seat cannot be distinguished from the turning point of a squat
+# frames/s, nominally 10; below, a rest on a seat cannot be distinguished from the turning point of a squat
+MIN_RATE = 9.5
 SMOOTH_HZ = 3.0
 
 

@@ -11,7 +11,7 @@ from pose.analysis.quality import FEET, FRONTAL, quality
 
 # Standard deviation of the error that all strides of a walk share; docs/studies/analysis.md.
 TIME_ERROR_S, LENGTH_ERROR, WIDTH_ERROR_M, SHARE_ERROR = 0.01, 0.15, 0.03, 0.03
-RUN_TIME_ERROR_S = 0.028  # of flight and contact times
+RUN_TIME_ERROR_S = 0.021  # of flight and contact times
 FEW_STRIDES = 6
 MIN_CONTACT = 0.5  # minimum probability of a contact
 SAME_EVENT_S = 0.2  # maximum difference of both methods

@@ -153,3 +153,40 @@ def test_smooth_repetitions_have_more_smoothness():
         for one in (mover, motion(mover.times, trembling))
     ]
     assert values[0] > values[1] + 0.5
+
+
+def test_squats_have_tempo_and_depth():
+    figures = {figure.name: figure for figure in repetition_figures(1, squats(4, depth=0.4)[0])[0]}
+    assert figures["squat: tempo"].value == pytest.approx(15.0, rel=0.02)  # one each 4 s
+    assert figures["squat: depth"].value == pytest.approx(0.4, rel=0.1)
+
+
+def test_jumping_jacks_have_their_name():
+    times = np.arange(0, 9, 1 / 30)
+    joints = standing(times)
+    open_ = (1 - np.cos(2 * np.pi * times / 1.5)) / 2 * (times < 7.5)
+    zero = np.zeros_like(times)
+    for side, sign in (("left", 1), ("right", -1)):
+        move(joints, [f"{side}_wrist"], np.stack([sign * 0.1 * open_, 1.1 * open_, zero], axis=1))
+        move(joints, [f"{side}_ankle", f"{side}_knee"], np.stack([sign * 0.25 * open_, zero, zero], axis=1))
+    figures = repetition_figures(1, motion(times, joints))[0]
+    assert (figures[0].name, figures[0].value) == ("jumping jack: count", 5)
+    assert not any(figure.name.endswith("depth") for figure in figures), "the pelvis does not sink"
+
+
+def test_drift_of_the_height_hides_no_small_movement():
+    """Errors of the depth raise and lower the whole body by several centimetres."""
+    mover = raised_arm(np.arange(13.0), [0.0, 0.0, *[0.45, 0.0] * 5, 0.0])
+    drift = 0.07 * np.sin(2 * np.pi * mover.times / 9)
+    shaken = mover.joints + np.stack([0 * drift, drift, 0 * drift], axis=1)[:, None]
+    assert len(find_repetitions(motion(mover.times, shaken)).items) == len(find_repetitions(mover).items) == 5
+
+
+def test_two_different_movements_are_no_repetitions():
+    """Both resemble their own median; they do not resemble each other."""
+    times = np.arange(0, 8, 1 / 30)
+    joints = standing(times)
+    first, second = (0.5 * np.sin(np.pi * np.clip((times - start) / 2, 0, 1)) for start in (1, 5))
+    move(joints, ["left_wrist", "left_elbow"], np.stack([0 * first, first + 0.6 * second, 0 * first], axis=1))
+    move(joints, ["right_wrist", "right_elbow"], np.stack([0 * first, 0 * first, 0.9 * second], axis=1))
+    assert find_repetitions(motion(times, joints)).items == []

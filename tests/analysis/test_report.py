@@ -1,17 +1,23 @@
 """The report: self-contained, every figure with its unit and frames, an image of every key moment."""
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
-from stick_figures import jump, squats, walk
+from stick_figures import jump, run, squats, walk
 from test_analyse_command import write
 
 from pose.analysis import analyse
+from pose.analysis.body_angles import ERRORS
 from pose.analysis.charts import cycle_chart, series_chart
+from pose.analysis.exercise import jump_figures, repetition_figures, transfer_figures
 from pose.analysis.figures import Curve, Series
 from pose.analysis.moments import key_events, moments
-from pose.analysis.report import write_report
+from pose.analysis.report import moment_label, write_report
+from pose.analysis.walking import gait_figures
+from pose.analysis.wording import ANGLES, GAIT, JUMPS, REPETITIONS, meaning, parts
 from pose.files import load_poses
 
 
@@ -36,12 +42,41 @@ def test_the_page_needs_nothing_else(page):
 
 
 def test_every_figure_states_unit_frames_and_quality(table, page):
-    rows = re.findall(r"<tr><td>.*?</tr>", page)
-    figures = [figure for figure in analyse(table).figures if figure.group != "angles"]
-    stated = [row for row in rows if re.search(r"s \(frames \d+ to \d+\)", row)]
-    assert len(stated) == len(figures)
-    assert all(re.search(r"class=\"q (green|amber|red)\"", row) for row in rows)
-    assert all("&nbsp;" in row for row in stated), "value and unit"
+    figures = [figure for figure in analyse(table).figures if figure.group not in ("angles", "jumps")]
+    tables = re.findall(r"<p class=\"quiet\">([^<]*)</p><table class='wide'>(.*?)</table>", page)
+    assert all(re.match(r"[\d.]+ to [\d.]+ s \(frames \d+ to \d+\)", above) for above, _ in tables)
+    rows = [row for _, body in tables for row in re.findall(r"<tr><td>.*?</tr>", body)]
+    assert len(rows) == len(figures)
+    for row, figure in zip(rows, figures, strict=True):
+        assert re.search(r"class=\"q (green|amber|red)\"", row)[1] == figure.quality
+        assert "<span>" in row or figure.unit == "log jerk", "value and unit"
+        assert re.search(r"<small>\S+ to \S+</small>", row), "interval"
+        assert ">\u22120<" not in row, "no negative zero"
+
+
+def test_every_jump_is_one_row(table, page):
+    jumps = {figure.name.partition(":")[0] for figure in analyse(table).figures if figure.group == "jumps"}
+    body = re.search(r"<table class='narrow'><tr><th>jump</th>.*?</table>", page)[0]
+    assert body.count("<tr><td>") == len(jumps) > 0
+    assert re.findall(r"<th>[^<]*, (cm|degrees)</th>", body) == ["cm"] * 3 + ["degrees"] * 2
+    assert len(re.findall(r"class=\"q (?:green|amber|red)\" title=", body)) == 5 * len(jumps)
+
+
+def test_every_measure_is_explained():
+    """A figure of any motion has its line, and no line is left without a figure."""
+    walker = walk(seconds=8)[0]
+    stands = np.stack([walker.joint(f"{side}_ankle")[:, 1] < 0.1 for side in ("left", "right")], axis=1)
+    movers = [replace(walker, contacts=stands.astype(float)), squats(2)[0], jump(rate=30)[0], run()[0]]
+    figures = [figure for mover in movers for figure in _figures(mover)]
+    assert all(isinstance(meaning(figure), str) for figure in figures)
+    known = {parts(figure)[1].partition(", ")[0] for figure in figures}
+    assert {*GAIT, *REPETITIONS, *JUMPS} <= known
+    assert set(ANGLES) == set(ERRORS)
+
+
+def _figures(mover):
+    found = [gait_figures, repetition_figures, jump_figures, transfer_figures]
+    return [figure for one in found for figure in one(1, mover)[0]]
 
 
 def test_every_chart_has_units_and_its_frames(page):
@@ -62,6 +97,8 @@ def test_key_moments_have_images(table, page):
     assert page.count("data:image/jpeg") == len(events)
     shown = moments(table, events[:1], None)[0]
     assert (shown.jpeg[:2], shown.filmed) == (b"\xff\xd8", False)
+    labels = [moment_label(analysis, one)[0] for one in moments(table, events, None)]
+    assert {"Jump 1: takeoff", "Squat 1 of 2: turning point", "Left foot strike", "Worst posture"} <= set(labels)
 
 
 def test_people_without_figures_have_reasons(page):

@@ -1,0 +1,180 @@
+"""Tables of a report: figures of a group, jumps with one row each, and ranges of motion."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from pose.analysis.figures import Figure
+from pose.analysis.wording import JUMPS, SCORES, levels, meaning, parts
+from pose.files import PoseTable
+from pose.system.shown import shown_in_html
+
+LIGHTS = {"green": "good", "amber": "care", "red": "weak"}
+JUMP_COLUMNS = {
+    "height from flight time": "height: flight",
+    "height from pelvis": "height: pelvis",
+    "countermovement depth": "dip",
+    "knee flexion after landing": "knee bend",
+    "knee valgus after landing": "knee valgus",
+}
+
+
+def frames_between(table: PoseTable, start: float, end: float) -> str:
+    """The part of the video between two times, in seconds and frames."""
+    first, last = (int(np.argmin(np.abs(table.timestamps - time))) for time in (start, end))
+    return f"{start:.1f} to {end:.1f} s (frames {table.frames[first]} to {table.frames[last]})"
+
+
+def figure_tables(table: PoseTable, figures: Sequence[Figure]) -> Iterator[str]:
+    """Tables of the figures of one group. Another part of the video, or another movement, begins another table."""
+    for part in _split(figures):
+        subject = parts(part[0])[0]
+        if part[0].group == "repetitions":
+            yield f"<p><b>{shown_in_html(first_up(subject))}</b></p>"
+        if part[0].group == "ergonomics":
+            yield f"<p><b>{subject}</b>: 1 to {SCORES[subject][-1][0]}, higher is worse. "
+            yield f"{first_up(levels(subject))}.</p>"
+        yield _table(table, part)
+
+
+def _split(figures: Sequence[Figure]) -> Iterator[list[Figure]]:
+    part: list[Figure] = []
+    for figure in figures:
+        if part and (figure.name in {one.name for one in part} or _subject(figure) != _subject(part[0])):
+            yield part
+            part = []
+        part.append(figure)
+    yield part
+
+
+def _subject(figure: Figure) -> str:
+    return "" if figure.group == "sit-to-stand" else parts(figure)[0]
+
+
+def _table(table: PoseTable, figures: Sequence[Figure]) -> str:
+    """One table; what all rows have in common is above it."""
+    source = Counter((figure.start, figure.end) for figure in figures).most_common(1)[0][0]
+    shared = _shared([figure.doubt for figure in figures])
+    note = _shared([figure.note for figure in figures])
+    above = [frames_between(table, *source), *note, *(f"usable with care: {text}" for text in shared)]
+    rows = "".join(_row(table, figure, source, [*shared, *note]) for figure in figures)
+    head = "<tr><th>measure</th><th>value</th><th>quality</th></tr>"
+    return f"{_quiet(above)}<table class='wide'>{head}{rows}</table>\n"
+
+
+def _shared(texts: Sequence[str]) -> list[str]:
+    """The parts, separated by semicolons, that all texts have."""
+    first, *others = [text.split("; ") for text in texts]
+    return [part for part in first if part and all(part in other for other in others)]
+
+
+def _quiet(texts: Iterable[str]) -> str:
+    return f'<p class="quiet">{shown_in_html("; ".join(texts))}</p>'
+
+
+def _row(table: PoseTable, figure: Figure, source: tuple[float, float], shared: Sequence[str]) -> str:
+    own = [part for text in (figure.note, figure.doubt) for part in text.split("; ") if part and part not in shared]
+    where = [] if (figure.start, figure.end) == source else [frames_between(table, figure.start, figure.end)]
+    count = [f"{figure.count} strides"] if figure.group == "gait" else []
+    notes = [meaning(figure), "; ".join([*own, *count, *where])]
+    small = "".join(f"<small>{shown_in_html(note)}</small>" for note in notes if note)
+    label = figure.name if figure.group == "sit-to-stand" else parts(figure)[1]
+    return (
+        f"<tr><td>{shown_in_html(label)}{small}</td><td class='v'>{value_cell(figure)}</td>"
+        f"<td>{light(figure.quality)}</td></tr>"
+    )
+
+
+def value_cell(figure: Figure, *, unit: bool = True) -> str:
+    """Value with its interval below."""
+    value, low, high, name = _numbers(figure)
+    return f"{value}{f' <span>{shown_in_html(name)}</span>' if unit and name else ''}<small>{low} to {high}</small>"
+
+
+def _numbers(figure: Figure) -> tuple[str, str, str, str]:
+    """Value, low and high as text, and the unit: fractions as percent, small lengths as centimetres."""
+    factor, unit = {"share": (100.0, "%"), "log jerk": (1.0, "")}.get(figure.unit, (1.0, figure.unit))
+    if unit == "score":
+        unit = f"of {SCORES[parts(figure)[0]][-1][0]}"
+    if unit == "m" and abs(figure.value) < 1:
+        factor, unit = 100.0, "cm"
+    values = [factor * one for one in (figure.value, figure.low, figure.high)]
+    digits = {"repetitions": 0, "%": 0, "degrees": 0, "steps/min": 0, "cm": 0, "m": 2, "m/s": 2, "s": 2}.get(unit, 1)
+    value, low, high = (_rounded(one, digits) for one in values)
+    return value, low, high, unit
+
+
+def _rounded(value: float, digits: int = 0) -> str:
+    """Fixed digits, with a minus sign, and without one for zero."""
+    text = f"{value:.{digits}f}"
+    return text.replace("-", "\u2212" if float(text) else "")
+
+
+def jump_table(table: PoseTable, figures: Sequence[Figure]) -> Iterator[str]:
+    """One row for each jump."""
+    jumps: dict[str, dict[str, Figure]] = {}
+    for figure in figures:
+        jumps.setdefault(f"{parts(figure)[0]} {figure.start}", {})[parts(figure)[1]] = figure
+    heads = "".join(f"<th>{name}, {'degrees' if 'knee' in name else 'cm'}</th>" for name in JUMP_COLUMNS.values())
+    yield f"<table class='narrow'><tr><th>jump</th>{heads}</tr>"
+    for jump in jumps.values():
+        first = next(iter(jump.values()))
+        frame = table.frames[int(np.argmin(np.abs(table.timestamps - first.start)))]
+        where = f"{first.start:.1f} s, frame {frame}"
+        cells = "".join(f"<td class='v'>{_cell(jump[name])}</td>" for name in JUMP_COLUMNS)
+        yield f"<tr><td>{parts(first)[0].removeprefix('jump ')}<small>{where}</small></td>{cells}</tr>"
+    yield "</table>\n"
+    yield from reasons(figures)
+    yield '<ul class="quiet">'
+    yield from (f"<li>{JUMP_COLUMNS[name]}: {name}, {text}</li>" for name, text in JUMPS.items())
+    yield "</ul>\n"
+
+
+def _cell(figure: Figure | None) -> str:
+    """Quality sign, value and interval without unit."""
+    if figure is None:
+        return ""
+    factor = 100.0 if figure.unit == "m" else 1.0
+    value, low, high = (_rounded(factor * one) for one in (figure.value, figure.low, figure.high))
+    sign = f'<span class="q {figure.quality}" title="{LIGHTS[figure.quality]}"></span>'
+    return f"{sign}{value}<small>{low} to {high}</small>"
+
+
+def range_table(movement: str, angles: Sequence[str], by_name: dict[str, Figure]) -> Iterator[str]:
+    """Range of motion of each angle: left, right and their difference, or one value for the trunk."""
+    yield "<table class='narrow'><tr><th>angle</th><th>left</th><th>right</th><th>left \u2212 right</th></tr>"
+    shown = []
+    for angle in angles:
+        sides = [by_name.get(f"{movement}: {angle}, {side}: range of motion") for side in ("left", "right")]
+        cells = [*sides, by_name.get(f"{movement}: {angle}: range of motion, left less right")]
+        if any(sides):
+            values = "".join(f"<td class='v'>{_cell(cell)}</td>" for cell in cells)
+        else:
+            cells = [by_name[f"{movement}: {angle}: range of motion"]]
+            values = f"<td class='v all' colspan='3'>{_cell(cells[0])}</td>"
+        shown += [cell for cell in cells if cell is not None]
+        yield f"<tr><td>{shown_in_html(angle)}</td>{values}</tr>"
+    yield "</table>\n"
+    yield from reasons(shown)
+
+
+def reasons(figures: Iterable[Figure]) -> Iterator[str]:
+    """Why signs of a table are not green, each kind of reason once."""
+    kinds: dict[str, str] = {}
+    for part in (part for figure in figures for part in figure.doubt.split("; ") if part):
+        kinds.setdefault(re.sub(r"\d+", "", part), part)
+    if kinds:
+        signs = f"{light('green')} {light('amber')} {light('red')}"
+        yield f'<p class="quiet">{signs}; care and weak here: {shown_in_html(", ".join(kinds.values()))}.</p>'
+
+
+def light(quality: str) -> str:
+    """Traffic light with its word."""
+    return f'<span class="q {quality}">{LIGHTS[quality]}</span>'
+
+
+def first_up(text: str) -> str:
+    """The text with an upper-case first letter."""
+    return text[:1].upper() + text[1:]
