@@ -3,7 +3,7 @@
     python benchmarks/number_text.py
 
 CSV is that of `pose-convert --to csv` (`pose.export.digits` against a %-format per row). JSON is the 2D and 3D of a
-person in `poses.json` (one %-format per person against `json.dumps` of rounded values with null for NaN).
+person: `json.dumps` of rounded values with null for NaN, as in `poses.json`, against one %-format per person.
 """
 
 import json

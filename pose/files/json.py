@@ -1,41 +1,29 @@
 """Writer of `poses.json`, the results of a run as text. docs/reference/outputs.md describes the schema beside this
 file.
 
-The file is streamed: the header, one line per frame, the tail. Numbers are formatted by one prepared %-format per
-person: 4.0 s per hour of one person, `json.dumps` needs 10.6 s (`benchmarks/number_text.py`). Decimals are fixed: px
-0.01, score 0.001, metres 0.0001, millimetres 0.1.
+The file is streamed: the header, one line per frame, the tail. Numbers are rounded: px 0.01, score 0.001, metres
+0.0001, millimetres 0.1. An hour of one person takes 10 s of processor time.
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from itertools import compress
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pose.errors import PoseError
 from pose.files.run_info import RunInfo
 from pose.files.writer import PartFile, WriterContext
-from pose.hand_points import POINTS, SIDES, on_body
-from pose.skeletons import H36M17, LIMBS
+from pose.hand_points import SIDES, on_body
+from pose.skeletons import LIMBS
 from pose.types import CameraView, FrameResult, Placed
 
 FORMAT_NAME = "pose-run"
 FORMAT_VERSION = 2
-# Suffix of a person by whether legs and arms were swapped.
-_SWAPPED = {
-    (False, False): "[]",
-    (True, False): '["legs"]',
-    (False, True): '["arms"]',
-    (True, True): '["legs","arms"]',
-}
-_LIMBS = [f'"{name}"' for name in LIMBS]
-_POINT = "[%.4f,%.4f,%.4f]"
-_HAND, _HAND_3D = ",".join(["[%.2f,%.2f,%.3f]"] * POINTS), ",".join([_POINT] * POINTS)
-_AHEAD = ',"ahead":%.4f'
-_DOUBTFUL = ',"doubtful":true'
-_PLACED = f',"world":[{",".join([_POINT] * len(H36M17))}],"contacts":[%.2f,%.2f],"root_sigma":%.1f,"moved":%.1f,'
+_SWAPPED = ("legs", "arms")
 SCHEMA_PATH = Path(__file__).with_name("poses.schema.json")
 
 
@@ -54,7 +42,7 @@ class JsonWriter(WriterContext):
             spare: Bytes by which the header may grow later (`write_head`).
         """
         self._frames = 0
-        self._people = PeopleJson(len(info.skeleton), info.doubtful)
+        self._doubtful = frozenset(info.doubtful)
         head = _head(info)
         self._head = len(head) + spare
         self._part = PartFile(path, part)
@@ -74,10 +62,11 @@ class JsonWriter(WriterContext):
 
     def write(self, result: FrameResult) -> None:
         """See `ResultWriter`."""
-        camera = "" if result.view is None else view_json(result.view)
-        people = ",".join(self._people(result))
-        line = f'{{"index":{result.index},"time":{result.time:.6f},{camera}"people":[{people}]}}'
-        self._append(("\n" if self._frames == 0 else ",\n") + line)
+        frame: dict[str, object] = {"index": result.index, "time": round(result.time, 6)}
+        if result.view is not None:
+            frame["camera"] = _view(result.view)
+        frame["people"] = people_json(result, self._doubtful)
+        self._append(("\n" if self._frames == 0 else ",\n") + compact_json(frame))
         self._frames += 1
 
     def close(self, complete: bool = True) -> None:
@@ -110,14 +99,6 @@ class JsonWriter(WriterContext):
         """Write the tail as it was before a failed write; there is space for it, as there was before."""
         with suppress(PoseError):
             self._part.write_end(self._end, _tail(complete=False))
-
-
-def view_json(view: CameraView) -> str:
-    """The member `camera` of a frame, with the following comma."""
-    rows = (f"[{','.join(f'{value:.6f}' for value in row)}]" for row in view.rotation.tolist())
-    sigma = f"{view.sigma_degrees:.3f}" if np.isfinite(view.sigma_degrees) else "null"
-    place = "" if view.position is None else f',"position":[{",".join(f"{value:.4f}" for value in view.position)}]'
-    return f'"camera":{{"rotation":[{",".join(rows)}],"zoom":{view.zoom:.5f},"sigma_degrees":{sigma}{place}}},'
 
 
 def _head(info: RunInfo) -> str:
@@ -159,103 +140,102 @@ def read_head(path: Path) -> RunInfo:
         return RunInfo.from_json(json.loads(file.readline().rstrip(b",\n") + b"}"))
 
 
-class PeopleJson:
-    """Formats the people of a frame as JSON objects of `poses.json`."""
-
-    def __init__(self, joints: int, doubtful: Collection[int] = ()) -> None:
-        """
-        Args:
-            joints: Number of 2D keypoints.
-            doubtful: Ids of doubtful tracks of a result without a world.
-        """
-        self._format = _person_format(joints)
-        self._doubtful = frozenset(doubtful)
-
-    def __call__(self, result: FrameResult) -> list[str]:
-        """Return one object for each person, in their order."""
-        people, poses = result.people, result.poses
-        n = len(people)
-        if n == 0:
-            return []
-        keypoints = np.concatenate([people.keypoints, people.scores[..., None]], axis=2)
-        rows = np.concatenate(
-            [
-                people.boxes,
-                people.box_scores[:, None],
-                keypoints.reshape(n, -1),
-                poses.joints.reshape(n, -1),
-                poses.root,
-                poses.sigma,
-            ],
-            axis=1,
-        )
-        rows[~np.isfinite(rows)] = np.nan
-        limbs = (_SWAPPED[tuple(row)] for row in poses.swapped.tolist())
-        predicted = ((_AHEAD % ahead) if ahead else "" for ahead in poses.ahead.tolist())
-        cameras = (f',"seen_by":{bits}'.replace(" ", "") if any(bits) else "" for bits in poses.seen_by.tolist())
-        named = zip(people.ids.tolist(), rows.tolist(), limbs, predicted, cameras, strict=True)
-        texts = [
-            (self._format % (person, *row)).replace("nan", "null") + limb + far + seen_by
-            for person, row, limb, far, seen_by in named
-        ]
-        hands = hands_json(result)
-        texts = [text + hand for text, hand in zip(texts, hands, strict=True)]
-        ends = self._unplaced(result) if result.placed is None else _placed(result.placed)
-        return [text + end for text, end in zip(texts, ends, strict=True)]
-
-    def _unplaced(self, result: FrameResult) -> list[str]:
-        """The end of people without world coordinates."""
-        return [f"{_DOUBTFUL}}}" if person in self._doubtful else "}" for person in result.people.ids.tolist()]
+def compact_json(value: object) -> str:
+    """Format plain values as one line without spaces."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
-def hands_json(result: FrameResult) -> list[str]:
-    """The member `hands` of each person with a leading comma; empty for people without visible hands."""
+def people_json(result: FrameResult, doubtful: Collection[int] = ()) -> list[dict[str, object]]:
+    """The people of a frame as objects of `poses.json`, in their order.
+
+    Args:
+        result: The frame.
+        doubtful: Ids of doubtful tracks of a result without a world.
+    """
     people, poses = result.people, result.poses
-    if people.hands is None:
-        return [""] * len(people)
-    points = np.concatenate([people.hands.points, people.hands.scores[..., None]], axis=-1)
-    joints = on_body(people.hands, poses.joints, poses.swapped)
-    seen, lifted, texts = people.hands.seen, np.asarray(np.isfinite(joints).all(axis=(2, 3))), []
-    for row in range(len(people)):
-        sides = []
+    if len(people) == 0:
+        return []
+    keypoints = _with_scores(people.keypoints, people.scores)
+    columns = zip(
+        people.ids.tolist(), _rounded(people.boxes, 2), _rounded(people.box_scores, 3), keypoints,
+        _rounded(poses.joints, 4), _rounded(poses.root, 4), _rounded(poses.sigma, 1),
+        [list(compress(_SWAPPED, limbs)) for limbs in poses.swapped.tolist()],
+        strict=True,
+    )  # fmt: skip
+    names = ("id", "box", "score", "keypoints", "joints3d", "root", "sigma", "swapped")
+    found: list[dict[str, object]] = [dict(zip(names, values, strict=True)) for values in columns]
+    for person, ahead, observers in zip(found, poses.ahead.tolist(), poses.seen_by.tolist(), strict=True):
+        if ahead:
+            person["ahead"] = round(ahead, 4)
+        if any(observers):
+            person["seen_by"] = observers
+    for person, hands in zip(found, _hands(result), strict=False):
+        if hands:
+            person["hands"] = hands
+    if result.placed is None:
+        for person in found:
+            if person["id"] in doubtful:
+                person["doubtful"] = True
+    else:
+        for person, placed in zip(found, _placed(result.placed), strict=True):
+            person |= placed
+    return found
+
+
+def _rounded(values: ArrayLike, decimals: int) -> list[object]:
+    """Round to `decimals`; unknown values become None."""
+    rounded = np.round(np.asarray(values, np.float64), decimals) + 0.0  # no negative zeros
+    known = np.isfinite(rounded)
+    plain: list[object] = (rounded if known.all() else np.where(known, rounded.astype(object), None)).tolist()
+    return plain
+
+
+def _with_scores(points: ArrayLike, scores: ArrayLike) -> list[object]:
+    """Points (..., K, 2) px with their scores (..., K): x, y and score of each."""
+    places, sure = np.round(np.asarray(points, np.float64), 2), np.round(np.asarray(scores, np.float64), 3)
+    return _rounded(np.concatenate([places, sure[..., None]], axis=-1), 3)
+
+
+def _view(view: CameraView) -> dict[str, object]:
+    sigma = round(float(view.sigma_degrees), 3) if np.isfinite(view.sigma_degrees) else None
+    place = {} if view.position is None else {"position": _rounded(view.position, 4)}
+    return {
+        "rotation": _rounded(view.rotation, 6), "zoom": round(float(view.zoom), 5), "sigma_degrees": sigma, **place
+    }  # fmt: skip
+
+
+def _hands(result: FrameResult) -> Iterator[dict[str, object]]:
+    """The visible hands of each person; nothing if hands were not estimated."""
+    hands, poses = result.people.hands, result.poses
+    if hands is None:
+        return
+    keypoints, joints = _with_scores(hands.points, hands.scores), on_body(hands, poses.joints, poses.swapped)
+    lifted = np.isfinite(joints).all(axis=(2, 3))
+    for row, points in enumerate(keypoints):
+        sides: dict[str, object] = {}
         for at, side in enumerate(SIDES):
-            parts = []
-            if seen[row, at]:
-                parts.append(f'"keypoints":[{_HAND % tuple(points[row, at].ravel().tolist())}]')
+            hand = {"keypoints": points[at]} if hands.seen[row, at] else {}  # type: ignore[index]
             if lifted[row, at]:
-                parts.append(f'"joints3d":[{_HAND_3D % tuple(joints[row, at].ravel().tolist())}]')
-            if parts:
-                sides.append(f'"{side}":{{{",".join(parts)}}}')
-        texts.append(f',"hands":{{{",".join(sides)}}}' if sides else "")
-    return texts
+                hand["joints3d"] = _rounded(joints[row, at], 4)
+            if hand:
+                sides[side] = hand
+        yield sides
 
 
-def _placed(placed: Placed) -> list[str]:
-    """The end of people with world coordinates."""
-    n = len(placed.filled)
-    values = [placed.joints.reshape(n, -1), placed.contacts, placed.root_sigma[:, None], placed.moved[:, None]]
-    rows = np.concatenate(values, axis=1)
-    rows[~np.isfinite(rows)] = np.nan
-    filled = ("true" if one else "false" for one in placed.filled.tolist())
-    flags = (
-        (_DOUBTFUL if doubtful else "")
-        + (',"partial":true' if partial else "")
-        + (f',"inconsistent":[{",".join(compress(_LIMBS, limbs))}]' if any(limbs) else "")
-        for doubtful, partial, limbs in zip(
-            placed.doubtful.tolist(), placed.partial.tolist(), placed.inconsistent.tolist(), strict=True
-        )
-    )
-    return [
-        (_PLACED % tuple(row)).replace("nan", "null") + f'"filled":{one}{flag}}}'
-        for row, one, flag in zip(rows.tolist(), filled, flags, strict=True)
-    ]
-
-
-def _person_format(joints: int) -> str:
-    keypoint = "[%.2f,%.2f,%.3f]"
-    return (
-        '{"id":%d,"box":[%.2f,%.2f,%.2f,%.2f],"score":%.3f,'
-        f'"keypoints":[{",".join([keypoint] * joints)}],'
-        f'"joints3d":[{",".join([_POINT] * len(H36M17))}],"root":{_POINT},'
-        f'"sigma":[{",".join(["%.1f"] * len(H36M17))}],"swapped":'
-    )
+def _placed(placed: Placed) -> Iterator[dict[str, object]]:
+    """The members of people with world coordinates."""
+    columns = zip(
+        _rounded(placed.joints, 4), _rounded(placed.contacts, 2), _rounded(placed.root_sigma, 1),
+        _rounded(placed.moved, 1), placed.filled.tolist(), strict=True,
+    )  # fmt: skip
+    flags = zip(placed.doubtful.tolist(), placed.partial.tolist(), placed.inconsistent.tolist(), strict=True)
+    names = ("world", "contacts", "root_sigma", "moved", "filled")
+    for values, (doubtful, partial, limbs) in zip(columns, flags, strict=True):
+        person = dict(zip(names, values, strict=True))
+        if doubtful:
+            person["doubtful"] = True
+        if partial:
+            person["partial"] = True
+        if any(limbs):
+            person["inconsistent"] = list(compress(LIMBS, limbs))
+        yield person

@@ -3,19 +3,14 @@
 Increase VERSION for incompatible changes.
 """
 
-import json
 import time
-from functools import lru_cache
 
 from pose.files import WorldInfo
-from pose.files.json import PeopleJson
-from pose.live.counter import Count
+from pose.files.json import compact_json, people_json
 from pose.live.result import LiveResult
 
 FORMAT = "pose-live"
 VERSION = 2
-
-_people_json = lru_cache(maxsize=8)(PeopleJson)
 
 
 def messages(live: LiveResult) -> list[str]:
@@ -23,46 +18,46 @@ def messages(live: LiveResult) -> list[str]:
 
     With a refining lifter each frame is sent twice, the second time with `final`.
     """
-    people = _people_json(len(live.skeleton))(live.result)
-    width, height = live.size
-    head = (
-        f'"format":"{FORMAT}","version":{VERSION},"frame":{live.result.index},"time":{live.result.time:.6f},'
-        f'"final":{json.dumps(live.final)},'
-        f'"clock":{_clock(live.captured):.6f},"latency_ms":{1000 * live.latency:.1f},'
-        f'"size":[{width},{height}],"ids":{json.dumps(live.result.people.ids.tolist(), separators=(",", ":"))}'
-    )
+    result = live.result
+    head: dict[str, object] = {
+        "format": FORMAT, "version": VERSION, "frame": result.index, "time": round(result.time, 6),
+        "final": live.final, "clock": round(_clock(live.captured), 6), "latency_ms": round(1000 * live.latency, 1),
+        "size": live.size, "ids": result.people.ids.tolist(),
+    }  # fmt: skip
     if live.motion:
-        head += f',"camera_motion":"{live.motion}"'
-    numbers = live.result.people.ids.tolist()
-    people = [text[:-1] + _repetitions(live.counts.get(number)) for text, number in zip(people, numbers, strict=True)]
+        head["camera_motion"] = live.motion
     if live.world is not None:
-        head += f',"gravity":{_gravity(live.world)}'
-        people = [text[:-1] + _height(live.world, number) for text, number in zip(people, numbers, strict=True)]
+        head["gravity"] = _gravity(live.world)
+    people = people_json(result)
     if not people:
-        return [f'{{"type":"nobody",{head}}}']
-    skeletons = f'"keypoints_skeleton":"{live.skeleton.name}","joints3d_skeleton":"h36m17"'
-    return [f'{{"type":"pose",{head},{skeletons},{person[1:]}' for person in people]
+        return [compact_json({"type": "nobody", **head})]
+    head |= {"keypoints_skeleton": live.skeleton.name, "joints3d_skeleton": "h36m17"}
+    numbers = result.people.ids.tolist()
+    return [
+        compact_json({"type": "pose", **head, **person, **_repetitions(live, number), **_height(live.world, number)})
+        for person, number in zip(people, numbers, strict=True)
+    ]
 
 
-def _repetitions(count: Count | None) -> str:
-    """The end of the message of a person who repeats a movement."""
-    if count is None:
-        return "}"
-    return f',"repetitions":{{"movement":{json.dumps(count.movement)},"count":{count.count}}}}}'
+def _repetitions(live: LiveResult, number: int) -> dict[str, object]:
+    """The member of a person who repeats a movement."""
+    count = live.counts.get(number)
+    return {} if count is None else {"repetitions": {"movement": count.movement, "count": count.count}}
 
 
-def _gravity(info: WorldInfo) -> str:
+def _gravity(info: WorldInfo) -> dict[str, object]:
     known = info.to_dict()
-    said = {key: known[key] for key in ("found_by", "confidence", "rotation", "floor")}
-    return json.dumps(said, separators=(",", ":"))
+    return {key: known[key] for key in ("found_by", "confidence", "rotation", "floor")}
 
 
-def _height(info: WorldInfo, person: int) -> str:
-    """The end of the message of a person with world coordinates."""
-    height, sigma = info.heights.get(person, (None, None))
+def _height(info: WorldInfo | None, number: int) -> dict[str, object]:
+    """The members of a person with world coordinates."""
+    if info is None:
+        return {}
+    height, sigma = info.heights.get(number, (None, None))
     if height is None or sigma is None:
-        return ',"height":null,"height_sigma":null}'
-    return f',"height":{height:.3f},"height_sigma":{sigma:.3f}}}'
+        return {"height": None, "height_sigma": None}
+    return {"height": round(height, 3), "height_sigma": round(sigma, 3)}
 
 
 def _clock(monotonic: float) -> float:
