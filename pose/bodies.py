@@ -87,7 +87,8 @@ class BodyMeshes:
         hands = hands_in(rows, joints)
         turns = None if hands is None else hands_of(skin.character, hands)
         faces, feet = faces_in(rows, self._matrix), feet_in(rows, joints, self._matrix, self._skeleton)
-        posed = pose_character(skin.character, places, turns, faces, feet)
+        heads = self._fitted.heads(number, rows, joints, self._matrix, self._skeleton)
+        posed = pose_character(skin.character, places, turns, faces, feet, heads)
         zooms = [1.0 if result.view is None else result.view.zoom for result, _ in rows]
         yield from skin.meshes(number, posed, [_zoomed(self._matrix, zoom) for zoom in zooms])
 

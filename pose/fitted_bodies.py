@@ -1,12 +1,13 @@
 """Characters of tracked people, fitted while results come in."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.export.character.heads import HeadStream, SeenHeads, head_turns
 from pose.export.character.model import body_model
 from pose.export.character.rest import Character, make_character
 from pose.export.character.shape import fit_shape, lengths_of_body
@@ -37,6 +38,7 @@ class _Person(Generic[Made]):
         seen: Poses (n, 17, 3) m in file axes.
         lengths: Bone lengths to which the shape was fitted.
         made: What was made of the fitted character.
+        head: Smooths the head.
     """
 
     seen: list[F64]
@@ -44,6 +46,7 @@ class _Person(Generic[Made]):
     checked: int = 0
     lengths: F64 | None = None
     made: Made | None = None
+    head: HeadStream = field(default_factory=HeadStream)
 
 
 class FittedBodies(Generic[Made]):
@@ -80,6 +83,20 @@ class FittedBodies(Generic[Made]):
                 person.made = self._make(make_character(model, fit_shape(model, lengths), body))
         assert person.made is not None
         return person.made
+
+    def heads(
+        self, number: int, rows: list[tuple[FrameResult, int]], joints: F32, matrix: F64, skeleton: Skeleton
+    ) -> F64 | None:
+        """Smoothed corrections (n, 3) of the heads of a person given to `of`; None without points of heads.
+
+        Arguments as of `feet_in`.
+        """
+        keypoints, scores, focal = _observed(rows, matrix)
+        seen = SeenHeads.of(skeleton, keypoints, scores, focal)
+        if seen is None:
+            return None
+        turns = head_turns(CAMERA_SPACE.to_file(joints.astype(np.float64)), seen)
+        return self._people[number].head.step(turns, np.array([result.time for result, _ in rows]))
 
 
 def known_rows(result: FrameResult, least_score: float) -> list[int]:
@@ -127,9 +144,15 @@ def feet_in(rows: list[tuple[FrameResult, int]], joints: F32, matrix: F64, skele
         matrix: (3, 3) px, camera intrinsics.
         skeleton: Skeleton of the keypoints.
     """
+    keypoints, scores, focal = _observed(rows, matrix)
+    swapped = np.stack([result.poses.swapped[row] for result, row in rows])
+    seen = seen_feet(skeleton, keypoints, scores, swapped, focal)
+    return foot_frames(joints.astype(np.float64), seen, None, None) @ CAMERA_SPACE.turn.T
+
+
+def _observed(rows: list[tuple[FrameResult, int]], matrix: F64) -> tuple[F32, F32, F64]:
+    """Keypoints (n, J, 2) px and scores (n, J) of a person's rows, and focal lengths (n, 2) px."""
     zooms = np.array([1.0 if result.view is None else result.view.zoom for result, _ in rows])
     keypoints = np.stack([result.people.keypoints[row] for result, row in rows])
     scores = np.stack([result.people.scores[row] for result, row in rows])
-    swapped = np.stack([result.poses.swapped[row] for result, row in rows])
-    seen = seen_feet(skeleton, keypoints, scores, swapped, np.diag(matrix)[:2] * zooms[:, None])
-    return foot_frames(joints.astype(np.float64), seen, None, None) @ CAMERA_SPACE.turn.T
+    return keypoints, scores, np.diag(matrix)[:2] * zooms[:, None]

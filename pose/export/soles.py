@@ -14,13 +14,20 @@ from pose.world.gravity import ANKLES
 F64 = NDArray[np.float64]
 
 
+def focal_lengths(table: PoseTable, rows: I64) -> F64:
+    """(2,) or (n, 2) px, focal lengths in rows (n,) of a result with a camera."""
+    assert table.camera is not None
+    focal = np.diag(table.camera.matrix)[:2]
+    if table.camera_zoom is None:
+        return focal
+    return np.asarray(focal * np.asarray(table.camera_zoom[_frames(table, rows)], np.float64)[:, None])
+
+
 def feet_in_images(table: PoseTable, rows: I64) -> Seen | None:
     """The feet of rows (n,) of a result; None without a camera, or heels and toes in 2D."""
     if table.camera is None:
         return None
-    focal = np.diag(table.camera.matrix)[:2]
-    if table.camera_zoom is not None:
-        focal = focal * np.asarray(table.camera_zoom[_frames(table, rows)], np.float64)[:, None]
+    focal = focal_lengths(table, rows)
     return seen_feet(table.skeleton, table.keypoints[rows], table.scores[rows], table.swapped[rows], focal)
 
 

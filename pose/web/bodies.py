@@ -61,35 +61,36 @@ class PageBodies:
             person = int(live.result.people.ids[row])
             places = stage[list(rows).index(row)].astype(np.float64)[None][..., [0, 2, 1]] * (1, 1, -1)
             shape = shapes[person] = self._fitted.of(person, places)
-            found[row] = {"shape": shape.version, "pose": _pose(shape.character, live, row, places)}
+            found[row] = {"shape": shape.version, "pose": self._pose(shape.character, live, row, places)}
         self.shapes = shapes
         return found
+
+    def _pose(self, character: Character, live: LiveResult, row: int, places: F64) -> list[Json]:
+        """Position and rotations of a body, with hands and face where they are tracked."""
+        result = live.result
+        rows, joints = [(result, row)], (result.poses.joints[row] + result.poses.root[row])[None]
+        turn = _rotation(CAMERA_SPACE.to_file(joints[0].astype(np.float64)), places[0])
+        hands, faces, feet, heads = hands_in(rows, joints), None, None, None
+        if live.stream is not None:
+            matrix, skeleton = live.stream.session.camera.matrix, live.skeleton
+            faces = faces_in(rows, matrix)
+            feet = feet_in(rows, joints, matrix, skeleton) @ turn.T
+            heads = self._fitted.heads(int(result.people.ids[row]), rows, joints, matrix, skeleton)
+        posed = pose_character(
+            character,
+            places,
+            None if hands is None else hands_of(character, hands @ turn.T),
+            None if faces is None else faces @ turn.T,
+            feet,
+            heads,
+        )
+        moving = moving_bones(character.model, fingers=True)
+        numbers: list[Json] = np.rint(pose_numbers(posed.root, posed.turns[:, moving])[0]).astype(int).tolist()
+        return numbers
 
     def _shape(self, character: Character) -> Shape:
         self._made += 1
         return Shape(character, self._made, packed(np.rint(rest_numbers(character)).astype("<i2")))
-
-
-def _pose(character: Character, live: LiveResult, row: int, places: F64) -> list[Json]:
-    """Position and rotations of a body, with hands and face where they are tracked."""
-    result = live.result
-    joints = (result.poses.joints[row] + result.poses.root[row])[None]
-    turn = _rotation(CAMERA_SPACE.to_file(joints[0].astype(np.float64)), places[0])
-    hands, faces, feet = hands_in([(result, row)], joints), None, None
-    if live.stream is not None:
-        matrix = live.stream.session.camera.matrix
-        faces = faces_in([(result, row)], matrix)
-        feet = feet_in([(result, row)], joints, matrix, live.skeleton) @ turn.T
-    posed = pose_character(
-        character,
-        places,
-        None if hands is None else hands_of(character, hands @ turn.T),
-        None if faces is None else faces @ turn.T,
-        feet,
-    )
-    moving = moving_bones(character.model, fingers=True)
-    numbers: list[Json] = np.rint(pose_numbers(posed.root, posed.turns[:, moving])[0]).astype(int).tolist()
-    return numbers
 
 
 def _rotation(start: F64, goal: F64) -> F64:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.export.character.hands import HandTurns, hands_of
+from pose.export.character.heads import SeenHeads, head_turns, smoothed
 from pose.export.character.model import BodyModel, Mesh, body_model
 from pose.export.character.posing import joints_of, pose_character
 from pose.export.character.rest import Character, make_character, vertex_normals
@@ -15,8 +16,8 @@ from pose.export.gaze import face_directions
 from pose.export.motions import Bones, far_joints
 from pose.export.rigs import bone_names
 from pose.export.skeleton import Motion
-from pose.export.soles import track_feet
-from pose.export.space import Space
+from pose.export.soles import focal_lengths, track_feet
+from pose.export.space import CAMERA_SPACE, Space
 from pose.export.timeline import Span
 from pose.export.tracks import Track
 from pose.skeletons import H36M17
@@ -65,17 +66,22 @@ def character_look(rig: str) -> Callable[[Track], Look]:
 
 
 class CharacterMotion:
-    """The known frames of a track as rotations of a character; the others are zeros, since they are not drawn."""
+    """The known frames of a track as rotations of a character; the others are zeros, since they are not drawn.
+
+    Attributes:
+        hands: Whether the result has hands.
+        away: Distances (n, 17) m of the joints from those of the character, for each portion of `spans`.
+    """
 
     def __init__(self, track: Track, character: Character, space: Space) -> None:
         """space: Axes of the rotations, `track.space` or another for the same positions."""
         self._track, self._character, self._space = track, character, space
-        self._away: list[F64] = []
+        self.away: list[F64] = []
         self.hands = track.recording.table.hand_scores is not None
 
     def spans(self) -> Iterator[tuple[Span, Motion]]:
         """All frames, in portions."""
-        self._away = []
+        self.away = []
         for span in self._track.spans():
             root = np.zeros((len(span.known), 3))
             turns = np.zeros((len(span.known), len(self._character.model.names), 4))
@@ -84,18 +90,30 @@ class CharacterMotion:
                 at = span.start + np.flatnonzero(span.known)
                 hands = self._hands(at) if self.hands else None
                 faces, feet = (of(self._track, at, self._space) for of in (face_directions, track_feet))
-                posed = pose_character(self._character, points, hands, faces, feet)
+                posed = pose_character(self._character, points, hands, faces, feet, self._heads(at))
                 root[span.known], turns[span.known] = posed.root, posed.turns
-                self._away.append(np.linalg.norm(joints_of(self._character, posed) - points, axis=-1))
+                self.away.append(np.linalg.norm(joints_of(self._character, posed) - points, axis=-1))
             yield span, Motion(root, turns)
 
     def _hands(self, at: I64) -> HandTurns:
         hands = self._track.hands(at)
         return hands_of(self._character, self._space.to_file(hands.places))
 
+    def _heads(self, at: I64) -> F64 | None:
+        """Smoothed corrections (n, 3) of the heads in the frames `at`; None without a camera, or points of heads."""
+        table, rows = self._track.recording.table, self._track.rows(at)
+        if table.camera is None:
+            return None
+        seen = SeenHeads.of(table.skeleton, table.keypoints[rows], table.scores[rows], focal_lengths(table, rows))
+        if seen is None:
+            return None
+        joints, root = self._track.recording.bodies(rows, False)
+        places = CAMERA_SPACE.to_file((joints + root[:, None]).astype(np.float64))
+        return smoothed(head_turns(places, seen), self._track.times[at])
+
     def note(self) -> str:
         """A line for the summary, complete once `spans` has been used up."""
-        away = 1000 * np.concatenate(self._away) if self._away else np.zeros((1, len(H36M17)))
+        away = 1000 * np.concatenate(self.away) if self.away else np.zeros((1, len(H36M17)))
         tall = self._character.vertices[:, 1].max()
         return (
             f"character of {tall:.2f} m, {np.median(away):.0f} mm from the joints in the median, "

@@ -4,7 +4,8 @@ Hips and upper chest take the frames of pelvis and thorax. The spine bends to re
 the neck to reach the base of the skull. Collar bones point to the shoulders. Arms and legs are two-bone chains to
 wrists and ankles; elbow and knee are hinges, whose plane determines the twist of the upper bone
 (`pose.export.skeleton`). Hand points rotate hand and fingers, with half of the twist in the forearm. Feet take their
-directions (`pose.world.foot_points`), with half of the twist in the shank. The direction of a face twists the head. The
+directions (`pose.world.foot_points`), with half of the twist in the shank. Nose, eyes and ears turn the head
+(`pose.export.character.heads`), and the direction of a face twists it. The
 twist of arms without hands is not observable and is copied from the bone above. Toes, and fingers without points, keep
 their rest pose.
 """
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from pose.export import rotations
 from pose.export.character.hands import FOREARM_SHARE, HandTurns, filled, finger_bones, twist_of
+from pose.export.character.heads import from_vectors, lifted_heads
 from pose.export.character.rest import Character
 from pose.export.rotations import cross, dot, unit
 from pose.export.skeleton import NAMES, ORDER, aimed, hinged, pelvis_frame, thorax_frame
@@ -80,6 +82,7 @@ def pose_character(
     hands: HandTurns | None = None,
     faces: F64 | None = None,
     feet: F64 | None = None,
+    heads: F64 | None = None,
 ) -> Posed:
     """The poses of T frames.
 
@@ -93,6 +96,7 @@ def pose_character(
         faces: (T, 3) directions of the faces in file axes, NaN where not detected.
         feet: (T, 2, 2, 3) in file axes, as `pose.world.foot_points.foot_frames` gives them; feet at right angles to the
             shanks if None.
+        heads: (T, 3) corrections of the heads, as `pose.export.character.heads.head_turns` gives them.
     """
     ordered = points[:, ORDER]
     solver = _Solver(character, len(points))
@@ -119,24 +123,29 @@ def pose_character(
         _limb(solver, ordered, joints, bones, pelvis, np.array([0.0, -1, 0]), np.array([1.0, 0, 0]))
         if feet is not None:
             _turn_foot(solver, side, feet[:, at])
-    _turn_head(solver, character, ordered, faces)
+    _turn_head(solver, character, ordered, faces, heads)
     return _finished(solver)
 
 
-def _turn_head(solver: _Solver, character: Character, ordered: F64, faces: F64 | None) -> None:
-    """Align the head with its joints, twisted to the direction of the face; the neck gets half of the twist."""
+def _turn_head(solver: _Solver, character: Character, ordered: F64, faces: F64 | None, heads: F64 | None) -> None:
+    """Align the head with its joints and its points in the image, twisted to the direction of the face.
+
+    The neck gets half of the twist.
+    """
     chest, skull = solver.turn("Spine2"), solver.rest[solver.model.index("Head")]
-    up = unit(ordered[:, _AT["head"]] - ordered[:, _AT["neck"]])
-    head = aimed(chest, unit(character.head - character.neck), up)
-    twist = np.zeros(len(ordered))
+    lifted = lifted_heads(ordered)
+    head = lifted if heads is None else rotations.multiply(lifted, from_vectors(heads))
+    up = rotations.rotate(head, unit(character.head - character.neck))
     seen = np.zeros(len(ordered), bool) if faces is None else np.asarray(np.isfinite(faces).all(axis=1))
     if faces is not None and seen.any():
         forward = rotations.rotate(head, _Z)
         angle = np.arctan2(dot(cross(forward, faces), up), dot(forward, faces) - dot(forward, up) * dot(faces, up))
         turns = filled(rotations.about(_Y, np.clip(angle, -_MOST_TWIST, _MOST_TWIST)), seen)
-        twist = 2 * np.arctan2(turns[:, 2], turns[:, 0])
+        head = rotations.multiply(rotations.about(up, 2 * np.arctan2(turns[:, 2], turns[:, 0])), head)
+    relative = rotations.multiply(rotations.inverse(lifted), head)
+    twist = 2 * np.arctan2(relative[:, 2], relative[:, 0])
+    twist -= 2 * np.pi * np.round(twist / (2 * np.pi))
     solver.set("Neck", rotations.multiply(chest, rotations.about(_Y, twist / 2)))
-    head = rotations.multiply(rotations.about(up, twist), head)
     _aim(solver, "Neck", skull, ordered[:, _AT["neck"]] - rotations.rotate(head, character.neck - skull))
     solver.set("Head", head)
 

@@ -1,0 +1,150 @@
+"""Rotations of heads from nose, eyes and ears in the image.
+
+Joints give the direction from neck to crown, and the chest where the face points. Points of the face in the image
+correct both: the most probable rotation for Gaussian errors of the points and of the correction, by Gauss-Newton. Only
+differences of points count, so an error of the lifted head does not turn it.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.export import rotations
+from pose.export.character.shape import HEAD_POINT, NECK_POINT
+from pose.export.rotations import unit
+from pose.export.skeleton import NAMES, ORDER, aimed, thorax_frame
+from pose.skeletons import Skeleton
+from pose.types import F32
+
+F64 = NDArray[np.float64]
+
+# Positions from the base of the skull, x to the left, y up, z forward, m: nose and ears as in the lifter's training
+# data, eyes from the breadths and heights of adult faces.
+_POINTS = {
+    "nose": (0.0, 0.035, 0.115), "left_eye": (0.032, 0.07, 0.085), "right_eye": (-0.032, 0.07, 0.085),
+    "left_ear": (0.0725, 0.05, 0.01), "right_ear": (-0.0725, 0.05, 0.01),
+}  # fmt: skip
+_MIN_SCORE = 0.3
+_MIN_POINTS = 3
+_IMAGE_SIGMA = 0.02  # standard deviation of a point in the image, m at the distance of the head
+_TURN_SIGMA = np.array([0.25, 0.7, 0.25])  # of the correction about x (nod), y (turn) and z (tilt), rad
+_STEPS = 6
+_MOST_STEP = 0.6  # maximum change in an iteration, rad
+_SMOOTH_S = 0.07  # standard deviation of the weights over time of whole recordings
+_STREAM_S = 0.1  # time constant of streams
+_NECK, _HEAD = NAMES.index("neck"), NAMES.index("head")
+
+
+@dataclass(frozen=True, slots=True)
+class SeenHeads:
+    """Heads in the images of T poses.
+
+    Attributes:
+        pixels: (T, 5, 2) px, nose, eyes and ears.
+        scores: (T, 5) of these.
+        focal: (T, 2) px, focal lengths along x and y.
+    """
+
+    pixels: F64
+    scores: F32
+    focal: F64
+
+    @classmethod
+    def of(cls, skeleton: Skeleton, keypoints: F32, scores: F32, focal: F64) -> Self | None:
+        """The heads of keypoints (T, J, 2) px; None if the skeleton lacks a point. focal: (2,) or (T, 2) px."""
+        if not skeleton.names or not set(_POINTS) <= set(skeleton.names):
+            return None
+        at = [skeleton.index(name) for name in _POINTS]
+        return cls(keypoints[:, at].astype(np.float64), scores[:, at], np.broadcast_to(focal, (len(keypoints), 2)))
+
+
+def lifted_heads(ordered: F64) -> F64:
+    """Rotations (T, 4) of heads in file axes, from their joints and the chest.
+
+    Args:
+        ordered: (T, 17, 3) m in file axes, in the order of `pose.export.skeleton.NAMES`.
+    """
+    chest = rotations.of_axes(*thorax_frame(ordered))
+    return aimed(chest, unit(HEAD_POINT - NECK_POINT), unit(ordered[:, _HEAD] - ordered[:, _NECK]))
+
+
+def head_turns(places: F64, seen: SeenHeads) -> F64:
+    """Corrections (T, 3) of `lifted_heads`: rotation vectors in the head's own frame, rad; 0 where it is not seen.
+
+    Args:
+        places: (T, 17, 3) m in the camera frame, x right, y up, z towards the camera, in the order of Human3.6M.
+        seen: The heads in the images.
+    """
+    ordered = places[:, ORDER]
+    lifted = lifted_heads(ordered)
+    middle = (ordered[:, _NECK] + ordered[:, _HEAD]) / 2
+    known = (seen.scores >= _MIN_SCORE) & np.isfinite(seen.pixels).all(axis=-1)
+    known &= ((known.sum(axis=1) >= _MIN_POINTS) & (middle[:, 2] < 0))[:, None]
+    depth = np.where(known.any(axis=1), -middle[:, 2], 1.0)[:, None]
+    # A short vector at the head appears as its x and y, and its z along the ray.
+    slope = np.tile(np.eye(2, 3), (len(places), 1, 1))
+    slope[:, :, 2] = middle[:, :2] / depth
+    share = known / np.maximum(known.sum(axis=1, keepdims=True), 1)
+    shown = np.where(known[..., None], seen.pixels, 0.0) * (1, -1) / (seen.focal / depth)[:, None]
+    shown = shown - np.einsum("tp,tpi->ti", share, shown)[:, None]
+    model = np.array(list(_POINTS.values()))
+    model = model - (share @ model)[:, None]
+    axes = np.stack([rotations.rotate(lifted, axis) for axis in np.eye(3)], axis=1)
+    prior = np.einsum("a,tai,taj->tij", 1 / _TURN_SIGMA**2, axes, axes)
+    weight = known / _IMAGE_SIGMA**2
+    head = lifted
+    for _ in range(_STEPS):
+        turned = rotations.rotate(head[:, None], model)
+        missed = shown - np.einsum("tki,tpi->tpk", slope, turned)
+        moves = np.cross(turned[:, :, None], slope[:, None])  # derivative of slope (w x turned) by a rotation w
+        normal = prior + np.einsum("tp,tpki,tpkj->tij", weight, moves, moves)
+        pull = np.einsum("tp,tpki,tpk->ti", weight, moves, missed)
+        pull -= np.einsum("tij,tj->ti", prior, _vectors(rotations.multiply(head, rotations.inverse(lifted))))
+        step = np.linalg.solve(normal, pull[..., None])[..., 0]
+        size = np.linalg.norm(step, axis=1, keepdims=True)
+        step *= np.minimum(1, _MOST_STEP / np.maximum(size, 1e-12))
+        head = rotations.multiply(from_vectors(step), head)
+    return np.where(known.any(axis=1)[:, None], _vectors(rotations.multiply(rotations.inverse(lifted), head)), 0.0)
+
+
+def smoothed(turns: F64, times: F64) -> F64:
+    """Weighted means (T, 3) over time of corrections (T, 3) at `times` (T,) s, by a Gaussian window."""
+    reach = np.searchsorted(times, [times - 4 * _SMOOTH_S, times + 4 * _SMOOTH_S])
+    result = np.empty_like(turns)
+    for frame, (first, last) in enumerate(reach.T):
+        weights = np.exp(-(((times[first:last] - times[frame]) / _SMOOTH_S) ** 2) / 2)
+        result[frame] = weights @ turns[first:last] / weights.sum()
+    return result
+
+
+class HeadStream:
+    """Smooths the corrections of one person over time, causally, by a low-pass filter of first order."""
+
+    def __init__(self) -> None:
+        self._last: tuple[float, F64] | None = None
+
+    def step(self, turns: F64, times: F64) -> F64:
+        """The smoothed corrections (T, 3) of the next frames, corrections (T, 3) at `times` (T,) s."""
+        result = turns.copy()
+        for frame, time in enumerate(times.tolist()):
+            if self._last is not None:
+                kept = float(np.exp(-max(time - self._last[0], 0.0) / _STREAM_S))
+                result[frame] += kept * (self._last[1] - result[frame])
+            self._last = time, result[frame]
+        return result
+
+
+def from_vectors(vectors: F64) -> F64:
+    """Quaternions (..., 4) of rotation vectors (..., 3)."""
+    angle = np.linalg.norm(vectors, axis=-1)
+    return rotations.about(vectors / np.maximum(angle, 1e-12)[..., None], angle)
+
+
+def _vectors(turns: F64) -> F64:
+    """Rotation vectors (..., 3) of quaternions (..., 4), at most pi long."""
+    turns = np.where(turns[..., :1] < 0, -turns, turns)
+    size = np.linalg.norm(turns[..., 1:], axis=-1, keepdims=True)
+    result: F64 = 2 * np.arctan2(size, turns[..., :1]) * turns[..., 1:] / np.maximum(size, 1e-12)
+    return result
