@@ -72,6 +72,9 @@ class Loop(ABC):
         self._published = 0  # frames whose newest estimate was published
         self._error: BaseException | None = None
         self._ended = False
+        # Set at the end of the last thread. Until Python 3.12, a `Thread.join` that Ctrl-C interrupts marks the thread as
+        # ended: later joins would not wait, and the program would exit beside native code, which aborts.
+        self._over = threading.Event()
         self._meter = Meter()
 
     @property
@@ -108,12 +111,14 @@ class Loop(ABC):
     def close(self) -> None:
         """Close the sources, also those of a loop that was never started."""
 
-    @abstractmethod
     def wait(self, timeout: float | None = None) -> bool:
         """Wait at most `timeout` s for the end of the source; return whether it ended.
 
         Raises the error that made the loop fail.
         """
+        ended = self._over.wait(timeout)
+        self._raise_error()
+        return ended
 
     @abstractmethod
     def pause(self, paused: bool = True) -> None:
@@ -190,6 +195,7 @@ class Loop(ABC):
             self._give_rest(subscribers)
         for one in subscribers:
             one.mailbox.close()
+        self._over.set()
 
     def _raise_error(self) -> None:
         if self._error is not None:

@@ -153,12 +153,6 @@ class LiveLoop(Loop):
         """See `Loop.close`."""
         self.source.close()
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """See `Loop.wait`."""
-        self._threads[-1].join(timeout)
-        self._raise_error()
-        return not self._threads[-1].is_alive()
-
     def pause(self, paused: bool = True) -> None:
         """See `Loop.pause`."""
         if paused:

@@ -1,5 +1,6 @@
 """The loop never falls behind: what it drops, how late it is, who waits for whom, and how it ends."""
 
+import signal
 import threading
 import time
 
@@ -305,6 +306,33 @@ def test_mirrored_result_is_what_a_mirror_shows():
     np.testing.assert_array_equal(mirrored.result.people.keypoints[0, 0], [60, 3])
     np.testing.assert_array_equal(live.result.people.keypoints[0, 0], [3, 3])
     np.testing.assert_array_equal(mirrored.mirrored().result.people.boxes, live.result.people.boxes)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer that sends a signal")
+def test_a_loop_waits_for_its_threads_after_ctrl_c_in_wait():
+    """Until Python 3.12, a join that an exception interrupts marks the thread as ended."""
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    pipeline, source = FakePipeline(), PushedFrames("test")
+    pipeline.gate.clear()
+    with LiveLoop(pipeline, source) as loop:
+        mailbox = loop.subscribe()
+        push(source, 1)
+        before = signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                loop.wait(100)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        assert loop.running
+        pipeline.gate.set()
+        settled(loop, 1)
+    assert not loop.running
+    assert numbers(mailbox) == [0]
+    wait_until(lambda: live_threads() == [])
 
 
 def test_loop_that_never_started_can_be_stopped():

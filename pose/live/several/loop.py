@@ -161,12 +161,6 @@ class SeveralLoop(Loop):
             self._thread.join(JOIN_SECONDS)
         self._raise_error()
 
-    def wait(self, timeout: float | None = None) -> bool:
-        """See `Loop.wait`."""
-        self._thread.join(timeout)
-        self._raise_error()
-        return not self._thread.is_alive()
-
     def pause(self, paused: bool = True) -> None:
         """See `Loop.pause`."""
         for loop in self._loops:
