@@ -72,8 +72,8 @@ class Loop(ABC):
         self._published = 0  # frames whose newest estimate was published
         self._error: BaseException | None = None
         self._ended = False
-        # Set at the end of the last thread. Until Python 3.12, a `Thread.join` that Ctrl-C interrupts marks the thread as
-        # ended: later joins would not wait, and the program would exit beside native code, which aborts.
+        # Set at the end of the last thread. Until Python 3.12, a `Thread.join` that Ctrl-C interrupts marks the
+        # thread as ended: later joins would not wait, and the program would exit beside native code, which aborts.
         self._over = threading.Event()
         self._meter = Meter()
 
