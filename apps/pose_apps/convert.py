@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], None]) -> int:
     from pose.export import check_formats, export_all, open_recording
     from pose.files import result_file
-    from pose_apps.support.exports import check_targets
+    from pose_apps.support.exports import check_targets, unwritten
     from pose_apps.support.folders import made_folder
 
     check_formats(names, "--to")
@@ -102,11 +102,10 @@ def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], Non
     folder = poses.parent if options.out is None else Path(options.out)
     if not options.overwrite:
         check_targets(recording, names, people, folder, poses.stem)
-    made = 0
+    made: list[Path] = []
 
     def done(written: "Written") -> None:
-        nonlocal made
-        made += 1
+        made.append(written.path)
         if not options.quiet:
             log(str(written))
 
@@ -118,6 +117,9 @@ def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], Non
         raise PoseError("; ".join(problems))
     if not made:
         raise PoseError(f"{poses}: contains no person; nothing was written")
+    if not options.quiet:
+        for line in unwritten(names, people, made, poses.stem):
+            log(line)
     return 0
 
 

@@ -53,8 +53,9 @@ def write(track: Track, target: Path, events: list[Event] | None = None) -> Note
     long = [f"more than {MOST_FRAMES} frames: some programs read only that many"] if len(track) > MOST_FRAMES else []
     if len(events) > MOST_EVENTS:
         long.append(f"more than {MOST_EVENTS} events: the first are in the file")
+    count = min(len(events), MOST_EVENTS)
     of = " of foot contacts (of the ankles)" if contacts else ""
-    notes = [f"{min(len(events), MOST_EVENTS)} events{of}"] if events else []
+    notes = [f"{count} {'event' if count == 1 else 'events'}{of}"] if events else []
     return [f"{timing(track)}; millimetres", *notes, *missing(track), *long]
 
 

@@ -19,6 +19,8 @@ from pose.world.upright import upright_bodies
 
 F64 = NDArray[np.float64]
 
+# Sources of the vertical.
+AS_GIVEN, _FROM_FEET, _FROM_BODIES = "as given", "from standing feet", "from upright bodies"
 _FLOOR_SHARE = 2  # percentile of the lowest feet that defines the floor; robust against outliers
 
 
@@ -59,7 +61,7 @@ CAMERA_NOTE = "camera frame with y up (x, -y, -z), not aligned with gravity (--s
 CAMERA_SPACE = Space(CAMERA, CAMERA_NOTE, np.diag([1.0, -1.0, -1.0]))
 
 
-def level_space(bodies: Iterable[tuple[F32, F32]], up: F64 | None = None, said: str = "was given") -> Space:
+def level_space(bodies: Iterable[tuple[F32, F32]], up: F64 | None = None, source: str = AS_GIVEN) -> Space:
     """A world estimated from people, given in portions.
 
     The floor is at their lowest feet.
@@ -67,18 +69,18 @@ def level_space(bodies: Iterable[tuple[F32, F32]], up: F64 | None = None, said: 
     Args:
         bodies: Joints (N, 17, 3) m and root (N, 3) m, in the camera frame.
         up: (3,) vertical in camera axes; None for the mean of their feet-to-centre directions.
-        said: Source of `up`, for the note.
+        source: Where `up` comes from, for the note; empty if it is unknown.
     """
     total, feet = np.zeros(3), []
     for joints, root in bodies:
         total += upright_bodies(joints).sum(axis=0)
         feet.append((joints[:, ANKLES] + root[:, None]).reshape(-1, 3))
     if up is None:
-        up, said = (total if total.any() else LEVEL_UP), "is that of the people"
+        up, source = (total, _FROM_BODIES) if total.any() else (LEVEL_UP, "")
     turn = rotation_of(up)
     heights = np.concatenate([np.zeros((0, 3)), *feet]) @ turn[1]
     floor = float(np.percentile(heights, _FLOOR_SHARE)) - ANKLE_HEIGHT if len(heights) else 0.0
-    return Space(WORLD, _note(turn, said), turn, floor)
+    return Space(WORLD, _note(turn, source), turn, floor)
 
 
 def world_space(world: World) -> Space:
@@ -87,11 +89,13 @@ def world_space(world: World) -> Space:
 
 
 def where_from(world: World) -> str:
-    """The source of its vertical, as text."""
-    by = {GIVEN: "was given", FEET: "is that of standing feet", BODIES: "is that of the people"}
-    return by.get(world.found_by, "is unknown; the camera's is used")
+    """The source of its vertical, as text; empty if it is unknown."""
+    return {GIVEN: AS_GIVEN, FEET: _FROM_FEET, BODIES: _FROM_BODIES}.get(world.found_by, "")
 
 
-def _note(turn: F64, said: str) -> str:
+def _note(turn: F64, source: str) -> str:
+    frame = "world frame with y up, floor at 0"
+    if not source:
+        return f"{frame}; gravity is unknown, so the camera counts as level"
     tilt = np.degrees(np.arccos(np.clip(turn[1] @ LEVEL_UP, -1, 1)))
-    return f"world frame with y up, floor at 0; the vertical, {tilt:.0f} degrees off the camera's, {said}"
+    return f"{frame}; the vertical ({source}) is {tilt:.0f} degrees from the camera's"

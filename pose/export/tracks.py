@@ -15,7 +15,7 @@ from pose.errors import PoseError, UsageError
 from pose.export.rigs import RIGS
 from pose.export.selection import CHUNK, SAMPLE, finite_rows, release_pages, scale_factors, time_range, without_world
 from pose.export.skeleton import Solved
-from pose.export.space import CAMERA_SPACE, Space, level_space, where_from, world_space
+from pose.export.space import AS_GIVEN, CAMERA_SPACE, Space, level_space, where_from, world_space
 from pose.export.timeline import HandSpan, Span, Timeline, between_frames, fits, stretches, thinned
 from pose.files import PoseTable, load_poses
 from pose.hand_points import WRISTS, Hands, by_arms, on_body, sigma_of
@@ -104,14 +104,14 @@ class Recording:
     @cached_property
     def world(self) -> Space:
         """The result's world, or one estimated from its people, independent of the requested space."""
-        up, said, info = self._up, "was given", self.table.world_info
+        up, source, info = self._up, AS_GIVEN, self.table.world_info
         if info is not None and up is None:
             if not self._scale:
                 return world_space(info.world)
-            up, said = info.world.up, where_from(info.world)  # the floor depends on the sizes of people
+            up, source = info.world.up, where_from(info.world)  # the floor depends on the sizes of people
         rows = np.arange(self._rows.start, self._rows.stop)
         parts = np.array_split(thinned(rows, 8 * SAMPLE), 8)
-        space = level_space((self.bodies(part, True) for part in parts if len(part)), up, said)
+        space = level_space((self.bodies(part, True) for part in parts if len(part)), up, source)
         self.release()
         return space
 

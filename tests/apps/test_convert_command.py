@@ -85,6 +85,19 @@ def test_a_result_without_people_writes_nothing(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
+def test_formats_of_one_file_per_person_name_people_without_one(tmp_path, capsys):
+    path = tmp_path / "poses.npz"
+    with NpzWriter(path, run_info(H36M17)) as writer:
+        writer.write(seen_result(np.zeros((0, 3))))
+    assert main([str(path), "--to", "bvh,csv,trc"]) == 0
+    assert "\nbvh, trc: the result contains no person; no file was written\n" in capsys.readouterr().out
+    with NpzWriter(path, run_info(H36M17)) as writer:
+        for frame in range(9):
+            writer.write(seen_result([(0, 0, 4), (np.nan, 0, 5)], index=frame, time=frame / 25))
+    assert main([str(path), "--to", "csv,bvh", "--overwrite"]) == 0
+    assert "\nbvh: no file for person 2, who has no valid pose\n" in capsys.readouterr().out
+
+
 def test_an_answer_of_pose_lift_is_one_person(tmp_path):
     path = tmp_path / "lifted.npz"
     rng = np.random.default_rng(0)
@@ -106,9 +119,9 @@ def test_a_result_without_a_world_is_exported_upright_by_pitch_and_roll(poses, t
     """A camera that looks 30 degrees down: what is straight ahead of it lies lower the farther it is."""
     words = ["--to", "trc", "--person", "1", "--out"]
     assert main([str(poses), *words, str(tmp_path / "a"), "--pitch", "0"]) == 0
-    assert "0 degrees off the camera's, was given" in capsys.readouterr().out
+    assert "the vertical (as given) is 0 degrees from the camera's" in capsys.readouterr().out
     assert main([str(poses), *words, str(tmp_path / "b"), "--pitch", "-30", "--roll", "10"]) == 0
-    assert "degrees off the camera's, was given" in capsys.readouterr().out
+    assert "the vertical (as given) is 31 degrees from the camera's" in capsys.readouterr().out
     straight, tilted = (trc_points(tmp_path / name / "poses-person1.trc") for name in "ab")
     turn = rotation_of(up_of(-30, 10)) @ rotation_of(up_of(0, 0)).T
     body = [points[0] - points[0].mean(axis=0) for points in (straight, tilted)]

@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import UsageError
-from pose.export import check_formats, export_all, open_recording, targets
+from pose.export import FORMATS, check_formats, export_all, open_recording, targets
+from pose.export.format import PersonFormat
+from pose.export.selection import some_ids
 from pose.export.text import LIST
 from pose.system.written_files import WrittenFiles
 from pose_apps.support.outputs import STEM, Outputs, is_export
@@ -65,5 +67,24 @@ def write_exports(
         if is_export(name, names) and name not in new:
             record.remove(folder / name)
     record.save()
-    nobody = [] if recording.people else [f"{', '.join(names)}: the result contains no person; no file was written"]
-    return files, [f"space: {recording.space.note}", *map(str, made), *nobody], problems
+    missing = [] if problems else unwritten(names, recording.people, files, STEM)
+    return files, [f"space: {recording.space.note}", *map(str, made), *missing], problems
+
+
+def unwritten(names: list[str], people: list[int], files: list[Path], stem: str) -> list[str]:
+    """Make the line of the summary about people without a file in formats of one file per person, if there are any.
+
+    Args:
+        names: The formats that were written.
+        people: Ids of the people that were exported.
+        files: The files.
+        stem: Start of the file names.
+    """
+    single = [name for name in names if isinstance(FORMATS[name], PersonFormat)]
+    if not single:
+        return []
+    if not people:
+        return [f"{', '.join(single)}: the result contains no person; no file was written"]
+    found, ending = {path.name for path in files}, FORMATS[single[0]].ending
+    left = [person for person in people if f"{stem}-person{person}{ending}" not in found]
+    return [f"{', '.join(single)}: no file for person {some_ids(left)}, who has no valid pose"] if left else []
