@@ -4,7 +4,8 @@
 
 Test subjects of CMU and UI-PRMD, the two test sessions of SNU (basketball, table tennis), and with `--others` all
 people of other files, such as what `pose-prepare markers` wrote. Cameras and sequences are the same for all lifters.
-Conditions are those of `lifter_accuracy.py`. `half:A,B` is a lifter with the mean of two checkpoints' weights.
+Conditions are those of `lifter_accuracy.py`; `--chest-height` takes cameras at chest height in place of random ones.
+`half:A,B` is a lifter with the mean of two checkpoints' weights.
 """
 
 import argparse
@@ -12,8 +13,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
+from pose_datasets.filming import FilmConfig
 from pose_datasets.mocap import Clip, load_clips, split
-from pose_datasets.synthesis import evaluation_batches, hard_batches
+from pose_datasets.synthesis import SynthesisConfig, evaluation_batches, hard_batches
 
 from pose.evaluation import metrics
 from pose.evaluation.angles import LIMBS, flexion
@@ -35,7 +37,9 @@ def load(name: str) -> LifterNetwork:
     return first
 
 
-def sets(clips: list[Clip], others: list[Clip], part: str) -> Iterator[tuple[str, Iterable[LiftBatch]]]:
+def sets(
+    clips: list[Clip], others: list[Clip], part: str, config: SynthesisConfig
+) -> Iterator[tuple[str, Iterable[LiftBatch]]]:
     """Fixed sequences by laboratory and condition."""
     tested = split(clips, part)
     groups = {
@@ -48,9 +52,9 @@ def sets(clips: list[Clip], others: list[Clip], part: str) -> Iterator[tuple[str
     } | {"others": others}
     for name, group in groups.items():
         for condition in ("gt", "detector") if group else ():
-            yield f"{name} {condition}", evaluation_batches(group, condition=condition)
+            yield f"{name} {condition}", evaluation_batches(group, condition=condition, config=config)
     if groups["CMU"]:
-        yield "CMU hard", hard_batches(groups["CMU"], condition="gt", count=4)
+        yield "CMU hard", hard_batches(groups["CMU"], condition="gt", count=4, config=config)
 
 
 def row(network: LifterNetwork, batches: Iterable[LiftBatch]) -> str:
@@ -81,13 +85,15 @@ def main() -> None:
     parser.add_argument("--mocap", required=True, help="the files that pose-prepare wrote, separated by commas")
     parser.add_argument("--others", type=Path, help="clips of people who are all tested")
     parser.add_argument("--part", default="test", choices=("validation", "test"))
+    parser.add_argument("--chest-height", action="store_true", help="cameras at chest height, as in MPI-INF-3DHP")
     parser.add_argument("--every", type=int, default=1, help="only every n-th clip")
     parser.add_argument("--lifters", nargs="+", default=["offline"], help="names, checkpoints or half:A,B")
     options = parser.parse_args()
     clips = [clip for path in options.mocap.split(",") for clip in load_clips(Path(path))]
     others = load_clips(options.others) if options.others else []
+    config = SynthesisConfig(film=FilmConfig(chest_height=options.chest_height))
     print("| 2D | lifter | MPJPE / P-MPJPE | inside sigma | elbow | knee |\n|---|---|---|---|---|---|")
-    for name, batches in sets(clips[:: options.every], others, options.part):
+    for name, batches in sets(clips[:: options.every], others, options.part, config):
         kept = list(batches)
         for lifter in options.lifters:
             print(f"| {name} | {lifter} | {row(load(lifter), kept)} |", flush=True)

@@ -105,6 +105,28 @@ def random_cameras(
     return _stepped_back(cameras, points)
 
 
+def chest_height_cameras(rng: np.random.Generator, points: F32) -> Cameras:
+    """Cameras on tripods at chest height, as five of the cameras of MPI-INF-3DHP.
+
+    They look at the people from all sides, from up to 15 degrees above or below, with square images. (Mehta et al.,
+    "Monocular 3D human pose estimation in the wild using improved CNN supervision", 3DV 2017.) Image size, 60 degrees
+    field of view and 3 to 5 m distance are ours.
+
+    Args:
+        rng: Random generator.
+        points: (B, T, J, 3) m, pelvis first.
+    """
+    batch, frames = points.shape[:2]
+    image_size = np.full((batch, 2), 2048, np.float32)
+    intrinsics = np.repeat(intrinsics_from_fov((2048, 2048), 60.0)[None], batch, axis=0)
+    aim = points[:, :, 0].mean(axis=1, keepdims=True)
+    elevation, azimuth = np.radians(rng.uniform(-15, 15, batch)), rng.uniform(-np.pi, np.pi, batch)
+    away = np.stack([np.cos(elevation) * np.sin(azimuth), np.sin(elevation), np.cos(elevation) * np.cos(azimuth)], -1)
+    centre = aim + (away * rng.uniform(3, 5, (batch, 1))).astype(np.float32)[:, None]
+    centre = np.repeat(centre, frames, axis=1)
+    return _stepped_back(Cameras(intrinsics, image_size, _look_at(centre, aim), centre), points)
+
+
 def random_lenses(rng: np.random.Generator, batch: int) -> tuple[F32, F64]:
     """Image sizes (B, 2) px and matrices (B, 3, 3) px of common cameras."""
     image_size = _SIZES[rng.integers(len(_SIZES), size=batch)].astype(np.float32)

@@ -20,6 +20,7 @@ class FilmConfig:
     """Fractions of sequences for each effect, and the settings of its parts.
 
     Attributes:
+        chest_height: Whether all cameras stand at chest height (`cameras.chest_height_cameras`), for evaluation.
         white: Maximum standard deviation per axis of white noise that scores do not reflect, relative to the person's
             size. It is uniform from 0 and applies to half of the sequences, including exact ones. Examples are small
             people, whose joints are found to the pixel, and files from elsewhere.
@@ -30,6 +31,7 @@ class FilmConfig:
     intrinsics_known: float = 0.6
     steep: float = 0.2  # fraction from 15 to 45 degrees above or below
     white: float = 0.0
+    chest_height: bool = False
     definitions: DefinitionConfig = field(default_factory=DefinitionConfig)
     errors: ErrorConfig = field(default_factory=ErrorConfig)
 
@@ -48,7 +50,10 @@ def film(rng: np.random.Generator, world: F32, times: F64, valid: Mask, config: 
         config: Settings.
     """
     size = len(world)
-    view = cameras.random_cameras(rng, world, times, steep=config.steep)
+    if config.chest_height:
+        view = cameras.chest_height_cameras(rng, world)
+    else:
+        view = cameras.random_cameras(rng, world, times, steep=config.steep)
     points = view.to_camera(world)
     derived = rng.random(size) < config.derived
     targets = points[:, :, :17].copy()

@@ -121,7 +121,7 @@ def evaluation_batches(
         fps: Frames/s.
         frames: Maximum frames of a sequence.
         seed: Random seed.
-        config: Training configuration, of which only the detector errors are used.
+        config: Training configuration, of which only the detector errors and `film.chest_height` are used.
     """
     settings = _film_settings(condition, config)
     pieces = [piece for clip in clips for piece in _pieces(resample(clip, fps)[0], frames)]

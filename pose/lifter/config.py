@@ -34,6 +34,7 @@ class LifterConfig:
         attention: A name in `pose.attention.ATTENTIONS`.
         attention_options: Options of that mechanism.
         norm: `none`, `pre` or `post`.
+        last_norm: Whether a transformer with `norm: pre` has a LayerNorm before its head.
         init: `t-fixup`, `dt-fixup`, `xavier` or `torch`.
         streaming: Whether the network is causal. Its newest token then also carries the observation of the target
             frame.
@@ -58,6 +59,7 @@ class LifterConfig:
     attention: str = "softmax"
     attention_options: dict[str, int | float | str | None] = field(default_factory=dict)
     norm: str = "pre"
+    last_norm: bool = True
     init: str = "xavier"
     streaming: bool = False
     shared_maps: int = 1
@@ -80,6 +82,8 @@ class LifterConfig:
             if name in self.attention_options:
                 raise ValueError(f"attention_options: {name} follows from the model and cannot be set; see streaming")
         check_norm_init(self.norm, self.init)
+        if not self.last_norm and self.norm != "pre":
+            raise ValueError(f"last_norm: only norm: pre has a LayerNorm before the head, got norm: {self.norm}")
         for name, known in (("tokens", TOKENS), ("residual", RESIDUALS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name}: {getattr(self, name)!r} is not one of {', '.join(known)}")
@@ -181,7 +185,7 @@ class LifterConfig:
 
 _OF_TRANSFORMERS = (
     "attention", "attention_options", "heads", "expansion", "shared_maps", "shared_layers", "adaptive_depth", "tokens",
-    "skeleton_mask", "joint_hops", "residual",
+    "skeleton_mask", "joint_hops", "residual", "last_norm",
 )  # fmt: skip
 _USUAL = {
     entry.name: entry.default if entry.default_factory is MISSING else entry.default_factory()

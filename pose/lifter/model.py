@@ -47,7 +47,8 @@ class LifterNetwork(nn.Module):
         self.clock = PreciseLinear(config.dim // 2 * 2, config.dim) if told and not config.streaming else None
         width = blocks[-1].cell.width if isinstance(blocks[-1], RecurrentBlock) else config.dim
         # Outputs of recurrent cells are bounded; the residual stream grows with the depth.
-        self.norm = nn.LayerNorm(width) if config.norm == "pre" and not recurrent else nn.Identity()
+        normalized = config.norm == "pre" and config.last_norm and not recurrent
+        self.norm = nn.LayerNorm(width) if normalized else nn.Identity()
         self.head = JointHead(width) if config.tokens == "joints" else PreciseLinear(width, OUTPUTS)
         self.calibration: Tensor  # slope and offset of log sigma, set once, on held-out subjects
         self.register_buffer("calibration", torch.tensor([1.0, 0.0])[:, None].repeat(1, JOINTS - 1))

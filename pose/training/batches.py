@@ -61,6 +61,11 @@ class TensorBatch(NamedTuple):
         """The network inputs (B, T)."""
         return observe(self.keypoints, self.scores, self.times, self.intrinsics, self.derived, self.intrinsics_known)
 
+    def frames(self, rows: slice) -> "TensorBatch":
+        """The batch with some of its frames."""
+        along_time = ("keypoints", "scores", "times", "valid", "joints", "root")
+        return self._replace(**{name: getattr(self, name)[:, rows] for name in along_time})
+
     def mirrored(self) -> "TensorBatch":
         """The batch mirrored: left and right are swapped, and the image is mirrored about the camera axis."""
         keypoints = self.keypoints[:, :, _SIDES].clone()

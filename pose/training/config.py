@@ -106,6 +106,38 @@ class RunConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NewestConfig:
+    """Training for the newest frames of a window, see `pose.training.newest`.
+
+    Attributes:
+        future: Frames at the end of each sequence that only the teacher sees.
+        weight: Weight of the newest frame in the loss. It falls to 1, the weight of old frames.
+        half_life: Frames in which the excess over 1 falls by half.
+        teacher: Offline lifter or checkpoint whose output for the whole sequence is a second target.
+        share: Weight of the distance to the teacher's output, 0 to 1; the rest is that of the ground truth.
+    """
+
+    future: int = 0
+    weight: float = 1.0
+    half_life: float = 4.0
+    teacher: str | None = None
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.future < 0:
+            raise ValueError(f"newest.future: must be at least 0 frames, got {self.future}")
+        if self.weight < 1 or self.half_life <= 0:
+            raise ValueError("newest: weight must be at least 1 and half_life above 0")
+        if not 0 < self.share <= 1:
+            raise ValueError(f"newest.share: must be above 0 and at most 1, got {self.share}")
+
+    @property
+    def used(self) -> bool:
+        """Whether it changes the training."""
+        return bool(self.future or self.teacher) or self.weight > 1
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainConfig(RunConfig):
     """A training run of a lifter.
 
@@ -120,6 +152,7 @@ class TrainConfig(RunConfig):
         dialects: Whether each sequence's scores are transformed at random (`pose.training.dialects`).
         consistency: Weight of a term that also trains on the mirrored batch, with other dialects; 0 for none. Weight of
             the distance between both outputs.
+        newest: Emphasis on the newest frames of each sequence, for offline networks that run as a sliding window.
     """
 
     model: LifterConfig = field(default_factory=LifterConfig)
@@ -129,6 +162,7 @@ class TrainConfig(RunConfig):
     lookaheads: tuple[int, ...] = (0,)
     dialects: bool = False
     consistency: float = 0.0
+    newest: NewestConfig = field(default_factory=NewestConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -140,6 +174,8 @@ class TrainConfig(RunConfig):
             raise ValueError("start_share: needs start_from")
         if self.consistency < 0:
             raise ValueError(f"consistency: must be at least 0, got {self.consistency}")
+        if self.newest.used and (self.model.streaming or self.consistency):
+            raise ValueError("newest: not for streaming models, and not with consistency; remove one of the two")
         check_recipe(self.optimizer, self.schedule, self.model.init)
 
 

@@ -27,7 +27,14 @@ _LIMBS = [
 
 
 def lifting_loss(
-    lifted: Lifted, joints: Tensor, root: Tensor, times: Tensor, valid: Tensor, weights: LossWeights
+    lifted: Lifted,
+    joints: Tensor,
+    root: Tensor,
+    times: Tensor,
+    valid: Tensor,
+    weights: LossWeights,
+    *,
+    sigma: bool = True,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The weighted sum of the losses, and its terms by name.
 
@@ -36,27 +43,33 @@ def lifting_loss(
         joints: (B, T, J, 3) m, ground truth.
         root: (B, T, 3) m, ground truth.
         times: (B, T) s.
-        valid: (B, T) bool.
+        valid: (B, T) bool, or weights of the frames.
         weights: Weights of the terms.
+        sigma: Whether to train sigma.
     """
     error = (lifted.joints - joints).norm(dim=-1)
-    pairs = valid[:, 1:] & valid[:, :-1]
+    frames = valid.to(error.dtype)
+    pairs = torch.minimum(frames[:, 1:], frames[:, :-1])
     step = torch.diff(times, dim=1).clamp(min=1e-3).float() * 30
     drift = torch.diff(lifted.joints - joints, dim=1).norm(dim=-1) / step[..., None].clamp(min=0.25)
     scale = (lifted.joints * joints).sum((-2, -1)) / (lifted.joints**2).sum((-2, -1)).clamp(min=1e-6)
     shape_error = (lifted.joints * scale[..., None, None] - joints).norm(dim=-1)
     root_error = (lifted.root - root).norm(dim=-1) / root[..., 2].clamp(min=0.3)
-    sigma, length = lifted.sigma[..., 1:], MM_PER_M * error[..., 1:].detach()  # the pelvis is the origin
-    likelihood = sigma.log() + length**2 / (2 * sigma**2)
     parts = {
-        "position": _mean(error.mean(-1), valid),
+        "position": _mean(error.mean(-1), frames),
         "velocity": _mean(drift.mean(-1), pairs),
-        "shape": _mean(shape_error.mean(-1), valid),
-        "root": _mean(root_error.clamp(max=1.0), valid),
-        "bend": _mean((bends(lifted.joints) - bends(joints)).abs().mean(-1), valid),
-        "spread": _mean(likelihood.mean(-1), valid),
+        "shape": _mean(shape_error.mean(-1), frames),
+        "root": _mean(root_error.clamp(max=1.0), frames),
+        "bend": _mean((bends(lifted.joints) - bends(joints)).abs().mean(-1), frames),
     }
+    if sigma:
+        parts["spread"] = _mean(_likelihood(lifted.sigma[..., 1:], error[..., 1:].detach()).mean(-1), frames)
     return torch.stack([getattr(weights, name) * value for name, value in parts.items()]).sum(), parts
+
+
+def _likelihood(sigma: Tensor, error: Tensor) -> Tensor:
+    """Negative log likelihood of errors (m) with `sigma` (mm), without the pelvis, which is the origin."""
+    return sigma.log() + (MM_PER_M * error) ** 2 / (2 * sigma**2)
 
 
 @torch.no_grad()
@@ -80,5 +93,5 @@ def bends(joints: Tensor) -> Tensor:
     return ((lower - upper) ** 2).sum(-1).clamp(min=1e-6).sqrt()
 
 
-def _mean(values: Tensor, mask: Tensor) -> Tensor:
-    return torch.where(mask, values, 0.0).sum() / mask.sum().clamp(min=1)
+def _mean(values: Tensor, weights: Tensor) -> Tensor:
+    return torch.where(weights > 0, weights * values, 0.0).sum() / weights.sum().clamp(min=1)

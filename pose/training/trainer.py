@@ -23,6 +23,7 @@ from pose.training.config import LossWeights, TrainConfig
 from pose.training.dialects import in_dialects
 from pose.training.loop import Loop, Loss
 from pose.training.losses import lifting_loss, sequence_losses
+from pose.training.newest import NewestFrames
 
 Evaluate = Callable[[LifterNetwork, int], dict[str, float]]
 
@@ -37,6 +38,7 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
     ) -> None:
         self.config = config
         super().__init__(config, source, folder, evaluate)
+        self.newest = NewestFrames(config.newest, self.accelerator.device) if config.newest.used else None
 
     def build(self) -> LifterNetwork:
         network = LifterNetwork(self.config.model)
@@ -74,7 +76,18 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
         if config.dialects:
             scores = (in_dialects(b.scores, generator(device, config.seed, step, i)) for i, b in enumerate(batches))
             batches = [b._replace(scores=said) for b, said in zip(batches, scores, strict=True)]
+        if self.newest:
+            return self._newest_loss(batches[0], self.newest)
         return self._loss(batches, lookahead)
+
+    def _newest_loss(self, batch: TensorBatch, newest: NewestFrames) -> Loss:
+        """The loss of the frames that the network sees, the newest ones with more weight."""
+        seen, share = newest.seen(batch), self.config.newest.share
+        loss, parts, lifted = tensor_loss(self.network, seen, 0, self.config.loss, newest.weights(seen.valid))
+        if newest.teacher is not None:
+            parts["distillation"] = newest.distillation(lifted, batch, self.config.loss)
+            loss = (1 - share) * loss + share * parts["distillation"]
+        return loss, parts
 
     def _loss(self, batches: list[TensorBatch], lookahead: int) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss of a batch, or of a batch and its mirror image with the consistency term."""
@@ -117,13 +130,17 @@ def batch_loss(
 
 
 def tensor_loss(
-    network: torch.nn.Module, batch: TensorBatch, lookahead: int, weights: LossWeights
+    network: torch.nn.Module,
+    batch: TensorBatch,
+    lookahead: int,
+    weights: LossWeights,
+    frame_weights: Tensor | None = None,
 ) -> tuple[Tensor, dict[str, Tensor], Lifted]:
-    """The loss of one batch, its terms, and the outputs."""
+    """The loss of one batch, its terms, and the outputs; `frame_weights` (B, T) replace `batch.valid`."""
     times = batch.times
     lifted = network(batch.observe(), times, lookahead)
     count = times.shape[1] - lookahead
-    answered = batch.valid[:, :count] & batch.valid[:, lookahead:]
+    answered = batch.valid[:, :count] & batch.valid[:, lookahead:] if frame_weights is None else frame_weights
     truth = (batch.joints[:, :count], batch.root[:, :count], times[:, :count], answered)
     loss, parts = lifting_loss(lifted, *truth, weights)
     if network.training:

@@ -89,6 +89,22 @@ def test_steep_cameras_look_from_above_and_below(scene):
     assert steep.to_camera(points)[..., 2].min() > 0.34
 
 
+def test_cameras_at_chest_height_stand_around_the_people(scene):
+    points, _, _ = scene
+    view = cameras.chest_height_cameras(np.random.default_rng(3), points)
+    away = view.centre[:, 0] - points[:, :, 0].mean(axis=1)
+    distance = np.linalg.norm(away, axis=-1)
+    elevation = np.degrees(np.arcsin(away[:, 1] / distance))
+    assert (np.abs(elevation) < 16).all()
+    assert elevation.min() < -10
+    assert elevation.max() > 10
+    assert (distance > 2.9).all()
+    assert len(np.unique(np.degrees(np.arctan2(away[:, 0], away[:, 2])) // 45)) == 8  # all sides
+    np.testing.assert_array_equal(view.centre, view.centre[:, :1].repeat(view.centre.shape[1], axis=1))
+    pixels = cameras.project_batch(view.to_camera(points), view.intrinsics)
+    assert ((pixels > 0) & (pixels < 2048)).all(axis=(1, 2, 3)).mean() > 0.8
+
+
 def test_some_cameras_stand_and_some_move(scene):
     _, _, view = scene
     moved = np.abs(view.centre - view.centre[:, :1]).max(axis=(1, 2))

@@ -135,3 +135,16 @@ def test_t_fixup_keeps_the_size_of_the_tokens_where_xavier_does_not(depth: int) 
 
     assert 0.9 < growth("t-fixup") < 1.1
     assert growth("xavier") > 1.5 * 1.1 ** (depth - 4)
+
+
+def test_the_layer_norm_before_the_head_can_be_left_out() -> None:
+    with_norm, without = network("xavier", norm="pre"), network("xavier", norm="pre", last_norm=False)
+    assert isinstance(with_norm.norm, torch.nn.LayerNorm)
+    assert isinstance(without.norm, torch.nn.Identity)
+    assert {*with_norm.state_dict()} - {*without.state_dict()} == {"norm.weight", "norm.bias"}
+
+
+@pytest.mark.parametrize(("options", "reason"), [({"norm": "none"}, "only norm: pre"), ({"model": "gru"}, "only for")])
+def test_leaving_it_out_needs_a_pre_norm_transformer(options: dict[str, str], reason: str) -> None:
+    with pytest.raises(ValueError, match=f"last_norm: {reason}"):
+        LifterConfig(last_norm=False, **options)

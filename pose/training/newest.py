@@ -1,0 +1,83 @@
+"""Training for the newest frames of a window, as the sliding window of a stream needs them (`pose.lifter.sliding`).
+
+A network that sees whole sequences learns its answers with frames from both sides. In a stream, nothing follows the
+newest frame. Here, the network does not see the last frames of a training sequence, and its newest frames have more
+weight in the loss. A teacher sees these last frames as well. Its output depends less on the noise of the 2D than the
+ground truth does on what the network sees, so it is a target with less variance (Hinton et al., 2015).
+"""
+
+import torch
+from torch import Tensor
+
+from pose.errors import PoseError
+from pose.lifter.checkpoint import load_checkpoint
+from pose.lifter.features import Lifted
+from pose.lifter.predict import checkpoint_path
+from pose.training.batches import TensorBatch, mirrored_joints
+from pose.training.config import LossWeights, NewestConfig
+from pose.training.losses import lifting_loss
+
+SHORTEST = 3  # frames that the network must see
+
+
+class NewestFrames:
+    """What the network sees of a batch, the weights of its frames, and the distance to the teacher's output."""
+
+    def __init__(self, config: NewestConfig, device: torch.device) -> None:
+        """Load the teacher.
+
+        Raises:
+            PoseError: If the teacher is a streaming network or cannot be read.
+        """
+        self.config = config
+        self.teacher = None
+        if config.teacher:
+            self.teacher = load_checkpoint(checkpoint_path(config.teacher)).to(device).requires_grad_(False)
+            if self.teacher.config.streaming:
+                raise PoseError(f"train.newest.teacher: {config.teacher} is causal; use an offline lifter")
+
+    def seen(self, batch: TensorBatch) -> TensorBatch:
+        """The frames that the network sees.
+
+        Raises:
+            PoseError: If too few are left.
+        """
+        count = batch.times.shape[1] - self.config.future
+        if count < SHORTEST:
+            raise PoseError(
+                f"train.newest.future: leaves {count} of {batch.times.shape[1]} frames, at least {SHORTEST} are "
+                "needed; use longer data.frames"
+            )
+        return batch.frames(slice(0, count))
+
+    def weights(self, valid: Tensor) -> Tensor:
+        """Weights (B, T) of the frames in the loss: `weight` for the newest, almost 1 for old ones, 0 for invalid."""
+        age = torch.arange(valid.shape[1] - 1, -1, -1, device=valid.device)
+        return valid * (1 + (self.config.weight - 1) * 0.5 ** (age / self.config.half_life))
+
+    def distillation(self, lifted: Lifted, batch: TensorBatch, weights: LossWeights) -> Tensor:
+        """The loss of `lifted` with the teacher's output as the ground truth, without the term that trains sigma.
+
+        Args:
+            lifted: Of the frames that the network sees.
+            batch: All frames.
+            weights: Weights of the terms.
+        """
+        assert self.teacher is not None
+        count, frames = lifted.joints.shape[1], batch.times.shape[1]
+        first = max(0, frames - self.teacher.config.window)
+        joints, root = self._taught(batch.frames(slice(first, frames)))
+        student = Lifted(*(part[:, first:] for part in (lifted.joints, lifted.root, lifted.sigma)))
+        shared = slice(0, count - first)
+        frame_weights = self.weights(batch.valid[:, :count])[:, first:]
+        times = batch.times[:, first:count]
+        return lifting_loss(student, joints[:, shared], root[:, shared], times, frame_weights, weights, sigma=False)[0]
+
+    @torch.no_grad()
+    def _taught(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
+        """The teacher's joints and root, averaged with those of the mirror image as in `pose.lifter.predict`."""
+        assert self.teacher is not None
+        both = TensorBatch(*(torch.cat(pair) for pair in zip(batch, batch.mirrored(), strict=True)))
+        lifted = self.teacher(both.observe(), both.times)
+        (plain, turned), (root, other) = lifted.joints.chunk(2), lifted.root.chunk(2)
+        return (plain + mirrored_joints(turned)) / 2, (root + other * other.new_tensor([-1, 1, 1])) / 2
