@@ -24,7 +24,7 @@ from pose.analysis.walking import gait_figures
 
 VIEWS = 4  # cameras of each walk
 TRUE_STRIKE_SHIFT_S = 0.031  # of recorded joints; `gait.STRIKE_SHIFT_S` is that of lifted ones
-HELD_OUT = ("HC038A", "HC044A", "HC055A", "s09", "s10")  # people on whom nothing was chosen
+HELD_OUT = ("HC038A", "HC044A", "HC055A", "s09", "s10")  # no definition was chosen on them but the shift of foot offs
 
 
 def figures_of(motion: Motion) -> dict[str, Figure]:

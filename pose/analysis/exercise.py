@@ -15,8 +15,8 @@ from pose.analysis.sit_to_stand import MIN_RATE, find_transfers
 Part = tuple[list[Figure], list[Event], str]  # the reason is empty if there are figures
 
 # Standard deviations of errors that all observations of a person share, from docs/studies/analysis.md. Of repetitions:
-# of s01 to s07 of UI-PRMD, lifted; the size of a movement, its depth and its tempo have a relative error.
-TIME_ERROR_S, SIZE_ERROR, TEMPO_ERROR, SMOOTHNESS_ERROR = 0.24, 0.1, 0.025, 0.85
+# of s01 to s07 of UI-PRMD, lifted; depth and tempo have a relative error.
+TIME_ERROR_S, DEPTH_ERROR, TEMPO_ERROR, SMOOTHNESS_ERROR, AMPLITUDE_ERROR_M = 0.24, 0.1, 0.03, 0.85, 0.032
 SIDES_ERROR_M, DEVIATION_ERROR_M = 0.033, 0.051  # between courses: left and right, one repetition and the median
 TRANSFER_ERROR_S = 0.2
 FLIGHT_ERROR_M, PELVIS_ERROR_M, DIP_ERROR_M = 0.137, 0.08, 0.058
@@ -56,8 +56,8 @@ def repetition_figures(person: int, motion: Motion) -> Part:
         ),
         figure("duration", "s", [one.end - one.start for one in complete], TIME_ERROR_S),
         *([figure("tempo", "repetitions/min", tempos, TEMPO_ERROR * float(np.mean(tempos)))] if tempos else []),
-        *([figure("depth", "m", sinks, SIZE_ERROR * float(np.mean(sinks)))] if min(sinks) > MIN_SINK_M else []),
-        figure("amplitude", "m", sizes, SIZE_ERROR * float(np.mean(sizes))),
+        *([figure("depth", "m", sinks, DEPTH_ERROR * float(np.mean(sinks)))] if min(sinks) > MIN_SINK_M else []),
+        figure("amplitude", "m", sizes, AMPLITUDE_ERROR_M),
         figure("smoothness", "log jerk", [one.smoothness for one in complete], SMOOTHNESS_ERROR),
         figure("left-right difference", "m", [_asymmetry(course) for course in found.courses], SIDES_ERROR_M),
         Figure(

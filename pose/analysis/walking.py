@@ -9,8 +9,10 @@ from pose.analysis.gait import Gait, Stride, analyse_gait
 from pose.analysis.motion import SIDES, Motion
 from pose.analysis.quality import FEET, FRONTAL, quality
 
-# Standard deviation of the error that all strides of a walk share; docs/studies/analysis.md.
-TIME_ERROR_S, LENGTH_ERROR, WIDTH_ERROR_M, SHARE_ERROR = 0.01, 0.15, 0.03, 0.03
+# Standard deviation of the error that all strides of a walk share, docs/studies/analysis.md; lengths relative to them.
+TIME_ERROR_S, LENGTH_ERROR, STEP_ERROR, WIDTH_ERROR_M, SHARE_ERROR = 0.01, 0.15, 0.2, 0.03, 0.035
+STRIDE_ERROR_S = 0.04  # of one stride time: 0.028 s of each of its two events
+RELATIVE = (LENGTH_ERROR, STEP_ERROR)
 RUN_TIME_ERROR_S = 0.021  # of flight and contact times
 FEW_STRIDES = 6
 MIN_CONTACT = 0.5  # minimum probability of a contact
@@ -39,23 +41,25 @@ def gait_figures(person: int, motion: Motion) -> tuple[list[Figure], list[Event]
         name: str, unit: str, of: Callable[[Stride], float], error: float, strides: list[Stride] = straight
     ) -> Figure:
         values = [of(stride) for stride in strides]
-        scale = abs(float(np.mean(values))) if error == LENGTH_ERROR else 1.0  # the error of body size is relative
+        scale = abs(float(np.mean(values))) if error in RELATIVE else 1.0
         mean, low, high = mean_interval(values, error * scale, 0.0)
         start, end = min(one.start for one in strides), max(one.end for one in strides)
         seen = (sideways, side_doubt) if name == "step width" else (flag, doubt)
         return Figure(person, "gait", name, mean, low, high, unit, seen[0], start, end, len(values), note, seen[1])
 
+    time_error = float(np.hypot(TIME_ERROR_S, STRIDE_ERROR_S / np.sqrt(len(straight))))
+    stride_time = float(np.mean([stride.duration for stride in straight]))
     figures = [
-        figure("cadence", "steps/min", lambda one: 120 / one.duration, 120 * TIME_ERROR_S),
+        figure("cadence", "steps/min", lambda one: 120 / one.duration, 120 * time_error / stride_time**2),
         figure("speed", "m/s", lambda one: one.length / one.duration, LENGTH_ERROR),
         figure("stride length", "m", lambda one: one.length, LENGTH_ERROR),
-        figure("stride time", "s", lambda one: one.duration, TIME_ERROR_S),
+        figure("stride time", "s", lambda one: one.duration, time_error),
         figure("step width", "m", lambda one: one.width, WIDTH_ERROR_M),
     ]
     for side in SIDES:
         own = [stride for stride in straight if stride.side == side]
         if own:
-            figures.append(figure(f"step length, {side}", "m", lambda one: one.step_length, LENGTH_ERROR, own))
+            figures.append(figure(f"step length, {side}", "m", lambda one: one.step_length, STEP_ERROR, own))
             figures.append(figure(f"stance, {side}", "share", lambda one: one.stance, SHARE_ERROR, own))
             figures.append(figure(f"swing, {side}", "share", lambda one: 1 - one.stance, SHARE_ERROR, own))
     if running:
