@@ -67,6 +67,9 @@ def main() -> None:
     middle, high = np.percentile(added, [50, 95])
     print(f"fusion: median {1000 * middle:.1f} ms, 95th percentile {1000 * high:.1f} ms")
     print(f"ratio: {middle / np.median(own):.3f}")
+    for count in sorted(set(people)):
+        some = [1000 * one for one, number in zip(added, people, strict=True) if number == count]
+        print(f"{count} people: median {np.median(some):.1f} ms ({len(some)} frames)")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ ROUNDS = (3, 2)  # Gauss-Newton steps, before and after left-right swaps are und
 RADIUS_68 = 1.878  # standard deviations of an axis: the radius that holds 68.27 % of a three-dimensional normal
 INFLATION = 1.75  # of sigma: 2D errors last for many frames, and the solver takes them for independent
 LIVE_STEPS = 2  # maximum Gauss-Newton steps of a live frame
-LIVE_TOLERANCE = 0.03  # relative decrease of the cost by a step, below which it is the last one
+LIVE_TOLERANCE = 0.15  # relative decrease of the cost by a step, below which it is the last one
 LIFTED_SHARE = 0.7  # of the lifter's sigma that joints have which only the lifter places in the trunk
 
 

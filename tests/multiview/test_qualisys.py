@@ -74,6 +74,67 @@ def test_points_are_where_the_file_says(tmp_path, suffix, crop):
     assert np.linalg.norm(cameras[1].place) == pytest.approx(apart), "mm became m"
 
 
+# Two cameras of Pose2Sim's published demo (Pose2Sim/Demo_MultiPerson/calibration/Calib.qca.txt, BSD-3-Clause): position
+# in mm, r11 ... r33, focal lengths in 1/64 px, and distortion. `videos/two-people` are their images.
+PUBLISHED = {
+    "view-a": (
+        (-3216.865867, 2231.178637, 2088.191030),
+        (
+            -0.74064113,
+            -0.67041534,
+            -0.04465415,
+            0.25251118,
+            -0.33931710,
+            0.90614679,
+            -0.62264662,
+            0.65985391,
+            0.42059957,
+        ),
+        (107622.296875, 107616.632813),
+        (-0.046705, 0.137622),
+    ),
+    "view-b": (
+        (-3758.720480, -1415.665402, 1881.794104),
+        (
+            0.25863314,
+            -0.87509580,
+            -0.40904308,
+            0.49590580,
+            -0.24310719,
+            0.83365241,
+            -0.82896703,
+            -0.41845698,
+            0.37108950,
+        ),
+        (107215.039063, 107213.070313),
+        (-0.047633, 0.134667),
+    ),
+}
+
+
+def test_a_published_file_gives_the_published_cameras(videos, tmp_path):
+    """The same cameras as `calibration.json`, which was published beside the file in OpenCV's convention."""
+    parts = []
+    for name, (place, turn, focal, (k1, k2)) in PUBLISHED.items():
+        position = " ".join(f'{axis}="{value}"' for axis, value in zip("xyz", place, strict=True))
+        rows = " ".join(f'r{1 + at // 3}{1 + at % 3}="{value}"' for at, value in enumerate(turn))
+        parts.append(
+            f'<camera active="1" serial="{name}"><fov_video left="0" top="0" right="1087" bottom="1919"/>'
+            f'<transform {position} {rows}/><intrinsic focalLengthU="{focal[0]}" focalLengthV="{focal[1]}" '
+            f'centerPointU="34816" centerPointV="61440" radialDistortion1="{k1}" radialDistortion2="{k2}"/></camera>'
+        )
+    path = tmp_path / "Calib.qca.txt"
+    path.write_text(f"<calibration><cameras>{''.join(parts)}</cameras></calibration>")
+    names, sizes = list(PUBLISHED), [(1088, 1920)] * 2
+    found = read_cameras(path, names, sizes)
+    expected = read_cameras(videos / "two-people" / "calibration.json", names, sizes)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.rotation, other.rotation, atol=1e-5)
+        np.testing.assert_allclose(one.translation, other.translation, atol=1e-4)
+        assert one.focal == pytest.approx(other.focal, abs=0.01)
+        assert one.radial == other.radial
+
+
 def test_a_video_of_half_the_size_and_inactive_cameras(tmp_path):
     path = tmp_path / "calibration.xml"
     text = written((0, 0, SENSOR[0] - 1, SENSOR[1] - 1), names=("21001", "21002"))
