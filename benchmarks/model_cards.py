@@ -181,7 +181,7 @@ def document(cards: list[dict[str, Any]]) -> str:
         f"- Measured on {subjects['test']} ({data['test']['minutes']} minutes), which no training batch held.",
         f"- {snu_line(data['train']['subjects'])}",
         "",
-        "No picture and no body scan was used: people differ in their bone lengths only. Most of those recorded are",
+        "No images and no body scans were used: people differ in their bone lengths only. Most of those recorded are",
         "adults who walk, run, dance, exercise and do sports; expect larger errors in poses that are rarer still,",
         "where people touch or hide each other, and where the 2D is wrong for long.",
     ]

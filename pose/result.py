@@ -258,13 +258,14 @@ class Result:
     def foot_contacts(self, people: Sequence[int] | None = None) -> F64:
         """Contacts of heels and toes with the floor; docs/studies/feet.md reports their error.
 
-        people: as of `joints`.
+        Args:
+            people: Track ids; default all people.
 
         Returns:
-            (P, F, 2, 2) 1 or 0, heel and toe of left and right foot; NaN where one is not seen.
+            (P, F, 2, 2) 1 or 0, heel and toe of left and right foot; NaN where not detected.
 
         Raises:
-            UsageError: as of `feet`.
+            UsageError: See `feet`.
         """
         self.feet(None, ())
         feet = world_feet(self.table, level=False)

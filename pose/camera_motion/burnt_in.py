@@ -24,7 +24,7 @@ def burnt_in(rays: F64, seen: F64, view: View, focal: float) -> Mask:
         rays: (N, 3) in the key frame, z = 1.
         seen: (N, 2) px from the centre, later.
         view: View of the later frame relative to the key frame.
-        focal: px.
+        focal: Focal length, px.
     """
     if not len(rays):
         return np.zeros(0, bool)

@@ -74,7 +74,7 @@ def without_scenes(decision: Decision, reasons: Mapping[int, tuple[str, str]]) -
 
     Args:
         decision: The decision; its motion has scenes.
-        reasons: By number of a scene, why it has no world, and what the user can do.
+        reasons: Why a scene has no world, and what the user can do, by the number of the scene.
     """
     if not reasons:
         return decision

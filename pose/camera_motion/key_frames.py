@@ -68,7 +68,7 @@ class Reduced:
     Attributes:
         grey: (h, w).
         mask: (h, w), 0 on people.
-        focal: px.
+        focal: Focal length, px.
         scale: Ratio to the original size.
         known: Whether the focal length is known.
     """

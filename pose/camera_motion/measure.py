@@ -46,7 +46,7 @@ class BackgroundMotion:
         """Start without frames.
 
         Args:
-            focal: px of the original image.
+            focal: Focal length in px of the original image.
             skeleton: Joint set of the people.
             known: Whether the focal length is known.
         """
@@ -127,7 +127,7 @@ class BackgroundMotion:
         Args:
             key: The key frame.
             view: View of the last frame relative to it.
-            time: s.
+            time: Time of the frame, s.
         """
         if key not in self._keys:
             self._keys.append(key)
@@ -229,7 +229,7 @@ class BackgroundMotion:
 
         Args:
             now: View of the frame in the coordinates of the key frames' views.
-            nearer: rad.
+            nearer: Maximum angle, rad.
         """
         strange = [other for other in self._keys if other.stretch != key.stretch][-_SEARCHED_KEYS:]
         if strange:

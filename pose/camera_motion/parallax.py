@@ -37,7 +37,7 @@ class Parallax:
     """Result of a test.
 
     Attributes:
-        parallax: rad, residual of a tenth of the points for the best rotation and zoom, if a translation explains it;
+        parallax: Residual in rad of a tenth of the points for the best rotation and zoom, if a translation explains it;
             or a third of that of a twentieth.
         lens: Focal length relative to the expected one for which a rotation fits best, at most `LONGEST_LENS`.
         lens_sigma: Standard deviation of its logarithm, from the residuals.

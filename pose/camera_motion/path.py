@@ -71,7 +71,7 @@ def find_path(
 
     Args:
         times: (F,) s of the frames.
-        indices: Their indices, as in links.
+        indices: Indices of these frames, as in links.
         cuts: Positions of frames that start another scene.
         measured: Position and background of each measured frame, in order.
     """

@@ -28,7 +28,7 @@ class Witness:
 
         Args:
             key: The key frame.
-            time: s, of the replacement.
+            time: Time of the replacement, s.
         """
         self.key, self._end, self._next, self.over = key, time + _MAX_S, time, False
 

@@ -36,7 +36,7 @@ class _Accessor(TypedDict):
     """A typed view of the buffer.
 
     Attributes:
-        bufferView: Its number.
+        bufferView: Number of the buffer view.
         type: Type of its `count` elements, such as "VEC3".
     """
 

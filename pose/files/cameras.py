@@ -33,7 +33,7 @@ class ResultCamera:
         distortion: Radial coefficients k1, k2 (OpenCV's model).
         rotation: (3, 3), x_camera = rotation @ x + translation.
         translation: (3,) m.
-        offset: s; time of the result = (1 + drift) * time on the camera's clock + offset.
+        offset: Clock offset, s; time of the result = (1 + drift) * time on the camera's clock + offset.
         drift: Relative to the first camera's clock.
         turn_sigma: Standard deviation of the rotation relative to the first camera, degrees.
         place_sigma: Standard deviation of the relative position, m.

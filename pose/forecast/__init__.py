@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from pose.errors import UsageError
-from pose.forecast.rivals import DampedVelocity, ZeroVelocity
+from pose.forecast.baselines import DampedVelocity, ZeroVelocity
 from pose.forecast.runtime import SHIPPED, OnnxForecaster, TorchForecaster, shipped_path
 from pose.forecast.types import LONGEST_SECONDS, PAST_SECONDS, Forecast, Forecaster, Past
 from pose.sequences import Sequence3D
@@ -33,7 +33,7 @@ __all__ = [
 
 TYPICAL_STEP = 1 / 30  # s between frames, for a person seen once
 DEFAULT = SHIPPED
-_RIVALS: dict[str, type[Forecaster]] = {kind.name: kind for kind in (ZeroVelocity, DampedVelocity)}
+_BASELINES: dict[str, type[Forecaster]] = {kind.name: kind for kind in (ZeroVelocity, DampedVelocity)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,11 @@ def load_forecaster(name: str | Path = DEFAULT) -> Forecaster:
         UsageError: If there is no such forecaster.
         PoseError: If a file cannot be read.
     """
-    if str(name) in _RIVALS:
-        return _RIVALS[str(name)]()
+    if str(name) in _BASELINES:
+        return _BASELINES[str(name)]()
     path = shipped_path() if name == SHIPPED else Path(name)
     if not path.is_file():
-        raise UsageError(f"forecaster: {name} is neither a file nor one of {', '.join((SHIPPED, *_RIVALS))}")
+        raise UsageError(f"forecaster: {name} is neither a file nor one of {', '.join((SHIPPED, *_BASELINES))}")
     if (exported := OnnxForecaster.beside(path, str(name))) is not None:
         return exported
     require_torch(f"forecaster {name}: a checkpoint without an .onnx file of its own beside it")

@@ -5,11 +5,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from pose.forecast.baseline_networks import ResidualMLP
 from pose.forecast.config import ForecasterConfig
 from pose.forecast.decoder import OneShot
 from pose.forecast.format import POINTS
-from pose.forecast.network import ForecasterNetwork, Ways, between_steps
-from pose.forecast.rival_networks import ResidualMLP
+from pose.forecast.network import Displacements, ForecasterNetwork, between_steps
 from pose.lifter.blocks import PreciseLinear
 
 _USUAL = ForecasterConfig()
@@ -32,10 +32,10 @@ class Blended(ForecasterNetwork):
         nn.init.zeros_(self.trust.weight)
         nn.init.zeros_(self.trust.bias)
 
-    def predict(self, past: Tensor, ahead: Tensor | None = None) -> Ways:
+    def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
         assert ahead is not None
         tokens = self.decoding.tokens(past, ahead)
         own, other = self.decoding.read(tokens, past, ahead), between_steps(self.trend.predict(past), ahead)
         share = torch.sigmoid(self.trust(self.decoding.head.norm(tokens)).float())
         places = other.places + share.index_select(-1, self.point) * (own.places - other.places)
-        return Ways(places, other.log_sigma + share * (own.log_sigma - other.log_sigma))
+        return Displacements(places, other.log_sigma + share * (own.log_sigma - other.log_sigma))

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from pose.forecast.baseline_networks import Recurrent, ResidualMLP
 from pose.forecast.blended import Blended
 from pose.forecast.config import ForecasterConfig
 from pose.forecast.decoder import Autoregressive, OneShot
 from pose.forecast.format import FORMAT
 from pose.forecast.network import ForecasterNetwork
-from pose.forecast.rival_networks import Recurrent, ResidualMLP
 from pose.networks.checkpoint import Kind
 
 _KINDS: dict[str, Callable[[ForecasterConfig], ForecasterNetwork]] = {

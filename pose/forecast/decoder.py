@@ -10,7 +10,7 @@ from pose.attention.cross import CrossAttention
 from pose.attention.softmax import SoftmaxAttention
 from pose.forecast.config import ForecasterConfig
 from pose.forecast.format import FUTURE_STEPS, PAST_STEPS, PATHS, POINTS, STEP, VELOCITY_SCALE
-from pose.forecast.network import Encoder, ForecasterNetwork, Head, Ways, context_at, step_times
+from pose.forecast.network import Displacements, Encoder, ForecasterNetwork, Head, context_at, step_times
 from pose.lifter.blocks import FeedForward, PreciseLinear
 from pose.lifter.config import LifterConfig
 from pose.lifter.initialization import initialize, initialize_decoder
@@ -122,7 +122,7 @@ class OneShot(ForecasterNetwork):
         nn.init.zeros_(self.filter.weight)
         nn.init.zeros_(self.filter.bias)
 
-    def predict(self, past: Tensor, ahead: Tensor | None = None) -> Ways:
+    def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
         assert ahead is not None
         return self.read(self.tokens(past, ahead), past, ahead)
 
@@ -133,12 +133,12 @@ class OneShot(ForecasterNetwork):
         decoded: Tensor = self.decoder(x, ahead, self.decoder.remember(memory, context))
         return decoded
 
-    def read(self, x: Tensor, past: Tensor, ahead: Tensor) -> Ways:
+    def read(self, x: Tensor, past: Tensor, ahead: Tensor) -> Displacements:
         """Convert decoded tokens to displacements."""
         correction, log_sigma = self.head(x, ahead)
         weights = self.filter(self.head.norm(x)).float().unflatten(-1, (POINTS, 1, PAST_STEPS - 1))
         ways = (past[:, -1:, :PATHS] - past[:, :-1, :PATHS]).unflatten(-1, (POINTS, 3)).transpose(1, 2)
-        return Ways(correction + (weights @ ways[:, None]).flatten(-3), log_sigma)
+        return Displacements(correction + (weights @ ways[:, None]).flatten(-3), log_sigma)
 
 
 def _waves(ahead: Tensor) -> Tensor:
@@ -160,7 +160,7 @@ class Autoregressive(ForecasterNetwork):
         initialize(self.encoder, config.init)
         initialize_decoder(self.decoder, config.init)
 
-    def predict(self, past: Tensor, ahead: Tensor | None = None) -> Ways:
+    def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
         """Predict all steps; keys and values of the past and of earlier steps are computed once."""
         memory, context = self.encoder(past)
         remembered = self.decoder.remember(memory, context)
@@ -180,9 +180,9 @@ class Autoregressive(ForecasterNetwork):
             place, speed = place + STEP * moved, STEP * VELOCITY_SCALE * moved
             places.append(place)
             spreads.append(log_sigma)
-        return Ways(torch.cat(places, dim=1), torch.cat(spreads, dim=1))
+        return Displacements(torch.cat(places, dim=1), torch.cat(spreads, dim=1))
 
-    def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Ways:
+    def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Displacements:
         """Two passes (Mihaylova & Martins, 2019): outputs of the first replace some true steps in the second.
 
         No gradient flows through the replaced steps.
@@ -196,7 +196,7 @@ class Autoregressive(ForecasterNetwork):
             truth = torch.where(kept[..., None], truth, said)
         return self._told(past, truth, remembered)
 
-    def _told(self, past: Tensor, steps: Tensor, remembered: list[Remembered]) -> Ways:
+    def _told(self, past: Tensor, steps: Tensor, remembered: list[Remembered]) -> Displacements:
         """Predict every step from the given previous `steps` (B, S, 51)."""
         times = step_times(past.device)
         before = torch.cat([torch.zeros_like(steps[:, :1]), steps[:, :-1]], dim=1)
@@ -204,4 +204,4 @@ class Autoregressive(ForecasterNetwork):
         speed = torch.cat([past[:, -1:, PATHS : 2 * PATHS], speed], dim=1)
         x = self.decoder(self.decoder.embed(torch.cat([before, speed], dim=-1)), times, remembered)
         moved, log_sigma = self.head(x, times)
-        return Ways(before + STEP * moved, log_sigma)
+        return Displacements(before + STEP * moved, log_sigma)

@@ -29,7 +29,7 @@ _AT_REST = 0.03  # minimum speed in units of VELOCITY_SCALE, like all speeds of 
 _NEAR, _DRIFT = 0.01, 0.15  # typical errors in m and m/s; sigma is predicted relative to them
 
 
-class Ways(NamedTuple):
+class Displacements(NamedTuple):
     """Predicted displacements.
 
     Attributes:
@@ -69,17 +69,17 @@ class ForecasterNetwork(nn.Module):
         sigma = (slope * ways.log_sigma + weight * log_speed(past)[:, None, None] + offset).exp()
         return ways.places, torch.cat([sigma[..., -1:], sigma[..., :-1]], dim=-1)
 
-    def at(self, past: Tensor, ahead: Tensor) -> Ways:
+    def at(self, past: Tensor, ahead: Tensor) -> Displacements:
         """The uncalibrated prediction at `ahead` (B, Q) s, up to the last of HORIZONS."""
         if self.rolls_out:
             return between_steps(self.predict(past), ahead)
         return self.predict(past, ahead)
 
-    def predict(self, past: Tensor, ahead: Tensor | None = None) -> Ways:
+    def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
         """Predict at `ahead` (B, Q) s; autoregressive networks predict all steps."""
         raise NotImplementedError
 
-    def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Ways:
+    def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Displacements:
         """Predict all steps (B, S, 51) with scheduled sampling.
 
         Each step depends on the previous steps, which are true ones with probability `keep` and otherwise the network's
@@ -165,14 +165,14 @@ def step_times(device: torch.device) -> Tensor:
     return STEP * torch.arange(1, FUTURE_STEPS + 1, device=device, dtype=torch.float32)[None]
 
 
-def between_steps(steps: Ways, ahead: Tensor) -> Ways:
+def between_steps(steps: Displacements, ahead: Tensor) -> Displacements:
     """Interpolate steps (B, S, .) at STEP, 2 STEP, ... to `ahead` (B, Q) s; the value at 0 is 0."""
     reached = ahead / STEP
     position = (reached - 1).clamp(min=0.0)
     index = torch.arange(FUTURE_STEPS, device=ahead.device)
     weights = (1 - (position[..., None] - index).abs()).clamp(min=0).to(steps.places.dtype)
     places = weights @ steps.places * reached.clamp(max=1.0)[..., None].to(weights.dtype)
-    return Ways(places, weights @ steps.log_sigma)
+    return Displacements(places, weights @ steps.log_sigma)
 
 
 def between_horizons(values: Tensor, ahead: Tensor) -> Tensor:

@@ -44,8 +44,8 @@ class LifterConfig:
         tokens: `frames`; `joints`, one token per joint and frame, mixed in space and then in time; or `hierarchical`:
             half of the blocks mix the joints of a frame, which are then pooled into a frame token.
         skeleton_mask: Whether joints attend only to their neighbours in the skeleton.
-        joint_hops: With `tokens: joints` and `attention: blocks`: one attention over time and joints, limited to joints
-            at most this many bones apart; 0 for separate attention in space and time.
+        joint_hops: Maximum distance in bones of joints that attend to each other, in one attention over time and joints
+            (`tokens: joints` with `attention: blocks`); 0 for separate attention in space and time.
         residual: `plain`, `highway`, `none`, or `reversible`, which recomputes activations in training to save memory.
         window: Frames that a bidirectional lifter sees at a time (`pose.lifter.blending`).
         hop: Frames from the start of one window to that of the next.

@@ -12,7 +12,7 @@ from pose.config import LiveConfig
 from pose.face_points import Faces
 from pose.forecast import Forecast, Forecaster, load_forecaster
 from pose.forecast.pasts import Pasts
-from pose.forecast.picture import NEAREST, moved_boxes, moved_keypoints
+from pose.forecast.projection import NEAREST, moved_boxes, moved_keypoints
 from pose.forecast.steady import Steady
 from pose.hand_points import SIDES, Hands
 from pose.networks.crops import box_iou

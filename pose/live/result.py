@@ -120,7 +120,7 @@ class LiveStatus:
     Attributes:
         fps: Frames per second with 3D, over the last seconds.
         latency_ms: Median latency from capture to 3D over the last seconds; NaN before the first frame.
-        latency_p95_ms: Its 95th percentile.
+        latency_p95_ms: 95th percentile of the latency.
         people: Number of people in the last frame.
         device: Device of the networks.
         lifter: Name of the lifter.

@@ -29,7 +29,7 @@ class _Encounter:
     """Two people who touch.
 
     Attributes:
-        states: Their states when they were last seen apart.
+        states: States of both people when they were last seen apart.
         time: That time, s.
         occluded: Whether one may have occluded the other since then.
     """

@@ -177,7 +177,7 @@ def _people(found: Observations, boxes: Boxes | None, index: int, time: float, c
     """The result of a frame.
 
     Args:
-        boxes: Its detections; None without a detection pass.
+        boxes: Detections in the frame; None without a detection pass.
     """
     return People(
         index=index,

@@ -115,7 +115,7 @@ class _Sight(NamedTuple):
     """A frame of one person.
 
     Attributes:
-        time: s.
+        time: Time of the frame, s.
         half: (K, 2) d.
         seen: (K,) whether a pair is seen.
         predecessors: Predecessors of the survivors for each limb.

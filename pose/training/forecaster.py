@@ -13,7 +13,7 @@ from pose.errors import PoseError
 from pose.forecast.batch import ForecastBatch
 from pose.forecast.blended import Blended
 from pose.forecast.build import build_network, load_network, save_forecaster
-from pose.forecast.network import ForecasterNetwork, Ways, step_times
+from pose.forecast.network import Displacements, ForecasterNetwork, step_times
 from pose.training.batches import BatchSource, generator
 from pose.training.config import ForecasterTrainConfig, ForecastLossWeights
 from pose.training.loop import Loop, Loss
@@ -96,7 +96,7 @@ def truth_kept(step: int, forcing: float) -> float:
     return float(forcing / (forcing + np.exp(min(step / forcing, 700.0))))
 
 
-def forecast_loss(predicted: Ways, truth: Tensor, ahead: Tensor, weights: ForecastLossWeights) -> Loss:
+def forecast_loss(predicted: Displacements, truth: Tensor, ahead: Tensor, weights: ForecastLossWeights) -> Loss:
     """Mean distance of the joints and the root, weighted towards near times, plus a likelihood that trains sigma only.
 
     The likelihood is that of the errors' norms under Laplace distributions of scale sigma, whose tails tolerate

@@ -22,7 +22,7 @@ class RemoteFile(io.RawIOBase):
     """A seekable read-only file on a web server.
 
     Attributes:
-        size: bytes.
+        size: Size in bytes.
     """
 
     def __init__(self, url: str, schemes: tuple[str, ...], timeout: float = 30.0) -> None:

@@ -104,8 +104,8 @@ def lift_feet(joints: F64, seen: Seen, up: F64 | None, contacts: F32 | None, sha
     Args:
         joints: (N, 17, 3) m, Human3.6M-17 in the camera frame.
         seen: The feet in the images.
-        up: As of `foot_frames`.
-        contacts: As of `foot_frames`.
+        up: See `foot_frames`.
+        contacts: See `foot_frames`.
         shape: Shape of both feet.
 
     Returns:
@@ -130,7 +130,7 @@ def foot_frames(joints: F64, seen: Seen | None, up: F64 | None, contacts: F32 | 
         seen: The feet in the images; None if they are not observed.
         up: (N, 3) vertical in the camera frame; None if it is unknown, and feet in contact need not be level.
         contacts: (N, 2) contact probability; None if `up` is.
-        shape: Of both feet.
+        shape: Shape of both feet.
 
     Returns:
         (N, 2, 2, 3) unit vectors, for the left and right foot the direction from heel to toe and the normal of the

@@ -19,8 +19,8 @@ class World:
 
     Attributes:
         rotation: (3, 3), from the camera's axes to the world's.
-        floor: m, the floor's height along y after the rotation, negative if the camera is above it: p_world = rotation
-            @ p_camera - (0, floor, 0).
+        floor: Height of the floor along y after the rotation in m, negative if the camera is above it: p_world =
+            rotation @ p_camera - (0, floor, 0).
         found_by: Source of the vertical: 'given', 'feet' (their plane, with 'bodies'), 'bodies' (upright ones) or
             'unknown': the camera is assumed to be level.
         sigma_degrees: Standard deviation of the vertical in both directions; NaN if it is unknown.

@@ -54,14 +54,14 @@ class _Track:
     """Properties of a track.
 
     Attributes:
-        begin: s.
-        end: s.
+        begin: Time of the first frame, s.
+        end: Time of the last frame, s.
         came: (3,) m, first position.
         went: (3,) m, last position.
         speed: (3,) m/s, last velocity.
         first: (17, 3) m, first pose.
         last: (17, 3) m, last pose.
-        size: m, sum of the bone lengths; None with too few frames.
+        size: Sum of the bone lengths, m; None with too few frames.
     """
 
     begin: float

@@ -26,8 +26,8 @@ class _Seen:
     """Recent poses and positions of one person.
 
     Attributes:
-        own: m, the person's floor along the displayed vertical, above the common one.
-        raised: m, current shift of the person.
+        own: Height of the person's floor above the common one along the displayed vertical, m.
+        raised: Current shift of the person, m.
     """
 
     poses: deque[tuple[float, F64, F64]] = field(default_factory=deque)

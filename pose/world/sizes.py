@@ -230,7 +230,7 @@ def _feet_given(height: F64, away: float, levels: F64, rules: SizeRules) -> tupl
 
     Args:
         height: (D,) m as lifted.
-        away: m from the camera.
+        away: Distance from the camera, m.
         levels: (H,) m.
         rules: Thresholds.
     """

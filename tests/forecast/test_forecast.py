@@ -7,7 +7,7 @@ import pytest
 
 from pose.errors import UsageError
 from pose.forecast import DampedVelocity, Past, ZeroVelocity, forecast, load_forecaster
-from pose.forecast.rivals import LIMB_DAMPING, ROOT_DAMPING, recent_velocity
+from pose.forecast.baselines import LIMB_DAMPING, ROOT_DAMPING, recent_velocity
 from pose.sequences import Sequence3D
 
 BODY = np.random.default_rng(3).normal(0, 0.4, (17, 3)).astype(np.float32)
@@ -23,8 +23,8 @@ def line(times, speed=SPEED, way=WAY):
     return Sequence3D(joints, [0, 1, 5] + t[:, 0] * way, np.full((len(times), 17), 20, np.float32), times)
 
 
-RIVALS = [ZeroVelocity(), DampedVelocity()]
-FORECASTERS = [*RIVALS, load_forecaster()]
+BASELINES = [ZeroVelocity(), DampedVelocity()]
+FORECASTERS = [*BASELINES, load_forecaster()]
 by_name = {"ids": lambda one: one.name}
 
 
@@ -68,7 +68,7 @@ def test_speed_is_that_of_the_last_tenth_of_a_second_and_of_uneven_frames():
     assert np.allclose(root[0], WAY, atol=1e-3)
 
 
-@pytest.mark.parametrize("forecaster", RIVALS, **by_name)  # a network: test_shipped_forecaster.py
+@pytest.mark.parametrize("forecaster", BASELINES, **by_name)  # a network: test_shipped_forecaster.py
 def test_constant_pose_forecasts_itself(forecaster):
     still = line(np.arange(20) / 20, 0 * SPEED, 0 * WAY)
     found = forecast(still, 1.0, forecaster=forecaster).sequence
@@ -76,7 +76,7 @@ def test_constant_pose_forecasts_itself(forecaster):
     assert np.allclose(found.root, still.root[-1], atol=1e-5)
 
 
-@pytest.mark.parametrize("forecaster", RIVALS, **by_name)
+@pytest.mark.parametrize("forecaster", BASELINES, **by_name)
 def test_sigma_grows_with_the_horizon_from_that_of_the_last_frame(forecaster):
     found = forecast(line(np.arange(30) / 30), np.linspace(1e-6, 1, 20), forecaster=forecaster)
     assert np.allclose(found.sequence.sigma[0], 20, atol=1)

@@ -10,11 +10,11 @@ from pose.attention import Context, rotary_phases
 from pose.attention.base import rotate
 from pose.attention.cross import CrossAttention
 from pose.errors import PoseError
+from pose.forecast.baseline_networks import cosine_transform
 from pose.forecast.build import build_network, load_network, save_forecaster
 from pose.forecast.config import KINDS, ForecasterConfig
 from pose.forecast.format import FEATURES, FUTURE_STEPS, HORIZONS, PAST_STEPS, PATHS, SPREAD_SCALE, SPREADS, STEP
-from pose.forecast.network import Ways, between_horizons, between_steps, log_speed, share_lifted, step_times
-from pose.forecast.rival_networks import cosine_transform
+from pose.forecast.network import Displacements, between_horizons, between_steps, log_speed, share_lifted, step_times
 from pose.lifter.initialization import initialize_decoder
 
 SIGMAS = slice(2 * PATHS, 2 * PATHS + SPREADS)
@@ -146,7 +146,7 @@ def test_every_weight_learns(kind):
 
 def test_moments_between_steps_are_on_the_line():
     places = (torch.arange(1, FUTURE_STEPS + 1) * 2.0)[None, :, None].expand(1, -1, PATHS)
-    steps = Ways(places, torch.arange(FUTURE_STEPS)[None, :, None].expand(1, -1, 17).float())
+    steps = Displacements(places, torch.arange(FUTURE_STEPS)[None, :, None].expand(1, -1, 17).float())
     found = between_steps(steps, torch.tensor([[0.0, STEP / 2, STEP, 1.75 * STEP, 1.0]]))
     assert torch.allclose(found.places[0, :, 0], torch.tensor([0, 1, 2, 3.5, 50]), atol=1e-4)
     assert torch.allclose(found.log_sigma[0, :, 0], torch.tensor([0, 0, 0, 0.75, 24]), atol=1e-4)

@@ -13,7 +13,7 @@ from pose.config import LiveConfig
 from pose.errors import UsageError
 from pose.forecast import DampedVelocity, ZeroVelocity
 from pose.forecast.pasts import MOST_FRAMES, Pasts
-from pose.forecast.picture import carriers
+from pose.forecast.projection import carriers
 from pose.forecast.steady import Steady
 from pose.live import LiveLoop, PushedFrames
 from pose.live.ahead import PosePredictor

@@ -12,7 +12,7 @@ from pose.forecast.batch import ForecastBatch
 from pose.forecast.build import build_network, load_network, save_forecaster
 from pose.forecast.config import KINDS, ForecasterConfig
 from pose.forecast.format import FEATURES, FUTURE_STEPS, HORIZONS, PAST_STEPS, PATHS, SPREAD_SCALE, SPREADS, STEP
-from pose.forecast.network import Ways
+from pose.forecast.network import Displacements
 from pose.training.config import ForecasterTrainConfig, ForecastLossWeights, OptimizerConfig, ScheduleConfig
 from pose.training.forecast_sigma import calibrate_forecaster
 from pose.training.forecaster import (
@@ -86,7 +86,7 @@ def test_truth_is_told_less_and_less():
 
 
 def test_loss_is_the_distance_and_near_moments_count_more():
-    said = Ways(torch.zeros(1, 2, PATHS), torch.zeros(1, 2, 17))
+    said = Displacements(torch.zeros(1, 2, PATHS), torch.zeros(1, 2, 17))
     truth = torch.zeros(1, 2, 17, 3)
     truth[0, 0, :16, 0] = 0.1
     only = ForecastLossWeights(root=0.0, spread=0.0)
@@ -108,7 +108,7 @@ def test_likelihood_is_best_at_the_mean_error_and_trains_sigma_alone():
 
     def spread(log_sigma):
         places = torch.zeros(1, 1, PATHS, requires_grad=True)
-        said = Ways(places, torch.full((1, 1, 17), log_sigma, requires_grad=True))
+        said = Displacements(places, torch.full((1, 1, 17), log_sigma, requires_grad=True))
         return forecast_loss(said, truth, torch.ones(1, 1), only)[1]["spread"], places, said.log_sigma
 
     tried = np.linspace(-5, 0, 200).tolist()

@@ -165,7 +165,7 @@ def make_benchmark(
 
     Args:
         protocol: Protocol as text.
-        input_2d: As text.
+        input_2d: Source of the 2D, as text.
         groups: Groups of the average.
     """
     from pose.evaluation.results import Benchmark

@@ -18,7 +18,7 @@ class Value:
 
     Attributes:
         name: The option as typed.
-        kind: int, float, str, optionally None; or a Literal.
+        kind: Type of the value: int, float or str, optionally None; or a Literal.
     """
 
     name: str

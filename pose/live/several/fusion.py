@@ -32,7 +32,7 @@ class _Person:
         bones: (B,) m.
         correction: (N, 3) m, of the last frame (`pose.multiview.fuse.Newest`).
         cameras: Those that saw the person in it.
-        time: Of the last frame, s.
+        time: Time of the last frame, s.
     """
 
     bones: F64

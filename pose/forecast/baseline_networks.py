@@ -7,7 +7,7 @@ from pose.attention import Context
 from pose.attention.scores import Additive
 from pose.forecast.config import ForecasterConfig
 from pose.forecast.format import AGES, FEATURES, FUTURE_STEPS, PAST_STEPS, PATHS, STEP, VELOCITY_SCALE
-from pose.forecast.network import ForecasterNetwork, Head, Ways, context_at, step_times
+from pose.forecast.network import Displacements, ForecasterNetwork, Head, context_at, step_times
 from pose.lifter.blocks import PreciseLinear
 
 ALIGNED = 32  # number of features that attention compares, and of its hidden units
@@ -39,14 +39,14 @@ class Recurrent(ForecasterNetwork):
                 for gate in weight.chunk(3):
                     nn.init.orthogonal_(gate)
 
-    def predict(self, past: Tensor, ahead: Tensor | None = None) -> Ways:
+    def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
         return self._roll(past, None, None)
 
-    def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Ways:
+    def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Displacements:
         kept = torch.rand(truth.shape[:2], generator=generator).to(truth.device) < keep
         return self._roll(past, truth, kept[..., None])
 
-    def _roll(self, past: Tensor, truth: Tensor | None, kept: Tensor | None) -> Ways:
+    def _roll(self, past: Tensor, truth: Tensor | None, kept: Tensor | None) -> Displacements:
         encoded, last = self.blocks["encoder"](self.embed(past))
         state = last[0]
         remembered = self._keys(encoded)
@@ -65,7 +65,7 @@ class Recurrent(ForecasterNetwork):
             if truth is not None and kept is not None:
                 place = torch.where(kept[:, s], truth[:, s], place)
             speed = (place - before) * VELOCITY_SCALE
-        return Ways(torch.stack(places, dim=1), torch.stack(spreads, dim=1))
+        return Displacements(torch.stack(places, dim=1), torch.stack(spreads, dim=1))
 
     def _keys(self, encoded: Tensor) -> Tensor | None:
         if self.score is None:
@@ -101,13 +101,13 @@ class ResidualMLP(ForecasterNetwork):
         self.blocks = nn.ModuleList(TimeBlock(config.dim) for _ in range(config.depth))
         self.head = Head(config.dim, "none")
 
-    def predict(self, past: Tensor, ahead: Tensor | None = None) -> Ways:
+    def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
         x = self.cosines @ self.embed(past)
         for block in self.blocks:
             x = block(x)
-        return Ways(*self.head(self.cosines.mT @ x, step_times(past.device)))
+        return Displacements(*self.head(self.cosines.mT @ x, step_times(past.device)))
 
-    def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Ways:
+    def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Displacements:
         """Equal to `predict`, because steps do not depend on each other."""
         return self.predict(past)
 

@@ -23,7 +23,7 @@ _REACH = {  # mm after one second, of the pelvis' displacement and of the other 
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
+class LastFrame:
     """The last valid frame of each person, (P, ...), and the seconds from it to each query, (P, Q, 1)."""
 
     joints: F32
@@ -32,7 +32,7 @@ class Now:
     ahead: F64
 
 
-def last_frame(past: Past, times: F64) -> Now:
+def last_frame(past: Past, times: F64) -> LastFrame:
     """The last valid frame of each person, with the times to each query.
 
     Raises:
@@ -42,7 +42,7 @@ def last_frame(past: Past, times: F64) -> Now:
         raise ValueError(f"times: expected (P, Q) for {len(past)} people, got {times.shape}")
     people, frame = np.arange(len(past)), past.last()
     ahead = np.maximum(times - past.times[people, frame, None], 0.0)
-    return Now(past.joints[people, frame], past.root[people, frame], past.sigma[people, frame], ahead[..., None])
+    return LastFrame(past.joints[people, frame], past.root[people, frame], past.sigma[people, frame], ahead[..., None])
 
 
 def recent_velocity(past: Past) -> tuple[F32, F32]:
@@ -84,7 +84,7 @@ class DampedVelocity:
         return _forecast(self.name, last_frame(past, times), *recent_velocity(past))
 
 
-def _forecast(name: str, now: Now, joints: F32, root: F32) -> Forecast:
+def _forecast(name: str, now: LastFrame, joints: F32, root: F32) -> Forecast:
     """The forecast from the displacements of joints and root.
 
     Args:
