@@ -177,8 +177,9 @@ def test_fingers_and_the_twist_of_the_forearm_are_those_of_the_points(side: int)
 
 
 def test_a_supinated_palm_twists_the_forearm_the_way_arms_can():
-    turns = rotations.about(np.array([1.0, 0, 0]), np.array([-2.9, -3.4, 0.2, 1.5]))
-    np.testing.assert_allclose(twist_of(turns), [-2.9, -3.4, 0.2, 1.5], atol=1e-9)
+    angles = [-2.9, -3.4, 0.2, 1.5, 2.0]  # the last one: a hanging arm with the palm backwards
+    turns = rotations.about(np.array([1.0, 0, 0]), np.array(angles))
+    np.testing.assert_allclose(twist_of(turns), angles, atol=1e-9)
 
 
 def test_a_face_twists_the_head_and_leaves_the_joints():

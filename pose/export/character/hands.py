@@ -18,9 +18,10 @@ _FINGERS = ("Thumb", "Index", "Middle", "Ring", "Pinky")
 # Fraction of the hand's twist that is applied to the forearm; the rest stays in the wrist. With one bone for the
 # forearm, half distorts elbow and wrist least.
 FOREARM_SHARE = 0.5
-# Radians about x at which the thumb points up in the T-pose: the middle of the forearm's range, +-80 to 85 degrees
-# (AAOS, Joint Motion: Method of Measuring and Recording, 1965). Twists are wrapped to within 180 degrees of it.
-_NEUTRAL = -np.pi / 2
+# Twists are wrapped to within 180 degrees of this middle of their range, radians about x, 0 with the palm down in the
+# T-pose. The forearm turns from there to the palm up, -180 degrees (AAOS, Joint Motion: Method of Measuring and
+# Recording, 1965); with the upper arm, which lifted joints of straight arms do not show, to the palm backwards, +100.
+_NEUTRAL = np.radians(-40.0)
 
 
 @dataclass(frozen=True, slots=True)
