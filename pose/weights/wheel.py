@@ -53,4 +53,6 @@ def _run(command: list[str]) -> None:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         errors = [line for line in lines if line.lower().startswith("error")]
         reason = (errors or lines or [f"exit status {done.returncode}"])[-1]
+        if "No matching distribution" in reason and any("connection broken by" in line for line in lines):  # by pip
+            reason = "the package index cannot be reached; check the network connection and proxy settings"
         raise WheelError(f"{Path(command[0]).name} could not fetch {command[-1]}: {reason}")

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 
 import av
@@ -28,7 +29,7 @@ from pose.live.sources import Reconnecting
 from pose.video import container
 
 FPS = 25
-SLACK = 0.15  # s, for encoder, server and decoder on a busy machine
+SLACK = 1.0  # s, for encoder, server and decoder on a busy machine; steps between frames are compared exactly
 NPM = Path(os.environ.get("POSE_TEST_NPM", "."))
 SERVER = """
 const Server = require('rtsp-streaming-server').default;
@@ -115,10 +116,13 @@ def server() -> Iterator[Server]:
     started.stop()
 
 
+def number_of(item) -> int:
+    return round(float(item.frame.image.mean()))
+
+
 def errors(captured, sent: dict[int, float]) -> np.ndarray:
     """s by which each picture's time differs from when it was sent, less the median of the first ten."""
-    numbers = [round(float(item.frame.image.mean())) for item in captured]
-    late = np.array([item.frame.time - sent[number] for item, number in zip(captured, numbers, strict=True)])
+    late = np.array([item.frame.time - sent[number_of(item)] for item in captured])
     return late - np.median(late[:10])
 
 
@@ -140,7 +144,8 @@ def test_a_stall_takes_as_long_as_it_took(server):
     server.publish((n, 3 if n == 100 else 1 / FPS, n / FPS + (3 if n >= 100 else 0)) for n in range(250))
     captured = read(open_live(server.address), count=90)
     assert np.abs(errors(captured, server.sent)).max() < SLACK
-    assert np.diff([item.frame.time for item in captured]).max() == pytest.approx(3, abs=SLACK)
+    steps = np.sort(np.diff([item.frame.time for item in captured]))
+    np.testing.assert_allclose(steps, [*[1 / FPS] * 88, 3 + 1 / FPS], atol=0.01)
 
 
 def test_a_camera_whose_clock_is_set_goes_on(server):
@@ -149,30 +154,39 @@ def test_a_camera_whose_clock_is_set_goes_on(server):
     captured = read(open_live(server.address), count=90)
     times = np.array([item.frame.time for item in captured])
     assert (np.diff(times) > 0).all()
-    assert np.abs(errors(captured, server.sent)).max() < SLACK + 0.5
+    assert np.abs(errors(captured, server.sent)).max() < SLACK
 
 
 def test_a_camera_that_goes_and_comes_back_is_found_again(server, monkeypatch):
+    """It sends picture 125 until it is found, however long that takes, and then goes on."""
     monkeypatch.setattr(container, "TIMEOUT", 2.0)
     monkeypatch.setattr(module, "MIN_RETRY_S", 0.2)
     server.publish(even(range(125)))
     source = open_live(server.address)
     stop, captured, messages = threading.Event(), [], set()
     returned = None
-    watchdog = threading.Timer(60, stop.set)
+
+    def until_found():
+        number = 125
+        for n in count():
+            yield number, 1 / FPS, 5 + n / FPS
+            number += len(captured) > 25
+
+    watchdog = threading.Timer(300, stop.set)
     watchdog.start()
     for item in source.frames(stop):
         captured.append(item)
         messages.add(source.message)
         if len(captured) == 25:
             server.stop()
-            returned = threading.Timer(3.0, lambda: (server.start(), server.publish(even(range(125, 250)))))
+            returned = threading.Timer(3.0, lambda: (server.start(), server.publish(until_found())))
             returned.start()
         if len(captured) == 60:
             stop.set()
     watchdog.cancel()
     returned.join()
     assert len(captured) == 60
-    assert np.abs(errors(captured, server.sent)).max() < SLACK
+    once = [item for item in captured if number_of(item) != 125]
+    assert np.abs(errors(once, server.sent)).max() < SLACK
     assert np.diff([item.frame.time for item in captured]).max() > 3
     assert source.message == ""

@@ -106,6 +106,15 @@ def test_an_index_that_does_not_have_it_is_one_line_and_no_other_pip_is_run(stor
     assert list(store.cache.iterdir()) == []
 
 
+def test_an_index_that_cannot_be_reached_is_named_as_the_reason(store, monkeypatch):
+    for name, value in {"CONFIG_FILE": os.devnull, "INDEX_URL": "http://127.0.0.1:9/", "RETRIES": "1"}.items():
+        monkeypatch.setenv(f"PIP_{name}", value)
+    for name in ("PIP_NO_INDEX", "PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(FetchError, match="the package index cannot be reached; check the network connection"):
+        store.locate("blazepose-detector")
+
+
 def test_a_damaged_cached_file_is_not_fetched_over_silently(store):
     store.cache.mkdir()
     (store.cache / DETECTOR.file).write_bytes(b"damaged")
