@@ -60,8 +60,14 @@ def test_few_points_leave_the_head_to_the_joints():
     full, ears = (head_turns(PLACES, seen(vector, names)) for names in (_POINTS, ("nose", "left_ear", "right_ear")))
     np.testing.assert_allclose(ears, full, atol=0.15)
     np.testing.assert_array_equal(head_turns(PLACES, seen(vector, ("nose", "left_ear"))), 0)
-    behind = PLACES * (1, 1, -1)
-    np.testing.assert_array_equal(head_turns(behind, seen(vector)), 0)
+    beyond = PLACES * (1, 1, -1)  # behind the camera
+    np.testing.assert_array_equal(head_turns(beyond, seen(vector)), 0)
+
+
+def test_a_head_from_behind_keeps_the_rotation_of_its_joints():
+    middle = PLACES[:, :1]
+    away = middle + (PLACES - middle) * (-1, 1, -1)
+    np.testing.assert_allclose(head_turns(away, seen((0, 0.8, 0))), 0, atol=1e-9)
 
 
 @pytest.mark.parametrize("places", [np.zeros((1, 17, 3)), PLACES - np.array([0, 0, 1e7])])

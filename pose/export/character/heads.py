@@ -2,7 +2,7 @@
 
 Joints give the direction from neck to crown, and the chest where the face points. Points of the face in the image
 correct both: the most probable rotation for Gaussian errors of the points and of the correction, by Gauss-Newton. Only
-differences of points count, so an error of the lifted head does not turn it.
+differences of points count, so an error of the lifted head does not turn it. A head seen from behind is not corrected.
 """
 
 from dataclasses import dataclass
@@ -30,6 +30,9 @@ _MIN_SCORE = 0.3
 _MIN_POINTS = 3
 _IMAGE_SIGMA = 0.02  # standard deviation of a point in the image, m at the distance of the head
 _TURN_SIGMA = np.array([0.25, 0.7, 0.25])  # of the correction about x (nod), y (turn) and z (tilt), rad
+# Networks guess the face of a head from behind. Points lose weight from the profile on, and have none from this inverse
+# of the cosine of the angle behind it on: 30 degrees.
+_BEHIND = 2.0
 _STEPS = 6
 _MOST_STEP = 0.6  # maximum change in an iteration, rad
 _SMOOTH_S = 0.07  # standard deviation of the weights over time of whole recordings
@@ -93,7 +96,8 @@ def head_turns(places: F64, seen: SeenHeads) -> F64:
     model = model - (share @ model)[:, None]
     axes = np.stack([rotations.rotate(lifted, axis) for axis in np.eye(3)], axis=1)
     prior = np.einsum("a,tai,taj->tij", 1 / _TURN_SIGMA**2, axes, axes)
-    weight = known / _IMAGE_SIGMA**2
+    facing = rotations.rotate(lifted, np.array([0.0, 0.0, 1.0]))[:, 2]
+    weight = known / _IMAGE_SIGMA**2 * np.clip(1 + _BEHIND * facing, 0, 1)[:, None]
     head = lifted
     for _ in range(_STEPS):
         turned = rotations.rotate(head[:, None], model)
