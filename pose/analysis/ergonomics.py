@@ -40,6 +40,14 @@ class Inputs:
     coupling: int = 0
     muscle_use: int = 0
 
+    @property
+    def note(self) -> str:
+        """The inputs in words."""
+        if self == NEUTRAL:
+            return "assumed: no load, neutral wrists, good grip"
+        wrist = f"wrist {self.wrist}, twist {self.wrist_twist}"
+        return f"given scores: {wrist}, load {self.load}, grip {self.coupling}, muscle use {self.muscle_use}"
+
 
 NEUTRAL = Inputs()
 

@@ -31,12 +31,15 @@ def ergonomic_figures(
     ):
         joined = np.concatenate(values)
         figures += [
-            Figure(person, "ergonomics", f"{name}: {what}", *numbers, unit, flag, start, end, len(joined), doubt=doubt)
+            Figure(
+                person, "ergonomics", f"{name}: {what}", *numbers, unit, flag, start, end, len(joined),
+                inputs.note, doubt,
+            )
             for what, unit, numbers in [
                 ("mean score", "score", _mean(joined, levels[-1][0])),
                 *((f"time {level}", "share", numbers) for level, numbers in _shares(joined, levels)),
             ]
-        ]
+        ]  # fmt: skip
         seconds = [_second_mean(one, part.rate) for one, part in zip(values, parts, strict=True)]
         moment = float(times[int(np.argmax(np.concatenate(seconds)))])
         events.append(Event(person, "ergonomics", f"{name} worst moment", "", moment))

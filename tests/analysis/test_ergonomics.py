@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from stick_figures import motion, move, standing
 
-from pose.analysis.ergonomics import Inputs, ergonomic_scores
+from pose.analysis.ergonomics import RULA_LEVELS, Inputs, ergonomic_scores
+from pose.analysis.ergonomics_figures import _shares, ergonomic_figures
 from pose.analysis.ergonomics_tables import REBA_A, REBA_B, REBA_C, RULA_A, RULA_B, RULA_C, reba, rula
 from pose.skeletons import H36M17
 
@@ -80,6 +81,21 @@ def test_unobserved_inputs_count():
     loaded = ergonomic_scores(mover, Inputs(wrist=3, load=3, coupling=2, muscle_use=1))
     assert (loaded.rula > ergonomic_scores(mover).rula).all()
     assert (loaded.reba > ergonomic_scores(mover).reba).all()
+
+
+def test_figures_state_the_inputs():
+    """A score without them cannot be judged."""
+    mover = motion(TIMES, standing(TIMES))
+    figures, _, _ = ergonomic_figures(1, [mover], Inputs(load=2, coupling=1))
+    assert {figure.note for figure in figures} == {"given scores: wrist 1, twist 1, load 2, grip 1, muscle use 0"}
+    assert ergonomic_figures(1, [mover], Inputs())[0][0].note == "assumed: no load, neutral wrists, good grip"
+
+
+@pytest.mark.parametrize(("values", "near"), [([1, 1, 1, 1], 1.0), ([2, 2, 2, 2], 0.0)])
+def test_the_lowest_level_is_certain_only_below_its_threshold(values, near):
+    """RULA 1 may be 2, which is the same level; RULA 2 may be 3, which is not."""
+    shares = dict(_shares(np.array(values), RULA_LEVELS))
+    assert shares["acceptable"] == (1.0, near, 1.0)
 
 
 def test_raised_arms_score_higher():
