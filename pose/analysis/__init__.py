@@ -22,6 +22,7 @@ from pose.analysis.quality import VISIBLE_SCORE, with_range
 from pose.analysis.unsupported import child, not_placed, not_seen, seated_traveller, swaps, unobserved
 from pose.analysis.walking import gait_figures
 from pose.errors import UsageError
+from pose.export.soles import row_ankles
 from pose.files import PoseTable
 from pose.types import F64
 
@@ -81,7 +82,8 @@ def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = N
     for person in np.unique(table.id).tolist():
         own = (table.id == person) & ~table.placed.partial
         shown, contacts = visible[own], table.placed.contacts[own]
-        parts = motions(table.time[own], table.placed.joints[own], table.sigma[own], shown, camera, contacts)
+        ankles = row_ankles(table, np.flatnonzero(own))
+        parts = motions(table.time[own], table.placed.joints[own], table.sigma[own], shown, camera, contacts, ankles)
         excluded = not_placed(table.placed.joints[own]), swapped.get(person, ""), child(table, person)
         reason = next(filter(None, excluded), "") or seated_traveller(parts)
         if reason:
@@ -121,7 +123,9 @@ def _add_person(
         else:
             analysis.omissions.append(Omission(person, group, reason))
         if group == "angles" and figures:
-            analysis.omissions.extend(Omission(person, group, reason) for reason in unobserved)
+            known = {curve.angle.partition(" ")[0] for curve in analysis.curves if curve.person == person}
+            absent = (reason for reason in unobserved if reason.partition(":")[0] not in known)
+            analysis.omissions.extend(Omission(person, group, reason) for reason in absent)
 
 
 def _group(analysis: Analysis, person: int, motion: Motion, group: str) -> tuple[list[Figure], str]:

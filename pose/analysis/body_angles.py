@@ -1,14 +1,16 @@
 """Joint angles in the body's frame: flexion, adduction and internal rotation are positive (ISB, Wu et al. 2002, 2005).
 
 Hips, knees, shoulders, elbows and neck are those of `pose.export.joint_angles`. Pelvis and trunk are added here.
-`pose.analysis.unsupported.unobserved` states why there are no ankle and wrist angles and no pelvic tilt.
+Ankles are those of `pose.world.foot_points`, where heels and toes are seen. `pose.analysis.unsupported.unobserved`
+states why there are no wrist angles and no pelvic tilt.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.analysis.motion import SIDES, Motion
+from pose.analysis.motion import MAX_GAP_S, SIDES, Motion
 from pose.export.joint_angles import NAMES, joint_angles
+from pose.world.foot_points import ANKLE_SD
 
 F64 = NDArray[np.float64]
 
@@ -18,16 +20,18 @@ ERRORS = {
     "hip flexion": 10.0, "hip adduction": 7.0, "knee flexion": 14.4, "shoulder flexion": 11.5,
     "shoulder abduction": 10.0, "shoulder elevation": 11.9, "elbow flexion": 18.0, "neck flexion": 11.4,
     "pelvis obliquity": 5.3, "pelvis rotation": 4.3, "trunk flexion": 7.5, "trunk bending": 5.3, "trunk rotation": 6.6,
+    "ankle flexion": ANKLE_SD,
 }  # fmt: skip
 # The same of the mean range over cycles, and of the difference of both sides (docs/studies/analysis.md, "Intervals").
 RANGE_ERRORS = {
     "hip flexion": 8.3, "hip adduction": 5.3, "knee flexion": 9.5, "shoulder flexion": 12.8, "shoulder abduction": 7.6,
     "shoulder elevation": 9.7, "elbow flexion": 12.0, "neck flexion": 7.8, "pelvis obliquity": 4.4,
     "pelvis rotation": 3.7, "trunk flexion": 3.0, "trunk bending": 2.3, "trunk rotation": 4.5,
+    "ankle flexion": ANKLE_SD * 2**0.5,  # not measured: that of two angles
 }  # fmt: skip
 DIFFERENCE_ERRORS = {
     "hip flexion": 10.4, "hip adduction": 6.6, "knee flexion": 14.2, "shoulder flexion": 11.9,
-    "shoulder abduction": 9.7, "shoulder elevation": 10.3, "elbow flexion": 17.8,
+    "shoulder abduction": 9.7, "shoulder elevation": 10.3, "elbow flexion": 17.8, "ankle flexion": ANKLE_SD * 2,
 }  # fmt: skip
 MOST_ABDUCTION = 60.0  # degrees; shoulder flexion is undefined beyond it
 UP = np.array([0.0, 1.0, 0.0])
@@ -59,14 +63,28 @@ def body_angles(motion: Motion) -> dict[tuple[str, str], F64]:
     chest = np.degrees(np.arctan2(_dot(shoulders, forward), _dot(shoulders, left)))
     angles["trunk rotation", ""] = turn - chest  # of the chest on the pelvis, to the left
     angles["neck flexion", ""] = columns["neck_flexion"]
+    if motion.ankles is not None:
+        for column, side in enumerate(SIDES):
+            angles["ankle flexion", side] = _bridged(motion.ankles[:, column], motion.times)
     return angles
+
+
+def _bridged(values: F64, times: F64) -> F64:
+    """Values (T,) with gaps of at most `MAX_GAP_S` interpolated."""
+    known = np.flatnonzero(np.isfinite(values))
+    if len(known) < 2:
+        return values
+    filled = np.interp(times, times[known], values[known], np.nan, np.nan)
+    after = np.clip(np.searchsorted(known, np.arange(len(times))), 1, len(known) - 1)
+    long = times[known[after]] - times[known[after - 1]] > MAX_GAP_S
+    return np.where(np.isfinite(values), values, np.where(long, np.nan, filled))
 
 
 def has_meaning(angles: dict[tuple[str, str], F64], angle: str, side: str) -> F64:
     """(T,) 1 where an angle is defined, else 0: shoulder flexion is undefined while the arm is out to the side."""
     values = angles[angle, side]
     if angle != "shoulder flexion":
-        return np.ones(len(values))
+        return np.isfinite(values).astype(float)
     return np.asarray((np.abs(angles["shoulder abduction", side]) < MOST_ABDUCTION).astype(float))
 
 

@@ -76,7 +76,7 @@ def _has_meaning(
 ) -> bool:
     """Whether an angle is defined in all of the cycles."""
     known = has_meaning(angles, angle, side)
-    return all(bool(_normalised(known, times, *span).all()) for span in spans)
+    return all(bool((_normalised(known, times, *span) > 0.999).all()) for span in spans)
 
 
 def _normalised(degrees: F64, times: F64, start: float, end: float) -> F64:
@@ -92,7 +92,7 @@ def _range(
     mean, low, high = mean_interval(ranges, RANGE_ERRORS[angle])
     start, end, count = min(a for a, _ in spans), max(b for _, b in spans), len(spans)
     few = f"{count} cycles" if count < FEW_CYCLES and movement in ("walking", "running") else ""
-    leg = angle.startswith(("hip", "knee"))
+    leg = angle.startswith(("hip", "knee", "ankle"))
     plane = SAGITTAL if angle.endswith("flexion") and movement in ("walking", "running") else ""
     flag, doubt = quality(motion, start, end, LEGS if leg else BODY, plane=plane, few=few)
     name = f"{movement}: {angle}{f', {side}' if side else ''}: range of motion"

@@ -33,6 +33,7 @@ class Motion:
         visible: (T, 17) whether the 2D detector found the joint; None if unknown.
         camera: (3,) m, position of the only camera; None if unknown or if there are several.
         contacts: (T, 2) contact probability of the left and right foot; None if unknown.
+        ankles: (T, 2) flexion of the left and right ankle, degrees, NaN where unknown; None if nowhere known.
     """
 
     times: F64
@@ -41,6 +42,7 @@ class Motion:
     visible: Mask | None = None
     camera: F64 | None = None
     contacts: F64 | None = None
+    ankles: F64 | None = None
 
     def joint(self, name: str) -> F64:
         """(T, 3) m of one joint of Human3.6M-17."""
@@ -95,7 +97,7 @@ def _is_body(joints: F64) -> Mask:
 
 def motions(
     times: F64, joints: F64, sigma: F64, visible: Mask | None = None, camera: F64 | None = None,
-    contacts: F64 | None = None, min_duration_s: float = MIN_DURATION_S,
+    contacts: F64 | None = None, ankles: F64 | None = None, min_duration_s: float = MIN_DURATION_S,
 ) -> list[Motion]:  # fmt: skip
     """The segments of one person without gaps longer than `MAX_GAP_S`.
 
@@ -107,6 +109,7 @@ def motions(
         visible: See `Motion`.
         camera: See `Motion`.
         contacts: See `Motion`.
+        ankles: See `Motion`.
         min_duration_s: Shorter segments are dropped.
     """
     seen = np.flatnonzero(_is_body(joints.astype(float)))
@@ -119,5 +122,7 @@ def motions(
             continue
         shown = None if visible is None else visible[rows]
         stands = None if contacts is None else contacts[rows].astype(float)
-        found.append(Motion(times[rows], joints[rows].astype(float), sigma[rows].astype(float), shown, camera, stands))
+        bent = None if ankles is None else ankles[rows]
+        places, sigmas = joints[rows].astype(float), sigma[rows].astype(float)
+        found.append(Motion(times[rows], places, sigmas, shown, camera, stands, bent))
     return found

@@ -48,8 +48,8 @@ def not_seen(times: F64) -> str:
 
 
 def unobserved(table: PoseTable) -> list[str]:
-    """Joint angles that no result has, each with its reason."""
-    feet = "its error of about 10 degrees is half of its movement in walking; --to angles has it"
+    """Joint angles that a person may lack, each with its reason."""
+    feet = "heels and toes are not seen in all frames of two cycles"
     ends = "the lifted skeleton ends at the wrist; --hands adds hands, but no wrist angle"
     hands = "the error of an angle between forearm and estimated hand was not measured"
     return [

@@ -47,6 +47,7 @@ ANGLES = {
     "hip flexion": "0: thigh in line with the trunk; positive: forwards",
     "hip adduction": "0: thigh in line with the trunk; positive: inwards",
     "knee flexion": "0: straight; positive: bent",
+    "ankle flexion": "0: sole at a right angle to the shank; positive: toes raised",
     "elbow flexion": "0: straight; positive: bent",
     "shoulder flexion": "0: arm along the trunk; positive: forwards",
     "shoulder abduction": "0: arm along the trunk; positive: outwards",

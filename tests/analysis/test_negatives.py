@@ -56,7 +56,7 @@ def test_angles_that_no_result_has(tmp_path):
     without, with_both = unobserved(table), unobserved(seen)
     assert [line.partition(":")[0] for line in without] == ["ankle", "wrist", "pelvic tilt"]
     assert "no heel and toe" in without[0]
-    assert "error of about 10 degrees" in with_both[0]
+    assert "heels and toes are not seen" in with_both[0]
     assert "--hands" in without[1]
     assert "estimated hand" in with_both[1]
 
