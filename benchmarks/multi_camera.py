@@ -2,6 +2,7 @@
 
     python benchmarks/multi_camera.py motion.npz --cameras 2,3,4,8 --scenes 8
     python benchmarks/multi_camera.py vsports.npz --cameras 2,4 --people 3 --scenes 8
+    python benchmarks/multi_camera.py motion.npz --cameras 2 --without bias,drift   # no lasting detector errors
 
 motion.npz, vsports.npz: as `pose-prepare mocap` and `pose-prepare snu` write them; several people are those of one
 recording, in one world at the same time. Each scene is test subjects before virtual cameras with detector errors,
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from pose_datasets import mocap
+from pose_datasets.errors import ErrorConfig
 from pose_datasets.sampling import resample
 from pose_datasets.several_cameras import (
     SceneConfig,
@@ -218,14 +220,19 @@ def main():
     parser.add_argument("--scenes", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--part", default="test", choices=("train", "validation", "test"))
+    parser.add_argument(
+        "--without", default="", help="parts of the detector errors that are left out: bias,drift,jitter"
+    )
     options = parser.parse_args()
     clips = mocap.split(mocap.load_clips(options.motion), options.part)
     together = recordings(clips, options.people, options.seconds)
+    left_out = {name: 0.0 for name in options.without.split(",") if name}
     for count in map(int, options.cameras.split(",")):
         rows = []
         for number in range(options.scenes):
             rng = np.random.default_rng((count, options.people, number))
-            scene = scene_of(together, rng, count, options.seconds)
+            config = SceneConfig(azimuths=AZIMUTHS[count], errors=replace(ErrorConfig(), **left_out))
+            scene = scene_of(together, rng, count, options.seconds, config)
             try:
                 rows.append(measure(scene))
             except PoseError as error:
