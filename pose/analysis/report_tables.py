@@ -117,7 +117,8 @@ def jump_table(table: PoseTable, figures: Sequence[Figure]) -> Iterator[str]:
     jumps: dict[str, dict[str, Figure]] = {}
     for figure in figures:
         jumps.setdefault(f"{parts(figure)[0]} {figure.start}", {})[parts(figure)[1]] = figure
-    heads = "".join(f"<th>{name}, {'degrees' if 'knee' in name else 'cm'}</th>" for name in JUMP_COLUMNS.values())
+    units = ["&deg;" if "knee" in name else "cm" for name in JUMP_COLUMNS]
+    heads = "".join(f"<th>{name}, {unit}</th>" for name, unit in zip(JUMP_COLUMNS.values(), units, strict=True))
     yield f"<table class='narrow'><tr><th>jump</th>{heads}</tr>"
     for jump in jumps.values():
         first = next(iter(jump.values()))

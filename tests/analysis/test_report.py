@@ -58,7 +58,7 @@ def test_every_jump_is_one_row(table, page):
     jumps = {figure.name.partition(":")[0] for figure in analyse(table).figures if figure.group == "jumps"}
     body = re.search(r"<table class='narrow'><tr><th>jump</th>.*?</table>", page)[0]
     assert body.count("<tr><td>") == len(jumps) > 0
-    assert re.findall(r"<th>[^<]*, (cm|degrees)</th>", body) == ["cm"] * 3 + ["degrees"] * 2
+    assert re.findall(r"<th>[^<]*, (cm|&deg;)</th>", body) == ["cm"] * 3 + ["&deg;"] * 2
     assert len(re.findall(r"class=\"q (?:green|amber|red)\" title=", body)) == 5 * len(jumps)
 
 
