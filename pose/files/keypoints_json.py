@@ -74,8 +74,7 @@ def read_people(path: Path, fps: float | None, image_size: tuple[int, int] | Non
     try:
         seen, size = _folder(path) if path.is_dir() else _file(path)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        detail = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
-        raise PoseError(f"{path}: {EXPECTED}; {detail}") from error
+        raise PoseError(f"{path}: {EXPECTED}; {_detail(error)}") from error
     if not seen:
         raise PoseError(f"{path}: contains no keypoints")
     if fps is None:
@@ -86,12 +85,23 @@ def read_people(path: Path, fps: float | None, image_size: tuple[int, int] | Non
     return {person: _sequence(path, part, fps, size) for person, part in _by_person(path, seen).items()}
 
 
+def _detail(error: Exception) -> str:
+    """What is wrong with the file, without Python's own wording."""
+    if isinstance(error, KeyError):
+        return f"{error.args[0]!r} is missing"
+    if isinstance(error, RecursionError):
+        return "invalid JSON (nested too deeply)"
+    if isinstance(error, TypeError | AttributeError):
+        return "a list, object or number is missing where the format has one"
+    return str(error)
+
+
 def _file(path: Path) -> tuple[list[_Seen], tuple[int, int] | None]:
     document = _load(path)
     if isinstance(document, dict):
         return _annotations(document)
     if not isinstance(document, list):
-        raise ValueError(f"the file contains a {type(document).__name__}, not an object or a list")
+        raise ValueError("the file contains a single value, not an object or a list")
     return [_entry(entry, _frame_number(entry["image_id"])) for entry in document], None
 
 

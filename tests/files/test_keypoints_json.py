@@ -112,7 +112,10 @@ def test_our_own_exports_come_back(tmp_path):
 @pytest.mark.parametrize(
     ("document", "complaint"),
     [
-        ("nothing", "expected COCO keypoint JSON, AlphaPose JSON, or a folder .*; the file contains a str"),
+        ("nothing", "expected COCO keypoint JSON, AlphaPose JSON, or a folder .*; the file contains a single value"),
+        (None, "the file contains a single value, not an object or a list"),
+        ([[1, 2], [3]], "a list, object or number is missing where the format has one"),
+        ([{"image_id": 1, "keypoints": {}}, 7], "a list, object or number is missing"),
         ([], "contains no keypoints"),
         ([{"image_id": 1, "bbox": []}], "expected COCO keypoint JSON.*; 'keypoints' is missing"),
         ([{"image_id": 1, "keypoints": [1, 2, 3]}], r"x, y, score of 17, 18, 25.* joints.*got \(3,\)"),
@@ -137,6 +140,9 @@ def test_what_the_files_do_not_say_must_be_given(tmp_path):
     with pytest.raises(UsageError, match="no such file or folder"):
         read_people(tmp_path / "none.json", 25, (640, 480))
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    with pytest.raises(PoseError, match=r"invalid JSON \(nested too deeply\)"):
+        read_people(tmp_path / "deep.json", 25, (640, 480))
     with pytest.raises(PoseError, match="invalid JSON"):
         read_people(tmp_path / "binary.json", 25, (640, 480))
     (tmp_path / "folder").mkdir()
