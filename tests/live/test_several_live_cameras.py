@@ -1,9 +1,11 @@
 """Several live cameras: calibration from the people, one world, and what goes wrong."""
 
+import gc
 import json
 import shutil
 import threading
 import time
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -200,6 +202,29 @@ def test_a_given_calibration_is_used_at_once():
     root = truth_at(scenes.person(1, 2.0), scenes.RATE, np.array([player.shown[-1].captured - player.begin]))[0, 0]
     expected = views[0].rotation @ root + views[0].translation
     assert np.linalg.norm(player.shown[-1].result.poses.root[0] - expected) < 0.06
+
+
+@pytest.mark.slow
+def test_memory_of_a_long_run_does_not_grow(monkeypatch):
+    """People leave and return under new ids; frames are kept for 6 s instead of 40."""
+    monkeypatch.setattr("pose.live.several.rigging.KEPT_SECONDS", 6.0)
+    lap = 3.0
+    people = [scenes.person(1, lap, away=(-0.8, 0.0)), scenes.person(5, lap, away=(0.8, 0.3))]
+    views, tracks = filmed(people, seconds=lap, rates=(10.0,))
+    exact = scenes.exact(views)
+    player = Player(stage_of(rigging_of(views, given=lambda sizes: exact)), exact)
+    sizes = []
+    tracemalloc.start()
+    try:
+        for number in range(14):
+            player.play([replace(t, times=t.times + number * lap, number=t.number + 2 * number) for t in tracks])
+            player.shown.clear()
+            gc.collect()
+            sizes.append(tracemalloc.get_traced_memory()[0] / 1e6)
+    finally:
+        tracemalloc.stop()
+    assert max(sizes[12:]) - max(sizes[7:9]) < 0.1, "MB; the frames of five laps have 0.3"
+    assert len(player.stage.rigging.identities.people) <= 8
 
 
 def several(count=2, pipeline=None):
