@@ -12,7 +12,7 @@ from pose.export.character.hands import hands_of
 from pose.export.character.posing import Posed, pose_character
 from pose.export.character.rest import Character, vertex_normals
 from pose.export.space import CAMERA_SPACE
-from pose.fitted_bodies import FittedBodies, faces_in, feet_in, hands_in, known_rows, nearest_rows
+from pose.fitted_bodies import FittedBodies, faces_in, hands_in, known_rows, nearest_rows
 from pose.skeletons import Skeleton
 from pose.types import F32, FrameResult
 from pose.view.bodies import BodyMesh
@@ -86,8 +86,8 @@ class BodyMeshes:
         places = CAMERA_SPACE.to_file(joints.astype(np.float64))
         hands = hands_in(rows, joints)
         turns = None if hands is None else hands_of(skin.character, hands)
-        faces, feet = faces_in(rows, self._matrix), feet_in(rows, joints, self._matrix, self._skeleton)
-        heads = self._fitted.heads(number, rows, joints, self._matrix, self._skeleton)
+        observed = number, rows, joints, self._matrix, self._skeleton
+        faces, feet, heads = faces_in(rows, self._matrix), self._fitted.feet(*observed), self._fitted.heads(*observed)
         posed = pose_character(skin.character, places, turns, faces, feet, heads)
         zooms = [1.0 if result.view is None else result.view.zoom for result, _ in rows]
         yield from skin.meshes(number, posed, [_zoomed(self._matrix, zoom) for zoom in zooms])

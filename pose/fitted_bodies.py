@@ -7,12 +7,13 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.character.heads import HeadStream, SeenHeads, head_turns
+from pose.export.character.heads import STREAM_S, SeenHeads, head_turns
 from pose.export.character.model import body_model
 from pose.export.character.rest import Character, make_character
 from pose.export.character.shape import fit_shape, lengths_of_body
 from pose.export.gaze import directions_of
 from pose.export.skeleton import fit_body
+from pose.export.smoothing import Stream, foot_frames_of
 from pose.export.space import CAMERA_SPACE
 from pose.face_points import Faces
 from pose.hand_points import WRISTS, Hands, on_body
@@ -39,6 +40,7 @@ class _Person(Generic[Made]):
         lengths: Bone lengths to which the shape was fitted.
         made: What was made of the fitted character.
         head: Smooths the head.
+        feet: Smooths the feet.
     """
 
     seen: list[F64]
@@ -46,7 +48,8 @@ class _Person(Generic[Made]):
     checked: int = 0
     lengths: F64 | None = None
     made: Made | None = None
-    head: HeadStream = field(default_factory=HeadStream)
+    head: Stream = field(default_factory=lambda: Stream(STREAM_S))
+    feet: Stream = field(default_factory=lambda: Stream(STREAM_S))
 
 
 class FittedBodies(Generic[Made]):
@@ -84,19 +87,40 @@ class FittedBodies(Generic[Made]):
         assert person.made is not None
         return person.made
 
+    def feet(
+        self, number: int, rows: list[tuple[FrameResult, int]], joints: F32, matrix: F64, skeleton: Skeleton
+    ) -> F64:
+        """Smoothed directions of the feet (n, 2, 2, 3) of a person given to `of`, in file axes of the camera frame.
+
+        Args:
+            number: Id of the person.
+            rows: Results and the rows of the person.
+            joints: (n, 17, 3) m, the joints in the camera frame.
+            matrix: (3, 3) px, camera intrinsics.
+            skeleton: Skeleton of the keypoints.
+
+        Returns:
+            As `pose.world.foot_points.foot_frames`.
+        """
+        keypoints, scores, focal = _observed(rows, matrix)
+        swapped = np.stack([result.poses.swapped[row] for result, row in rows])
+        seen = seen_feet(skeleton, keypoints, scores, swapped, focal)
+        frames = foot_frames(joints.astype(np.float64), seen, None, None) @ CAMERA_SPACE.turn.T
+        return foot_frames_of(self._people[number].feet.step(frames, _times(rows)))
+
     def heads(
         self, number: int, rows: list[tuple[FrameResult, int]], joints: F32, matrix: F64, skeleton: Skeleton
     ) -> F64 | None:
         """Smoothed corrections (n, 3) of the heads of a person given to `of`; None without points of heads.
 
-        Arguments as of `feet_in`.
+        Arguments as of `feet`.
         """
         keypoints, scores, focal = _observed(rows, matrix)
         seen = SeenHeads.of(skeleton, keypoints, scores, focal)
         if seen is None:
             return None
         turns = head_turns(CAMERA_SPACE.to_file(joints.astype(np.float64)), seen)
-        return self._people[number].head.step(turns, np.array([result.time for result, _ in rows]))
+        return self._people[number].head.step(turns, _times(rows))
 
 
 def known_rows(result: FrameResult, least_score: float) -> list[int]:
@@ -135,19 +159,8 @@ def faces_in(rows: list[tuple[FrameResult, int]], matrix: F64) -> F64 | None:
     return CAMERA_SPACE.to_file(directions_of(faces, matrix))
 
 
-def feet_in(rows: list[tuple[FrameResult, int]], joints: F32, matrix: F64, skeleton: Skeleton) -> F64:
-    """Directions of the feet (n, 2, 2, 3) in file axes, as `pose.world.foot_points.foot_frames` gives them.
-
-    Args:
-        rows: Results and the rows of the person.
-        joints: (n, 17, 3) m, the joints in the camera frame.
-        matrix: (3, 3) px, camera intrinsics.
-        skeleton: Skeleton of the keypoints.
-    """
-    keypoints, scores, focal = _observed(rows, matrix)
-    swapped = np.stack([result.poses.swapped[row] for result, row in rows])
-    seen = seen_feet(skeleton, keypoints, scores, swapped, focal)
-    return foot_frames(joints.astype(np.float64), seen, None, None) @ CAMERA_SPACE.turn.T
+def _times(rows: list[tuple[FrameResult, int]]) -> F64:
+    return np.array([result.time for result, _ in rows])
 
 
 def _observed(rows: list[tuple[FrameResult, int]], matrix: F64) -> tuple[F32, F32, F64]:

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.export.smoothing import foot_frames_of, smoothed
 from pose.export.space import Space
 from pose.export.tracks import Track
 from pose.files import PoseTable
@@ -12,6 +13,8 @@ from pose.world.foot_points import Seen, ankle_flexions, foot_frames, lift_feet,
 from pose.world.gravity import ANKLES
 
 F64 = NDArray[np.float64]
+
+SMOOTH_S = 0.05  # standard deviation of the weights over time; docs/studies/feet.md
 
 
 def focal_lengths(table: PoseTable, rows: I64) -> F64:
@@ -102,6 +105,11 @@ def track_feet(track: Track, at: I64, space: Space) -> F64:
         feet = np.einsum("nij,nfkj->nfki", turns, feet)
     result: F64 = feet @ space.turn.T
     return result
+
+
+def smooth_feet(track: Track, at: I64, space: Space) -> F64:
+    """`track_feet`, smoothed over time, for characters."""
+    return foot_frames_of(smoothed(track_feet(track, at, space), track.times[at], SMOOTH_S))
 
 
 def _frames(table: PoseTable, rows: I64) -> I64:

@@ -13,7 +13,7 @@ from pose.export.character.posing import pose_character
 from pose.export.character.rest import Character
 from pose.export.html_bodies import mesh_arrays, mesh_facts, pose_numbers, rest_numbers
 from pose.export.space import CAMERA_SPACE
-from pose.fitted_bodies import FittedBodies, faces_in, feet_in, hands_in, nearest_rows
+from pose.fitted_bodies import FittedBodies, faces_in, hands_in, nearest_rows
 from pose.live import LiveResult
 from pose.system.json_values import Json
 from pose.types import F32
@@ -74,8 +74,8 @@ class PageBodies:
         if live.stream is not None:
             matrix, skeleton = live.stream.session.camera.matrix, live.skeleton
             faces = faces_in(rows, matrix)
-            feet = feet_in(rows, joints, matrix, skeleton) @ turn.T
-            heads = self._fitted.heads(int(result.people.ids[row]), rows, joints, matrix, skeleton)
+            observed = int(result.people.ids[row]), rows, joints, matrix, skeleton
+            feet, heads = self._fitted.feet(*observed) @ turn.T, self._fitted.heads(*observed)
         posed = pose_character(
             character,
             places,

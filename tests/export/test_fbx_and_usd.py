@@ -11,7 +11,7 @@ from pose.errors import PoseError
 from pose.export import check_formats, export, fbx
 from pose.export.character.look import CharacterMotion, character_of
 from pose.export.character.posing import pose_character, skin
-from pose.export.soles import track_feet
+from pose.export.soles import smooth_feet
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_usd_skins_every_vertex_as_the_character_does(recorded, tmp_path):
     track = recording.track(2, recording.timeline)
     character = character_of(track)
     (span,) = track.spans()
-    feet = track_feet(track, np.arange(len(span.times)), track.space)
+    feet = smooth_feet(track, np.flatnonzero(span.known), track.space)
     posed = pose_character(character, recording.space.to_file(span.places), feet=feet)
     assert CharacterMotion(track, character, track.space).hands is False
     root = UsdSkel.Root(stage.GetPrimAtPath("/World/person2"))

@@ -11,12 +11,10 @@ from pose.camera import Camera
 from pose.export import rotations
 from pose.export.character.heads import (
     _POINTS,
-    HeadStream,
     SeenHeads,
     from_vectors,
     head_turns,
     lifted_heads,
-    smoothed,
 )
 from pose.export.skeleton import ORDER
 from pose.export.space import CAMERA_SPACE
@@ -83,17 +81,6 @@ def test_which_skeletons_have_heads():
     for skeleton in (BLAZEPOSE33, COCO17):
         of = SeenHeads.of(skeleton, keypoints[:, : len(skeleton)], scores[:, : len(skeleton)], FOCAL)
         assert of.pixels.shape == (1, 5, 2)
-
-
-def test_smoothing_keeps_a_constant_and_calms_noise():
-    rng, times = np.random.default_rng(0), np.arange(90) / 30
-    constant, noise = np.tile([0.1, 0.5, 0.0], (90, 1)), 0.1 * rng.standard_normal((90, 3))
-    stream = HeadStream()
-    in_parts = np.concatenate([stream.step(constant[:7], times[:7]), stream.step(constant[7:], times[7:])])
-    np.testing.assert_allclose(in_parts, constant)
-    np.testing.assert_allclose(smoothed(constant, times), constant)
-    for calm in (HeadStream().step(noise, times), smoothed(noise, times)):
-        assert np.diff(calm, axis=0).std() < np.diff(noise, axis=0).std() / 3
 
 
 def test_drawn_heads_turn_to_the_points_of_the_image():

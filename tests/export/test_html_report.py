@@ -12,7 +12,7 @@ from pose.export import export, rotations
 from pose.export.character.look import character_of
 from pose.export.character.posing import pose_character, skin
 from pose.export.joint_angles import NAMES, joint_angles
-from pose.export.soles import track_feet
+from pose.export.soles import smooth_feet
 from pose.skeletons import LIMBS
 from pose.system.shown import shown_in_html
 from pose.types import Placed
@@ -173,9 +173,9 @@ def test_its_bodies_are_the_characters(recorded, tmp_path):
     got = (weights[..., None] * moved).sum(axis=1)
     track = recording.track(1, recording.timeline)
     character = character_of(track, "light")
-    at = np.array([frame])
-    feet = track_feet(track, at, recording.world)
-    posed = pose_character(character, recording.world.to_file(track.read(at).places), feet=feet)
+    feet = smooth_feet(track, np.arange(len(track)), recording.world)[[frame]]
+    places = recording.world.to_file(track.read(np.array([frame])).places)
+    posed = pose_character(character, places, feet=feet)
     np.testing.assert_allclose(got, skin(character, posed, 0), atol=2e-3)
     triangles = np.frombuffer(base64.b64decode(mesh["triangles"]), "<u2")
     assert triangles.max() < len(vertices) == len(bones)

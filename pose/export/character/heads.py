@@ -35,8 +35,8 @@ _TURN_SIGMA = np.array([0.25, 0.7, 0.25])  # of the correction about x (nod), y 
 _BEHIND = 2.0
 _STEPS = 6
 _MOST_STEP = 0.6  # maximum change in an iteration, rad
-_SMOOTH_S = 0.07  # standard deviation of the weights over time of whole recordings
-_STREAM_S = 0.1  # time constant of streams
+SMOOTH_S = 0.07  # standard deviation of the weights over time of whole recordings
+STREAM_S = 0.1  # time constant of streams
 _NECK, _HEAD = NAMES.index("neck"), NAMES.index("head")
 
 
@@ -111,33 +111,6 @@ def head_turns(places: F64, seen: SeenHeads) -> F64:
         step *= np.minimum(1, _MOST_STEP / np.maximum(size, 1e-12))
         head = rotations.multiply(from_vectors(step), head)
     return np.where(known.any(axis=1)[:, None], _vectors(rotations.multiply(rotations.inverse(lifted), head)), 0.0)
-
-
-def smoothed(turns: F64, times: F64) -> F64:
-    """Weighted means (T, 3) over time of corrections (T, 3) at `times` (T,) s, by a Gaussian window."""
-    reach = np.searchsorted(times, [times - 4 * _SMOOTH_S, times + 4 * _SMOOTH_S])
-    result = np.empty_like(turns)
-    for frame, (first, last) in enumerate(reach.T):
-        weights = np.exp(-(((times[first:last] - times[frame]) / _SMOOTH_S) ** 2) / 2)
-        result[frame] = weights @ turns[first:last] / weights.sum()
-    return result
-
-
-class HeadStream:
-    """Smooths the corrections of one person over time, causally, by a low-pass filter of first order."""
-
-    def __init__(self) -> None:
-        self._last: tuple[float, F64] | None = None
-
-    def step(self, turns: F64, times: F64) -> F64:
-        """The smoothed corrections (T, 3) of the next frames, corrections (T, 3) at `times` (T,) s."""
-        result = turns.copy()
-        for frame, time in enumerate(times.tolist()):
-            if self._last is not None:
-                kept = float(np.exp(-max(time - self._last[0], 0.0) / _STREAM_S))
-                result[frame] += kept * (self._last[1] - result[frame])
-            self._last = time, result[frame]
-        return result
 
 
 def from_vectors(vectors: F64) -> F64:

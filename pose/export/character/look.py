@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.export.character.hands import HandTurns, hands_of
-from pose.export.character.heads import SeenHeads, head_turns, smoothed
+from pose.export.character.heads import SMOOTH_S, SeenHeads, head_turns
 from pose.export.character.model import BodyModel, Mesh, body_model
 from pose.export.character.posing import joints_of, pose_character
 from pose.export.character.rest import Character, make_character, vertex_normals
@@ -16,7 +16,8 @@ from pose.export.gaze import face_directions
 from pose.export.motions import Bones, far_joints
 from pose.export.rigs import bone_names
 from pose.export.skeleton import Motion
-from pose.export.soles import focal_lengths, track_feet
+from pose.export.smoothing import smoothed
+from pose.export.soles import focal_lengths, smooth_feet
 from pose.export.space import CAMERA_SPACE, Space
 from pose.export.timeline import Span
 from pose.export.tracks import Track
@@ -89,7 +90,8 @@ class CharacterMotion:
                 points = self._space.to_file(span.places[span.known])
                 at = span.start + np.flatnonzero(span.known)
                 hands = self._hands(at) if self.hands else None
-                faces, feet = (of(self._track, at, self._space) for of in (face_directions, track_feet))
+                faces = face_directions(self._track, at, self._space)
+                feet = smooth_feet(self._track, at, self._space)
                 posed = pose_character(self._character, points, hands, faces, feet, self._heads(at))
                 root[span.known], turns[span.known] = posed.root, posed.turns
                 self.away.append(np.linalg.norm(joints_of(self._character, posed) - points, axis=-1))
@@ -109,7 +111,7 @@ class CharacterMotion:
             return None
         joints, root = self._track.recording.bodies(rows, False)
         places = CAMERA_SPACE.to_file((joints + root[:, None]).astype(np.float64))
-        return smoothed(head_turns(places, seen), self._track.times[at])
+        return smoothed(head_turns(places, seen), self._track.times[at], SMOOTH_S)
 
     def note(self) -> str:
         """A line for the summary, complete once `spans` has been used up."""
