@@ -39,6 +39,11 @@ class Decision:
     notices: tuple[str, ...] = ()
 
     @property
+    def focal(self) -> float:
+        """Focal length of the first frame over that of the intrinsics."""
+        return 1.0 if self.path is None else float(self.path.zooms[0])
+
+    @property
     def without_world(self) -> Spans:
         """Begin and end (s, exclusive) of the scenes without a world."""
         last = None if self.measured is None else float(self.measured.times[-1])
@@ -46,16 +51,17 @@ class Decision:
         return tuple((one.begin, math.inf if one.end == last else one.end) for one in bad)
 
 
-def decide(log: MotionLog, camera: str = AUTO) -> Decision:
+def decide(log: MotionLog, camera: str = AUTO, assumed_focal: bool = False) -> Decision:
     """Decide about the camera of a run with at least one frame.
 
     Args:
         log: The backgrounds of the run.
         camera: See `PipelineConfig`.
+        assumed_focal: See `MotionLog.solve`.
     """
     if camera == FIXED or not log.measured:
         return Decision(CameraMotion(FIXED))
-    path, motion = log.solve()
+    path, motion = log.solve(assumed_focal)
     whole = Decision(motion, path if motion.moves else None, check_feet=camera == AUTO, measured=path)
     refused = (UNKNOWN, TRANSLATING) if camera == AUTO else (UNKNOWN,)
     reasons = {UNKNOWN: _UNKNOWN_CAMERA, TRANSLATING: _MOVED_CAMERA}

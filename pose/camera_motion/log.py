@@ -1,7 +1,10 @@
 """Collects the results of a run for the estimate of the camera's motion."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from pose.camera_motion.focal import focal_ratios, rescaled
 from pose.camera_motion.path import CameraPath, find_path
 from pose.camera_motion.verdict import CameraMotion, judge
 from pose.types import Background, People
@@ -37,7 +40,20 @@ class MotionLog:
         """Whether any frame contains people."""
         return any(self._peopled)
 
-    def solve(self) -> tuple[CameraPath, CameraMotion]:
-        """The camera path over all frames, at least one, and its classification."""
-        path = find_path(np.array(self._times), self._indices, self._cuts, self._measured)
-        return path, judge(path, self._measured, np.array(self._peopled))
+    def solve(self, assumed_focal: bool = False) -> tuple[CameraPath, CameraMotion]:
+        """The camera path over all frames, at least one, and its classification.
+
+        Args:
+            assumed_focal: Whether the focal length is assumed. Then that of a rotation is used where it clearly
+                differs (`pose.camera_motion.focal`); the zooms of the path contain it.
+        """
+        times, peopled = np.array(self._times), np.array(self._peopled)
+        path = find_path(times, self._indices, self._cuts, self._measured)
+        motion = judge(path, self._measured, peopled)
+        ratios = focal_ratios(path, motion) if assumed_focal else {}
+        if not ratios:
+            return path, motion
+        scenes = path.scenes
+        path = find_path(times, self._indices, self._cuts, rescaled(self._measured, scenes.tolist(), ratios))
+        path = replace(path, zooms=path.zooms * [ratios.get(scene, 1.0) for scene in scenes.tolist()])
+        return path, judge(path, self._measured, peopled)

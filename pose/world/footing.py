@@ -140,6 +140,10 @@ def _checked(motion: CameraMotion, rows: F64, rules: FootingRules) -> tuple[Came
         slides = float((shares < least).mean()) > rules.most_sliding
         compensated = "motion" if motion.carried else "rotation"
         why = f"standing feet slide with its {compensated} compensated" if slides else ""
+        drift = densest(rows[:, 1:3], rules.width_mps)[1]
+        far = drift > rules.max_drift_mps and drift * float(np.ptp(rows[:, 0])) > rules.max_drift_m
+        if not why and not motion.carried and far:
+            why = f"standing feet drift at {drift:.2f} m/s with its {compensated} compensated"
         why += ", so it may have moved from its place" if why and not motion.carried else ""
     if why:
         return replace(motion, kind=UNKNOWN, distance=float("nan"), distance_sigma=float("nan")), why

@@ -29,7 +29,7 @@ def place_run(
     Returns:
         None without a world; the decision then has a problem.
     """
-    first = decide(log, camera)
+    first = decide(log, camera, not steps.camera_known)
     if not log.peopled:  # there are no people
         return _settled(recorded, replace(first, problem=""), steps, join)
     if first.measured is None or camera not in (AUTO, FREE) or not first.motion.moves:
@@ -40,6 +40,8 @@ def place_run(
         if run is not None:
             return run, settled
         first = settled
+    if first.focal != 1.0:  # structure from motion finds the focal length itself
+        first = replace(first, measured=log.solve()[0])
     carried = carry(first, recorded, steps)
     if not carried.translation:
         run, settled = _settled(recorded, carried, steps, join)

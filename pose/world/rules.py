@@ -346,6 +346,8 @@ class FootingRules:
         least_standing: Minimum ratio of the density at rest to the highest density of standing feet.
         least_standing_uncertain: That minimum if the background does not distinguish rotation from translation.
         most_sliding: Maximum fraction of windows with sliding feet.
+        max_drift_mps, max_drift_m: Maximum of the most frequent velocity of standing feet over the whole scene, and of
+            its product with the duration. A slow translation is constant; errors of feet differ over time.
     """
 
     width_mps: float = 0.1
@@ -356,6 +358,8 @@ class FootingRules:
     least_standing: float = 0.5
     least_standing_uncertain: float = 0.65
     most_sliding: float = 1 / 3
+    max_drift_mps: float = 0.15
+    max_drift_m: float = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

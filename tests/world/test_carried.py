@@ -153,7 +153,7 @@ def decided(monkeypatch):
 
     def fix(kind, problem="", path=None, check_feet=True):
         decision = Decision(CameraMotion(kind, 1.0), None if problem else path, problem, check_feet, path)
-        monkeypatch.setattr(placing, "decide", lambda log, camera: decision)
+        monkeypatch.setattr(placing, "decide", lambda log, camera, assumed_focal: decision)
         monkeypatch.setattr(MotionLog, "peopled", True)
 
     return fix

@@ -73,6 +73,20 @@ def test_a_slow_translation_that_remains_is_said():
     assert found.motion.drift == pytest.approx(0.12, abs=0.04)
 
 
+def test_a_constant_slow_drift_ends_the_world():
+    """Each window alone would support the camera."""
+    rng = np.random.default_rng(0)
+    times = np.arange(0, 30, 1 / 30)
+    velocities = rng.normal((0.17, 0), 0.12, (len(times), 2))
+    samples = np.column_stack([times, velocities, np.full(len(times), 1 / 30)])
+    assert (find_footing([samples]).shares > 0.35).all()
+    found = decided(CERTAIN, [samples])
+    assert found.motion.kind == UNKNOWN
+    assert "standing feet" in found.problem
+    slower = samples - [0, 0.09, 0, 0]
+    assert decided(CERTAIN, [slower]).path is not None
+
+
 def test_without_feet_the_background_must_be_certain():
     assert decided(CERTAIN, []).path is not None
     found = decided(UNCERTAIN, [np.zeros((0, 4))])

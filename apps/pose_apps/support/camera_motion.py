@@ -36,7 +36,9 @@ def motion_line(decision: "Decision") -> str:
             text += f"; standing feet drift by {motion.drift:.2f} m/s, so the camera may move this slowly"
         elif motion.kind in (ROTATING, ZOOMING):
             text += f"; a translation slower than {_UNSEEN:g} m/s may remain unnoticed"
-        if motion.focal_sigma < _FOCAL_SIGMA and abs(motion.focal_ratio - 1) > _FOCAL_SIGMA:
+        if decision.focal != 1.0:
+            text += f"; focal length {decision.focal:.2f} x the assumed one, from the images"
+        elif motion.focal_sigma < _FOCAL_SIGMA and abs(motion.focal_ratio - 1) > _FOCAL_SIGMA:
             text += (
                 f"; its rotation fits a focal length of {motion.focal_ratio:.2f} x the one used (--intrinsics sets it)"
             )

@@ -1,0 +1,53 @@
+"""The focal length of a rotating camera, where the intrinsics assume one.
+
+Images of a rotating camera determine its focal length (R. Hartley, "Self-calibration from multiple views with a
+rotating camera", ECCV 1994). Each comparison of `pose.camera_motion.parallax` estimates it. It is used where they agree
+and differ clearly from the assumed one. A camera that is carried in proportion to its rotation shows a wrong one, so
+standing feet must support the path (`CameraMotion.certain`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pose.camera_motion.path import CameraPath
+from pose.camera_motion.verdict import ROTATING, CameraMotion
+from pose.types import Background
+
+_MIN_LOG_RATIO = 0.12  # smaller differences are within what a slow translation causes
+_MAX_SIGMA = 0.05  # of the logarithm
+_MIN_TURN_DEGREES = 8.0
+
+
+def focal_ratios(path: CameraPath, motion: CameraMotion) -> dict[int, float]:
+    """Focal length over the assumed one, by the number of each scene in which rotation determines another one."""
+    scenes = {one.number: one.motion for one in motion.scenes} or {int(path.scenes[0]): motion}
+    return {number: one.focal_ratio for number, one in scenes.items() if _determined(one)}
+
+
+def _determined(motion: CameraMotion) -> bool:
+    different = abs(float(np.log(motion.focal_ratio))) > _MIN_LOG_RATIO
+    turned = max(motion.pan, motion.tilt) > _MIN_TURN_DEGREES
+    return motion.kind == ROTATING and different and motion.focal_sigma < _MAX_SIGMA and turned
+
+
+def rescaled(
+    measured: Sequence[tuple[int, Background]], scenes: Sequence[int], ratios: Mapping[int, float]
+) -> list[tuple[int, Background]]:
+    """The comparisons with the focal lengths of `ratios`: displacements in the image mean smaller or larger rotations.
+
+    Args:
+        measured: As in `find_path`.
+        scenes: Number of the scene of each frame.
+        ratios: As returned by `focal_ratios`.
+    """
+    return [(at, _rescaled(background, ratios.get(int(scenes[at]), 1.0))) for at, background in measured]
+
+
+def _rescaled(background: Background, ratio: float) -> Background:
+    links = background.links.copy()
+    angles = np.linalg.norm(links[:, 1:3], axis=1, keepdims=True)
+    safe = np.maximum(angles, 1e-9)
+    links[:, 1:3] *= np.arctan(np.tan(safe) / ratio) / safe
+    return replace(background, links=links)
