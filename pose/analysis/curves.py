@@ -11,7 +11,7 @@ from pose.analysis.gait import analyse_gait
 from pose.analysis.motion import SIDES, Motion
 from pose.analysis.movement_names import movement_name
 from pose.analysis.norms import POINTS, walking_norm
-from pose.analysis.quality import BODY, LEGS, SAGITTAL, quality
+from pose.analysis.quality import BODY, FRONTAL, LEGS, SAGITTAL, quality
 from pose.analysis.repetitions import find_repetitions
 
 F64 = NDArray[np.float64]
@@ -93,12 +93,20 @@ def _range(
     start, end, count = min(a for a, _ in spans), max(b for _, b in spans), len(spans)
     few = f"{count} cycles" if count < FEW_CYCLES and movement in ("walking", "running") else ""
     leg = angle.startswith(("hip", "knee", "ankle"))
-    plane = SAGITTAL if angle.endswith("flexion") and movement in ("walking", "running") else ""
-    flag, doubt = quality(motion, start, end, LEGS if leg else BODY, plane=plane, few=few)
+    flag, doubt = quality(motion, start, end, LEGS if leg else BODY, plane=_plane(angle, movement), few=few)
     name = f"{movement}: {angle}{f', {side}' if side else ''}: range of motion"
     return Figure(
         person, "angles", name, mean, max(low, 0.0), high, "degrees", flag, start, end, count, doubt=doubt
     )  # fmt: skip
+
+
+def _plane(angle: str, movement: str) -> str:
+    """The plane in which an angle is measured; empty for arms that may move in any."""
+    part, _, kind = angle.partition(" ")
+    if kind in ("adduction", "abduction", "obliquity", "bending"):
+        return FRONTAL
+    arm = part in ("shoulder", "elbow") and movement not in ("walking", "running")
+    return SAGITTAL if kind == "flexion" and not arm else ""
 
 
 def _curve(person: int, movement: str, angle: str, side: str, rows: F64, figure: Figure) -> Curve:

@@ -69,9 +69,9 @@ def quality(
         ]
     if plane and motion.camera is not None:
         angle = view_angle(motion, rows, plane)
-        found.append(
-            (_above(-angle, (-VIEW_DEGREES[0], -VIEW_DEGREES[1])), f"{plane} plane seen at {angle:.0f} degrees")
-        )
+        side = "side" if plane == SAGITTAL else "front"
+        text = f"not filmed from the {side}, {plane} plane seen at {angle:.0f} degrees"
+        found.append((_above(-angle, (-VIEW_DEGREES[0], -VIEW_DEGREES[1])), text))
     return worst([one for one, _ in found]), "; ".join(reason for one, reason in found if one != GREEN)
 
 

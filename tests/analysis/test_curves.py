@@ -78,6 +78,16 @@ def test_a_walk_has_curves_for_both_sides_beside_norms():
     assert set(ERRORS) - {"ankle flexion"} == {curve.angle for curve in curves}, "nobody sees the feet here"
 
 
+@pytest.mark.parametrize(("camera", "seen"), [((5, 1, 0), "hip flexion"), ((0, 1, 5), "hip adduction")])
+def test_a_camera_shows_one_plane_of_a_squat_well(camera, seen):
+    """From the side flexion, from the front adduction; arms may move in any plane."""
+    figures, _, _ = angle_curves(1, replace(squats(3)[0], camera=np.array(camera, float)))
+    doubts = {figure.name: figure.doubt for figure in figures if "less" not in figure.name}
+    for angle in ("hip flexion", "hip adduction"):
+        assert ("plane seen at" in doubts[f"squat: {angle}, left: range of motion"]) == (angle != seen)
+    assert "plane" not in doubts["squat: elbow flexion, left: range of motion"]
+
+
 def test_ankles_have_curves_where_feet_are_seen():
     """Gaps of a few frames are interpolated; longer ones leave no curve of that side."""
     mover, _ = walk(seconds=10)
