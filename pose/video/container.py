@@ -98,7 +98,8 @@ def file_target(path: Path) -> Target:
     """
     shown = str(path)
     if not path.is_file():
-        raise UsageError(f"cannot read {shown}: {'not a file' if path.exists() else 'no such file'}")
+        absent = "a symbolic link without a target" if path.is_symlink() else "no such file"
+        raise UsageError(f"cannot read {shown}: {'not a file' if path.exists() else absent}")
     if not os.access(path, os.R_OK):
         raise PoseError(f"cannot read {shown}: permission denied")
     if path.stat().st_size == 0:

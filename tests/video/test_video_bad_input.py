@@ -26,6 +26,9 @@ def check_refused(spec: str, why: str, kind: type[PoseError] = PoseError) -> Non
 
 def test_missing_file(tmp_path):
     check_refused(str(tmp_path / "no.mp4"), "no such file", UsageError)
+    for name, target in {"dangling.mp4": "no.mp4", "loop.mp4": "loop.mp4"}.items():
+        (tmp_path / name).symlink_to(target)
+        check_refused(str(tmp_path / name), "a symbolic link without a target", UsageError)
 
 
 @pytest.mark.parametrize(
