@@ -38,23 +38,24 @@ class BurntIn:
     """Image regions with such points in several frames; kept after cuts."""
 
     def __init__(self) -> None:
-        self._frames: NDArray[np.uint8] | None = None  # (h, w)
+        self._frames: U8 | None = None  # (h, w)
         self._region: Mask | None = None
 
     def add(self, points: F64, shape: tuple[int, ...]) -> None:
         """Add the points (N, 2) px of a frame of this shape."""
         if not len(points):
             return
-        if self._frames is None or self._frames.shape != shape:
-            self._frames = np.zeros(shape, np.uint8)
+        frames = self._frames
+        if frames is None or frames.shape != shape:
+            frames = np.zeros(shape, np.uint8)
         near = np.zeros(shape, np.uint8)
         for x, y in points.round().astype(int).tolist():
             cv2.rectangle(near, (x - _REACH_PX, y - _REACH_PX), (x + _REACH_PX, y + _REACH_PX), 1, -1)
-        self._frames = cv2.add(self._frames, near)  # saturates
-        region = self._frames >= _CONFIRMED
+        frames = np.asarray(cv2.add(frames, near), np.uint8)  # saturates
+        region = np.asarray(frames >= _CONFIRMED)
         if region.mean() > _MAX_AREA:
-            self._frames, region = None, np.zeros(shape, bool)
-        self._region = region if region.any() else None
+            frames, region = np.zeros(shape, np.uint8), np.zeros(shape, bool)
+        self._frames, self._region = frames, region if region.any() else None
 
     def without(self, mask: U8) -> U8:
         """The mask (h, w), 0 also in these regions."""
