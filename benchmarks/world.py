@@ -138,10 +138,11 @@ def row(answers: list[Answer]) -> list[float]:
     counts = sum((measures.f1_counts(a.stands, true_contacts(a.view)) for a in answers), np.zeros(3, np.int64))
     soles = [a.placed[:, ANKLES, 1] - ANKLE_HEIGHT for a in answers]
     true = [stature(lengths_of(a.view.joints, np.ones((len(a.view.joints), 17)))) for a in answers]
+    first = measures.ALIGNED_FRAMES
     return [
         mean(lambda a: position_errors(rooted(a.camera), rooted(a.view.camera_joints))),
         mean(lambda a: aligned_errors(a.camera, a.view.camera_joints)),
-        chunks(measures.FIRST, True), chunks(None, True), chunks(measures.FIRST, False), chunks(None, False),
+        chunks(first, True), chunks(None, True), chunks(first, False), chunks(None, False),
         mean(lambda a: measures.root_path_errors(a.placed[:, 0], a.view.joints[:, 0])),
         mean(lambda a: measures.jitter(a.placed, FPS)),
         mean(lambda a: measures.foot_slides(a.placed[:, ANKLES], a.view.joints[:, ANKLES])),
