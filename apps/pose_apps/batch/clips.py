@@ -82,6 +82,9 @@ def find_clips(inputs: list[str], out: Path, *, grouped: bool = False) -> list[C
         for clip in _meant(given, _Search(out.resolve(), grouped)):
             found.setdefault(clip.path, clip)
     if not found:
+        for given in inputs:
+            if Path(os.path.expanduser(given)).resolve().is_relative_to(out.resolve()):
+                raise UsageError(f"no clips in {given}: those in --out are ignored; choose another folder with --out")
         raise UsageError(f"no clips in {', '.join(inputs)}; videos end in {', '.join(sorted(VIDEOS))}")
     names = _distinct(list(found), [clip.name for clip in found.values()])
     return [replace(clip, name=name) for clip, name in zip(found.values(), names, strict=True)]

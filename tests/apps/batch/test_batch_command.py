@@ -223,6 +223,13 @@ def test_a_folder_without_clips_is_one_line(batch, tmp_path, capsys):
     assert "no clips in" in capsys.readouterr().err
 
 
+def test_the_folder_of_the_clips_is_refused_as_the_folder_of_results(tmp_path, capsys):
+    (tmp_path / "clip.mp4").write_text("no video")
+    assert main([str(tmp_path), "--out", str(tmp_path)]) == 2
+    assert "those in --out are ignored; choose another folder with --out" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["clip.mp4"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
