@@ -64,7 +64,7 @@ def test_gives_what_our_own_rtmpose_gives(checkpoint, dance):
 @their_warnings
 def test_wrong_parameters_are_one_clear_line(checkpoint):
     torch.save({"state_dict": {"a": torch.zeros(1)}}, checkpoint)
-    with pytest.raises(PoseError, match="does not hold the parameters"):
+    with pytest.raises(PoseError, match="does not contain the parameters"):
         MMPose(model=checkpoint, options=StageOptions(device="cpu"))
 
 
