@@ -46,10 +46,21 @@ TERMS = {  # what not to write -> what to write
     r"trembles?": "jitter",
     r"borne": "tolerated",
     r"whom": "that, for which people",
+    r"can(?:not)? be had": "is (not) available",
+    r"of (?:a|the) usual kind": "name the kinds",
+    r"or the like": "name them",
 }
 PATTERN = re.compile(r"\b(?:" + "|".join(f"({term})" for term in TERMS) + r")\b", re.IGNORECASE)
 # Names of files, commands, options, values and arguments are not prose.
 CODE = re.compile(r"^ +\w+(?=: )|^```.*?^```|`[^`]*`|\]\([^)]*\)|https?:\S+", re.DOTALL | re.MULTILINE)
+
+SECTION = re.compile(r"(Args|Attributes|Raises|Returns|Yields):$")
+ENTRY = re.compile(r" {4}\*{0,2}\w[\w., ]*: (.*)$")  # of a docstring's section: name, colon, description
+NO_NOUN = re.compile(r"(?:Of|As|By|For|From|With|Without|At|To|Its|Their|The same)\b|[a-z]")
+CONDITION = re.compile(r"(?:If|For|With|As|See|After|The|Unless|On|In|That|Before|Without)\b")
+
+NAMES = re.compile(r"\"[^\"]*\"|\{[^}]*\}|\w+(?=: )")  # values, properties and arguments in comments
+COMMENT = re.compile(r"/\*.*?\*/|(?<![:\w\"'])//[^\n]*", re.DOTALL)  # of JavaScript and CSS
 
 MOST_SENTENCE_WORDS = 32  # of guides and reference; CONTRIBUTING.md asks for 25
 SENTENCE_END = re.compile(r"(?<=[.!?])[)*_\"']*\s+(?=[A-Z0-9(*\"'\[<])")
@@ -99,6 +110,27 @@ def prose(path: Path) -> Iterator[str]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.string
+
+
+def docstrings(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ast.get_docstring(node) or ""
+
+
+def wrong_entries(docstring: str) -> list[str]:
+    """Arguments and attributes whose descriptions do not begin with a noun, and exceptions without a condition."""
+    found, section = [], ""
+    for line in docstring.splitlines():
+        if heading := SECTION.match(line):
+            section = heading[1]
+        elif line and not line.startswith(" "):
+            section = ""
+        elif entry := ENTRY.match(line):
+            described = section in {"Args", "Attributes"} and NO_NOUN.match(entry[1])
+            if described or (section == "Raises" and not CONDITION.match(entry[1])):
+                found.append(line.strip())
+    return found
 
 
 def paragraphs(page: str) -> Iterator[str]:
@@ -173,6 +205,36 @@ def test_help_and_messages():
 @pytest.mark.parametrize("package", FINISHED)
 def test_docstrings_and_comments_of_finished_packages(package):
     assert found_in(sorted((ROOT / package).glob("*.py")), prose) == {}
+
+
+def comments(path: Path) -> Iterator[str]:
+    """The comments of a JavaScript or CSS file."""
+    for comment in COMMENT.findall(path.read_text(encoding="utf-8")):
+        yield NAMES.sub(" ", comment)
+
+
+def test_comments_of_the_live_page():
+    paths = [path for pattern in ("*.js", "*.css") for path in sorted((ROOT / "pose" / "web").rglob(pattern))]
+    assert sum(1 for path in paths for _ in comments(path)) > 100
+    assert found_in(paths, comments) == {}
+
+
+def test_text_of_the_live_page_and_configurations():
+    paths = sorted((ROOT / "pose" / "web").rglob("*.html")) + sorted((ROOT / "configs").rglob("*.yaml"))
+    assert found_in(paths, lambda path: [re.sub(r"<[^>]*>", " ", path.read_text(encoding="utf-8"))]) == {}
+
+
+def test_entries_of_docstrings_begin_with_a_noun():
+    paths = [path for folder in SOURCES for path in sorted((ROOT / folder).rglob("*.py"))]
+    found = [f"{path.name}: {entry}" for path in paths for text in docstrings(path) for entry in wrong_entries(text)]
+    assert found == []
+
+
+def test_the_check_finds_entries_without_a_noun():
+    docstring = (
+        "X.\n\nArgs:\n    a: Of the frames.\n    b: Frames.\n\nReturns:\n    Of them.\n\nRaises:\n    OSError: Disk."
+    )
+    assert wrong_entries(docstring) == ["a: Of the frames.", "OSError: Disk."]
 
 
 @pytest.mark.parametrize("package", FINISHED)

@@ -266,7 +266,7 @@ class Attention(nn.Module):
         if heads < 1 or dim < heads or dim % heads:
             raise ValueError(f"dim must be a multiple of heads, got dim {dim} and {heads} heads")
         if self.capabilities.relative_time and dim // heads % 2:
-            raise ValueError(f"rotary time needs an even number of features a head, got {dim} / {heads}")
+            raise ValueError(f"rotary time needs an even number of features per head, got {dim} / {heads}")
         if causal and not self.capabilities.causal:
             raise ValueError(f"{type(self).__name__} has no causal form: each output frame depends on all frames")
         if not causal and not self.capabilities.bidirectional:

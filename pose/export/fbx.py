@@ -69,7 +69,7 @@ def write(track: Track, target: Path) -> Notes:
             raise PoseError(f"{target}: Blender failed: {' '.join((run.stderr or run.stdout).split())[-_TAIL:]}")
         hidden.write_bytes(made.read_bytes())
     hidden_note = ["hidden (scale 0) in gaps"] if track.gaps else []
-    return [f"{rate:.6g} frames a second, resampled by Blender; {note.partition(': ')[2]}", *hidden_note]
+    return [f"{rate:.6g} frames per second, resampled by Blender; {note.partition(': ')[2]}", *hidden_note]
 
 
 FORMAT = PersonFormat(".fbx", write, uniform=False, extra="fbx", check=check)

@@ -33,7 +33,7 @@ class Found(NamedTuple):
 
 
 class FaceNetwork:
-    """468 points in every region of an image."""
+    """Predicts 468 landmarks of a face in each region of an image."""
 
     def __init__(self, *, model: Path | None = None, threads: int = 1) -> None:
         """Load the network.

@@ -59,7 +59,7 @@ class NewestFrames:
         """The loss of `lifted` with the teacher's output as the ground truth, without the term that trains sigma.
 
         Args:
-            lifted: Of the frames that the network sees.
+            lifted: Output for the frames that the network receives.
             batch: All frames.
             weights: Weights of the terms.
         """

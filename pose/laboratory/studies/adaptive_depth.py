@@ -21,7 +21,7 @@ COLUMNS = {
     "parameters": "parameters",
     "gt": "exact 2D: MPJPE, mm",
     "detector": "detector's 2D: MPJPE, mm",
-    "steps": "steps a frame",
+    "steps": "steps per frame",
     "steps_detector": "of a detector's",
     "steps_slow": "of the slowest quarter",
     "steps_fast": "of the fastest quarter",
