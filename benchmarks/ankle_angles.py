@@ -24,7 +24,7 @@ from pose.export.skeleton import ORDER, pelvis_frame
 from pose.lifter.load import load_lifter
 from pose.sequences import Sequence2D
 from pose.skeletons import H36M17
-from pose.world.foot_points import FootShape, Seen, foot_frames
+from pose.world.foot_points import FootShape, ImageFeet, foot_frames
 
 F64 = NDArray[np.float64]
 
@@ -87,7 +87,7 @@ def probable(joints: F64, pixels: F64, camera: Camera, lengths: list[float]) -> 
     points = np.stack([seen, seen, pixels[:, 17:]], axis=2)
     shank = float(np.median(np.linalg.norm(knees - ankles, axis=-1)))
     shape = FootShape(below=(0, 0), before=(0, float(np.mean(lengths)) / shank))
-    feet = Seen(points, np.ones(points.shape[:3], np.float32), np.diag(camera.matrix)[None, :2])
+    feet = ImageFeet(points, np.ones(points.shape[:3], np.float32), np.diag(camera.matrix)[None, :2])
     return angle(ankles - knees, foot_frames(joints, feet, None, None, shape)[:, :, 0])
 
 

@@ -28,7 +28,7 @@ from pose.sequences import Sequence2D
 from pose.skeletons import H36M17
 from pose.world.contacts import find_contacts, point_contacts, runs
 from pose.world.floor import ANKLE_HEIGHT
-from pose.world.foot_points import USUAL, FootShape, Seen, foot_frames, lift_feet
+from pose.world.foot_points import USUAL, FootShape, ImageFeet, foot_frames, lift_feet
 
 SIDES = ("left", "right")
 KNEES, ANKLES = ([H36M17.index(f"{side}_{joint}") for side in SIDES] for joint in ("knee", "ankle"))
@@ -106,7 +106,7 @@ def main() -> None:
                 contacts, _ = find_contacts(ankles, times)
                 seen = np.concatenate([flat[:, ANKLES][:, :, None], flat[:, 17:].reshape(-1, 2, 2, 2)], axis=2)
                 up = np.broadcast_to([0.0, -1.0, 0.0], (len(body), 3))
-                seen_feet = Seen(seen, np.ones(seen.shape[:3], np.float32), np.diag(camera.matrix)[None, :2])
+                seen_feet = ImageFeet(seen, np.ones(seen.shape[:3], np.float32), np.diag(camera.matrix)[None, :2])
                 feet = lift_feet(body, seen_feet, up, contacts, foot)
                 free = lift_feet(body, seen_feet, up, 0 * contacts, foot)
                 square = foot_frames(body, None, None, None, foot)[:, :, 0]

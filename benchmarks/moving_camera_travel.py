@@ -38,7 +38,7 @@ from pose.repair.person import repair
 from pose.sequences import Sequence2D
 from pose.skeletons import H36M17, get_skeleton
 from pose.types import U8, Frame, FrameResult, People, Poses3D
-from pose.world.carried import Recorded
+from pose.world.carried import RunData
 from pose.world.clean import Steps
 from pose.world.placing import place_run
 
@@ -185,7 +185,7 @@ def measured(
     for frame, result in zip(frames, results, strict=True):
         background = stage.step(frame.image, result.people)
         log.add(People(**{n: getattr(result.people, n) for n in People.__slots__} | {"background": background}))
-    recorded = Recorded(results, skeleton, Camera(matrix, known, SIZE), lambda: iter(frames))
+    recorded = RunData(results, skeleton, Camera(matrix, known, SIZE), lambda: iter(frames))
     run, decision = place_run(recorded, log, camera, Steps(camera_known=known))
     if run is None:
         return f"{decision.motion.kind}: {decision.problem}", [np.nan] * len(COLUMNS)

@@ -40,7 +40,7 @@ from pose.multiview.collect import collect_tracks
 from pose.multiview.motions import find_motions, on_time_line, time_line
 from pose.multiview.rig import find_rig
 from pose.multiview.sampling import sample
-from pose.multiview.types import Track, ViewCamera
+from pose.multiview.types import ViewCamera, ViewTrack
 from pose.people.association.assignment import best_pairs
 from pose.skeletons import COCO17
 
@@ -58,7 +58,7 @@ class Scene:
 
     people: list[np.ndarray]
     views: list[VirtualCamera]
-    tracks: list[Track]
+    tracks: list[ViewTrack]
 
 
 def recordings(clips, count, seconds):

@@ -17,7 +17,7 @@ from pose.errors import PoseError
 from pose.files import ResultSpool
 from pose.multiview.collect import collect_tracks
 from pose.multiview.scene import CameraRun
-from pose.multiview.types import Track
+from pose.multiview.types import ViewTrack
 from pose.pipeline import Pipeline
 from pose.system.device import resolve_device
 from pose.system.resources import WORKER_MEGABYTES, available_cores, available_megabytes
@@ -35,7 +35,7 @@ Follow = Callable[[int, Source, Pipeline], Iterable[FrameResult]]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CameraResults:
     """The results of one camera's own pipeline.
 
     Attributes:
@@ -85,7 +85,7 @@ class CameraRuns:
     stop: threading.Event
     workers: int = 1
 
-    def collect(self, stack: ExitStack) -> list[Seen]:
+    def collect(self, stack: ExitStack) -> list[CameraResults]:
         """Run the pipelines.
 
         Args:
@@ -101,7 +101,7 @@ class CameraRuns:
         for _ in self.videos:
             spools.append(ResultSpool(self.folder, self.pipeline.skeleton))
             stack.callback(spools[-1].close)
-        found: dict[int, Seen] = {}
+        found: dict[int, CameraResults] = {}
         with closing(self._tracked(spools)) as tracked:
             for seen in tracked:
                 for other, earlier in found.items():
@@ -114,7 +114,7 @@ class CameraRuns:
                 found[seen.index] = seen
         return [found[row] for row in sorted(found)]
 
-    def _tracked(self, spools: list[ResultSpool]) -> Generator[Seen, None, None]:
+    def _tracked(self, spools: list[ResultSpool]) -> Generator[CameraResults, None, None]:
         """Each camera, as soon as it is done. An error of one of them ends all."""
         if self.workers == 1:
             for row in range(len(self.videos)):
@@ -124,7 +124,7 @@ class CameraRuns:
                 if self.stop.is_set():
                     return
             return
-        rows, done = iter(range(len(self.videos))), queue.SimpleQueue[Seen | BaseException | None]()
+        rows, done = iter(range(len(self.videos))), queue.SimpleQueue[CameraResults | BaseException | None]()
         turn = threading.Lock()
 
         def work(number: int) -> None:
@@ -166,7 +166,7 @@ class CameraRuns:
             for thread in threads:
                 thread.join()
 
-    def _track(self, row: int, spool: ResultSpool, pipeline: Pipeline) -> Seen | None:
+    def _track(self, row: int, spool: ResultSpool, pipeline: Pipeline) -> CameraResults | None:
         """One camera; None if it was stopped before its first frame."""
         video, motion = self.videos[row], MotionLog()
         with open_source(video) as source:
@@ -189,7 +189,7 @@ class CameraRuns:
         fps = 1 / float(np.median(steps)) if len(steps) else source.info.fps
         tracks = collect_tracks(spool, pipeline.skeleton, row)
         run = CameraRun(tracks, (times[0], times[-1]), fps, camera, wave, recorded, video)
-        return Seen(row, spool, run, problems)
+        return CameraResults(row, spool, run, problems)
 
 
 def check_still(video: str, motion: CameraMotion) -> None:
@@ -205,7 +205,7 @@ def check_still(video: str, motion: CameraMotion) -> None:
         raise PoseError(f"{video}: the camera {how}; several cameras must be static (--camera fixed skips this check)")
 
 
-def _same(tracks: list[Track], others: list[Track]) -> bool:
+def _same(tracks: list[ViewTrack], others: list[ViewTrack]) -> bool:
     """Whether two videos have identical motion at identical pixels, hence are the same video."""
     if not tracks or len(tracks) != len(others):
         return False

@@ -26,7 +26,7 @@ from pose.hand_points import WRISTS
 from pose.skeletons import H36M17
 from pose.spaces import CAMERA, SPACES, WORLD
 from pose.types import F64, I64, FrameResult
-from pose.world.carried import Images, Recorded
+from pose.world.carried import Images, RunData
 from pose.world.clean import Steps
 from pose.world.contacts import point_contacts
 from pose.world.placing import place_run
@@ -81,7 +81,7 @@ class Result:
                 log.add(result.people)
             results = spool
             if steps is not None:
-                recorded = Recorded(spool, info.skeleton, info.camera, images, folder)
+                recorded = RunData(spool, info.skeleton, info.camera, images, folder)
                 run, camera = place_run(recorded, log, str(info.settings.get("camera", AUTO)), steps, join)
                 info = replace(info, motion=MotionInfo.of(camera, run))
                 if run is not None:

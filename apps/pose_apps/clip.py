@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from pose.pipeline import Pipeline
     from pose.types import FrameResult
     from pose.video import Source
-    from pose.world.carried import Recorded
 
 
 VIDEO = "a video file, a folder or glob of images, an http(s) or RTSP URL, or a camera number"
@@ -244,18 +243,18 @@ def _track_and_lift(clip: _Clip, stop: threading.Event, spool: "ResultSpool", mo
     return known
 
 
-def _recorded(clip: _Clip, spool: "ResultSpool", info: "RunInfo", stop: threading.Event) -> "Recorded":
+def _recorded(clip: _Clip, spool: "ResultSpool", info: "RunInfo", stop: threading.Event) -> "RunData":
     """The results, with the images where they can be read again."""
-    from pose.world.carried import Recorded
+    from pose.world.carried import RunData
 
     source = clip.source
     replayed = not stop.is_set() and (not source.info.is_live or clip.outputs.overlay is not None)
     images = source.replay if replayed else None
-    return Recorded(spool, clip.pipeline.skeleton, info.camera, images, clip.outputs.folder)
+    return RunData(spool, clip.pipeline.skeleton, info.camera, images, clip.outputs.folder)
 
 
 def _into_world(
-    clip: _Clip, recorded: "Recorded", info: "RunInfo", log: "MotionLog", stack: ExitStack
+    clip: _Clip, recorded: "RunData", info: "RunInfo", log: "MotionLog", stack: ExitStack
 ) -> tuple["Iterable[FrameResult]", "RunInfo"]:
     """The results in world coordinates, if there is a world, and the run information with it."""
     from pose.camera_motion.decision import decide

@@ -25,7 +25,7 @@ _TRC_HEADER = 5  # lines: file type, names of values, values, names of markers, 
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
+class MarkerRecording:
     """A recording of markers.
 
     Attributes:
@@ -79,7 +79,7 @@ def load_markers(source: Path, log: Callable[[str], None] = lambda line: None) -
     return clips
 
 
-def read_c3d(path: Path) -> Recording:
+def read_c3d(path: Path) -> MarkerRecording:
     """The markers of a C3D file.
 
     Raises:
@@ -108,7 +108,7 @@ def read_c3d(path: Path) -> Recording:
     return _recording(names, positions[..., :3], unit, fps, path)
 
 
-def read_trc(path: Path) -> Recording:
+def read_trc(path: Path) -> MarkerRecording:
     """The markers of a TRC file.
 
     Raises:
@@ -147,7 +147,7 @@ def _trc_row(line: str, markers: int, where: str) -> list[float]:
         raise PoseError(f"{where}: {error}") from error
 
 
-def _recording(names: list[str], positions: F64, unit: str, fps: float, path: Path) -> Recording:
+def _recording(names: list[str], positions: F64, unit: str, fps: float, path: Path) -> MarkerRecording:
     if unit.lower() not in _METRES:
         raise PoseError(f"{path}: unknown unit {unit!r}; expected one of {', '.join(_METRES)}")
     if not 1 <= fps <= 10_000:
@@ -156,13 +156,13 @@ def _recording(names: list[str], positions: F64, unit: str, fps: float, path: Pa
     positions[~np.isfinite(positions).all(axis=-1) | (positions == 0).all(axis=-1)] = np.nan
     if np.nanmax(np.abs(positions), initial=0) > _FARTHEST:
         raise PoseError(f"{path}: markers lie more than {_FARTHEST:g} m from the origin; is {unit} the unit?")
-    return Recording(names, positions, fps)
+    return MarkerRecording(names, positions, fps)
 
 
 _READERS = {".c3d": read_c3d, ".trc": read_trc}
 
 
-def _people(recording: Recording, path: Path) -> Iterator[tuple[str, F64]]:
+def _people(recording: MarkerRecording, path: Path) -> Iterator[tuple[str, F64]]:
     """(prefix, markers (T, 39, 3)) of each person in a recording; the prefix is empty for a single person."""
     places: dict[str, dict[str, int]] = {}
     for i, label in enumerate(recording.names):

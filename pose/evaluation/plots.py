@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError
-from pose.evaluation.results import Result, benchmark_of, latency_of
+from pose.evaluation.results import EvaluationResult, benchmark_of, latency_of
 from pose.evaluation.scores import Summary
 from pose.evaluation.table import SHORT
 
@@ -47,7 +47,7 @@ def figure(draw: Callable[["Axes"], None], width: float = 9.0, height: float = 3
     return svg[svg.index("<svg") :]
 
 
-def by_action(results: Sequence[Result]) -> str:
+def by_action(results: Sequence[EvaluationResult]) -> str:
     """MPJPE of each action; one bar per method."""
     groups = [name for name in benchmark_of(results[0]).groups if any(name in _best(one)["actions"] for one in results)]
     labels = [SHORT.get(group, group) for group in groups]
@@ -55,7 +55,7 @@ def by_action(results: Sequence[Result]) -> str:
     return figure(lambda axes: _bars(axes, labels, series))
 
 
-def by_joint(results: Sequence[Result]) -> str:
+def by_joint(results: Sequence[EvaluationResult]) -> str:
     """MPJPE of each joint except the pelvis, which is the origin; one bar per method."""
     joints = [joint for joint in _best(results[0])["joints"] if joint != "pelvis"]
     labels = [joint.replace("right_", "r. ").replace("left_", "l. ") for joint in joints]
@@ -63,7 +63,7 @@ def by_joint(results: Sequence[Result]) -> str:
     return figure(lambda axes: _bars(axes, labels, series))
 
 
-def over_time(result: Result) -> str:
+def over_time(result: EvaluationResult) -> str:
     """The error over time of the best, the median and the worst sequence."""
 
     def draw(axes: "Axes") -> None:
@@ -78,7 +78,7 @@ def over_time(result: Result) -> str:
     return figure(draw)
 
 
-def uncertainty(result: Result) -> str:
+def uncertainty(result: EvaluationResult) -> str:
     """68th percentile of the error against the predicted sigma; the diagonal is perfect calibration."""
     bins = result["calibration"]["by_sigma"] if result["calibration"] else []
     rows = [row for row in bins if row["joints"] >= 30] or bins
@@ -100,7 +100,7 @@ def uncertainty(result: Result) -> str:
     return figure(draw, width=5.5, height=4.6)
 
 
-def latency(results: Sequence[Result]) -> str:
+def latency(results: Sequence[EvaluationResult]) -> str:
     """MPJPE against the latency of a streaming lifter, on a square-root axis."""
     waits = [latency_of(point) for result in results for point in result["lookahead"]]
     delays = {delay: frames for frames, delay in waits}
@@ -119,11 +119,11 @@ def latency(results: Sequence[Result]) -> str:
     return figure(draw, width=6.5, height=4.2)
 
 
-def _best(result: Result) -> Summary:
+def _best(result: EvaluationResult) -> Summary:
     return list(result["variants"].values())[-1]
 
 
-def _label(result: Result) -> str:
+def _label(result: EvaluationResult) -> str:
     """The method with its best variant."""
     return f"{result['name']}, {list(result['variants'])[-1]}"
 

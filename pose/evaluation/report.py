@@ -5,7 +5,7 @@ from html import escape
 from importlib.resources import files
 
 from pose.evaluation import plots
-from pose.evaluation.results import Result, benchmark_of, tables
+from pose.evaluation.results import EvaluationResult, benchmark_of, tables
 from pose.evaluation.table import Table, lookahead_table, measure_table, part_table, speed_table
 
 # Additions to the style sheet of the live page, which defines the colours.
@@ -21,7 +21,7 @@ svg { max-width: 100%; height: auto; background: #fff; border-radius: 6px; } cod
 """
 
 
-def html_report(results: Sequence[Result]) -> str:
+def html_report(results: Sequence[EvaluationResult]) -> str:
     """The HTML page, with one section per benchmark."""
     sections = "\n".join(_section(group) for group in tables(results))
     names = ", ".join(dict.fromkeys(result["name"] for result in results))
@@ -37,7 +37,7 @@ def _page_style() -> str:
     return (files("pose.web") / "static" / "style.css").read_text(encoding="utf-8")
 
 
-def _section(results: list[Result]) -> str:
+def _section(results: list[EvaluationResult]) -> str:
     benchmark = benchmark_of(results[0])
     parts = [f"<h2>{escape(benchmark.title)}</h2>"]
     parts.extend(_table(measure_table(results, name)) for name in benchmark.measures)
@@ -52,7 +52,7 @@ def _section(results: list[Result]) -> str:
     return "\n".join(parts)
 
 
-def _details(result: Result) -> list[str]:
+def _details(result: EvaluationResult) -> list[str]:
     name = result["name"]
     parts = [f"<h2>{escape(name)}</h2>"]
     if result["sha256"]:

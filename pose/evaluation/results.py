@@ -68,7 +68,7 @@ class Speed(TypedDict):
     metrics_frames_per_second: float | None
 
 
-class Result(TypedDict):
+class EvaluationResult(TypedDict):
     """The result of one method on one benchmark.
 
     Attributes:
@@ -92,7 +92,7 @@ class Result(TypedDict):
 class _File(TypedDict):
     format: str
     version: int
-    results: list[Result]
+    results: list[EvaluationResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Benchmark:
         return f"{self.name}{protocol}, 2D: {self.input_2d} ({self.selection}; {mean})"
 
 
-def describe(name: str, evaluation: Evaluation, benchmark: Benchmark, fps: float, sha256: str = "") -> Result:
+def describe(name: str, evaluation: Evaluation, benchmark: Benchmark, fps: float, sha256: str = "") -> EvaluationResult:
     """The result of one lifter or one file of predictions.
 
     Args:
@@ -207,13 +207,13 @@ def _thinned(which: str, one: SequenceScores) -> OverTime:
     return {"which": which, "key": one.key, "frames_a_point": step, "mpjpe": means}
 
 
-def save_results(path: Path, results: Sequence[Result]) -> None:
+def save_results(path: Path, results: Sequence[EvaluationResult]) -> None:
     """Write `results.json`."""
     content = {"format": FORMAT, "version": VERSION, "results": list(results)}
     write_whole(path, json.dumps(content, indent=1, allow_nan=False))
 
 
-def load_results(path: Path) -> list[Result]:
+def load_results(path: Path) -> list[EvaluationResult]:
     """Read `results.json`, or the one in a folder.
 
     Raises:
@@ -230,7 +230,7 @@ def load_results(path: Path) -> list[Result]:
         conform(content, _File)
     except (ValueError, TypeError) as error:
         raise PoseError(f"{file}: not a results.json of pose-eval: {in_brief(error)}") from error
-    results: list[Result] = list(content["results"])
+    results: list[EvaluationResult] = list(content["results"])
     for result in results:
         if not result["fps"] > 0:
             raise PoseError(f"{file}: is not a results.json of pose-eval: fps {result['fps']}")
@@ -240,15 +240,15 @@ def load_results(path: Path) -> list[Result]:
     return results
 
 
-def tables(results: Sequence[Result]) -> list[list[Result]]:
+def tables(results: Sequence[EvaluationResult]) -> list[list[EvaluationResult]]:
     """Group results by benchmark, in order of appearance."""
-    groups: dict[str, list[Result]] = {}
+    groups: dict[str, list[EvaluationResult]] = {}
     for result in results:
         groups.setdefault(json.dumps(result["benchmark"], sort_keys=True), []).append(result)
     return list(groups.values())
 
 
-def benchmark_of(result: Result) -> Benchmark:
+def benchmark_of(result: EvaluationResult) -> Benchmark:
     """The benchmark of a result."""
     fields = result["benchmark"]
     return Benchmark(

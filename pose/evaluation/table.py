@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pose.evaluation.results import Result, benchmark_of, latency_of
+from pose.evaluation.results import EvaluationResult, benchmark_of, latency_of
 from pose.evaluation.scores import MEASURES, SHARES
 
 # Measure -> heading, decimals.
@@ -48,7 +48,7 @@ class Table:
         return "\n".join([title, body[0], "-" * len(body[0]), *body[1:]])
 
 
-def measure_table(results: Sequence[Result], measure: str) -> Table:
+def measure_table(results: Sequence[EvaluationResult], measure: str) -> Table:
     """One measure for results of one benchmark: one row per method and variant; the average is last."""
     benchmark = benchmark_of(results[0])
     assert all(result["benchmark"] == results[0]["benchmark"] for result in results)
@@ -64,7 +64,7 @@ def measure_table(results: Sequence[Result], measure: str) -> Table:
     return Table(name, heads, tuple(rows), benchmark.title, averaged=True)
 
 
-def part_table(result: Result, part: Literal["joints", "cameras", "subjects"]) -> Table:
+def part_table(result: EvaluationResult, part: Literal["joints", "cameras", "subjects"]) -> Table:
     """All measures of one result's best variant by `part`: "joints", "cameras" or "subjects"."""
     variant, summary = list(result["variants"].items())[-1]
     measures = [one for one in benchmark_of(result).measures if one in next(iter(summary[part].values()))]
@@ -76,7 +76,7 @@ def part_table(result: Result, part: Literal["joints", "cameras", "subjects"]) -
     return Table(f"By {part.removesuffix('s')}, {variant}", heads, tuple(rows), benchmark_of(result).title)
 
 
-def lookahead_table(result: Result) -> Table:
+def lookahead_table(result: EvaluationResult) -> Table:
     """Accuracy against latency of one result."""
     measures = ("mpjpe", "p_mpjpe", "mpjve", "accel")
     rows = [
@@ -88,7 +88,7 @@ def lookahead_table(result: Result) -> Table:
     return Table(f"Accuracy against latency: {result['name']}", heads, tuple(rows), benchmark_of(result).title)
 
 
-def speed_table(results: Sequence[Result]) -> Table:
+def speed_table(results: Sequence[EvaluationResult]) -> Table:
     """Frames per second of the lifter and of the metrics."""
     rows = []
     for result in results:
@@ -105,7 +105,7 @@ def speed_table(results: Sequence[Result]) -> Table:
     return Table("Speed", ("", "lifter (frames/s)", "metrics (frames/s)", "metrics' time / lifter's"), tuple(rows))
 
 
-def _actions(result: Result) -> set[str]:
+def _actions(result: EvaluationResult) -> set[str]:
     return {action for summary in result["variants"].values() for action in summary["actions"]}
 
 

@@ -9,7 +9,7 @@ from pose.export.tracks import Track
 from pose.files import PoseTable
 from pose.spaces import WORLD
 from pose.types import F32, I64
-from pose.world.foot_points import Seen, ankle_flexions, foot_frames, lift_feet, seen_feet
+from pose.world.foot_points import ImageFeet, ankle_flexions, foot_frames, lift_feet, seen_feet
 from pose.world.gravity import ANKLES
 
 F64 = NDArray[np.float64]
@@ -26,7 +26,7 @@ def focal_lengths(table: PoseTable, rows: I64) -> F64:
     return np.asarray(focal * np.asarray(table.camera_zoom[_frames(table, rows)], np.float64)[:, None])
 
 
-def feet_in_images(table: PoseTable, rows: I64) -> Seen | None:
+def feet_in_images(table: PoseTable, rows: I64) -> ImageFeet | None:
     """The feet of rows (n,) of a result; None without a camera, or heels and toes in 2D."""
     if table.camera is None:
         return None

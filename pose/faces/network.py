@@ -20,7 +20,7 @@ SIDE = 192
 _TRACK_SCALE = 1.5
 
 
-class Found(NamedTuple):
+class FaceOutputs(NamedTuple):
     """Network outputs for R regions.
 
     Attributes:
@@ -47,7 +47,7 @@ class FaceNetwork:
         """
         self._network = LiteRTModel(model or locate(WEIGHT), threads)
 
-    def estimate(self, image: U8, regions: Regions) -> Found:
+    def estimate(self, image: U8, regions: Regions) -> FaceOutputs:
         """Estimate the face in each region of an (H, W, 3) uint8 RGB image."""
         matrices = crops.crop_matrices(regions, (SIDE, SIDE))
         raw = np.empty((len(regions), POINTS, 3), np.float32)
@@ -60,7 +60,7 @@ class FaceNetwork:
             del points, present
         depth = raw[..., 2:] * (regions.sizes[:, :1] / SIDE)[:, None]
         points = np.concatenate([crops.apply_affine(matrices, raw[..., :2]), depth], axis=2)
-        return Found(points.astype(np.float32), sigmoid(logits))
+        return FaceOutputs(points.astype(np.float32), sigmoid(logits))
 
 
 def tracked_regions(points: F32) -> Regions:

@@ -30,7 +30,7 @@ _PALM_WRIST, _PALM_KNUCKLE = 0, 2
 _STABLE = [0, 1, 2, 3, 5, 6, 9, 10, 13, 14, 17, 18]  # points without the outer halves of the fingers
 
 
-class Found(NamedTuple):
+class HandOutputs(NamedTuple):
     """Network outputs for R regions.
 
     Attributes:
@@ -59,7 +59,7 @@ class HandNetwork:
         """
         self._network = LiteRTModel(model or locate(WEIGHTS[0]), threads, _OUTPUTS)
 
-    def estimate(self, image: U8, regions: Regions) -> Found:
+    def estimate(self, image: U8, regions: Regions) -> HandOutputs:
         """Estimate the hand in each region of an (H, W, 3) uint8 RGB image."""
         matrices = crops.crop_matrices(regions, (SIDE, SIDE))
         raw = np.empty((2, len(regions), POINTS, 3), np.float32)
@@ -76,7 +76,7 @@ class HandNetwork:
         cos, sin = np.cos(regions.angles)[:, None], np.sin(regions.angles)[:, None]
         x, y = shapes[..., 0].copy(), shapes[..., 1].copy()
         shapes[..., 0], shapes[..., 1] = cos * x - sin * y, sin * x + cos * y
-        return Found(points, shapes, presence)
+        return HandOutputs(points, shapes, presence)
 
 
 class PalmDetector:

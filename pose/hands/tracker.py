@@ -13,7 +13,7 @@ import numpy as np
 from pose.hand_points import MIDDLE_KNUCKLE, WRIST, Hands
 from pose.hands.arms import Arms
 from pose.hands.filter import HandFilter
-from pose.hands.network import Found, HandNetwork, PalmDetector, tracked_regions
+from pose.hands.network import HandNetwork, HandOutputs, PalmDetector, tracked_regions
 from pose.networks import crops
 from pose.skeletons import Skeleton
 from pose.types import F32, U8, People, Regions
@@ -194,7 +194,7 @@ class HandTracker:
         return hands
 
 
-def _sight(found: Found, at: int, row: int, side: int) -> _Sight:
+def _sight(found: HandOutputs, at: int, row: int, side: int) -> _Sight:
     return _Sight(row, side, found.points[at], found.shapes[at], float(found.presence[at]))
 
 

@@ -12,7 +12,7 @@ from pose.multiview.bundle import Body, Bundle, Freedom, Solution, start_body
 from pose.multiview.initialise import Link
 from pose.multiview.observations import Observed, knots_of, observe
 from pose.multiview.residuals import Weights
-from pose.multiview.types import Track, ViewCamera
+from pose.multiview.types import ViewCamera, ViewTrack
 from pose.multiview.windows import FEW_KNOTS, MOST_KNOTS, calibration_windows, is_shared
 from pose.types import F64
 
@@ -112,7 +112,7 @@ class Adjusted:
 
 
 def adjust(
-    people: Sequence[Mapping[int, Track]],
+    people: Sequence[Mapping[int, ViewTrack]],
     cameras: Sequence[ViewCamera],
     known: Known | None = None,
     weights: Weights | None = None,

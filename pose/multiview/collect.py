@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pose.multiview.types import Track
+from pose.multiview.types import ViewTrack
 from pose.repair.sides import with_lifted_sides
 from pose.skeletons import Skeleton, to_h36m17
 from pose.types import F32, FrameResult
@@ -14,7 +14,7 @@ FEWEST_FRAMES = 5  # minimum frames of a useful track
 BLOCK = 256  # rows of a track that are held as separate arrays
 
 
-def collect_tracks(results: Iterable[FrameResult], skeleton: Skeleton, camera: int) -> list[Track]:
+def collect_tracks(results: Iterable[FrameResult], skeleton: Skeleton, camera: int) -> list[ViewTrack]:
     """All tracks of one camera.
 
     Args:
@@ -27,7 +27,7 @@ def collect_tracks(results: Iterable[FrameResult], skeleton: Skeleton, camera: i
         for number, row in rows_of(result, skeleton):
             found.setdefault(number, _Rows()).add((np.array(result.time), *row))
     tracks = ((number, found.pop(number).arrays()) for number in sorted(found))
-    return [Track(camera, number, *arrays) for number, arrays in tracks if len(arrays[0]) >= FEWEST_FRAMES]
+    return [ViewTrack(camera, number, *arrays) for number, arrays in tracks if len(arrays[0]) >= FEWEST_FRAMES]
 
 
 def rows_of(result: FrameResult, skeleton: Skeleton) -> list[tuple[int, Row]]:
@@ -43,10 +43,10 @@ def rows_of(result: FrameResult, skeleton: Skeleton) -> list[tuple[int, Row]]:
     return found
 
 
-def track_of(camera: int, number: int, seen: Sequence[tuple[float, Row]]) -> Track:
+def track_of(camera: int, number: int, seen: Sequence[tuple[float, Row]]) -> ViewTrack:
     """A track from its times, s, and rows; at least one."""
     times = np.array([time for time, _ in seen])
-    return Track(camera, number, times, *map(np.stack, zip(*(row for _, row in seen), strict=True)))
+    return ViewTrack(camera, number, times, *map(np.stack, zip(*(row for _, row in seen), strict=True)))
 
 
 class _Rows:

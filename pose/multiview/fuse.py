@@ -19,7 +19,7 @@ from pose.multiview.lifted import lifted_prior, trust_of
 from pose.multiview.observations import Observed, observe
 from pose.multiview.residuals import Weights
 from pose.multiview.sides import swapped_sides, with_sides
-from pose.multiview.types import HIPS, POINTS, SHOULDERS, Track, ViewCamera
+from pose.multiview.types import HIPS, POINTS, SHOULDERS, ViewCamera, ViewTrack
 from pose.types import F64, Flags
 
 WINDOW = 144  # instants, about
@@ -55,7 +55,7 @@ class Fused:
 
 
 def fuse(
-    tracks: Mapping[int, Track], cameras: Sequence[ViewCamera], instants: F64, bones: F64, scale: float = 1.0
+    tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], instants: F64, bones: F64, scale: float = 1.0
 ) -> Iterator[Fused]:
     """Fuse the tracks of a person (by camera) at even times (K,) s, window by window.
 

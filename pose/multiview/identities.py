@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pose.multiview.sampling import comparison_times, sample
-from pose.multiview.types import LIMB_POINTS, POINTS, Track, ViewCamera
+from pose.multiview.types import LIMB_POINTS, POINTS, ViewCamera, ViewTrack
 from pose.types import F64
 
 RATE = 10.0  # samples/s for the comparison
@@ -35,7 +35,7 @@ class Agreement:
     weight: float
 
 
-def find_people(tracks: Sequence[Track], cameras: Sequence[ViewCamera]) -> list[list[int]]:
+def find_people(tracks: Sequence[ViewTrack], cameras: Sequence[ViewCamera]) -> list[list[int]]:
     """Indices of the tracks of each person, sorted by descending duration."""
     agreements = _agreements(tracks, cameras)
     clusters = [[row] for row in range(len(tracks))]
@@ -52,9 +52,9 @@ def find_people(tracks: Sequence[Track], cameras: Sequence[ViewCamera]) -> list[
     return sorted((sorted(one) for one in clusters), key=lambda one: -sum(len(tracks[row]) for row in one))
 
 
-def merge_tracks(tracks: Sequence[Track], rows: Sequence[int]) -> dict[int, Track]:
+def merge_tracks(tracks: Sequence[ViewTrack], rows: Sequence[int]) -> dict[int, ViewTrack]:
     """One track per camera from the tracks of one person; where two overlap, the longer one is used."""
-    merged: dict[int, Track] = {}
+    merged: dict[int, ViewTrack] = {}
     for row in sorted(rows, key=lambda row: -len(tracks[row])):
         track = tracks[row]
         if track.camera not in merged:
@@ -67,16 +67,16 @@ def merge_tracks(tracks: Sequence[Track], rows: Sequence[int]) -> dict[int, Trac
     return merged
 
 
-def _joined(one: Track, other: Track) -> Track:
+def _joined(one: ViewTrack, other: ViewTrack) -> ViewTrack:
     order = np.argsort(np.concatenate([one.times, other.times]), kind="stable")
     parts = {
         name: np.concatenate([getattr(one, name), getattr(other, name)])[order]
         for name in ("times", "keypoints", "scores", "joints", "root", "sigma")
     }
-    return Track(one.camera, one.number, **parts)
+    return ViewTrack(one.camera, one.number, **parts)
 
 
-def _agreements(tracks: Sequence[Track], cameras: Sequence[ViewCamera]) -> dict[tuple[int, int], Agreement]:
+def _agreements(tracks: Sequence[ViewTrack], cameras: Sequence[ViewCamera]) -> dict[tuple[int, int], Agreement]:
     """The agreement of all pairs of tracks that overlap."""
     found = {}
     for i, one in enumerate(tracks):
@@ -102,7 +102,7 @@ def _cost(one: list[int], other: list[int], agreements: dict[tuple[int, int], Ag
     return sum(pair.cost * pair.weight for pair in pairs) / total
 
 
-def agree(one: Track, other: Track, first: ViewCamera, second: ViewCamera) -> Agreement | None:
+def agree(one: ViewTrack, other: ViewTrack, first: ViewCamera, second: ViewCamera) -> Agreement | None:
     """The agreement of two tracks of two cameras; None if they do not overlap."""
     begin = max(first.common_time(one.times[:1])[0], second.common_time(other.times[:1])[0])
     end = min(first.common_time(one.times[-1:])[0], second.common_time(other.times[-1:])[0])

@@ -12,7 +12,7 @@ import numpy as np
 from pose.evaluation.alignment import best_rotation
 from pose.multiview.sampling import comparison_times, sample
 from pose.multiview.synchronise import Lag, Speeds, lags, speeds_of
-from pose.multiview.types import LIMB_POINTS, POINTS, Track
+from pose.multiview.types import LIMB_POINTS, POINTS, ViewTrack
 from pose.people.association.assignment import best_pairs
 from pose.types import F64
 
@@ -47,7 +47,7 @@ class Link:
 
 
 def link_cameras(
-    tracks: Sequence[Track],
+    tracks: Sequence[ViewTrack],
     first: int,
     second: int,
     speeds: dict[int, Speeds],
@@ -96,7 +96,7 @@ def _candidates(
 
 
 def _link_at(
-    tracks: Sequence[Track], first: int, second: int, mine: list[int], theirs: list[int], lag: float
+    tracks: Sequence[ViewTrack], first: int, second: int, mine: list[int], theirs: list[int], lag: float
 ) -> Link | None:
     """The best rotation at a lag, over all pairs of tracks."""
     motions = {
@@ -120,7 +120,7 @@ def _link_at(
     return best
 
 
-def _together(one: Track, other: Track, lag: float) -> tuple[F64, F64, F64, F64, float] | None:
+def _together(one: ViewTrack, other: ViewTrack, lag: float) -> tuple[F64, F64, F64, F64, float] | None:
     """Root-relative limbs (K, 12, 3) and roots (K, 3) of two tracks at their common times, and the duration in s."""
     begin = max(one.times[0], other.times[0] + lag)
     end = min(one.times[-1], other.times[-1] + lag)
@@ -157,7 +157,7 @@ def _translation(motions: list[tuple[F64, F64, F64, F64, float]], rotation: F64)
     return middle
 
 
-def all_speeds(tracks: Sequence[Track]) -> dict[int, Speeds]:
+def all_speeds(tracks: Sequence[ViewTrack]) -> dict[int, Speeds]:
     """Joint speeds by index of the track."""
     return {row: speeds_of(track) for row, track in enumerate(tracks)}
 

@@ -9,7 +9,7 @@ from pose.multiview.calibrate import Known, adjust, start_cameras
 from pose.multiview.clocks import DATE, GIVEN, MOTION, ClockHint
 from pose.multiview.initialise import Link, all_speeds, link_cameras, reverse, spanning_links
 from pose.multiview.synchronise import Speeds
-from pose.multiview.types import Track, ViewCamera
+from pose.multiview.types import ViewCamera, ViewTrack
 
 WAVE = "let people clap, wave or walk about in view of all cameras"
 DATE_REACH = 4.0  # s; tolerance around dates within which a weak match of the motion is accepted
@@ -22,7 +22,7 @@ SURE = 3.0  # standard deviations from chance above which motion alone supports 
 
 
 def find_links(
-    tracks: Sequence[Track],
+    tracks: Sequence[ViewTrack],
     told: Sequence[ViewCamera],
     names: Sequence[str],
     known: Known,
@@ -68,7 +68,7 @@ def _key(link: Link) -> tuple[int, int]:
 
 
 def _links(
-    tracks: Sequence[Track], first: int, second: int, speeds: dict[int, Speeds], hints: Sequence[ClockHint]
+    tracks: Sequence[ViewTrack], first: int, second: int, speeds: dict[int, Speeds], hints: Sequence[ClockHint]
 ) -> list[Link]:
     """Links from exact hints if the poses support them, otherwise from motion, otherwise from motion near a date;
     best first.
@@ -86,7 +86,7 @@ def _links(
     return [link for link in moved if link.quality > LEAST_AGREEMENT * moved[0].quality][:MOST_TRIED]
 
 
-def _best(tracks: Sequence[Track], told: Sequence[ViewCamera], chosen: Link, links: Sequence[Link]) -> Link:
+def _best(tracks: Sequence[ViewTrack], told: Sequence[ViewCamera], chosen: Link, links: Sequence[Link]) -> Link:
     """The link with the best bundle of the two cameras, in the direction of `chosen`.
 
     If the overlap is large, motions agree almost equally well for several lags; the reprojection error decides.
@@ -101,7 +101,7 @@ def _best(tracks: Sequence[Track], told: Sequence[ViewCamera], chosen: Link, lin
     return best if best.first == chosen.first else reverse(best)
 
 
-def _cost(tracks: Sequence[Track], told: Sequence[ViewCamera], link: Link) -> float:
+def _cost(tracks: Sequence[ViewTrack], told: Sequence[ViewCamera], link: Link) -> float:
     """Cost per observed point of a rough bundle of the two cameras."""
     pair = (link.first, link.second)
     people = [{side: replace(tracks[row], camera=side) for side, row in enumerate(rows)} for rows in link.pairs]
@@ -113,7 +113,7 @@ def _cost(tracks: Sequence[Track], told: Sequence[ViewCamera], link: Link) -> fl
 
 
 def clock_sources(
-    cameras: Sequence[ViewCamera], tracks: Sequence[Track], known: Known, hints: Sequence[ClockHint]
+    cameras: Sequence[ViewCamera], tracks: Sequence[ViewTrack], known: Known, hints: Sequence[ClockHint]
 ) -> list[tuple[str, ...]]:
     """The evidence for each camera's clock: `GIVEN`, or `MOTION` and the sources of hints that agree with it.
 
@@ -130,7 +130,7 @@ def clock_sources(
     return found
 
 
-def given_notes(cameras: Sequence[ViewCamera], names: Sequence[str], tracks: Sequence[Track]) -> list[str]:
+def given_notes(cameras: Sequence[ViewCamera], names: Sequence[str], tracks: Sequence[ViewTrack]) -> list[str]:
     """Notes on given clocks that the motion contradicts."""
     speeds = all_speeds(tracks)
     notes = []
@@ -148,7 +148,9 @@ def given_notes(cameras: Sequence[ViewCamera], names: Sequence[str], tracks: Seq
     return notes
 
 
-def _by_motion(cameras: Sequence[ViewCamera], index: int, tracks: Sequence[Track], speeds: dict[int, Speeds]) -> bool:
+def _by_motion(
+    cameras: Sequence[ViewCamera], index: int, tracks: Sequence[ViewTrack], speeds: dict[int, Speeds]
+) -> bool:
     for other in range(len(cameras)):
         if other == index:
             continue

@@ -10,7 +10,7 @@ from pose.multiview import residuals as r
 from pose.multiview.bundle import Body, Bundle, Freedom, start_body
 from pose.multiview.calibrate import start_points
 from pose.multiview.observations import knots_of, observe
-from pose.multiview.types import Track, ViewCamera
+from pose.multiview.types import ViewCamera, ViewTrack
 from pose.multiview.windows import FEW_KNOTS, calibration_windows, is_shared
 
 LEAST_DEGREES = 1.5  # minimum rotation that is reported
@@ -33,7 +33,7 @@ class Turn:
     gain: float
 
 
-def turns_of(people: Sequence[Mapping[int, Track]], cameras: Sequence[ViewCamera]) -> list[Turn]:
+def turns_of(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera]) -> list[Turn]:
     """The rotation of each camera that fits best while all others are fixed."""
     seen = [
         observe(tracks, cameras, knots_of(tracks, cameras, grid), width=0.03)
@@ -59,7 +59,7 @@ def turns_of(people: Sequence[Mapping[int, Track]], cameras: Sequence[ViewCamera
 
 
 def moved_notes(
-    people: Sequence[Mapping[int, Track]], cameras: Sequence[ViewCamera], names: Sequence[str]
+    people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], names: Sequence[str]
 ) -> list[str]:
     """A warning if people fit better with one camera rotated; empty otherwise.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from pose.multiview.sampling import Samples, sample
-from pose.multiview.types import HIPS, LIMB_POINTS, POINTS, Track, ViewCamera
+from pose.multiview.types import HIPS, LIMB_POINTS, POINTS, ViewCamera, ViewTrack
 from pose.types import F64, Flags
 
 BODY_HEIGHT = 1.7  # m, reference for the noise of keypoints
@@ -60,7 +60,7 @@ class Observed:
 
 
 def observe(
-    tracks: Mapping[int, Track], cameras: Sequence[ViewCamera], knots: F64, width: float | None = None
+    tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], knots: F64, width: float | None = None
 ) -> Observed:
     """Sample the observations of one person.
 
@@ -110,7 +110,7 @@ def _from_hips(found: Samples) -> tuple[F64, F64]:
     return points - middle[:, None], found.root + middle
 
 
-def knots_of(tracks: Mapping[int, Track], cameras: Sequence[ViewCamera], grid: F64) -> F64:
+def knots_of(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], grid: F64) -> F64:
     """The part of an even grid (K,) s in which any camera has the person; at least two knots, an even number."""
     first = min(float(cameras[index].common_time(track.times[:1])[0]) for index, track in tracks.items())
     last = max(float(cameras[index].common_time(track.times[-1:])[0]) for index, track in tracks.items())

@@ -17,7 +17,7 @@ from pose.multiview.initialise import Link
 from pose.multiview.linking import clock_notes, clock_sources, find_links, given_notes, remedy, same_scene
 from pose.multiview.moved import moved_notes
 from pose.multiview.observations import BODY_HEIGHT, Observed
-from pose.multiview.types import Track, ViewCamera
+from pose.multiview.types import ViewCamera, ViewTrack
 from pose.types import F64
 
 LARGEST_RESIDUAL = 0.05  # of a body's height in the image; maximum median reprojection error of one scene
@@ -67,7 +67,7 @@ class Rig:
     """
 
     cameras: list[ViewCamera]
-    people: list[dict[int, Track]]
+    people: list[dict[int, ViewTrack]]
     tracks: list[list[tuple[int, int]]]
     bones: list[F64]
     accuracy: list[Accuracy]
@@ -77,7 +77,7 @@ class Rig:
 
 
 def find_rig(
-    tracks: Sequence[Track],
+    tracks: Sequence[ViewTrack],
     told: Sequence[ViewCamera],
     names: Sequence[str],
     known: Known | None = None,
@@ -149,7 +149,7 @@ def rescaled(rig: Rig, factor: float) -> Rig:
     )
 
 
-def _linked_people(tracks: Sequence[Track], links: Sequence[Link]) -> list[dict[int, Track]]:
+def _linked_people(tracks: Sequence[ViewTrack], links: Sequence[Link]) -> list[dict[int, ViewTrack]]:
     """People from links: tracks joined through connected cameras."""
     owner = list(range(len(tracks)))
     for link in links:
@@ -160,7 +160,9 @@ def _linked_people(tracks: Sequence[Track], links: Sequence[Link]) -> list[dict[
     return [merge_tracks(tracks, rows) for rows in groups if len({tracks[row].camera for row in rows}) >= 2]
 
 
-def _bones(people: Sequence[dict[int, Track]], shared: Sequence[dict[int, Track]], adjusted: Adjusted) -> list[F64]:
+def _bones(
+    people: Sequence[dict[int, ViewTrack]], shared: Sequence[dict[int, ViewTrack]], adjusted: Adjusted
+) -> list[F64]:
     """Bone lengths of each person; a person never seen by two cameras at once gets the mean body of the others."""
     bodies = adjusted.solution.bodies
     weight = np.array([float(len(body.points)) for body in bodies])

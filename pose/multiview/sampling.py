@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.multiview.types import POINTS, Track
+from pose.multiview.types import POINTS, ViewTrack
 from pose.types import F64, Flags
 
 LONGEST_GAP = 0.15  # s; longest gap of detections around a sampled time
@@ -41,7 +41,7 @@ class Samples:
     present: Flags
 
 
-def bandwidth(track: Track, least: float = 0.02) -> float:
+def bandwidth(track: ViewTrack, least: float = 0.02) -> float:
     """Width of a kernel in s that includes one frame on each side at the track's own rate."""
     step = float(np.median(np.diff(track.times))) if len(track) > 1 else 1 / 30
     return max(least, 0.7 * min(step, LONGEST_GAP))
@@ -55,7 +55,7 @@ def comparison_times(begin: float, end: float, rate: float) -> F64:
     return begin + np.arange(max(count, 0)) / rate
 
 
-def sample(track: Track, instants: F64, width: float | None = None) -> Samples:
+def sample(track: ViewTrack, instants: F64, width: float | None = None) -> Samples:
     """Sample the track at `instants` (K,) s on its own clock.
 
     Args:
@@ -70,7 +70,7 @@ def sample(track: Track, instants: F64, width: float | None = None) -> Samples:
     return Samples(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Samples)))
 
 
-def _sample(track: Track, instants: F64, width: float) -> Samples:
+def _sample(track: ViewTrack, instants: F64, width: float) -> Samples:
     rows, weight, ahead = _neighbours(track.times, instants, width)
     near = weight > 0
     scores = track.scores[rows][..., POINTS].astype(np.float64)

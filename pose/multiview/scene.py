@@ -21,7 +21,7 @@ from pose.multiview.motions import (
 )
 from pose.multiview.results import MultiviewResults
 from pose.multiview.rig import Rig, find_rig, rescaled
-from pose.multiview.types import Track, ViewCamera
+from pose.multiview.types import ViewCamera, ViewTrack
 from pose.system.json_values import Json
 from pose.system.shown import in_utf8
 from pose.types import F64, FrameResult
@@ -46,7 +46,7 @@ class CameraRun:
         video: Path of the video, for results; empty without a file.
     """
 
-    tracks: list[Track]
+    tracks: list[ViewTrack]
     span: tuple[float, float]
     fps: float
     camera: Camera

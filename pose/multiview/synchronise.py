@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pose.multiview.sampling import AT_ONCE, sample
-from pose.multiview.types import LIMB_POINTS, POINTS, Track
+from pose.multiview.types import LIMB_POINTS, POINTS, ViewTrack
 from pose.types import F64, Flags
 
 RATE = 30.0  # samples/s of the speeds
@@ -47,7 +47,7 @@ class Speeds:
     first: float
 
 
-def speeds_of(track: Track) -> Speeds:
+def speeds_of(track: ViewTrack) -> Speeds:
     """Root-relative speeds of the limbs' joints at `RATE`."""
     first = float(track.times[0])
     count = max(int((track.times[-1] - first) * RATE) + 1, 2)

@@ -26,7 +26,7 @@ LIMB_POINTS = np.array([row for row, name in enumerate(POINT_NAMES) if name not 
 
 
 @dataclass(frozen=True, slots=True)
-class Track:
+class ViewTrack:
     """One person as tracked by one camera.
 
     Attributes:
@@ -60,7 +60,7 @@ class Track:
     def __len__(self) -> int:
         return len(self.times)
 
-    def __getitem__(self, rows: slice | NDArray[np.generic]) -> "Track":
+    def __getitem__(self, rows: slice | NDArray[np.generic]) -> "ViewTrack":
         parts = ("times", "keypoints", "scores", "joints", "root", "sigma")
         return replace(self, **{name: getattr(self, name)[rows] for name in parts})
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from pose.multiview.sampling import AT_ONCE, sample
-from pose.multiview.types import LIMB_POINTS, POINTS, Track, ViewCamera
+from pose.multiview.types import LIMB_POINTS, POINTS, ViewCamera, ViewTrack
 from pose.types import F64
 
 MOST_KNOTS = 240  # maximum knots of all people together
@@ -20,7 +20,7 @@ FASTEST = 2.0  # m/s, upper bound of joint speeds
 STANDING = 0.1  # m/s, lower bound for a static person
 
 
-def shared_span(tracks: Mapping[int, Track], cameras: Sequence[ViewCamera]) -> tuple[float, float] | None:
+def shared_span(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera]) -> tuple[float, float] | None:
     """The time in which at least two cameras may have a person; None if there is none."""
     ends = [
         (float(cameras[c].common_time(track.times[[0]])[0]), float(cameras[c].common_time(track.times[[-1]])[0]))
@@ -32,14 +32,14 @@ def shared_span(tracks: Mapping[int, Track], cameras: Sequence[ViewCamera]) -> t
     return (first, last) if last > first else None
 
 
-def is_shared(tracks: Mapping[int, Track], cameras: Sequence[ViewCamera], grid: F64) -> bool:
+def is_shared(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], grid: F64) -> bool:
     """Whether a grid (K,) s has two instants at which two cameras have the person."""
     span = shared_span(tracks, cameras)
     return span is not None and bool(((grid >= span[0]) & (grid <= span[1])).sum() >= 2)
 
 
 def calibration_windows(
-    people: Sequence[Mapping[int, Track]], cameras: Sequence[ViewCamera], max_knots: int = MOST_KNOTS
+    people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], max_knots: int = MOST_KNOTS
 ) -> list[F64]:
     """Even times, one array per window, together about `most` for all people in them."""
     spans = [span for tracks in people if (span := shared_span(tracks, cameras)) is not None]
@@ -64,7 +64,7 @@ def calibration_windows(
     return found
 
 
-def _worth(people: Sequence[Mapping[int, Track]], cameras: Sequence[ViewCamera], instants: F64) -> F64:
+def _worth(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], instants: F64) -> F64:
     """(K,) number of cameras that see people, times the speed of the people."""
     worth = np.zeros(len(instants))
     for tracks in people:

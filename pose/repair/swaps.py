@@ -45,7 +45,7 @@ Believed = Callable[[int, int], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class SwapRules:
     """Costs and limits of swaps.
 
     Attributes:
@@ -68,8 +68,8 @@ class Rules:
 
 
 MOMENT_SECONDS = 0.3  # maximum swap of limbs that changed together in a stream: both may have been wrong before
-LIMB_RULES = Rules(switch_cost_nats=3.0, swapped_cost_nats_s=16.0, max_swap_s=1.0)
-BODY_RULES = Rules(
+LIMB_RULES = SwapRules(switch_cost_nats=3.0, swapped_cost_nats_s=16.0, max_swap_s=1.0)
+BODY_RULES = SwapRules(
     switch_cost_nats=5.0,
     swapped_cost_nats_s=2.0,
     max_swap_s=5.0,
@@ -78,7 +78,7 @@ BODY_RULES = Rules(
 )
 
 
-def limb_rules(lookahead: float, face: bool = False) -> Rules:
+def limb_rules(lookahead: float, face: bool = False) -> SwapRules:
     """Rules for legs and arms.
 
     A stream that does not observe a whole swap would take its end for the next swap, so it has additional limits.
@@ -168,7 +168,7 @@ class SwapFinder:
     """Detects frame by frame which limbs of one person are swapped, with a delay of `lookahead` seconds."""
 
     def __init__(
-        self, limbs: list[NDArray[np.int64]], rules: Rules, lookahead: float, believed: Believed | None = None
+        self, limbs: list[NDArray[np.int64]], rules: SwapRules, lookahead: float, believed: Believed | None = None
     ) -> None:
         """
         Args:

@@ -62,7 +62,7 @@ class OptimizerConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunConfig:
+class TrainingRunConfig:
     """Common settings of all training runs.
 
     Attributes:
@@ -138,7 +138,7 @@ class NewestConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig(RunConfig):
+class TrainConfig(TrainingRunConfig):
     """A training run of a lifter.
 
     Attributes:
@@ -213,7 +213,7 @@ SHORTEST_SPAN = 0.1  # s
 
 
 @dataclass(frozen=True, kw_only=True)
-class PretrainConfig(RunConfig):
+class PretrainConfig(TrainingRunConfig):
     """A pre-training run of a lifter on 2D poses.
 
     `pose-train lifter` continues from its checkpoint, with the same model and `start_from`.
@@ -241,7 +241,7 @@ class ForecastLossWeights:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ForecasterTrainConfig(RunConfig):
+class ForecasterTrainConfig(TrainingRunConfig):
     """A training run of a forecaster.
 
     Attributes:

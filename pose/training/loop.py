@@ -25,7 +25,7 @@ from pose.errors import PoseError
 from pose.system.json_values import Json
 from pose.system.whole_file import whole_file
 from pose.training.batches import BatchSource, Tensors, load, timed
-from pose.training.config import RunConfig
+from pose.training.config import TrainingRunConfig
 from pose.training.logs import TrainingLog
 from pose.training.optimizers import build_optimizer
 from pose.training.schedules import build_schedule
@@ -51,7 +51,7 @@ class Loop(ABC, Generic[Net, Made, Batch]):
 
     def __init__(
         self,
-        config: RunConfig,
+        config: TrainingRunConfig,
         source: BatchSource[Made],
         folder: Path,
         evaluate: Callable[[Net, int], dict[str, float]] | None = None,

@@ -25,7 +25,7 @@ INSTALL = "pip install 'pose-run[slam]' estimates translation"
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RunData:
     """The data of a run.
 
     Attributes:
@@ -40,7 +40,7 @@ class Recorded:
     folder: Path | None = None
 
 
-def carry(decision: Decision, run: Recorded, steps: Steps, rules: Rules = RULES) -> Decision:
+def carry(decision: Decision, run: RunData, steps: Steps, rules: Rules = RULES) -> Decision:
     """The decision about a camera that may be carried, with the translation from structure from motion.
 
     Without a reliable reconstruction the decision is unchanged, and its `translation` gives the reason.
@@ -57,7 +57,7 @@ def carry(decision: Decision, run: Recorded, steps: Steps, rules: Rules = RULES)
     return Decision(motion, path, check_feet=True, measured=decision.measured)
 
 
-def _travel(run: Recorded, path: CameraPath, steps: Steps, rules: Rules) -> tuple[CameraPath, Scale] | str:
+def _travel(run: RunData, path: CameraPath, steps: Steps, rules: Rules) -> tuple[CameraPath, Scale] | str:
     if not has_colmap():
         return INSTALL
     if run.images is None:

@@ -59,7 +59,7 @@ def foot_joints(skeleton: Skeleton) -> NDArray[np.int64] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ImageFeet:
     """Feet in the images of N poses.
 
     Attributes:
@@ -79,7 +79,7 @@ class Seen:
         return np.asarray(each[..., :1] & each[..., 1:])
 
 
-def seen_feet(skeleton: Skeleton, keypoints: F32, scores: F32, swapped: Mask, focal: F64) -> Seen | None:
+def seen_feet(skeleton: Skeleton, keypoints: F32, scores: F32, swapped: Mask, focal: F64) -> ImageFeet | None:
     """The feet of N poses; None if the skeleton has no heels and toes.
 
     Args:
@@ -95,10 +95,10 @@ def seen_feet(skeleton: Skeleton, keypoints: F32, scores: F32, swapped: Mask, fo
     legs = swapped[:, 0, None, None]
     pixels, known = keypoints[:, joints].astype(np.float64), scores[:, joints]
     pixels = np.where(legs[..., None], pixels[:, ::-1], pixels)
-    return Seen(pixels, np.where(legs, known[:, ::-1], known), np.broadcast_to(focal, (len(keypoints), 2)))
+    return ImageFeet(pixels, np.where(legs, known[:, ::-1], known), np.broadcast_to(focal, (len(keypoints), 2)))
 
 
-def lift_feet(joints: F64, seen: Seen, up: F64 | None, contacts: F32 | None, shape: FootShape = USUAL) -> F64:
+def lift_feet(joints: F64, seen: ImageFeet, up: F64 | None, contacts: F32 | None, shape: FootShape = USUAL) -> F64:
     """Heels and toes of N poses of one camera.
 
     Args:
@@ -122,7 +122,9 @@ def lift_feet(joints: F64, seen: Seen, up: F64 | None, contacts: F32 | None, sha
     return feet
 
 
-def foot_frames(joints: F64, seen: Seen | None, up: F64 | None, contacts: F32 | None, shape: FootShape = USUAL) -> F64:
+def foot_frames(
+    joints: F64, seen: ImageFeet | None, up: F64 | None, contacts: F32 | None, shape: FootShape = USUAL
+) -> F64:
     """Directions of the feet of N poses of one camera, in the camera frame.
 
     Args:
@@ -152,7 +154,7 @@ def foot_frames(joints: F64, seen: Seen | None, up: F64 | None, contacts: F32 | 
     return np.stack([along, _unit(_across(above, along))], axis=2)
 
 
-def ankle_flexions(joints: F64, seen: Seen, up: F64 | None, contacts: F32 | None) -> F64:
+def ankle_flexions(joints: F64, seen: ImageFeet, up: F64 | None, contacts: F32 | None) -> F64:
     """Flexion (N, 2) of the ankles in degrees: 0 at a right angle of shank and sole, positive with raised toes.
 
     NaN where heel or toe is not detected. Arguments as of `foot_frames`.
@@ -162,7 +164,7 @@ def ankle_flexions(joints: F64, seen: Seen, up: F64 | None, contacts: F32 | None
     return np.where(seen.known.all(axis=-1), np.degrees(np.arcsin(np.clip(sine, -1, 1))), np.nan)
 
 
-def _add_images(weight: F64, pull: F64, ankles: F64, length: F64, seen: Seen) -> None:
+def _add_images(weight: F64, pull: F64, ankles: F64, length: F64, seen: ImageFeet) -> None:
     """Add the vectors from heel to toe in the images to the normal equations of the directions, in place.
 
     Args:

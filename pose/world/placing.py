@@ -5,14 +5,14 @@ from dataclasses import replace
 from pose.camera_motion.decision import AUTO, FREE, Decision, decide
 from pose.camera_motion.log import MotionLog
 from pose.camera_motion.verdict import TRANSLATING
-from pose.world.carried import Recorded, carry
+from pose.world.carried import RunData, carry
 from pose.world.clean import Steps
 from pose.world.footing import settle
 from pose.world.run import PlacedRun
 
 
 def place_run(
-    recorded: Recorded, log: MotionLog, camera: str, steps: Steps, join: bool = True
+    recorded: RunData, log: MotionLog, camera: str, steps: Steps, join: bool = True
 ) -> tuple[PlacedRun | None, Decision]:
     """Transform a run to its world, and decide about its camera. The caller closes the run.
 
@@ -54,7 +54,7 @@ def place_run(
     return _settled(recorded, carried, steps, join)
 
 
-def _settled(recorded: Recorded, decision: Decision, steps: Steps, join: bool) -> tuple[PlacedRun | None, Decision]:
+def _settled(recorded: RunData, decision: Decision, steps: Steps, join: bool) -> tuple[PlacedRun | None, Decision]:
     """The run with the path of a decision, unless feet contradict it."""
     if decision.problem:
         return None, decision

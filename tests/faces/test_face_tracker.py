@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pose.face_points import POINTS
-from pose.faces.network import Found, tracked_regions
+from pose.faces.network import FaceOutputs, tracked_regions
 from pose.faces.tracker import FaceTracker
 from pose.skeletons import BLAZEPOSE33, COCO17
 from pose.types import People, Regions
@@ -28,7 +28,7 @@ class SceneNetwork:
     def __init__(self, *faces):
         self.faces, self.regions = list(faces), 0
 
-    def estimate(self, image, regions: Regions) -> Found:
+    def estimate(self, image, regions: Regions) -> FaceOutputs:
         count = len(regions)
         self.regions += count
         points, presence = np.zeros((count, POINTS, 3), np.float32), np.full(count, 0.02, np.float32)
@@ -36,7 +36,7 @@ class SceneNetwork:
             ways = [np.linalg.norm(one[:, :2].mean(axis=0) - regions.centers[row]) for one in self.faces]
             if ways and min(ways) < regions.sizes[row, 0] / 2:
                 points[row], presence[row] = self.faces[int(np.argmin(ways))], 0.95
-        return Found(points, presence)
+        return FaceOutputs(points, presence)
 
 
 def people(*noses, time=0.0, skeleton=COCO17, size=60.0, score=0.9, unsure=(), cut=False):

@@ -5,7 +5,7 @@ import pytest
 
 from pose.hand_points import LITTLE_KNUCKLE, POINTS
 from pose.hands.filter import HandFilter
-from pose.hands.network import Found, tracked_regions
+from pose.hands.network import HandOutputs, tracked_regions
 from pose.hands.tracker import HandTracker
 from pose.skeletons import BLAZEPOSE33, COCO17
 from pose.types import People, Regions
@@ -28,7 +28,7 @@ class SceneNetwork:
     def __init__(self, *hands):
         self.hands = [np.asarray(one, np.float32) for one in hands]
 
-    def estimate(self, image, regions: Regions) -> Found:
+    def estimate(self, image, regions: Regions) -> HandOutputs:
         count = len(regions)
         points, presence = np.zeros((count, POINTS, 2), np.float32), np.full(count, 0.02, np.float32)
         for row in range(count):
@@ -37,7 +37,7 @@ class SceneNetwork:
                 points[row], presence[row] = self.hands[int(np.argmin(ways))], 0.95
         shapes = np.zeros((count, POINTS, 3), np.float32)
         shapes[..., :2] = (points - points[:, :1]) / 200
-        return Found(points, shapes, presence)
+        return HandOutputs(points, shapes, presence)
 
 
 def people(*middles, time=0.0, skeleton=COCO17, wrists=None, score=0.9, cut=False):

@@ -15,7 +15,7 @@ from pose.camera import Camera
 from pose.live.result import LiveResult, Stream
 from pose.live.several.rigging import Rigging
 from pose.live.several.stage import Stage
-from pose.multiview.types import Track, ViewCamera
+from pose.multiview.types import ViewCamera, ViewTrack
 from pose.skeletons import H36M17
 from pose.types import FrameResult, People, Poses3D
 from pose.world.clean import Steps
@@ -47,9 +47,9 @@ class Player:
         self._streams = [stream_of(view) for view in views]
         self._images = [np.broadcast_to(BLACK, (view.size[1], view.size[0], 3)) for view in views]
 
-    def play(self, tracks: list[Track], ended: frozenset[int] = frozenset(), wait: bool = True) -> list[LiveResult]:
+    def play(self, tracks: list[ViewTrack], ended: frozenset[int] = frozenset(), wait: bool = True) -> list[LiveResult]:
         """Feed tracks; returns what was published. wait: until the threads have finished after each frame."""
-        moments: dict[tuple[float, int], list[tuple[Track, int]]] = {}
+        moments: dict[tuple[float, int], list[tuple[ViewTrack, int]]] = {}
         for track in tracks:
             for row, time in enumerate(track.times.tolist()):
                 moments.setdefault((time, track.camera), []).append((track, row))
@@ -62,7 +62,7 @@ class Player:
         self.shown += published
         return published
 
-    def _live(self, number: int, time: float, camera: int, rows: list[tuple[Track, int]]) -> LiveResult:
+    def _live(self, number: int, time: float, camera: int, rows: list[tuple[ViewTrack, int]]) -> LiveResult:
         ids = np.array([track.number for track, _ in rows])
         keypoints = np.stack([track.keypoints[row] for track, row in rows])
         scores = np.stack([track.scores[row] for track, row in rows])

@@ -12,7 +12,7 @@ from pose_datasets.definitions import observed_joints
 from pose_datasets.several_cameras import SceneConfig, VirtualCamera, told_camera, truth_at, virtual_cameras
 
 from pose.multiview.bundle import start_body
-from pose.multiview.types import POINTS, Track, ViewCamera
+from pose.multiview.types import POINTS, ViewCamera, ViewTrack
 
 RATE = 60.0
 
@@ -43,7 +43,9 @@ def cameras(azimuths=(0.0, 90.0), people=None, seed: int = 0, seconds: float = 5
     return virtual_cameras(np.random.default_rng(seed), people, seconds, config)
 
 
-def track(camera: VirtualCamera, index: int, points, number: int = 1, noise_px: float = 0.0, seed: int = 0) -> Track:
+def track(
+    camera: VirtualCamera, index: int, points, number: int = 1, noise_px: float = 0.0, seed: int = 0
+) -> ViewTrack:
     """What a perfect detector and a nearly perfect lifter make of a person (T, 19, 3) m."""
     rng = np.random.default_rng(seed + 97 * index + number)
     world = truth_at(points, RATE, camera.world_times()).astype(np.float64)
@@ -52,7 +54,7 @@ def track(camera: VirtualCamera, index: int, points, number: int = 1, noise_px: 
     seen = world[:, :17] @ camera.rotation.T + camera.translation
     t = len(world)
     wrong = 0.03 * rng.standard_normal((1, 17, 3))
-    return Track(
+    return ViewTrack(
         index, number, camera.times, pixels.astype(np.float32), np.ones((t, 17), np.float32),
         (seen - seen[:, :1] + wrong - wrong[:, :1]).astype(np.float32), (1.1 * seen[:, 0]).astype(np.float32),
         np.full((t, 17), 60, np.float32),

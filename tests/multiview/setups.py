@@ -7,7 +7,7 @@ import numpy as np
 import scenes
 
 from pose.multiview.calibrate import Known
-from pose.multiview.types import Track, ViewCamera
+from pose.multiview.types import ViewCamera, ViewTrack
 from pose.skeletons import H36M17
 
 SECONDS = 5.0
@@ -20,7 +20,7 @@ RIGHT = scenes.person(5, SECONDS, away=(0.9, 0.3))
 class Setup:
     """tracks and cameras, as `find_rig` takes them, and the truth: cameras, and who each (camera, number) is."""
 
-    tracks: list[Track]
+    tracks: list[ViewTrack]
     told: list[ViewCamera]
     truth: list[ViewCamera]
     known: Known = field(default_factory=Known)
@@ -49,7 +49,7 @@ def of_views(views, people, noise_px=2.0) -> Setup:
     return Setup(tracks, scenes.told(views), scenes.exact(views))
 
 
-def changed(track: Track, **parts) -> Track:
+def changed(track: ViewTrack, **parts) -> ViewTrack:
     return replace(track, **parts)
 
 
@@ -71,7 +71,7 @@ def moved_camera(view, rotation=None, place=None):
     return replace(view, rotation=rotation, translation=-rotation @ place)
 
 
-def mirrored(track: Track, camera: ViewCamera, index: int) -> Track:
+def mirrored(track: ViewTrack, camera: ViewCamera, index: int) -> ViewTrack:
     """As a selfie camera shows a person: left is right."""
     order = [H36M17.index(swapped_name(name)) for name in H36M17.names]
     keypoints = track.keypoints[:, order].copy()
@@ -87,6 +87,6 @@ def swapped_name(name: str) -> str:
     return {"left": f"right_{rest}", "right": f"left_{rest}"}.get(side, name)
 
 
-def joined(one: Track, other: Track) -> Track:
+def joined(one: ViewTrack, other: ViewTrack) -> ViewTrack:
     parts = ("times", "keypoints", "scores", "joints", "root", "sigma")
     return changed(one, **{name: np.concatenate([getattr(one, name), getattr(other, name)]) for name in parts})

@@ -12,7 +12,7 @@ from pose.multiview.initialise import RATE as COMPARED_RATE
 from pose.multiview.initialise import _together
 from pose.multiview.sampling import MAX_COMPARED, comparison_times, sample
 from pose.multiview.synchronise import speeds_of
-from pose.multiview.types import Track
+from pose.multiview.types import ViewTrack
 from pose.skeletons import COCO17
 from pose.types import FrameResult, People, Poses3D
 
@@ -30,12 +30,12 @@ def short(views):
     return [scenes.track(view, i, scenes.person(1)) for i, view in enumerate(views)]
 
 
-def repeated(track: Track, frames: int = FRAMES) -> Track:
+def repeated(track: ViewTrack, frames: int = FRAMES) -> ViewTrack:
     """The track forwards and backwards, again and again."""
     rows = np.arange(frames) % (2 * len(track))
     rows = np.where(rows < len(track), rows, 2 * len(track) - 1 - rows)
     parts = (getattr(track, name)[rows] for name in ("keypoints", "scores", "joints", "root", "sigma"))
-    return Track(track.camera, track.number, np.arange(frames) / 30, *parts)
+    return ViewTrack(track.camera, track.number, np.arange(frames) / 30, *parts)
 
 
 def peak_megabytes(work):

@@ -5,7 +5,7 @@ import pytest
 import scenes
 
 from pose.multiview.sampling import AT_ONCE, sample
-from pose.multiview.types import Track, ViewCamera
+from pose.multiview.types import ViewCamera, ViewTrack
 from pose.multiview.windows import MOST_KNOTS, WINDOWS, calibration_windows, shared_span
 
 
@@ -14,14 +14,14 @@ def camera():
     return scenes.told(scenes.cameras((0.0,)))[0]
 
 
-def track(camera: int, begin: float, end: float, lively: tuple[float, float] | None = None) -> Track:
+def track(camera: int, begin: float, end: float, lively: tuple[float, float] | None = None) -> ViewTrack:
     """Somebody at 10 frames/s whose joints move between two moments, or always."""
     times = np.arange(begin, end, 0.1)
     moves = np.ones(len(times), bool) if lively is None else (times >= lively[0]) & (times < lively[1])
     joints = np.zeros((len(times), 17, 3), np.float32)
     joints[:, :, 0] = np.where(moves, 0.1 * np.sin(9 * times), 0)[:, None]
     count = len(times)
-    return Track(
+    return ViewTrack(
         camera, 1, times, np.zeros((count, 17, 2), np.float32), np.ones((count, 17), np.float32), joints,
         np.zeros((count, 3), np.float32), np.ones((count, 17), np.float32),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pose.people.association import UNMATCHED, BotSort, ByteTrack, OcSort
 from pose.people.association.assignment import best_pairs
-from pose.people.association.camera_motion import CameraMotion
+from pose.people.association.camera_motion import ImageMotion
 from pose.people.association.kalman import KalmanFilter
 
 TRACKERS = {"bytetrack": ByteTrack, "ocsort": OcSort, "botsort": BotSort}
@@ -76,7 +76,7 @@ def test_two_half_steps_are_one_step():
 
 def test_camera_motion_is_what_the_camera_did(rng):
     wall = cv2.resize(rng.integers(0, 255, (40, 40, 3), dtype=np.uint8), (800, 800), interpolation=cv2.INTER_CUBIC)
-    camera = CameraMotion()
+    camera = ImageMotion()
     np.testing.assert_array_equal(camera.step(wall[200:500, 200:600]), np.eye(2, 3))
     motion = camera.step(wall[206:506, 190:590])
     np.testing.assert_allclose(motion, [[1, 0, 10], [0, 1, -6]], atol=0.3)

@@ -18,7 +18,7 @@ from pose.files import JsonWriter, MotionInfo, NpzWriter, RunInfo, WorldInfo, lo
 from pose.skeletons import H36M17
 from pose.types import FrameResult, People, Poses3D
 from pose.world import carried, placing
-from pose.world.carried import Recorded
+from pose.world.carried import RunData
 from pose.world.clean import Steps, prepare
 from pose.world.placing import place_run
 from pose.world.rules import RULES
@@ -160,7 +160,7 @@ def decided(monkeypatch):
 
 
 def placed(walk, camera, images=None):
-    recorded = Recorded(results_of({1: walk}, TURNS, PLACES), H36M17, CAMERA, images)
+    recorded = RunData(results_of({1: walk}, TURNS, PLACES), H36M17, CAMERA, images)
     run, decision = place_run(recorded, MotionLog(), camera, Steps())
     if run is not None:
         run.close()

@@ -14,7 +14,16 @@ from pose.files import NpzWriter
 from pose.result import load
 from pose.skeletons import BLAZEPOSE33, COCO17, HALPE26
 from pose.world.contacts import point_contacts
-from pose.world.foot_points import ANKLE_SD, USUAL, Seen, ankle_flexions, foot_frames, foot_joints, lift_feet, seen_feet
+from pose.world.foot_points import (
+    ANKLE_SD,
+    USUAL,
+    ImageFeet,
+    ankle_flexions,
+    foot_frames,
+    foot_joints,
+    lift_feet,
+    seen_feet,
+)
 
 CAMERA = Camera.of((1000, 1000))
 FOCAL = np.diag(CAMERA.matrix)[None, :2]
@@ -41,7 +50,7 @@ def true_feet(joints, turn, pitch=0.0):
 
 def seen_of(joints, feet):
     pixels = project(np.concatenate([joints[:, ANKLES][:, :, None], feet], axis=2), CAMERA.matrix)
-    return Seen(pixels, np.ones(pixels.shape[:3], np.float32), FOCAL)
+    return ImageFeet(pixels, np.ones(pixels.shape[:3], np.float32), FOCAL)
 
 
 @pytest.mark.parametrize("yaw", [0.0, 0.6, -1.2, 2.4])

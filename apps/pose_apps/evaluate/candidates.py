@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from pose.errors import PoseError, UsageError
-from pose.evaluation.results import Result
+from pose.evaluation.results import EvaluationResult
 from pose.options import Options, option, overwrite_option, quiet_option
 from pose.system.progress import progress_bar
 from pose.system.written_files import writing
@@ -95,7 +95,7 @@ def plan_output(options: OutputOptions, slug: str) -> Output:
 
 def evaluate_all(
     candidates: Sequence[Candidate], task: Task, output: Output, *, flip: bool, lookaheads: Sequence[int]
-) -> list[Result]:
+) -> list[EvaluationResult]:
     """Evaluate all candidates on the task; predictions are written as soon as they are complete."""
     from pose.evaluation.results import curve_point, describe
 
@@ -150,7 +150,7 @@ def write_predictions(output: Output, name: str, evaluation: "Evaluation") -> No
         save_predictions(target, evaluation.predictions)
 
 
-def finish(results: Sequence[Result], output: Output) -> None:
+def finish(results: Sequence[EvaluationResult], output: Output) -> None:
     """Write results.json and report.html, and print the tables."""
     from pose.evaluation.results import save_results
 
@@ -174,7 +174,7 @@ def _make(folder: Path) -> None:
         raise PoseError(f"--out: {folder} cannot be created ({error.strerror})") from error
 
 
-def _print(results: Sequence[Result], output: Output) -> None:
+def _print(results: Sequence[EvaluationResult], output: Output) -> None:
     from pose.evaluation.results import benchmark_of, tables
     from pose.evaluation.table import lookahead_table, measure_table, speed_table
 

@@ -40,7 +40,7 @@ class Latency(TypedDict):
     max: float | None
 
 
-class People(TypedDict):
+class PeopleCounts(TypedDict):
     """Statistics of people.
 
     Attributes:
@@ -52,7 +52,7 @@ class People(TypedDict):
     most_at_a_time: int
 
 
-class Memory(TypedDict):
+class MemoryUse(TypedDict):
     """Memory of this process, MiB: at SETTLED_SECONDS, maximum since, and at the end; None if unknown."""
 
     settled: float | None
@@ -73,8 +73,8 @@ class LiveReport(TypedDict):
     left_out: int
     fps: float
     latency_ms: Latency
-    people: People
-    memory_mib: Memory
+    people: PeopleCounts
+    memory_mib: MemoryUse
     cpu_seconds: float
     cpus: int | None
     device: str

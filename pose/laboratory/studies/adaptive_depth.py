@@ -43,7 +43,7 @@ class AdaptiveDepthSettings(lifters.LifterSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FrameMeasurements:
     """Measurements of every valid frame: steps, mean speed of the joints (m/s), MPJPE (mm)."""
 
     steps: np.ndarray
@@ -88,7 +88,7 @@ def depths(network: LifterNetwork, settings: AdaptiveDepthSettings, setup: Setup
     return {name: float(value) for name, value in results.items()}
 
 
-def watched(network: LifterNetwork, batches: Iterator[LiftBatch]) -> Seen:
+def watched(network: LifterNetwork, batches: Iterator[LiftBatch]) -> FrameMeasurements:
     """Collect steps, speed and error of each frame."""
     parts: tuple[list[np.ndarray], ...] = ([], [], [])
     for batch in batches:
@@ -99,7 +99,7 @@ def watched(network: LifterNetwork, batches: Iterator[LiftBatch]) -> Seen:
         errors = metrics.position_errors(joints.numpy(), batch.joints).mean(axis=-1)
         for part, values in zip(parts, (steps.numpy(), speeds, errors), strict=True):
             part.append(values[batch.valid])
-    return Seen(*(np.concatenate(part) for part in parts))
+    return FrameMeasurements(*(np.concatenate(part) for part in parts))
 
 
 def where_hidden(network: LifterNetwork, batch: LiftBatch) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pose.live.several.calibration import Calibration
-from pose.live.several.fusion import Now
+from pose.live.several.fusion import CurrentPose
 from pose.multiview.observations import BODY_HEIGHT
 
 STAY_SECONDS = 2.0  # for which errors must stay high
@@ -25,7 +25,7 @@ class Bumps:
         self._usual: dict[int, float] = {}
         self._since: float | None = None  # s, since when a camera is contradicted
 
-    def moved(self, time: float, people: Sequence[Now], contradicted: bool) -> bool:
+    def moved(self, time: float, people: Sequence[CurrentPose], contradicted: bool) -> bool:
         """Whether a camera was moved. It is unknown which one, because a moved camera increases the errors of all
         cameras.
 
@@ -43,7 +43,7 @@ class Bumps:
         stays = self._since is not None and time - self._since >= 0.5 * STAY_SECONDS
         return stays or any(self._jump(index, time) > JUMP for index in self._errors)
 
-    def _add(self, index: int, time: float, people: Sequence[Now]) -> None:
+    def _add(self, index: int, time: float, people: Sequence[CurrentPose]) -> None:
         camera, errors = self._calibration.cameras[index], self._errors[index]
         shares = []
         for one in people:

@@ -13,7 +13,7 @@ from pose.multiview.clocks import CAPTURE, ClockHint
 from pose.multiview.motions import find_motions, scale_for_height, time_line
 from pose.multiview.observations import observe
 from pose.multiview.rig import Accuracy, Rig, find_rig, rescaled
-from pose.multiview.types import Track, ViewCamera
+from pose.multiview.types import ViewCamera, ViewTrack
 from pose.system.json_values import Json
 from pose.types import F64
 
@@ -126,13 +126,13 @@ def given_calibration(
     )
 
 
-def _lifted_bones(track: Track, camera: ViewCamera) -> F64:
+def _lifted_bones(track: ViewTrack, camera: ViewCamera) -> F64:
     limbs = observe({0: replace(track, camera=0)}, [replace(camera, offset=0.0)], track.times).limbs[0]
     bones: F64 = start_body(limbs).bones
     return bones
 
 
-def _factor(rig: Rig, tracks: Sequence[Track], height: float) -> float:
+def _factor(rig: Rig, tracks: Sequence[ViewTrack], height: float) -> float:
     ends = [
         (min(t.times[0] for t in own), max(t.times[-1] for t in own)) for own in _by_camera(tracks, len(rig.cameras))
     ]
@@ -141,5 +141,5 @@ def _factor(rig: Rig, tracks: Sequence[Track], height: float) -> float:
     return scale_for_height(find_motions(shifted, line), height)
 
 
-def _by_camera(tracks: Sequence[Track], cameras: int) -> list[list[Track]]:
+def _by_camera(tracks: Sequence[ViewTrack], cameras: int) -> list[list[ViewTrack]]:
     return [[track for track in tracks if track.camera == camera] for camera in range(cameras)]

@@ -11,7 +11,7 @@ from pose.live.several.sightings import Sightings
 from pose.multiview.fuse import Fused, fuse_newest
 from pose.multiview.observations import observe
 from pose.multiview.residuals import BONE_RESIDUALS
-from pose.multiview.types import Track
+from pose.multiview.types import ViewTrack
 from pose.types import F64
 
 INSTANTS = 4  # of the window whose last one is wanted
@@ -42,7 +42,7 @@ class _Person:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Now:
+class CurrentPose:
     """The current pose of one person.
 
     Attributes:
@@ -70,7 +70,7 @@ class Fusion:
         self._cameras = [calibration.cameras.get(index, first) for index in range(sources)]
         self._people: dict[int, _Person] = {}
 
-    def at(self, time: float, sightings: Mapping[int, Sightings], identities: Identities) -> list[Now]:
+    def at(self, time: float, sightings: Mapping[int, Sightings], identities: Identities) -> list[CurrentPose]:
         """All people at a common time, s.
 
         Args:
@@ -84,12 +84,14 @@ class Fusion:
             tracks = self._tracks(time, sightings, identities.tracks_of(number))
             if tracks:
                 numbers = {camera: track.number for camera, track in tracks.items()}
-                found.append(Now(number, numbers, self._fuse(number, tracks, time)))
+                found.append(CurrentPose(number, numbers, self._fuse(number, tracks, time)))
         return found
 
-    def _tracks(self, time: float, sightings: Mapping[int, Sightings], keys: list[tuple[int, int]]) -> dict[int, Track]:
+    def _tracks(
+        self, time: float, sightings: Mapping[int, Sightings], keys: list[tuple[int, int]]
+    ) -> dict[int, ViewTrack]:
         """The newest track of a person in each camera."""
-        tracks: dict[int, Track] = {}
+        tracks: dict[int, ViewTrack] = {}
         for camera, number in keys:
             if camera not in sightings:
                 continue
@@ -101,7 +103,7 @@ class Fusion:
                 tracks[camera] = track
         return tracks
 
-    def _fuse(self, number: int, tracks: Mapping[int, Track], time: float) -> Fused:
+    def _fuse(self, number: int, tracks: Mapping[int, ViewTrack], time: float) -> Fused:
         one = self._people.get(number)
         knots = np.linspace(time - STEP * (INSTANTS - 1), time, INSTANTS)
         observed = observe(tracks, self._cameras, knots)

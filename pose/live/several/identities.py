@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pose.multiview.identities import agree, find_people
-from pose.multiview.types import Track, ViewCamera
+from pose.multiview.types import ViewCamera, ViewTrack
 
 Key = tuple[int, int]  # camera, id of the track in it
 
@@ -30,7 +30,7 @@ class Identities:
         """The tracks of a person."""
         return [key for key, number in self.people.items() if number == person]
 
-    def updated(self, tracks: Sequence[Track], cameras: Mapping[int, ViewCamera]) -> "Identities":
+    def updated(self, tracks: Sequence[ViewTrack], cameras: Mapping[int, ViewCamera]) -> "Identities":
         """Match the tracks of the last seconds and return a new object.
 
         Args:
@@ -41,7 +41,7 @@ class Identities:
         new._match(tracks, cameras)
         return new
 
-    def _match(self, tracks: Sequence[Track], cameras: Mapping[int, ViewCamera]) -> None:
+    def _match(self, tracks: Sequence[ViewTrack], cameras: Mapping[int, ViewCamera]) -> None:
         views = [cameras.get(index, next(iter(cameras.values()))) for index in range(max(cameras) + 1)]
         keys = [(track.camera, track.number) for track in tracks]
         self.people = {key: person for key, person in self.people.items() if key in keys}
@@ -49,7 +49,7 @@ class Identities:
         for rows in find_people(tracks, views):
             self._join([keys[row] for row in rows])
 
-    def _check(self, tracks: Mapping[Key, Track], cameras: Mapping[int, ViewCamera]) -> None:
+    def _check(self, tracks: Mapping[Key, ViewTrack], cameras: Mapping[int, ViewCamera]) -> None:
         """End the matches that were wrong."""
         good: set[int] = set()
         bad: list[tuple[Key, Key]] = []

@@ -8,7 +8,7 @@ import numpy as np
 from pose.camera import Camera
 from pose.files import WorldInfo
 from pose.live.several.calibration import Calibration
-from pose.live.several.fusion import Now
+from pose.live.several.fusion import CurrentPose
 from pose.multiview.types import ViewCamera
 from pose.skeletons import Skeleton
 from pose.types import F32, F64, FrameResult, People, Poses3D
@@ -47,7 +47,7 @@ class Placing:
         self._world = None if used is None else LiveWorld(camera, used)
 
     def result(
-        self, now: Sequence[Now], shown: Shown, index: int, time: float, skeleton: Skeleton
+        self, now: Sequence[CurrentPose], shown: Shown, index: int, time: float, skeleton: Skeleton
     ) -> tuple[FrameResult, WorldInfo | None]:
         """The result of a frame.
 
@@ -79,13 +79,13 @@ def _poses(joints: F64, sigma: F32) -> Poses3D:
     return Poses3D(relative.astype(np.float32), joints[:, 0].astype(np.float32), sigma)
 
 
-def _seen_by(now: Sequence[Now], cameras: Sequence[int]) -> np.ndarray:
+def _seen_by(now: Sequence[CurrentPose], cameras: Sequence[int]) -> np.ndarray:
     """(P, 17) bits of the cameras that saw each joint, in the order of `cameras`."""
     bits = [(one.fused.observed[cameras, 0].T * (1 << np.arange(len(cameras)))).sum(axis=1) for one in now]
     return np.array(bits, np.uint8).reshape(-1, 17)
 
 
-def _people(now: Sequence[Now], shown: Shown, index: int, time: float, joints: int) -> People:
+def _people(now: Sequence[CurrentPose], shown: Shown, index: int, time: float, joints: int) -> People:
     """Boxes and keypoints of the shown camera; scores are 0 where it does not see a person."""
     own, count = shown.result.people, len(now)
     rows = {number: row for row, number in enumerate(own.ids.tolist())}

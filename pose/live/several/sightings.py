@@ -6,7 +6,7 @@ import numpy as np
 
 from pose.live.result import LiveResult
 from pose.multiview.collect import FEWEST_FRAMES, Row, rows_of, track_of
-from pose.multiview.types import Track
+from pose.multiview.types import ViewTrack
 from pose.multiview.windows import STANDING
 
 LONGEST_STEP = 0.25  # s; a longer one between two frames of a person counts as a gap
@@ -85,7 +85,7 @@ class Sightings:
         found = {number: [one for one in rows if one[0] >= since] for number, rows in self._tracks.items()}
         return {number: rows for number, rows in found.items() if rows}
 
-    def latest(self, number: int, since: float) -> Track | None:
+    def latest(self, number: int, since: float) -> ViewTrack | None:
         """The last part of a track, from `since` on; None if there is none."""
         kept: deque[Seen] = deque()
         for one in reversed(self._tracks.get(number, ())):
@@ -112,6 +112,6 @@ class Sightings:
                 return
 
 
-def tracks_of(camera: int, rows: dict[int, list[Seen]]) -> list[Track]:
+def tracks_of(camera: int, rows: dict[int, list[Seen]]) -> list[ViewTrack]:
     """Tracks of useful length from `Sightings.rows`."""
     return [track_of(camera, number, seen) for number, seen in rows.items() if len(seen) >= FEWEST_FRAMES]

@@ -13,7 +13,7 @@ from pose.live.counter import RepetitionCounter
 from pose.live.result import STALL_SECONDS, LiveResult, Stream
 from pose.live.several.bumps import Bumps
 from pose.live.several.calibration import Calibration
-from pose.live.several.fusion import Fusion, Now
+from pose.live.several.fusion import CurrentPose, Fusion
 from pose.live.several.placing import Placing, Shown
 from pose.live.several.rigging import Rigging
 from pose.types import FrameResult
@@ -116,7 +116,7 @@ class Stage:
         shown = Shown(self.lead, camera, live.result)
         return self._placing.result(people, shown, self._count, time, live.skeleton)
 
-    def _watch(self, people: Sequence[Now], time: float, captured: float) -> None:
+    def _watch(self, people: Sequence[CurrentPose], time: float, captured: float) -> None:
         """Start a new calibration if a camera was moved; it is taken at the next frame."""
         if self._bumps is None:
             return

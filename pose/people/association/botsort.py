@@ -8,7 +8,7 @@ import numpy as np
 
 from pose.people.association.assignment import best_pairs
 from pose.people.association.box_tracker import MIN_START_SCORE, BoxTrack, FilterTracker, Similarity, box_similarity
-from pose.people.association.camera_motion import CameraMotion
+from pose.people.association.camera_motion import ImageMotion
 from pose.people.association.kalman import KalmanFilter
 from pose.types import F32, F64, I64, U8
 
@@ -65,7 +65,7 @@ class BotSort(FilterTracker[BotSortTrack]):
 
     def __init__(self, memory: float, similarity: Similarity = box_similarity) -> None:
         super().__init__(memory, similarity)
-        self._camera = CameraMotion()
+        self._camera = ImageMotion()
 
     def _start(self, box: F64, number: int) -> BotSortTrack:
         return BotSortTrack(box, number)

@@ -15,7 +15,7 @@ MIN_CORNER_DISTANCE_PX = 1.0
 MIN_CORNERS = 5  # with fewer followed corners no motion is estimated
 
 
-class CameraMotion:
+class ImageMotion:
     """Estimates the motion from one image to the next, at half the resolution."""
 
     def __init__(self) -> None:
