@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pose.pipeline import Pipeline
     from pose.types import FrameResult
     from pose.video import Source
+    from pose.world.carried import RunData
 
 
 VIDEO = "a video file, a folder or glob of images, an http(s) or RTSP URL, or a camera number"
