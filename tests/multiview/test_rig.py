@@ -107,7 +107,7 @@ def test_a_broken_track_and_a_person_of_one_camera_only():
     whole = tracks[2]
     half = len(whole) // 2
     tracks[2] = whole[: half - 3]
-    tracks.append(scenes.Track(1, 7, *(getattr(whole[half + 3 :], name) for name in whole.__slots__[2:])))
+    tracks.append(scenes.ViewTrack(1, 7, *(getattr(whole[half + 3 :], name) for name in whole.__slots__[2:])))
     rig = find_rig(tracks, scenes.told(views), NAMES[:2])
     cameras = sorted(sorted(one) for one in rig.people)
     assert cameras == [[0], [0, 1]]
