@@ -38,9 +38,9 @@ def rescaled(
     """The comparisons with the focal lengths of `ratios`: displacements in the image mean smaller or larger rotations.
 
     Args:
-        measured: As in `find_path`.
+        measured: Background motion, see `find_path`.
         scenes: Number of the scene of each frame.
-        ratios: As returned by `focal_ratios`.
+        ratios: Output of `focal_ratios`.
     """
     return [(at, _rescaled(background, ratios.get(int(scenes[at]), 1.0))) for at, background in measured]
 
