@@ -5,7 +5,7 @@
 The test subjects were in no training batch; cameras are random but fixed, 30 frames a second. `ui-prmd gt` and
 `ui-prmd detector`: people of another laboratory, exact 2D and a detector's skeleton with its errors. The others are
 people of the CMU database. `gt`: the exact 2D of the 17 joints. `white`: the same with white noise of 5 px in a
-picture 1000 px wide. `noisy`: with a detector's errors instead. `detector`: a detector's skeleton with its errors.
+image 1000 px wide. `noisy`: with a detector's errors instead. `detector`: a detector's skeleton with its errors.
 `hard`: exact 2D of the test people in strongly changed poses. The MLP sees one frame through the same features, is
 trained on the same batches with the same loss, and answers through the same geometry: what it lacks is time.
 

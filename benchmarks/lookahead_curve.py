@@ -82,7 +82,7 @@ def accuracy_section(figures: Figures) -> str:
         "ui-prmd gt": "Another laboratory (UI-PRMD s09, s10), exact 2D; people unknown, laboratory and exercises known",
         "ui-prmd detector": "The same people through a detector's skeleton with its errors",
         "gt": "CMU test subjects, exact 2D of the 17 joints; people unknown, laboratory and most kinds of motion known",
-        "white": "The same with white noise of 5 px in a picture 1000 px wide",
+        "white": "The same with white noise of 5 px in an image 1000 px wide",
         "noisy": "The same with a detector's errors instead",
         "detector": "A detector's skeleton with its errors",
         "hard": "Exact 2D of the test people in strongly changed poses",
