@@ -186,7 +186,10 @@ def _rounded(values: ArrayLike, decimals: int) -> list[object]:
     """Round to `decimals`; unknown values become None."""
     rounded = np.round(np.asarray(values, np.float64), decimals) + 0.0  # no negative zeros
     known = np.isfinite(rounded)
-    plain: list[object] = (rounded if known.all() else np.where(known, rounded.astype(object), None)).tolist()
+    if not known.all():
+        rounded = rounded.astype(object)
+        rounded[~known] = None
+    plain: list[object] = rounded.tolist()
     return plain
 
 
@@ -210,7 +213,7 @@ def _hands(result: FrameResult) -> Iterator[dict[str, object]]:
     if hands is None:
         return
     keypoints, joints = _with_scores(hands.points, hands.scores), on_body(hands, poses.joints, poses.swapped)
-    lifted = np.isfinite(joints).all(axis=(2, 3))
+    lifted = np.asarray(np.isfinite(joints).all(axis=(2, 3)))
     for row, points in enumerate(keypoints):
         sides: dict[str, object] = {}
         for at, side in enumerate(SIDES):

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.skeletons import H36M17, Skeleton
-from pose.types import F32
+from pose.types import F32, F64
 
-F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 PARTS = ("heel", "toe")
@@ -200,5 +199,5 @@ def _across(vectors: F64, axes: F64) -> F64:
     return np.asarray(vectors - (vectors * axes).sum(axis=-1, keepdims=True) * axes)
 
 
-def _unit(vectors: F64) -> F64:
+def _unit(vectors: NDArray[np.floating]) -> F64:
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-9))

@@ -9,16 +9,13 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.export import rotations
 from pose.export.character.shape import HEAD_POINT, NECK_POINT
 from pose.export.rotations import unit
 from pose.export.skeleton import NAMES, ORDER, aimed, thorax_frame
 from pose.skeletons import Skeleton
-from pose.types import F32
-
-F64 = NDArray[np.float64]
+from pose.types import F32, F64, Flags
 
 # Positions from the base of the skull, x to the left, y up, z forward, m: nose and ears as in the lifter's training
 # data, eyes from the breadths and heights of adult faces.
@@ -83,7 +80,7 @@ def head_turns(places: F64, seen: SeenHeads) -> F64:
     ordered = places[:, ORDER]
     lifted = lifted_heads(ordered)
     middle = (ordered[:, _NECK] + ordered[:, _HEAD]) / 2
-    known = (seen.scores >= _MIN_SCORE) & np.isfinite(seen.pixels).all(axis=-1)
+    known: Flags = (seen.scores >= _MIN_SCORE) & np.isfinite(seen.pixels).all(axis=-1)
     known &= ((known.sum(axis=1) >= _MIN_POINTS) & (middle[:, 2] < 0))[:, None]
     depth = np.where(known.any(axis=1), -middle[:, 2], 1.0)[:, None]
     # A short vector at the head appears as its x and y, and its z along the ray.
@@ -110,7 +107,9 @@ def head_turns(places: F64, seen: SeenHeads) -> F64:
         size = np.linalg.norm(step, axis=1, keepdims=True)
         step *= np.minimum(1, _MOST_STEP / np.maximum(size, 1e-12))
         head = rotations.multiply(from_vectors(step), head)
-    return np.where(known.any(axis=1)[:, None], _vectors(rotations.multiply(rotations.inverse(lifted), head)), 0.0)
+    return np.where(
+        known.any(axis=1, keepdims=True), _vectors(rotations.multiply(rotations.inverse(lifted), head)), 0.0
+    )
 
 
 def from_vectors(vectors: F64) -> F64:
