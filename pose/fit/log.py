@@ -14,32 +14,40 @@ class FitLog:
 
     Attributes:
         windows: Per window of a person, the number of frames, the median change of the joints relative to the
-            pelvis (mm), and the median noise of the 2D (mm). Lasting errors of the 2D count several times.
+            pelvis (mm), and the median distance of the 2D from the lifted joints before the fit (mm; NaN without 2D).
     """
 
     windows: list[tuple[int, float, float]] = field(default_factory=list)
 
-    def add(self, before: NDArray[np.floating], after: NDArray[np.floating], noise: float) -> None:
+    def add(self, before: NDArray[np.floating], after: NDArray[np.floating], distance: F64) -> None:
         """Add a window.
 
         Args:
             before: (T, 17, 3) m, joints relative to the pelvis.
             after: (T, 17, 3) m, these joints after the fit.
-            noise: Median standard deviation of the 2D at the distance of the body, m.
+            distance: (T, 17) m, from the 2D to the projected joints before the fit, at the depth of the body; NaN where
+                not detected.
         """
         moved = np.linalg.norm(after[:, 1:] - before[:, 1:], axis=-1)
-        self.windows.append((len(before), 1000 * float(np.median(moved)), 1000 * noise))
+        seen = distance[np.isfinite(distance)]
+        apart = float(np.median(seen)) if len(seen) else np.nan
+        self.windows.append((len(before), 1000 * float(np.median(moved)), 1000 * apart))
 
     @property
     def line(self) -> str:
         """A line for summaries, empty if nothing was fitted."""
         if not self.windows:
             return ""
-        frames, moved, noise = np.array(self.windows).T
-        people_frames = int(frames.sum())
+        frames, moved, distance = np.array(self.windows).T
+        line = (
+            f"fit to the 2D: {frames.sum():.0f} poses, changed by {_median(moved, frames):.1f} mm (median over joints)"
+        )
+        seen = np.isfinite(distance)
+        if not seen.any():
+            return line
+        apart = _median(distance[seen], frames[seen])
         return (
-            f"fit to the 2D: {people_frames} poses, changed by {_median(moved, frames):.1f} mm (median over joints); "
-            f"assumed 2D error: {_median(noise, frames):.0f} mm at the distance of the body"
+            f"{line}; before it, 2D and lifted joints were {apart:.0f} mm apart (median, at the distance of the body)"
         )
 
 

@@ -118,14 +118,14 @@ class MotionFit:
         if not known and lifted.times[-1] - lifted.times[0] < _SHORTEST:
             return lifted
         lengths = _lengths(lifted) if self._lengths is None else self._lengths
-        correction, self._lengths, noise = _corrected(lifted, seen, lengths, known)
+        correction, self._lengths, distance = _corrected(lifted, seen, lengths, known)
         if self._before is not None:
             correction = correction.after(self._before)
         self._before = correction
         points = lifted.joints + lifted.root[:, None] + correction.moves
         joints = assembled(points - points[:, :1], self._lengths[BONES.group])
         if self._log is not None:
-            self._log.add(lifted.joints[:final], joints[:final], noise)
+            self._log.add(lifted.joints[:final], joints[:final], distance[:final])
         return Sequence3D(
             joints.astype(np.float32),
             points[:, 0].astype(np.float32),
@@ -134,8 +134,8 @@ class MotionFit:
         )
 
 
-def _corrected(lifted: Sequence3D, seen: Sequence2D, lengths: F64, known: bool) -> tuple[_Correction, F64, float]:
-    """The correction of one window, its bone lengths (G,) m, and the median noise of the 2D, m."""
+def _corrected(lifted: Sequence3D, seen: Sequence2D, lengths: F64, known: bool) -> tuple[_Correction, F64, F64]:
+    """The correction of one window, its bone lengths (G,) m, and the distances (T, 17) m from 2D to lifted joints."""
     skeleton, matrix = get_skeleton(seen.skeleton), seen.camera.matrix
     pixels, scores = to_h36m17(seen.keypoints, seen.scores, skeleton)
     counts = scores > _SEEN
@@ -154,9 +154,8 @@ def _corrected(lifted: Sequence3D, seen: Sequence2D, lengths: F64, known: bool) 
     moves, lengths = fitted(target, lengths, known)
     surer = 1 - _SURER / (1 + (noise / _HALF) ** 2)
     every = _interpolated(lifted.times[knots], moves, lifted.times)
-    fitted_joints = counts.any(axis=0)
-    median = float(np.median(noise[fitted_joints] if fitted_joints.any() else noise))
-    return _Correction(lifted.times, every, np.tile(surer, (len(every), 1))), lengths, median
+    distance = np.where(counts, np.linalg.norm(off, axis=-1) * metres, np.nan)
+    return _Correction(lifted.times, every, np.tile(surer, (len(every), 1))), lengths, distance
 
 
 def _lengths(lifted: Sequence3D) -> F64:
