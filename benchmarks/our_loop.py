@@ -21,16 +21,15 @@ from pose.video import open_source
 
 def loop_2d(clip: str, _: Path) -> Callable[[], None]:
     """Load the 2D stages; the loop to time."""
-    from pose_detectors.blazepose import BlazePoseDetector
-
-    from pose.estimators.blazepose import BlazePose
+    from pose.builders import DETECTORS, ESTIMATORS, build
+    from pose.networks.options import USUAL
     from pose.people.config import TrackingConfig
     from pose.people.people_tracker import PeopleTracker
 
     config = load_preset("fast")
     stage = PeopleTracker(
-        BlazePoseDetector(),
-        BlazePose(),
+        build(DETECTORS, "blazepose", USUAL),
+        build(ESTIMATORS, "blazepose", USUAL),
         TrackingConfig(tracker=config.tracker, max_people=config.max_people, detection_interval_s=config.detect_every),
     )
 

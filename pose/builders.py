@@ -30,8 +30,9 @@ class Choice(Generic[Stage]):
     """One entry of a table.
 
     Attributes:
-        weight: Name in the catalogue; None for a stage without a network, or with custom weights only.
-        build: Makes the stage from the weight file.
+        weight: Name of the default weights in the catalogue; None for a stage without a network, or with custom
+            weights only.
+        build: Makes the stage from the weight file; without a network it ignores the file.
         cpu_only: Whether its runtime supports the CPU and the precision of the file only.
         sized: Whether the input size can be chosen.
         own_file: Whether the user must name a weight file.
@@ -40,7 +41,7 @@ class Choice(Generic[Stage]):
     """
 
     weight: str | None
-    build: Callable[[Path | None, StageOptions], Stage]
+    build: Callable[[Path, StageOptions], Stage]
     cpu_only: bool = False
     sized: bool = False
     own_file: bool = False
@@ -48,120 +49,121 @@ class Choice(Generic[Stage]):
     skeleton: str | None = None
 
 
-def _blazepose_detector(weight: Path | None, options: StageOptions) -> Detector:
+def _blazepose_detector(weight: Path, options: StageOptions) -> Detector:
     from pose_detectors.blazepose import BlazePoseDetector
 
     return BlazePoseDetector(model=weight, options=options)
 
 
-def _mobilenet(weight: Path | None, options: StageOptions) -> Detector:
+def _mobilenet(weight: Path, options: StageOptions) -> Detector:
     from pose_detectors.mobilenet import MobileNetDetector
 
     return MobileNetDetector(model=weight, options=options)
 
 
-def _ssdlite(weight: Path | None, options: StageOptions) -> Detector:
+def _ssdlite(weight: Path, options: StageOptions) -> Detector:
     from pose_detectors.mobilenet import SSDLiteDetector
 
     return SSDLiteDetector(model=weight, options=options)
 
 
-def _rtmdet(weight: Path | None, options: StageOptions) -> Detector:
+def _rtmdet(weight: Path, options: StageOptions) -> Detector:
     from pose_detectors.rtmdet import RTMDetDetector
 
     return RTMDetDetector(model=weight, options=options)
 
 
-def _yolox(weight: Path | None, options: StageOptions) -> Detector:
+def _yolox(weight: Path, options: StageOptions) -> Detector:
     from pose_detectors.yolox import YoloXDetector
 
     return YoloXDetector(model=weight, options=options)
 
 
-def _yolo(weight: Path | None, options: StageOptions) -> Detector:
+def _yolo(weight: Path, options: StageOptions) -> Detector:
     from pose_detectors.yolo import YoloDetector
 
     return YoloDetector(model=weight, options=options)
 
 
-def _yolo_with_pose_network(weight: Path | None, options: StageOptions) -> Detector:
+def _yolo_with_pose_network(weight: Path, options: StageOptions) -> Detector:
     from pose_detectors.yolo import YoloDetector
 
     return YoloDetector(model=weight, task="pose", options=options)
 
 
-def _multipose_detector(weight: Path | None, options: StageOptions) -> Detector:
+def _multipose_detector(weight: Path, options: StageOptions) -> Detector:
     from pose_detectors.movenet_multipose import MoveNetMultiPoseDetector
 
     return MoveNetMultiPoseDetector(model=weight, options=options)
 
 
-def _full_frame(weight: Path | None, options: StageOptions) -> Detector:
+def _full_frame(weight: Path, options: StageOptions) -> Detector:
     from pose_detectors.full_frame import FullFrameDetector
 
     return FullFrameDetector()
 
 
-def _blazepose_full(weight: Path | None, options: StageOptions) -> Estimator:
+def _blazepose_full(weight: Path, options: StageOptions) -> Estimator:
     from pose.estimators.blazepose import BlazePose
 
     return BlazePose(model=weight, variant="full", options=options)
 
 
-def _blazepose_lite(weight: Path | None, options: StageOptions) -> Estimator:
+def _blazepose_lite(weight: Path, options: StageOptions) -> Estimator:
     from pose.estimators.blazepose import BlazePose
 
     return BlazePose(model=weight, variant="lite", options=options)
 
 
-def _blazepose_heavy(weight: Path | None, options: StageOptions) -> Estimator:
+def _blazepose_heavy(weight: Path, options: StageOptions) -> Estimator:
     from pose.estimators.blazepose import BlazePose
 
     return BlazePose(model=weight, variant="heavy", options=options)
 
 
-def _movenet(weight: Path | None, options: StageOptions) -> Estimator:
+def _movenet(weight: Path, options: StageOptions) -> Estimator:
     from pose.estimators.movenet import MoveNet
 
     return MoveNet(model=weight, options=options)
 
 
-def _rtmpose(weight: Path | None, options: StageOptions) -> Estimator:
+def _rtmpose(weight: Path, options: StageOptions) -> Estimator:
     from pose.estimators.rtmpose import RTMPose
 
     return RTMPose(model=weight, options=options)
 
 
-def _mmpose(weight: Path | None, options: StageOptions) -> Estimator:
+def _mmpose(weight: Path, options: StageOptions) -> Estimator:
     from pose.estimators.mmpose import MMPose
 
-    assert weight is not None, "weight_file requires it"
     return MMPose(model=weight, options=options)
 
 
-def _yolo_pose_on_crops(weight: Path | None, options: StageOptions) -> Estimator:
+def _yolo_pose_on_crops(weight: Path, options: StageOptions) -> Estimator:
     from pose.estimators.yolo_pose import YoloPose
 
     return YoloPose(model=weight, options=replace(options, score=None, size=None))
 
 
-def _yolo_pose(weight: Path | None, options: StageOptions) -> OnePass:
+def _yolo_pose(weight: Path, options: StageOptions) -> OnePass:
     from pose.estimators.yolo_pose import YoloPose
 
     return YoloPose(model=weight, options=options)
 
 
-def _multipose_on_crops(weight: Path | None, options: StageOptions) -> Estimator:
+def _multipose_on_crops(weight: Path, options: StageOptions) -> Estimator:
     from pose.estimators.movenet_multipose import MoveNetMultiPose
 
     return MoveNetMultiPose(model=weight, options=replace(options, score=None, size=None))
 
 
-def _multipose(weight: Path | None, options: StageOptions) -> OnePass:
+def _multipose(weight: Path, options: StageOptions) -> OnePass:
     from pose.estimators.movenet_multipose import MoveNetMultiPose
 
     return MoveNetMultiPose(model=weight, options=options)
 
+
+_YOLO_POSE, _MULTIPOSE = "yolo26n-pose", "movenet-multipose"  # weights of detectors and estimators
 
 DETECTORS: dict[str, Choice[Detector]] = {
     "blazepose": Choice("blazepose-detector", _blazepose_detector, cpu_only=True),
@@ -170,8 +172,8 @@ DETECTORS: dict[str, Choice[Detector]] = {
     "mobilenet": Choice("ssd-mobilenet-v1-coco-300-int8", _mobilenet, cpu_only=True),
     "ssdlite": Choice("ssdlite320-mobilenet-v3", _ssdlite),
     "yolo": Choice("yolo26n", _yolo, sized=True),
-    "yolo-pose": Choice("yolo26n-pose", _yolo_with_pose_network, sized=True),
-    "movenet-multipose": Choice("movenet-multipose", _multipose_detector, cpu_only=True, sized=True),
+    "yolo-pose": Choice(_YOLO_POSE, _yolo_with_pose_network, sized=True),
+    "movenet-multipose": Choice(_MULTIPOSE, _multipose_detector, cpu_only=True, sized=True),
     "full-frame": Choice(None, _full_frame),
 }
 
@@ -191,18 +193,18 @@ ESTIMATORS: dict[str, Choice[Estimator]] = {
     "rtmpose-l-halpe26": Choice("rtmpose-l-halpe26-256x192", _rtmpose, skeleton="halpe26"),
     "rtmpose-x-halpe26": Choice("rtmpose-x-halpe26-384x288", _rtmpose, skeleton="halpe26"),
     "yolo-pose": Choice(
-        "yolo26n-pose", _yolo_pose_on_crops, presence=0.25, skeleton="coco17"
+        _YOLO_POSE, _yolo_pose_on_crops, presence=0.25, skeleton="coco17"
     ),  # of a detection, as for whole images
     "movenet-multipose": Choice(
-        "movenet-multipose", _multipose_on_crops, cpu_only=True, presence=0.25, skeleton="coco17"
+        _MULTIPOSE, _multipose_on_crops, cpu_only=True, presence=0.25, skeleton="coco17"
     ),  # of a detection, as for whole images
     "mmpose": Choice(None, _mmpose, own_file=True),
 }
 
 # Chosen as both detector and estimator, these run once per frame.
 ONE_PASS: dict[str, Choice[OnePass]] = {
-    "yolo-pose": Choice("yolo26n-pose", _yolo_pose),
-    "movenet-multipose": Choice("movenet-multipose", _multipose, cpu_only=True, sized=True),
+    "yolo-pose": Choice(_YOLO_POSE, _yolo_pose),
+    "movenet-multipose": Choice(_MULTIPOSE, _multipose, cpu_only=True, sized=True),
 }
 
 
@@ -238,7 +240,9 @@ def build(
     if choice.cpu_only and options.precision != "auto":
         raise PoseError(f"precision: {name} supports only the precision of its weight file; use precision auto")
     weight = weight_file(choice, model, key)
-    if weight is None or not _is_own(model):
+    if weight is None:
+        return choice.build(Path(), options)
+    if not _is_own(model):
         return choice.build(weight, options)
     return _build_of_own_file(choice, weight, options, name, key)
 

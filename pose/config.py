@@ -21,7 +21,7 @@ from pose.builders import (
     weight_file,
 )
 from pose.errors import UsageError
-from pose.networks.options import StageOptions
+from pose.networks.options import USUAL, StageOptions
 from pose.options import check_options, option
 from pose.people.box_trackers import BOX_TRACKERS
 from pose.people.config import TrackingConfig
@@ -87,11 +87,13 @@ class PipelineConfig:
     repair: bool = option(True, "undo left-right swaps and remove outliers before lifting; files keep the observed 2D")
     constant_bones: bool = option(True, "keep bone lengths constant over time for each person")
     fit: bool = option(True, "refine the 3D motion to agree with the 2D projection (offline, with constant bones)")
-    device: str = option("auto", "device of the networks; auto: cuda if available", choices=DEVICES)
+    device: str = option(USUAL.device, "device of the networks; auto: cuda if available", choices=DEVICES)
     precision: str = option(
-        "auto", "numerical precision of the networks; auto: precision of the file, or half on cuda", choices=PRECISIONS
+        USUAL.precision,
+        "numerical precision of the networks; auto: precision of the file, or half on cuda",
+        choices=PRECISIONS,
     )
-    threads: int = option(2, "CPU threads per network", minimum=1, maximum=256)
+    threads: int = option(USUAL.threads, "CPU threads per network", minimum=1, maximum=256)
     max_people: int = option(
         _TRACKING.max_people, "maximum number of people tracked at a time", minimum=1, maximum=1000
     )

@@ -15,7 +15,6 @@ from pose.networks import crops
 from pose.networks.litert import LiteRTModel, sigmoid
 from pose.networks.options import USUAL, StageOptions
 from pose.types import F32, U8, Boxes
-from pose.weights import locate
 
 SIDE = 224
 REGION_SCALE = 1.25
@@ -36,21 +35,20 @@ class BlazePoseDetector:
     def __init__(
         self,
         *,
-        model: Path | None = None,
+        model: Path,
         options: StageOptions = USUAL,
         overlap_threshold: float = 0.3,
     ) -> None:
         """Load the network.
 
         Args:
-            model: LiteRT file; None uses the weight cache.
+            model: LiteRT file.
             options: Options of the stage.
             overlap_threshold: IoU above which detections are merged.
 
         Raises:
             PoseError: If the file cannot be loaded.
         """
-        model = model or locate("blazepose-detector")
         self._network = LiteRTModel(model, options.threads)
         self._anchors = anchors()
         self._score_threshold = options.score_or(SCORE_THRESHOLD)

@@ -18,7 +18,6 @@ from pose.networks.options import USUAL, StageOptions
 from pose.system.device import resolve_device, torch_threads
 from pose.system.shown import in_brief
 from pose.types import F32, U8, Boxes
-from pose.weights import locate
 
 if TYPE_CHECKING:
     from torchvision.models.detection import SSD
@@ -34,21 +33,20 @@ class MobileNetDetector:
     def __init__(
         self,
         *,
-        model: Path | None = None,
+        model: Path,
         options: StageOptions = USUAL,
         classes: Sequence[int] = (0,),
     ) -> None:
         """Load the network.
 
         Args:
-            model: LiteRT file with non-maximum suppression; None uses the weight cache.
+            model: LiteRT file with non-maximum suppression.
             options: Options of the stage.
             classes: Accepted classes.
 
         Raises:
             PoseError: If the file cannot be loaded.
         """
-        model = model or locate("ssd-mobilenet-v1-coco-300-int8")
         self._network = LiteRTModel(model, options.threads)
         self._score_threshold = options.score_or(SCORE_THRESHOLD)
         self._classes = list(classes)
@@ -75,21 +73,20 @@ class SSDLiteDetector:
     def __init__(
         self,
         *,
-        model: Path | None = None,
+        model: Path,
         options: StageOptions = USUAL,
         classes: Sequence[int] = (1,),
     ) -> None:
         """Load the network.
 
         Args:
-            model: `.pth` file of parameters; None uses torchvision's from the weight cache.
+            model: `.pth` file of parameters.
             options: Options of the stage.
             classes: Accepted classes.
 
         Raises:
             PoseError: If torchvision is not installed, or the network cannot be loaded with these options.
         """
-        model = model or locate("ssdlite320-mobilenet-v3")
         if options.precision == "float16":
             raise PoseError("precision: torchvision's SSDLite does not run in float16; use float32")
         self.device = resolve_device(options.device)

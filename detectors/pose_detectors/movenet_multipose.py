@@ -13,10 +13,10 @@ class MoveNetMultiPoseDetector:
 
     name = "movenet-multipose"
 
-    def __init__(self, *, model: Path | None = None, options: StageOptions = USUAL) -> None:
+    def __init__(self, *, model: Path, options: StageOptions = USUAL) -> None:
         """
         Args:
-            model: Weights in TensorFlow.js' format; None uses the weight cache.
+            model: Weights in TensorFlow.js' format.
             options: Options of the stage.
 
         Raises:

@@ -12,7 +12,6 @@ import numpy as np
 from pose.networks.onnx import OnnxNetwork
 from pose.networks.options import USUAL, StageOptions
 from pose.types import U8, Boxes
-from pose.weights import locate
 
 SCORE_THRESHOLD = 0.3
 SIDE = 320  # of the published person model; files with a fixed size use their own
@@ -29,21 +28,20 @@ class RTMDetDetector:
     def __init__(
         self,
         *,
-        model: Path | None = None,
+        model: Path,
         options: StageOptions = USUAL,
         classes: Sequence[int] = (0,),
     ) -> None:
         """Load the network.
 
         Args:
-            model: ONNX file; None uses RTMDet-nano for people from the weight cache.
+            model: ONNX file.
             options: Options of the stage; `size` is for files with a free input size.
             classes: Accepted classes.
 
         Raises:
             PoseError: If it cannot be loaded with these options.
         """
-        model = model or locate("rtmdet-nano-person-320")
         self._network = OnnxNetwork(model, options)
         self.device = self._network.device
         self._input = self._network.input(mean=MEAN_BGR, std=STD_BGR, bgr=True)

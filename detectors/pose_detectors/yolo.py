@@ -10,9 +10,6 @@ from pose.networks.options import USUAL, StageOptions
 from pose.networks.yolo import load_yolo
 from pose.networks.yolo_defaults import OVERLAP_THRESHOLD, Task
 from pose.types import U8, Boxes
-from pose.weights import locate
-
-OFFICIAL = "yolo26n"
 
 
 class YoloDetector:
@@ -21,7 +18,7 @@ class YoloDetector:
     def __init__(
         self,
         *,
-        model: Path | None = None,
+        model: Path,
         task: Task = "detect",
         options: StageOptions = USUAL,
         overlap_threshold: float = OVERLAP_THRESHOLD,
@@ -30,7 +27,7 @@ class YoloDetector:
         """Load the network.
 
         Args:
-            model: The file; None uses the official YOLO26n (or YOLO26n-pose) from the weight cache.
+            model: Weight file.
             task: 'detect' or 'pose'.
             options: Options of the stage.
             overlap_threshold: IoU above which the weaker of two boxes is removed.
@@ -40,7 +37,6 @@ class YoloDetector:
             PoseError: If it cannot be loaded with these options.
         """
         self.name = "yolo" if task == "detect" else "yolo-pose"
-        model = model or locate(OFFICIAL if task == "detect" else f"{OFFICIAL}-pose")
         self._network = load_yolo(model, task, options, overlap_threshold, classes)
         self.device = self._network.device
 

@@ -13,7 +13,6 @@ from pose.networks.letterbox import Fit, suppress
 from pose.networks.onnx import OnnxNetwork
 from pose.networks.options import USUAL, StageOptions
 from pose.types import F32, U8, Boxes
-from pose.weights import locate
 
 SCORE_THRESHOLD = 0.3
 SIDE = 416  # of the small models; files with a fixed size use their own
@@ -28,7 +27,7 @@ class YoloXDetector:
     def __init__(
         self,
         *,
-        model: Path | None = None,
+        model: Path,
         options: StageOptions = USUAL,
         overlap_threshold: float = 0.45,
         classes: Sequence[int] = (0,),
@@ -36,7 +35,7 @@ class YoloXDetector:
         """Load the network.
 
         Args:
-            model: ONNX file; None uses YOLOX-nano from the weight cache.
+            model: ONNX file.
             options: Options of the stage; `size` is for files with a free input size.
             overlap_threshold: IoU above which the weaker of two boxes is removed.
             classes: Accepted classes.
@@ -44,7 +43,6 @@ class YoloXDetector:
         Raises:
             PoseError: If it cannot be loaded with these options.
         """
-        model = model or locate("yolox-nano-coco-416")
         self._network = OnnxNetwork(model, options)
         self.device = self._network.device
         self._input = self._network.input(bgr=True)

@@ -16,7 +16,6 @@ from pose.networks.litert import LiteRTModel, sigmoid
 from pose.networks.options import USUAL, StageOptions
 from pose.skeletons import BLAZEPOSE33
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
-from pose.weights import locate
 
 SIDE = 256
 # Landmarks, presence and heat maps. Segmentation and metric landmarks are unused; they cost a third of the time.
@@ -39,13 +38,13 @@ class BlazePose:
     def __init__(
         self,
         *,
-        model: Path | None = None,
+        model: Path,
         variant: Literal["full", "lite", "heavy"] = "full",
         options: StageOptions = USUAL,
     ) -> None:
         """
         Args:
-            model: LiteRT file; None uses the weight cache.
+            model: LiteRT file.
             variant: Size of the network.
             options: Options of the stage.
 
@@ -53,7 +52,6 @@ class BlazePose:
             PoseError: If the file cannot be loaded.
         """
         self.name = f"blazepose-{variant}"
-        model = model or locate(f"blazepose-landmark-{variant}")
         self._network = LiteRTModel(model, options.threads, OUTPUTS)
 
     def regions(self, boxes: Boxes) -> Regions:

@@ -10,6 +10,7 @@ import numpy as np
 
 from pose.errors import PoseError
 from pose.estimators.mmpose_import import MissingOperatorError, import_apis
+from pose.estimators.rtmpose import JOINT_SCORE, JOINTS_TO_BOX, SURE_JOINTS
 from pose.networks import crops
 from pose.networks.options import USUAL, StageOptions
 from pose.skeletons import SKELETONS, Skeleton
@@ -25,12 +26,6 @@ class _Meta(TypedDict):
 
     keypoint_id2name: Mapping[int, str]
     num_keypoints: int
-
-
-# As for RTMPose: minimum score of joints for the next box, its margin, and the number of joints for the confidence.
-JOINT_SCORE = 0.3
-JOINTS_TO_BOX = 1.2
-SURE_JOINTS = 8
 
 
 class MMPose:

@@ -16,7 +16,6 @@ from pose.networks.litert import LiteRTModel
 from pose.networks.options import USUAL, StageOptions
 from pose.skeletons import COCO17
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
-from pose.weights import locate
 
 BOX_TO_REGION = 1.25
 # The tutorial's rule: minimum score of a joint; half a side of the crop relative to the distance from the middle of the
@@ -37,16 +36,15 @@ class MoveNet:
     name = "movenet"
     skeleton = COCO17
 
-    def __init__(self, *, model: Path | None = None, options: StageOptions = USUAL) -> None:
+    def __init__(self, *, model: Path, options: StageOptions = USUAL) -> None:
         """
         Args:
-            model: LiteRT file; None uses Lightning from the weight cache.
+            model: LiteRT file.
             options: Options of the stage.
 
         Raises:
             PoseError: If the file cannot be loaded.
         """
-        model = model or locate("movenet-lightning-int8")
         self._network = LiteRTModel(model, options.threads)
         self._side = int(self._network.input().shape[1])
 

@@ -7,7 +7,7 @@ from pose.networks.multipose import MultiPoseNetwork
 from pose.networks.options import USUAL, StageOptions
 from pose.weights import locate
 
-WEIGHTS, GRAPH = "movenet-multipose", "movenet-multipose-graph"
+GRAPH = "movenet-multipose-graph"
 
 
 class MoveNetMultiPose(WholeImageEstimator):
@@ -15,13 +15,13 @@ class MoveNetMultiPose(WholeImageEstimator):
 
     name = "movenet-multipose"
 
-    def __init__(self, *, model: Path | None = None, options: StageOptions = USUAL) -> None:
+    def __init__(self, *, model: Path, options: StageOptions = USUAL) -> None:
         """
         Args:
-            model: Weights in TensorFlow.js' format; None uses the weight cache.
+            model: Weights in TensorFlow.js' format.
             options: Options of the stage.
 
         Raises:
             PoseError: If they cannot be loaded.
         """
-        super().__init__(MultiPoseNetwork(locate(GRAPH), model or locate(WEIGHTS), options))
+        super().__init__(MultiPoseNetwork(locate(GRAPH), model, options))

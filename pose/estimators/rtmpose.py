@@ -19,7 +19,6 @@ from pose.networks.options import USUAL, StageOptions
 from pose.skeletons import COCO17, HALPE26, Skeleton
 from pose.system.device import require_torch, resolve_device, torch_threads
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
-from pose.weights import locate
 
 MEAN_RGB = (123.675, 116.28, 103.53)
 STD_RGB = (58.395, 57.12, 57.375)
@@ -56,22 +55,15 @@ class RTMPose:
 
     name = "rtmpose"
 
-    def __init__(
-        self,
-        *,
-        model: Path | None = None,
-        options: StageOptions = USUAL,
-    ) -> None:
+    def __init__(self, *, model: Path, options: StageOptions = USUAL) -> None:
         """
         Args:
-            model: An `.onnx` export of MMDeploy, for ONNX Runtime, or an MMPose checkpoint (`.pth`), for torch; None
-                uses the published size m from the weight cache.
+            model: An `.onnx` export of MMDeploy, for ONNX Runtime, or an MMPose checkpoint (`.pth`), for torch.
             options: Options of the stage.
 
         Raises:
             PoseError: If it cannot be loaded with these options, or has neither 17 nor 26 joints.
         """
-        model = model or locate("rtmpose-m-coco17-256x192")
         if model.suffix in (".pth", ".pt"):
             self._network: Network = _TorchNetwork(model, options)
         else:

@@ -11,9 +11,6 @@ from pose.estimators.whole_image import WholeImageEstimator
 from pose.networks.options import USUAL, StageOptions
 from pose.networks.yolo import load_yolo
 from pose.skeletons import COCO17
-from pose.weights import locate
-
-OFFICIAL = "yolo26n-pose"
 
 
 class YoloPose(WholeImageEstimator):
@@ -21,16 +18,15 @@ class YoloPose(WholeImageEstimator):
 
     name = "yolo-pose"
 
-    def __init__(self, *, model: Path | None = None, options: StageOptions = USUAL) -> None:
+    def __init__(self, *, model: Path, options: StageOptions = USUAL) -> None:
         """
         Args:
-            model: The file; None uses the official YOLO26n-pose from the weight cache.
+            model: Weight file.
             options: Options of the stage.
 
         Raises:
             PoseError: If it cannot be loaded with these options, or does not have 17 joints.
         """
-        model = model or locate(OFFICIAL)
         network = load_yolo(model, "pose", options)
         if network.joints != len(COCO17):
             raise PoseError(f"{model}: outputs {network.joints} joints; yolo-pose expects the 17 of COCO")

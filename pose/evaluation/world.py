@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.evaluation.alignment import best_rotation
+from pose.evaluation.metrics import MM_PER_M
 from pose.skeletons import H36M17
 
 F64 = NDArray[np.float64]
 Points = NDArray[np.floating]
 Mask = NDArray[np.bool_]
 
-MM_PER_M = 1000.0
 CHUNK = 100  # frames
 ALIGNED_FRAMES = 2  # number of first frames of a chunk that W-MPJPE aligns
 MAX_STATIC_STEP_M = 0.010  # m per frame; a foot whose true movement is smaller counts as in contact

@@ -6,15 +6,13 @@ from typing import Any
 import numpy as np
 
 from pose.errors import PoseError
+from pose.export.rrd import JPEG_QUALITY, LIMB_RADIUS
 from pose.live.base import Loop
 from pose.live.result import LiveResult
 from pose.live.subscriber import Subscriber
 from pose.skeletons import H36M17, Skeleton
 from pose.types import F32
 from pose.view.colours import RGB, person_colour
-
-JPEG_QUALITY = 75
-LIMB_RADIUS = 0.02  # m
 
 
 class RerunSink:

@@ -19,14 +19,13 @@ from pose.multiview.lifted import lifted_prior, trust_of
 from pose.multiview.observations import Observed, observe
 from pose.multiview.residuals import Weights
 from pose.multiview.sides import swapped_sides, with_sides
-from pose.multiview.types import HIPS, POINTS, SHOULDERS, ViewCamera, ViewTrack
+from pose.multiview.types import HIPS, POINTS, RADIUS_68, SHOULDERS, ViewCamera, ViewTrack
 from pose.types import F64, Flags
 
 WINDOW = 144  # instants, about
 MARGIN = 12  # at each end of a window that only give it context
 WEIGHTS = Weights()
 ROUNDS = (3, 2)  # Gauss-Newton steps, before and after left-right swaps are undone and cameras are compared
-RADIUS_68 = 1.878  # standard deviations of an axis: the radius that holds 68.27 % of a three-dimensional normal
 INFLATION = 1.75  # of sigma: 2D errors last for many frames, and the solver takes them for independent
 LIVE_STEPS = 2  # maximum Gauss-Newton steps of a live frame
 LIVE_TOLERANCE = 0.15  # relative decrease of the cost by a step, below which it is the last one

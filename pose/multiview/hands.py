@@ -15,7 +15,7 @@ import numpy as np
 from pose.hand_points import HAND_PER_FOREARM, POINTS, SIGMA, by_arms, lengths
 from pose.multiview import residuals as r
 from pose.multiview.sampling import LONGEST_GAP
-from pose.multiview.types import ViewCamera
+from pose.multiview.types import RADIUS_68, ViewCamera
 from pose.types import F32, F64, Flags, FrameResult
 
 NOISE = 0.03  # of a hand's length in the image; standard deviation of a coordinate of a point with score 1
@@ -23,7 +23,6 @@ WRIST_SIGMA = 0.03  # m per axis, between the wrist of the body and that of the 
 CAUCHY = 2.0  # scale of the robust loss, in standard deviations
 FARTHEST = 1.0  # maximum distance of a hand's wrist from the projected wrist of the body, in hand lengths
 DISAGREEING = 0.15  # median reprojection error in hand lengths from which a camera does not see the same hand
-RADIUS_68 = 1.878  # standard deviations of an axis: the radius that holds 68.27 % of a three-dimensional normal
 STEPS = 4  # Gauss-Newton steps
 
 

@@ -20,6 +20,7 @@ POINTS = np.array([1, 2, 3, 4, 5, 6, 9, 10, 11, 12, 13, 14, 15, 16])
 POINT_NAMES = tuple(H36M17.names[joint] for joint in POINTS)
 HIPS = (POINT_NAMES.index("left_hip"), POINT_NAMES.index("right_hip"))
 SHOULDERS = (POINT_NAMES.index("left_shoulder"), POINT_NAMES.index("right_shoulder"))
+RADIUS_68 = 1.878  # standard deviations of an axis: the radius that holds 68.27 % of a three-dimensional normal
 NEAREST = 0.1  # m; minimum depth for projection
 # Points that detectors and Human3.6M define equally, for which lifted positions can be a prior.
 LIMB_POINTS = np.array([row for row, name in enumerate(POINT_NAMES) if name not in ("neck", "head")])

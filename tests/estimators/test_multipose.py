@@ -84,8 +84,8 @@ def opened(monkeypatch):
 
 def test_detector_and_estimator_open_their_weights_and_give_the_same_boxes(opened):
     graph = Path("cache/movenet-multipose-graph")
-    estimator, detector = MoveNetMultiPose(), MoveNetMultiPoseDetector(model=Path("mine.bin"))
-    assert opened == [(graph, Path("cache/movenet-multipose")), (graph, Path("mine.bin"))]
+    estimator, detector = MoveNetMultiPose(model=Path("a.bin")), MoveNetMultiPoseDetector(model=Path("b.bin"))
+    assert opened == [(graph, Path("a.bin")), (graph, Path("b.bin"))]
     (boxes,) = detector.detect([IMAGE])
     np.testing.assert_array_equal(boxes.xyxy, estimator.find([IMAGE])[0][0].xyxy)
     assert boxes.scores.tolist() == sorted(boxes.scores.tolist(), reverse=True)

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Generic, TypeAlias
 import numpy as np
 
 from pose.builders import Choice, Stage, build, weight_file
-from pose.config import DEVICES, PRECISIONS, PipelineConfig
+from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
 from pose.networks.options import StageOptions
-from pose.options import option
+from pose.options import option, same_option
 from pose.system.device import resolve_device
 from pose.system.whole_file import write_whole
 from pose.system.written_files import writing
@@ -113,9 +113,9 @@ class NetworkBench(Bench):
     names: list[str] = option([], "measure only these; default: all")
     models: list[str] = option([], "weights, as for --detector-model", metavar="NAME=FILE")
     video: str | None = option(None, "use the first frame of this clip, tiled; default: random noise")
-    device: str = option("auto", "device of the networks", choices=DEVICES)
-    precision: str = option("auto", "numerical precision of the networks", choices=PRECISIONS)
-    threads: int = option(2, "CPU threads per network", minimum=1, maximum=256)
+    device: str = same_option(PipelineConfig, "device")
+    precision: str = same_option(PipelineConfig, "precision")
+    threads: int = same_option(PipelineConfig, "threads")
     seconds: float = option(1.0, "measuring time per figure")
 
     def report(self, tables: Sequence[AnyTable]) -> None:

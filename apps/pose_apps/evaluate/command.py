@@ -7,9 +7,9 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
 
-from pose.config import DEVICES, PipelineConfig
+from pose.config import PipelineConfig
 from pose.errors import UsageError
-from pose.options import REQUIRED, Options, argument, option
+from pose.options import REQUIRED, Options, argument, option, same_option
 from pose_apps.evaluate.benchmarks import BENCHMARKS, Labelled, Task
 from pose_apps.evaluate.candidates import (
     Candidate,
@@ -35,7 +35,7 @@ class CandidateOptions(Options):
     compare: list[str] = option([], "additional lifters or predictions for the same table", metavar="WHAT")
     lookahead: str | None = option(None, "measure accuracy at these look-ahead values, frames", metavar="0,4,13")
     flip: bool = option(True, "use flip test-time augmentation, as is conventional")
-    device: str = option("auto", "device of the networks", choices=DEVICES)
+    device: str = same_option(PipelineConfig, "device")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
