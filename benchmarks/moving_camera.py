@@ -185,7 +185,7 @@ def main() -> None:
     truth = None if options.drift else world_of(
         turned(table, *still(times)), table, matrices(table.camera, np.ones(1))[0], None
     )[:2]  # fmt: skip
-    print("| motion | found | known % | off °, median | off °, most | after 10 s ° | after 2 min ° | zoom off % | ms |")
+    print("| motion | found | known % | error °, median | maximum | after 10 s ° | after 2 min ° | zoom error % | ms |")
     print("|---|---|---|---|---|---|---|---|---|")
     lines = []
     for name in options.motions:
@@ -215,7 +215,7 @@ def main() -> None:
             begin = np.eye(3) if used is None else true[0]
             lines.append((f"{name}, {said}", world_row(placed, world, begin, *truth, times)))
     if lines:
-        names = "W-MPJPE mm | WA-MPJPE mm | apart mm | RTE % | FS-ankle mm | jitter | gravity ° | ankle within 8 cm %"
+        names = "W-MPJPE mm | WA-MPJPE mm | offset mm | RTE % | FS-ankle mm | jitter | gravity ° | ankle within 8 cm %"
         print(f"\n| | {names} |\n|{'---|' * 9}")
     for name, row in lines:
         print(f"| {name} | {' | '.join(f'{number:.3g}' for number in row)} |")

@@ -60,7 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", nargs="+")
     options = parser.parse_args()
-    print("| clip | tilt, roll of the second camera ° | gravity off, together ° | gravity off, each scene ° |")
+    print("| clip | tilt, roll of the second camera ° | gravity of all scenes together | gravity of each scene |")
     print("|---|---|---|---|")
     for path in options.results:
         table = load_poses(path)
