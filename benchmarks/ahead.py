@@ -8,7 +8,7 @@ tripod, through a detector's skeleton with its errors (`pose_datasets.fixed_view
 streaming lifter with its repair and through `pose.live.ahead`, as the live loop does it. A picture is shown LATENCIES
 after it was taken; what is shown then is compared with where the person then is.
 
-`in the picture`: mm across the line of sight at the person's distance, what an eye before the screen can see. `pose`:
+`in the image`: mm across the line of sight at the person's distance, what an eye before the screen can see. `pose`:
 mm relative to the pelvis. `in space`: mm in the camera's frame, distance included. `moving`: what changes of it, the
 error less that of the late pose in the mean of the second around; an error that always stays the same is no lag. Means
 over joints and frames after the first half second. `limit`: the late pose moved as the person truly moved meanwhile;
@@ -49,7 +49,7 @@ GAPS = (100, 200, 300, 400, 500)  # ms
 FORECASTERS = ("damped-velocity", "steady damped-velocity", "steady forecaster")
 EVERY = 0.5  # s between gaps
 AROUND = 31  # frames over which an error that stays is found
-MEASURES = ("in the picture", "pose", "in space")
+MEASURES = ("in the image", "pose", "in space")
 MOVING = tuple(f"{name}, moving" for name in MEASURES[:2])
 
 
@@ -281,8 +281,8 @@ def main() -> None:
         pieces = list(play(views, lifter))
         count, rest = sum(len(p.rest) for p in pieces), sum(int(p.rest.sum()) for p in pieces)
         note = f"{len(pieces)} pieces, {count} frames, {rest} of them at rest."
-        sections[f"Shown late and ahead, {Path(file).stem}"] = [note, "", *shown_table(pieces, forecasters)]
-        sections[f"Hidden, {Path(file).stem}"] = gap_table(pieces, forecasters)
+        sections[f"Late and predicted poses, {Path(file).stem}"] = [note, "", *shown_table(pieces, forecasters)]
+        sections[f"Occluded, {Path(file).stem}"] = gap_table(pieces, forecasters)
         print(f"{file}: {note} {time.monotonic() - begun:.0f} s", flush=True)
     publish(sections, options.out)
 
