@@ -187,7 +187,7 @@ class CameraRuns:
             check_still(video, motion.solve()[1])
         steps = np.diff(times)
         fps = 1 / float(np.median(steps)) if len(steps) else source.info.fps
-        tracks = collect_tracks(spool, pipeline.skeleton, row)
+        tracks = collect_tracks(spool, pipeline.skeleton, row, self.folder)
         run = CameraRun(tracks, (times[0], times[-1]), fps, camera, wave, recorded, video)
         return CameraResults(row, spool, run, problems)
 

@@ -1,33 +1,55 @@
 """Conversion of one camera's results to tracks."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 
+from pose.multiview.stored import AT_ONCE, TRACK_ROW, stored_tracks, track_rows
 from pose.multiview.types import ViewTrack
 from pose.repair.sides import with_lifted_sides
 from pose.skeletons import Skeleton, to_h36m17
+from pose.system.row_file import RowFile
 from pose.types import F32, FrameResult
 
-Row = tuple[F32, F32, F32, F32, F32]  # keypoints, scores, joints, root and sigma of one frame, as in `Track`
+Row = tuple[F32, F32, F32, F32, F32]  # keypoints, scores, joints, root and sigma of one frame, as in `ViewTrack`
 FEWEST_FRAMES = 5  # minimum frames of a useful track
-BLOCK = 256  # rows of a track that are held as separate arrays
 
 
-def collect_tracks(results: Iterable[FrameResult], skeleton: Skeleton, camera: int) -> list[ViewTrack]:
-    """All tracks of one camera.
+def collect_tracks(
+    results: Iterable[FrameResult], skeleton: Skeleton, camera: int, folder: Path | None = None
+) -> list[ViewTrack]:
+    """All tracks of one camera, in a temporary file.
 
     Args:
         results: Results of its pipeline.
         skeleton: Joint set of its keypoints.
         camera: Index of the camera.
+        folder: Folder of the file; None uses the system's.
+
+    Raises:
+        PoseError: If the disk is full.
     """
-    found: dict[int, _Rows] = {}
-    for result in results:
-        for number, row in rows_of(result, skeleton):
-            found.setdefault(number, _Rows()).add((np.array(result.time), *row))
-    tracks = ((number, found.pop(number).arrays()) for number in sorted(found))
-    return [ViewTrack(camera, number, *arrays) for number, arrays in tracks if len(arrays[0]) >= FEWEST_FRAMES]
+    newest: dict[int, list[tuple[float, *Row]]] = {}
+    waiting = 0
+    with RowFile(TRACK_ROW, folder) as rows:
+        for result in results:
+            for number, row in rows_of(result, skeleton):
+                newest.setdefault(number, []).append((result.time, *row))
+                waiting += 1
+            if waiting >= AT_ONCE:
+                _write(rows, newest)
+                waiting = 0
+        _write(rows, newest)
+        kept = [number for number in sorted(rows.keys) if rows.count(number) >= FEWEST_FRAMES]
+        return stored_tracks(camera, rows, kept, folder)
+
+
+def _write(rows: RowFile, newest: dict[int, list[tuple[float, *Row]]]) -> None:
+    """Move rows from memory to the file."""
+    for number, block in newest.items():
+        rows.append(number, track_rows(block))
+    newest.clear()
 
 
 def rows_of(result: FrameResult, skeleton: Skeleton) -> list[tuple[int, Row]]:
@@ -47,27 +69,3 @@ def track_of(camera: int, number: int, seen: Sequence[tuple[float, Row]]) -> Vie
     """A track from its times, s, and rows; at least one."""
     times = np.array([time for time, _ in seen])
     return ViewTrack(camera, number, times, *map(np.stack, zip(*(row for _, row in seen), strict=True)))
-
-
-class _Rows:
-    """Rows of a track, in blocks: an array for each row would need twice the memory of the track."""
-
-    def __init__(self) -> None:
-        self._blocks: list[list[np.ndarray]] = []
-        self._rows: list[tuple[np.ndarray, ...]] = []
-
-    def add(self, row: tuple[np.ndarray, ...]) -> None:
-        """Append a row; its arrays are copied later."""
-        self._rows.append(row)
-        if len(self._rows) == BLOCK:
-            self._close()
-
-    def _close(self) -> None:
-        self._blocks.append([np.stack(column) for column in zip(*self._rows, strict=True)])
-        self._rows = []
-
-    def arrays(self) -> list[np.ndarray]:
-        """All rows, one array for each column."""
-        if self._rows:
-            self._close()
-        return [np.concatenate(column) for column in zip(*self._blocks, strict=True)]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pose.multiview.sampling import comparison_times, sample
+from pose.multiview.stored import joined_track
 from pose.multiview.types import LIMB_POINTS, POINTS, ViewCamera, ViewTrack
 from pose.types import F64
 
@@ -61,19 +62,10 @@ def merge_tracks(tracks: Sequence[ViewTrack], rows: Sequence[int]) -> dict[int, 
             merged[track.camera] = track
             continue
         base = merged[track.camera]
-        new = track[~np.isin(track.times, base.times)]
-        if len(new):
-            merged[track.camera] = _joined(base, new)
+        new = ~np.isin(track.times, base.times)
+        if new.any():
+            merged[track.camera] = joined_track(base, track if new.all() else track[new])
     return merged
-
-
-def _joined(one: ViewTrack, other: ViewTrack) -> ViewTrack:
-    order = np.argsort(np.concatenate([one.times, other.times]), kind="stable")
-    parts = {
-        name: np.concatenate([getattr(one, name), getattr(other, name)])[order]
-        for name in ("times", "keypoints", "scores", "joints", "root", "sigma")
-    }
-    return ViewTrack(one.camera, one.number, **parts)
 
 
 def _agreements(tracks: Sequence[ViewTrack], cameras: Sequence[ViewCamera]) -> dict[tuple[int, int], Agreement]:

@@ -59,9 +59,13 @@ class RowFile:
         self._blocks.setdefault(key, []).append((self._end, len(rows)))
         self._end += rows.nbytes
 
+    def count(self, key: int) -> int:
+        """Number of rows of a key."""
+        return sum(count for _, count in self._blocks.get(key, []))
+
     def read(self, key: int) -> Rows:
         """All rows of a key."""
-        rows = np.zeros(sum(count for _, count in self._blocks.get(key, [])), self.kind)
+        rows = np.zeros(self.count(key), self.kind)
         first = 0
         for block in self.portions(key, _AT_ONCE):
             rows[first : first + len(block)] = block

@@ -1,0 +1,87 @@
+"""Tracks in temporary files that are mapped into memory: a long recording takes memory only for the rows in use."""
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pose.multiview.types import ViewTrack
+from pose.system.row_file import RowFile, Rows
+from pose.system.whole_file import file_errors
+
+# One frame of a track. 496 bytes.
+TRACK_ROW = np.dtype(
+    [
+        ("times", np.float64),
+        ("keypoints", np.float32, (17, 2)),
+        ("scores", np.float32, (17,)),
+        ("joints", np.float32, (17, 3)),
+        ("root", np.float32, (3,)),
+        ("sigma", np.float32, (17,)),
+    ]
+)
+PARTS = TRACK_ROW.names or ()
+AT_ONCE = 4096  # rows in memory while tracks are written
+FEW = 32_768  # rows (16 MB) up to which a joined track stays in memory: each mapped file is an open file
+
+
+def stored_tracks(camera: int, rows: RowFile, numbers: Sequence[int], folder: Path | None = None) -> list[ViewTrack]:
+    """Copy tracks to one file and map it, read-only. It is deleted when the last of the tracks is.
+
+    Args:
+        camera: Index of the camera.
+        rows: Rows of `TRACK_ROW`; the keys are ids.
+        numbers: Ids of the tracks to copy.
+        folder: Folder of the file; None uses the system's.
+
+    Raises:
+        PoseError: If the disk is full.
+    """
+    ends = np.cumsum([0, *(rows.count(number) for number in numbers)])
+    if not ends[-1]:
+        return []
+    folder = folder or Path(tempfile.gettempdir())
+    with file_errors(folder), tempfile.TemporaryFile(dir=folder) as file:
+        for number in numbers:
+            for part in rows.portions(number, AT_ONCE):
+                file.write(part.data)
+        file.flush()
+        mapped = np.asarray(np.memmap(file, TRACK_ROW, mode="r"))
+    spans = zip(numbers, ends[:-1], ends[1:], strict=True)
+    return [_track(camera, number, mapped[first:last]) for number, first, last in spans]
+
+
+def joined_track(one: ViewTrack, other: ViewTrack) -> ViewTrack:
+    """A track with the rows of two tracks of a camera that have no time in common. It has the id of `one`.
+
+    Raises:
+        PoseError: If the disk is full.
+    """
+    order = np.argsort(np.concatenate([one.times, other.times]), kind="stable")
+    if len(order) <= FEW:
+        return _track(one.camera, one.number, _rows_at(one, other, order))
+    with RowFile(TRACK_ROW) as rows:
+        for first in range(0, len(order), AT_ONCE):
+            rows.append(one.number, _rows_at(one, other, order[first : first + AT_ONCE]))
+        return stored_tracks(one.camera, rows, [one.number])[0]
+
+
+def track_rows(columns: Iterable[Sequence[object]]) -> Rows:
+    """Rows of a track from times, keypoints, scores, joints, root and sigma of each frame."""
+    return np.array([tuple(row) for row in columns], TRACK_ROW)
+
+
+def _track(camera: int, number: int, rows: Rows) -> ViewTrack:
+    times = np.ascontiguousarray(rows["times"])  # searched often
+    return ViewTrack(camera, number, times, *(rows[name] for name in PARTS[1:]))
+
+
+def _rows_at(one: ViewTrack, other: ViewTrack, places: np.ndarray) -> Rows:
+    """The rows at some places of two tracks, one after the other."""
+    rows = np.empty(len(places), TRACK_ROW)
+    of_one = places < len(one)
+    for name in PARTS:
+        rows[name][of_one] = getattr(one, name)[places[of_one]]
+        rows[name][~of_one] = getattr(other, name)[places[~of_one] - len(one)]
+    return rows
