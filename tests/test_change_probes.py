@@ -1,16 +1,25 @@
 """Sixteen common changes touch at most two files each.
 
-docs/architecture.md names the files. The names of existing entries occur in no other source file, so a further entry
-needs no other file either.
+docs/architecture.md names the files. The names, colours and messages of existing entries occur in no other source file.
+A term of the loss and an experiment are really added here.
 """
 
 import ast
 import re
+import types
+from collections.abc import Iterator
+from dataclasses import make_dataclass
 from functools import cache
 from pathlib import Path
 
 import pytest
+import torch
 
+from pose.laboratory.experiment import experiments
+from pose.laboratory.kinds import KINDS, kind_of
+from pose.lifter.features import Lifted
+from pose.training.config import LossWeights
+from pose.training.losses import lifting_loss
 from pose.view.colours import SIDE_COLOURS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,18 +48,31 @@ ENTRIES = {  # an existing entry for each table of names
 
 
 @cache
+def trees() -> dict[str, ast.Module]:
+    """The syntax tree of every source file."""
+    folders = ("pose", "apps/pose_apps", "datasets/pose_datasets", "detectors/pose_detectors")
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def strings(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+@cache
 def words_by_file() -> dict[str, set[str]]:
-    """Strings, fields and keyword arguments of every source file."""
+    """Strings and fields of every source file."""
     found = {}
-    for folder in ("pose", "apps/pose_apps", "datasets/pose_datasets", "detectors/pose_detectors"):
-        for path in (ROOT / folder).rglob("*.py"):
-            words = found[path.relative_to(ROOT).as_posix()] = set()
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    words.add(node.value)
-                elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                    words.add(node.target.id)
+    for file, tree in trees().items():
+        fields = (node.target for node in ast.walk(tree) if isinstance(node, ast.AnnAssign))
+        found[file] = {*strings(tree), *(field.id for field in fields if isinstance(field, ast.Name))}
     return found
+
+
+def files_with(word: str) -> list[str]:
+    return [file for file, words in words_by_file().items() if word in words]
 
 
 def rows() -> dict[str, tuple[str, str]]:
@@ -72,7 +94,7 @@ def test_a_change_touches_two_files_at_most(probe):
 
 @pytest.mark.parametrize("probe", ENTRIES)
 def test_the_name_of_an_entry_occurs_in_two_files_at_most(probe):
-    files = [file for file, words in words_by_file().items() if ENTRIES[probe] in words]
+    files = files_with(ENTRIES[probe])
     assert 1 <= len(files) <= 2, files
 
 
@@ -80,4 +102,66 @@ def test_the_page_has_the_colours_of_body_sides():
     style = (ROOT / "pose" / "web" / "static" / "style.css").read_text(encoding="utf-8")
     for side in ("left", "right"):
         red, green, blue = SIDE_COLOURS[side]
-        assert f".side.{side} {{ background: rgb({red} {green} {blue});" in style
+        assert f"--side-{side}: rgb({red} {green} {blue});" in style
+
+
+def test_the_colours_of_body_sides_occur_in_two_files():
+    files, colours = set(), set(SIDE_COLOURS.values())
+    for file, tree in trees().items():
+        tuples = (node for node in ast.walk(tree) if isinstance(node, ast.Tuple))
+        if any(tuple(getattr(part, "value", None) for part in node.elts) in colours for node in tuples):
+            files.add(file)
+    written = [form.format(*colour) for colour in colours for form in ("{} {} {}", "#{:02x}{:02x}{:02x}")]
+    for path in (*(ROOT / "pose" / "web").rglob("*.js"), *(ROOT / "pose" / "web").rglob("*.css")):
+        if any(text in path.read_text(encoding="utf-8").lower() for text in written):
+            files.add(path.relative_to(ROOT).as_posix())
+    assert files == {"pose/view/colours.py", "pose/web/static/style.css"}
+
+
+def test_what_a_command_prints_is_written_in_one_file():
+    printed = {}
+    for file, tree in trees().items():
+        for node in ast.walk(tree) if file.startswith("apps/") else ():
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "print":
+                texts = [text for part in node.args for text in strings(part) if text.count(" ") > 2]
+                printed |= {text: files_with(text) for text in texts}
+    assert len(printed) > 20
+    assert {text: files for text, files in printed.items() if len(files) > 1} == {}
+
+
+def test_an_experiment_is_one_file(tmp_path):
+    name = "error-by-subject"
+    assert files_with(name) == []
+    (tmp_path / "new.yaml").write_bytes((ROOT / "configs" / "lab" / f"{name}.yaml").read_bytes())
+    assert list(experiments(tmp_path)) == ["new"]
+    assert kind_of(experiments(tmp_path)["new"]) in KINDS.values()
+
+
+def test_a_term_of_the_training_loss_is_a_weight_and_a_line():
+    """The loss with a further term, made by a field of LossWeights and a line of losses.py."""
+    weights = make_dataclass("Weights", [("lateral", float, 0.5)], bases=(LossWeights,), frozen=True, kw_only=True)
+    source, line = (ROOT / "pose" / "training" / "losses.py").read_text(encoding="utf-8"), "    parts = {\n"
+    assert source.count(line) == 1
+    term = '        "lateral": _mean((lifted.joints - joints)[..., 0].abs().mean(-1), frames),\n'
+    changed = types.ModuleType("changed")
+    exec(compile(source.replace(line, line + term), "losses.py", "exec"), changed.__dict__)
+
+    random = torch.Generator().manual_seed(0)
+    truth, root = torch.randn(1, 4, 17, 3, generator=random), torch.tensor([[[0.0, 0.0, 4.0]]]).expand(1, 4, 3)
+    shifted = Lifted(truth + torch.tensor([0.25, 0, 0]), root, torch.full((1, 4, 17), 100.0))
+    case = (shifted, truth, root, torch.arange(4)[None] / 30, torch.ones(1, 4, dtype=torch.bool))
+    before, _ = lifting_loss(*case, LossWeights())
+    after, parts = changed.lifting_loss(*case, weights())
+    assert parts["lateral"].item() == pytest.approx(0.25, rel=1e-5)
+    assert (after - before).item() == pytest.approx(0.5 * 0.25, rel=1e-4)
+
+
+def test_no_other_source_file_names_the_terms_of_the_training_loss():
+    """Other files read the terms from the dictionary that the loss returns."""
+    terms = set(LossWeights.__dataclass_fields__) - {"ponder", "shape"}  # a lifter's own cost; arrays have a shape, too
+    named = {}
+    for file, tree in trees().items():
+        for node in ast.walk(tree) if file.startswith(("pose/training/", "pose/laboratory/", "apps/")) else ():
+            if isinstance(node, ast.Attribute) and node.attr in terms and ast.unparse(node.value).endswith("weights"):
+                named.setdefault(file, set()).add(node.attr)
+    assert set(named) <= {"pose/training/forecaster.py"}, named  # its own ForecastLossWeights
