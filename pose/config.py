@@ -63,8 +63,8 @@ class PipelineConfig:
         "2D keypoint network; auto: blazepose, or the network of the preset accurate (offline on CUDA)",
         choices=(AUTO_ESTIMATOR, *ESTIMATORS),
     )
-    detector_model: str | None = option(None, "weights of the detector: a file or a name of pose-weights list")
-    estimator_model: str | None = option(None, "weights of the estimator: a file or a name of pose-weights list")
+    detector_model: str | None = option(None, "weights of the detector: a file, or a name (pose-weights list)")
+    estimator_model: str | None = option(None, "weights of the estimator: a file, or a name (pose-weights list)")
     tracker: str = option(
         _TRACKING.tracker, "re-identification of people who come back into view", choices=tuple(BOX_TRACKERS)
     )
@@ -84,7 +84,7 @@ class PipelineConfig:
     )
     hands: bool = option(False, "find the hands of tracked people: 21 points each, in 2D and 3D")
     face: bool = option(False, "find the faces of tracked people: 468 points each, head pose and openness; no identity")
-    repair: bool = option(True, "undo left-right swaps and remove outliers before lifting; files keep the observed 2D")
+    repair: bool = option(True, "undo left-right swaps and remove outliers before lifting; output 2D is unchanged")
     constant_bones: bool = option(True, "keep bone lengths constant over time for each person")
     fit: bool = option(True, "refine the 3D motion to agree with the 2D projection (offline, with constant bones)")
     device: str = option(USUAL.device, "device of the networks; auto: cuda if available", choices=DEVICES)

@@ -167,7 +167,7 @@ def _read(
         return path.name, {1: read_keypoints(path)}
     people = {1: keypoints} if isinstance(keypoints, Sequence2D) else dict(keypoints)
     if not people:
-        raise UsageError("keypoints: no people")
+        raise UsageError("keypoints: contain no person")
     first = next(iter(people.values()))
     for number, one in people.items():
         if one.camera.size != first.camera.size or one.skeleton != first.skeleton:

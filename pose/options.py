@@ -60,7 +60,7 @@ def overwrite_option(what: str = "existing results") -> Any:
 
 def quiet_option(shown: str = "errors") -> Any:
     """Make the dataclass field of `--quiet`. shown: What is printed nevertheless."""
-    return option(False, f"print nothing but {shown}")
+    return option(False, f"print only {shown}")
 
 
 def _field(default: Any, metadata: dict[str, Any]) -> Any:

@@ -66,7 +66,7 @@ class RunConfig(WorldConfig):
         metavar="PLACE",
     )
     body: bool = option(False, "draw shaded bodies in the overlay")
-    analyse: bool = option(False, "also compute movement measures; docs/guides/analysis.md")
+    analyse: bool = option(False, "also compute movement measures; see docs/guides/analysis.md")
     space: str | None = option(None, SPACE_HELP, choices=SPACES)
     trim: bool = option(True, TRIM_HELP)
     stills: bool = option(False, "process each image on its own")

@@ -42,7 +42,7 @@ class LiftConfig(WorldConfig):
         PipelineConfig, "constant_bones", "keep bone lengths constant over time for each person (offline)"
     )
     fit: bool = same_option(PipelineConfig, "fit")
-    world: bool = option(False, "for a fixed camera: world coordinates for all people of a file; docs/guides/world.md")
+    world: bool = option(False, "for a fixed camera: world coordinates of all people; see docs/guides/world.md")
     device: str = same_option(PipelineConfig, "device")
     overwrite: bool = overwrite_option()
     quiet: bool = quiet_option()

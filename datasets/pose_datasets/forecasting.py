@@ -117,7 +117,7 @@ def prepare_motions(clips: list[Clip], out: Path, lift: Lift, count: int, seed: 
     for part in PARTS:
         people = split(clips, "validation" if part == "calibration" else part)
         if not people:
-            raise PoseError(f"no clip of the {part} subjects; give all prepared motion capture")
+            raise PoseError(f"no clip of a {part} subject; give every file that `pose-prepare mocap` wrote")
         made = {"train": count, "calibration": min(count, CALIBRATION)}.get(part)
         batches = list(training_motions(people, made, lift, seed) if made else measured_motions(people, lift))
         for name in Motions.__slots__:

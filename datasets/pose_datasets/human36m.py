@@ -306,7 +306,7 @@ def require_metres(world: F32, source: str) -> None:
 def read_positions_2d(folder: Path, detections: str) -> dict[str, dict[str, list[object]]]:
     """`positions_2d` of the 2D file of `detections`: the arrays of each camera by take, not validated."""
     if detections not in FILES_2D:
-        raise UsageError(f"2D: unknown {detections!r}; known: {', '.join(FILES_2D)}")
+        raise UsageError(f"--2d: {detections!r} is unknown; known: {', '.join(FILES_2D)}")
     path = _existing(folder, FILES_2D[detections])
     positions: dict[str, dict[str, list[object]]] = {}
     for subject, takes in _renamed(load_npz_object(path, "positions_2d"), path).items():

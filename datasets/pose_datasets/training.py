@@ -64,7 +64,7 @@ class MocapSource:
             if not any(fnmatchcase(subject, name) for subject in subjects):
                 raise UsageError(f"data.without: no training subject is named {name}; known: {', '.join(subjects)}")
         if not self.clips("train"):
-            raise UsageError("data.without: leaves no training subject")
+            raise UsageError("data.without: excludes all training subjects")
 
     def batch(self, step: int) -> LiftBatch:
         """The training batch of a step; equal steps give equal batches."""

@@ -45,7 +45,7 @@ class Motion:
     ankles: F64 | None = None
 
     def joint(self, name: str) -> F64:
-        """(T, 3) m of one joint of Human3.6M-17."""
+        """Positions (T, 3) in m of one joint of Human3.6M-17, by name."""
         return self.joints[:, H36M17.index(name)]
 
     @property

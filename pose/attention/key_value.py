@@ -13,7 +13,7 @@ from pose.attention.composed import ComposedAttention
 class KeyValueAttention(ComposedAttention):
     """out(sum_s a_ts v_s), a_t = softmax_s(w.tanh(W_y k_s + W_h k_t + b)) (Mino et al., 2017): keys are also queries.
 
-    The score has a term of time, as in `additive`.
+    The score has a time term, as in `additive`.
 
     Args:
         window: Visible frames before the query, itself included, and as many after it unless causal.

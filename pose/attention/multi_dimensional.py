@@ -13,7 +13,7 @@ from pose.attention.softmax import DEFAULT_MEMORY, Window
 
 
 class FeatureScores(Additive):
-    """W tanh(W_q q + W_k k + b): a score per feature, with a shared term of time."""
+    """W tanh(W_q q + W_k k + b): a score per feature, with a shared time term."""
 
     def __init__(self, heads: int, head_dim: int) -> None:
         super().__init__(heads, head_dim)

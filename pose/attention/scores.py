@@ -123,9 +123,9 @@ class ActivatedGeneral(General):
 
 
 class ToldTime(Score):
-    """Base class of scores that cannot use rotary time; a term of time is added.
+    """Base class of scores that cannot use rotary time; a time term is added instead.
 
-    The term is c.[cos(omega d), sin(omega d)] of the time d between query and key, with a learned c per head.
+    The time term is c.[cos(omega d), sin(omega d)] of the time d between query and key, with a learned c per head.
     Subclasses compute hidden features of queries and keys, which are concatenated with the phases.
     """
 
@@ -162,7 +162,7 @@ class ToldTime(Score):
 
 
 class Additive(ToldTime):
-    """w^T tanh(W_q q + W_k k + b) (Bahdanau et al., 2015), with A = K hidden units per head and a term of time."""
+    """w^T tanh(W_q q + W_k k + b) (Bahdanau et al., 2015), with A = K hidden units per head and the time term."""
 
     def __init__(self, heads: int, head_dim: int) -> None:
         super().__init__(heads, head_dim)

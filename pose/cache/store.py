@@ -36,7 +36,6 @@ class Cache:
 
     Attributes:
         folder: The folder; created with access for its owner only.
-        most_bytes: Maximum size of all entries.
         problem: Why nothing more is stored; None otherwise.
     """
 

@@ -42,7 +42,7 @@ class View:
         return np.asarray(self.zoom * focal * seen[:, :2] / np.maximum(seen[:, 2:], 1e-3))
 
     def of(self, other: "View") -> "View":
-        """Compose views: this view is relative to a frame whose view is `other`."""
+        """Return this view relative to the key frame, where it is now relative to a frame with the view `other`."""
         return View(self.turn @ other.turn, self.zoom * other.zoom)
 
     @property

@@ -18,12 +18,12 @@ SHORT = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Column heads, and rows of cells; the first cell of a row is its name.
+    """Column headings, and rows of cells; the first cell of a row is its name.
 
     Attributes:
-        title: Title.
-        heads: Column heads.
-        rows: Cells.
+        title: Title of the table.
+        heads: Column headings.
+        rows: Cells of each row, as text.
         scope: The benchmark; part of the title if the table is printed alone.
         averaged: Whether the last column is the average of the others.
     """

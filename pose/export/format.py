@@ -31,10 +31,10 @@ class PersonFormat:
     """A format with one file per person.
 
     Attributes:
-        ending: Follows the stem and the person in the file name.
+        ending: End of the file name, after the stem and the person's id.
         write: Writes the file and returns notes.
         uniform: Whether the format has a constant frame rate; uneven time stamps are then resampled.
-        extra: Extra of the distribution with its library.
+        extra: Extra of this package that installs the required library; None if no extra is needed.
         check: Raises PoseError if a required program is missing.
     """
 

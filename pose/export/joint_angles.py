@@ -200,7 +200,7 @@ def _added(*gradients: Gradient) -> Gradient:
 
 
 def columns(names: Sequence[str] = ALL_NAMES) -> list[str]:
-    """Column heads: each angle in degrees, followed by its standard deviation."""
+    """Column headings: each angle in degrees, followed by its standard deviation."""
     return [head for name in names for head in (f"{name}_deg", f"{name}_sd")]
 
 

@@ -80,9 +80,9 @@ class Bones:
 
 
 def far_joints(away: F64) -> str:
-    """Joints whose mean distance (17,) mm from their bones is above 10 mm, for example `, spine 34, neck 21`."""
+    """Joints whose mean distance (17,) mm from their bones is above 10 mm, for example `, spine 34 mm, neck 21 mm`."""
     return "".join(
-        f", {name} {mm:.0f}" for name, mm in zip(H36M17.names, away.tolist(), strict=True) if mm > _NAMED_FROM
+        f", {name} {mm:.0f} mm" for name, mm in zip(H36M17.names, away.tolist(), strict=True) if mm > _NAMED_FROM
     )
 
 

@@ -116,9 +116,10 @@ def _tips(offsets: F64) -> F64:
 
 
 def solve(points: F64, body: Body) -> Motion:
-    """The rotations that fit `body` to points (T, 17, 3) in file axes, Human3.6M order; see the module.
+    """Bone rotations of `body` from points (T, 17, 3) in file axes, in the joint order of Human3.6M.
 
-    Directions matter, not positions: a person who is too large in one frame keeps the pose.
+    Only the directions of the bones count, not their lengths: a wrong scale in a frame does not change the pose. The
+    docstring of the module defines the axes and the rest pose.
     """
     ordered = points[:, ORDER]
     whole = np.empty((*ordered.shape[:2], 4))  # rotations in the file's frame

@@ -57,7 +57,7 @@ class LifterStream:
         return self._setting.step.memory.ages is not None and self.lookahead < REFINE
 
     def again(self, max_age: int) -> tuple[int, ...]:
-        """Delays, up to `most` frames, after which the pose of a frame is estimated again with more context.
+        """Delays, up to `max_age` frames, after which the pose of a frame is estimated again with more context.
 
         Raises:
             ValueError: For a causal network, which lifts each frame once.

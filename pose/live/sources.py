@@ -122,7 +122,7 @@ class Reconnecting:
         """
         Args:
             spec: Address or camera number.
-            source: `spec`, opened with `watch`.
+            source: Source that `open_source` returned for `spec` with `watch=True`.
         """
         self.name, self.fps, self.message = source.name, source.info.fps, ""
         self.left_out = 0

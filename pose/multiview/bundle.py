@@ -54,12 +54,12 @@ class Freedom:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Cameras and bodies.
+    """Result of bundle adjustment: the refined cameras and bodies.
 
     Attributes:
-        cost: Half the sum of squares.
+        cost: Half the sum of squared residuals.
         deviation: (C, PARAMETERS) standard deviations of the free parameters for independent residuals, 0 elsewhere.
-        covariance: (F, F) of the free parameters, in order.
+        covariance: (F, F) covariance of the free parameters, in the order of `deviation`.
     """
 
     cameras: list[ViewCamera]

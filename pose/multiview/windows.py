@@ -41,7 +41,7 @@ def is_shared(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], gr
 def calibration_windows(
     people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], max_knots: int = MOST_KNOTS
 ) -> list[F64]:
-    """Even times, one array per window, together about `most` for all people in them."""
+    """Even times, one array per window, together about `max_knots` for all people in them."""
     spans = [span for tracks in people if (span := shared_span(tracks, cameras)) is not None]
     if not spans:
         return [np.zeros(0)]

@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 @contextmanager
 def in_background(work: Callable[[Item], None], max_queued: int = 4) -> Iterator[Callable[[Item], None]]:
-    """Yield a function that queues an item for `work` in a thread, in order; it blocks while `most` items wait.
+    """Yield a function that queues an item for `work` in a thread, in order; it blocks while `max_queued` items wait.
 
     All work is done at the end of the block. The first error of `work` is raised by the next call or at the end of the
     block; later items are dropped.

@@ -277,8 +277,8 @@ def check_recipe(optimizer: OptimizerConfig, schedule: ScheduleConfig, init: str
         return
     if optimizer.name == "radam":
         raise ValueError(
-            "optimizer.name: radam rectifies the variance of the first steps itself, which is a warm-up; with another "
-            "one the rate would be damped twice. Use a schedule without warm-up, or adamw"
+            "optimizer.name: radam already reduces the learning rate of the first steps; use it with a "
+            "schedule without warm-up, or use adamw"
         )
     if init in ("t-fixup", "dt-fixup"):
         raise ValueError(

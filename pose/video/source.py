@@ -25,8 +25,8 @@ class VideoInfo:
         height: Height of the returned images in px.
         fps: Declared average frames per second; `Frame.time` is authoritative.
         time_base: Time base of the source in s.
-        duration: Seconds between `start` and `end`, an estimate; None if unknown.
-        frame_count: Number of these frames, an estimate; None if unknown.
+        duration: Estimated duration in s of the part from `start` to `end`; None if unknown.
+        frame_count: Estimated number of frames of this part; None if unknown.
         has_audio: Whether the source has sound.
         is_live: Whether frames arrive in real time and cannot be read twice.
         focal_35mm: 35 mm equivalent focal length in mm, if the file contains it.

@@ -108,10 +108,10 @@ def polygon(canvas: Canvas, corners: NDArray[np.floating], colour: RGB) -> None:
 def layer(
     canvas: Canvas, points: NDArray[np.floating], margin: float, opacity: float
 ) -> Iterator[tuple[Canvas, NDArray[np.float64]]]:
-    """Context whose drawing is blended into the image with `opacity`.
+    """Context manager that blends what is drawn inside it into the image with `opacity`.
 
-    Yields the canvas to draw on, and the position (2,) of its corner in the image, to be subtracted from all points. It
-    covers the bounding box of points (N, 2) plus `margin` px.
+    Yields a canvas that covers the bounding box of points (N, 2) plus `margin` px, and the position (2,) of its upper
+    left corner in the image. Subtract this position from all points to be drawn.
     """
     if opacity >= 1:
         yield canvas, np.zeros(2)

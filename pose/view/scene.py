@@ -134,7 +134,7 @@ class Stage:
 
 
 def body_mesh(joints: F32) -> Mesh:
-    """Tubes and balls of a body (17, 3) m, coloured by side."""
+    """Mesh of a skeleton (17, 3) m: cylinders for bones, spheres for joints, coloured by side."""
     parts = [_balls(joints)]
     for a, b in H36M17.edges:
         parts.append(_tube(joints[a], joints[b], SIDE_COLOURS[edge_side(H36M17, a, b)]))

@@ -26,7 +26,7 @@ class _Seen:
     """Recent poses and positions of one person.
 
     Attributes:
-        own: Height of the person's floor above the common one along the displayed vertical, m.
+        wanted: Shift along the displayed vertical that puts the person on the common floor, m; the target of `raised`.
         raised: Current shift of the person, m.
     """
 

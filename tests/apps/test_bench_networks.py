@@ -39,7 +39,7 @@ def test_a_network_is_measured_in_a_process_of_its_own(tmp_path, capsys):
     assert document["machine"]["gpu"] == "none"
     assert len(document["missing"]) == 1
     assert main(["detectors", *names]) == 2
-    assert "'rtmpose-m' is unknown; known: blazepose" in capsys.readouterr().err
+    assert "no network 'rtmpose-m'; known: blazepose" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -344,7 +344,7 @@ def sequence_call(**changes):
 
 BAD_INPUTS = {
     "no data": (lambda d, t: v(t / "nowhere"), 2, r"data_3d_h36m\.npz is missing: make it with: pose-prepare human36m"),
-    "no 2D": (lambda d, t: v(d, "--2d", "hrnet"), 2, "2D: unknown 'hrnet'; known: gt, cpn"),
+    "no 2D": (lambda d, t: v(d, "--2d", "hrnet"), 2, "--2d: 'hrnet' is unknown; known: gt, cpn"),
     "subject": (lambda d, t: v(d, "--subjects", "S9,S99"), 2, "--subjects: unknown 'S99'; known: S1, S5"),
     "action": (lambda d, t: v(d, "--actions", "Juggling"), 2, "--actions: unknown 'Juggling'; known: Directions"),
     "protocol": (lambda d, t: ("human36m", "--protocol", "X", "--data", d), 2, "protocol.*X"),

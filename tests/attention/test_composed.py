@@ -143,7 +143,7 @@ def test_features_of_frames_stand_out_alike_for_every_query() -> None:
 
 
 def test_a_kernel_and_its_ratio_are_linear_attention() -> None:
-    """With no term of time, sum_s phi(k_s) v_s^T is one matrix for all queries (Katharopoulos et al., 2020)."""
+    """Without a time term, sum_s phi(k_s) v_s^T is one matrix for all queries (Katharopoulos et al., 2020)."""
     layer = build_attention("composed", DIM, HEADS, score="kernel", distribution="ratio").double()
     layer.get_parameter("score.time").data.zero_()
     x = make_batch().x

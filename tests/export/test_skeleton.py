@@ -99,4 +99,4 @@ def test_joints_far_from_their_bones_are_named():
     away = np.full(17, 9.9)
     assert far_joints(away) == ""
     away[[H36M17.index("spine"), H36M17.index("head")]] = 34.2, 21.0
-    assert far_joints(away) == ", spine 34, head 21"
+    assert far_joints(away) == ", spine 34 mm, head 21 mm"

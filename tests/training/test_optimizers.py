@@ -100,7 +100,7 @@ def test_frozen_parameters_are_left_out() -> None:
 
 @pytest.mark.parametrize("schedule", WARM, ids=str)
 def test_radam_with_a_warm_up_is_refused(schedule: ScheduleConfig) -> None:
-    with pytest.raises(ValueError, match="radam rectifies"):
+    with pytest.raises(ValueError, match="radam already reduces the learning rate"):
         check_recipe(OptimizerConfig(name="radam"), schedule, "xavier")
 
 

@@ -258,5 +258,5 @@ def test_training_subjects_can_be_left_out_and_nobody_else(tmp_path, source):
     assert [clip.subject for part in ("validation", "test") for clip in source.clips(part)] == ["07", "08"]
     with pytest.raises(UsageError, match=r"data\.without: no training subject is named 03; known: 01, 02, uiprmd-s01"):
         source_of(clips, tmp_path, without=("03",))
-    with pytest.raises(UsageError, match=r"data\.without: leaves no training subject"):
+    with pytest.raises(UsageError, match=r"data\.without: excludes all training subjects"):
         source_of(clips, tmp_path, without=("*",))

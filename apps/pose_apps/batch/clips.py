@@ -113,7 +113,7 @@ def _meant(given: str, search: _Search, within: tuple[Path, ...] = ()) -> Iterat
 
     Args:
         given: The input.
-        out: Folder of the results.
+        search: Settings of the search.
         within: Lists that contain it, outermost first.
     """
     path = Path(os.path.expanduser(given))

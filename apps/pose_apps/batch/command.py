@@ -231,7 +231,7 @@ def default_workers(job: "Job") -> int:
 
 
 def _engine(config: BatchConfig, job: "Job", max_workers: int) -> "Engine":
-    """The workers, at most `most`."""
+    """The workers, at most `max_workers`."""
     if config.engine == "ray":
         from pose.system.resources import WORKER_MEGABYTES
         from pose_apps.batch.ray_engine import RayWorkers

@@ -28,7 +28,7 @@ class RayWorkers:
         """Start the actors.
 
         Args:
-            count: Number of workers; None for as many as the cluster's processors and memory allow, at most `most`.
+            count: Number of workers; None for as many as the cluster's processors and memory allow.
             job: Settings of the job.
             address: Address of the cluster; None for this machine.
             megabytes: Memory per worker, for placement only.

@@ -142,7 +142,7 @@ class NetworkBench(Bench):
         known = dict.fromkeys(name for table in tables for name in table.choices)
         for name in [*self.names, *(name for name, _ in pairs)]:
             if name not in known:
-                raise UsageError(f"{name!r} is unknown; known: {', '.join(known)}")
+                raise UsageError(f"no network {name!r}; known: {', '.join(known)}")
         for table in tables:
             for name in table.choices:
                 if self.names and name not in self.names:

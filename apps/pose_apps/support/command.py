@@ -95,7 +95,7 @@ def parse_arguments(parser: "ArgumentParser", argv: Sequence[str] | None) -> "Na
     """
     release = f"{parser.prog} {version('pose-run')}"
     parser.add_argument("--version", action="version", version=release, help="print the version and exit")
-    complete = "print a shell completion script and exit: docs/reference/commands.md"
+    complete = "print a shell completion script and exit; see docs/reference/commands.md"
     parser.add_argument("--print-completion", action=PrintCompletion, help=complete)
     give_help(parser)
     words = sys.argv[1:] if argv is None else list(argv)

@@ -121,6 +121,9 @@ MAX_CHOICES = 6  # maximum choices in --help; --help-all lists all
 def give_help(parser: argparse.ArgumentParser, name: str | None = None) -> None:
     """Replace `--help` of a parser and its subcommands, and add `--help-all`."""
     called = name or parser.prog
+    for action in parser._actions:
+        if "--print_config" in action.option_strings:
+            action.help = "print the configuration as YAML and exit; skip_default leaves out default values"
     parser.add_argument("--help-all", action=_HelpAll, help="show every option and exit")
     parser.format_help = lambda: _text(parser, called, everything=False)  # type: ignore[method-assign]
     for word, subparser in subcommands_of(parser).items():

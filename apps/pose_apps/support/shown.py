@@ -33,7 +33,7 @@ def warn(problems: Iterable[str]) -> None:
 
 
 def open_cache_of(folder: str, gigabytes: float) -> "AbstractContextManager[Cache | None]":
-    """The cache in a folder; None for "off"."""
+    """Open the cache in a folder, of at most `gigabytes` GB; None if `folder` is "off"."""
     if folder == "off":
         return nullcontext()
     from pose.cache import open_cache

@@ -56,7 +56,7 @@ class LiveWorldConfig:
 class WorldConfig(LiveWorldConfig):
     """World options of offline processing."""
 
-    fill_gaps: bool = option(True, "fill gaps of up to 0.5 s, and mark them")
+    fill_gaps: bool = option(True, "fill gaps of up to 0.5 s in a person's motion, and mark the filled frames")
     join_tracks: bool = option(True, "join broken tracks of one person, and drop tracks that are rarely visible")
     foot_lock: bool = option(True, "remove foot skating: standing feet do not slide")
 

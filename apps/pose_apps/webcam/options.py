@@ -40,7 +40,7 @@ class WebcamConfig(SinkConfig, LiveConfig, WebOptions, LiveWorldConfig):
         "default: camera 0 (--web: the browser's)",
     )
     cameras: str | None = option(
-        None, "calibration of several sources, such as cameras.json; default: from the motion of the people"
+        None, "calibration of several sources, such as cameras.json; default: calibrate from people"
     )
     demo: bool = option(False, "loop a short clip of two people (downloaded once) instead of a camera")
     loop: bool = option(False, "restart a video file at its end")

@@ -36,7 +36,7 @@ def character_of(track: Track, mesh: Mesh = "full") -> Character:
 
 
 def moving_bones(model: BodyModel, *, fingers: bool) -> list[int]:
-    """The bones that turn: all but toes, and fingers without points of hands."""
+    """Indices of the animated bones: all except the toes, and except the fingers if `fingers` is False."""
     still = ("Toe",) if fingers else ("Toe", *_FINGERS)
     return [bone for bone, name in enumerate(model.names) if not any(word in name for word in still)]
 
@@ -118,7 +118,7 @@ class CharacterMotion:
         away = 1000 * np.concatenate(self.away) if self.away else np.zeros((1, len(H36M17)))
         tall = self._character.vertices[:, 1].max()
         return (
-            f"character of {tall:.2f} m, {np.median(away):.0f} mm from the joints in the median, "
-            f"{np.percentile(away, 95):.0f} mm at 95 %{far_joints(away.mean(axis=0))}; "
-            "gender, age, muscle and weight are those of an average adult unless the bones say otherwise"
+            f"character of {tall:.2f} m; distance to the joints: median {np.median(away):.0f} mm, 95th percentile "
+            f"{np.percentile(away, 95):.0f} mm{far_joints(away.mean(axis=0))}; gender, age, muscle and weight are "
+            "those of an average adult, adapted to the bone lengths"
         )

@@ -145,7 +145,7 @@ def _aimed(bone: F64, goal: F64, length: float) -> F64:
 
 
 def _skinned(model: BodyModel, vertices: F64, old: F64, new: F64, maps: F64) -> F64:
-    """Vertices (V, 3) m of the T-pose; see the module."""
+    """Vertices (V, 3) m of the T-pose. The docstring of the module explains the method."""
     there = _blended(model, maps, new - np.einsum("bij,bj->bi", maps, old))
     back: F64 = np.linalg.inv(maps).astype(np.float64)
     again = _blended(model, back, old - np.einsum("bij,bj->bi", back, new))

@@ -105,12 +105,17 @@ def calibrate(task: Task) -> Calibration:
 def given_calibration(
     told: Sequence[ViewCamera], names: Sequence[str], rows: dict[int, dict[int, list[Seen]]]
 ) -> Calibration | None:
-    """The calibration of a file, with the clocks of the capture times; None before a person was seen for some frames.
+    """Make a calibration from the cameras of a calibration file, without estimating them.
+
+    Only the bone lengths are estimated, from the 3D poses that the lifter returns.
 
     Args:
-        told: Known cameras by index of the source.
-        names: Names by index of the source.
-        rows: Observations of the cameras; the people's lifted bodies give the bone lengths.
+        told: Cameras of the file, by source index.
+        names: Camera names by source index.
+        rows: Observations by camera and person.
+
+    Returns:
+        None if no person was observed for long enough.
     """
     bones = [_lifted_bones(track, told[camera]) for camera, seen in rows.items() for track in tracks_of(camera, seen)]
     if not bones:
