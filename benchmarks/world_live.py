@@ -163,7 +163,7 @@ def report(views: list[FixedView], network: Lifter) -> list[str]:
     longest = max(pieces, key=lambda piece: len(piece[1]))
     return [
         f"{len(views)} pieces, {frames} frames; all steps {cost:.2f} ms a frame and person, "
-        f"{together(*longest):.2f} ms with {TOGETHER} people in the picture",
+        f"{together(*longest):.2f} ms with {TOGETHER} people in view",
         "",
         "| | " + " | ".join(COLUMNS) + " |",
         "|---" * (len(COLUMNS) + 1) + "|",
