@@ -79,6 +79,6 @@ def scores_in(dialect: Dialect, scores: F32) -> F32:
 
 
 def in_dialect(batches: Iterator[LiftBatch], dialect: Dialect) -> Iterator[LiftBatch]:
-    """The same batches with other scores."""
+    """Apply a dialect to the scores of batches, see `scores_in`."""
     for batch in batches:
         yield replace(batch, scores=scores_in(dialect, batch.scores))

@@ -137,7 +137,7 @@ def bursts(
 
 
 def _above(noise: F32, rate: NDArray[np.floating] | float) -> Mask:
-    """Where standard normal `noise` is in the highest fraction `rate`."""
+    """Mask of the values of standard normal `noise` in the highest fraction `rate`."""
     # Quantile of the standard normal distribution by a rational approximation (Abramowitz and Stegun 26.2.23,
     # absolute error below 4.5e-4).
     t = np.sqrt(-2 * np.log(np.clip(rate, 1e-6, 0.5)))

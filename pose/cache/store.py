@@ -162,7 +162,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _is_entry(path: Path) -> bool:
-    """Whether a cache wrote it, by its name and beginning; one may be cut off. Raises OSError."""
+    """Whether a file is an entry of a cache, also an incomplete one, by its name and first bytes. Raises OSError."""
     if not _NAME.fullmatch(path.name) or not stat.S_ISREG(path.lstat().st_mode):
         return False
     with path.open("rb") as file:

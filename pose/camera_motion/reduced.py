@@ -179,7 +179,7 @@ def thumbnail(grey: U8, mask: U8) -> F32:
 
 
 def shift_between(one: F32, other: F32) -> tuple[F64, float]:
-    """Shift (2,) px of the reduced image from the first to the second thumbnail, and its significance."""
+    """Shift (2,) from `one` to `other` in px of the reduced image, and the peak of the phase correlation (0 to 1)."""
     shift, response = cv2.phaseCorrelate(one, other)
     return np.array(shift) * _THUMB, float(response)
 

@@ -55,7 +55,7 @@ def to_vector(matrices: NDArray[np.floating]) -> F64:
 
 
 def _vector(matrix: F64) -> F64 | None:
-    """The same of one (3, 3), without the cost of NumPy's calls; None for half a turn."""
+    """Rotation vector of one matrix (3, 3), without the cost of NumPy's calls; None for half a turn."""
     (a, b, c), (d, e, f), (g, h, i) = matrix.tolist()
     x, y, z = h - f, c - g, d - b
     sine, cosine = math.sqrt(x * x + y * y + z * z) / 2, (a + e + i - 1) / 2

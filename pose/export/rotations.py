@@ -129,7 +129,7 @@ def slerp(a: F64, b: F64, share: F64) -> F64:
 
 
 def same_sign(q: F64, previous: F64 | None = None) -> F64:
-    """The same rotations (T, ..., 4) with signs chosen for continuity over time."""
+    """Choose the signs of quaternions (T, ..., 4) for continuity over time; the rotations do not change."""
     if not len(q):
         return q
     steps = dot(q[1:], q[:-1])

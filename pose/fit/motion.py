@@ -188,7 +188,7 @@ class _Problem:
         return points[..., :2] / depth[..., None] * self._focal + self._centre, depth
 
     def _reprojection(self, points: F64) -> tuple[F64, F64]:
-        """Its contribution to the normal equations of the points: (K, N, 3, N, 3) and (K, N, 3)."""
+        """Contribution of this term to the normal equations of the points: (K, N, 3, N, 3) and (K, N, 3)."""
         pixels, depth = self._projected(points)
         off = pixels - self._target.pixels
         weight = self._weight / (1 + (off * off).sum(axis=-1) * self._weight / _OUTLIER**2)

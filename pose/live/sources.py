@@ -78,7 +78,10 @@ def open_live(spec: str, *, loop: bool = False) -> LiveSource:
 
 
 class Played:
-    """A file at its own rate. Capture time is the nominal time, so lag counts as latency."""
+    """Plays a file at its frame rate.
+
+    The capture time of a frame is its nominal time, so any delay counts as latency.
+    """
 
     def __init__(self, source: Source, *, loop: bool = False) -> None:
         self.name, self.fps, self.message = source.name, source.info.fps, ""

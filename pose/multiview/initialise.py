@@ -179,7 +179,7 @@ def spanning_links(links: Sequence[Link], cameras: int) -> list[Link]:
 
 
 def reverse(link: Link) -> Link:
-    """The same link from the second camera to the first."""
+    """Return the link in the opposite direction, from the second camera to the first."""
     rotation = link.rotation.T
     return replace(
         link,

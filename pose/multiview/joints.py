@@ -121,7 +121,7 @@ class Problem:
         return self.solved(points, steps, tolerance)[0]
 
     def solved(self, points: F64, steps: int, tolerance: float = 1e-3) -> tuple[F64, System]:
-        """As `solve`; returns the system of the last step as well. There must be a step."""
+        """Like `solve`, but also returns the system of the last step; `steps` must be at least 1."""
         cost = self.cost(points)
         for _ in range(steps):
             system, right = self.linearised(points)

@@ -60,7 +60,7 @@ def _sight(scores: F32, rows: tuple[list[int], ...]) -> F32:
 
 @functools.cache
 def _rows(skeleton: Skeleton) -> tuple[list[int], ...] | None:
-    """Of nose and eyes, of the ears, of the left and of the right side; None without a face."""
+    """Joint indices of nose and eyes, ears, left side and right side; None if the skeleton has no face."""
     groups = (_FACE, _EARS, *_SIDES)
     if not all(name in skeleton.names for group in groups for name in group):
         return None

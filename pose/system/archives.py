@@ -237,7 +237,7 @@ def read_header(stream: IO[bytes], shown: str) -> tuple[tuple[int, ...], bool, n
 
 
 def _read_header(stream: IO[bytes], end: int, shown: str) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
-    """The same for an array of plain values that must end before position `end` of `stream`."""
+    """Like `read_header`, for an array of plain values that must end before position `end` of `stream`."""
     shape, fortran, dtype = read_header(stream, shown)
     if dtype.hasobject:
         raise PoseError(f"{shown} contains pickled objects, which can run code; save plain arrays instead")

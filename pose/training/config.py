@@ -75,9 +75,9 @@ class TrainingRunConfig:
         seed: Random seed.
         workers: Processes that build batches; 0 for a thread of this process.
         compile: Use torch.compile.
-        log_every: Steps.
-        evaluate_every: Steps.
-        checkpoint_every: Steps.
+        log_every: Steps between lines of the log.
+        evaluate_every: Steps between evaluations.
+        checkpoint_every: Steps between checkpoints.
     """
 
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)

@@ -57,7 +57,7 @@ def _exif(file: IO[bytes], head: bytes) -> bytes:
 
 
 def _of_heic(path: Path) -> bytes:
-    """The same for an image that `pose.video.images` reads with pillow-heif."""
+    """The TIFF structure of the EXIF of an image that `pose.video.images` reads with pillow-heif."""
     import pillow_heif
 
     try:

@@ -211,5 +211,5 @@ def joined(areas: Iterable[Area]) -> list[Area]:
 
 
 def _half(area: Area) -> Area:
-    """The same area in chroma samples."""
+    """Convert an area from luma to chroma samples."""
     return Area(area.x0 // 2, area.y0 // 2, area.x1 // 2, area.y1 // 2)

@@ -35,7 +35,7 @@ class Corner:
         self._mask = _rounded_mask(inset, round(0.05 * inset[1]))
 
     def next_area(self, result: FrameResult, heads: F32) -> Area:
-        """Where it lies on the next frame.
+        """Return the area of the inset in the next frame.
 
         Args:
             heads: (P, 4) px, boxes of the heads that are seen.

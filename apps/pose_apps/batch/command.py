@@ -49,7 +49,7 @@ class BatchConfig(Options):
     retries: int = option(1, "number of retries for a clip whose worker died", minimum=0, maximum=100)
     resume: bool = option(True, "process only clips whose results are missing or outdated")
     shard: str | None = option(None, "process only shard I of N, counted from 0")
-    cache: str | None = option(None, "folder for cached 2D and 3D; default: .cache in --out; or off")
+    cache: str | None = option(None, "folder for cached 2D and 3D results; off: no cache; default: .cache in --out")
     engine: str = option("local", "how workers run", choices=("local", "ray"))
     address: str | None = option(None, "address of a Ray cluster; default: this machine")
     quiet: bool = quiet_option("warnings and errors")

@@ -178,7 +178,7 @@ class Worker:
         )
 
     def _key(self, clip: Clip) -> str:
-        """Of the clip's content, or that of all its cameras."""
+        """Hash of the content of the clip, or of the videos of all its cameras."""
         from pose.cache.keys import hash_of
         from pose.video import open_source
 

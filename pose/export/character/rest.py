@@ -65,7 +65,7 @@ def make_character(model: BodyModel, shape: Shape, body: Body) -> Character:
     maps = np.zeros((len(parents), 3, 3))
 
     def carried(bone: int, point: F64) -> F64:
-        """Where a bone's map takes a point of the A-pose."""
+        """Apply the map of a bone to a point of the A-pose."""
         moved: F64 = new[bone] + maps[bone] @ (point - old[bone])
         return moved
 
