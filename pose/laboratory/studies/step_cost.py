@@ -14,10 +14,10 @@ from pose.lifter.model import LifterNetwork
 from pose.system.json_values import Json
 
 COLUMNS = {
-    "step": "a step on what is kept, ms",
-    "anew": "the past anew, ms",
+    "step": "a step from the cache, ms",
+    "anew": "recomputing the past, ms",
     "times": "times as fast",
-    "apart": "apart, share of the answer's size",
+    "apart": "relative difference of outputs",
 }
 
 
