@@ -176,7 +176,7 @@ class Pipeline:
         return self._found_by[0]
 
     def people_stage(self) -> PeopleStage:
-        """Make a stage that detects and tracks people, without any tracks."""
+        """Make a stage that detects and tracks people; it starts without tracks."""
         return self._found_by[1]()
 
     @property
@@ -190,9 +190,12 @@ class Pipeline:
         return (*known, ModelInfo("lifter", self.config.lifter, sha256_of(checkpoint_path(self.config.lifter))))
 
     def camera(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> Camera:
-        """The camera that 3D refers to, for images of (width, height) px.
+        """The camera to whose axes 3D results refer.
 
-        focal_35mm: 35 mm equivalent focal length from the file's metadata; unused if the pipeline has intrinsics.
+        Args:
+            image_size: (width, height) px.
+            focal_35mm: 35 mm equivalent focal length in mm from the metadata of the file; ignored if the pipeline has
+                intrinsics.
         """
         if self._intrinsics is None and focal_35mm is not None:
             return Camera.of(image_size, intrinsics_from_focal(image_size, focal_35mm))

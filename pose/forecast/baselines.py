@@ -33,7 +33,11 @@ class LastFrame:
 
 
 def last_frame(past: Past, times: F64) -> LastFrame:
-    """The last valid frame of each person, with the times to each query.
+    """The last valid frame of each person, and the time from it to each query.
+
+    Args:
+        past: Past of P people.
+        times: (P, Q) query times in s.
 
     Raises:
         ValueError: If the number of people of `times` differs from that of `past`.

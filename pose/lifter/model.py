@@ -152,5 +152,5 @@ def attention_blocks(config: LifterConfig) -> Sequence[AttentionBlock]:
 
 
 def streaming_token(newest: Tensor, target: Tensor, delay: Tensor) -> Tensor:
-    """The input of a streaming network: newest frame (.., F), target frame (.., F) and age of the target (..) s."""
+    """The input of a streaming network: newest frame (..., F), target frame (..., F), target age (...) s."""
     return torch.cat([newest, target, delay.to(newest.dtype)[..., None]], dim=-1)

@@ -43,7 +43,15 @@ class Known:
 
 
 def start_cameras(told: Sequence[ViewCamera], links: Sequence[Link]) -> list[ViewCamera]:
-    """Cameras that are connected by links, in the frame of the first, with offsets; the others unchanged."""
+    """Set pose and clock offset of each linked camera relative to the camera that its link starts from.
+
+    Args:
+        told: Cameras with known intrinsics. Those without a link are returned unchanged.
+        links: Links in an order in which the first camera of each is already placed.
+
+    Returns:
+        All cameras in the frame of the first one.
+    """
     cameras = list(told)
     for link in links:
         base = cameras[link.first]

@@ -201,7 +201,7 @@ class Worker:
 
 
 def make_pipeline(job: Job) -> "Pipeline":
-    """The networks of a job.
+    """Load the networks of a job.
 
     Raises:
         PoseError: If they cannot be built.

@@ -23,7 +23,7 @@ NOTICE_SECONDS = 5.0
 
 
 def run_window(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
-    """Show the window until the user quits, or source or time end; returns the exit status."""
+    """Show the window until the user quits, the source ends or the time limit is reached; returns the exit status."""
     with Display("pose-webcam") as display:
         display.show(None, ["loading ..."])
         return run_live(config, pipeline_config, lambda loop, extras: Window(loop, display, config, extras).run())

@@ -31,7 +31,7 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchGradientsSettings:
-    """Settings.
+    """Settings of a trial of this study.
 
     Attributes:
         method: One of `METHODS`.

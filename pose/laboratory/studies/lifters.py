@@ -64,7 +64,7 @@ OUTPUT_FORMS = {"rays": LifterNetwork, "cube": CubeLifter}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifterSettings:
-    """Settings.
+    """Settings of a trial of this study.
 
     Attributes:
         model: A `LifterConfig`, or {model: ridge, before: frames, after: frames}.

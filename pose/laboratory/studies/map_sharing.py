@@ -38,7 +38,7 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapSharingSettings(lifters.LifterSettings):
-    """Settings. Every training has `steps` steps.
+    """Settings of a trial of this study. Every training has `steps` steps.
 
     Attributes:
         threshold: Minimum similarity of maps that are merged, see `merged`.

@@ -21,7 +21,7 @@ NEAR = 1.01  # maximum ratio to the best error
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySettings(lifters.LifterSettings):
-    """Settings.
+    """Settings of a trial of this study.
 
     Attributes:
         lifter: A shipped lifter or a checkpoint, instead of a model to train.

@@ -23,7 +23,7 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreWidthsSettings:
-    """Settings.
+    """Settings of a trial of this study.
 
     Attributes:
         score: Score function, one of those of `attention: composed`.

@@ -33,7 +33,7 @@ LIMBS = {"right wrist": (16,), "right arm": (14, 15, 16), "both arms": tuple(ran
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapSettings:
-    """Settings.
+    """Settings of a trial of this study.
 
     Attributes:
         block: Counted from 1; results are means over its heads and the sequences.
@@ -72,7 +72,7 @@ def maps(settings: MapSettings, setup: Setup) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapSettings:
-    """Settings.
+    """Settings of a trial of this study.
 
     Attributes:
         hidden: One of `LIMBS`.
@@ -130,7 +130,7 @@ def gaps(settings: GapSettings, setup: Setup) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """Settings.
+    """Settings of a trial of this study.
 
     Attributes:
         by: `subject`, `exercise`, `size` or `speed`.
@@ -170,7 +170,7 @@ def groups(settings: GroupSettings, setup: Setup) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSettings:
-    """Settings.
+    """Settings of a trial of this study.
 
     Attributes:
         context: Number of frames around the target frame that the lifter sees.

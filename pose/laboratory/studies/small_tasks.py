@@ -36,7 +36,7 @@ CHUNK = 500  # questions per batch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallTasksSettings:
-    """Settings.
+    """Settings of a trial of this study.
 
     Attributes:
         task: One of `TASKS`.

@@ -23,7 +23,7 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCostSettings:
-    """Settings.
+    """Settings of a trial of this study.
 
     Attributes:
         model: A streaming `LifterConfig`.

@@ -23,7 +23,7 @@ LAST_NORMS = ("as it is", "layer", "none")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithoutNormSettings(lifters.LifterSettings):
-    """Settings.
+    """Settings of a trial of this study.
 
     Attributes:
         centred: Whether a bias removes the mean of the initial tokens.
