@@ -1,16 +1,16 @@
-"""What a person sees of a live picture that is late, and of one that is predicted: the tables of docs/studies/ahead.md.
+"""Error of live poses when displayed late, and of predicted poses: the tables of docs/studies/ahead.md.
 
     python benchmarks/ahead.py --mocap cmu.npz,ui-prmd.npz --out docs/studies/ahead.md [--every 4] \
         [--forecasters NAME,NAME]
 
 The test subjects, clips of at least 3 s in pieces of at most 30 s, 30 frames a second, each before a camera on a
 tripod, through a detector's skeleton with its errors (`pose_datasets.fixed_views`). They are played through the
-streaming lifter with its repair and through `pose.live.ahead`, as the live loop does it. A picture is shown LATENCIES
+streaming lifter with its repair and through `pose.live.ahead`, as the live loop does it. An image is shown LATENCIES
 after it was taken; what is shown then is compared with where the person then is.
 
 `in the image`: mm across the line of sight at the person's distance, what an eye before the screen can see. `pose`:
 mm relative to the pelvis. `in space`: mm in the camera's frame, distance included. `moving`: what changes of it, the
-error less that of the late pose in the mean of the second around; an error that always stays the same is no lag. Means
+error less that of the late pose in the mean of the second around; an error that always stays the same is not lag. Means
 over joints and frames after the first half second. `limit`: the late pose moved as the person truly moved meanwhile;
 what stays is the lifter's own error, which no forecast of motion takes away. At rest: frames around which no true joint
 is faster than 0.15 m/s for half a second; jitter is the mean length of the second difference of what is shown, as a
@@ -41,8 +41,8 @@ from pose.skeletons import COCO17
 from pose.types import F64, Flags, FrameResult, People
 
 LATENCIES = (33, 66, 100, 150)  # ms
-FROM = 0.5  # s of a piece, before which nobody is known
-SLOW = 0.15  # m/s, the fastest joint of somebody at rest
+FROM = 0.5  # s of a piece, before which no track exists
+SLOW = 0.15  # m/s, the fastest joint of a person at rest
 STILL = 0.25  # s on both sides
 LATE, LIMIT = "late pose", "limit"
 GAPS = (100, 200, 300, 400, 500)  # ms
@@ -100,9 +100,9 @@ def at_rest(truth: F64) -> Flags:
 
 
 def shown(played: Played, forecaster: Forecaster | None, seconds: float) -> F64:
-    """(T, 17, 3) m in the camera frame, as it is on the screen `seconds` after each picture; NaN for nobody.
+    """(T, 17, 3) m in the camera frame, as it is on the screen `seconds` after each image; NaN without a person.
 
-    forecaster: None shows the late pose; somebody who was hidden then is not shown.
+    forecaster: None shows the late pose; a person who was occluded then is not shown.
     """
     ahead = None if forecaster is None else PosePredictor(COCO17, played.view.seen.camera, forecaster=forecaster)
     places = np.full_like(played.truth, np.nan)
@@ -135,7 +135,7 @@ def views_of(places: F64, depth: F64) -> tuple[F64, F64, F64]:
 def errors(places: F64, truth: F64, late: F64, before: F64) -> dict[str, F64]:
     """(N,) mm, the mean over joints, by MEASURES and MOVING; of frames in which all is known.
 
-    places against truth, and late against before, which is known to be late: what always stays of that is no motion.
+    places against truth, and late against before, which is known to be late: what always stays of that is not motion.
     """
     both = np.isfinite(places + truth).all(axis=(1, 2))
     found: dict[str, F64] = {}

@@ -1,8 +1,8 @@
-"""The scale from `--ahead` to `--lookahead` as a picture of docs/studies/ahead.md.
+"""The scale from `--ahead` to `--lookahead` as a figure of docs/studies/ahead.md.
 
     python benchmarks/ahead_picture.py --out docs/studies/images/ahead.png
 
-A hand that swings, a camera at 30 frames a second, and a screen that shows a picture 66 ms after it was taken: where
+A hand that swings, a camera at 30 frames a second, and a screen that shows an image 66 ms after it was taken: where
 the hand is, and where each end of the scale shows it. What is drawn are the definitions and not a measurement: the pose
 is taken to be exact, and the prediction goes on with the speed of the last two frames.
 """
@@ -59,7 +59,7 @@ def paint_hand(axes: Axes) -> None:
     axes.plot(0, hand(np.array(NOW)), "*", color=INK, ms=14, zorder=6)
     axes.text(-10, hand(np.array(NOW)) + 2.2, "where the hand is", color=INK, ha="right", fontsize=10)
     axes.axvline(0, color=INK, lw=0.8, ls=":")
-    axes.set(xlim=(-260, 150), xlabel="ms before the picture is on the screen", ylabel="the hand, cm")
+    axes.set(xlim=(-260, 150), xlabel="ms before the image is on the screen", ylabel="the hand, cm")
     axes.set_xticks([-200, -150, -100, -50, 0])
     axes.spines[["top", "right"]].set_visible(False)
 

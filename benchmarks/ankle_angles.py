@@ -32,7 +32,7 @@ SIZE = (1000, 1000)
 DISTANCE, HEIGHT = 4.0, 1.2  # m
 VIEWS = 8  # around the person
 SIDES = ("left", "right")
-NOISE = 0.01  # of the person's height in the picture: a detector's usual error
+NOISE = 0.01  # of the person's height in the image: a detector's usual error
 
 
 def trials(source: Path, subject: str) -> Iterator[tuple[F64, F64]]:

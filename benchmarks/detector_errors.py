@@ -64,7 +64,7 @@ class Networks:
         self._next: Regions | None = None
 
     def see(self, image: U8) -> list[tuple[F32, F32]] | None:
-        """(J, 2) px and (J,) scores of each network in its own skeleton, or None when nobody is found."""
+        """(J, 2) px and (J,) scores of each network in its own skeleton, or None when no person is found."""
         region = self._next
         if region is None:
             boxes = self._detector.detect([image])[0]
@@ -143,7 +143,7 @@ def differences(track: Track) -> tuple[F32, F32, F32]:
 
 
 def swapped(track: Track, network: int, pairs: tuple[tuple[int, int], ...]) -> np.ndarray:
-    """(T,) True where exchanging left and right brings the limb nearer to the others', by half, and they are apart."""
+    """(T,) True where swapping left and right brings the limb nearer to the others', by half, and they are apart."""
     others = np.median(np.delete(track.xy, network, axis=0), axis=0)
     own = track.xy[network]
     right, left = (list(side) for side in zip(*pairs, strict=True))

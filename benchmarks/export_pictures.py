@@ -1,8 +1,8 @@
-"""Pictures of an exported GLB as Blender shows it; run by a Python that has Blender (`bpy`), without a display.
+"""Images of an exported GLB as Blender shows it; run by a Python that has Blender (`bpy`), without a display.
 
     python benchmarks/export_pictures.py poses.glb OUT 30 60 120     # frames, at 30 a second
 
-Everybody of the file on a floor at y = 0, which `--space world` gives; one PNG a frame.
+All people of the file on a floor at y = 0, which `--space world` gives; one PNG a frame.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Write the card of the shipped forecaster, and the tables, plots and pictures of docs/studies/forecast.md.
+"""Write the card of the shipped forecaster, and the tables and plots of docs/studies/forecast.md.
 
     pose-prepare forecast --source cmu.npz,ui-prmd.npz --out motions.npz --sequences 6144
     pose-train forecaster --config configs/train/forecaster.yaml --data.motions motions.npz --out runs/forecaster
@@ -34,7 +34,7 @@ from pose.view.comparison import draw_comparison, save_picture
 from pose.weights import sha256_of
 
 ROOT = Path(__file__).resolve().parents[1]
-SHOWN = (0.08, 0.4, 1.0)  # s ahead, of the pictures
+SHOWN = (0.08, 0.4, 1.0)  # s ahead, of the images
 PEOPLE = 8
 
 
@@ -97,7 +97,7 @@ def plot(results: list[dict[str, Any]], path: Path) -> None:
     drawing.savefig(path, dpi=80)
 
 
-def pictures(motions: Path, path: Path) -> None:
+def draw_poses(motions: Path, path: Path) -> None:
     """Eight people who move, every row `SHOWN` seconds ahead from front and side: true grey, predicted in colour."""
     moments = Moments(load_motions(motions, "test"), 1.0)
     rows, frames = moments.every_measured()
@@ -117,7 +117,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, help="what pose-eval forecast wrote")
     parser.add_argument("--run", type=Path, help="folder of the training run of the shipped forecaster")
     parser.add_argument("--made", default="", help="how the parts that the run began with were trained, for the card")
-    parser.add_argument("--motions", type=Path, help="what pose-prepare forecast wrote, for the pictures")
+    parser.add_argument("--motions", type=Path, help="what pose-prepare forecast wrote, for the images")
     parser.add_argument("--models", type=Path, default=ROOT / "pose" / "models")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "studies")
     options = parser.parse_args(argv)
@@ -138,7 +138,7 @@ def main(argv: list[str] | None = None) -> int:
     (options.models / "forecaster.json").write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
     page.write_text(text, encoding="utf-8")
     plot(results, options.docs / "images" / "forecast-horizon.png")
-    pictures(options.motions, options.docs / "images" / "forecast-poses.png")
+    draw_poses(options.motions, options.docs / "images" / "forecast-poses.png")
     return 0
 
 

@@ -5,7 +5,7 @@
     python benchmarks/kinds_left_out.py --mocap cmu.npz,ui-prmd.npz --runs runs
 
 `exercises` leaves out "uiprmd-*" (rehabilitation, another laboratory), `dance` leaves out "01", "05", "94", "131"
-(climbing and hanging, modern, Indian and Michael Jackson's dance); `all` nobody. The people measured were in none of
+(climbing and hanging, modern, Indian and Michael Jackson's dance); `all` none. The people measured were in none of
 the three; salsa is subject 60. Prints MPJPE and P-MPJPE in mm.
 """
 

@@ -9,7 +9,7 @@ image 1000 px wide. `noisy`: with a detector's errors instead. `detector`: a det
 `hard`: exact 2D of the test people in strongly changed poses. The MLP sees one frame through the same features, is
 trained on the same batches with the same loss, and answers through the same geometry: what it lacks is time.
 
-`benchmarks/model_cards.py` makes the model cards, the tables of docs/studies/lifter.md and their picture from the
+`benchmarks/model_cards.py` makes the model cards, the tables of docs/studies/lifter.md and their plot from the
 result.
 """
 
@@ -39,7 +39,7 @@ from pose.training.config import LossWeights
 from pose.training.measure import measure
 from pose.training.trainer import batch_loss
 
-WHITE = 0.005  # standard deviation of white noise in each axis, of the picture's width
+WHITE = 0.005  # standard deviation of white noise in each axis, of the image's width
 LOOKAHEADS = (0, 4, 13, 40)
 MLP_STEPS = 3000
 

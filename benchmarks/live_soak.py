@@ -4,7 +4,7 @@
 
 The camera is a process of its own, and so is `pose-webcam --headless --ws`; one client reads everything, the other one
 sleeps for 8 s of every minute. At the end it compares what the camera sent, and when, with what the clients got: drift
-of time, memory, and pictures that are missing without being counted. docs/studies/live.md quotes the figures.
+of time, memory, and images that are missing without being counted. docs/studies/live.md quotes the figures.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def camera(clip: Path, rate: float, answers: Connection) -> None:
         frames = [frame.image for frame in source][
             : round(20 * source.info.fps) : max(1, round(source.info.fps / rate))
         ]
-    pictures = [
+    images = [
         [cv2.imencode(".jpg", cv2.cvtColor(cv2.resize(f, size), cv2.COLOR_RGB2BGR))[1].tobytes() for f in frames]
         for size in SIZES
     ]
@@ -60,14 +60,14 @@ def camera(clip: Path, rate: float, answers: Connection) -> None:
     begun = time.monotonic()
 
     def shots() -> Iterator[tuple[bytes, float]]:
-        """Pictures, and how long to wait before each. Half of the intervals are short, half long."""
+        """Images, and how long to wait before each. Half of the intervals are short, half long."""
         number, connected, stalled = 0, time.monotonic(), int((time.monotonic() - begun) / STALL_SECONDS)
         while (now := time.monotonic()) - connected < BREAK_SECONDS:
             wait = (0.6, 1.4)[number % 2] / rate
             if (stall := int((now - begun) / STALL_SECONDS)) > stalled:
                 wait, stalled = STALLS[stall % len(STALLS)], stall
             size = int((now - begun) / RESIZE_SECONDS) % len(SIZES)
-            yield pictures[size][number % len(frames)], wait
+            yield images[size][number % len(frames)], wait
             number += 1
 
     class Handler(BaseHTTPRequestHandler):
@@ -121,16 +121,16 @@ class Client(threading.Thread):
 
 
 def lags(client: Client, sent: Sent) -> Sent:
-    """s by which the time of each frame is behind the sending of its picture: the last one sent before it arrived."""
+    """s by which the time of each frame is behind the sending of its image: the last one sent before it arrived."""
     times, clocks = (np.array([value[column] for value in client.heard.values()]) for column in (0, 1))
-    pictures = sent[np.searchsorted(sent, clocks) - 1]
-    return clocks[0] + (times - times[0]) - pictures
+    images = sent[np.searchsorted(sent, clocks) - 1]
+    return clocks[0] + (times - times[0]) - images
 
 
 def least(client: Client, sent: Sent, frames: slice) -> tuple[int, float]:
-    """Of some frames: how many pictures the camera sent that are none of them or before, and s that times are behind.
+    """Of some frames: how many images the camera sent that are none of them or before, and s that times are behind.
 
-    Both at the least. A busy machine reads pictures late, and then more of them were sent, but it does not always: what
+    Both at the least. A busy machine reads images late, and then more of them were sent, but it does not always: what
     is lost, or drifts, is so for all frames from then on.
     """
     numbers = np.array(list(client.heard))[frames]
@@ -174,8 +174,8 @@ def summed_up(report: dict[str, Any], clients: list[Client], sent: Sent) -> dict
     drift = late_at_end - early
     memory = report["memory_mib"]
     growth = memory["highest_after"] / memory["settled"] - 1
-    pictures = max(0, ahead_at_end - ahead - report["left_out"])
-    # Of the frames before its first one nobody can say whether a client was late, or the frames dropped.
+    images = max(0, ahead_at_end - ahead - report["left_out"])
+    # Of the frames before its first one it is unknown whether a client was late, or the frames dropped.
     unknown = sum(min(client.heard) for client in clients)
     heard = sum(len(client.heard) for client in clients)
     messages = max(0, len(clients) * report["processed"] - heard - report["lost"]["--ws"] - unknown)
@@ -191,13 +191,13 @@ def summed_up(report: dict[str, Any], clients: list[Client], sent: Sent) -> dict
         "drift_ms": round(1000 * drift, 1),
         "memory_mib": memory,
         "memory_growth": round(growth, 4),
-        "pictures_not_counted": pictures,
+        "pictures_not_counted": images,
         "messages_not_counted": messages,
         "cpu_seconds": report["cpu_seconds"],
         # A client that did not read for GOODBYE_SECONDS at the end misses what waited for it, and what was under way.
         "holds": abs(drift) <= MOST_DRIFT
         and growth <= MOST_GROWTH
-        and pictures == 0
+        and images == 0
         and messages <= len(clients) * (WAITING + 2),
     }
 
@@ -206,7 +206,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clip", type=Path, default=Path("../shared/videos/dance.mp4"), help="what the camera sees")
     parser.add_argument("--seconds", type=float, default=1800.0)
-    parser.add_argument("--rate", type=float, default=6.0, help="pictures a second")
+    parser.add_argument("--rate", type=float, default=6.0, help="images a second")
     options = parser.parse_args()
     result = measure(options.clip, options.seconds, options.rate)
     print(json.dumps(result, indent=2))

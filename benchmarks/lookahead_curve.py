@@ -1,4 +1,4 @@
-"""How accuracy grows with the frames a stream may look ahead: a picture and the tables of docs/studies/lifter.md.
+"""How accuracy grows with the frames a stream may look ahead: a plot and the tables of docs/studies/lifter.md.
 
     python benchmarks/lookahead_curve.py --accuracy docs/studies/lifter-accuracy.json \
         --out docs/studies/images/lookahead.png

@@ -1,9 +1,9 @@
-"""What each further person costs, with 1, 4, 8 and 16 people in pictures of one size, beside the loop of `rtmlib`.
+"""What each further person costs, with 1, 4, 8 and 16 people in images of one size, beside the loop of `rtmlib`.
 
     python benchmarks/many_people.py [--people 1 4 8 16] [--frames 60] [--peer]
 
 The people are copies of the one in a clip, each some frames behind the last, on a grid of fixed size, so that what a
-picture costs stays the same. First our pipeline with the preset `fast`, 2D and 3D. With --peer (`pip install --no-deps
+image costs stays the same. First our pipeline with the preset `fast`, 2D and 3D. With --peer (`pip install --no-deps
 rtmlib`, and torch to make the network) also RTMDet-nano and RTMPose-t with random weights, which takes as long as a
 trained one: rtmlib's loop, the detector in every frame and one crop after the other, and our stages with the same files
 and the same boxes. All on one thread, in ms of processor time a frame, which other work on the machine changes little.
@@ -31,8 +31,8 @@ DELAY = 7  # frames between two copies
 BOX = np.array([110, 50, 270, 430])  # around the person in a cell, for the networks that get the same boxes
 
 
-def pictures(video: str, people: int, count: int) -> Iterator[U8]:
-    """`count` pictures with so many people: the clip in the first cells of a grid, the rest empty."""
+def images(video: str, people: int, count: int) -> Iterator[U8]:
+    """`count` images with so many people: the clip in the first cells of a grid, the rest empty."""
     with open_source(video) as source:
         clip = [frame.image for _, frame in zip(range(count + DELAY * people), source, strict=False)]
     height, width = clip[0].shape[:2]
@@ -46,7 +46,7 @@ def pictures(video: str, people: int, count: int) -> Iterator[U8]:
 
 
 def per_frame(step: Callable[[U8, int], object], scene: list[U8]) -> float:
-    """ms of processor time a picture, the first ten left out."""
+    """ms of processor time an image, the first ten left out."""
     begun = 0.0
     for number, picture in enumerate(scene):
         if number == 10:
@@ -120,7 +120,7 @@ def main() -> None:
 
             export_onnx(random_network("t", 17), pose_file)
         for people in options.people:
-            scene = list(pictures(options.video, people, options.frames))
+            scene = list(images(options.video, people, options.frames))
             cell = np.array(scene[0].shape[1::-1]) // GRID[::-1]
             in_2d, in_3d, found = ours(config, scene)
             spent["2D"].append(in_2d)

@@ -30,7 +30,7 @@ PEER_RATE = 30.0
 def nearest_landmarks(
     clip: Path, reference: NDArray[np.float32], tracker: PeopleTracker, rate: float | None
 ) -> NDArray[np.float32]:
-    """(T, 33, 2) our landmarks of the person nearest to `reference` (T, 33, 2 or more); NaN where we found nobody.
+    """(T, 33, 2) our landmarks of the person nearest to `reference` (T, 33, 2 or more); NaN where we found no person.
 
     rate: frames a second, None for the clip's own time stamps.
     """
@@ -46,7 +46,7 @@ def nearest_landmarks(
 
 
 def percent_of_height(ours: NDArray[np.float32], reference: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(T, 33) distances in per cent of the height of the reference's box; NaN where either found nobody."""
+    """(T, 33) distances in per cent of the height of the reference's box; NaN where either found no person."""
     heights = np.ptp(reference[:, :, 1], axis=1)[:, None]
     return 100 * np.linalg.norm(ours - reference[:, :, :2], axis=2) / heights
 

@@ -4,7 +4,7 @@
 
     python mediapipe_peer.py CLIP.mp4 RESULT.npz
 
-RESULT holds `landmarks` (T, 33, 4): x, y in px, visibility, presence, NaN where nobody was found; `seconds`: of the
+RESULT holds `landmarks` (T, 33, 4): x, y in px, visibility, presence, NaN where no person was found; `seconds`: of the
 whole loop, decoding included; `process_seconds`: of MediaPipe alone.
 """
 

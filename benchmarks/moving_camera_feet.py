@@ -4,7 +4,7 @@
 
 Motion capture seen by fixed virtual cameras with a detector's errors and an unknown field of view, as in
 `benchmarks/world.py`. What a carried camera leaves when its apparent rotation is compensated is a constant velocity of
-everybody; it is added to the lifted path and to the 2D. 0 m/s is a camera that keeps its place. A world is kept where
+all people; it is added to the lifted path and to the 2D. 0 m/s is a camera that keeps its place. A world is kept where
 `pose.world.footing` keeps it, for a background that is certain and for one that is not. The rules were chosen on
 training subjects.
 """

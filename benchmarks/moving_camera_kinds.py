@@ -2,10 +2,10 @@
 
     python -m benchmarks.moving_camera_kinds [--seeds 2 3] [--rooms hall ...] [--seconds 3]
 
-Every motion in every room, 15 frames a second, with noise and somebody who walks 3 m away. A camera that keeps its
+Every motion in every room, 15 frames a second, with noise and a person who walks 3 m away. A camera that keeps its
 place must be called static, shaking, rotating or zooming; one that does not, translating or unknown: then there is no
 world. Nor is there where the background is not certain (marked ?), unless standing feet support it
-(`pose.world.footing`); the walker here is a picture and has none. The thresholds of `pose.camera_motion.verdict` were
+(`pose.world.footing`); the walker here is an image and has none. The thresholds of `pose.camera_motion.verdict` were
 chosen with seed 1; report others.
 """
 
@@ -65,7 +65,7 @@ def carried(seed: int, speed: float) -> dict[str, Motion]:
     hand = shake(seed)
 
     def orbit(t: float) -> Pose:
-        angle = speed * t / 3  # round somebody 3 m away
+        angle = speed * t / 3  # around a person 3 m away
         return placed(3 * np.sin(angle), 0, 3 - 3 * np.cos(angle), turned(0, -np.degrees(angle)))
 
     def walk(t: float) -> Pose:

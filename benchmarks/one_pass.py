@@ -3,8 +3,8 @@
     python benchmarks/one_pass.py results/dance/poses.npz=dance.mp4 ...
 
 Each `poses.npz` is the result of `pose-run` with the default networks (RTMDet and BlazePose). In every N-th frame, a
-network's people are matched to the tracked ones. Printed per clip and network: tracked people found, people who match
-nobody, distance of body joints to those of BlazePose relative to the height of the box, share of joints within 5 %, and
+network's people are matched to the tracked ones. Printed per clip and network: tracked people found, people without a
+match, distance of body joints to those of BlazePose relative to the height of the box, share of joints within 5 %, and
 processor time per frame. The reference is an estimate, not truth: the figures rank networks.
 """
 

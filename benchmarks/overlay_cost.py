@@ -38,7 +38,7 @@ def psnr(a: U8, b: U8) -> float:
 
 
 def ssim(a: U8, b: U8) -> float:
-    """Structural similarity of two pictures (H, W): 1 where they are the same."""
+    """Structural similarity of two images (H, W): 1 where they are the same."""
 
     def smooth(image: F32) -> F32:
         return np.asarray(cv2.GaussianBlur(image, (11, 11), 1.5), np.float32)

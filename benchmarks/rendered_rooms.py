@@ -242,7 +242,7 @@ def people_in(index: int, time: float, boxes: list[tuple[float, float, float, fl
 
 @dataclass(frozen=True, slots=True)
 class Walker:
-    """Somebody, drawn flat, 3 m away, who walks to and fro."""
+    """A person, drawn flat, 3 m away, who walks to and fro."""
 
     texture: U8
     phase: float

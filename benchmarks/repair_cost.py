@@ -4,7 +4,7 @@
 
 BlazePose lite follows the dancer of `dance.mp4`. What it saw is pushed frame by frame, live and as `pose-run` repairs
 (`WHOLE_VIEW`), in the estimator's own joints and in Human3.6M-17. Processor time, the least of all runs: what else the
-machine does only adds. Frames in which it saw nobody are left out.
+machine does only adds. Frames in which it saw no person are left out.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
     python benchmarks/rtmlib_peer.py --detector rtmdet-nano-person-320.onnx [--pose end2end.onnx] [--threads 1 2]
 
-Runs in an environment with rtmlib (`pip install --no-deps rtmlib`) beside this project. One picture of 8 people, tiled
+Runs in an environment with rtmlib (`pip install --no-deps rtmlib`) beside this project. One image of 8 people, tiled
 from the first frame of a clip; the same ONNX files and threads on both sides, runs taking turns, the median of each.
 Both find the people with the detector; the keypoint networks then get the same 8 boxes. Without --pose, RTMPose t, s
 and m with random weights are timed: what is computed takes as long as with trained ones.
@@ -33,7 +33,7 @@ BOX = np.array([110, 50, 270, 430], np.float32)  # around the dancer in the firs
 
 
 def eight_people(video: str) -> tuple[U8, F32]:
-    """The picture, RGB, and a box around each of the people in it."""
+    """The image, RGB, and a box around each of the people in it."""
     with open_source(video) as source:
         frame = next(iter(source)).image
     height, width = frame.shape[:2]

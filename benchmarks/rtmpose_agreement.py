@@ -4,7 +4,7 @@
 
 Runs in an environment that has mmpose 1.3.2 (`pose-setup mmpose`). Weights are random, the same on both sides: see
 `rtmpose_weights.py`. Prints, for every size and number of joints, the largest difference of the SimCC scores, of the
-joints decoded from the same crops, and of the joints of whole pictures (boxes, crops and normalisation included).
+joints decoded from the same crops, and of the joints of whole images (boxes, crops and normalisation included).
 """
 
 import argparse
@@ -59,9 +59,7 @@ def compare(size: str, joints: int, image: U8) -> dict[str, Any]:
         keypoints = theirs.head.decode(expected)[0].keypoints
     scores = max(float((a - b).abs().max()) for a, b in zip(ours, expected, strict=True))
     points = np.abs(decode(*(axis.numpy() for axis in ours))[0] - keypoints).max()
-    print(
-        f"{size:4} {joints:6} {scores:12.2e} {points:14.4f} {whole_picture(network, theirs, image):16.4f}", flush=True
-    )
+    print(f"{size:4} {joints:6} {scores:12.2e} {points:14.4f} {whole_image(network, theirs, image):16.4f}", flush=True)
     return {
         "size": size,
         "joints": joints,
@@ -72,8 +70,8 @@ def compare(size: str, joints: int, image: U8) -> dict[str, Any]:
     }
 
 
-def whole_picture(network: RTMPoseNetwork, theirs: Any, image: U8) -> float:
-    """Largest distance in px between the joints that both find in the BOXES of a picture."""
+def whole_image(network: RTMPoseNetwork, theirs: Any, image: U8) -> float:
+    """Largest distance in px between the joints that both find in the BOXES of an image."""
     with tempfile.TemporaryDirectory() as folder:
         torch.save({"state_dict": network.state_dict()}, Path(folder) / "weights.pth")
         ours = RTMPose(model=Path(folder) / "weights.pth", options=StageOptions(device="cpu"))
@@ -85,12 +83,12 @@ def whole_picture(network: RTMPoseNetwork, theirs: Any, image: U8) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--video", default="../shared/videos/dance.mp4", help="whose first picture is used")
+    parser.add_argument("--video", default="../shared/videos/dance.mp4", help="clip whose first frame is used")
     parser.add_argument("--record", type=Path, help="write MMPose's numbers to this JSON file, for the tests")
     options = parser.parse_args()
     with open_source(options.video) as source:
         image = next(iter(source)).image
-    print(f"{'size':4} {'joints':>6} {'SimCC':>12} {'same crops, px':>14} {'whole picture, px':>16}")
+    print(f"{'size':4} {'joints':>6} {'SimCC':>12} {'same crops, px':>14} {'whole image, px':>16}")
     cases = [compare(size, joints, image) for size, joints in CONFIGS]
     if options.record:
         import mmpose

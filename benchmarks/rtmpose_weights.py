@@ -1,4 +1,4 @@
-"""RTMPose networks with random weights that are the same everywhere: to compare, time and test where none can be had.
+"""RTMPose networks with reproducible random weights, to compare, time and test where no others are available.
 
 The numbers come from NumPy's generator, parameter by parameter, so they depend on the names and shapes alone. Every
 parameter differs from its usual start and activations keep their size, so that no part of the network can be left out

@@ -4,12 +4,12 @@
 
 In the clips, for each network (benchmarks/detector_errors.py) and each frame in which it has swapped no limbs itself:
 
-- `face`: `pose.repair.facing`. `feet`: toes below their heels say that somebody faces the camera.
+- `face`: `pose.repair.facing`. `feet`: toes below their heels say that a person faces the camera.
 
 For recorded people before virtual cameras, of `--part`:
 
-- `motion`: who grows in the picture by 10 to 50 % within 3 s comes towards the camera, and walks forwards.
-- `sigma`: the offline lifter is surer of a window of 2 s than of the same with left and right swapped; it speaks
+- `motion`: who grows in the image by 10 to 50 % within 3 s comes towards the camera, and walks forwards.
+- `sigma`: the offline lifter is more certain of a window of 2 s than of the same with left and right swapped; it speaks
   where the mean logarithms of sigma differ by more than 0.05.
 """
 
@@ -37,8 +37,8 @@ SPEAKS = 0.3 * MAX_SCORE_DIFFERENCE / 2  # of the face and the feet, from -MAX_S
 LEVEL, SCALE = (
     0.025,
     0.1,
-)  # of the person's size: toes below heels, level with them in the picture, and as far as `MAX_SCORE_DIFFERENCE`
-SURER = 0.05
+)  # of the person's size: toes below heels, level with them in the image, and as far as `MAX_SCORE_DIFFERENCE`
+MIN_SIGMA_GAIN = 0.05
 
 
 def faces(sequence: Sequence2D) -> F64:
@@ -61,7 +61,7 @@ def feet(sequence: Sequence2D) -> F64:
 
 
 def _side(sequence: Sequence2D) -> F64:
-    """(T,) 1 where the left is on the right of the picture, -1 where it is on the left, 0 where they are close."""
+    """(T,) 1 where the left is on the right of the image, -1 where it is on the left, 0 where they are close."""
     skeleton = get_skeleton(sequence.skeleton)
     place = {(side, part): sequence.keypoints[:, skeleton.index(f"{side}_{part}")].astype(float)
              for side in ("left", "right") for part in ("shoulder", "hip")}  # fmt: skip
@@ -89,7 +89,7 @@ def of_clips(shared: Path) -> list[str]:
 
 
 def approaches(sequence: Sequence2D) -> list[float]:
-    """For windows of 3 s, one a second: 1 where somebody grows and faces the camera or shrinks and does not, -1, 0."""
+    """For windows of 3 s, one a second: 1 where a person grows and faces the camera or shrinks and does not, -1, 0."""
     bones = [(8, 0), (1, 2), (2, 3), (4, 5), (5, 6)]
     xy = sequence.keypoints
     size = np.log(np.maximum(sum(np.linalg.norm(xy[:, a] - xy[:, b], axis=-1) for a, b in bones), 1))
@@ -104,7 +104,7 @@ def of_people(clips: list[Clip], condition: str) -> tuple[F64, F64]:
     """Motion and sigma, one number for each window."""
     network, flip = TorchLifter.load("offline").network, np.array(H36M17.flip_order)
     motion: list[float] = []
-    surer: list[float] = []
+    gains: list[float] = []
     for batch in evaluation_batches(clips, condition=condition):
         right = lift_batch(network, batch).sigma.numpy()
         swapped = replace(batch, keypoints=batch.keypoints[:, :, flip], scores=batch.scores[:, :, flip])
@@ -112,8 +112,8 @@ def of_people(clips: list[Clip], condition: str) -> tuple[F64, F64]:
         for sequence, gain in zip(rows_of(batch), doubt.mean(axis=-1), strict=True):
             motion += approaches(sequence)
             starts = range(0, max(len(sequence) - 60, 0) + 1, 30)
-            surer += [float(gain[: len(sequence)][start : start + 60].mean()) for start in starts]
-    return np.array(motion), np.array(surer)
+            gains += [float(gain[: len(sequence)][start : start + 60].mean()) for start in starts]
+    return np.array(motion), np.array(gains)
 
 
 def main() -> None:
@@ -128,8 +128,9 @@ def main() -> None:
     for name, ours in (("CMU", False), ("UI-PRMD", True)):
         people = [clip for clip in clips if is_ui_prmd(clip) == ours][:: options.every]
         for condition, label in (("gt", "exact"), ("detector", "a detector's")):
-            motion, surer = of_people(people, condition)
-            print(row(f"motion, {name}, {label}", motion, 0), row(f"sigma, {name}, {label}", surer, SURER), sep="\n")
+            motion, gains = of_people(people, condition)
+            print(row(f"motion, {name}, {label}", motion, 0))
+            print(row(f"sigma, {name}, {label}", gains, MIN_SIGMA_GAIN))
     print("\n".join(of_clips(options.shared)))
 
 

@@ -1,11 +1,11 @@
-"""How straight are the knees of people who stand? In real clips, where the picture itself says that a leg is straight.
+"""How straight are the knees of people who stand? In real clips, where the image itself says that a leg is straight.
 
     python benchmarks/standing_knees.py [--lifter offline] [--preset fast] [--videos ../shared/videos] [CLIP.mp4 ...]
 
-A leg counts in the frames in which hip, knee and ankle lie on a line in the picture (within 8 degrees) and are as far
+A leg counts in the frames in which hip, knee and ankle lie on a line in the image (within 8 degrees) and are as far
 apart as they are within a second before and after (within 3 %), measured by the person's trunk: a leg that is bent
 towards the camera lies on a line as well, but is short. Markers on standing people say 1 to 9 degrees (UI-PRMD, median
-3). For each clip, over all people: legs that count, flexion in the picture and in 3D (median), and how many come out
+3). For each clip, over all people: legs that count, flexion in the image and in 3D (median), and how many come out
 below 10 degrees.
 """
 
@@ -24,7 +24,7 @@ from pose.types import F32, FrameResult
 F64 = NDArray[np.float64]
 
 CLIPS = ("dance.mp4", "squats.mp4", "walk-by.mp4")
-STRAIGHT = 8.0  # degrees in the picture
+STRAIGHT = 8.0  # degrees in the image
 REACH = 0.97  # of the longest within `SECONDS` before and after
 SECONDS = 1.0
 SURE = 0.5  # score of hip, knee and ankle
@@ -43,7 +43,7 @@ def tracks(results: list[FrameResult], skeleton: str) -> list[tuple[F64, F32, F3
 
 
 def standing(times: F64, joints: F32, scores: F32) -> tuple[NDArray[np.bool_], F64]:
-    """(T, 2) whether the right and the left leg is straight in the picture, and their flexion there in degrees."""
+    """(T, 2) whether the right and the left leg is straight in the image, and their flexion there in degrees."""
     flat = np.concatenate([joints, np.zeros_like(joints[..., :1])], axis=-1)
     bent = flexion(flat, "knee")
     trunk = np.linalg.norm(joints[:, H36M17.names.index("thorax")] - joints[:, 0], axis=-1)
@@ -65,11 +65,11 @@ def report(clip: Path, lifter: str, preset: str, constant_bones: bool, fit: bool
         straight, bent = standing(times, joints, scores)
         seen.append(bent[straight])
         lifted.append(flexion(poses, "knee")[straight])
-    picture, space = np.concatenate(seen), np.concatenate(lifted)
+    image, space = np.concatenate(seen), np.concatenate(lifted)
     if not len(space):
-        return f"{clip.name:14} no leg is straight in the picture"
+        return f"{clip.name:14} no leg is straight in the image"
     below = 100 * np.mean(space < 10)
-    return f"{clip.name:14} {len(space):6} {np.median(picture):8.1f} {np.median(space):8.1f} {below:9.0f} %"
+    return f"{clip.name:14} {len(space):6} {np.median(image):8.1f} {np.median(space):8.1f} {below:9.0f} %"
 
 
 def main() -> None:
@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--as-lifted", action="store_true", help="without one body for each person (pose.refine)")
     parser.add_argument("--no-fit", action="store_true", help="without the fit to the 2D (pose.fit)")
     options = parser.parse_args()
-    print(f"{'clip':14} {'legs':>6} {'picture':>8} {'3D':>8} {'below 10':>11}")
+    print(f"{'clip':14} {'legs':>6} {'image':>8} {'3D':>8} {'below 10':>11}")
     for clip in options.clips or [options.videos / name for name in CLIPS]:
         print(report(clip, options.lifter, options.preset, not options.as_lifted, not options.no_fit), flush=True)
 

@@ -5,7 +5,7 @@
 All put a person on one body (`pose.refine`) and differ in what they take for a straight limb:
 
 - `constant bones`: nothing.
-- `in line`: `pose.refine.refine`; legs that are straight in the picture.
+- `in line`: `pose.refine.refine`; legs that are straight in the image.
 - `longest`: the longest that limbs of a clip appear, the 90th or 95th percentile of hip to ankle (shoulder to wrist)
   over the frames in which the three joints are seen. Where that is a bend of less than 25 degrees, it is taken for 3
   degrees at the knee and 5 at the elbow. A limb that is always bent further is left alone.

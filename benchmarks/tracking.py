@@ -7,9 +7,9 @@ Needs `trackers`, which brings a second OpenCV: install it into an environment o
 The scenes are those of benchmarks/tracking_scenes.py, or as many as are asked for drawn by lot
 (benchmarks/tracking_drawn.py), the metrics those of `trackers.eval`, which follows TrackEval.
 A person counts as found where the box around the joints has an IoU of at least 0.4 with the true one (the stages'
-skeletons end at different joints); HOTA averages over all IoUs. YOLO-pose sees every frame anew, so its identities come
-from association alone; BlazePose follows each person's region, whoever finds the people, and association matters for
-who was lost. Only where everything hangs on association it is also run without keypoint similarity.
+skeletons end at different joints); HOTA averages over all IoUs. YOLO-pose processes each frame on its own, so its
+identities come from association alone; BlazePose follows each person's region, with any detector, and association
+matters for lost tracks. Only where everything hangs on association it is also run without keypoint similarity.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from trackers.eval import compute_clear_metrics, compute_hota_metrics, compute_identity_metrics
 from tracking_drawn import Lot
-from tracking_scenes import Cast, ScenePicture, scenes
+from tracking_scenes import Cast, SceneFrame, scenes
 
 from pose.config import PipelineConfig
 from pose.networks import crops
@@ -40,15 +40,15 @@ def stages(shared: Path) -> dict[str, dict[str, str]]:
     }
 
 
-def row(stage: PeopleStage, pictures: list[ScenePicture]) -> list[str]:
+def row(stage: PeopleStage, images: list[SceneFrame]) -> list[str]:
     """MOTA, HOTA, IDF1 and switches of a stage on a scene."""
     truth, answers, similar = [], [], []
-    for index, picture in enumerate(pictures):
-        people = stage.step(picture.image, index, picture.time)
+    for index, frame in enumerate(images):
+        people = stage.step(frame.image, index, frame.time)
         boxes = crops.bounds(people.keypoints, people.scores > 0) if len(people) else people.boxes
-        truth.append(picture.ids - 1)
+        truth.append(frame.ids - 1)
         answers.append(people.ids)
-        similar.append(crops.box_iou(picture.boxes, boxes).astype(float))
+        similar.append(crops.box_iou(frame.boxes, boxes).astype(float))
     names = sorted({int(number) for ids in answers for number in ids})
     answers = [np.searchsorted(names, ids) for ids in answers]
     clear = compute_clear_metrics(truth, answers, similar, threshold=FOUND)
@@ -58,10 +58,10 @@ def row(stage: PeopleStage, pictures: list[ScenePicture]) -> list[str]:
     return [*(f"{100 * share:.1f}" for share in shares), str(clear["IDSW"])]
 
 
-def drawn(shared: Path, seeds: range) -> dict[str, list[ScenePicture]]:
-    """Scenes that nobody chose, one of each kind for every seed."""
+def drawn(shared: Path, seeds: range) -> dict[str, list[SceneFrame]]:
+    """Randomly drawn scenes, one of each kind for every seed."""
     lot = Lot(shared)
-    return {f"{name}, {seed}": pictures for seed in seeds for name, pictures in lot.scenes(seed)}
+    return {f"{name}, {seed}": images for seed in seeds for name, images in lot.scenes(seed)}
 
 
 def main() -> None:
@@ -86,11 +86,11 @@ def main() -> None:
         for tracker in options.trackers:
             pipeline = Pipeline(PipelineConfig(tracker=tracker, **changes))
             for similarity in (False, True) if name == "yolo-pose" else (True,):
-                for scene, pictures in films.items():
+                for scene, images in films.items():
                     stage = pipeline.people_stage()
                     if not similarity:
                         stage._identities = Identities(tracker)  # type: ignore[attr-defined]
-                    cells = [name, tracker, "yes" if similarity else "no", scene, *row(stage, pictures)]
+                    cells = [name, tracker, "yes" if similarity else "no", scene, *row(stage, images)]
                     print("| " + " | ".join(cells) + " |", flush=True)
 
 

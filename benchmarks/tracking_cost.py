@@ -39,7 +39,7 @@ class Played:
     """A network that answers once, and then says the same again."""
 
     def __init__(self, network: Any, asked: Callable[[Sequence[U8]], None]) -> None:
-        """asked: is told of the pictures while answers are recorded."""
+        """asked: is told of the images while answers are recorded."""
         self._network, self._asked = network, asked
         self._answers: list[Any] = []
         self._next: int | None = None

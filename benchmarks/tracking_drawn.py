@@ -1,4 +1,4 @@
-"""Scenes that nobody chose: paths, paces, heights, stretches of film, mirrored people and clothes drawn by lot.
+"""Randomly drawn scenes: paths, paces, heights, stretches of film, mirrored people and clothes.
 
 The scenes of tracking_scenes.py are few, and a rule can be made to fit them. These are as many as wanted, of the same
 kinds: a change is judged on seeds that were not looked at while it was made.
@@ -10,13 +10,13 @@ from pathlib import Path
 
 import cv2
 import numpy as np
-from tracking_scenes import Actor, Cutout, ScenePicture, cut_out, film, frames_of
+from tracking_scenes import Actor, Cutout, SceneFrame, cut_out, film, frames_of
 
 from pose.types import U8
 
 STARTS = (0, 120, 240, 360)  # frames of the dancer's film where a stretch begins
 STRETCH = 90  # frames
-REPEATED = 3  # the squats were taken at 5 Hz: each picture of them stands for so many
+REPEATED = 3  # the squats were taken at 5 Hz: each image of them stands for so many
 NECK = 0.18  # of the height of the joints' box: below are clothes
 DYE = 0.4  # how much of a colour is that of other clothes
 SECONDS = 4.0
@@ -37,11 +37,11 @@ class Lot:
         self.athlete = [cutout for cutout in cut_out(squats, weights) for _ in range(REPEATED)]
         self.room = frames_of(videos / "walk-by.mp4", 0, 1)[0]
 
-    def scenes(self, seed: int) -> Iterator[tuple[str, list[ScenePicture]]]:
+    def scenes(self, seed: int) -> Iterator[tuple[str, list[SceneFrame]]]:
         """One scene of every kind."""
         for number, (name, paths) in enumerate(KINDS.items()):
             draw = np.random.default_rng([seed, number])
-            alike = bool(draw.random() < 0.5)  # everybody wears what they wear in the film
+            alike = bool(draw.random() < 0.5)  # all people wear what they wear in the film
             actors = [self._actor(draw, path, alike) for path in paths(draw)]
             room = self.room[:, ::-1] if draw.random() < 0.5 else self.room
             yield name, list(film(room, actors, SECONDS))
@@ -71,7 +71,7 @@ def _dyed(cutouts: list[Cutout], colour: np.ndarray) -> list[Cutout]:
 
 
 def _walk(draw: Draw, *points: tuple[float, float], height: float | None = None) -> Path2D:
-    """Through (s, x px); somebody who is nearer stands lower."""
+    """Through (s, x px); a person who is nearer stands lower."""
     height = float(draw.uniform(250, 340)) if height is None else height
     times, xs = zip(*points, strict=True)
     return lambda time: (float(np.interp(time, times, xs)), 245 + height / 2, height)

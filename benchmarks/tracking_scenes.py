@@ -1,7 +1,7 @@
-"""Clips with known identities, made of real people: cut out of the clips, and put into one picture on paths of our own.
+"""Clips with known identities, made of real people: cut out of the clips, and put into one image on paths of our own.
 
 BlazePose's segmentation cuts a person out of every frame. A scene places such people over a real, empty background,
-nearer ones over farther ones, so the picture has real occlusions and the truth is known: who is where, and who is
+nearer ones over farther ones, so the image has real occlusions and the truth is known: who is where, and who is
 hidden.
 """
 
@@ -44,7 +44,7 @@ class Actor:
 
 
 @dataclass(frozen=True, slots=True)
-class ScenePicture:
+class SceneFrame:
     """One frame of a scene and its truth: ids (P,), and boxes (P, 4) xyxy px around the joints of who can be seen."""
 
     image: U8
@@ -60,7 +60,7 @@ def frames_of(clip: Path, start: int, count: int) -> list[U8]:
 
 
 def cut_out(images: list[U8], weights: Path) -> list[Cutout]:
-    """The person of every picture, followed by BlazePose."""
+    """The person of every image, followed by BlazePose."""
     model = weights / "blazepose-landmark-full.tflite"
     estimator, segmenter = BlazePose(model=model), LiteRTModel(model, 2, (SEGMENTATION,))
     detector = BlazePoseDetector(model=weights / "blazepose-detector.tflite")
@@ -77,8 +77,8 @@ def cut_out(images: list[U8], weights: Path) -> list[Cutout]:
     return cutouts
 
 
-def film(background: U8, actors: list[Actor], seconds: float) -> Iterator[ScenePicture]:
-    """The scene, frame by frame. Who stands lower in the picture is in front, of two alike the later one.
+def film(background: U8, actors: list[Actor], seconds: float) -> Iterator[SceneFrame]:
+    """The scene, frame by frame. Who stands lower in the image is in front, of two alike the later one.
 
     Identities count from 1.
     """
@@ -93,7 +93,7 @@ def film(background: U8, actors: list[Actor], seconds: float) -> Iterator[SceneP
             shown = {farther: before * (1 - alpha) for farther, before in shown.items()} | {number: alpha}
         visible = np.array([shown[number].sum() for number in range(len(actors))]) / np.maximum(areas, 1)
         there = np.flatnonzero(visible >= VISIBLE)
-        yield ScenePicture(image.round().astype(np.uint8), time, there + 1, boxes[there])
+        yield SceneFrame(image.round().astype(np.uint8), time, there + 1, boxes[there])
 
 
 def _placement(actor: Actor, index: int, time: float) -> tuple[Cutout, F32]:
@@ -107,7 +107,7 @@ def _placement(actor: Actor, index: int, time: float) -> tuple[Cutout, F32]:
 
 
 def _placed(actor: Actor, index: int, time: float) -> tuple[F32, F32, F32, float]:
-    """The person in the scene: picture, alpha, box, and how many pixels they cover, those outside the picture too."""
+    """The person in the scene: image, alpha, box, and how many pixels they cover, those outside the image too."""
     cutout, matrix = _placement(actor, index, time)
     picture = cv2.warpAffine(cutout.image, matrix, SIZE, flags=cv2.INTER_AREA).astype(np.float32)
     alpha = cv2.warpAffine(cutout.alpha, matrix, SIZE, flags=cv2.INTER_AREA)
@@ -123,7 +123,7 @@ def line(*points: tuple[float, float], bottom: float = 410, height: float = 330)
 
 
 def round_each_other(start: float, bottom: float = 390) -> Callable[[float], tuple]:
-    """A turn in three seconds around the middle of the picture, at arm's length. start: rad."""
+    """A turn in three seconds around the middle of the image, at arm's length. start: rad."""
 
     def place(time: float) -> tuple[float, float, float]:
         angle = start + 2 * np.pi * time / 3
@@ -151,22 +151,22 @@ class Cast:
         )
 
 
-def scenes(cast: Cast) -> dict[str, list[ScenePicture]]:
+def scenes(cast: Cast) -> dict[str, list[SceneFrame]]:
     """The scenes of the benchmark, by name."""
     wall = np.full_like(cast.room, 150)
 
-    def play(*actors: Actor, seconds: float = 4.0) -> list[ScenePicture]:
+    def play(*actors: Actor, seconds: float = 4.0) -> list[SceneFrame]:
         return list(film(cast.room, list(actors), seconds))
 
-    def behind_a_pillar(pictures: list[ScenePicture]) -> list[ScenePicture]:
-        """The same with a wall of 110 px in the middle of the picture, in front of everybody."""
+    def behind_a_pillar(frames: list[SceneFrame]) -> list[SceneFrame]:
+        """The same with a wall of 110 px in the middle of the image, in front of all people."""
         out = []
-        for picture in pictures:
-            image = picture.image.copy()
+        for frame in frames:
+            image = frame.image.copy()
             image[:, 330:440] = wall[:, 330:440]
-            middle = picture.boxes[:, [0, 2]].mean(axis=1)
+            middle = frame.boxes[:, [0, 2]].mean(axis=1)
             there = (middle < 315) | (middle > 455)
-            out.append(ScenePicture(image, picture.time, picture.ids[there], picture.boxes[there]))
+            out.append(SceneFrame(image, frame.time, frame.ids[there], frame.boxes[there]))
         return out
 
     a, b = cast.first, cast.second
@@ -199,7 +199,7 @@ def scenes(cast: Cast) -> dict[str, list[ScenePicture]]:
 
 
 def _passer_by(number: int, cutouts: list[Cutout]) -> Actor:
-    """One of eight people at eight depths, who cross the picture to and fro, each at a pace of their own."""
+    """One of eight people at eight depths, who cross the image to and fro, each at a pace of their own."""
     start, end = 60 + 92 * number, 60 + 92 * ((number * 5 + 3) % 8)
     later = cutouts[17 * number % len(cutouts) :] + cutouts[: 17 * number % len(cutouts)]
     path = line((0, start), (2.5, end), (4, start), bottom=270 + 20 * number, height=150 + 18 * number)

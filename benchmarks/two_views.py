@@ -1,4 +1,4 @@
-"""Faces, heads and wrists of people whom two calibrated cameras see: how well the views agree.
+"""Faces, heads and wrists of people that two calibrated cameras see: how well the views agree.
 
     python benchmarks/two_views.py CALIBRATION.json view-a/poses.npz view-b/poses.npz
 

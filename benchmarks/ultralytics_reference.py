@@ -23,8 +23,8 @@ PICTURES = ("bus.jpg", "zidane.jpg")
 NETWORKS = {"detect": ("yolo26n-person-320-int8.onnx", 320), "pose": ("yolo26n-pose-256-int8.onnx", 256)}
 
 
-def pictures(shared: Path) -> Iterator[tuple[str, U8]]:
-    """Names and RGB images: frames of the clips as `clip#index`, and Ultralytics' own two pictures."""
+def images(shared: Path) -> Iterator[tuple[str, U8]]:
+    """Names and RGB images: frames of the clips as `clip#index`, and Ultralytics' own two images."""
     from ultralytics.utils import ASSETS
 
     for name in PICTURES:
@@ -39,12 +39,12 @@ def pictures(shared: Path) -> Iterator[tuple[str, U8]]:
 
 
 def measure(shared: Path) -> dict[str, dict[str, list[list[float]]]]:
-    """Picture -> task -> rows: x0, y0, x1, y1 px, score, and for pose 17 times x, y px, score."""
+    """Image -> task -> rows: x0, y0, x1, y1 px, score, and for pose 17 times x, y px, score."""
     from ultralytics import YOLO
 
     networks = {task: (YOLO(shared / "weights" / file, task=task), side) for task, (file, side) in NETWORKS.items()}
     found: dict[str, dict[str, list[list[float]]]] = {}
-    for name, image in pictures(shared):
+    for name, image in images(shared):
         found[name] = {}
         for task, (network, side) in networks.items():
             result = network.predict(image[..., ::-1].copy(), imgsz=side, device="cpu", verbose=False)[0]

@@ -1,4 +1,4 @@
-"""What the world does to real clips, where nobody knows the truth: docs/studies/world.md.
+"""What the world does to real clips, without ground truth: docs/studies/world.md.
 
     python benchmarks/world_clips.py [--videos ../shared/videos] [--cache FOLDER] [--out docs/studies/world.md]
 
@@ -9,8 +9,8 @@ frames: tracks of a moment are in neither, nor is what was filled in. Means over
 jitter: as in `pose.evaluation.world`, at the frame rate of the clip. slide: mm/s, the horizontal speed of ankles whose
 contact is more likely than not. bones: standard deviation over time. below, above floor: of the lower sole. Out of the
 room: per cent of frames whose pelvis is less than half or more than twice as far as in the median of that person, or
-gets there faster than 12 m/s. 2D: how far, in per cent of the picture's longer side, the joints are in the mean from
-where they were lifted (the picture must stay what it was). cache: of `pose-run --cache`, so that a second run is quick.
+gets there faster than 12 m/s. 2D: how far, in per cent of the image's longer side, the joints are in the mean from
+where they were lifted (the image must stay what it was). cache: of `pose-run --cache`, so that a second run is quick.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def rows_of(results: Iterable[FrameResult], number: int) -> list[tuple[FrameResu
 
 
 def before_and_after(results: list[FrameResult], run: PlacedRun) -> list[tuple[Seen, Seen]]:
-    """Everybody as lifted and in their world, over the same frames."""
+    """All people as lifted and in their world, over the same frames."""
     placed = list(run)
     tracks: dict[int, list[int]] = {number: [number] for number in run.heights}
     for track, number in run.joined.items():
@@ -123,7 +123,7 @@ def slides(one: Seen) -> F64:
 
 
 def out_of_room(one: Seen) -> F64:
-    """(T,) 1 where nobody can be, else 0."""
+    """(T,) 1 where no person can be, else 0."""
     away = one.joints[:, 0, 2]
     speed = np.linalg.norm(np.diff(one.joints[:, 0], axis=0), axis=-1) / np.diff(one.times)
     wrong = (away < np.median(away) / 2) | (away > 2 * np.median(away))

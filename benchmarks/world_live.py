@@ -121,7 +121,7 @@ def settling(lived: list[Lived]) -> list[str]:
 
 
 def together(view: FixedView, results: list[FrameResult]) -> float:
-    """ms a frame and person where several people are in the picture."""
+    """ms a frame and person where several people are in the image."""
     skeleton, world = get_skeleton(view.seen.skeleton), LiveWorld(view.seen.camera)
     crowd = [_crowd(result) for result in results]
     begun = time.process_time()

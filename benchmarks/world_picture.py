@@ -1,4 +1,4 @@
-"""The pictures of docs/studies/world.md: one walk of a test subject as it was lifted, and in its world, seen from the
+"""The figures of docs/studies/world.md: one walk of a test subject as it was lifted, and in its world, seen from the
 side.
 
 python benchmarks/world_picture.py --mocap cmu.npz --clip 35_29 --out docs/studies/images/world.png

@@ -7,7 +7,7 @@ detector's skeleton with its errors. Below 1.62 m a share of them has a child's 
 and of adults: sitting height 0.585 to 0.52 of the height (A. M. Fredriks et al., "Nationwide age references for sitting
 height, leg length, and sitting height/height ratio", Arch. Dis. Child. 90, 2005), head 0.19 to 0.133 of it. Limbs vary
 by 4 to 6 %. Error: RMS of the difference of the logarithms of the found and the true height. Distance: frames whose
-pelvis is as far from the camera as `root_sigma` says or less off. Nobody hides anybody.
+pelvis is as far from the camera as `root_sigma` says or less off. No person is occluded.
 """
 
 import argparse
@@ -59,7 +59,7 @@ class Actor:
 
 
 def body(points: F64, height: float, rng: np.random.Generator) -> F32:
-    """The motion (T, 19, 3) m of somebody `height` m tall, feet on 0."""
+    """The motion (T, 19, 3) m of a person `height` m tall, feet on 0."""
     own = stature(lengths_of(points[:, :17], np.ones((len(points), 17))))
     child = rng.random() < np.clip((1.62 - height) / 0.2, 0, 1)
     grown = float(np.clip((height - 0.87) / 0.75, 0, 1)) if child else 1.0
@@ -129,7 +129,7 @@ def scene(clips: list[Clip], rng: np.random.Generator, network: object) -> list[
 
 
 def row(scenes: list[list[Actor]], count: int) -> str:
-    """What is found of the first `count` people of each scene; of everybody where each is alone."""
+    """What is found of the first `count` people of each scene; of all people where each is alone."""
     groups = [(n,) for n in range(3)] if count == 1 else [tuple(range(count))]
     found, near = [], []
     for actors in scenes:

@@ -237,6 +237,11 @@ def test_the_check_finds_entries_without_a_noun():
     assert wrong_entries(docstring) == ["a: Of the frames.", "OSError: Disk."]
 
 
+def test_docstrings_comments_and_help_of_benchmarks():
+    paths = sorted((ROOT / "benchmarks").rglob("*.py"))
+    assert found_in(paths, lambda path: [*prose(path), *messages(path)]) == {}
+
+
 @pytest.mark.parametrize("package", FINISHED)
 def test_public_objects_of_finished_packages_have_docstrings(package):
     """Methods that override one with a docstring may inherit it."""
