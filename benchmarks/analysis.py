@@ -171,10 +171,10 @@ def lifted(clip: Clip, steps: Steps | None = None) -> list[Motion]:
 
 
 def gait_table(trials: list[Trial], how: "object") -> None:
-    """Print share found, invented, bias and 95 % of the events, and errors of stride length and speed."""
+    """Print share found, spurious, bias and 95 % of the events, and errors of stride length and speed."""
     errors: dict[str, list[float]] = defaultdict(list)
     missed: dict[str, int] = defaultdict(int)
-    invented: dict[str, int] = defaultdict(int)
+    spurious: dict[str, int] = defaultdict(int)
     lengths, speeds = [], []
     for trial in trials:
         gaits = [analyse_gait(motion) for motion in how(trial.clip)]  # type: ignore[operator]
@@ -185,7 +185,7 @@ def gait_table(trials: list[Trial], how: "object") -> None:
                 near = [b - time for other, b in found if other == side and abs(b - time) < WITHIN_S]
                 missed[name] += not near
                 errors[name] += [min(near, key=abs)] if near else []
-            invented[name] += sum(
+            spurious[name] += sum(
                 all(other != side or abs(a - time) >= WITHIN_S for other, a in true)
                 for side, time in found
                 if min(a for _, a in true) < time < max(a for _, a in true)
@@ -201,7 +201,7 @@ def gait_table(trials: list[Trial], how: "object") -> None:
         count = len(values) + missed[name]
         milliseconds = 1000 * np.array(values)
         print(
-            f"| {name} | {len(values)} of {count} | {invented[name]} | {np.median(milliseconds):+.0f} | "
+            f"| {name} | {len(values)} of {count} | {spurious[name]} | {np.median(milliseconds):+.0f} | "
             f"{np.percentile(np.abs(milliseconds), 95):.0f} |"
         )
     length, speed = (np.mean(np.abs(values)) for values in (lengths, speeds))
@@ -254,7 +254,7 @@ def main() -> None:
     if options.gait:
         trials = gait_trials(options.gait)
         for how in (exact, lifted, lifted_height):
-            print(f"\ngait events, {how.__name__}: found, invented, bias ms, 95 % ms")
+            print(f"\ngait events, {how.__name__}: found, spurious, bias ms, 95 % ms")
             views = 1 if how is exact else options.views
             seen = [replace(one, clip=seen_again(one.clip, number)) for number in range(views) for one in trials]
             gait_table(seen, how)

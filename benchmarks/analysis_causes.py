@@ -118,10 +118,10 @@ def stride_table(found: list[Lift], truth: dict[str, Motion]) -> None:
 
 
 def jump_table(found: list[Lift], label: str) -> None:
-    """Jumps found, invented, and mean errors of both heights of each row."""
-    print(f"\njumps, {label}: found, invented; flight time: bias, mean; pelvis: bias, mean, cm")
+    """Jumps found, spurious, and mean errors of both heights of each row."""
+    print(f"\njumps, {label}: found, spurious; flight time: bias, mean; pelvis: bias, mean, cm")
     for name, parts, rules in JUMP_ROWS:
-        there = invented = 0
+        there = spurious = 0
         off: list[tuple[float, float]] = []
         for one in found:
             true, ours = find_jumps(one.true), find_jumps(one.placed(parts, rules))
@@ -131,10 +131,10 @@ def jump_table(found: list[Lift], label: str) -> None:
                 if near:
                     ours.remove(near[0])
                     off.append((near[0].flight_height - jump.flight_height, near[0].pelvis_height - jump.pelvis_height))
-            invented += len(ours)
+            spurious += len(ours)
         bias, size = 100 * np.mean(off, axis=0), 100 * np.abs(off).mean(axis=0)
         cells = " | ".join(f"{bias[column]:+.1f} | {size[column]:.1f}" for column in range(2))
-        print(f"| {name} | {len(off)} of {there} | {invented} | {cells} |")
+        print(f"| {name} | {len(off)} of {there} | {spurious} | {cells} |")
 
 
 def reba_table(found: list[Lift]) -> None:

@@ -134,7 +134,7 @@ def matched_table(
 ) -> None:
     """How many moments of the true motion are found in the lifted one, and the errors of their values."""
     errors: dict[str, list[float]] = defaultdict(list)
-    there = missed = invented = 0
+    there = missed = spurious = 0
     for pair in found:
         true, lifted = events(pair.true), events(pair.lifted)
         there += len(true)
@@ -151,8 +151,8 @@ def matched_table(
             taken.add(near[0])
             for name in values:
                 errors[name].append(getattr(lifted[near[0]], name) - getattr(one, name))
-        invented += len(lifted) - len(taken)
-    print(f"found {there - missed} of {there}, invented {invented}")
+        spurious += len(lifted) - len(taken)
+    print(f"found {there - missed} of {there}, spurious {spurious}")
     for name, (factor, unit) in values.items():
         off = factor * np.array(errors[name])
         if len(off):
@@ -164,7 +164,7 @@ def transfer_table(found: list[Pair], label: str) -> None:
     """Transfers matched by overlap: errors of start, end and duration, and how many intervals hold the true mean."""
     errors: list[tuple[float, float, float]] = []
     held: list[bool] = []
-    there = invented = 0
+    there = spurious = 0
     for pair in found:
         true, lifted = find_transfers(pair.true), find_transfers(pair.lifted)
         there += len(true)
@@ -174,7 +174,7 @@ def transfer_table(found: list[Pair], label: str) -> None:
             for other in lifted
             if one.rising == other.rising and min(one.end, other.end) > max(one.start, other.start)
         ]
-        invented += len(lifted) - len({other.start for _, other in matches})
+        spurious += len(lifted) - len({other.start for _, other in matches})
         errors += [(b.start - a.start, b.end - a.end, b.duration - a.duration) for a, b in matches]
         for rising in (True, False):
             own = [(a.duration, b.duration) for a, b in matches if a.rising == rising]
@@ -185,7 +185,7 @@ def transfer_table(found: list[Pair], label: str) -> None:
     size = np.abs(errors)
     rows = zip(size.mean(axis=0), np.percentile(size, 95, axis=0), strict=True)
     cells = " | ".join(f"{mean:.2f}, {most:.2f}" for mean, most in rows)
-    print(f"| {label} | {len(errors)} of {there} | {invented} | {cells} | {sum(held)} of {len(held)} |")
+    print(f"| {label} | {len(errors)} of {there} | {spurious} | {cells} | {sum(held)} of {len(held)} |")
 
 
 def seat_pairs(options: argparse.Namespace) -> list[Pair]:
@@ -230,7 +230,7 @@ def main() -> None:
     seats = seat_pairs(options)
     if seats:
         print(
-            "\ntransfers: found, invented; start, end, duration: mean, 95 %, s; intervals that hold the true duration"
+            "\ntransfers: found, spurious; start, end, duration: mean, 95 %, s; intervals that hold the true duration"
         )
         for label, chosen in SEAT_ROWS.items():
             part = [pair for pair in seats if pair.name.startswith(chosen)]

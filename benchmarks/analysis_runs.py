@@ -130,10 +130,10 @@ def _phases(strikes: list[tuple[float, str]], offs: list[tuple[float, str]]) -> 
 
 
 def table(runs: list[Run], how: "object", views: int) -> None:
-    """Print share found, invented, bias and 95 % of the events, and errors of flight, contact and cadence."""
+    """Print share found, spurious, bias and 95 % of the events, and errors of flight, contact and cadence."""
     errors: dict[str, list[float]] = defaultdict(list)
     missed: dict[str, int] = defaultdict(int)
-    invented: dict[str, int] = defaultdict(int)
+    spurious: dict[str, int] = defaultdict(int)
     figures: list[tuple[float, ...]] = []
     measured = counted = 0
     for run in (one for one in runs for _ in range(views)):
@@ -154,7 +154,7 @@ def table(runs: list[Run], how: "object", views: int) -> None:
                 missed[name] += not near
                 errors[name] += [min(near, key=abs)] if near else []
             inside = [(t, s) for t, s in found if true[0][0] < t < true[-1][0]]
-            invented[name] += sum(all(s != side or abs(t - time) >= WITHIN_S for time, side in true) for t, s in inside)
+            spurious[name] += sum(all(s != side or abs(t - time) >= WITHIN_S for time, side in true) for t, s in inside)
         if all(len(one) > 2 for one in found_all):
             ours, truth = _phases(*found_all), _phases(run.strikes, run.offs)
             figures.append(tuple(a - b for a, b in zip(ours, truth, strict=True)))
@@ -162,7 +162,7 @@ def table(runs: list[Run], how: "object", views: int) -> None:
     for name, values in errors.items():
         milliseconds = 1000 * np.array(values)
         print(
-            f"| {name} | {len(values)} of {len(values) + missed[name]} | {invented[name]} | "
+            f"| {name} | {len(values)} of {len(values) + missed[name]} | {spurious[name]} | "
             f"{np.median(milliseconds):+.0f} | {np.percentile(np.abs(milliseconds), 95):.0f} |"
         )
     off = np.array(figures)
@@ -190,7 +190,7 @@ def main() -> None:
     for how, views in ((exact, 1), (lifted, options.views)):
         print(f"\n{how.__name__}: taken for runs: walks {named_table(walks, how)}")
         for label, subjects in (("09", ("09",)), ("16, 35", ("16", "35"))):
-            print(f"\n{how.__name__}, subjects {label}: found, invented, bias ms, 95 % ms; figures: bias, mean, 95 %")
+            print(f"\n{how.__name__}, subjects {label}: found, spurious, bias ms, 95 % ms; figures: bias, mean, 95 %")
             table([run for run in runs if run.clip.subject in subjects], how, views)
 
 
