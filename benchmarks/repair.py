@@ -312,7 +312,7 @@ def main() -> None:
     groups |= {f"recorded people, {fps} fps": of_recordings(clips, fps) for fps in (30, 10)}
     sections = {
         "Injected swaps": swap_table(groups),
-        "A front taken for a back": body_table(
+        "Front-back confusion": body_table(
             {name: (sequences, APART[1]) for name, sequences in of_networks(tracks, native=True).items()}
             | {name: (groups[name], np.inf) for name in groups if name.startswith("recorded")}
         ),
