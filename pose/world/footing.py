@@ -29,7 +29,7 @@ _REMEDY = "--camera rotating ignores that"
 
 
 def lower_feet(placed: F64, times: F64, seen: Mask, rules: FootingRules = RULES.footing) -> F64:
-    """Velocities of the lower foot of one person in frames where it is visible, near the floor, and moves horizontally.
+    """Velocities of the lower foot of one person in frames where it is visible, near the floor and at constant height.
 
     Args:
         placed: (T, 17, 3) m in the world, before the correction of feet.

@@ -107,7 +107,8 @@ def given_calibration(
 ) -> Calibration | None:
     """Make a calibration from the cameras of a calibration file, without estimating them.
 
-    Only the bone lengths are estimated, from the 3D poses that the lifter returns.
+    Only the bone lengths are estimated, from the 3D poses that the lifter returns. The camera clocks are those of
+    the capture times.
 
     Args:
         told: Cameras of the file, by source index.
