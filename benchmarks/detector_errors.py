@@ -277,7 +277,7 @@ def main() -> None:
         "By joint": joint_table(tracks),
         "By speed": speed_table(tracks),
         "By score (median error, share of joints)": score_table(tracks),
-        "Memory: correlation of the error with itself": memory_table(tracks),
+        "Autocorrelation of the error": memory_table(tracks),
     }
     publish(sections, arguments.out)
 
