@@ -1,6 +1,6 @@
 """Plain technical English: pages, help, messages, and the docstrings and comments of finished packages.
 
-CONTRIBUTING.md lists the terms. A package joins `FINISHED` once its docstrings use them.
+CONTRIBUTING.md lists the terms. A package joins `FINISHED` once its docstrings use them, a study `FINISHED_STUDIES`.
 """
 
 import ast
@@ -25,6 +25,9 @@ FINISHED = (
     "pose/multiview", "pose/networks", "pose/people", "pose/people/association", "pose/repair", "pose/system",
     "pose/training", "pose/training/objectives", "pose/video", "pose/view", "pose/web", "pose/weights",
     "pose/world",
+)  # fmt: skip
+FINISHED_STUDIES = (
+    "ahead", "attention", "detector-errors", "forecast", "laboratory", "repair", "rtmpose", "tracking",
 )  # fmt: skip
 TERMS = {  # what not to write -> what to write
     r"exchang(?:e[sd]?|ing)": "left-right swap, swapped",
@@ -184,6 +187,13 @@ def test_sentences_of_guides_and_reference_are_short():
     pages = [page for part in ("guides", "reference") for page in sorted((ROOT / "docs" / part).glob("*.md"))]
     found = {page.name: long_sentences(page.read_text(encoding="utf-8")) for page in pages}
     assert {name: sentences for name, sentences in found.items() if sentences} == {}
+
+
+@pytest.mark.parametrize("name", FINISHED_STUDIES)
+def test_finished_studies(name):
+    page = ROOT / "docs" / "studies" / f"{name}.md"
+    assert found_in([page], lambda page: [page.read_text(encoding="utf-8")]) == {}
+    assert long_sentences(page.read_text(encoding="utf-8")) == []
 
 
 def test_the_check_finds_long_sentences_only():
