@@ -135,4 +135,4 @@ def test_missing_source(run, tmp_path, what):
 def test_empty_source(run, tmp_path):
     status, _, err = run("mpi-inf-3dhp", "--source", tmp_path, "--out", tmp_path / "out")
     assert status == 2
-    assert "no TS1/annot_data.mat or the like in it" in err
+    assert "contains no TS1/annot_data.mat (see docs/reference/benchmark-data.md)" in err
