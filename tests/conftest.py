@@ -140,7 +140,7 @@ def room_for() -> Callable[[int], AbstractContextManager[None]]:
 
 @pytest.fixture(scope="session")
 def tiny_lifter(tmp_path_factory) -> Path:
-    """A checkpoint of the real form with untrained weights: what comes out is no pose, but finite and repeatable.
+    """A checkpoint of the real form with untrained weights: its output is not a pose, but finite and repeatable.
 
     Only torch reads it, which costs a new process three seconds: what starts one does better with a shipped lifter.
     """

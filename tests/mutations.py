@@ -1,4 +1,4 @@
-"""Files of anybody, mutated: a reader takes one or raises a PoseError of one line.
+"""Untrusted files, mutated: a reader takes one or raises a PoseError of one line.
 
 Whatever else a reader raises fails the test by itself, so a check need not look for it. The same examples come every
 time: a few by default, thousands in the slow suite.

@@ -42,7 +42,7 @@ def swapped_by_repair(sequence, lookahead):
 
 
 def standing(across, times):
-    """Somebody of six pairs of joints, whose legs and arms reach across by these shares of their widths, (T, 2)."""
+    """A person of six pairs of joints, whose legs and arms reach across by these shares of their widths, (T, 2)."""
     heights, widths = np.array([0, 100, 200, -150, -80, 0]), np.array([20, 22, 25, 35, 50, 60])
     keypoints = np.zeros((len(times), 17, 2), np.float32)
     for limb, pairs in enumerate(limb_pairs(COCO17).values()):

@@ -40,7 +40,7 @@ def processed(tmp_path_factory, weights_dir, videos, tiny_lifter):
 
 @pytest.fixture
 def flat(tmp_path) -> Result:
-    """Three frames without a world: people 1 and 2, then 1, then nobody."""
+    """Three frames without a world: people 1 and 2, then 1, then no person."""
     rng = np.random.default_rng(0)
     with NpzWriter(tmp_path / "flat.npz", run_info()) as writer:
         for index, count in enumerate((2, 1, 0)):

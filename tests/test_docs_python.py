@@ -85,7 +85,7 @@ PREPARED: dict[str, tuple[str, dict[str, str]]] = {
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(("page", "block"), BLOCKS, ids=[f"{page}-{place}" for place, (page, _) in enumerate(BLOCKS)])
 def test_a_block_runs(page, block, shared, weights_dir, tmp_path, monkeypatch):
-    """In this process: to load torch, OpenCV and ONNX Runtime anew for each block takes longer than most blocks."""
+    """In this process: to load torch, OpenCV and ONNX Runtime again for each block takes longer than most blocks."""
     known = [entry for line, entry in PREPARED.items() if line in block]
     assert len(known) == 1, f"docs/{page} has a Python block that PREPARED does not know"
     before, replaced = known[0]

@@ -1,4 +1,4 @@
-"""Pictures, times and keypoints in units that cannot be right are told, not turned into nonsense."""
+"""Images, times and keypoints in units that cannot be right are told, not turned into nonsense."""
 
 import math
 import warnings
@@ -75,7 +75,7 @@ def person(rng, frames: int = 10):
     return rng.uniform(100, 300, (frames, 17, 2)).astype(np.float32), np.ones((frames, 17), np.float32)
 
 
-def test_keypoints_in_parts_of_the_picture_are_an_error(rng):
+def test_keypoints_in_parts_of_the_image_are_an_error(rng):
     keypoints, scores = person(rng)
     times = np.arange(10) / 30
     check_units(keypoints, scores, times, SIZE)
@@ -86,7 +86,7 @@ def test_keypoints_in_parts_of_the_picture_are_an_error(rng):
     check_units(keypoints, np.zeros_like(scores), times, SIZE)
 
 
-def test_keypoints_outside_the_picture_and_frame_numbers_are_a_warning(rng):
+def test_keypoints_outside_the_image_and_frame_numbers_are_a_warning(rng):
     keypoints, scores = person(rng)
     with pytest.warns(PoseWarning, match=r"a.npz: keypoints: 100% lie outside the picture of 90 x 90 px"):
         check_units(keypoints, scores, np.arange(10) / 30, (90, 90), "a.npz: ")

@@ -1,4 +1,4 @@
-"""What a joint set must be told of beyond its names and edges: a joint of a kind that nobody knows is named here."""
+"""What a joint set must be told of beyond its names and edges: a joint of an unknown kind is named here."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from pose.repair.swaps import LIMBS
 from pose.skeletons import SKELETONS, Skeleton
 from pose.view.overlay import thickness
 
-# Not in anybody's JSON: they come from our estimators and from the files of data sets.
+# Not in JSON of other programs: they come from our estimators and from the files of data sets.
 NOT_IN_JSON = {"h36m17", "blazepose33"}
 
 
@@ -16,7 +16,7 @@ def unknown_joints(skeleton: Skeleton) -> dict[str, list[str]]:
     """The table that misses something, and the joints that it does not know.
 
     Joints of face and hands, which are drawn thinner, have one tolerance (`pose.people.similarity.HAND_OR_FACE`), and
-    those of a face are swapped with their limb by nobody.
+    those of a face are never swapped with their limb.
     """
     missing: dict[str, list[str]] = {}
     stems = {stem for limb in LIMBS.values() for stem in limb}
@@ -42,7 +42,7 @@ def test_keypoint_files_know_every_joint_set():
     assert {name for name, _ in LAYOUTS.values()} | NOT_IN_JSON == set(SKELETONS)
 
 
-def test_a_joint_nobody_knows_is_named():
+def test_an_unknown_joint_is_named():
     odd = Skeleton("odd", ("left_hip", "right_hip", "left_wing", "right_wing"), ((0, 1), (0, 2)), derived=True)
     assert unknown_joints(odd) == {
         "pose.people.similarity.SIGMAS": ["left_wing", "right_wing"],

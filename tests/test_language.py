@@ -247,8 +247,9 @@ def test_the_check_finds_entries_without_a_noun():
     assert wrong_entries(docstring) == ["a: Of the frames.", "OSError: Disk."]
 
 
-def test_docstrings_comments_and_help_of_benchmarks():
-    paths = sorted((ROOT / "benchmarks").rglob("*.py"))
+@pytest.mark.parametrize("folder", ["benchmarks", "tests"])
+def test_docstrings_comments_and_messages_beside_the_packages(folder):
+    paths = [path for path in sorted((ROOT / folder).rglob("*.py")) if path != Path(__file__)]  # has the terms
     assert found_in(paths, lambda path: [*prose(path), *messages(path)]) == {}
 
 
@@ -278,6 +279,14 @@ def test_the_check_finds_terms_and_spares_code():
         "'anew': write again, restart",
     ]
     assert wrong_terms("there is no world, and no code in ```picture```") == []
+
+
+def test_names_of_tests_have_no_wrong_terms():
+    found = []
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        names = re.findall(r"^\s*(?:async )?def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        found += [name for name in names if wrong_terms(name.replace("_", " "))]
+    assert found == []
 
 
 def test_file_names_of_tests_are_unique():

@@ -211,7 +211,7 @@ def test_a_session_draws_the_frame_of_the_result(weights_dir, videos, monkeypatc
     assert drawn.shape == same.image.shape
     assert 0 < (drawn != same.image).any(axis=2).mean() < 0.2
     assert np.array_equal(session.draw(same, result, bgr=True), drawn[:, :, ::-1])
-    assert session.draw(same, result, inset=True).shape[1] > drawn.shape[1]  # beside a portrait picture
+    assert session.draw(same, result, inset=True).shape[1] > drawn.shape[1]  # beside a portrait image
     with pytest.raises(UsageError, match="the result is of frame 0, the image is frame 1"):
         session.draw(frames[1], result)
 

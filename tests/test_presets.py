@@ -1,4 +1,4 @@
-"""The presets: who gets which, what they promise, and what is said when their weights cannot be had."""
+"""The presets: who gets which, what they promise, and the error when their weights are not available."""
 
 import pytest
 from pose_apps.run import main

@@ -11,7 +11,7 @@ def test_who_says_nothing_is_named():
     assert in_brief(EOFError()) == "EOFError"
 
 
-def test_whoever_quotes_a_file_is_cut_short():
+def test_a_caller_that_quotes_a_file_is_cut_short():
     said = in_brief(ValueError("damaged: " + 5000 * "x"))
     assert said.startswith("damaged: xxx")
     assert said.endswith("...")

@@ -106,7 +106,7 @@ def test_one_frame_is_enough(body):
 
 def leg_pose(bends, depth_bend):
     """(T, 17, 3) m of a body 3 m away seen from the front, whose knees are bent by `bends` (T,) degrees sideways in the
-    picture, and by `depth_bend` degrees more towards the camera, ankles where they were."""
+    image, and by `depth_bend` degrees more towards the camera, ankles where they were."""
     joints = np.tile(STANDING, (len(bends), 1, 1))
     for hip, knee, ankle in ((1, 2, 3), (4, 5, 6)):
         half, deep = np.radians(bends)[:, None] / 2, np.radians(depth_bend) / 2
@@ -130,7 +130,7 @@ def seen_of(joints, scores=1.0):
                       Camera.of((1280, 720), INTRINSICS), "h36m17")  # fmt: skip
 
 
-def test_legs_that_the_picture_shows_straight_become_straight():
+def test_legs_that_the_image_shows_straight_become_straight():
     bends = np.where(np.arange(FRAMES) % 20 < 10, 0.0, 50.0)
     true, bent = leg_pose(bends, 0.0), leg_pose(bends, 20.0)
     refined = refine(sequence_of(bent), seen_of(true))

@@ -1,4 +1,4 @@
-"""Frames of a sequence; the mirrored picture is the picture of the mirrored person."""
+"""Frames of a sequence; the mirrored image is the image of the mirrored person."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_mirroring_twice_changes_nothing(observed):
     assert np.allclose(back.camera.matrix, LENS)
 
 
-def test_mirrored_picture_shows_the_mirrored_body(observed):
+def test_mirrored_image_shows_the_mirrored_body(observed):
     picture = mirror_picture(observed)
     assert np.allclose(seen(mirror_poses(BODY), picture.camera.matrix), picture.keypoints, atol=1e-3)
 

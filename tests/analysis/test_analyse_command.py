@@ -22,7 +22,7 @@ WORLD = World(np.diag([1.0, -1.0, -1.0]), 0.0, "feet", 2.0)
 
 def write(path, motions, *, world=True, heights=None, partial=()):
     """The poses.npz of people who are all seen at the times of the first. motions: by id. partial: frames in which
-    nobody is fully visible.
+    no person is fully visible.
     """
     times = next(iter(motions.values())).times
     info = replace(run_info(H36M17), world=WorldInfo(WORLD, heights or {}) if world else None)
@@ -56,7 +56,7 @@ def result(tmp_path):
     return write(tmp_path / "poses.npz", {1: squats(3)[0], 4: walk(seconds=8)[0]})
 
 
-def test_everybody_gets_figures_or_a_reason(result):
+def test_each_person_gets_figures_or_a_reason(result):
     analysis = analyse(load_poses(result))
     answered = {(row.person, row.group) for row in (*analysis.figures, *analysis.omissions)}
     assert answered == {(person, group) for person in (1, 4) for group in GROUPS}

@@ -102,7 +102,7 @@ def test_a_floor_that_drifts_with_the_depth_hides_no_jump():
     assert found.flight_height == pytest.approx(0.3, abs=0.05)
 
 
-def test_a_lift_without_gravity_is_no_jump():
+def test_a_lift_without_gravity_is_not_a_jump():
     times = np.arange(0, 4, 1 / 30)
     joints = standing(times)
     rise = 0.3 * ((times > 1) & (times < 3)) * np.sin(np.pi * (times - 1) / 2) ** 2

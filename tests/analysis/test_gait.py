@@ -103,7 +103,7 @@ def test_a_walker_and_a_shuffler_do_not_run():
     assert not analyse_gait(slow).running
 
 
-def test_nobody_walks_who_stands_or_shakes():
+def test_no_person_walks_who_stands_or_shakes():
     times = np.arange(0, 5, 1 / 30)
     still = standing(times)
     noise = np.random.default_rng(0).normal(0, 0.03, still.shape)

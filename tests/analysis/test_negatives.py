@@ -23,7 +23,7 @@ def reasons(analysis):
     return [(row.person, row.group, row.reason) for row in analysis.omissions]
 
 
-def test_nobody_walks(tmp_path):
+def test_no_person_walks(tmp_path):
     analysis = analysed(tmp_path, {1: motion(TIMES, standing(TIMES))}, ["gait"])
     assert (analysis.figures, reasons(analysis)) == ([], [(1, "gait", "no walk of two strides or more")])
 

@@ -1,4 +1,4 @@
-"""A data set that nobody knows yet: its reader, a class and a line in one table are all that a command needs."""
+"""A new data set: its reader, a class and a line in one table are all that a command needs."""
 
 from dataclasses import dataclass
 from pathlib import Path

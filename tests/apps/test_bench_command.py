@@ -76,7 +76,7 @@ def test_hidden_units_of_all_pairs_are_never_there_at_once():
     assert megabytes < 4 * 512 * 512 * 64 / 2**20 / 2  # half of what one feature each of all pairs takes
 
 
-def test_rows_that_are_measured_anew_take_the_place_of_those_on_the_page():
+def test_rows_that_are_measured_again_take_the_place_of_those_on_the_page():
     from benchmarks.attention_scaling import with_rows
 
     title = "| mechanism | T 10 | faster from |\n|---|---|---|\n| softmax | {} ms, 1.0 MB | - |\n"

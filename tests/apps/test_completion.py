@@ -1,4 +1,4 @@
-"""--print-completion, asked as bash asks when somebody presses Tab."""
+"""--print-completion, asked as bash asks when the user presses Tab."""
 
 import shutil
 import subprocess

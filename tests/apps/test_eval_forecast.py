@@ -39,7 +39,7 @@ def test_zero_velocity_by_hand(path, tmp_path, capsys):
     motions = load_motions(path, "test")
     last = int(motions.valid[0].sum()) - 1
     moments = np.arange(60, last - 60 + 1, 15)
-    moments -= moments % 2  # the newest picture, of 30 a second, which the past ends with
+    moments -= moments % 2  # the newest image, of 30 a second, which the past ends with
     errors = []
     for horizon in (0.4, 1.0):  # whole frames of the truth, at 60 a second
         moved = motions.joints[0, moments + round(60 * horizon)] - motions.joints[0, moments]
@@ -49,7 +49,7 @@ def test_zero_velocity_by_hand(path, tmp_path, capsys):
     assert found[5] == pytest.approx(errors[1], rel=1e-3)
     pipeline = result["figures"]["pipeline"]
     assert pipeline["mpjpe"][0] > found[0]  # 30 mm in one of 17 joints
-    assert pipeline["root"] == pytest.approx(result["figures"]["truth"]["root"], abs=3)  # an offset is nobody's motion
+    assert pipeline["root"] == pytest.approx(result["figures"]["truth"]["root"], abs=3)  # an offset is not motion
     assert printed.count("| zero-velocity |") == 6
     assert f"| MPJPE, mm, from the truth | {1000 * HORIZONS[0]:.0f} ms |" in printed
 

@@ -1,4 +1,4 @@
-"""Settings and sources of anybody: one line, soon."""
+"""Untrusted settings and sources: each error is one line, soon."""
 
 import pytest
 from pose_apps.run import main

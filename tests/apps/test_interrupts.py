@@ -1,4 +1,4 @@
-"""Ctrl-C: what a run does about it, and that nobody sees a traceback."""
+"""Ctrl-C: how a run ends, without a traceback."""
 
 import signal
 import subprocess
@@ -23,7 +23,7 @@ def test_an_interrupt_only_sets_stop():
 
 
 @pytest.mark.parametrize("tolerated", [0, 1])
-def test_one_interrupt_more_than_borne_raises_and_no_other(tolerated):
+def test_one_interrupt_more_than_tolerated_raises_and_no_other(tolerated):
     def work(interrupts: Interrupts) -> None:
         with interrupts.raised_after(tolerated):
             try:

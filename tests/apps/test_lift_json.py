@@ -18,7 +18,7 @@ def results(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_everybody_gets_a_file_of_their_own(results, tiny_lifter, capsys):
+def test_each_person_gets_a_file_of_their_own(results, tiny_lifter, capsys):
     call = ["people.json", "--fps", "30", "--image-size", "640x480", "--lifter", str(tiny_lifter)]
     assert main(call) == 0
     assert capsys.readouterr().out == "people-3d-person4.npz: 9 frames\npeople-3d-person6.npz: 9 frames\n"

@@ -69,7 +69,7 @@ def test_mocap(run, shared, tmp_path):
 
 
 def write_run(path, frames=10, known=True):
-    """What pose-run writes: two people, of whom the second is there for some frames only."""
+    """What pose-run writes: two people, of which the second is there for some frames only."""
     from pose.camera import Camera
     from pose.files import NpzWriter, RunInfo
     from pose.skeletons import COCO17

@@ -129,7 +129,7 @@ def test_without_rtmdet_the_summary_says_who_is_missed(videos, weights_dir, tmp_
     assert document["settings"]["detector"] == "blazepose"
 
 
-def test_pictures_in_a_folder(dance, tmp_path, tiny_lifter, capsys):
+def test_images_in_a_folder(dance, tmp_path, tiny_lifter, capsys):
     folder = tmp_path / "frames"
     folder.mkdir()
     with av.open(dance) as container:

@@ -58,13 +58,13 @@ def test_the_same_file_twice_and_one_that_is_missing(clips, tmp_path, capsys):
 
 
 def test_every_video_is_opened_before_the_first_is_processed(clips, videos, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("pose.pipeline.Pipeline", None)  # whoever needs it comes too early
+    monkeypatch.setattr("pose.pipeline.Pipeline", None)  # not needed yet
     assert main([str(videos / "squats.mp4"), clips[1], "--out", str(tmp_path / "out"), "--quiet"]) == 1
     assert "right.mp4: not a video" in capsys.readouterr().err
 
 
 def test_a_broken_calibration_is_refused_before_the_videos_are_processed(clips, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("pose.pipeline.Pipeline", None)  # whoever needs it comes too early
+    monkeypatch.setattr("pose.pipeline.Pipeline", None)  # not needed yet
     (tmp_path / "empty.json").write_text("")
     assert main([*clips, "--cameras", str(tmp_path / "empty.json")]) == 1
     error = capsys.readouterr().err
@@ -77,7 +77,7 @@ def test_options_of_several_cameras_need_several(clips, capsys):
     assert "one video" in capsys.readouterr().err
 
 
-def test_a_file_that_is_no_video_is_one_line(clips, tmp_path, capsys, weights_dir, monkeypatch):
+def test_a_file_that_is_not_a_video_is_one_line(clips, tmp_path, capsys, weights_dir, monkeypatch):
     monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
     assert main([*clips, "--out", str(tmp_path / "out"), "--quiet"]) == 1
     error = capsys.readouterr().err

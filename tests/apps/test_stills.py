@@ -1,4 +1,4 @@
-"""`pose-run` on photos: each picture by itself, of whatever size."""
+"""`pose-run` on photos: each image by itself, of whatever size."""
 
 import json
 
@@ -42,7 +42,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_pictures_of_different_sizes_are_taken_one_by_one(photos, run, tmp_path, capsys):
+def test_images_of_different_sizes_are_taken_one_by_one(photos, run, tmp_path, capsys):
     (photos / "broken.jpg").write_text("no picture")
     out = tmp_path / "out"
     assert run(photos, "--out", out) == 0
@@ -71,7 +71,7 @@ def test_pictures_of_different_sizes_are_taken_one_by_one(photos, run, tmp_path,
     assert sheet.std() > 20, "an empty sheet"
 
 
-def test_a_picture_gives_the_same_alone_and_among_others(photos, run, tmp_path, capsys):
+def test_an_image_gives_the_same_alone_and_among_others(photos, run, tmp_path, capsys):
     assert run(photos, "--stills", "--formats", "npz", "--out", tmp_path / "all") == 0
     assert run(photos / "b.png", "--formats", "npz", "--out", tmp_path / "one") == 0
     assert names(tmp_path / "one") == [RECORD, "b.png.npz"]

@@ -41,7 +41,7 @@ def training_rows(out: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_run_leaves_weights_logs_pictures_and_its_configuration(mocap, tmp_path, capsys):
+def test_a_run_leaves_weights_logs_images_and_its_configuration(mocap, tmp_path, capsys):
     out = tmp_path / "run"
     assert train(mocap, out, "--train.steps=4") == 0
     printed = capsys.readouterr().out

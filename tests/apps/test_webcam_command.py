@@ -418,7 +418,7 @@ def test_options_that_several_cameras_cannot_have_are_refused_in_one_line(argume
 def test_a_broken_calibration_is_refused_before_any_network_is_loaded(
     videos, tmp_path, monkeypatch, capsys, way, content, words
 ):
-    monkeypatch.setattr("pose.pipeline.Pipeline", None)  # whoever needs it comes too early
+    monkeypatch.setattr("pose.pipeline.Pipeline", None)  # not needed yet
     file = tmp_path / "cameras.json"
     file.write_text(content)
     sources = [word for name in "ab" for word in ("--source", str(videos / "two-people" / f"view-{name}.mp4"))]

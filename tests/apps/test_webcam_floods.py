@@ -1,4 +1,4 @@
-"""`pose-webcam --web` under fire: floods at 1,024 descriptors, hostile sessions, large pictures; and its sleep."""
+"""`pose-webcam --web` under fire: floods at 1,024 descriptors, hostile sessions, large images; and its sleep."""
 
 import asyncio
 import contextlib
@@ -195,7 +195,7 @@ def test_good_guests_are_served_during_a_flood(serve, videos):
         waits = asyncio.run(follow(server, lambda pages, poses: pages > 50 and poses > 40 and opened[0] > 1500))
         most = server.descriptors
         grown = server.megabytes - memory
-    assert usually(waits) < 8.0  # a connection that nobody asks on keeps its place for 10 s
+    assert usually(waits) < 8.0  # a connection without requests keeps its place for 10 s
     assert most < 500
     assert grown < 40
     server.end()
@@ -235,7 +235,7 @@ def strange(rng: np.random.Generator) -> bytes | str:
 
 
 async def answered(live: aiohttp.ClientWebSocketResponse, number: int, picture: bytes) -> None:
-    """Send a picture as the page does, and wait for its poses."""
+    """Send an image as the page does, and wait for its poses."""
     await live.send_bytes(struct.pack("<d", number / 30) + picture)
     async with asyncio.timeout(PATIENCE):
         while '"result"' not in (await live.receive_str()):
@@ -279,15 +279,15 @@ def test_hostile_sessions_end_and_leave_others_alone(serve, rng):
 
 
 def test_memory_of_greedy_browsers_is_bounded(serve):
-    """Of 3 GB of pictures, three of 11 MB are kept for each at most, and what the C library makes of them.
+    """Of 3 GB of images, three of 11 MB are kept for each at most, and what the C library makes of them.
 
-    Pictures count and not seconds: each browser sends more than sockets (25) and the lifter's refinement (9) can hold.
+    Images count and not seconds: each browser sends more than sockets (25) and the lifter's refinement (9) can hold.
     """
     server = serve("--clients", 6)
     picture, taken = noisy_jpeg(1920, 1920, 10), [0] * 6
 
     async def greedy(session: aiohttp.ClientSession, over: asyncio.Event, guest: int) -> None:
-        """Sends the largest pictures as fast as they are taken, and reads nothing."""
+        """Sends the largest images as fast as they are taken, and reads nothing."""
         live = await server.live(session)
 
         async def send() -> None:
@@ -325,7 +325,7 @@ def test_memory_of_greedy_browsers_is_bounded(serve):
     server.end()
 
 
-def test_processor_is_left_alone_while_nobody_looks(serve, videos):
+def test_processor_is_left_alone_without_viewers(serve, videos):
     server = serve("--source", videos / "dance.mp4", "--loop")
 
     def rests() -> None:

@@ -20,7 +20,7 @@ TOKEN = "correct-horse-battery-staple"
 
 
 def free_port() -> int:
-    """One that the system gives to nobody else before the server has it: it takes those for port 0 from above 32767.
+    """A port that the system gives to no other program before the server has it: ports for 0 are above 32767.
 
     Where two suites run at a time, each begins to look elsewhere.
     """
@@ -90,7 +90,7 @@ def test_serves_until_it_is_interrupted_and_leaves_nothing(start, tmp_path):
     _, errors = server.communicate(timeout=200)
     assert server.returncode == 130
     assert "Traceback" not in errors
-    assert list(tmp_path.iterdir()) == []  # a recording's folder is made when somebody records
+    assert list(tmp_path.iterdir()) == []  # a recording's folder is created when recording starts
 
 
 @pytest.mark.usefixtures("usual_signals")

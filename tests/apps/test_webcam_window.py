@@ -81,7 +81,7 @@ def demo(tmp_path, monkeypatch):
 
 
 def coloured(pixels: np.ndarray) -> int:
-    """How many pixels are no grey of the picture, the text or the window."""
+    """How many pixels are no grey of the image, the text or the window."""
     spread = pixels.max(axis=2).astype(int) - pixels.min(axis=2)
     return int((spread > 60).sum())
 
@@ -89,7 +89,7 @@ def coloured(pixels: np.ndarray) -> int:
 def test_it_shows_the_person_and_the_status(demo):
     pixels = demo()
     width = pixels.shape[1]
-    assert coloured(pixels[:, : width // 2]) > 300  # the skeleton on the picture
+    assert coloured(pixels[:, : width // 2]) > 300  # the skeleton on the image
     assert coloured(pixels[:, width // 2 :]) > 300  # and in 3D
     assert (pixels[-90:] > 200).sum() > 500  # letters below
     demo()
@@ -108,16 +108,16 @@ def test_views_follow_each_other(demo):
     assert coloured(space_only) > 300
 
 
-def test_mirror_turns_the_picture_round_and_back(demo):
+def test_mirror_turns_the_image_round_and_back(demo):
     straight = demo()
     mirrored = demo(pygame.K_m)
     again = demo(pygame.K_m)
     corner = slice(5, 50), slice(5, 50)
-    assert straight[corner].mean() < 50 < 80 < mirrored[corner].mean()  # the picture is darker on its left
+    assert straight[corner].mean() < 50 < 80 < mirrored[corner].mean()  # the image is darker on its left
     np.testing.assert_allclose(again[corner], straight[corner], atol=1)
 
 
-def test_pause_freezes_the_picture_and_says_so(demo):
+def test_pause_freezes_the_image_and_says_so(demo):
     demo()
     demo(pygame.K_SPACE, frame=False)
     assert demo.loop.paused

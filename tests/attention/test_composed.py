@@ -116,7 +116,7 @@ def makes_sense(score: str, distribution: str) -> bool:
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_every_pair_that_makes_sense_can_be_had_and_no_other(score: str) -> None:
+def test_every_pair_that_makes_sense_is_available_and_no_other(score: str) -> None:
     batch = make_batch()
     for distribution in DISTRIBUTIONS:
         if makes_sense(score, distribution):

@@ -146,7 +146,7 @@ def test_the_transform_of_fnet_must_not_grow_with_the_length(length: int) -> Non
 
 
 @for_each(STREAMING)
-def test_a_row_that_starts_anew_must_not_see_the_row_before(form: Form) -> None:
+def test_a_row_that_starts_again_must_not_see_the_row_before(form: Form) -> None:
     """One row of a running batch starts again, as when one person leaves and another comes."""
     layer, batch = form.build(), make_batch(length=14)
 

@@ -1,4 +1,4 @@
-"""Attention in blocks of time x joints: whom each query sees, against loops, and as a stream."""
+"""Attention in blocks of time x joints: what each query sees, against loops, and as a stream."""
 
 import math
 from typing import Any

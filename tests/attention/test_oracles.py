@@ -63,7 +63,7 @@ def test_a_window_over_everything_is_softmax(causal: bool) -> None:
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["both ways", "causal"])
-def test_global_projections_of_ones_own_that_are_everybodys(causal: bool) -> None:
+def test_own_global_projections_equal_to_the_shared_ones(causal: bool) -> None:
     options, batch = {"window": 3, "global_tokens": 2}, make_batch(length=30)
     shared, own = (Form("local", causal, options | {"global_projections": how}).build() for how in ("shared", "own"))
     state = shared.state_dict()

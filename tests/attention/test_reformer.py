@@ -26,7 +26,7 @@ def test_chunks_answer_as_all_pairs_that_met(chunk: int, rounds: int, masked: bo
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
-def test_one_chunk_of_everybody_is_softmax_with_shared_queries_and_keys(rounds: int) -> None:
+def test_one_chunk_of_all_people_is_softmax_with_shared_queries_and_keys(rounds: int) -> None:
     layer, batch = built(chunk=40, rounds=rounds), make_batch(length=40)
     context = batch.context(masked=False)
     weights = layer.weights(batch.x, context)
@@ -42,7 +42,7 @@ def test_one_chunk_of_everybody_is_softmax_with_shared_queries_and_keys(rounds: 
     assert weights[:, :, itself].eq(0).all()  # a frame takes nothing of itself where others are
 
 
-def test_a_frame_that_nobody_meets_takes_itself() -> None:
+def test_a_frame_that_meets_no_other_takes_itself() -> None:
     layer, batch = built(chunk=1, rounds=1), make_batch(length=1)
     assert layer.weights(batch.x, batch.context(masked=False)).eq(1).all()
 

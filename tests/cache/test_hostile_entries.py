@@ -102,7 +102,7 @@ def test_pipes_links_and_entries_of_others_are_not_opened(tmp_path, monkeypatch)
     assert (tmp_path / f"{OTHER}.entry").exists()
 
 
-def test_a_cache_of_somebody_else_is_refused_and_entries_are_private(tmp_path, monkeypatch):
+def test_a_cache_of_another_user_is_refused_and_entries_are_private(tmp_path, monkeypatch):
     with Cache(tmp_path) as cache:
         kept(cache, KEY, b"x", SAID).close()
     assert (tmp_path / f"{KEY}.entry").stat().st_mode & 0o077 == 0

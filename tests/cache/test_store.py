@@ -106,7 +106,7 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path):
 
 
 def test_only_entries_are_removed_for_room(tmp_path):
-    """Whatever else lies in the folder belongs to somebody else, whatever its name."""
+    """Whatever else lies in the folder is not the cache's, whatever its name."""
     others = ["notes.entry", f"{OTHER}.entry", "thesis.entry"]
     for name in others:
         (tmp_path / name).write_bytes(bytes(2000))
@@ -125,7 +125,7 @@ def test_a_full_disk_is_no_error_and_leaves_nothing(tmp_path, room_for):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_cache_that_is_no_folder_is_one_line(tmp_path):
+def test_a_cache_that_is_not_a_folder_is_one_line(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(PoseError, match=r"--cache: .*file is not a folder; choose another, or off"):
         open_cache(str(tmp_path / "file"), 1.0)
@@ -194,7 +194,7 @@ def test_an_opened_entry_can_be_read_while_another_process_removes_it(tmp_path):
         entry.close()
 
 
-def test_what_is_no_entry_at_all_is_none(tmp_path):
+def test_what_is_not_an_entry_at_all_is_none(tmp_path):
     (tmp_path / "file").write_bytes(b"x" * 10)
     with (tmp_path / "file").open("rb") as file:
         assert Entry.checked(file, KEY) is None

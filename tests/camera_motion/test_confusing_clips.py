@@ -46,7 +46,7 @@ def train_that_never_ends(index, image):
 
 @clip
 def crowd_without_boxes(index, image):
-    """Twelve walkers, of whom the detector finds none."""
+    """Twelve walkers, of which the detector finds none."""
     for walker in range(12):
         speed = 3 * (-1) ** walker
         left = (walker * 47 + speed * index) % (WIDTH - 40)
@@ -57,7 +57,7 @@ def crowd_without_boxes(index, image):
 
 @clip
 def mirror(index, image):
-    """Half of the image is a mirror, before which somebody moves."""
+    """Half of the image is a mirror, in front of which a person moves."""
     moved = np.roll(_OTHER[:HEIGHT, : WIDTH // 2], 4 * index, axis=1)
     image[20:200, WIDTH // 2 + 20 : WIDTH - 10] = moved[20:200, : WIDTH // 2 - 30]
 

@@ -47,7 +47,7 @@ def test_shake_is_shake():
     assert np.median(off_degrees(path, vectors)) < 0.2
 
 
-def test_zoom_is_no_rotation():
+def test_zoom_is_not_a_rotation():
     scene, zooms = texture(4), np.linspace(1, 1.35, 60)
     path, motion = measured(seen(scene, zoom=zoom) for zoom in zooms)
     assert motion.kind == ZOOMING
@@ -69,7 +69,7 @@ def test_people_do_not_count_as_background():
     assert motion.kind == STATIC
 
 
-def test_estimates_begin_anew_at_a_cut():
+def test_estimates_begin_again_at_a_cut():
     vectors = np.concatenate([pan(30, 6, 2), np.zeros((20, 3))])
     scenes = [texture(7)] * 30 + [texture(8)] * 20
     images = [seen(scene, vector) for scene, vector in zip(scenes, vectors, strict=True)]

@@ -37,7 +37,7 @@ def sideways(metres: float, textures: tuple[U8, U8]) -> U8:
 
 
 @pytest.mark.parametrize("speed", [0.5, 1.2])
-def test_walking_sideways_is_no_pan(speed, textures):
+def test_walking_sideways_is_not_a_pan(speed, textures):
     """speed: m/s."""
     _, motion = measured(sideways(speed * index / 30, textures) for index in range(60))
     assert motion.kind in (TRANSLATING, UNKNOWN), motion
@@ -51,7 +51,7 @@ def test_a_camera_that_is_carried_gives_no_world(name):
     assert motion.kind in (TRANSLATING, UNKNOWN), motion
 
 
-def test_along_a_wall_nobody_knows_what_moved():
+def test_along_a_wall_it_is_unknown_what_moved():
     assert found(("far wall", "sideways, 0.5 m/s", 5, 2.0)).kind == UNKNOWN
 
 

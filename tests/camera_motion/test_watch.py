@@ -65,7 +65,7 @@ def test_a_view_that_is_lost_is_not_believed():
     assert ROTATING not in states
 
 
-def test_a_cut_begins_anew():
+def test_a_cut_begins_again():
     one, two = texture(34), texture(35)
     images = ((seen(one if index < 15 else two), replace(people(index), cut=index == 15)) for index in range(30))
     _, states = watched(images)

@@ -1,4 +1,4 @@
-"""Other bodies and poses: bones keep their length over time, mirrors undo themselves, hinges bend the right way."""
+"""Other bodies and poses: bone lengths are constant over time, mirrors undo themselves, hinges bend the right way."""
 
 import numpy as np
 import pytest

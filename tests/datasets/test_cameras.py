@@ -1,4 +1,4 @@
-"""Virtual cameras: proper rotations, people in front of them and mostly in the picture, projection equal to pose's."""
+"""Virtual cameras: proper rotations, people in front of them and mostly in the image, projection equal to pose's."""
 
 import numpy as np
 import pytest
@@ -24,12 +24,12 @@ def test_rotations_are_proper(scene):
     np.testing.assert_allclose(np.linalg.det(view.rotation), 1, atol=1e-5)
 
 
-def test_nobody_is_behind_or_on_the_lens(scene):
+def test_no_person_is_behind_or_on_the_lens(scene):
     points, _, view = scene
     assert view.to_camera(points)[..., 2].min() > 0.34
 
 
-def test_the_picture_is_upright_and_not_mirrored(scene):
+def test_the_image_is_upright_and_not_mirrored(scene):
     """Of someone who faces the camera, the left hand is at the right; heads are above feet when the camera is level."""
     points, _, view = scene
     seen = view.to_camera(points)
@@ -49,7 +49,7 @@ def test_batch_projection_is_the_projects_own(scene):
         np.testing.assert_allclose(pixels[b], project(seen[b], view.intrinsics[b]), atol=2e-3)
 
 
-def test_people_are_in_the_picture_at_many_sizes(scene):
+def test_people_are_in_the_image_at_many_sizes(scene):
     points, _, view = scene
     pixels = cameras.project_batch(view.to_camera(points), view.intrinsics)
     size = view.image_size[:, None, None]

@@ -15,7 +15,7 @@ SIZE = np.array([1280, 720], np.float32)
 
 
 def scene(count=200, frames=60):
-    """A person about 340 px tall in the middle of the picture."""
+    """A person about 340 px tall in the middle of the image."""
     clip = waving_clip(speed=0.2)
     points = np.tile(clip.points[: frames * 2 : 2, :17], (count, 1, 1, 1))
     pixels = points[..., :2] * [200, -200] + [640, 500]
@@ -64,7 +64,7 @@ def test_outliers_are_rare_and_far(rng):
     assert scores[far].mean() < 0.6 * scores[~far].mean()
 
 
-def test_swaps_exchange_whole_limbs_in_bursts(rng):
+def test_swaps_swap_whole_limbs_in_bursts(rng):
     pixels, times, size, depth = scene(400)
     keypoints, _ = errors.add_errors(rng, pixels, times, size, depth, replace(NONE, swap_rate=0.05))
     swapped = (keypoints[:, :, [1, 2, 3]] == pixels[:, :, [4, 5, 6]]).all(axis=(2, 3))
@@ -107,7 +107,7 @@ def test_a_hidden_limb_is_gone_whole_and_long(rng):
     assert (gone[..., 12] != gone[..., 15]).any()
 
 
-def test_outside_the_picture_nothing_is_sure(rng):
+def test_outside_the_image_no_score_is_high(rng):
     pixels, times, size, depth = scene()
     pixels[..., 0] += 620  # half of the person is beyond the right border
     keypoints, scores = errors.add_errors(rng, pixels, times, size, depth, NONE)

@@ -67,7 +67,7 @@ def test_truth_is_the_recorded_motion_from_the_last_frame_of_the_past(path, lift
     assert np.isclose(2 * STEP, HORIZONS[0])
 
 
-def test_a_past_is_a_second_of_pictures_that_were_seen(path):
+def test_a_past_is_a_second_of_images_that_were_seen(path):
     motions = load_motions(path, "train")
     moments = Moments(motions, 0.25)
     some = moments.draw(np.random.default_rng(0), 50)

@@ -1,4 +1,4 @@
-"""Motion capture from anybody: every file is either read or one line, in bounded time."""
+"""Untrusted motion capture: every file is either read or one line, in bounded time."""
 
 import re
 import zipfile

@@ -73,7 +73,7 @@ def test_observed_pixels_fit_the_ideal_lens(folder):
         assert np.abs(ideal[..., :2] / ideal[..., 2:] - sequence.observed.keypoints).max() < 2e-3
 
 
-def test_undistort_inverts_distort_all_over_the_picture():
+def test_undistort_inverts_distort_all_over_the_image():
     grid = np.stack(np.meshgrid(np.linspace(0, 1000, 21), np.linspace(0, 1002, 21)), axis=-1)
     for camera in human36m.load_cameras()["S1"]:
         ideal = camera.undistort(grid)
@@ -198,7 +198,7 @@ def test_prepare_without_a_release(tmp_path):
         human36m_release.prepare(tmp_path, tmp_path / "out", lambda line: None)
 
 
-def test_prepare_refuses_what_is_no_cdf(tmp_path):
+def test_prepare_refuses_what_is_not_a_cdf(tmp_path):
     release = write_raw_release(tmp_path / "raw", {"S9": {"Sitting": 4}})
     (release / "S9" / "MyPoseFeatures" / "D3_Positions" / "Sitting.cdf").write_text("text")
     with pytest.raises(PoseError, match=r"Sitting\.cdf: not a readable CDF file"):

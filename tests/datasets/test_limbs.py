@@ -1,4 +1,4 @@
-"""Calibrated limbs: straight at the straightest, ends where they were, bones constant, nobody bent who was not."""
+"""Calibrated limbs: straight at the straightest, ends where they were, bones constant, straight limbs stay straight."""
 
 from itertools import pairwise
 

@@ -211,7 +211,7 @@ def test_same_recording_in_both_formats(seen, tmp_path):
         marker_files.load_markers(tmp_path)
 
 
-def test_nobody_stands(seen, tmp_path):
+def test_no_person_stands(seen, tmp_path):
     lying = seen - seen[:, :1] + 1.0
     turned = np.concatenate([lying[..., [0, 1, 2]], lying[..., [1, 0, 2]]])
     write_trc(tmp_path / "a.trc", turned)

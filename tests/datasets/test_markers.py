@@ -42,7 +42,7 @@ def test_motion_moves_a_hip_that_the_regression_misses_and_no_farther_than_anato
 
 
 @pytest.mark.parametrize("rigid", [True, False])
-def test_bones_keep_their_length_only_where_asked(rigid):
+def test_bone_lengths_are_constant_only_where_asked(rigid):
     seen, _ = marker_person()
     rng = np.random.default_rng(1)
     points = markers.joint_centres(seen + rng.normal(0, 0.003, seen.shape), rigid=rigid)

@@ -74,7 +74,7 @@ def test_with_assumed_intrinsics_the_root_projects_to_the_same_pixels(clips):
     assert unknown.sum() > 20
     pelvis = project_batch(batch.root[:, :, None].astype(np.float64), batch.intrinsics)[:, :, 0]
     np.testing.assert_allclose(pelvis[unknown], batch.keypoints[unknown][:, :, 0], atol=2e-2)
-    # Told 55 degrees for the longer side, and the person about as large in the picture as it is.
+    # Told 55 degrees for the longer side, and the person about as large in the image as it is.
     half = batch.image_size.max(axis=1) / 2
     angle = np.degrees(2 * np.arctan(half / batch.intrinsics[:, 0, 0]))
     np.testing.assert_allclose(angle[unknown], 55, atol=1e-3)

@@ -9,7 +9,7 @@ from pose.video import open_source
 
 @pytest.fixture(scope="session")
 def clip_frame(videos) -> Callable[[str, int], U8]:
-    """The RGB picture `index` of a clip."""
+    """The RGB image `index` of a clip."""
     kept: dict[tuple[str, int], U8] = {}
 
     def read(clip: str, index: int) -> U8:
@@ -24,5 +24,5 @@ def clip_frame(videos) -> Callable[[str, int], U8]:
 
 @pytest.fixture
 def empty_picture() -> U8:
-    """A wall: nobody."""
+    """A wall: no person."""
     return np.full((240, 320, 3), 180, np.uint8)

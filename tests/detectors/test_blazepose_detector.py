@@ -1,4 +1,4 @@
-"""BlazePose's detector: its anchors and its merging against plain loops, and the people in real pictures."""
+"""BlazePose's detector: its anchors and its merging against plain loops, and the people in real images."""
 
 import av
 import numpy as np
@@ -69,7 +69,7 @@ def test_dancer_is_found_with_a_box_around_the_body(detector, videos):
     boxes = detector.detect(read_frames(videos / "dance.mp4", {100}))[0]
     assert len(boxes) == 1
     assert boxes.scores[0] > 0.9
-    # Seen in the picture: head at (213, 75), feet at (262, 435), hands at (125, 240) and (265, 285).
+    # Seen in the image: head at (213, 75), feet at (262, 435), hands at (125, 240) and (265, 285).
     x0, y0, x1, y1 = boxes.xyxy[0]
     assert x0 < 135
     assert 30 < y0 < 85
@@ -91,7 +91,7 @@ def test_walker_is_found_and_the_empty_room_is_not(detector, videos):
     assert box_iou(walker.xyxy, np.array([[385, 5, 530, 410]], np.float32))[0, 0] > 0.6
 
 
-def test_detection_turns_with_the_picture(detector, videos):
+def test_detection_turns_with_the_image(detector, videos):
     image = read_frames(videos / "dance.mp4", {100})[0]
     upright, turned = detector.detect([image, np.ascontiguousarray(np.rot90(image, -1))])
     assert upright.regions is not None
@@ -104,12 +104,12 @@ def test_detection_turns_with_the_picture(detector, videos):
 
 @pytest.mark.parametrize("shape", [(1, 1, 3), (7, 5, 3), (480, 3, 3), (33, 641, 3)])
 @pytest.mark.parametrize("value", [0, 128, 255])
-def test_plain_pictures_of_any_size_hold_nobody(detector, shape, value):
+def test_plain_images_of_any_size_hold_no_person(detector, shape, value):
     boxes = detector.detect([np.full(shape, value, np.uint8)])[0]
     assert len(boxes) == 0
 
 
-def test_gray_picture_finds_the_same_person(detector, videos):
+def test_gray_image_finds_the_same_person(detector, videos):
     image = read_frames(videos / "dance.mp4", {100})[0]
     gray = np.repeat(image.mean(axis=2, keepdims=True).astype(np.uint8), 3, axis=2)
     colour, plain = detector.detect([image, gray])

@@ -15,7 +15,7 @@ from pose.errors import PoseError, UsageError
 from pose.networks.crops import box_iou
 from pose.networks.options import StageOptions
 
-# xyxy px around the one person in view, read off the pictures by eye, to a few pixels.
+# xyxy px around the one person in view, read off the images by eye, to a few pixels.
 PEOPLE = {("walk-by.mp4", 400): (386, 2, 545, 382), ("dance.mp4", 100): (105, 76, 281, 438)}
 
 FILES = {
@@ -50,13 +50,13 @@ def test_a_crowd_is_found_best_first(detector, clip_frame):
     assert (boxes.xyxy[:, 2:] > boxes.xyxy[:, :2]).all()
 
 
-def test_nobody_is_found_on_a_wall(detector, empty_picture):
+def test_no_person_is_found_on_a_wall(detector, empty_picture):
     boxes = detector.detect([empty_picture])[0]
     assert boxes.xyxy.shape == (0, 4)
     assert boxes.scores.shape == (0,)
 
 
-def test_boxes_move_and_grow_with_the_picture(detector, clip_frame):
+def test_boxes_move_and_grow_with_the_image(detector, clip_frame):
     image = clip_frame("dance.mp4", 100)
     plain = detector.detect([image])[0].xyxy[0]
     doubled = detector.detect([cv2.resize(image, None, fx=2, fy=2)])[0].xyxy[0]
@@ -66,7 +66,7 @@ def test_boxes_move_and_grow_with_the_picture(detector, clip_frame):
     np.testing.assert_allclose(moved - [200, 0, 200, 0], plain, atol=20)
 
 
-def test_a_batch_gives_what_single_pictures_give(detector, clip_frame):
+def test_a_batch_gives_what_single_images_give(detector, clip_frame):
     images = [clip_frame("dance.mp4", 100), clip_frame("walk-by.mp4", 400)]
     for together, image in zip(detector.detect(images), images, strict=True):
         np.testing.assert_array_equal(together.xyxy, detector.detect([image])[0].xyxy)
@@ -113,7 +113,7 @@ def test_full_frame_is_one_box_from_edge_to_edge():
 
 @pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="needs torchvision, an extra")
 def test_ssdlite_gives_what_torchvision_gives(tmp_path, clip_frame):
-    """Parameters of a network that nobody trained: its boxes are nonsense, and must be torchvision's nonsense."""
+    """Parameters of an untrained network: its boxes are nonsense, and must be torchvision's nonsense."""
     import torch
     from torchvision.models.detection import ssdlite320_mobilenet_v3_large
 

@@ -37,7 +37,7 @@ def pose(weights_dir):
 
 @pytest.fixture(scope="module")
 def reference(detector, clip_frame):
-    """Of the CPU whose arithmetic is this one's, told by one picture; the others must be its, too."""
+    """Of the CPU whose arithmetic is this one's, told by one image; the others must be its, too."""
     clip, index = FRAMES[0].split("#")
     found = detector.detect([clip_frame(clip, int(index))])[0].xyxy
 
@@ -109,7 +109,7 @@ def test_ultralytics_itself_agrees(detector, pose, weights_dir, clip_frame):
 
 @pytest.mark.skipif(importlib.util.find_spec("ultralytics") is None, reason="needs ultralytics (AGPL-3.0), an extra")
 def test_pt_files_give_what_ultralytics_gives(tmp_path, clip_frame):
-    """A network that nobody trained: its people are nonsense, and must be Ultralytics' nonsense."""
+    """An untrained network: its people are nonsense, and must be Ultralytics' nonsense."""
     import torch
     from ultralytics import YOLO
 
@@ -131,7 +131,7 @@ def test_pt_files_give_what_ultralytics_gives(tmp_path, clip_frame):
         load_yolo(tmp_path / "broken.pt", "detect", options)
 
 
-def test_a_batch_gives_what_single_pictures_give(detector, clip_frame):
+def test_a_batch_gives_what_single_images_give(detector, clip_frame):
     images = [clip_frame("street.mp4", 0), clip_frame("dance.mp4", 0), clip_frame("street.mp4", 2)]
     for together, image in zip(detector.detect(images), images, strict=True):
         alone = detector.detect([image])[0]

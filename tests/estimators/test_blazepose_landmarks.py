@@ -1,4 +1,4 @@
-"""BlazePose's landmarks: the refinement against a plain loop, invariances on a real picture, MediaPipe as oracle."""
+"""BlazePose's landmarks: the refinement against a plain loop, invariances on a real image, MediaPipe as oracle."""
 
 import json
 import math
@@ -63,7 +63,7 @@ def test_landmarks_of_the_dancer_lie_on_the_body(blazepose, blazepose_detector, 
     assert found.scores[0].min() > 0.3
 
 
-def test_landmarks_move_with_the_picture(blazepose, blazepose_detector, dance):
+def test_landmarks_move_with_the_image(blazepose, blazepose_detector, dance):
     regions, found = first(blazepose, blazepose_detector, dance[0])
     rows, columns = 23, 40
     shifted = np.pad(dance[0], ((rows, 0), (columns, 0), (0, 0)), mode="edge")
@@ -73,7 +73,7 @@ def test_landmarks_move_with_the_picture(blazepose, blazepose_detector, dance):
 
 
 @pytest.mark.parametrize("degrees", [90, -90, 180, 30])
-def test_landmarks_turn_with_the_picture(blazepose, blazepose_detector, dance, degrees):
+def test_landmarks_turn_with_the_image(blazepose, blazepose_detector, dance, degrees):
     regions, found = first(blazepose, blazepose_detector, dance[0])
     side = 800
     turn = cv2.getRotationMatrix2D((192, 248), -degrees, 1.0)  # OpenCV turns counter-clockwise
@@ -100,7 +100,7 @@ def test_every_region_of_every_image_is_answered(blazepose, blazepose_detector, 
     np.testing.assert_array_equal(answers[0].xy[0], answers[2].xy[0])
 
 
-def test_joint_outside_the_picture_is_not_seen(blazepose, blazepose_detector, dance):
+def test_joint_outside_the_image_is_not_seen(blazepose, blazepose_detector, dance):
     regions, found = first(blazepose, blazepose_detector, dance[0])
     cut = int(found.xy[0, [23, 24], 1].mean())
     upper = blazepose.estimate([dance[0][:cut]], [regions])[0]
@@ -110,7 +110,7 @@ def test_joint_outside_the_picture_is_not_seen(blazepose, blazepose_detector, da
     assert (upper.scores[0, :11] > 0.5).all()
 
 
-def test_empty_picture_has_nobody_in_it(blazepose, blazepose_detector, dance):
+def test_empty_image_has_no_people(blazepose, blazepose_detector, dance):
     regions, _ = first(blazepose, blazepose_detector, dance[0])
     assert blazepose.estimate([np.zeros_like(dance[0])], [regions])[0].presence[0] < 0.5
 
@@ -147,7 +147,7 @@ def test_recorded_mediapipe_landmarks_are_met(blazepose, blazepose_detector, dan
 
 
 @pytest.mark.parametrize("content", [b"", b"not a network" * 100])
-def test_file_that_is_no_network_is_named(tmp_path, content):
+def test_file_that_is_not_a_network_is_named(tmp_path, content):
     path = tmp_path / "broken.tflite"
     path.write_bytes(content)
     with pytest.raises(PoseError, match=r"broken\.tflite: not a readable LiteRT model"):
@@ -155,7 +155,7 @@ def test_file_that_is_no_network_is_named(tmp_path, content):
 
 
 def test_heavy_agrees_with_full_roughly(blazepose, blazepose_detector, dance):
-    """Where the file is in the weight cache or a folder of POSE_WEIGHTS_DIR: it is no file of the tests."""
+    """Where the file is in the weight cache or a folder of POSE_WEIGHTS_DIR: it is not a file of the tests."""
     model = Store.from_environment().find("blazepose-landmark-heavy")
     if model is None:
         pytest.skip("blazepose-landmark-heavy is not at hand")

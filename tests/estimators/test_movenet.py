@@ -7,7 +7,7 @@ from pose.networks.options import StageOptions
 from pose.skeletons import COCO17
 from pose.types import Boxes, Regions
 
-# xyxy px around the dancer of the first frames, read off the picture by eye.
+# xyxy px around the dancer of the first frames, read off the image by eye.
 DANCER = np.array([[135, 62, 250, 440]], np.float32)
 
 
@@ -44,7 +44,7 @@ def test_joints_agree_with_blazepose(movenet, around, dance, blazepose, blazepos
         assert np.linalg.norm(joint(keypoints, name) - theirs) < 20, name
 
 
-def test_joints_move_and_grow_with_the_picture(movenet, around, dance):
+def test_joints_move_and_grow_with_the_image(movenet, around, dance):
     plain = movenet.estimate([dance[0]], [around])[0]
     doubled = Regions(around.centers * 2, around.sizes * 2, around.angles)
     large = movenet.estimate([cv2.resize(dance[0], None, fx=2, fy=2)], [doubled])[0]
@@ -64,14 +64,14 @@ def test_the_next_region_stays_on_the_person(movenet, around, dance):
     np.testing.assert_allclose(region.centers[0], hips, atol=1e-3)
 
 
-def test_nobody_has_low_presence_and_keeps_the_region(movenet, around):
+def test_no_person_has_low_presence_and_keeps_the_region(movenet, around):
     wall = np.full((496, 384, 3), 170, np.uint8)
     keypoints = movenet.estimate([wall], [around])[0]
     assert keypoints.presence[0] < 0.4
     np.testing.assert_array_equal(keypoints.next_regions.sizes, around.sizes)
 
 
-def test_joints_beyond_the_picture_have_score_0(movenet, around, dance):
+def test_joints_beyond_the_image_have_score_0(movenet, around, dance):
     upper_half = dance[0][:250]
     keypoints = movenet.estimate([upper_half], [around])[0]
     beyond = keypoints.xy[0, :, 1] > 249.5

@@ -1,4 +1,4 @@
-"""RTMPose: the network against MMPose's own numbers, and the way from a picture to joints and back.
+"""RTMPose: the network against MMPose's own numbers, and the way from an image to joints and back.
 
 No trained weights lie beside the checkout, so networks get random ones that are the same everywhere.
 """
@@ -67,7 +67,7 @@ def by_onnx(onnx_file):
 
 @pytest.fixture(scope="session")
 def people(dance):
-    """Two pictures, three boxes in the first, one in the second."""
+    """Two images, three boxes in the first, one in the second."""
     boxes = np.array([[120, 60, 260, 420], [30, 100, 200, 480], [-40, -20, 90, 200]], np.float32)
     return [dance[0], dance[30]], [Boxes(boxes, np.ones(3, np.float32)), Boxes(boxes[:1], np.ones(1, np.float32))]
 
@@ -145,7 +145,7 @@ def test_file_with_a_fixed_batch_gives_the_same(random_weights, tiny, by_onnx, p
 
 
 @pytest.mark.parametrize("counts", [[], [0], [0, 0]])
-def test_nobody_is_no_work(by_onnx, dance, counts):
+def test_no_person_needs_no_work(by_onnx, dance, counts):
     found = by_onnx.estimate(dance[: len(counts)], [Regions.empty() for _ in counts])
     assert [keypoints.xy.shape for keypoints in found] == [(count, 17, 2) for count in counts]
 
@@ -253,7 +253,7 @@ class Fixed:
         return self.scores
 
 
-def test_joints_come_back_to_their_place_in_the_picture(onnx_file, rng):
+def test_joints_come_back_to_their_place_in_the_image(onnx_file, rng):
     estimator = RTMPose(model=onnx_file, options=StageOptions(device="cpu", threads=1))
     estimator._network = Lamp()
     image = np.zeros((480, 640, 3), np.uint8)
@@ -263,13 +263,13 @@ def test_joints_come_back_to_their_place_in_the_picture(onnx_file, rng):
     )
     regions = estimator.regions(Boxes(boxes.T.astype(np.float32), np.ones(8, np.float32)))
     found = estimator.estimate([image], [regions])[0]
-    pixel = regions.sizes[:, 0] / CROP[0]  # of a crop, in the picture's
+    pixel = regions.sizes[:, 0] / CROP[0]  # of a crop, in the image's
     assert (np.abs(found.xy - [300, 200]).max(axis=(1, 2)) <= np.maximum(pixel, 1)).all()
     np.testing.assert_allclose(found.presence, 0.9)
 
 
 def test_next_region_is_around_the_joints_that_are_seen(onnx_file):
-    """Crop and picture are the same here: joints from (48, 64) to (144, 192), and one that nobody saw."""
+    """Crop and image are the same here: joints from (48, 64) to (144, 192), and one that was not observed."""
     simcc_x, simcc_y = np.zeros((1, 17, 384), np.float32), np.zeros((1, 17, 512), np.float32)
     simcc_x[:, 0::2, 96], simcc_x[:, 1::2, 288] = 0.9, 0.9
     simcc_y[:, 0::2, 128], simcc_y[:, 1::2, 384] = 0.9, 0.9

@@ -1,4 +1,4 @@
-"""Which legs the benchmark takes for straight: those the picture shows at full length, not those bent towards it."""
+"""Which legs the benchmark takes for straight: those the image shows at full length, not those bent towards it."""
 
 import numpy as np
 

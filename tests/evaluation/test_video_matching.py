@@ -39,7 +39,7 @@ LEFT, RIGHT, FAR = standing_at(-0.8, 4), standing_at(0.8, 4.5), standing_at(0, 9
 
 def test_people_are_told_apart_by_where_they_are():
     truth = np.stack([LEFT, RIGHT], axis=1)
-    # Found in the other order, with a stranger between, and the right one missing in frames 2 and 3.
+    # Found in the other order, with an unmatched person between, and the right one missing in frames 2 and 3.
     answers = [
         result(t, TIMES[t], [FAR[t], LEFT[t]] if t in (2, 3) else [RIGHT[t], FAR[t], LEFT[t]]) for t in range(FRAMES)
     ]
@@ -57,7 +57,7 @@ def test_only_the_part_that_was_looked_at_counts_as_known():
     assert (matched.known, matched.found) == (3, 2)
 
 
-def test_nobody_is_taken_twice():
+def test_no_person_is_taken_twice():
     truth = np.stack([LEFT, LEFT + np.float32([0.05, 0, 0])], axis=1)
     answers = [result(t, TIMES[t], [LEFT[t]]) for t in range(FRAMES)]
     matched = match(answers, H36M17, truth, TIMES, CAMERA)
@@ -92,7 +92,7 @@ def test_several_people_need_a_lens():
         match([], H36M17, np.stack([LEFT, RIGHT], axis=1), TIMES, Camera.of(SIZE))
 
 
-def test_empty_pictures_find_nobody():
+def test_empty_images_find_no_person():
     answers = [result(t, TIMES[t], []) for t in range(FRAMES)]
     matched = match(answers, H36M17, LEFT[:, None], TIMES, CAMERA)
     assert (matched.known, matched.found) == (6, 0)

@@ -36,7 +36,7 @@ def test_glb_chunks_are_as_the_specification_says(recorded, tmp_path):
     assert "camera frame" in document["asset"]["extras"]["space"]
 
 
-def test_glb_puts_everybodys_joints_where_they_are(recorded, tmp_path):
+def test_glb_puts_all_peoples_joints_where_they_are(recorded, tmp_path):
     recording, places = recorded(60, 2, present=GAPS)
     recording.rig = STICKS
     glb = Glb(write(recording, "glb", tmp_path).path)

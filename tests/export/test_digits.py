@@ -38,7 +38,7 @@ def test_python_writes_the_same(value, decimals):
     assert cells(np.array([value]), decimals) == [f"{value:.{decimals}f}"]
 
 
-def test_what_is_no_number_has_no_character():
+def test_what_is_not_a_number_has_no_character():
     assert cells(np.array([np.nan, 1.5, np.inf, -np.inf]), 1) == ["", "1.5", "", ""]
     assert text(number(np.array([[np.nan, -2]]), 1, prefix=",")) == b",,-2.0"
     assert number(np.zeros(0), 2).shape[0] == 0

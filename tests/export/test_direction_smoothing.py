@@ -1,4 +1,4 @@
-"""Directions of heads and feet of characters do not tremble."""
+"""Directions of heads and feet of characters do not jitter."""
 
 import numpy as np
 

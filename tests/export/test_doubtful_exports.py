@@ -76,7 +76,7 @@ def test_the_report_names_doubtful_people(unplaced, tmp_path):
 
 
 @pytest.mark.parametrize("moves", [False, True])
-def test_the_report_levels_nobody_before_a_camera_of_unknown_motion(unplaced, tmp_path, moves):
+def test_the_report_levels_no_person_before_a_camera_of_unknown_motion(unplaced, tmp_path, moves):
     """People who lean by 30 degrees in the image stay so if the camera moved: the image's up is not gravity's."""
     angle = np.radians(30)
     turn = np.array([[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1]], np.float32)

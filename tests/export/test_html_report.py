@@ -129,7 +129,7 @@ def test_a_long_result_is_thinned_and_says_so(recorded, tmp_path, monkeypatch):
     assert person["marks"]["arms"] == {"frames": 1, "spans": [[round(32 / 30, 4), round(33 / 30, 4)]]}
 
 
-def test_a_result_without_anybody_is_a_page_all_the_same(save, tmp_path):
+def test_a_result_without_people_is_a_page_all_the_same(save, tmp_path):
     from pose.export import open_recording
 
     recording = open_recording(save(np.zeros((1, 5, 17, 3)), present=np.zeros((1, 5), bool)))

@@ -75,7 +75,7 @@ def test_blender_imports_the_bvh(files):
     check_heads(read["people"][0], places[0][:, ORDER], read["frames"], 1)
 
 
-def test_blender_imports_everybody_of_the_glb(files):
+def test_blender_imports_all_people_of_the_glb(files):
     (path,), places, _ = files("glb", people=2, rig=STICKS)
     read = read_by("bpy", "blender.py", path, 1, 30)
     assert (read["first"], read["last"]) == (0, 89)

@@ -251,7 +251,7 @@ def test_ten_thousand_frames_in_portions_lose_none(recorded, tmp_path):
     assert np.abs(np.diff(bvh.values, axis=0)).max() < 30, "no jump of an angle"
 
 
-def test_nobody_is_skipped_silently_and_a_full_disk_leaves_nothing(recorded, tmp_path, monkeypatch):
+def test_people_are_not_skipped_silently_and_a_full_disk_leaves_nothing(recorded, tmp_path, monkeypatch):
     recording, _ = recorded(60)
 
     def full(*_):

@@ -23,7 +23,7 @@ def all_places(track):
 
 
 def test_even_time_stamps_stay_as_they_are(recorded):
-    """Containers round to a millisecond; that is no reason to change a single number."""
+    """Containers round to a millisecond; no number may change for that."""
     times = np.round(np.arange(60) / 29.97, 3)
     recording, places = recorded(60, times=times)
     track = recording.track(1, recording.uniform)

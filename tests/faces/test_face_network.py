@@ -47,7 +47,7 @@ def test_a_mirrored_face_has_mirrored_angles(network, image, place):
     np.testing.assert_allclose(back, angles, atol=8)
 
 
-def test_a_wall_is_no_face(network, image, place):
+def test_a_wall_is_not_a_face(network, image, place):
     wall = np.full_like(image, 120)
     assert network.estimate(wall, place).presence[0] < 0.1
 

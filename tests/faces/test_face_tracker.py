@@ -58,7 +58,7 @@ def people(*noses, time=0.0, skeleton=COCO17, size=60.0, score=0.9, unsure=(), c
 
 
 @pytest.mark.parametrize("skeleton", [COCO17, BLAZEPOSE33])
-def test_everybody_gets_their_own_face(skeleton):
+def test_each_person_gets_their_own_face(skeleton):
     middles = [(60 + 100 * k, 100) for k in range(6)]
     tracker = FaceTracker(SceneNetwork(*map(face, middles)), skeleton)
     faces = tracker.step(IMAGE, people(*middles, skeleton=skeleton))
@@ -78,7 +78,7 @@ def test_one_eye_is_enough():
     assert tracker.step(IMAGE, people((300, 200), unsure=("left_eye", "left_ear"))).seen.all()
 
 
-def test_nobody_nothing_and_small_heads_have_no_face():
+def test_no_person_nothing_and_small_heads_have_no_face():
     network = SceneNetwork(face((300, 200)))
     tracker = FaceTracker(network, COCO17)
     assert len(tracker.step(IMAGE, people())) == 0

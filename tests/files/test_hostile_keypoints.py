@@ -1,4 +1,4 @@
-"""Keypoint files of anybody: read into finite numbers, or one line; NumPy has nothing to warn of."""
+"""Untrusted keypoint files: read into finite numbers, or one line; NumPy has nothing to warn of."""
 
 import warnings
 

@@ -54,7 +54,7 @@ def test_coco_annotations_bring_their_size_and_flags(tmp_path):
 @pytest.mark.parametrize(
     ("joints", "skeleton"), [(17, "coco17"), (26, "halpe26"), (136, "halpe26"), (133, "wholebody133")]
 )
-def test_alphapose_names_pictures_and_people(tmp_path, joints, skeleton):
+def test_alphapose_names_images_and_people(tmp_path, joints, skeleton):
     points = person(joints)
     entries = [
         {

@@ -208,7 +208,7 @@ def test_a_short_track_stays_as_it_is():
     np.testing.assert_array_equal(fit_motion(answer, seen).joints, answer.joints)
 
 
-def test_a_long_absence_is_no_obstacle():
+def test_a_long_absence_is_not_an_obstacle():
     _, answer, seen = scene(4.0)
     rows = np.r_[0:50, 60:120]
     times = answer.times[rows] + np.where(rows >= 60, 30.0, 0.0)

@@ -34,7 +34,7 @@ def forecaster(request):
 
 
 @pytest.mark.parametrize("unsure", [20, 150, 700])
-def test_a_forecast_is_never_surer_than_the_pose_it_goes_on_from(forecaster, unsure):
+def test_a_forecast_is_never_more_certain_than_the_pose_it_goes_on_from(forecaster, unsure):
     past = line(np.arange(31) / 30, speed=0.1 * SPEED)
     sigma = past.sigma.copy()
     sigma[:, 10:] = unsure  # some joints that the lifter was not sure of

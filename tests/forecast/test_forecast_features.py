@@ -16,7 +16,7 @@ BODY, SWING, PHASE = (RNG.normal(0, 0.3, (17, 3)), RNG.normal(0, 0.1, (17, 3)), 
 
 
 def walk(times):
-    """Somebody who swings and walks, at `times` s; smooth."""
+    """A person who swings and walks, at `times` s; smooth."""
     times = np.asarray(times, np.float64)
     joints = BODY + SWING * np.sin(2 * times[:, None, None] + PHASE)
     joints -= joints[:, :1]
@@ -51,7 +51,7 @@ def test_mirrored_it_is_its_mirror_image():
     assert np.allclose(tokens[..., 48:51], others[..., 48:51] * [-1, 1, 1], atol=1e-4)
 
 
-def test_own_axes_are_a_rotation_also_of_somebody_who_points_nowhere():
+def test_own_axes_are_a_rotation_also_of_a_person_who_points_nowhere():
     lying = walk(np.arange(3) / 30)
     lying.joints[..., [0, 2]] = 0
     for past in (Past.of([walk(np.arange(3) / 30)]), Past.of([lying])):

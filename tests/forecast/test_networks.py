@@ -52,7 +52,7 @@ def test_cross_attention_is_what_two_loops_say():
     memory[~valid] = torch.nan
     found = layer(x, now, layer.remember(memory, known), valid)
     assert (found[0] - layer.out_proj(heads)).abs().max() < 1e-10
-    assert (found[1] == 0).all()  # who sees nobody
+    assert (found[1] == 0).all()  # no person observed
 
 
 def test_cross_attention_has_the_gradient_of_its_differences():

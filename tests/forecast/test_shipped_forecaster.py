@@ -20,7 +20,7 @@ BODY[14:17] = BODY[11:14] * [-1, 1, 1]
 
 
 def person(fps=30, lift=0.0, sigma=0.0):
-    """Somebody 4 m away, who stands or raises both hands at `lift` m/s."""
+    """A person 4 m away, who stands or raises both hands at `lift` m/s."""
     times = np.arange(fps + 1) / fps
     joints = np.repeat(BODY[None], len(times), axis=0)
     joints[:, [13, 16], 1] -= lift * times[:, None].astype(np.float32)

@@ -36,7 +36,7 @@ STREAMED = LifterConfig(dim=32, depth=2, heads=2, attention="local", attention_o
 
 
 def walk(frames: int = 120) -> Sequence2D:
-    """A body of 17 joints that drifts across the picture, with joints missing now and then."""
+    """A body of 17 joints that drifts across the image, with joints missing now and then."""
     rng = np.random.default_rng(0)
     body = rng.uniform(-120, 120, (17, 2))
     keypoints = body + np.cumsum(rng.normal(0, 2, (frames, 17, 2)), axis=0) + (640, 360)

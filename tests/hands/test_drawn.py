@@ -1,4 +1,4 @@
-"""Hands on the picture."""
+"""Hands on the image."""
 
 from dataclasses import replace
 

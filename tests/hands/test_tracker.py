@@ -81,7 +81,7 @@ def test_six_people_keep_their_hands_apart():
     np.testing.assert_allclose(hands.points.reshape(12, POINTS, 2), scene)
 
 
-def test_nobody_and_no_hand_give_nothing():
+def test_no_person_and_no_hand_give_nothing():
     tracker = HandTracker(SceneNetwork(), None, COCO17)
     assert len(tracker.step(IMAGE, people())) == 0
     assert not tracker.step(IMAGE, people(300, time=0.1)).scores.any()

@@ -112,7 +112,7 @@ def test_each_is_left_out_once_and_measured_both_ways(given, monkeypatch):
         left_out.LeftOutSettings(model={"dim": 8})
 
 
-def test_a_subject_nobody_knows_is_refused(given):
+def test_an_unknown_subject_is_refused(given):
     assert next(given.motion().of_subject("03", "gt", 48)).valid.any()
     with pytest.raises(UsageError, match="no training subject is named 39"):
         given.motion().of_subject("39", "gt", 48)

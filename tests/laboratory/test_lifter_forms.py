@@ -58,7 +58,7 @@ WINDOW = TINY | {"depth": 2, "attention": "local", "attention_options": {"window
 @pytest.mark.parametrize(
     "model", [TINY, WINDOW, {"model": "gru", "dim": 8, "depth": 1}], ids=["softmax", "window", "gru"]
 )
-def test_a_step_says_what_the_past_anew_says(given, model):
+def test_a_step_gives_what_the_whole_past_gives(given, model):
     results = step_cost.run(step_cost.StepCostSettings(model=model, past=12, times=1), given).results
     assert 0 <= results["apart"] < 1e-5
     assert results["times"] == pytest.approx(results["anew"] / results["step"])

@@ -67,7 +67,7 @@ def test_a_linear_fill_is_a_line_between_the_frames_beside_it(given, seen):
     np.testing.assert_allclose(np.diff(leg, axis=0), np.broadcast_to(np.diff(leg, axis=0)[:1], (16, 3, 2)), atol=1e-2)
 
 
-def test_more_context_is_no_worse_and_all_of_it_is_the_whole_window(given):
+def test_more_context_is_not_worse_and_all_of_it_is_the_whole_window(given):
     errors = {
         frames: shipped.context(shipped.ContextSettings(context=frames, share=1), given).results["gt"]
         for frames in (1, 27, 81)

@@ -37,7 +37,7 @@ class Ticking:
 
 
 def no_motion():
-    raise AssertionError("nobody needs motion here")
+    raise AssertionError("no motion is needed here")
 
 
 def run(folder, *, seeds=2, experiment=EXPERIMENT, **budget):
@@ -71,7 +71,7 @@ def test_a_spent_budget_stops_it_and_the_next_call_goes_on_to_the_same_records(t
     assert results[0] == results[1]
 
 
-def test_changed_settings_are_run_anew_and_others_are_kept(tmp_path):
+def test_changed_settings_are_run_again_and_others_are_kept(tmp_path):
     run(tmp_path)
     changed = replace(EXPERIMENT, conditions={**EXPERIMENT.conditions, "dot": {"score": "dot", "width": 16}})
     assert run(tmp_path, experiment=changed)[1] == [("dot", 0), ("dot", 1)]
@@ -87,7 +87,7 @@ RECORD = Record(
 )
 
 
-def test_a_line_that_was_cut_off_is_no_record_and_spoils_no_other(tmp_path):
+def test_a_line_that_was_cut_off_is_not_a_record_and_spoils_no_other(tmp_path):
     log = TrialLog(tmp_path, "a")
     log.append(RECORD)
     with log.path.open("a") as file:
@@ -128,7 +128,7 @@ def test_intervals_are_students_and_wilsons():
         ("kind: x\nclaim: a\nconditions: {a: {}}\nplot: {x: a}\n", "missing"),
     ],
 )
-def test_a_file_that_is_no_experiment_is_said_in_one_line(tmp_path, text, complaint):
+def test_a_file_that_is_not_an_experiment_is_said_in_one_line(tmp_path, text, complaint):
     path = tmp_path / "mine.yaml"
     path.write_text(text)
     with pytest.raises(PoseError, match=complaint):

@@ -69,7 +69,7 @@ def test_calculations_are_what_python_says(name):
 
 
 @pytest.mark.parametrize("tokens", [[], [1], [11], [13], [11, 13], [11, 1, 13, 13], [14], [0]])
-def test_what_is_no_call_has_no_value(tokens):
+def test_what_is_not_a_call_has_no_value(tokens):
     if tokens == [1]:
         assert calculator.value(tokens) == 0
         return

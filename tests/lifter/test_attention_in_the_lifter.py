@@ -1,4 +1,4 @@
-"""Attention as a part of the lifter: what layers share, when each frame was, what is drawn anew, what is refused."""
+"""Attention in the lifter: what layers share, times of frames, what is drawn again, and which options are errors."""
 
 import sys
 from dataclasses import replace
@@ -78,7 +78,7 @@ def test_the_origin_of_time_does_not_matter_to_the_lifter(name, make_walk):
     np.testing.assert_allclose(lifter.lift(later).joints, lifter.lift(sequence).joints, atol=1e-4)
 
 
-def test_random_features_are_drawn_anew_while_training_and_alike_after_a_resume(source, tmp_path):
+def test_random_features_are_drawn_again_while_training_and_alike_after_a_resume(source, tmp_path):
     model = LifterConfig(
         dim=16, depth=2, heads=2, attention="performer", attention_options={"redraw_every": 2, "blocks": 1}
     )

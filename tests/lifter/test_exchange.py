@@ -109,7 +109,7 @@ def test_onnx_runtime_answers_what_torch_answers(shipped_like, exported, make_wa
 
 
 def test_people_come_and_go_in_onnx_runtime(exported, make_walk):
-    """Whoever else is there, in whatever order, makes no difference."""
+    """Other people and their order make no difference."""
     sequence, stream = make_walk(24), LifterStream(exported, H36M17, Camera.of((640, 480)))
     states = {name: stream.new_person() for name in "abc"}
     alone = answers(exported, sequence, lookahead=0)[:, 0]
@@ -167,7 +167,7 @@ def test_the_file_says_what_it_is(shipped_like):
     assert metadata["checkpoint_sha256"] == shipped_like.sha256
 
 
-def test_a_file_that_is_no_onnx_model_is_named(tmp_path):
+def test_a_file_that_is_not_an_onnx_model_is_named(tmp_path):
     (tmp_path / "x.onnx").write_bytes(b"nothing")
     with pytest.raises(PoseError, match=r"x\.onnx: not a readable ONNX model"):
         OnnxGraph(tmp_path / "x.onnx")

@@ -71,7 +71,7 @@ def test_a_checkpoint_that_does_not_fit_itself_is_one_line(changed, changes, sai
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff" * 8, b"\xff\xff\xff\xff\xff\xff\xff\x7f{}", b"{" * 100])
-def test_what_is_no_safetensors_file_is_one_line(tmp_path, content):
+def test_what_is_not_a_safetensors_file_is_one_line(tmp_path, content):
     (tmp_path / "a.safetensors").write_bytes(content)
     with pytest.raises(PoseError, match="not a readable lifter checkpoint"):
         load_checkpoint(tmp_path / "a.safetensors")

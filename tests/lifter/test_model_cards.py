@@ -94,7 +94,7 @@ def test_cards_are_written_from_the_run_and_the_measurement(finished, monkeypatc
 
 
 @pytest.mark.slow
-def test_the_documentation_gets_its_tables_and_picture(finished):
+def test_the_documentation_gets_its_tables_and_image(finished):
     assert run(finished) == 0
     text = (finished / "docs" / "lifter.md").read_text()
     assert text.startswith("before\n\n<!-- accuracy -->")

@@ -76,7 +76,7 @@ def test_a_checkpoint_may_have_windows_of_its_own(make_lifter, make_walk, window
     assert np.abs(make_lifter().lift(sequence).joints - expected.joints).max() > 1e-4
 
 
-def test_a_mirrored_picture_gives_the_mirrored_answer(make_lifter, make_walk):
+def test_a_mirrored_image_gives_the_mirrored_answer(make_lifter, make_walk):
     """Since each window is lifted with its mirror image; a single pass of an untrained network does not."""
     lifter, sequence = make_lifter(), make_walk(100)
     turned = mirror_picture(sequence)
@@ -93,7 +93,7 @@ def test_a_mirrored_picture_gives_the_mirrored_answer(make_lifter, make_walk):
 
 
 def test_no_seam_where_windows_join(make_lifter, make_walk):
-    """The blend's acceleration at the joins is no larger than elsewhere, while cutting windows apart would show."""
+    """The blend's acceleration at the joins does not exceed that elsewhere, while cutting windows apart would show."""
     lifter, sequence = make_lifter(), make_walk(4 * HOP + WINDOW)
     sequence = replace(sequence, scores=np.ones_like(sequence.scores))
     joins = HOP * np.arange(1, 5)
@@ -146,7 +146,7 @@ def test_a_long_absence_starts_a_new_sequence(make_lifter, make_walk):
 
 
 def test_a_track_is_repaired_lifted_and_refined_as_a_whole_one_is(make_lifter, make_walk):
-    """Of two people, one of whom comes later and leaves earlier, both with limbs swapped at times."""
+    """Of two people, one of which comes later and leaves earlier, both with limbs swapped at times."""
     lifter, sequence = make_lifter(), make_walk(200)
     swapped = [*range(50, 54), *range(120, 123)]
     sequence.keypoints[swapped] = sequence.keypoints[swapped][:, list(H36M17.flip_order)]

@@ -71,7 +71,7 @@ def test_gradients_are_those_of_a_stack_that_keeps_everything(changes) -> None:
 
 
 def test_the_way_back_replays_the_hash() -> None:
-    """Directions that were drawn anew in between would hash otherwise, as rounding might."""
+    """Directions that were drawn again in between would hash otherwise, as rounding might."""
     stack, (x, context) = stack_of(**REFORMER), batch()
 
     def gradient(meddle: bool) -> torch.Tensor:

@@ -31,7 +31,7 @@ def lifter(make_lifter):
 @torch.inference_mode()
 def slow(network, sequence):
     """Every frame's answers at all `AGES`, by age: the same written out for a whole sequence, without rings, slots and
-    masks. Of the picture alone."""
+    masks. Of the image alone."""
     given = [torch.from_numpy(array) for array in network_inputs([sequence]).values()]
     observations, times = observe(*given), given[2]
     tokens, length = network.embed(observations.features), len(sequence)

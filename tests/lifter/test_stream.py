@@ -107,7 +107,7 @@ def test_the_stage_answers_like_the_stream(make_lifter, make_walk):
 
 
 @pytest.mark.parametrize("lookahead", LOOKAHEADS)
-def test_a_stream_that_was_away_knows_nobody(make_lifter, make_walk, lookahead):
+def test_a_stream_that_was_away_knows_no_person(make_lifter, make_walk, lookahead):
     """After a pause of five seconds the answers are those of a new stream, and what waited before it is answered."""
     walk, lifter = make_walk(60), make_lifter(streaming=True)
     paused = replace(walk, times=walk.times + np.where(np.arange(60) >= 30, 5.0, 0.0))

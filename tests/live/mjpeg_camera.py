@@ -1,4 +1,4 @@
-"""A camera on loopback that sends MJPEG over HTTP as cheap ones do: pictures without time stamps, at its own pace."""
+"""A camera on loopback that sends MJPEG over HTTP as cheap ones do: images without time stamps, at its own pace."""
 
 import threading
 import time
@@ -13,7 +13,7 @@ from live_fakes import picture
 
 
 class Shot(NamedTuple):
-    """A picture to send: its number, how long to wait before it, and its (width, height)."""
+    """An image to send: its number, how long to wait before it, and its (width, height)."""
 
     number: int
     wait: float = 0.04
@@ -23,7 +23,7 @@ class Shot(NamedTuple):
 class MjpegCamera(ThreadingHTTPServer):
     """Sends to each who connects what `script` gives for this connection, 0, 1, ...; then it hangs up.
 
-    sent: for each picture, in order, its number and when it was sent, s on the clock of `time.monotonic`.
+    sent: for each image, in order, its number and when it was sent, s on the clock of `time.monotonic`.
     """
 
     daemon_threads = True

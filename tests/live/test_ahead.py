@@ -78,7 +78,7 @@ def test_who_walks_evenly_is_shown_where_they_are_then(times):
     assert shown.time == late.time
 
 
-def test_the_picture_shows_who_was_seen_there_wherever_a_world_moved_the_3d():
+def test_the_image_shows_who_was_seen_there_wherever_a_world_moved_the_3d():
     """What is drawn there is what was seen, gone on by as much as the 3D moves, wherever the 3D lies."""
     frames = [walker(time) for time in TIMES.tolist()]
     off = [replace(frame, poses=replace(frame.poses, root=1.1 * frame.poses.root)) for frame in frames]
@@ -96,7 +96,7 @@ def test_who_stands_still_stays_where_they_are_seen():
         np.testing.assert_allclose(after.people.boxes, before.people.boxes, atol=1e-3)
 
 
-def test_nobody_is_predicted_where_nobody_is():
+def test_nothing_is_predicted_without_people():
     ahead = new_ahead()
     empty = seen_result(np.zeros((0, 3)))
     assert ahead(empty, 0.1) is empty
@@ -175,7 +175,7 @@ def test_who_comes_back_is_the_one_who_was_seen():
     assert ahead(back, 0.0) is back
 
 
-def test_nobody_is_carried_on_who_was_there_for_a_moment_or_has_another_id_or_walked_out_or_before_a_cut():
+def test_no_person_is_carried_on_who_was_there_for_a_moment_or_has_another_id_or_walked_out_or_before_a_cut():
     moment = new_ahead()
     played(moment, [walker(time) for time in TIMES[:4].tolist()], 0.0)
     assert len(moment(without(walker(TIMES[4]), 1), 0.0).people) == 0
@@ -198,7 +198,7 @@ def test_nobody_is_carried_on_who_was_there_for_a_moment_or_has_another_id_or_wa
     assert len(cut(replace(frame, people=replace(frame.people, cut=True)), 0.0).people) == 0
 
 
-def test_somebody_behind_whom_another_hides_is_no_reason_to_forget_the_other():
+def test_a_person_behind_which_another_hides_does_not_make_it_forget_the_other():
     ahead = new_ahead()
     pair = [[0, 0, 4], [0.05, 0, 3.8]]  # their boxes overlap by far the most
     for time in TIMES.tolist():
@@ -206,7 +206,7 @@ def test_somebody_behind_whom_another_hides_is_no_reason_to_forget_the_other():
     assert ahead(without(seen_result(pair, time=1.1), 1), 0.0).people.ids.tolist() == [2, 1]
 
 
-def test_bridge_0_carries_nobody_on():
+def test_bridge_0_carries_no_person_on():
     ahead = new_ahead(bridge=0.0)
     played(ahead, [walker(time) for time in TIMES.tolist()], 0.0)
     assert len(ahead(without(walker(TIMES[-1] + 0.1), 1), 0.1).people) == 0
@@ -237,7 +237,7 @@ def test_a_past_is_the_last_second_whatever_came_before_and_memory_is_bounded():
     assert many.of([1]).times.shape == (1, MOST_FRAMES)
 
 
-def test_somebody_with_a_shorter_past_is_padded_with_nothing():
+def test_a_person_with_a_shorter_past_is_padded_with_nothing():
     pasts = Pasts()
     for number in range(20):
         both = seen_result([[0, 0, 4], [1, 0, 4]], time=number / 30)
@@ -307,7 +307,7 @@ def test_a_person_chooses_to_be_now_or_to_be_right():
 
 
 class WalkingPipeline(FakePipeline):
-    """Somebody who walks, and is not found in some of the frames."""
+    """A person who walks, and is not found in some of the frames."""
 
     def __init__(self, missing=()):
         super().__init__()
@@ -370,7 +370,7 @@ def test_a_loop_carries_on_who_is_hidden_and_counts_who_is_seen():
 
 
 def straight_past(speed, seconds=1.0, noise=0.0):
-    """Somebody who glides, (1, T), with the pelvis seen badly."""
+    """A person who glides, (1, T), with the pelvis seen badly."""
     rng = np.random.default_rng(3)
     pasts = Pasts()
     for time in np.arange(0, seconds, 1 / 30).tolist():
@@ -407,7 +407,7 @@ def test_steadied_a_body_goes_on_as_far_as_it_moves_more_than_noise(speed, kept)
     np.testing.assert_allclose(ways, kept * plain, atol=1e-5)
 
 
-def test_steadied_somebody_at_rest_trembles_less_than_unsteadied():
+def test_a_steadied_person_at_rest_jitters_less_than_unsteadied():
     past = [straight_past((0, 0, 0), seconds, noise=0.01) for seconds in (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)]
 
     def trembling(forecaster):
@@ -417,7 +417,7 @@ def test_steadied_somebody_at_rest_trembles_less_than_unsteadied():
     assert trembling(Steady(DampedVelocity())) < 0.2 * trembling(DampedVelocity())
 
 
-def test_steadied_somebody_seen_once_or_beside_the_camera_has_a_forecast():
+def test_a_steadied_person_seen_once_or_beside_the_camera_has_a_forecast():
     pasts = Pasts()
     pasts.see(seen_result([[0, 0, 3]]))
     once = pasts.of([1])
@@ -428,8 +428,8 @@ def test_steadied_somebody_seen_once_or_beside_the_camera_has_a_forecast():
 
 
 @pytest.mark.parametrize("seconds", [0.05, 0.3])
-def test_a_prediction_is_never_surer_than_the_pose_it_comes_from(seconds):
-    """A forecast knows a whole past, and may be surer of it than the last pose was."""
+def test_a_prediction_is_never_more_certain_than_the_pose_it_comes_from(seconds):
+    """A forecast knows a whole past, and may be more certain of it than the last pose was."""
     ahead = new_ahead()
     for index, time in enumerate(TIMES.tolist()):
         frame = walker(time, index=index)

@@ -1,4 +1,4 @@
-"""The loop never falls behind: what it drops, how late it is, who waits for whom, and how it ends."""
+"""The loop never falls behind: what it drops, how late it is, which thread waits for which, and how it ends."""
 
 import signal
 import threading
@@ -23,7 +23,7 @@ def live_threads() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name in ("capture", "people", "lift")]
 
 
-def test_every_frame_comes_out_once_in_order_with_its_own_picture():
+def test_every_frame_comes_out_once_in_order_with_its_own_image():
     source = PushedFrames("test", waiting=100)
     with LiveLoop(FakePipeline(), source, backlog=100) as loop:
         mailbox = loop.subscribe(maxlen=100)
@@ -77,7 +77,7 @@ def test_frames_stay_fresh_when_the_networks_are_too_slow():
     assert (newest - indices[:rounds]).max() <= came + BACKLOG + 1
 
 
-def test_slow_subscriber_slows_nobody():
+def test_slow_subscriber_slows_no_client():
     source = PushedFrames("test", waiting=100)
     with LiveLoop(FakePipeline(), source, backlog=100) as loop:
         asleep, awake = loop.subscribe(maxlen=2), loop.subscribe(maxlen=100)
@@ -103,7 +103,7 @@ def test_who_leaves_gets_nothing_more():
     assert loop.subscribe().closed
 
 
-def test_a_frame_counts_as_processed_when_everybody_has_it():
+def test_a_frame_counts_as_processed_when_every_subscriber_has_it():
     """Else who waits for the count and leaves, as a recording does that is stopped, misses the last frame."""
     source, counts = PushedFrames("test", waiting=100), []
     with LiveLoop(FakePipeline(), source, backlog=100) as loop:
@@ -183,7 +183,7 @@ def test_stop_finishes_what_was_read():
     wait_until(lambda: live_threads() == [])
 
 
-def test_pictures_of_another_size_start_a_session_of_their_own():
+def test_images_of_another_size_start_a_session_of_their_own():
     pipeline, source = FakePipeline(lookahead=2), PushedFrames("test", waiting=100)
     with LiveLoop(pipeline, source, backlog=100) as loop:
         mailbox = loop.subscribe(maxlen=100)
@@ -209,7 +209,7 @@ def test_another_pipeline_takes_over_between_two_frames():
     assert numbers(mailbox) == list(range(7))
 
 
-def test_a_bug_in_a_network_reaches_whoever_waits():
+def test_a_bug_in_a_network_reaches_a_caller_that_waits():
     source = PushedFrames("test", waiting=100)
     loop = LiveLoop(FakePipeline(fails_at=2), source, backlog=100).start()
     mailbox = loop.subscribe(maxlen=100)
@@ -222,7 +222,7 @@ def test_a_bug_in_a_network_reaches_whoever_waits():
     wait_until(lambda: live_threads() == [])
 
 
-def test_whoever_sees_the_end_hears_the_reason():
+def test_a_caller_that_sees_the_end_hears_the_reason():
     """A mailbox is closed while the last thread is still about to end."""
     source, closed, heard = PushedFrames("test", waiting=100), threading.Event(), threading.Event()
     loop = LiveLoop(FakePipeline(fails_at=0), source)
@@ -340,7 +340,7 @@ def test_loop_that_never_started_can_be_stopped():
     mailbox = loop.subscribe()
     loop.stop()
     loop.stop()
-    assert list(mailbox) == []  # whoever waits is not left waiting
+    assert list(mailbox) == []  # no caller is left waiting
     assert loop.subscribe().closed
     with loop:  # begun after its end, it ends at once
         assert loop.wait(60)

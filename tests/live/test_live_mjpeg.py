@@ -1,4 +1,4 @@
-"""MJPEG over HTTP: pictures without time stamps, from a real server, as they come."""
+"""MJPEG over HTTP: images without time stamps, from a real server, as they come."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ from pose.live import sources as module
 from pose.live.sources import Reconnecting
 from pose.video import arrival, open_source
 
-SLACK = 0.7  # s, that a busy machine may take to pass a picture on; what is wrong is wrong by more than twice that
+SLACK = 0.7  # s, that a busy machine may take to pass an image on; what is wrong is wrong by more than twice that
 
 
 def numbers(captured) -> list[int]:
@@ -24,7 +24,7 @@ def numbers(captured) -> list[int]:
 
 
 def delays(captured, sent) -> np.ndarray:
-    """s from the sending of each picture to the time that it was given, less the same of the first."""
+    """s from the sending of each image to the time that it was given, less the same of the first."""
     at = dict(sent)
     late = np.array([item.frame.time - at[number] for item, number in zip(captured, numbers(captured), strict=True)])
     return late - late[0]
@@ -36,7 +36,7 @@ def uneven(_connection):
         yield Shot(number, 1.2 if number == 10 else (0.02, 0.1)[number % 2])
 
 
-def test_the_time_of_a_picture_without_a_stamp_is_when_it_came():
+def test_the_time_of_an_image_without_a_stamp_is_when_it_came():
     with mjpeg_camera(uneven) as camera:
         source = open_live(camera.address)
         captured = read(source, count=24)
@@ -54,7 +54,7 @@ def test_a_run_over_such_a_stream_has_the_same_times(keep):
         times = [frame.time for frame in source]
         again = [frame.time for frame in source.replay()] if keep else times
     assert not source.has_clock
-    # At FFmpeg's 25 frames/s it would be 0.8 s in place of 2.5. The first pictures are read at opening.
+    # At FFmpeg's 25 frames/s it would be 0.8 s in place of 2.5. The first images are read at opening.
     assert times[-1] == pytest.approx(camera.sent[23][1] - camera.sent[2][1], abs=SLACK)
     np.testing.assert_allclose(again, times, atol=1e-3)
 
@@ -64,7 +64,7 @@ def two_sizes(_connection):
         yield Shot(number, 0.03, (64, 48) if number < 50 else (48, 96))
 
 
-def test_another_size_within_a_connection_begins_anew_and_is_said(monkeypatch):
+def test_another_size_within_a_connection_begins_again_and_is_said(monkeypatch):
     monkeypatch.setattr(module, "NOTICE_SECONDS", 3600.0)
     with mjpeg_camera(two_sizes) as camera:
         source = open_live(camera.address)
@@ -101,7 +101,7 @@ def endless(_connection, wait=0.04):
 
 
 @pytest.mark.parametrize(("stale", "connections"), [(60.0, 1), (1.0, 2)])
-def test_what_waited_before_anybody_read_is_left_out(stale, connections, monkeypatch):
+def test_what_waited_before_the_first_read_is_left_out(stale, connections, monkeypatch):
     """Buffered images are discarded: below MAX_UNREAD_S alone, above it with the whole connection."""
     monkeypatch.setattr(module, "MAX_UNREAD_S", stale)
     monkeypatch.setattr(arrival, "MAX_DROP_S", 60.0)  # on a busy machine it takes longer to read what waited,

@@ -33,7 +33,7 @@ def dancer(videos) -> list[np.ndarray]:
 
 
 def run_live(pipeline: Pipeline, images: list[np.ndarray], times: list[float]) -> list[LiveResult]:
-    """What the loop says of pictures taken at `times` s, pushed as fast as they are read."""
+    """What the loop says of images taken at `times` s, pushed as fast as they are read."""
     source = PushedFrames("test", waiting=len(images))
     with LiveLoop(pipeline, source, backlog=len(images)) as loop:
         mailbox = loop.subscribe(maxlen=len(images))
@@ -62,7 +62,7 @@ def test_live_results_are_finite_poses_of_human_size(pipeline, dancer):
     results = run_live(pipeline, dancer, [n / 30 for n in range(len(dancer))])
     for live in results:
         (joints,) = live.result.poses.joints
-        assert 1.0 < np.ptp(joints[:, 1]) < 2.2  # m, of somebody who stands
+        assert 1.0 < np.ptp(joints[:, 1]) < 2.2  # m, of a person who stands
         assert live.image is dancer[live.result.index]
 
 

@@ -18,7 +18,7 @@ from pose.video import open_source
 
 
 class StopsWhileItReads(PushedFrames):
-    """Somebody stops the loop just when a picture came."""
+    """The loop is stopped just when an image came."""
 
     loop = None
 
@@ -31,7 +31,7 @@ class StopsWhileItReads(PushedFrames):
             yield captured
 
 
-def test_a_picture_that_comes_while_the_loop_is_stopped_counts_as_none():
+def test_an_image_that_comes_while_the_loop_is_stopped_counts_as_none():
     source = StopsWhileItReads("test", waiting=10)
     source.loop = loop = LiveLoop(FakePipeline(), source, backlog=10)
     with loop:
@@ -92,9 +92,9 @@ def test_a_recording_is_waited_for_however_long_its_end_takes(tmp_path, monkeypa
         assert None not in recorder.files.values()
 
 
-def test_a_recording_that_ends_while_it_is_looked_at_is_no_trouble(tmp_path):
+def test_a_recording_that_ends_while_it_is_looked_at_is_harmless(tmp_path):
     class Ending(Extras):
-        """The recording is there the first time that somebody asks, and then no more."""
+        """The recording is there at the first query, and then no more."""
 
         @property
         def recorder(self):
@@ -114,7 +114,7 @@ def test_a_recording_that_ends_while_it_is_looked_at_is_no_trouble(tmp_path):
 
 
 class Opened:
-    """A source that nobody reads."""
+    """A source without readers."""
 
     name, info = "camera", SimpleNamespace(fps=25.0)
 
@@ -125,7 +125,7 @@ class Opened:
         self.closes += 1
 
 
-def test_a_camera_that_is_let_go_of_before_anybody_reads_is_free():
+def test_a_camera_that_is_released_before_any_read_is_free():
     opened = Opened()
     source = Reconnecting("0", opened)
     source.close()
@@ -134,7 +134,7 @@ def test_a_camera_that_is_let_go_of_before_anybody_reads_is_free():
     assert list(source.frames(threading.Event())) == []
 
 
-def test_a_camera_that_comes_back_when_nobody_wants_it_any_more_is_free(monkeypatch):
+def test_a_camera_that_comes_back_when_it_is_no_longer_needed_is_free(monkeypatch):
     monkeypatch.setattr("pose.live.sources.MAX_UNREAD_S", 0.0)
     again = Opened()
     source = Reconnecting("0", Opened())
@@ -149,7 +149,7 @@ def test_a_camera_that_comes_back_when_nobody_wants_it_any_more_is_free(monkeypa
 
 
 class Swaps(threading.Thread):
-    """`lock` of a source: while somebody holds it, another one closes the source as far as that goes."""
+    """`lock` of a source: while one thread holds it, another one closes the source as far as that goes."""
 
     def __init__(self, source) -> None:
         super().__init__(target=source.close)
@@ -165,7 +165,7 @@ class Swaps(threading.Thread):
         self._real.release()
 
 
-def test_a_video_that_is_closed_while_somebody_begins_to_read_it(videos):
+def test_a_video_that_is_closed_while_a_reader_begins(videos):
     """Who reads it has it to the end, so that no thread closes a container that another one is reading."""
     source = open_source(str(videos / "squats.mp4"))
     source._taking = closing = Swaps(source)

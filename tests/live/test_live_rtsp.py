@@ -70,7 +70,7 @@ class Server:
             assert self._process.poll() is None
 
     def publish(self, plan) -> None:
-        """plan: for each picture its number, how long to wait before it, and its stamp, s."""
+        """plan: for each image its number, how long to wait before it, and its stamp, s."""
         self._over.clear()
         self._camera = threading.Thread(target=self._publish, args=(plan,), daemon=True)
         self._camera.start()
@@ -121,7 +121,7 @@ def number_of(item) -> int:
 
 
 def errors(captured, sent: dict[int, float]) -> np.ndarray:
-    """s by which each picture's time differs from when it was sent, less the median of the first ten."""
+    """s by which each image's time differs from when it was sent, less the median of the first ten."""
     late = np.array([item.frame.time - sent[number_of(item)] for item in captured])
     return late - np.median(late[:10])
 
@@ -158,7 +158,7 @@ def test_a_camera_whose_clock_is_set_goes_on(server):
 
 
 def test_a_camera_that_goes_and_comes_back_is_found_again(server, monkeypatch):
-    """It sends picture 125 until it is found, however long that takes, and then goes on."""
+    """It sends image 125 until it is found, however long that takes, and then goes on."""
     monkeypatch.setattr(container, "TIMEOUT", 2.0)
     monkeypatch.setattr(module, "MIN_RETRY_S", 0.2)
     server.publish(even(range(125)))

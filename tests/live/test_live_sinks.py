@@ -138,7 +138,7 @@ def test_websocket_clients_get_every_pose(served, source):
     assert sink.problem is None
 
 
-def test_websocket_client_that_does_not_read_slows_nobody(served, source):
+def test_websocket_client_that_does_not_read_slows_no_client(served, source):
     loop, sink, address = served
     with connect(address, max_queue=1, close_timeout=0.2), connect(address) as reader:
         wait_until(lambda: len(sink._clients) == 2)
@@ -321,7 +321,7 @@ def test_idle_connections_make_room_for_clients_that_ask(source, monkeypatch):
     sink.close()
 
 
-def test_rerun_gets_pictures_and_poses(source, tmp_path):
+def test_rerun_gets_images_and_poses(source, tmp_path):
     from pose.live.rerun_sink import RerunSink
 
     loop = LiveLoop(FakePipeline(), source, backlog=100)

@@ -23,7 +23,7 @@ from pose.video import Source, VideoInfo
 
 
 class FakeSource(Source):
-    """Frames of numbered pictures at `times` s; then it ends, or raises `error`."""
+    """Frames of numbered images at `times` s; then it ends, or raises `error`."""
 
     def __init__(self, times, error: Exception | None = None, fps: float = 100.0, name: str = "camera 7") -> None:
         self.name, self.problems, self.closed = name, [], False
@@ -44,7 +44,7 @@ class FakeSource(Source):
 
 
 def read(source, count: int | None = None) -> list:
-    """All of it, or its first `count` pictures."""
+    """All of it, or its first `count` images."""
     stop, captured = threading.Event(), []
     for item in source.frames(stop):
         captured.append(item)
@@ -78,7 +78,7 @@ def test_a_looped_file_goes_on_without_a_jump_in_time():
 
 
 class Clock(threading.Event):
-    """A clock that only goes when somebody waits, and an event that is waited for."""
+    """A clock that advances only in waits, and an event that is waited for."""
 
     now = 1000.0
 
@@ -234,7 +234,7 @@ def test_a_network_stream_that_is_cut_is_taken_up_again(tmp_path, monkeypatch):
     assert (np.diff([item.frame.time for item in captured]) > 0).all()
 
 
-def test_pushed_pictures_keep_their_times_and_indices():
+def test_pushed_images_keep_their_times_and_indices():
     source = PushedFrames("browser")
     assert [source.push(picture(n), at=100 + n / 10) for n in range(3)] == [0, 1, 2]
     source.close()
@@ -243,7 +243,7 @@ def test_pushed_pictures_keep_their_times_and_indices():
     assert [item.at for item in captured] == [100.0, 100.1, 100.2]
 
 
-def test_pushed_pictures_that_nobody_reads_make_room():
+def test_pushed_images_that_are_not_read_make_room():
     source = PushedFrames("browser", waiting=2)
     for number in range(5):
         source.push(picture(number))

@@ -32,7 +32,7 @@ def test_rate_and_percentiles_of_the_last_seconds(now):
     assert meter.percentile(50) > 14
 
 
-def test_nothing_recent_is_no_rate(now):
+def test_nothing_recent_is_not_a_rate(now):
     meter = Meter()
     assert meter.recent()[0] == 0
     assert math.isnan(meter.recent()[1])

@@ -26,13 +26,13 @@ ROOT = np.array([[0, 0.2, 4]], np.float32)
 
 
 class Panning(FakePipeline):
-    """Somebody stands before a camera that turns by `degrees` a frame, and whose view is lost at some frame."""
+    """A person stands before a camera that turns by `degrees` a frame, and whose view is lost at some frame."""
 
     def __init__(self, degrees: float = 0.0, lost: int = 10**6, slides=None, camera: str = "auto") -> None:
         super().__init__()
         self.config.camera = camera
         self.degrees, self.lost = degrees, lost
-        self.slides = slides or (lambda index: 0.0)  # m by which everybody is moved in a frame
+        self.slides = slides or (lambda index: 0.0)  # m by which all people move in a frame
 
     def session(self, size):
         return PanningSession(self, size)
@@ -90,7 +90,7 @@ def lived(pipeline, count):
     return list(mailbox), status
 
 
-def test_somebody_stands_in_the_world_while_the_camera_pans():
+def test_a_person_stands_in_the_world_while_the_camera_pans():
     results, status = lived(Panning(degrees=0.4), 80)
     stood, _ = lived(Panning(), 80)
     assert results[-1].motion == "rotating"

@@ -35,7 +35,7 @@ def push_timed(source: PushedFrames, numbers, size=(64, 48)) -> None:
         source.push(picture(number, size), at=50 + number / 25)
 
 
-def test_a_recording_holds_the_pictures_and_poses_from_its_start_to_its_end(source, tmp_path):
+def test_a_recording_holds_the_images_and_poses_from_its_start_to_its_end(source, tmp_path):
     with start(source) as loop:
         push_timed(source, range(5))
         settled(loop, 5)
@@ -78,7 +78,7 @@ def test_nothing_seen_leaves_nothing(source, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_pictures_of_another_size_end_it_with_what_was_recorded(source, tmp_path):
+def test_images_of_another_size_end_it_with_what_was_recorded(source, tmp_path):
     with start(source) as loop:
         recorder = Recorder(loop, tmp_path)
         push_timed(source, range(4))
@@ -90,7 +90,7 @@ def test_pictures_of_another_size_end_it_with_what_was_recorded(source, tmp_path
 
 
 def test_other_networks_end_it_though_their_joints_are_the_same(source, tmp_path, monkeypatch):
-    """Ids begin anew with them, and the files name the networks that saw what is in them."""
+    """Ids begin again with them, and the files name the networks that saw what is in them."""
     named = []
     monkeypatch.setattr(
         module, "_run_info", lambda loop, pipeline, size: named.append(pipeline) or run_info(pipeline.skeleton, size)
@@ -131,7 +131,7 @@ def test_a_disk_that_is_full_at_the_end_costs_what_is_not_on_it_yet(source, tmp_
 
     def noted(self, live):
         write(self, live)
-        written.append(live)  # a frame counts before its picture is on the disk
+        written.append(live)  # a frame counts before its image is on the disk
 
     monkeypatch.setattr(RecordingFolder, "write", noted)
     with start(source) as loop:

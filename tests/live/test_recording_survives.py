@@ -162,7 +162,7 @@ def test_ulimit_ends_the_recording_with_all_that_fits(source, tmp_path, room_for
 
 
 def until_it_ends(recorder: Recorder) -> Iterator[int]:
-    """Numbers of pictures, until there is no more room. A busy machine drops some of them."""
+    """Numbers of images, until there is no more room. A busy machine drops some of them."""
     end = time.monotonic() + 100
     for number in count():
         if recorder.problem is not None:
@@ -241,7 +241,7 @@ def test_a_folder_that_cannot_be_written_is_said_at_once(source, small_disk):
         Recorder(LiveLoop(FakePipeline(), source), disk)
 
 
-def test_pictures_of_another_size_go_into_a_folder_of_their_own(source, tmp_path):
+def test_images_of_another_size_go_into_a_folder_of_their_own(source, tmp_path):
     with LiveLoop(FakePipeline(), source, backlog=100) as loop:
         recorder = Recorder(loop, tmp_path, anew=True)
         for number in range(12):

@@ -32,7 +32,7 @@ ROOT = np.array([[0, 0.2, 4]], np.float32)
 
 
 class Standing(FakePipeline):
-    """Somebody who stands before a level camera, as the lifter would see them."""
+    """A person who stands before a level camera, as the lifter would see them."""
 
     def session(self, size):
         return StandingSession(self, size)
@@ -91,7 +91,7 @@ def test_a_loop_without_a_world_hands_out_what_was_lifted(source):
 
 
 def test_heights_are_those_of_the_ids_that_people_see(source):
-    """After a change of the pictures' size the same person is number 2."""
+    """After a change of the images' size the same person is number 2."""
     with LiveLoop(Standing(), source, backlog=100, world=Steps(heights={2: 1.5})) as loop:
         mailbox = loop.subscribe(maxlen=9)
         source.push(picture(0), at=50)

@@ -18,7 +18,7 @@ RATE = 60.0
 
 
 def person(seed: int, seconds: float = 5.0, away: tuple[float, float] = (0.0, 0.0)):
-    """(T, 19, 3) m: somebody who waves and turns in a way of his own."""
+    """(T, 19, 3) m: a person who waves and turns individually."""
     rng = np.random.default_rng(seed)
     points = waving_clip(seconds=seconds, rate=RATE, speed=rng.uniform(0.6, 1.3)).points.copy()
     times = np.arange(len(points)) / RATE

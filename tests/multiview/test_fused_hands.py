@@ -107,7 +107,7 @@ def test_a_camera_with_another_hand_does_not_count(views, wrists):
     assert (alone.shapes[0] != 0).any()
 
 
-def test_what_lies_at_no_wrist_is_no_hand_of_the_person(views, wrists):
+def test_what_lies_at_no_wrist_is_not_a_hand_of_the_person(views, wrists):
     hands = np.stack([hand(1), hand(2)])
     seen = seen_by(views, wrists, hands)
     seen.pixels[:, 0] += 200.0

@@ -1,4 +1,4 @@
-"""Calibration files of anybody: read into cameras of finite numbers, or one line; NumPy has nothing to warn of."""
+"""Untrusted calibration files: read into cameras of finite numbers, or one line; NumPy has no warnings."""
 
 import json
 

@@ -158,7 +158,7 @@ def test_a_video_of_half_the_size_and_inactive_cameras(tmp_path):
         (written((0, 0, 1087, 1919)), "is for 1088 x 1920 px, but its video has 1280 x 840"),
     ],
 )
-def test_what_is_no_calibration_is_one_line(tmp_path, text, message):
+def test_what_is_not_a_calibration_is_one_line(tmp_path, text, message):
     path = tmp_path / "calibration.xml"
     path.write_text(text)
     with pytest.raises(PoseError, match=message) as caught:

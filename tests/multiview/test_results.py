@@ -129,7 +129,7 @@ def test_toml_of_other_programs(tmp_path):
         (TOML, "not a calibration"),
     ],
 )
-def test_a_file_that_is_no_calibration_is_one_line(tmp_path, text, message):
+def test_a_file_that_is_not_a_calibration_is_one_line(tmp_path, text, message):
     path = tmp_path / "cameras.json"
     path.write_text(text)
     with pytest.raises(PoseError, match=message) as caught:

@@ -52,7 +52,7 @@ def test_one_room_two_microphones(seconds, offset, drift, snr):
 
 
 @pytest.mark.parametrize("case", ["another room", "a tone", "too short", "noise"])
-def test_what_is_no_agreement(case):
+def test_what_is_not_an_agreement(case):
     sound = source(1, 32)
     one = recording(sound, 2, 0, 30)
     other = recording(sound, 3, 3, 25, snr=-30 if case == "noise" else 10)

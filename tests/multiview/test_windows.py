@@ -15,7 +15,7 @@ def camera():
 
 
 def track(camera: int, begin: float, end: float, lively: tuple[float, float] | None = None) -> ViewTrack:
-    """Somebody at 10 frames/s whose joints move between two moments, or always."""
+    """A person at 10 frames/s whose joints move between two moments, or always."""
     times = np.arange(begin, end, 0.1)
     moves = np.ones(len(times), bool) if lively is None else (times >= lively[0]) & (times < lively[1])
     joints = np.zeros((len(times), 17, 3), np.float32)

@@ -9,7 +9,7 @@ from pose.networks.letterbox import GREY, letterbox, suppress
 
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize(("width", "height"), [(64, 64), (100, 30), (31, 97), (7, 200), (1, 1)])
-def test_the_corners_of_the_picture_come_back(width, height, centred):
+def test_the_corners_of_the_image_come_back(width, height, centred):
     image = np.full((height, width, 3), 7, np.uint8)
     canvas, fit = letterbox(image, (64, 64), centred=centred)
     assert canvas.shape == (64, 64, 3)

@@ -28,7 +28,7 @@ def pictures(videos):
 
 
 def regions(rng, count):
-    """Rotated ones, some of them partly or wholly outside a picture."""
+    """Rotated ones, some of them partly or wholly outside an image."""
     return Regions(
         rng.uniform(-50, 500, (count, 2)).astype(np.float32),
         rng.uniform(40, 400, (count, 2)).astype(np.float32),
@@ -36,7 +36,7 @@ def regions(rng, count):
     )
 
 
-def test_a_sample_is_the_normalised_picture(rng):
+def test_a_sample_is_the_normalised_image(rng):
     picture = rng.integers(0, 256, (24, 32, 3), np.uint8)
     samples, (fit,) = NetworkInput("cpu", **STATISTICS).letterboxed([picture], (32, 24))
     expected = (picture[..., ::-1].astype(np.float64) - MEAN_BGR) / STD_BGR
@@ -83,14 +83,14 @@ def test_a_crop_on_a_device_is_the_bilinear_mean_of_four_pixels(rng):
         np.testing.assert_allclose(crop[:, y, x], expected, atol=0.51)
 
 
-def test_nobody_to_crop_is_an_empty_batch(pictures):
+def test_no_person_to_crop_is_an_empty_batch(pictures):
     none = np.zeros((0, 2, 3), np.float32)
     for by_torch in (False, True):
         samples = NetworkInput("cpu", by_torch=by_torch).cropped(pictures[:1], [none], (192, 256))
         assert tuple(samples.shape) == (0, 3, 256, 192)
 
 
-def test_a_picture_is_uploaded_once_for_all_stages_of_a_frame(pictures):
+def test_an_image_is_uploaded_once_for_all_stages_of_a_frame(pictures):
     with shared_uploads():
         first = upload(pictures[0], "cpu")
         assert upload(pictures[0], "cpu") is first

@@ -34,7 +34,7 @@ def test_a_file_that_takes_one_at_a_time_gets_many(yolox, rng):
 
 
 @pytest.mark.skipif(HAS_CUDA, reason="this ONNX Runtime can use CUDA")
-def test_cuda_is_refused_where_it_cannot_be_had(weights_dir):
+def test_cuda_is_refused_where_it_is_not_available(weights_dir):
     with pytest.raises(PoseError, match="device: cuda was requested, but this ONNX Runtime is a CPU build"):
         OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(device="cuda"))
 
@@ -67,7 +67,7 @@ def test_another_precision_is_refused(weights_dir):
     )
 
 
-def test_what_is_no_network_is_named(tmp_path):
+def test_what_is_not_a_network_is_named(tmp_path):
     (tmp_path / "broken.onnx").write_bytes(b"not a network")
     with pytest.raises(PoseError, match=r"broken\.onnx: not a readable ONNX model"):
         OnnxNetwork(tmp_path / "broken.onnx")

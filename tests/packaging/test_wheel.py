@@ -1,4 +1,4 @@
-"""The wheel: what is in it, and that it harms nobody. `.ci/release` runs this on the wheel it is about to give out."""
+"""The wheel: what is in it, and that it is safe to install. `.ci/release` runs this before a release."""
 
 import base64
 import csv
@@ -117,7 +117,7 @@ class Environment:
 
 @pytest.mark.parametrize("ours_first", [True, False], ids=["ours-first", "theirs-first"])
 def test_beside_datasets_of_hugging_face(wheel, tmp_path, ours_first):
-    """Both names used to be `datasets`: whoever came second wrote over the other."""
+    """Both names used to be `datasets`: the second wheel overwrote the first."""
     environment = Environment(tmp_path / "env")
     for package in (wheel, "datasets") if ours_first else ("datasets", wheel):
         environment.pip("install", package)

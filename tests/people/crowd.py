@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 SCENES = 3
-SIZE = 160  # px, of the pictures
+SIZE = 160  # px, of the images
 REFERENCE = Path(__file__).with_name("trackers.json")
 
 
@@ -44,7 +44,7 @@ def crowd(seed, people=5, frames=80):
 
 
 def arrays(frame, seen=True):
-    """boxes (P, 4), scores (P,), time, and the picture of a frame, if it is `seen`."""
+    """boxes (P, 4), scores (P,), time, and the image of a frame, if it is `seen`."""
     boxes = np.array(frame["boxes"], np.float32).reshape(-1, 4)
     return boxes, np.array(frame["scores"], np.float32), frame["time"], picture(frame["camera"]) if seen else None
 
@@ -69,7 +69,7 @@ class Library:
         )
 
     def update(self, boxes, scores, time, image):
-        """(P,) its ids, -1 for nobody. It names people when it sees them again; ours are named at once."""
+        """(P,) its ids, -1 for no person. It names people when it sees them again; ours are named at once."""
         import supervision
 
         shown = supervision.Detections(xyxy=boxes, confidence=scores, data={"row": np.arange(len(boxes))})

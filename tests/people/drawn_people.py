@@ -14,7 +14,7 @@ FRAME = 1 / 30
 
 
 def body(x):
-    """(17, 2) px of somebody who stands at x."""
+    """(17, 2) px of a person who stands at x."""
     return (STANDING[:, :2] * 118 + np.array([x, 150])).astype(np.float32)
 
 
@@ -29,7 +29,7 @@ def picture(places):
 
 
 class Sees:
-    """An estimator that answers with whom it sees most of in a region."""
+    """An estimator that returns the most visible person in a region."""
 
     name, skeleton = "sees", H36M17
 
@@ -57,7 +57,7 @@ class Sees:
 
 
 class Merges:
-    """A detector that finds one person where two whom it can see are less than 100 px apart; a stubborn one finds them
+    """A detector that finds one person where two visible people are less than 100 px apart; a stubborn one finds them
     also where they were taken out.
     """
 

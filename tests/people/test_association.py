@@ -84,7 +84,7 @@ def test_camera_motion_is_what_the_camera_did(rng):
     np.testing.assert_array_equal(camera.step(wall[:100, :100]), np.eye(2, 3))  # another size
 
 
-def test_a_pan_loses_nobody_to_botsort(rng):
+def test_a_pan_loses_no_person_to_botsort(rng):
     wall = cv2.resize(rng.integers(0, 255, (40, 80, 3), dtype=np.uint8), (3000, 400), interpolation=cv2.INTER_CUBIC)
     ids = {"bytetrack": [], "botsort": []}
     trackers = {name: TRACKERS[name](memory=1.0) for name in ids}
@@ -96,7 +96,7 @@ def test_a_pan_loses_nobody_to_botsort(rng):
     assert len(set(ids["bytetrack"])) > 1
 
 
-def test_weak_boxes_start_nobody_and_numbers_are_not_used_again():
+def test_weak_boxes_start_no_track_and_numbers_are_not_used_again():
     for kind in TRACKERS.values():
         tracker = kind(memory=0.2)
         image, box = np.zeros((64, 64, 3), np.uint8), np.array([[0, 0, 40, 90]], np.float32)

@@ -1,4 +1,4 @@
-"""Hard cuts are found, what only looks like one is none, and nobody's id jumps across."""
+"""Hard cuts are found, what only looks like one is none, and no id continues across them."""
 
 import cv2
 import numpy as np
@@ -54,14 +54,14 @@ def test_light_noise_pans_and_black_frames_are_no_cut(clips, rng):
     assert cuts_in([picture, bright, picture, noisy, picture, panned, picture, black, picture, picture]) == []
 
 
-def test_half_a_picture_that_changes_is_no_cut_and_bars_hide_none(clips):
+def test_half_an_image_that_changes_is_not_a_cut_and_bars_hide_none(clips):
     one, other = clips["dance"][0], clips["walk-by"][0]
     assert cuts_in([np.concatenate([one, right], axis=1) for right in (one, other)]) == []
     barred = [np.pad(image, ((120, 120), (0, 0), (0, 0))) for image in (one, one, other, other)]
     assert cuts_in(barred) == [2]
 
 
-def test_pictures_of_any_size(clips):
+def test_images_of_any_size(clips):
     for size in ((1, 1), (3, 200), (200, 3), (4000, 8)):
         image = cv2.resize(clips["dance"][0], size)
         assert cuts_in([image, image, 255 - image]) in ([], [2])

@@ -64,7 +64,7 @@ def test_id_of_a_person_lost_for_long_is_not_reused(tracker):
     assert scene.show([person(50)], 3.0) == [2]
 
 
-def test_newcomer_far_away_is_new():
+def test_new_person_far_away_is_new():
     scene = Scene()
     for frame in range(10):
         scene.show([person(50)], frame * FRAME, ids=[1] if frame else None)
@@ -72,7 +72,7 @@ def test_newcomer_far_away_is_new():
     assert scene.show([person(50), person(600)], 11 * FRAME, ids=[1, 2]) == [1, 2]
 
 
-def test_stranger_never_takes_the_id_of_somebody_who_is_followed():
+def test_an_unknown_person_never_takes_the_id_of_a_tracked_person():
     scene = Scene()
     for frame in range(10):
         scene.show([person(50)], frame * FRAME, ids=[1] if frame else None)

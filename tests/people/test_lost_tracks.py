@@ -1,4 +1,4 @@
-"""People who were lost behind somebody or overlooked beside them, with a detector that finds one where two overlap."""
+"""People who were occluded by another or overlooked, with a detector that finds one person where two overlap."""
 
 import numpy as np
 import pytest
@@ -9,10 +9,10 @@ from pose.people.people_tracker import PeopleTracker
 
 
 class Dreams(Sees):
-    """One that sees who stands in front turned round where they were taken out, after it saw nobody `awake` times."""
+    """An estimator that reports the masked person in front, turned, after `awake` empty answers."""
 
     def __init__(self, awake, offset):
-        """offset: px, from a region's centre to the hips of whom it dreams of."""
+        """offset: px, from a region's centre to the hips of the person it reports falsely."""
         self.awake, self.offset, self.nights = awake, offset, 0
 
     def _see(self, image, regions):
@@ -47,7 +47,7 @@ def passes(time):
     return float(np.interp(time, [0, 1, 1.4, 1.6, 2.6], [150, 350, 350, 400, 400]))
 
 
-def test_who_was_lost_behind_somebody_is_found_while_the_detector_sees_one():
+def test_who_was_lost_behind_a_person_is_found_while_the_detector_sees_one():
     found = play((stands, passes), 2.6, Sees())
     late = found[round(1.7 / FRAME) :]
     assert any(len(people) == 1 for people in found[round(1 / FRAME) : round(1.4 / FRAME)])
@@ -57,7 +57,7 @@ def test_who_was_lost_behind_somebody_is_found_while_the_detector_sees_one():
         assert people[2] == pytest.approx(400, abs=25)
 
 
-def test_nobody_is_made_up_of_the_blur_that_covers_who_stands_in_front():
+def test_no_person_is_made_up_of_the_blur_that_covers_who_stands_in_front():
     def hides(time):
         return float(np.interp(time, [0, 0.5, 2.5], [150, 330, 350]))
 
@@ -68,7 +68,7 @@ def test_nobody_is_made_up_of_the_blur_that_covers_who_stands_in_front():
     assert all(people.keys() == {1} for people in found[-10:])
 
 
-def test_who_stands_beside_somebody_is_found_though_the_detector_sees_one():
+def test_who_stands_beside_a_person_is_found_though_the_detector_sees_one():
     found = play((stands, lambda _: 410.0), 1.0, Sees())
     assert all(people.keys() == {1, 2} for people in found)
     assert found[-1][1] == pytest.approx(350, abs=15)
@@ -79,6 +79,6 @@ def test_who_fills_the_last_place_is_not_looked_past():
     assert max(len(people) for people in play((stands, lambda _: 410.0), 1.0, Sees(), max_people=1)) == 1
 
 
-def test_what_is_left_of_somebody_who_was_taken_out_is_nobody():
+def test_what_is_left_of_a_person_who_was_taken_out_is_not_a_person():
     found = play((stands,), 1.0, Dreams(awake=0, offset=(0, 1)), stubborn=True)
     assert all(people.keys() == {1} for people in found)

@@ -17,7 +17,7 @@ FRAME = 1 / 30
 
 
 def body(x, height=HEIGHT):
-    """(17, 2) px of somebody who stands at x."""
+    """(17, 2) px of a person who stands at x."""
     return (STANDING[:, :2] * height / 1.7 + np.array([x, 150])).astype(np.float32)
 
 
@@ -32,14 +32,14 @@ def seen(tracks, poses):
 
 
 def dressed(people):
-    """A picture of people in clothes of one colour each: x -> colour."""
+    """An image of people in clothes of one colour each: x -> colour."""
     image = PICTURE.copy()
     for x, colour in people.items():
         image[40:260, max(0, int(x) - 40) : int(x) + 40] = colour
     return image
 
 
-def test_a_hidden_body_is_gone_and_the_rest_of_the_picture_stays():
+def test_a_hidden_body_is_gone_and_the_rest_of_the_image_stays():
     image = PICTURE.copy()
     image[:, ::2] += 20
     pose = body(300)
@@ -49,7 +49,7 @@ def test_a_hidden_body_is_gone_and_the_rest_of_the_picture_stays():
     inside, shown = joints - part.corner.astype(int), part.image
     limbs = [H36M17.index(f"{side}_{joint}") for side in ("left", "right") for joint in ("shoulder", "hip", "knee")]
     assert (shown[inside[limbs, 1], inside[limbs, 0]] < 160).all()
-    assert (image[joints[:, 1], joints[:, 0]] == 255).all()  # the picture itself is as it was
+    assert (image[joints[:, 1], joints[:, 0]] == 255).all()  # the image itself is as it was
     left, top = part.corner.astype(int)
     np.testing.assert_array_equal(shown[:, :20], image[top:, left:][: len(shown), :20])
 
@@ -81,7 +81,7 @@ def test_every_skeleton_can_be_hidden(skeleton):
 
 
 @pytest.mark.parametrize(("x", "y", "angle"), [(10, 150, 0.0), (599, 299, 0.7), (-500, -500, 0.0), (300, 150, 3.0)])
-def test_regions_beyond_the_picture_have_a_part_of_it(x, y, angle):
+def test_regions_beyond_the_image_have_a_part_of_it(x, y, angle):
     where = Regions(np.array([[x, y]], np.float32), np.full((1, 2), 200, np.float32), np.array([angle], np.float32))
     part = PersonMasker(H36M17).mask(PICTURE, where, [body(300)])
     assert part.image.size > 0
@@ -129,7 +129,7 @@ def test_two_poses_in_one_place_are_one_person_unless_one_was_looked_for_behind_
 
 
 class Encounter:
-    """Two people on paths x(t), of whom the follower says that ids stay with rows; `lost` frames miss the second."""
+    """Two people on paths x(t), whose ids stay with rows; `lost` frames miss the second."""
 
     def __init__(self, colours=(128, 128)):
         self.model = PersonModel(H36M17)

@@ -46,7 +46,7 @@ def test_ids_follow_the_people_not_the_rows():
         assert (people.keypoints[0, :, 0] == left).all()
 
 
-def test_somebody_who_comes_back_keeps_the_id():
+def test_a_person_who_comes_back_keeps_the_id():
     frames = [
         [(10, 0.9), (200, 0.9)],
         [(10, 0.9), (200, 0.9)],
@@ -57,7 +57,7 @@ def test_somebody_who_comes_back_keeps_the_id():
     assert [people.ids.tolist() for people in run(*frames)] == [[1, 2], [1, 2], [1], [1, 2], [1, 3]]
 
 
-def test_whom_the_network_finds_counts_whatever_the_score():
+def test_a_person_that_the_network_finds_counts_whatever_the_score():
     results = run([(10, 0.3)], [(11, 0.3)])
     assert [people.ids.tolist() for people in results] == [[1], [1]]
     np.testing.assert_allclose(results[0].box_scores, [0.3])
@@ -68,7 +68,7 @@ def test_who_is_in_view_for_longest_stays():
     assert [people.ids.tolist() for people in results] == [[1]] * 3
 
 
-def test_nobody():
+def test_no_person():
     people = run([])[0]
     assert len(people) == 0
     assert people.keypoints.shape == (0, 17, 2)

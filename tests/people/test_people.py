@@ -1,4 +1,4 @@
-"""The people stage on real pictures: who is found, who stays who, and how often the detector runs."""
+"""The people stage on real images: who is found, who stays who, and how often the detector runs."""
 
 import av
 import numpy as np
@@ -125,7 +125,7 @@ def test_long_gap_makes_a_new_person(stage, dance):
 
 
 def test_a_stream_that_was_away_begins_with_new_people(stage, dance):
-    """Nobody knows who stands in that place after a pause of five seconds."""
+    """The identity in that place is unknown after a pause of five seconds."""
     people_stage = stage()
     assert people_stage.step(dance[0], 0, 0.0).ids.tolist() == [1]
     assert people_stage.step(dance[1], 1, 1.0).ids.tolist() == [1]
@@ -170,7 +170,7 @@ def test_people_walk_by_one_after_another(stage, videos):
             for person in people.ids.tolist():
                 ids.setdefault(person, []).append(index)
     lasting = [frames for frames in ids.values() if len(frames) > 10]
-    # Seen in the clip: a woman from frame 64 to 194, nobody, a man from 229 on.
+    # Seen in the clip: a woman from frame 64 to 194, no person, a man from 229 on.
     assert len(lasting) == 2
     assert lasting[0][0] > 60
     assert 185 < lasting[0][-1] < 200
@@ -179,14 +179,14 @@ def test_people_walk_by_one_after_another(stage, videos):
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 3), (31, 17, 3), (500, 2, 3)])
-def test_pictures_without_people_give_empty_results(stage, shape):
+def test_images_without_people_give_empty_results(stage, shape):
     results = run(stage(), [np.full(shape, 90, np.uint8)] * 3)
     assert [len(people) for people in results] == [0, 0, 0]
     assert results[0].keypoints.shape == (0, 33, 2)
     assert results[0].boxes.shape == (0, 4)
 
 
-def test_gray_picture_shows_the_same_person(stage, dance):
+def test_gray_image_shows_the_same_person(stage, dance):
     gray = np.repeat(dance[0].mean(axis=2, keepdims=True).astype(np.uint8), 3, axis=2)
     colour = stage().step(dance[0], 0, 0.0)
     plain = stage().step(gray, 0, 0.0)
@@ -194,7 +194,7 @@ def test_gray_picture_shows_the_same_person(stage, dance):
     assert np.median(distances) < 0.02 * np.ptp(colour.keypoints[0, :, 1])
 
 
-def test_picture_smaller_than_the_crop_works(stage, dance):
+def test_image_smaller_than_the_crop_works(stage, dance):
     tiny = np.ascontiguousarray(dance[0][::6, ::6])
     people = stage().step(tiny, 0, 0.0)
     whole = stage().step(dance[0], 0, 0.0)
@@ -214,13 +214,13 @@ def test_detector_that_only_knows_boxes_works(blazepose_detector, blazepose, dan
         assert np.median(distances) < 0.02 * np.ptp(b.keypoints[0, :, 1])
 
 
-def test_same_pictures_give_the_same_numbers(stage, dance):
+def test_same_images_give_the_same_numbers(stage, dance):
     one, two = run(stage(), dance[:10]), run(stage(), dance[:10])
     assert all((a.keypoints == b.keypoints).all() for a, b in zip(one, two, strict=True))
 
 
 class SureOfACorner:
-    """The real detector, which is also sure of somebody in a corner where nobody is."""
+    """The real detector, which is also confident of a person in an empty corner."""
 
     name = "sure"
 

@@ -13,7 +13,7 @@ PICTURE = np.zeros((432, 768, 3), np.uint8)
 
 
 def pose(x, mirrored=False):
-    """(17, 3) somebody at x px who walks to the right, or to the left."""
+    """(17, 3) a person at x px who walks to the right, or to the left."""
     body = STANDING[:, :2] * 200 * [-1 if mirrored else 1, 1]
     body[[2, 3, 12, 13], 0] += -30 if mirrored else 30
     return np.concatenate([body + np.array([x, 200]), np.ones((17, 1))], axis=1).astype(np.float32)

@@ -1,4 +1,4 @@
-"""People who touch, in two views of a man and a woman: each keeps their id, and nobody is made up.
+"""People who touch, in two views of a man and a woman: each keeps their id, and no track is false.
 
 Where they are was marked by eye (two_people.json): the base of the neck and the middle of the hips in every tenth
 frame, between which they move steadily enough.
@@ -34,8 +34,8 @@ def trunks(view, frames):
 
 
 def whose(poses, ends):
-    """For each pose (33, 2) the name of the person whose body it shows, or None; nobody's body is shown twice, so one
-    that lies between the two belongs to whom no other shows. ends: name -> (2, 2) px."""
+    """For each pose (33, 2) the name of the person whose body it shows, or None; no body is shown twice, so one
+    that lies between the two belongs to the person that no other pose shows. ends: name -> (2, 2) px."""
     names = list(ends)
     far = np.empty((len(poses), len(names)))
     for row, pose in enumerate(poses):

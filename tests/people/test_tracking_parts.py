@@ -126,7 +126,7 @@ def test_a_lost_track_is_found_behind_the_person_it_touched(boxes_only):
     assert lost.occluders == [front]
     assert parts.search.add_lost(found, [lost], picture([FRONT]), FRAME).tracks == [front]
     far = parts.track(50.0)
-    assert parts.search.add_lost(found, [far], picture([FRONT, 50.0]), FRAME).tracks == [front]  # it touched nobody
+    assert parts.search.add_lost(found, [far], picture([FRONT, 50.0]), FRAME).tracks == [front]  # it changed no person
 
 
 def test_detections_start_tracks_beside_the_tracked_people_up_to_the_limit():
@@ -147,7 +147,7 @@ def test_a_detection_of_a_part_of_a_tracked_person_starts_no_track():
     assert len(parts.initiation.add_detected(known, boxes_at(FRONT + 45), image)) == 1
 
 
-def test_a_person_whom_the_detector_overlooks_is_found_with_the_others_masked_at_an_interval():
+def test_a_person_that_the_detector_overlooks_is_found_with_the_others_masked_at_an_interval():
     parts, image = Parts([FRONT, 410.0]), picture([FRONT, 410.0])
     known = parts.follower.observe(image, [parts.track(FRONT)])
     assert len(parts.initiation.add_overlooked(known, [parts.track(BACK)], image, 0.0)) == 1  # lost tracks come first

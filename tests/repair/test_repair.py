@@ -77,7 +77,7 @@ def test_repair_puts_the_very_coordinates_back(danced):
 
 @pytest.mark.parametrize("lookahead", [np.inf, 0.0])
 def test_who_enters_late_is_judged_as_if_nothing_had_been_before(danced, lookahead, rng):
-    """Frames in which nobody is seen say nothing about the size of the body."""
+    """Frames in which no person is seen say nothing about the size of the body."""
     early = swap_limbs(danced, random_swaps(rng, danced.times))
     empty = 15
     late = Sequence2D(
@@ -90,8 +90,8 @@ def test_who_enters_late_is_judged_as_if_nothing_had_been_before(danced, lookahe
     np.testing.assert_array_equal(found[empty:], found_swaps(early, lookahead))
 
 
-def test_who_comes_back_after_a_while_is_measured_anew(danced):
-    """Somebody a sixth as large after a second and a half in which nobody was seen is judged by their own size."""
+def test_who_comes_back_after_a_while_is_measured_again(danced):
+    """A person a sixth as large after a second and a half in which no person was seen is judged by their own size."""
     swapped = np.zeros((120, 2), bool)
     swapped[64:67] = True
     seen = swap_limbs(danced, swapped)
@@ -144,7 +144,7 @@ def test_outliers_lose_their_score_and_nothing_else_does(danced, rng):
 
 
 @pytest.mark.parametrize("rate", [24, 30, 60])
-def test_steady_motion_at_any_frame_rate_is_no_outlier(rate, rng):
+def test_steady_motion_at_any_frame_rate_is_not_an_outlier(rate, rng):
     times = np.cumsum(rng.uniform(0.5, 1.5, 3 * rate) / rate)
     body = rng.uniform(0, 400, (1, 17, 2))
     xy = (body + 300 * times[:, None, None] + rng.normal(0, 2, (3 * rate, 17, 2))).astype(np.float32)

@@ -105,7 +105,7 @@ def test_a_face_that_cannot_be_seen_says_nothing(danced):
 
 @pytest.mark.parametrize("seen", [slice(30, None), slice(None, 70), slice(50, None)])
 def test_a_swap_with_one_end_is_believed(danced, seen):
-    """Which of the two sides of one sudden change is wrong nobody can say."""
+    """Which side of one sudden change is wrong is unknown."""
     swapped = np.zeros((120, 2), bool)
     swapped[seen] = True
     assert not swapped_by_repair(swap_limbs(danced, swapped), WHOLE_VIEW)[:, 0].any()
@@ -145,7 +145,7 @@ def test_live_repair_swaps_the_body_as_long_as_the_face_says_so(danced):
 
 @pytest.mark.parametrize("end", [75, 84])
 def test_live_a_body_whose_face_says_nothing_is_swapped_for_a_moment(danced, end):
-    """A stream believes what lasts, and is right again where it ends. One frame in which the face speaks is no face."""
+    """A stream believes what lasts, and is right again where it ends. One frame with a visible face is not enough."""
     swapped = np.zeros((120, 2), bool)
     swapped[25:end] = True
     scores = danced.scores.copy()
@@ -158,7 +158,7 @@ def test_live_a_body_whose_face_says_nothing_is_swapped_for_a_moment(danced, end
 
 
 def test_live_the_end_of_what_began_unseen_is_swapped_for_a_moment_at_most():
-    """Somebody turns by half, or is taken for turned while left and right meet; a second later both change at once."""
+    """A person turns by half, or is taken for turned while left and right meet; a second later both change at once."""
     times = np.arange(150) / 30
     angle = np.pi * np.clip((times - 1) / 1.0, 0, 1)
     across = np.cos(angle) * np.where(times < 3.5, 1, -1)
@@ -175,7 +175,7 @@ def test_live_what_is_right_around_a_front_taken_for_a_back_is_left_alone(record
 
 @pytest.mark.parametrize("seconds", [1.5, 4.0])
 @pytest.mark.parametrize("limb", [0, 1])
-def test_one_limb_is_no_body_however_much_farther_apart_it_is(limb, seconds):
+def test_one_limb_is_not_a_body_however_much_farther_apart_it_is(limb, seconds):
     """The other one stays where it is, and nothing is done to it."""
     times = np.arange(300) / 30
     across = np.ones((300, 2))

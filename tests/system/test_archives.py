@@ -1,4 +1,4 @@
-"""Containers from anybody: every kind of damage and malice is one line, in bounded memory and time."""
+"""Containers from untrusted sources: every kind of damage and malice is one line, in bounded memory and time."""
 
 import io
 import struct

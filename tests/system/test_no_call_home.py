@@ -34,7 +34,7 @@ def test_the_filter_ends_who_opens_a_socket(offline, family):
     assert (done.stdout, done.returncode) == ("before\n", -signal.SIGSYS)
 
 
-def test_the_main_job_calls_nobody_and_leaves_no_trace(offline, videos, tmp_path):
+def test_the_main_job_opens_no_connection_and_leaves_no_trace(offline, videos, tmp_path):
     done, written = offline("-c", COMMAND.format("run"), "--video", videos / "dance.mp4", "--end", 0.5, "--out", "out")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "poses.json").is_file()
@@ -42,7 +42,7 @@ def test_the_main_job_calls_nobody_and_leaves_no_trace(offline, videos, tmp_path
 
 
 @pytest.mark.slow
-def test_a_long_live_demo_calls_nobody(offline, videos):
+def test_a_long_live_demo_opens_no_connection(offline, videos):
     """Reports are sent some seconds after the start."""
     options = ("--headless", "--source", videos / "dance.mp4", "--loop", "--seconds", 20)
     done, written = offline("-c", COMMAND.format("webcam.command"), *options)

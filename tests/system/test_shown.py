@@ -1,4 +1,4 @@
-"""Text of anybody in terminals and HTML."""
+"""Text from untrusted sources in terminals and HTML."""
 
 import html
 import unicodedata

@@ -1,4 +1,4 @@
-"""Batches on their way to the device: whoever makes them, and as a mirror shows them."""
+"""Batches on their way to the device: from any source, and mirrored."""
 
 import sys
 from dataclasses import asdict
@@ -46,14 +46,14 @@ class Numbered:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_batches_come_in_order_whoever_makes_them(workers):
+def test_batches_come_in_order_from_any_workers(workers):
     numbers = range(3, 12, 2)
     for number, batch in zip(numbers, load(Numbered(), TensorBatch.of, numbers, workers, CPU), strict=True):
         expected = TensorBatch.of(Numbered().batch(number))
         assert all(torch.equal(got, want) for got, want in zip(batch, expected, strict=True))
 
 
-def test_the_mirrored_people_project_to_the_mirrored_picture():
+def test_the_mirrored_people_project_to_the_mirrored_image():
     batch = TensorBatch.of(Numbered().batch(0)).mirrored()
     points = batch.joints + batch.root[:, :, None]
     pixels = points[..., :2] / points[..., 2:] * 800 + torch.tensor([310.0, 250.0])

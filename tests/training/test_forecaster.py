@@ -196,7 +196,7 @@ def trained_parts(tmp_path):
 BLENDED = replace(SMALL, kind="blended", mlp_dim=16, mlp_depth=2)
 
 
-def test_a_blended_forecaster_begins_in_the_middle_and_learns_whom_to_trust(tmp_path):
+def test_a_blended_forecaster_begins_in_the_middle_and_learns_which_to_trust(tmp_path):
     parts = trained_parts(tmp_path)
     config = ForecasterTrainConfig(
         model=BLENDED, start_from=parts, frozen=True, steps=30, ema=0.5, precision="fp32",

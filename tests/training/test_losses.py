@@ -66,7 +66,7 @@ def test_every_part_is_what_its_definition_says(case):
     for name, value in expected.items():
         assert parts[name].item() == pytest.approx(value, rel=1e-4), name
     counted = asdict(weights)
-    del counted["ponder"]  # of adaptive depth, which is no part of what the answers are worth
+    del counted["ponder"]  # of adaptive depth, which is not part of the error of the outputs
     assert total.item() == pytest.approx(sum(w * expected[n] for n, w in counted.items()), rel=1e-4)
 
 

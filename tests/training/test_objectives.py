@@ -141,7 +141,7 @@ def test_a_first_of_the_order_knows_its_time_alone(batch):
 
 @torch.inference_mode()
 def test_one_that_is_asked_of_all_others_is_a_single_masked_token(batch):
-    """The query stream is one stream in which the asked token is the query and nobody sees it."""
+    """The query stream is one stream in which the asked token is the query and is never a key."""
     made, at = network("any-order"), 5
     ranks = torch.full(batch.times.shape, -1)
     ranks[:, at] = 0
@@ -225,7 +225,7 @@ def test_a_few_steps_teach_something_and_a_lifter_goes_on_from_them(source, tmp_
 @pytest.mark.parametrize(
     "model", [STREAM, LifterConfig(model="gru", dim=16, depth=1, streaming=True)], ids=["softmax", "gru"]
 )
-def test_motion_that_is_drawn_with_a_cache_is_what_the_whole_past_says_anew(batch, model):
+def test_motion_drawn_with_a_cache_is_what_the_whole_past_gives(batch, model):
     made = network("next", model)
     drawn = continued(made, batch, 5, torch.Generator().manual_seed(3))
     assert drawn.shape == (len(batch.times), 5, 17, 2)

@@ -176,7 +176,7 @@ def test_a_checkpoint_comes_back_as_it_was(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
 
 
-def test_a_file_that_is_no_whole_checkpoint_is_named(tmp_path):
+def test_a_file_that_is_not_a_whole_checkpoint_is_named(tmp_path):
     path = tmp_path / "a.safetensors"
     save_checkpoint(LifterNetwork(LifterConfig(dim=16, depth=1, heads=2)), path)
     path.write_bytes(path.read_bytes()[:-1000])
@@ -250,7 +250,7 @@ def test_two_processes_train_on_the_mean_of_their_gradients(source, tmp_path):
         torch.testing.assert_close(saved[name], tensor, rtol=1e-4, atol=1e-6)
 
 
-def test_training_subjects_can_be_left_out_and_nobody_else(tmp_path, source):
+def test_training_subjects_can_be_left_out_and_no_others(tmp_path, source):
     clip = source.clips("train")[0]
     clips = [replace(clip, subject=subject) for subject in ("01", "02", "uiprmd-s01", "07", "08")]
     source = source_of(clips, tmp_path, without=("uiprmd-*", "02"))

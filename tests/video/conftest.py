@@ -13,7 +13,7 @@ MakeVideo = Callable[..., Path]
 
 @pytest.fixture
 def make_video(tmp_path: Path) -> MakeVideo:
-    """Writes pictures as a video and returns its path.
+    """Writes images as a video and returns its path.
 
     stamps: in ticks of time_base; by default one frame each 1 / fps. options go to the encoder, matrix is the display
     matrix, tone the seconds of sound.

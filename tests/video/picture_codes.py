@@ -1,4 +1,4 @@
-"""Pictures whose orientation and number can be read off after encoding."""
+"""Images whose orientation and number can be read off after encoding."""
 
 import numpy as np
 
@@ -26,7 +26,7 @@ def corners(image: np.ndarray) -> list[str]:
 
 
 def numbered(count: int, width: int = 64, height: int = 48) -> list[np.ndarray]:
-    """Pictures that tell their number by their brightness."""
+    """Images that tell their number by their brightness."""
     return [np.full((height, width, 3), 20 + 200 * n // max(count - 1, 1), np.uint8) for n in range(count)]
 
 

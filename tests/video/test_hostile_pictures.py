@@ -1,4 +1,4 @@
-"""Pictures of anybody: mutated files of every format are read, left out or one line, in bounded memory."""
+"""Images from untrusted sources: mutated files of every format are read, left out or one line, in bounded memory."""
 
 from functools import cache
 
@@ -57,7 +57,7 @@ def _read(tmp_path, data) -> None:
 
 
 @quick_and_long(50, 4000)
-def test_mutated_pictures_are_read_left_out_or_one_line(tmp_path, capfd, examples):
+def test_mutated_images_are_read_left_out_or_one_line(tmp_path, capfd, examples):
     try_mutations(lambda data: _read(tmp_path, data), examples)
     capfd.readouterr()  # the decoders' own complaints
 

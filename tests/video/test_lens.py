@@ -1,4 +1,4 @@
-"""The lens that pictures and videos say they were taken with."""
+"""The lens that images and videos say they were taken with."""
 
 import struct
 from fractions import Fraction
@@ -86,7 +86,7 @@ def movie(path, value, kind):
 
 @pytest.mark.parametrize("order", [">", "<"])
 @pytest.mark.parametrize(("name", "write"), [("a.jpg", jpeg), ("a.png", png), ("a.webp", webp)])
-def test_pictures_say_it_in_exif(tmp_path, name, write, order):
+def test_images_say_it_in_exif(tmp_path, name, write, order):
     assert focal_35mm(write(tmp_path / name, exif(26, order)), SIZE) == 26
 
 
@@ -95,7 +95,7 @@ def test_a_tiff_says_it_itself(tmp_path):
     assert focal_35mm(tmp_path / "a.tif", SIZE) == 50
 
 
-def test_a_picture_that_was_cropped_says_nothing_one_that_was_scaled_or_turned_does(tmp_path):
+def test_an_image_that_was_cropped_says_nothing_one_that_was_scaled_or_turned_does(tmp_path):
     path = jpeg(tmp_path / "a.jpg", exif(26, size=(4000, 3000)))
     assert focal_35mm(path, (400, 300)) == 26
     assert focal_35mm(path, (300, 400)) == 26
@@ -144,7 +144,7 @@ def test_the_track_of_a_video_says_it(tmp_path, value, kind):
     assert focal_35mm(movie(tmp_path / "a.mov", value, kind), SIZE) == 26
 
 
-def test_a_folder_of_pictures_has_the_lens_of_its_first(tmp_path):
+def test_a_folder_of_images_has_the_lens_of_its_first(tmp_path):
     for name in ("1.jpg", "2.jpg"):
         jpeg(tmp_path / name, exif(28))
     with open_source(str(tmp_path)) as source:

@@ -1,4 +1,4 @@
-"""The second look at a video, in the planes that its decoder gives: the same pictures as in RGB."""
+"""The second look at a video, in the planes that its decoder gives: the same images as in RGB."""
 
 from fractions import Fraction
 
@@ -13,7 +13,7 @@ from pose.video.planes import BT709, SMPTE170M, Area, Colours, Planes
 
 
 def waves(width: int, height: int, count: int = 3) -> list[np.ndarray]:
-    """Pictures of soft colours, different in every corner."""
+    """Images of soft colours, different in every corner."""
     columns, rows = np.meshgrid(np.linspace(0, 3, width), np.linspace(0, 3, height))
     return [
         (128 + 90 * np.stack([np.sin(columns + n), np.cos(rows), np.sin(columns * 0.5 + rows)], axis=-1)).astype(
@@ -63,7 +63,7 @@ def test_planes_are_the_frames_of_the_replay(make_video, pix_fmt, codec, size, m
         assert np.percentile(apart, 99) < 12
 
 
-def test_planes_of_a_part_and_of_pictures(make_video, tmp_path):
+def test_planes_of_a_part_and_of_images(make_video, tmp_path):
     path = make_video(waves(64, 48, 30))
     with open_source(str(path), start=0.2, end=0.5) as source:
         assert [(f.index, f.time) for f in source.replay_planes()] == [(f.index, f.time) for f in source.replay()]

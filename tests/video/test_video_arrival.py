@@ -26,7 +26,7 @@ def test_arrivals_that_jitter_do_not_disturb_even_stamps(rng):
     assert abs(times[-1] - real[-1]) < 0.03
 
 
-def test_pictures_that_a_stall_held_up_keep_their_own_times():
+def test_images_that_a_stall_held_up_keep_their_own_times():
     """The network stands still for 4 s; then everything comes at once."""
     real = frames(20)
     arrived = np.where((real > 8) & (real < 12), 12, real)
@@ -54,7 +54,7 @@ def test_a_clock_that_runs_fast_or_slow_does_not_drift(rate, rng):
     real = frames(600)
     times = followed(rate * real, real + rng.uniform(0, 0.01, len(real)))
     assert np.abs(times - real).max() < 0.06
-    assert np.abs(np.diff(times) * FPS - 1).max() < 0.05  # nobody sees it
+    assert np.abs(np.diff(times) * FPS - 1).max() < 0.05  # not visible
 
 
 def test_without_stamps_the_arrival_counts():

@@ -125,7 +125,7 @@ def test_matroska_that_lacks_less_than_a_second(make_video):
 
 
 @pytest.mark.parametrize("name", ["still.mkv", "still.mp4"])
-def test_last_picture_shown_for_long_is_no_missing_end(tmp_path, name):
+def test_last_image_shown_for_long_is_not_a_missing_end(tmp_path, name):
     path = tmp_path / name
     with av.open(str(path), "w") as container:
         stream = container.add_stream("mjpeg", rate=25)
@@ -177,7 +177,7 @@ def test_unknown_scheme():
 
 @pytest.fixture
 def closed_port():
-    """A port of this machine at which nobody listens."""
+    """A port of this machine without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         yield probe.getsockname()[1]

@@ -185,7 +185,7 @@ PQ, BT2020 = 16, 9  # numbers of ITU-T H.273
     [(1, 1, 1, False), (1, 1, 1, True), (PQ, BT2020, BT2020, False), (1, 1, 8, False), (PQ, BT2020, 10, False)],
 )
 def test_tagged_colours(make_video, transfer, primaries, matrix, full):
-    """High dynamic range is shown as it is coded; a matrix swscale cannot undo (YCgCo: 8) still gives pictures."""
+    """High dynamic range is shown as it is coded; a matrix swscale cannot undo (YCgCo: 8) still gives images."""
     tags = f"transfer={transfer}:colorprim={primaries}:colormatrix={matrix}:range={'full' if full else 'limited'}"
     options = {"x265-params": f"log-level=none:{tags}"}
     path = make_video(numbered(4), codec="libx265", pix_fmt="yuv420p10le", options=options)

@@ -1,4 +1,4 @@
-"""Writing video: pictures, time stamps and sound survive, and nothing half-made is left."""
+"""Writing video: images, time stamps and sound survive, and nothing half-made is left."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ def copy(source, path, **options) -> list[float]:
 
 
 def sound_of(path) -> tuple[str, float, float]:
-    """Codec, start and end in s of a file's sound, on the clock of its first picture."""
+    """Codec, start and end in s of a file's sound, on the clock of its first image."""
     with av.open(str(path)) as container:
         zero = next(container.decode(video=0)).time
     with av.open(str(path)) as container:
@@ -176,7 +176,7 @@ def test_error_leaves_no_file(tmp_path):
     assert out.read_text() == "what was there before"
 
 
-def test_without_pictures_there_is_no_file(tmp_path):
+def test_without_images_there_is_no_file(tmp_path):
     with VideoWriter(tmp_path / "out.mp4", (64, 48), fps=10):
         pass
     assert list(tmp_path.iterdir()) == []

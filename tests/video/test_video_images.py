@@ -1,4 +1,4 @@
-"""Folders and globs of pictures."""
+"""Folders and globs of images."""
 
 import struct
 import zlib
@@ -15,7 +15,7 @@ from pose.video import open_source
 
 @pytest.fixture
 def folder(tmp_path):
-    """Twelve pictures, frame1.png ... frame12.png, beside things that are none."""
+    """Twelve images, frame1.png ... frame12.png, beside things that are none."""
     path = tmp_path / "frames"
     path.mkdir()
     for n, image in enumerate(numbered(12), start=1):
@@ -49,7 +49,7 @@ def test_start_and_end(folder):
     assert source.info.frame_count == 3
 
 
-def test_single_picture(folder):
+def test_single_image(folder):
     with open_source(str(folder / "frame3.png")) as source:
         assert [number_of(frame.image, 12) for frame in source] == [2]
 
@@ -99,7 +99,7 @@ def test_exif_orientation_is_applied(tmp_path):
     assert corners(frame.image) == ["blue", "red", "white", "green"]
 
 
-def test_broken_picture_keeps_its_place_in_time(folder):
+def test_broken_image_keeps_its_place_in_time(folder):
     (folder / "frame2.png").write_bytes(b"\x89PNG broken")
     with open_source(str(folder), image_fps=10) as source:
         frames = list(source)
@@ -108,7 +108,7 @@ def test_broken_picture_keeps_its_place_in_time(folder):
     assert "frame2.png" in source.problems[0]
 
 
-def test_first_picture_of_another_size_is_named(folder):
+def test_first_image_of_another_size_is_named(folder):
     cv2.imwrite(str(folder / "frame4.png"), np.zeros((50, 60, 3), np.uint8))
     with open_source(str(folder)) as source, pytest.raises(PoseError, match=r"frame4\.png is 60x50.* is 64x48"):
         list(source)
@@ -135,7 +135,7 @@ def test_nothing_to_read(tmp_path, spec, why):
         open_source(str(tmp_path / spec))
 
 
-def test_no_readable_picture(tmp_path):
+def test_no_readable_image(tmp_path):
     for n in range(3):
         (tmp_path / f"{n}.jpg").write_text("text")
     with pytest.raises(PoseError, match="none of its 3 images"):
@@ -148,7 +148,7 @@ def test_impossible_rate(folder, fps):
         open_source(str(folder), image_fps=fps)
 
 
-def test_start_behind_the_last_picture(folder):
+def test_start_behind_the_last_image(folder):
     with pytest.raises(UsageError, match="--start"):
         open_source(str(folder), image_fps=10, start=3.0)
 
@@ -183,7 +183,7 @@ except PoseError as error:
 @needs_proc
 @pytest.mark.parametrize("data", [png_of(65_535, 65_535), png_of(20_000, 20_000), jpeg_of(30_000, 30_000)])
 @pytest.mark.parametrize("alone", [True, False])
-def test_a_picture_of_too_many_pixels_is_one_line_before_it_takes_memory(tmp_path, data, alone):
+def test_an_image_of_too_many_pixels_is_one_line_before_it_takes_memory(tmp_path, data, alone):
     path = tmp_path / "b.png"  # what it is called does not matter
     path.write_bytes(data)
     if not alone:
@@ -194,7 +194,7 @@ def test_a_picture_of_too_many_pixels_is_one_line_before_it_takes_memory(tmp_pat
     assert taken < 200  # the smallest of them is 400 MB
 
 
-def test_a_file_larger_than_any_picture_is_not_read(tmp_path):
+def test_a_file_larger_than_any_image_is_not_read(tmp_path):
     with (tmp_path / "a.png").open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(PoseError, match=r"a\.png has 1048576 MiB; images have at most 800"):

@@ -79,7 +79,7 @@ def test_index_at_the_end_on_a_server_that_sends_whole_files_only(videos, serve,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_whole_file_that_is_no_video_leaves_no_copy(videos, serve, tmp_path, monkeypatch):
+def test_whole_file_that_is_not_a_video_leaves_no_copy(videos, serve, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     address = serve(partial(Quiet, directory=videos))
     with pytest.raises(PoseError, match=r"cannot read http:.*/README\.md: not a video"):
@@ -93,7 +93,7 @@ def test_missing_file_over_http(tmp_path, serve):
         open_source(f"{address}/no.mp4")
 
 
-def test_web_page_is_no_video(tmp_path, serve):
+def test_web_page_is_not_a_video(tmp_path, serve):
     (tmp_path / "index.html").write_text("<html>hello</html>")
     address = serve(partial(Quiet, directory=tmp_path))
     with pytest.raises(PoseError, match="not a video"):

@@ -22,7 +22,7 @@ WORLD = World(np.diag([1.0, -1.0, -1.0]), -1.2, BODIES, 1.0)
 
 @pytest.fixture
 def table(tmp_path):
-    """Of a camera that pans by 40 degrees to its right, before somebody who stands 3 m away."""
+    """Of a camera that pans by 40 degrees to its right, before a person who stands 3 m away."""
     turns = to_matrix(np.radians(np.linspace(0, 40, FRAMES))[:, None] * [0, 1.0, 0])
     info = replace(
         run_info(H36M17), world=WorldInfo(WORLD), motion=MotionInfo(CameraMotion(ROTATING, 1.0, 40.0, zoom=1.1), True)

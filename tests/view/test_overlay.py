@@ -62,7 +62,7 @@ def test_the_same_body_mirrored_swaps_the_colours():
     result = seen_result([(0, 0, 3.0)], mirrored)
     image = Overlay((640, 480), H36M17, inset="off").draw(_picture((640, 480)), result)
     left_knee = result.people.keypoints[0, H36M17.index("left_knee")]
-    assert left_knee[0] < 320  # on the left of the picture now
+    assert left_knee[0] < 320  # on the left of the image now
     assert _nearest_side(_middle_of(result, ("left_knee", "left_ankle"), image)) == "left"
 
 
@@ -86,7 +86,7 @@ def test_joints_not_seen_are_not_drawn():
     assert not (_middle_of(result, ("right_knee", "right_ankle"), image) == GREY).all()
 
 
-def test_a_coordinate_that_is_no_number_is_not_drawn():
+def test_a_coordinate_that_is_not_a_number_is_not_drawn():
     result = seen_result([(0, 0, 3.0)])
     knee = H36M17.index("left_knee")
     before = _middle_of(result, ("left_knee", "left_ankle"), _picture((640, 480)))
@@ -179,7 +179,7 @@ def test_the_face_is_faint_on_the_back_of_a_head_and_the_shoulders_are_not():
     assert np.abs(back[shoulder]).max() > 0.7 * np.abs(front[shoulder]).max()
 
 
-def test_time_and_sides_are_written_below_the_picture(rng):
+def test_time_and_sides_are_written_below_the_image(rng):
     overlay = Overlay((640, 480), H36M17, inset="off")
     pictures = []
     for seconds in (1.0, 2.0):
@@ -222,7 +222,7 @@ def test_person_colours_are_not_side_colours():
             assert np.abs(np.subtract(colour, side)).sum() > 90
 
 
-def test_nobody_leaves_the_picture_as_it_is_apart_from_the_inset(rng):
+def test_no_person_leaves_the_image_as_it_is_apart_from_the_inset(rng):
     size = (640, 360)
     picture = rng.integers(0, 255, (360, 640, 3), np.uint8)
     nobody = random_result(rng, 0, 0)
@@ -250,7 +250,7 @@ def test_any_size(rng, size, people):
     assert image.dtype == np.uint8
 
 
-def test_a_portrait_keeps_its_picture_whole_beside_the_panel(rng):
+def test_a_portrait_keeps_its_image_whole_beside_the_panel(rng):
     size = (360, 640)
     overlay = Overlay(size, BLAZEPOSE33)
     picture = rng.integers(0, 255, (640, 360, 3), np.uint8)
@@ -259,7 +259,7 @@ def test_a_portrait_keeps_its_picture_whole_beside_the_panel(rng):
     assert np.array_equal(image[:600, :360], picture[:600])
 
 
-def test_a_picture_of_another_size_is_refused(rng):
+def test_an_image_of_another_size_is_refused(rng):
     with pytest.raises(ValueError, match=r"expected shape \(240, 320, 3\)"):
         Overlay((320, 240), BLAZEPOSE33).draw(_picture((321, 240)), random_result(rng, 0, 0))
 

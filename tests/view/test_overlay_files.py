@@ -68,7 +68,7 @@ def test_what_is_not_drawn_on_equals_the_video(tmp_path, rng, pix_fmt):
         check_equal(decoded_planes(out), planes, free, f"{size} {pix_fmt}")
 
 
-def test_rgb_pictures_of_every_size_are_written_as_they_are(tmp_path):
+def test_rgb_images_of_every_size_are_written_as_they_are(tmp_path):
     for size in SIZES:
         path = tmp_path / "out.mp4"
         with VideoWriter(path, size, fps=30) as writer:

@@ -16,7 +16,7 @@ SIZES = [(640, 360), (360, 640), (641, 361), (361, 641), (360, 641), (33, 57), (
 
 
 def smooth(size, rng) -> U8:
-    """A picture whose colours change slowly, which 4:2:0 keeps."""
+    """An image whose colours change slowly, which 4:2:0 keeps."""
     width, height = size
     columns, rows = np.meshgrid(np.linspace(0, 3, width), np.linspace(0, 3, height))
     waves = [np.sin(columns * a + rows * b + c) for a, b, c in rng.uniform(0.2, 1, (3, 3))]
@@ -24,7 +24,7 @@ def smooth(size, rng) -> U8:
 
 
 def source_planes(image: U8, colours: Colours) -> Planes:
-    """Planes of exactly the picture's size, as a decoder gives them."""
+    """Planes of exactly the image's size, as a decoder gives them."""
     height, width = image.shape[:2]
     even = Planes.of_rgb(image, colours)
     half = (slice((height + 1) // 2), slice((width + 1) // 2))
@@ -58,7 +58,7 @@ def test_colours_are_those_of_ffmpeg(rng, matrix, full):
 def test_it_is_the_drawing_on_rgb(rng, size, people):
     """Both overlays see the same frames; what differs is what 4:2:0 cannot hold, not where anything is.
 
-    Light upon light (a haze over a trail) ends at 255 in RGB, and above white in Y: a few pixels are further apart.
+    Light upon light (a halo over a trail) ends at 255 in RGB, and above white in Y: a few pixels are further apart.
     """
     image = smooth(size, rng)
     planes = source_planes(image, Colours())
@@ -131,7 +131,7 @@ def test_planes_of_other_colours_are_refused(rng):
 
 
 @pytest.mark.parametrize("size", [(640, 360), (361, 641)])
-def test_memory_that_is_used_again_shows_nothing_of_earlier_pictures(rng, size):
+def test_memory_that_is_used_again_shows_nothing_of_earlier_images(rng, size):
     fresh, saving = (PlanarOverlay(size, BLAZEPOSE33, Colours()) for _ in range(2))
     for index in range(6):
         planes, result = source_planes(smooth(size, rng), Colours()), random_result(rng, index, 2)

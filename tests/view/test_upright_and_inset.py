@@ -1,4 +1,4 @@
-"""The upright stage and the 3D picture made of it."""
+"""The upright stage and the 3D image made of it."""
 
 import numpy as np
 import pytest
@@ -96,14 +96,14 @@ def test_what_the_lifter_does_not_know_is_left_out():
 
 
 def _haze(image, clear, middle):
-    """How much lighter pixels are than without a haze, by their distance (px) from its middle: (40,)."""
+    """How much lighter pixels are than without a halo, by their distance (px) from its middle: (40,)."""
     lighter = (image.astype(int) - clear).max(axis=2)
     rows, columns = np.indices(lighter.shape)
     away = np.hypot(columns - middle[0], rows - middle[1]).astype(int)
     return np.array([np.median(lighter[away == distance]) for distance in range(40)])
 
 
-def test_haze_is_brightest_at_the_joint_half_as_bright_at_sigma_and_has_no_edge():
+def test_halo_is_brightest_at_the_joint_half_as_bright_at_sigma_and_has_no_edge():
     view = _View((200, 160), np.zeros(3, np.float32), 0.0)
     view.distance = 3.0
     placed = np.full((1, 17, 3), 100, np.float32)  # out of sight
@@ -122,7 +122,7 @@ def test_haze_is_brightest_at_the_joint_half_as_bright_at_sigma_and_has_no_edge(
     assert profile[0] > 80 > 5 > profile[min(39, 3 * radius)]
 
 
-def test_only_the_uncertain_joint_gets_a_haze():
+def test_only_the_uncertain_joint_gets_a_halo():
     sure = seen_result([(0, 0, 3.0)])
     sigma = sure.poses.sigma.copy()
     sigma[0, H36M17.index("left_wrist")] = 100
@@ -137,7 +137,7 @@ def test_a_far_bystander_does_not_make_the_near_ones_small():
     assert _has(with_bystander, SIDE_COLOURS["left"]) > 0.8 * _has(alone, SIDE_COLOURS["left"])
 
 
-def test_the_person_who_is_farther_away_is_smaller_and_everybody_is_in_view():
+def test_the_person_who_is_farther_away_is_smaller_and_all_people_are_in_view():
     image = Inset((400, 400)).render(seen_result([(-1, 0, 3.0), (1, 0, 8.0)]))
     near, far = _has(image, person_colour(1), 8), _has(image, person_colour(2), 8)
     assert near > far > 20
@@ -148,7 +148,7 @@ def test_the_person_who_is_farther_away_is_smaller_and_everybody_is_in_view():
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """What the inset draws of bodies, each time on a picture of its own, and the distance of its view."""
+    """What the inset draws of bodies, each time on an image of its own, and the distance of its view."""
     found = []
 
     def on_black(canvas, view, ids, placed, hands):
@@ -171,7 +171,7 @@ def _any_pose(rng):
 
 
 def _leaning(degrees):
-    """Somebody who leans to the side from the hips, arms stretched out beyond the head."""
+    """A person who leans to the side from the hips, arms stretched out beyond the head."""
     c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
     body = STANDING.copy()
     above = [j for j, name in enumerate(H36M17.names) if not name.endswith(("hip", "knee", "ankle", "pelvis"))]
@@ -211,7 +211,7 @@ def test_who_leans_over_and_over_does_not_make_the_inset_pump(drawn):
     assert distances[-1] < distances[62] - 0.3
 
 
-def test_the_same_frames_give_the_same_pictures():
+def test_the_same_frames_give_the_same_images():
     frames = [seen_result([(i / 20, 0, 3.0)], index=i, time=i / 25) for i in range(10)]
     first, second = Inset((160, 160)), Inset((160, 160))
     for frame in frames:

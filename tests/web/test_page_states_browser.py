@@ -35,7 +35,7 @@ def pale_blue(page) -> int:
     )
 
 
-def test_an_uncertain_body_stands_in_a_haze(launch):
+def test_an_uncertain_body_stands_in_a_halo(launch):
     found = []
     for sigma in (20, 150):
         with (
@@ -139,7 +139,7 @@ def test_status_is_above_the_fold_of_a_phone(launch):
 def test_buttons_are_off_until_they_can_do_something(launch):
     with in_thread() as address, opened(launch(), address) as page:
         wait_for_text(page, "connection", "Connected")
-        assert enabled(page) == set()  # nobody has started the camera
+        assert enabled(page) == set()  # the camera is not started
     with (
         in_thread(source=Clip(size=SIZE, fps=25)) as address,
         opened(launch(), address) as page,

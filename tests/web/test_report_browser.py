@@ -20,7 +20,7 @@ SCREENSHOTS = os.environ.get("POSE_WEB_SCREENSHOTS")
 
 @pytest.fixture(scope="module")
 def page_file(tmp_path_factory):
-    """Two people who sway for two seconds, with a video whose pictures get lighter."""
+    """Two people who sway for two seconds, with a video whose images get lighter."""
     folder = tmp_path_factory.mktemp("report")
     with (
         NpzWriter(folder / "poses.npz", run_info(H36M17)) as writer,

@@ -63,7 +63,7 @@ def download(page, action: Callable[[], None], folder: Path) -> Path:
     return path
 
 
-def test_somebody_dances_before_the_camera(launch, server, fake_camera, tmp_path):
+def test_a_person_dances_before_the_camera(launch, server, fake_camera, tmp_path):
     browser = launch(*FAKE, f"--use-file-for-fake-video-capture={fake_camera}")
     with opened(browser, server, color_scheme="light", viewport={"width": 1280, "height": 860}) as page:
         wait_for_text(page, "connection", "Connected")
@@ -93,7 +93,7 @@ SLOW_TO_ENCODE = """() => {
 }"""
 
 
-def test_a_picture_that_is_being_encoded_does_not_leave_after_the_stop(launch, server, fake_camera):
+def test_an_image_that_is_being_encoded_does_not_leave_after_the_stop(launch, server, fake_camera):
     browser = launch(*FAKE, f"--use-file-for-fake-video-capture={fake_camera}")
     with opened(browser, server) as page:
         wait_for_text(page, "connection", "Connected")
@@ -142,7 +142,7 @@ def _records(page, folder: Path) -> None:
     record = page.locator("#record")
     record.click()
     assert record.get_attribute("aria-pressed") == "true"
-    for _ in range(20):  # pictures
+    for _ in range(20):  # images
         other_pixels(page, "picture", {pixels(page, "picture")})
     keep(page, "recording.png")
     page.keyboard.press("r")
@@ -157,7 +157,7 @@ def _records(page, folder: Path) -> None:
             frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
         assert len(frames) > 10
         assert frames[0].std() > 20
-        assert abs(frames[0].astype(int) - frames[-1]).mean() > 1  # a film, not a picture
+        assert abs(frames[0].astype(int) - frames[-1]).mean() > 1  # a film, not an image
     document = json.loads(poses_json.read_text())
     jsonschema.validate(document, json.loads(SCHEMA_PATH.read_text()))
     assert sum(len(frame["people"]) for frame in document["frames"]) > 0.8 * len(document["frames"]) > 8
@@ -197,7 +197,7 @@ def test_page_fits_the_screen_in_the_dark(launch, server, fake_camera, width, he
         (FAKE, "insecure", "Browsers allow camera access only for https pages and localhost"),
     ],
 )
-def test_camera_that_cannot_be_had_is_said_with_what_to_do(launch, flags, error, words):
+def test_camera_that_is_not_available_is_said_with_what_to_do(launch, flags, error, words):
     with in_thread() as address, closing(patient(launch(*flags))) as context:
         page = context.new_page()
         if error == "insecure":
@@ -213,7 +213,7 @@ def test_camera_that_cannot_be_had_is_said_with_what_to_do(launch, flags, error,
         assert page.get_by_role("button", name="Start camera").is_enabled()
 
 
-def test_source_of_the_server_is_shown_to_everybody(launch):
+def test_source_of_the_server_is_shown_to_all_clients(launch):
     source = Clip(size=(320, 240), fps=25)
     with in_thread(pipeline=FakePipeline(people=2), source=source) as address:
         browser = launch()
@@ -264,7 +264,7 @@ def test_lost_connection_comes_back_by_itself(launch):
         context.close()
 
 
-def test_a_picture_that_cannot_be_shown_is_passed_over(launch):
+def test_an_image_that_cannot_be_shown_is_passed_over(launch):
     """One rejected promise does not stop the page, nor the server, which waits for an answer to each result."""
     broken = """
         const decode = window.createImageBitmap;
@@ -283,7 +283,7 @@ def test_a_picture_that_cannot_be_shown_is_passed_over(launch):
         page.wait_for_function("before => document.getElementById('picture').toDataURL() !== before", arg=before)
 
 
-def test_pictures_before_the_servers_greeting_are_not_sent(launch):
+def test_images_before_the_servers_greeting_are_not_sent(launch):
     """After it is lost, a connection is one before the server says hello; page and server count from there."""
     numbers = """
         window.sent = [];

@@ -1,4 +1,4 @@
-"""Guests that attack: what is no request, half of one, or too many of them; and who is served meanwhile."""
+"""Hostile clients: invalid, incomplete or too many requests; and which clients are served meanwhile."""
 
 import asyncio
 import contextlib
@@ -82,7 +82,7 @@ COOKIES = [b"\xff\xfe", b'"\\377\\376"', b"\xed\xa0\x80", b"=;=;=", b"a" * 4000]
 
 
 @pytest.mark.parametrize("cookie", COOKIES, ids=range(len(COOKIES)))
-def test_cookie_that_is_no_text_is_refused(cookie, caplog):
+def test_cookie_that_is_not_text_is_refused(cookie, caplog):
     async def test():
         async with serving(token=TOKEN) as browser:
             field = b"Cookie: pose-webcam-%d=%s" % (port_of(browser), cookie)
@@ -109,7 +109,7 @@ NO_REQUESTS = {
 
 
 @pytest.mark.parametrize("request_", NO_REQUESTS.values(), ids=NO_REQUESTS)
-def test_what_is_no_request_is_refused(request_, caplog):
+def test_what_is_not_a_request_is_refused(request_, caplog):
     async def test():
         async with serving() as browser:
             assert_refused(await ask(browser, request_), caplog)
@@ -184,7 +184,7 @@ def test_half_a_body_has_its_time(monkeypatch, caplog):
 
 def test_idle_guests_make_room_for_those_who_ask(monkeypatch):
     monkeypatch.setattr(listener, "MAX_CONNECTIONS", 20)
-    monkeypatch.setattr(listener, "IDLE_SECONDS", 600.0)  # nobody goes because time is up
+    monkeypatch.setattr(listener, "IDLE_SECONDS", 600.0)  # no connection ends by timeout
 
     async def test():
         async with serving() as browser, browser.live() as live:
@@ -260,7 +260,7 @@ def test_error_of_our_own_is_logged_and_the_server_goes_on(monkeypatch, caplog):
     assert isinstance(record.exc_info[1], KeyError)
 
 
-def test_pictures_beyond_what_was_agreed_wait_outside(monkeypatch):
+def test_images_beyond_what_was_agreed_wait_outside(monkeypatch):
     decoded = []
 
     def decode(data: bytes, longest: int):
@@ -287,7 +287,7 @@ def test_pictures_beyond_what_was_agreed_wait_outside(monkeypatch):
     run(test)
 
 
-def test_only_so_many_pictures_are_decoded_at_once(monkeypatch):
+def test_only_so_many_images_are_decoded_at_once(monkeypatch):
     changed, running, most = threading.Condition(), 0, 0
 
     def decode(data: bytes, longest: int):

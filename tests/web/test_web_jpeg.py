@@ -1,4 +1,4 @@
-"""A picture is measured before it is decoded, and nothing that a browser sends breaks that."""
+"""An image is measured before it is decoded, and nothing that a browser sends breaks that."""
 
 import struct
 
@@ -18,7 +18,7 @@ def with_size(data: bytes, width: int, height: int) -> bytes:
 
 @pytest.mark.parametrize("progressive", [False, True])
 @pytest.mark.parametrize("size", [(64, 48), (7, 501), (1, 1)])
-def test_size_and_pixels_are_those_of_the_picture(size, progressive):
+def test_size_and_pixels_are_those_of_the_image(size, progressive):
     data = jpeg(size, progressive=progressive)
     assert jpeg_size(data) == size
     image = decode_jpeg(data, 1000)
@@ -37,7 +37,7 @@ def test_colours_are_rgb_there_and_back():
     assert blue < 30
 
 
-def test_large_picture_is_sent_smaller():
+def test_large_image_is_sent_smaller():
     data, scale = encode_jpeg(np.zeros((500, 1000, 3), np.uint8), 960)
     assert jpeg_size(data) == (960, 480)
     assert scale == pytest.approx(0.96)
@@ -92,12 +92,12 @@ def test_thousands_of_scans_are_refused():
         b"GIF89a" + 100 * b"\x00",
     ],
 )
-def test_what_is_no_jpeg_is_refused(data):
+def test_what_is_not_a_jpeg_is_refused(data):
     with pytest.raises(ValueError, match="JPEG"):
         decode_jpeg(data, 1920)
 
 
-def test_damaged_pictures_are_refused_or_have_the_size_they_announce(rng, capfd):
+def test_damaged_images_are_refused_or_have_the_size_they_announce(rng, capfd):
     whole, _ = encode_jpeg(rng.integers(256, size=(48, 64, 3), dtype=np.uint8), 64)
     sizes = []
     for _ in range(300):

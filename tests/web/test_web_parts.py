@@ -123,7 +123,7 @@ def test_hello_describes_the_skeleton_once():
     assert len(message["joints"]) == 33
     assert [edge["ends"] for edge in message["edges3d"]] == [list(edge) for edge in H36M17.edges]
     assert sum(edge["head"] for edge in message["edges3d"]) == 1
-    assert message["limits"]["most"] == messages.MAX_UNANSWERED + 3  # else nobody is answered while the lifter waits
+    assert message["limits"]["most"] == messages.MAX_UNANSWERED + 3  # else no client is answered while the lifter waits
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_hello_describes_the_skeleton_once():
         (" " * 5000, "longer than"),
     ],
 )
-def test_text_that_is_no_message_is_refused(text, reason):
+def test_text_that_is_not_a_message_is_refused(text, reason):
     with pytest.raises(ProtocolError, match=reason):
         messages.parse_text(text)
 
@@ -148,6 +148,6 @@ def test_number_must_be_one(value):
 
 
 @pytest.mark.parametrize("data", [b"", b"12345678", struct.pack("<d", float("nan")) + b"x"])
-def test_picture_needs_a_time_and_bytes(data):
+def test_image_needs_a_time_and_bytes(data):
     with pytest.raises(ProtocolError, match="image"):
         messages.parse_picture(data)

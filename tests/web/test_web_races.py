@@ -18,7 +18,7 @@ from pose.web.server import WebServer
 
 
 class EndsBehind(Mailbox):
-    """Somebody puts `last` and closes it just behind the look that found nothing."""
+    """Another thread puts `last` and closes it just after the check that found nothing."""
 
     last = None
 
@@ -62,8 +62,8 @@ def result(index: int):
     return Live
 
 
-def test_everybody_is_told_of_the_end_at_once(monkeypatch):
-    """Who does not answer, or not yet, keeps nobody waiting."""
+def test_all_clients_are_told_of_the_end_at_once(monkeypatch):
+    """A client that does not answer delays no other client."""
     monkeypatch.setattr("pose.web.server.SHUTDOWN_SECONDS", 10 * PATIENCE)
 
     async def test():
@@ -85,7 +85,7 @@ def test_everybody_is_told_of_the_end_at_once(monkeypatch):
     run(test)
 
 
-def test_an_answer_in_the_moment_in_which_a_servers_time_to_end_is_over_is_no_mistake(monkeypatch, caplog):
+def test_an_answer_in_the_moment_in_which_a_servers_time_to_end_is_over_is_not_an_error(monkeypatch, caplog):
     """Where the machine stands still meanwhile, aiohttp gives up the answer and has it in one turn of the loop."""
     monkeypatch.setattr("pose.live.listener.SHUTDOWN_SECONDS", 0.5)
     asked, may_answer = asyncio.Event(), asyncio.Event()
@@ -135,14 +135,14 @@ def test_the_first_result_is_not_missed_however_soon_it_comes(monkeypatch):
 
 
 class Unplugged(Clip):
-    """It fails when it is let go of."""
+    """It fails when it is released."""
 
     def frames(self, stop):
         yield from super().frames(stop)
         raise PoseError("unplugged")
 
 
-def test_a_source_that_fails_while_it_is_let_go_of_is_opened_for_the_next(monkeypatch, caplog):
+def test_a_source_that_fails_while_it_is_released_is_opened_for_the_next(monkeypatch, caplog):
     monkeypatch.setattr(shared, "AWAY_SECONDS", 0.01)
     sources = iter([Unplugged(), Clip()])
 
@@ -156,5 +156,5 @@ def test_a_source_that_fails_while_it_is_let_go_of_is_opened_for_the_next(monkey
                 await receive(live, "result")
 
     run(test)
-    gc.collect()  # when asyncio says what a task failed with, and nobody asked
+    gc.collect()  # when asyncio says what a task failed with that was not awaited
     assert not [record for record in caplog.records if record.name == "asyncio"]

@@ -102,7 +102,7 @@ def test_recording_that_is_long_enough_ends_by_itself(monkeypatch):
 
 
 def clips(browser_turns: list[threading.Semaphore], count: int) -> Callable[[], Clip]:
-    """A source of `count` pictures each time it is opened, a picture for each release of the newest semaphore."""
+    """A source of `count` images each time it is opened, an image for each release of the newest semaphore."""
 
     def source() -> Clip:
         browser_turns.append(threading.Semaphore(0))
@@ -353,7 +353,7 @@ def test_a_recording_that_cannot_begin_is_said_and_the_poses_go_on(tmp_path):
     run(test)
 
 
-def test_recording_without_pictures_says_so(tmp_path):
+def test_recording_without_images_says_so(tmp_path):
     async def test():
         async with serving(out=str(tmp_path)) as browser, browser.live() as live:
             await live.send_str('{"type":"record","on":true}')

@@ -1,4 +1,4 @@
-"""The server as browsers meet it: what it serves, to whom, and what it makes of everything else."""
+"""The server: what it serves to which clients, and how it handles everything else."""
 
 import asyncio
 import shutil
@@ -152,7 +152,7 @@ def test_certificate_makes_it_https_and_the_cookie_secure(tmp_path):
             browser.address = plain.replace("http:", "https:")
             browser.origin = {"Origin": browser.address}
             assert await browser.sign_in(TOKEN, ssl=False) == 204
-            assert await browser.sign_in(TOKEN, ssl=False, Origin=plain) == 403  # a page that somebody slipped in
+            assert await browser.sign_in(TOKEN, ssl=False, Origin=plain) == 403  # an injected page
             (cookie,) = browser.session.cookie_jar
             assert cookie["secure"]
             async with browser.live(ssl=False) as live:
@@ -173,7 +173,7 @@ def test_sign_in_takes_only_a_token(body):
     run(test)
 
 
-def test_pictures_of_a_browser_come_back_as_poses():
+def test_images_of_a_browser_come_back_as_poses():
     async def test():
         async with serving(FakePipeline(people=2)) as browser, browser.live() as live:
             assert (await receive(live, "hello"))[0]["version"] == messages.VERSION
@@ -292,7 +292,7 @@ def test_server_for_one_browser_is_full_with_one():
     run(test)
 
 
-def test_everybody_sees_the_source_with_its_picture():
+def test_all_clients_see_the_source_with_its_image():
     async def test():
         clip = Clip(size=(1200, 600))
         async with serving(source=clip) as browser, browser.live() as one, browser.live() as other:
@@ -309,7 +309,7 @@ def test_everybody_sees_the_source_with_its_picture():
     run(test)
 
 
-def test_slow_browser_misses_frames_and_slows_nobody():
+def test_slow_browser_misses_frames_and_slows_no_client():
     async def test():
         turns = threading.Semaphore(0)
         source = Clip(fps=1000, turns=turns)
@@ -342,7 +342,7 @@ def test_end_of_the_source_is_told():
     run(test)
 
 
-def test_source_sleeps_while_nobody_looks(monkeypatch):
+def test_source_sleeps_without_viewers(monkeypatch):
     monkeypatch.setattr("pose.web.shared.AWAY_SECONDS", 600.0)  # time enough to load the page again
     opened: list[Clip] = []
 

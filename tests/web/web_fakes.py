@@ -34,7 +34,7 @@ def run(test: Callable[[], Coroutine[object, None, object]], seconds: float = 3 
 
 
 class FakePipeline:
-    """Everybody stands 3 m away, known to `sigma` mm. fails_at: the frame at which a network breaks with `error`.
+    """All people stand 3 m away, known to `sigma` mm. fails_at: the frame at which a network breaks with `error`.
 
     gate: clear it to let the networks wait.
     """
@@ -92,7 +92,7 @@ def picture_message(seconds: float, data: bytes | None = None) -> bytes:
 
 
 def read_message(message: aiohttp.WSMessage) -> tuple[dict, bytes]:
-    """The object and the picture of what the server sent."""
+    """The object and the image of what the server sent."""
     if message.type is aiohttp.WSMsgType.TEXT:
         return json.loads(message.data), b""
     assert message.type is aiohttp.WSMsgType.BINARY, message
@@ -154,7 +154,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 async def recording_begins(browser: Browser, socket: aiohttp.ClientWebSocketResponse) -> None:
-    """The page of a server with a source asks for a recording, which gets every picture from now on."""
+    """The page of a server with a source asks for a recording, which gets every image from now on."""
     await socket.send_str('{"type":"record","on":true}')
     await receive(socket, "recording")
 
@@ -185,7 +185,7 @@ async def serving(
 
 
 class Clip:
-    """A live source of coloured pictures, `count` of them, or for ever. turns: release it once for each picture."""
+    """A live source of coloured images, `count` of them, or for ever. turns: release it once for each image."""
 
     name, message = "clip", ""
 

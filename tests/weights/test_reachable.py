@@ -39,10 +39,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Range", f"bytes {first}-{int(first) + len(part) - 1}/{len(kind.body)}")
         self.send_header("Content-Length", str(len(part)))
         self.end_headers()
-        kind.offered += len(part)  # before whoever asked can go on with it
+        kind.offered += len(part)  # before the client can go on with it
         try:
             self.wfile.write(part)
-        except ConnectionError:  # whoever asked had seen enough
+        except ConnectionError:  # the client closed the connection
             self.close_connection = True
 
     def log_message(self, *arguments: object) -> None:
@@ -108,7 +108,7 @@ def test_another_content_is_not_taken(served, tmp_path):
 
 def test_a_server_that_is_not_there_is_remembered_for_a_day(served, tmp_path):
     with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # and nobody else gets the port meanwhile
+        closed.bind(("127.0.0.1", 0))  # and no other program gets the port meanwhile
         nobody = f"http://127.0.0.1:{closed.getsockname()[1]}/all.zip"
         answer = locate_if_reachable(a_store(tmp_path, nobody), "small")
     assert answer == f"{nobody} could not be read: Connection refused"
@@ -120,7 +120,7 @@ def test_a_server_that_is_not_there_is_remembered_for_a_day(served, tmp_path):
     assert locate_if_reachable(there, "small") == there.cache / "small.onnx"
 
 
-def test_whoever_asks_for_it_by_name_is_not_told_yesterdays_answer(served, tmp_path):
+def test_a_caller_that_asks_for_it_by_name_is_not_told_yesterdays_answer(served, tmp_path):
     store = a_store(tmp_path, served.url)
     reachable.remember(store, store.weight("small"), "no network")
     assert locate_if_reachable(store, "small") == "no network"

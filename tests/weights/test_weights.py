@@ -276,7 +276,7 @@ def test_only_what_this_program_left_is_removed(tmp_path, server):
 
 
 @pytest.mark.parametrize("left", [b"something else", CONTENT + b"more"], ids=["other bytes", "too long"])
-def test_a_wrong_beginning_is_fetched_anew(tmp_path, server, left):
+def test_a_wrong_beginning_is_fetched_again(tmp_path, server, left):
     server.cuts = [1000, 0]
     store = a_store(tmp_path, a_weight(Download(server.url)))
     with pytest.raises(FetchError):
@@ -329,7 +329,7 @@ def test_a_failed_fetch_is_one_line_with_file_hash_and_folder(tmp_path, server, 
     server.status = 404 if problem == "404" else 200
     server.redirect = "ftp://127.0.0.1/model.bin" if problem == "redirect" else ""
     with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # and nobody else gets the port meanwhile
+        closed.bind(("127.0.0.1", 0))  # and no other program gets the port meanwhile
         if problem == "refused":
             url = f"http://127.0.0.1:{closed.getsockname()[1]}/model.bin"
         store = a_store(tmp_path, a_weight(Download(url)))

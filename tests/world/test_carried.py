@@ -117,7 +117,7 @@ def test_a_camera_that_hardly_moves_gives_no_scale(walk):
     assert isinstance(find_scale(works_of(results_of({1: walk}), path), path, DEPTH), str)
 
 
-def test_nobody_gives_no_scale():
+def test_no_person_gives_no_scale():
     assert isinstance(find_scale({}, path_of(PLACES), DEPTH), str)
 
 

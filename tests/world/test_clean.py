@@ -70,7 +70,7 @@ def test_a_body_that_is_one_already_keeps_its_bones(noisy):
     np.testing.assert_allclose(bones(made), bones(one.joints), rtol=1e-4)
 
 
-def test_a_mirrored_picture_gives_mirrored_people(noisy):
+def test_a_mirrored_image_gives_mirrored_people(noisy):
     side, flip = np.array([-1, 1, 1]), list(H36M17.flip_order)
     mirrored = Person(
         mirror_poses(noisy.joints).astype(float), noisy.root * side, noisy.sigma[:, flip], noisy.times,
@@ -124,7 +124,7 @@ def test_distances_are_within_their_sigma_as_often_as_they_should(rng):
     assert 0.5 < np.concatenate(inside).mean() < 0.95
 
 
-def test_a_given_height_leaves_the_picture_as_it_was(noisy):
+def test_a_given_height_leaves_the_image_as_it_was(noisy):
     """Pose and root grow together."""
 
     def pixels(person):
@@ -166,7 +166,7 @@ def test_a_person_of_few_frames(noisy, count):
     assert len(people[1].times) == count
 
 
-def test_nobody():
+def test_no_person():
     world, people = clean({}, np.arange(3.0))
     assert world.found_by == "unknown"
     assert people == {}

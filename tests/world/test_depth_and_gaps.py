@@ -72,7 +72,7 @@ def test_variance_is_that_of_the_errors(walker, rng):
 
 
 def test_a_jump_of_the_person_stays(rng):
-    """Up and down, seen in the picture: depth has no part in it."""
+    """Up and down, seen in the image: depth has no part in it."""
     world = standing(3.0)
     t = np.arange(len(world)) / 30
     world[..., 1] += (0.4 * np.clip(np.sin(2 * np.pi * (t - 1)), 0, 1) * ((t > 1) & (t < 1.5)))[:, None]

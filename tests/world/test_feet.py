@@ -1,4 +1,4 @@
-"""Feet: what stands is held, what slides slides, what jumps jumps, and nobody is teleported."""
+"""Feet: what stands is held, what slides slides, what jumps jumps, and no position jumps."""
 
 import numpy as np
 import pytest
@@ -116,7 +116,7 @@ def test_what_is_right_already_hardly_changes():
 
 @pytest.mark.parametrize("speed", [0.25, 0.35])
 def test_a_slide_stays_a_slide(speed):
-    """Somebody glides along with both feet on the floor, to the side of the view."""
+    """A person glides along with both feet on the floor, to the side of the view."""
     world = standing(5.0)
     world[..., 0] += (speed * np.arange(len(world)) / FPS)[:, None]
     after, stands = locked(world)
@@ -172,7 +172,7 @@ def test_floor_is_where_feet_stand_and_not_where_one_frame_says():
     assert common_floor([0.0, -0.1, 3.0], [10.0, 12.0, 5.0]) == 0.0
 
 
-def test_feet_out_of_the_picture_are_not_on_the_floor():
+def test_feet_out_of_the_image_are_not_on_the_floor():
     """Whose legs are guessed for half of the time, half a metre too low."""
     ankles = standing(4.0)[:, ANKLES].copy()
     ankles[:60, :, 1] -= 0.5

@@ -32,7 +32,7 @@ UP = np.array([[0.0, -1.0, 0.0]])
 
 
 def pose(yaw):
-    """(1, 17, 3) m of somebody who stands 4 m away and is turned by `yaw`."""
+    """(1, 17, 3) m of a person who stands 4 m away and is turned by `yaw`."""
     cos, sin = np.cos(yaw), np.sin(yaw)
     turn = np.array([[cos, 0, sin], [0, 1, 0], [-sin, 0, cos]])
     return (STANDING.astype(float) @ turn.T + (0.2, 0.3, 4))[None], turn

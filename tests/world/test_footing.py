@@ -28,7 +28,7 @@ def path_of(times):
 
 
 def run_of(world, drift=(0.0, 0.0, 0.0), feet=1.0):
-    """The footing of a person whom a rotation does not explain: everything moves by `drift` m/s."""
+    """The footing of a person that a rotation does not explain: everything moves by `drift` m/s."""
     lifted, seen, _ = filmed(world, pitch=-6, turn=60, distance=6)
     times, results = lifted.times, []
     for t, time in enumerate(times.tolist()):
@@ -104,7 +104,7 @@ def test_who_says_that_the_camera_rotates_is_believed():
     [({}, True), ({"focal_ratio": 0.8}, False), ({"focal_sigma": 0.3}, False), ({"zoom": 1.1}, False),
      ({"focal_ratio": float("nan")}, False), ({"kind": "shaking", "focal_ratio": float("nan")}, True)],
 )  # fmt: skip
-def test_what_a_background_tells_with_certainty(change, certain):
+def test_what_a_background_tells_reliably(change, certain):
     assert replace(CERTAIN, **change).certain is certain
 
 

@@ -1,4 +1,4 @@
-"""The vertical from people: right where they stand, unknown where nobody does, and mirrored in a mirrored picture."""
+"""The vertical from people: right where they stand, unknown if they do not, mirrored in a mirrored image."""
 
 import numpy as np
 import pytest
@@ -31,10 +31,10 @@ def test_axes_of_a_level_camera():
 
 def test_pitch_and_roll():
     assert up_of(0, 0) == pytest.approx(LEVEL_UP)
-    up = up_of(-30, 0)  # looks down: the vertical leans back into the picture, away from the view
+    up = up_of(-30, 0)  # looks down: the vertical leans back into the image, away from the view
     assert up[2] < 0
     assert angle_between(up, LEVEL_UP) == pytest.approx(30)
-    assert up_of(0, 10)[0] < 0  # the camera turned clockwise: the world in its picture turns the other way
+    assert up_of(0, 10)[0] < 0  # the camera turned clockwise: the world in its image turns the other way
     assert angle_between(up_of(0, 10), LEVEL_UP) == pytest.approx(10)
 
 
@@ -75,7 +75,7 @@ def test_feet_of_who_stays_on_one_spot_do_not_tilt_the_vertical(rng):
 
 
 def test_feet_of_which_none_lies_near_the_floor_say_nothing():
-    """One ankle far below nine others: the low percentile of their heights lies between, where nobody stands."""
+    """One ankle far below nine others: the low percentile of their heights lies between, where no foot is."""
     person, up = standing_of(standing(5 / 30), pitch=-10)
     joints = person.joints.copy()
     joints[0, 3] -= up
@@ -85,7 +85,7 @@ def test_feet_of_which_none_lies_near_the_floor_say_nothing():
     assert 0 < world.sigma_degrees < 12
 
 
-def test_nobody_upright_is_unknown():
+def test_no_person_upright_is_unknown():
     person, _ = standing_of(standing())
     lying = Standing(person.joints[..., [1, 0, 2]], person.root, person.times)
     for people in ([], [lying]):
@@ -102,7 +102,7 @@ def test_less_time_less_confidence():
     assert given_gravity(up_of(3, 4)).confidence == 1
 
 
-def test_a_mirrored_picture_has_a_mirrored_vertical():
+def test_a_mirrored_image_has_a_mirrored_vertical():
     person, _ = standing_of(walking(4.0), pitch=-10, roll=5, turn=30)
     side = np.array([-1, 1, 1])
     mirrored = Standing(mirror_poses(person.joints.astype(np.float32)).astype(float), person.root * side, person.times)

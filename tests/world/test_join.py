@@ -33,16 +33,16 @@ def test_nothing_is_joined_across_a_cut():
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_somebody_elsewhere_is_somebody_else(axis):
+def test_a_person_elsewhere_is_another_person(axis):
     there = WALK.root[80:] + 1.5 * np.eye(3)[axis]
     assert find_joins(broken(root=there), [0.0]) == {}
 
 
-def test_somebody_of_another_size_is_somebody_else():
+def test_a_person_of_another_size_is_another_person():
     assert find_joins(broken(joints=0.8 * WALK.joints[80:]), [0.0]) == {}
 
 
-def test_somebody_in_another_pose_is_somebody_else():
+def test_a_person_in_another_pose_is_another_person():
     turned = WALK.joints[80:] * np.array([-1, -1, 1])  # upside down
     assert find_joins(broken(joints=turned), [0.0]) == {}
 
@@ -51,7 +51,7 @@ def test_two_at_the_same_time_are_two():
     assert find_joins(broken(slice(0, 90), slice(80, 120)), [0.0]) == {}
 
 
-def test_whoever_is_nearer_goes_on():
+def test_the_nearer_person_continues():
     beside = replace(part(WALK, slice(80, 120)), root=WALK.root[80:] + np.array([0.0, 0.0, 0.4]))
     assert find_joins(broken() | {7: beside}, [0.0]) == {5: 3}
 

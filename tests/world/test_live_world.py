@@ -161,7 +161,7 @@ def test_a_frame_without_a_view_does_not_move_a_person_away():
     assert sigma[69] > sigma[59]
 
 
-def test_somebody_far_away_who_is_hardly_seen_at_first_is_in_the_room():
+def test_a_person_far_away_who_is_hardly_seen_at_first_is_in_the_room():
     lifted, seen, _ = filmed(standing(1.0))
     scores = np.zeros_like(seen.scores)
     scores[:, 13] = 1
@@ -193,7 +193,7 @@ def test_who_has_no_3d_has_no_place_and_is_taken_up_again():
     assert np.isfinite(stacked(placed)[33:]).all()
 
 
-def test_frames_with_nobody_have_a_world_too():
+def test_frames_without_people_have_a_world_too():
     lifted, seen, _ = filmed(standing(1.0))
     (first, *_) = frames(lifted, seen)
     none = slice(0, 0)

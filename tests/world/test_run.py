@@ -60,7 +60,7 @@ def results():
     return results_of({4: (*walk, {*range(30), *range(36, 90)}), 2: (*stand, set(range(10, 70)))})
 
 
-def test_everybody_is_placed_and_gaps_are_filled(results, placed):
+def test_all_people_are_placed_and_gaps_are_filled(results, placed):
     run = placed(results)
     again = list(run)
     assert len(again) == len(results)
@@ -126,7 +126,7 @@ def test_a_cut_keeps_people_apart(placed):
     assert placed(results).joined == {}
 
 
-def test_it_is_what_the_steps_give_for_everybody_at_once(results, placed):
+def test_it_is_what_the_steps_give_for_all_people_at_once(results, placed):
     """From disk, one after another, as together in memory, to what single precision holds."""
     with SeenPeople(H36M17, CAMERA, None) as people:
         people.gather(results)
@@ -140,7 +140,7 @@ def test_it_is_what_the_steps_give_for_everybody_at_once(results, placed):
 
 
 class Again:
-    """Results made anew for each look, so that nobody but who is measured holds them."""
+    """Results made for each iteration, so that only the measured code holds them."""
 
     def __init__(self, results, count):
         self._results, self._count = results, count
@@ -169,7 +169,7 @@ def test_memory_does_not_grow_with_the_number_of_people(placed, monkeypatch):
     assert peak(9) < 1.3 * peak(3)
 
 
-def test_frames_that_show_nobody_are_left_out_and_the_rest_of_the_track_stays(placed):
+def test_frames_that_show_no_person_are_left_out_and_the_rest_of_the_track_stays(placed):
     walk = filmed(walking(6.0), pitch=-8, turn=30, distance=8)[:2]
     ghost = filmed(standing(6.0) + np.array([1.0, 0, 0]), pitch=-8, distance=8)[:2]
     run = placed(

@@ -93,7 +93,7 @@ def test_one_scene_with_people_needs_no_alignment(placed):
 
 
 def test_a_scene_without_standing_bodies_takes_the_vertical_of_the_others(placed):
-    lying = standing(SECONDS)[:, :, [1, 0, 2]]  # x and y exchanged
+    lying = standing(SECONDS)[:, :, [1, 0, 2]]  # x and y swapped
     results = clip(LOW, {**LOW, "roll": 0.0})
     flat = clip(LOW, world=lying)
     shown = [

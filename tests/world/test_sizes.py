@@ -91,7 +91,7 @@ def test_an_uncertain_vertical_explains_people_at_different_distances():
         assert abs(math.log(uncertain.people[n].scale)) <= abs(math.log(known.people[n].scale)) + 0.01
 
 
-def test_without_feet_everybody_is_alone():
+def test_without_feet_each_person_is_alone():
     found = find_sizes({1: evidence(None), 2: evidence(None)}, 0.1)
     assert found.floor is None
     assert found.people[1].scale == pytest.approx(1, abs=0.01)
@@ -163,7 +163,7 @@ def test_the_image_of_a_resized_person_stays():
     before, after = (one.joints + one.root[:, None] for one in (work, small))
     np.testing.assert_allclose(after[..., :2] / after[..., 2:], before[..., :2] / before[..., 2:], atol=1e-9)
     assert small.height == pytest.approx(scaled_stature(work.height, 0.7))
-    # Feet and heads change less than bones, so the height is surer than the scale.
+    # Feet and heads change less than bones, so the height is more certain than the scale.
     assert 0.9 * 0.1 * small.height < small.height_sigma < 0.1 * small.height
     assert (small.root_sigma >= 0.7 * work.root_sigma).all()
 

@@ -48,7 +48,7 @@ def test_short_sequences(count):
     np.testing.assert_allclose(zero_phase(values, TIMES[:count], 4.0), values)
 
 
-def test_one_euro_holds_still_what_trembles_and_follows_what_moves(rng):
+def test_one_euro_holds_still_what_jitters_and_follows_what_moves(rng):
     still, moving = OneEuro(1.0, 1.0), OneEuro(1.0, 1.0)
     noise = 0.01 * rng.standard_normal(len(TIMES))
     calm = np.array([still(np.array([x]), t)[0] for x, t in zip(noise, TIMES, strict=True)])

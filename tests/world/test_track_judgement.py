@@ -22,17 +22,17 @@ def part(*frames, person=WALK, shown=1.0):
 
 
 @pytest.mark.parametrize("shown", [0.5, 1.0])
-def test_a_detection_a_long_pause_and_a_few_frames_show_nobody(shown):
+def test_a_detection_a_long_pause_and_a_few_frames_show_no_person(shown):
     ghost = part((60, 61), (80, 86), shown=shown)
     assert not shown_frames(ghost, SCENES).any()
 
 
 @pytest.mark.parametrize("frames", [[(60, 62)], [(60, 61), (64, 65), (90, 91), (110, 112)]])
-def test_frames_that_are_far_apart_show_nobody(frames):
+def test_frames_that_are_far_apart_show_no_person(frames):
     assert not shown_frames(part(*frames), SCENES).any()
 
 
-def test_only_the_part_that_shows_nobody_goes():
+def test_only_the_part_that_shows_no_person_goes():
     track = part((60, 61), (80, 82), (120, 200))
     np.testing.assert_array_equal(shown_frames(track, SCENES), track.times >= WALK.times[120])
 
@@ -85,7 +85,7 @@ def test_few_joints_or_few_frames_make_a_track_doubtful():
     assert is_doubtful(part((60, 70)), SCENES)
 
 
-def test_a_short_clip_alone_makes_nobody_doubtful():
+def test_a_short_clip_alone_makes_no_person_doubtful():
     short = part((0, 8))
     assert not is_doubtful(short, Scenes.of(short.times))
 

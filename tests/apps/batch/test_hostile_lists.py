@@ -1,4 +1,4 @@
-"""Clip lists of anybody: every line is a clip, or the call is one line."""
+"""Untrusted clip lists: every line is a clip, or the call is one line."""
 
 import codecs
 import json
@@ -63,7 +63,7 @@ def test_a_line_that_can_be_no_clip_is_one_line(folder, content, said):
     assert len(str(caught.value).replace(str(folder), "")) < 400
 
 
-def test_a_home_that_nobody_has_and_what_is_not_there_fail_as_clips(folder):
+def test_a_home_of_an_unknown_user_and_missing_files_fail_as_clips(folder):
     assert [os.path.basename(path) for path in listed(folder, b"~nouser/a.mp4\nb.mp4\n")] == ["a.mp4", "b.mp4"]
 
 
@@ -74,7 +74,7 @@ def test_lists_in_lists_end(folder):
         find_clips([str(folder / "0.txt")], folder / "out")
 
 
-def test_a_list_that_is_a_pipe_is_no_list(folder):
+def test_a_list_that_is_a_pipe_is_not_a_list(folder):
     os.mkfifo(folder / "list.txt")
     assert [clip.path for clip in find_clips([str(folder / "list.txt")], folder / "out")] == [str(folder / "list.txt")]
 
@@ -119,7 +119,7 @@ def test_a_line_that_was_cut_off_is_dropped_without_a_word(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
-def test_a_manifest_that_is_no_file_is_one_line(tmp_path, make):
+def test_a_manifest_that_is_not_a_file_is_one_line(tmp_path, make):
     make(tmp_path / "manifest.jsonl")
     with pytest.raises(PoseError, match=r"manifest.jsonl: is not a file"):
         Manifest(tmp_path, None)

@@ -32,7 +32,7 @@ def names(inputs, out):
     return [clip.name for clip in find_clips([str(one) for one in inputs], out)]
 
 
-def test_a_folder_means_its_videos_at_any_depth_and_its_folders_of_pictures(tmp_path):
+def test_a_folder_means_its_videos_at_any_depth_and_its_folders_of_images(tmp_path):
     touch(
         tmp_path / "in", "a.mp4", "notes.doc", ".hidden.mp4", "day/b.MOV", "day/2/c.mkv", "frames/1.png", "frames/2.png"
     )
@@ -81,7 +81,7 @@ def test_every_clip_is_in_one_shard_whatever_others_there_are(texts, count):
 
 
 @pytest.mark.parametrize("text", ["1", "2/2", "-1/2", "a/b", "1/0", "/", "0/2/3"])
-def test_what_is_no_shard_is_one_line(text):
+def test_what_is_not_a_shard_is_one_line(text):
     with pytest.raises(UsageError, match="expected I/N"):
         read_shard(text)
 

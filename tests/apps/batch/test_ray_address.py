@@ -49,7 +49,7 @@ def test_a_server_of_http_2_passes(server):
 
 
 @pytest.mark.parametrize("address", ["", "host", "host:", ":1", "host:99999", "host:1x", "host:²"])
-def test_what_is_no_address_is_a_mistake_of_usage(address):
+def test_what_is_not_an_address_is_a_mistake_of_usage(address):
     with pytest.raises(UsageError, match="expected HOST:PORT or auto"):
         ray_engine._check_answers(address)
 
