@@ -27,7 +27,8 @@ FINISHED = (
     "pose/world",
 )  # fmt: skip
 FINISHED_STUDIES = (
-    "ahead", "attention", "detector-errors", "forecast", "laboratory", "repair", "rtmpose", "tracking",
+    "ahead", "analysis", "attention", "detector-errors", "exports", "feet", "forecast", "hands", "index",
+    "laboratory", "live", "moving-camera", "performance", "repair", "rtmpose", "tracking", "world",
 )  # fmt: skip
 TERMS = {  # what not to write -> what to write
     r"exchang(?:e[sd]?|ing)": "left-right swap, swapped",
