@@ -13,7 +13,7 @@ from pose.export.character.rest import Character, make_character
 from pose.export.character.shape import fit_shape, lengths_of_body
 from pose.export.gaze import directions_of
 from pose.export.skeleton import fit_body
-from pose.export.smoothing import Stream, foot_frames_of
+from pose.export.smoothing import StreamingSmoother, foot_frames_of
 from pose.export.space import CAMERA_SPACE
 from pose.face_points import Faces
 from pose.hand_points import WRISTS, Hands, on_body
@@ -48,8 +48,8 @@ class _Person(Generic[Made]):
     checked: int = 0
     lengths: F64 | None = None
     made: Made | None = None
-    head: Stream = field(default_factory=lambda: Stream(STREAM_S))
-    feet: Stream = field(default_factory=lambda: Stream(STREAM_S))
+    head: StreamingSmoother = field(default_factory=lambda: StreamingSmoother(STREAM_S))
+    feet: StreamingSmoother = field(default_factory=lambda: StreamingSmoother(STREAM_S))
 
 
 class FittedBodies(Generic[Made]):

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.events import Event, contact_events
+from pose.export.events import ExportEvent, contact_events
 from pose.export.format import Notes, PersonFormat
 from pose.export.text import missing, timing
 from pose.export.tracks import Track
@@ -28,7 +28,7 @@ _AT_ONCE = 255  # maximum entries of one parameter
 _Value = str | list[str] | int | float | tuple[int, ...] | NDArray[np.float32]
 
 
-def write(track: Track, target: Path, events: list[Event] | None = None) -> Notes:
+def write(track: Track, target: Path, events: list[ExportEvent] | None = None) -> Notes:
     """Write one person.
 
     Args:
@@ -69,7 +69,7 @@ def _first(track: Track) -> int:
     return first if first + len(track) - 1 <= MOST_FRAMES else 1
 
 
-def _events(events: list[Event], offset: float, subject: str) -> dict[str, _Value]:
+def _events(events: list[ExportEvent], offset: float, subject: str) -> dict[str, _Value]:
     """The group EVENT.
 
     Args:

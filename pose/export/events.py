@@ -16,7 +16,7 @@ MIN_CONTACT = 0.5  # minimum probability of a contact
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ExportEvent:
     """An event.
 
     Attributes:
@@ -30,7 +30,7 @@ class Event:
     side: str
 
 
-def contact_events(track: Track, least_s: float = RULES.contacts.min_contact_s) -> list[Event]:
+def contact_events(track: Track, least_s: float = RULES.contacts.min_contact_s) -> list[ExportEvent]:
     """Starts and ends of foot contacts, in the order of time.
 
     A foot is in contact if the probability is at least 0.5. Contacts and pauses shorter than `least_s` are merged with
@@ -55,5 +55,5 @@ def contact_events(track: Track, least_s: float = RULES.contacts.min_contact_s) 
                     if inner and times[first + end + 1] - times[first + begin] < least_s - 1e-6:
                         stands[begin : end + 1] = not value
             for at in np.flatnonzero(np.diff(stands.astype(np.int8))) + 1:
-                events.append(Event(float(times[first + at]), STRIKE if stands[at] else OFF, name))
+                events.append(ExportEvent(float(times[first + at]), STRIKE if stands[at] else OFF, name))
     return sorted(events, key=lambda event: (event.time, event.side))

@@ -16,7 +16,7 @@ def smoothed(values: F64, times: F64, sigma_s: float) -> F64:
     return result
 
 
-class Stream:
+class StreamingSmoother:
     """Causal low-pass filter of first order, for the values of one person."""
 
     def __init__(self, constant_s: float) -> None:

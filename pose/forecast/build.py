@@ -9,7 +9,7 @@ from pose.forecast.config import ForecasterConfig
 from pose.forecast.decoder import Autoregressive, OneShot
 from pose.forecast.format import FORMAT
 from pose.forecast.network import ForecasterNetwork
-from pose.networks.checkpoint import Kind
+from pose.networks.checkpoint import CheckpointKind
 
 _KINDS: dict[str, Callable[[ForecasterConfig], ForecasterNetwork]] = {
     "one-shot": OneShot,
@@ -30,7 +30,7 @@ def build_network(config: ForecasterConfig) -> ForecasterNetwork:
     return _KINDS[config.kind](config)
 
 
-_FORECASTER = Kind("forecaster", FORMAT, ForecasterConfig.from_dict, build_network)
+_FORECASTER = CheckpointKind("forecaster", FORMAT, ForecasterConfig.from_dict, build_network)
 
 
 def save_forecaster(network: ForecasterNetwork, path: Path) -> None:

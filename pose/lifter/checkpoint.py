@@ -6,9 +6,9 @@ import torch
 
 from pose.lifter.config import LifterConfig
 from pose.lifter.model import LifterNetwork
-from pose.networks.checkpoint import Kind
+from pose.networks.checkpoint import CheckpointKind
 
-_LIFTER = Kind("lifter", "pose-lifter-1", LifterConfig.from_dict, LifterNetwork)
+_LIFTER = CheckpointKind("lifter", "pose-lifter-1", LifterConfig.from_dict, LifterNetwork)
 
 
 def save_checkpoint(network: LifterNetwork, path: Path) -> None:

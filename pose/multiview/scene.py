@@ -75,7 +75,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class RigScene:
     """Cameras, people and world of a scene.
 
     Attributes:
@@ -93,7 +93,7 @@ class Scene:
     scale_sigma: float = 0.0
 
 
-def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) -> Scene:
+def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) -> RigScene:
     """Find cameras and the motion of all people, at the given scale.
 
     Args:
@@ -126,7 +126,7 @@ def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) ->
     for camera, run in zip(cameras, runs, strict=True):
         if run.video:
             camera["video"] = in_utf8(run.video)
-    return Scene(rig, line, motions, cameras, _scale_sigma(given, len(motions)))
+    return RigScene(rig, line, motions, cameras, _scale_sigma(given, len(motions)))
 
 
 def _scale_sigma(given: Given, people: int) -> float:
@@ -142,7 +142,7 @@ def _scale_sigma(given: Given, people: int) -> float:
 
 
 def results_of(
-    scene: Scene, own: Sequence[Iterable[FrameResult]], info: RunInfo, up: F64 | None = None
+    scene: RigScene, own: Sequence[Iterable[FrameResult]], info: RunInfo, up: F64 | None = None
 ) -> tuple[MultiviewResults, RunInfo]:
     """The results of all frames in one world, and the description of the run with cameras and world.
 

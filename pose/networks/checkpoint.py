@@ -28,7 +28,7 @@ class Configured(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind(Generic[Config, Network]):
+class CheckpointKind(Generic[Config, Network]):
     """A kind of network with checkpoints.
 
     Attributes:

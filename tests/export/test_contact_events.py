@@ -7,7 +7,7 @@ import pytest
 from test_binary_formats import long_table, write
 
 from pose.export import Recording
-from pose.export.events import OFF, STRIKE, Event, contact_events
+from pose.export.events import OFF, STRIKE, ExportEvent, contact_events
 from pose.export.joint_angles import NAMES
 from pose.types import Placed
 
@@ -37,7 +37,7 @@ def events_of(recording):
 def test_events_are_where_contacts_begin_and_end():
     found = events_of(recording_of(steps((0, 10), (20, 40)), steps((5, 60))))
     expected = [(5, STRIKE, "Right"), (10, OFF, "Left"), (20, STRIKE, "Left"), (40, OFF, "Left")]
-    assert found == [Event(at / RATE, label, side) for at, label, side in expected]
+    assert found == [ExportEvent(at / RATE, label, side) for at, label, side in expected]
 
 
 def test_short_contacts_and_pauses_have_no_events():

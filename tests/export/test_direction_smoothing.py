@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pose.export.smoothing import Stream, foot_frames_of, smoothed
+from pose.export.smoothing import StreamingSmoother, foot_frames_of, smoothed
 
 TIMES = np.arange(90) / 30
 
@@ -10,11 +10,11 @@ TIMES = np.arange(90) / 30
 def test_smoothing_keeps_a_constant_and_calms_noise():
     rng = np.random.default_rng(0)
     constant, noise = np.tile([0.1, 0.5, 0.0], (90, 1)), 0.1 * rng.standard_normal((90, 3))
-    stream = Stream(0.1)
+    stream = StreamingSmoother(0.1)
     in_parts = np.concatenate([stream.step(constant[:7], TIMES[:7]), stream.step(constant[7:], TIMES[7:])])
     np.testing.assert_allclose(in_parts, constant)
     np.testing.assert_allclose(smoothed(constant, TIMES, 0.07), constant)
-    for calm in (Stream(0.1).step(noise, TIMES), smoothed(noise, TIMES, 0.07)):
+    for calm in (StreamingSmoother(0.1).step(noise, TIMES), smoothed(noise, TIMES, 0.07)):
         assert np.diff(calm, axis=0).std() < np.diff(noise, axis=0).std() / 3
 
 
@@ -22,14 +22,14 @@ def test_a_window_does_not_delay_and_a_stream_does_by_its_time_constant():
     ramp = TIMES[:, None].copy()
     middle = slice(20, 70)
     np.testing.assert_allclose(smoothed(ramp, TIMES, 0.07)[middle], ramp[middle], atol=1e-9)
-    behind = (ramp - Stream(0.1).step(ramp, TIMES))[middle]
+    behind = (ramp - StreamingSmoother(0.1).step(ramp, TIMES))[middle]
     np.testing.assert_allclose(behind, 0.1, atol=0.02)
 
 
 def test_frames_far_apart_are_not_mixed():
     values, times = np.array([[1.0], [5.0]]), np.array([0.0, 60.0])
     np.testing.assert_allclose(smoothed(values, times, 0.07), values)
-    np.testing.assert_allclose(Stream(0.1).step(values, times), values)
+    np.testing.assert_allclose(StreamingSmoother(0.1).step(values, times), values)
 
 
 def test_smoothed_frames_of_feet_are_at_right_angles_again():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pose.files import RunInfo
     from pose.files.cameras import ResultCamera
     from pose.multiview.results import MultiviewResults
-    from pose.multiview.scene import Scene
+    from pose.multiview.scene import RigScene
     from pose.pipeline import Pipeline
     from pose.types import FrameResult
     from pose_apps.support.host import Host
@@ -145,7 +145,7 @@ def check_videos(videos: Sequence[str]) -> None:
         open_source(video).close()
 
 
-def find_scene(request: Request, names: Sequence[str], seen: Sequence[Counted], host: "Host") -> "Scene":
+def find_scene(request: Request, names: Sequence[str], seen: Sequence[Counted], host: "Host") -> "RigScene":
     """The cameras and the motion of all people, at the requested scale."""
     from pose.multiview.calibration_files import read_cameras
     from pose.multiview.scene import Given, find_scene
@@ -176,7 +176,7 @@ def _height(text: str | None) -> float | None:
 
 
 def _results(
-    request: Request, scene: "Scene", seen: Sequence[Counted], pipeline: "Pipeline"
+    request: Request, scene: "RigScene", seen: Sequence[Counted], pipeline: "Pipeline"
 ) -> "tuple[MultiviewResults, RunInfo, list[str]]":
     from pose.multiview.scene import results_of
 
@@ -187,7 +187,7 @@ def _results(
     return results, known, [*camera_lines(scene), world_line(known.world)]
 
 
-def camera_lines(scene: "Scene") -> list[str]:
+def camera_lines(scene: "RigScene") -> list[str]:
     """Summary of the calibration, as lines of text."""
     people = len(scene.motions)
     shared = sum(len(tracks) > 1 for tracks in scene.rig.people)
@@ -206,7 +206,9 @@ def camera_lines(scene: "Scene") -> list[str]:
     return lines
 
 
-def _write(results: "Iterable[FrameResult]", info: "RunInfo", outputs: "Outputs", scene: "Scene", tally: Tally) -> None:
+def _write(
+    results: "Iterable[FrameResult]", info: "RunInfo", outputs: "Outputs", scene: "RigScene", tally: Tally
+) -> None:
     from pose.files import WRITERS
     from pose.files.cameras import CAMERAS_FILE, write_cameras
 
@@ -224,7 +226,7 @@ def _write(results: "Iterable[FrameResult]", info: "RunInfo", outputs: "Outputs"
     write_cameras(outputs.folder / CAMERAS_FILE, scene.cameras)
 
 
-def _draw(videos: Sequence[str], results: "MultiviewResults", scene: "Scene", path: Path, host: "Host") -> None:
+def _draw(videos: Sequence[str], results: "MultiviewResults", scene: "RigScene", path: Path, host: "Host") -> None:
     from pose.video import VideoWriter, open_source
     from pose.view.grid import CameraGrid
 

@@ -95,14 +95,14 @@ def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenF
     """Write joints and events of all people with events; returns the files."""
     from pose.export import open_recording
     from pose.export.c3d import write
-    from pose.export.events import GENERAL, Event
+    from pose.export.events import GENERAL, ExportEvent
 
     recording, written = open_recording(poses), []
     for person in sorted({event.person for event in analysis.events}):
         own = [event for event in analysis.events if event.person == person]
         track = recording.track(person, recording.uniform)
         if track is not None:
-            events = [Event(one.time, one.name, one.side.capitalize() or GENERAL) for one in own]
+            events = [ExportEvent(one.time, one.name, one.side.capitalize() or GENERAL) for one in own]
             record.make_way(target := folder / C3D.format(person))
             write(track, target, sorted(events, key=lambda event: event.time))
             written.append(target)
