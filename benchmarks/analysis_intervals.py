@@ -17,20 +17,20 @@ from analysis import exact, gait_trials, lifted, lifted_height, seen_again, ui_p
 
 from pose.analysis import gait
 from pose.analysis.curves import angle_curves
-from pose.analysis.exercise import repetition_figures
-from pose.analysis.figures import Figure
+from pose.analysis.exercise import repetition_metrics
+from pose.analysis.figures import Metric
 from pose.analysis.motion import Motion
-from pose.analysis.walking import gait_figures
+from pose.analysis.walking import gait_metrics
 
 VIEWS = 4  # cameras of each walk
 TRUE_STRIKE_SHIFT_S = 0.031  # of recorded joints; `gait.STRIKE_SHIFT_S` is that of lifted ones
 HELD_OUT = ("HC038A", "HC044A", "HC055A", "s09", "s10")  # no definition was chosen on them but the shift of foot offs
 
 
-def figures_of(motion: Motion) -> dict[str, Figure]:
+def figures_of(motion: Motion) -> dict[str, Metric]:
     """Figures by group and name, without the name of the movement."""
-    named = [(f"gait: {figure.name}", figure) for figure in gait_figures(1, motion)[0]]
-    for group, of_group in (("repetitions", repetition_figures), ("angles", angle_curves)):
+    named = [(f"gait: {figure.name}", figure) for figure in gait_metrics(1, motion)[0]]
+    for group, of_group in (("repetitions", repetition_metrics), ("angles", angle_curves)):
         named += [(f"{group}: {figure.name.partition(': ')[2]}", figure) for figure in of_group(1, motion)[0]]
     return dict(named)
 

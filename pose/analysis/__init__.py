@@ -14,19 +14,19 @@ import numpy as np
 
 from pose.analysis.curves import angle_curves
 from pose.analysis.ergonomics import NEUTRAL, Inputs
-from pose.analysis.ergonomics_figures import ergonomic_figures
-from pose.analysis.exercise import jump_figures, repetition_figures, transfer_figures
-from pose.analysis.figures import Curve, Event, Figure, Series
+from pose.analysis.ergonomics_figures import ergonomic_metrics
+from pose.analysis.exercise import jump_metrics, repetition_metrics, transfer_metrics
+from pose.analysis.figures import Curve, Event, Metric, Series
 from pose.analysis.motion import Motion, motions
 from pose.analysis.quality import VISIBLE_SCORE, with_range
 from pose.analysis.unsupported import child, not_placed, not_seen, seated_traveller, swaps, unobserved
-from pose.analysis.walking import gait_figures
+from pose.analysis.walking import gait_metrics
 from pose.errors import UsageError
 from pose.export.soles import row_ankles
 from pose.files import PoseTable
 from pose.types import F64
 
-__all__ = ["GROUPS", "NEUTRAL", "Analysis", "Curve", "Event", "Figure", "Inputs", "Omission", "Series", "analyse"]
+__all__ = ["GROUPS", "NEUTRAL", "Analysis", "Curve", "Event", "Inputs", "Metric", "Omission", "Series", "analyse"]
 
 GROUPS = ("gait", "repetitions", "jumps", "sit-to-stand", "angles", "ergonomics")
 ALL = "all"  # names of the groups in an omission
@@ -51,7 +51,7 @@ class Omission:
 class Analysis:
     """Figures, events, curves, series and omissions of all people, by person and time."""
 
-    figures: list[Figure] = field(default_factory=list)
+    figures: list[Metric] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     omissions: list[Omission] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
@@ -107,10 +107,10 @@ def _add_person(
 ) -> None:  # fmt: skip
     longest = max(parts, key=lambda part: part.duration)
     for group in groups:
-        figures: list[Figure] = []
+        figures: list[Metric] = []
         reason = ""
         if group == "ergonomics":
-            figures, events, series = ergonomic_figures(person, parts, inputs)
+            figures, events, series = ergonomic_metrics(person, parts, inputs)
             analysis.events.extend(events)
             analysis.series.extend(series)
         else:
@@ -128,17 +128,17 @@ def _add_person(
             analysis.omissions.extend(Omission(person, group, reason) for reason in absent)
 
 
-def _group(analysis: Analysis, person: int, motion: Motion, group: str) -> tuple[list[Figure], str]:
+def _group(analysis: Analysis, person: int, motion: Motion, group: str) -> tuple[list[Metric], str]:
     """Figures of one group, and the reason if there are none. Adds events and curves."""
     if group == "angles":
         figures, curves, reason = angle_curves(person, motion)
         analysis.curves.extend(curves)
         return figures, reason
     of_group = {
-        "gait": gait_figures,
-        "repetitions": repetition_figures,
-        "jumps": jump_figures,
-        "sit-to-stand": transfer_figures,
+        "gait": gait_metrics,
+        "repetitions": repetition_metrics,
+        "jumps": jump_metrics,
+        "sit-to-stand": transfer_metrics,
     }
     figures, events, reason = of_group[group](person, motion)
     analysis.events.extend(events)

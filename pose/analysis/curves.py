@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.analysis.body_angles import DIFFERENCE_ERRORS, ERRORS, RANGE_ERRORS, body_angles, has_meaning
-from pose.analysis.figures import NORMAL_95, Curve, Figure, mean_interval
+from pose.analysis.figures import NORMAL_95, Curve, Metric, mean_interval
 from pose.analysis.gait import analyse_gait
 from pose.analysis.motion import SIDES, Motion
 from pose.analysis.movement_names import movement_name
@@ -33,12 +33,12 @@ class _Cycles:
     spans: dict[str, list[tuple[float, float]]]
 
 
-def angle_curves(person: int, motion: Motion) -> tuple[list[Figure], list[Curve], str]:
+def angle_curves(person: int, motion: Motion) -> tuple[list[Metric], list[Curve], str]:
     """Figures and curves of the joint angles, and the reason if there are none (otherwise empty).
 
     Cycles are strides of a straight walk, between foot strikes of the same side, and complete repetitions.
     """
-    figures: list[Figure] = []
+    figures: list[Metric] = []
     curves: list[Curve] = []
     angles: dict[tuple[str, str], F64] | None = None
     for cycles in _all_cycles(motion):
@@ -86,7 +86,7 @@ def _normalised(degrees: F64, times: F64, start: float, end: float) -> F64:
 
 def _range(
     person: int, motion: Motion, movement: str, angle: str, side: str, rows: F64, spans: list[tuple[float, float]]
-) -> Figure:
+) -> Metric:
     """The range of motion: maximum minus minimum of each cycle."""
     ranges = np.ptp(rows, axis=1).tolist()
     mean, low, high = mean_interval(ranges, RANGE_ERRORS[angle])
@@ -95,7 +95,7 @@ def _range(
     leg = angle.startswith(("hip", "knee", "ankle"))
     flag, doubt = quality(motion, start, end, LEGS if leg else BODY, plane=_plane(angle, movement), few=few)
     name = f"{movement}: {angle}{f', {side}' if side else ''}: range of motion"
-    return Figure(
+    return Metric(
         person, "angles", name, mean, max(low, 0.0), high, "degrees", flag, start, end, count, doubt=doubt
     )  # fmt: skip
 
@@ -109,7 +109,7 @@ def _plane(angle: str, movement: str) -> str:
     return SAGITTAL if kind == "flexion" and not arm else ""
 
 
-def _curve(person: int, movement: str, angle: str, side: str, rows: F64, figure: Figure) -> Curve:
+def _curve(person: int, movement: str, angle: str, side: str, rows: F64, figure: Metric) -> Curve:
     norm = walking_norm(angle) if movement == "walking" else None
     return Curve(
         person, movement, angle, side, _values(rows.mean(axis=0)), _values(rows.std(axis=0, ddof=1)), ERRORS[angle],
@@ -118,7 +118,7 @@ def _curve(person: int, movement: str, angle: str, side: str, rows: F64, figure:
     )  # fmt: skip
 
 
-def _differences(figures: list[Figure]) -> list[Figure]:
+def _differences(figures: list[Metric]) -> list[Metric]:
     """Range of motion, left minus right."""
     by_name = {figure.name: figure for figure in figures}
     found = []
@@ -131,7 +131,7 @@ def _differences(figures: list[Figure]) -> list[Figure]:
         name = left.name.replace(", left: range of motion", ": range of motion, left less right")
         worse = max(left, right, key=lambda one: ("green", "amber", "red").index(one.quality))
         found.append(
-            Figure(
+            Metric(
                 left.person, "angles", name, difference, difference - half, difference + half, "degrees",
                 worse.quality, min(left.start, right.start), max(left.end, right.end), min(left.count, right.count),
                 doubt=worse.doubt,
@@ -140,7 +140,7 @@ def _differences(figures: list[Figure]) -> list[Figure]:
     return found
 
 
-def _half(left: Figure, right: Figure) -> float:
+def _half(left: Metric, right: Metric) -> float:
     """Half of the interval of a difference: spread of the cycles of both sides, and error of the method."""
     angle = left.name.split(": ")[1].partition(",")[0]
     spreads = [((one.high - one.value) / NORMAL_95) ** 2 - RANGE_ERRORS[angle] ** 2 for one in (left, right)]

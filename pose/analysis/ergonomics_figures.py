@@ -6,23 +6,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.analysis.ergonomics import REBA_LEVELS, RULA_LEVELS, Inputs, ergonomic_scores
-from pose.analysis.figures import Event, Figure, Series, worst
+from pose.analysis.figures import Event, Metric, Series, worst
 from pose.analysis.motion import Motion
 from pose.analysis.quality import quality
 
 SCORE_ERROR = 1  # of lifted poses, 85 % (RULA) and 81 % (REBA) of the frames are within it
 
 
-def ergonomic_figures(
+def ergonomic_metrics(
     person: int, parts: Sequence[Motion], inputs: Inputs
-) -> tuple[list[Figure], list[Event], list[Series]]:
+) -> tuple[list[Metric], list[Event], list[Series]]:
     """Mean score, time share of each level, the worst second and the scores over time, over all parts of a person."""
     scores = [ergonomic_scores(part, inputs) for part in parts]
     start, end = float(parts[0].times[0]), float(parts[-1].times[-1])
     seen = [quality(part, float(part.times[0]), float(part.times[-1])) for part in parts]
     flag, doubt = worst([one for one, _ in seen]), "; ".join(dict.fromkeys(text for _, text in seen if text))
     times = np.concatenate([part.times for part in parts])
-    figures: list[Figure] = []
+    figures: list[Metric] = []
     events: list[Event] = []
     series: list[Series] = []
     for name, values, levels in (
@@ -31,7 +31,7 @@ def ergonomic_figures(
     ):
         joined = np.concatenate(values)
         figures += [
-            Figure(
+            Metric(
                 person, "ergonomics", f"{name}: {what}", *numbers, unit, flag, start, end, len(joined),
                 inputs.note, doubt,
             )

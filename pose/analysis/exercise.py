@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from pose.analysis.figures import Event, Figure, mean_interval
+from pose.analysis.figures import Event, Metric, mean_interval
 from pose.analysis.jumps import Jump, find_jumps
 from pose.analysis.motion import Motion
 from pose.analysis.movement_names import movement_name
@@ -12,7 +12,7 @@ from pose.analysis.quality import FRONTAL, LEGS, SAGITTAL, quality
 from pose.analysis.repetitions import MIN_SINK_M, find_repetitions
 from pose.analysis.sit_to_stand import MIN_RATE, find_transfers
 
-Part = tuple[list[Figure], list[Event], str]  # the reason is empty if there are figures
+Part = tuple[list[Metric], list[Event], str]  # the reason is empty if there are figures
 
 # Standard deviations of errors that all observations of a person share, from docs/studies/analysis.md. Of repetitions:
 # of s01 to s07 of UI-PRMD, lifted; depth and tempo have a relative error.
@@ -24,7 +24,7 @@ FLEXION_ERROR_DEGREES, VALGUS_ERROR_DEGREES = 15.6, 11.4
 COUNT_ERROR = 1  # of 79 lifted recordings, 74 are counted exactly
 
 
-def repetition_figures(person: int, motion: Motion) -> Part:
+def repetition_metrics(person: int, motion: Motion) -> Part:
     """Count, tempo, size, left-right difference and largest deviation of a repeated movement."""
     found = find_repetitions(motion)
     items = found.items
@@ -34,9 +34,9 @@ def repetition_figures(person: int, motion: Motion) -> Part:
     start, end, count = items[0].start, items[-1].end, len(items)
     flag, doubt = quality(motion, start, end)
 
-    def figure(what: str, unit: str, values: list[float], error: float) -> Figure:
+    def figure(what: str, unit: str, values: list[float], error: float) -> Metric:
         mean, low, high = mean_interval(values, error, *(() if what == "smoothness" else (0.0,)))
-        return Figure(
+        return Metric(
             person, "repetitions", f"{name}: {what}", mean, low, high, unit, flag, start, end, count, doubt=doubt
         )
 
@@ -49,7 +49,7 @@ def repetition_figures(person: int, motion: Motion) -> Part:
     sinks = np.ptp(found.courses[:, :, 0, 1], axis=1).tolist()  # of the pelvis
     sizes = [one.amplitude for one in complete]
     figures = [
-        Figure(
+        Metric(
             person, "repetitions", f"{name}: count", count, max(count - COUNT_ERROR, 0),
             count + COUNT_ERROR, "repetitions", flag, start, end, count,
             doubt=doubt,
@@ -60,7 +60,7 @@ def repetition_figures(person: int, motion: Motion) -> Part:
         figure("amplitude", "m", sizes, AMPLITUDE_ERROR_M),
         figure("smoothness", "log jerk", [one.smoothness for one in complete], SMOOTHNESS_ERROR),
         figure("left-right difference", "m", [_asymmetry(course) for course in found.courses], SIDES_ERROR_M),
-        Figure(
+        Metric(
             person, "repetitions", f"{name}: largest deviation", float(deviations[worst]),
             max(float(deviations[worst]) - 1.96 * DEVIATION_ERROR_M, 0.0),
             float(deviations[worst]) + 1.96 * DEVIATION_ERROR_M, "m", flag, odd.start, odd.end, 1,
@@ -86,9 +86,9 @@ def _asymmetry(course: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> f
     return float(np.mean([np.linalg.norm(course[:, a] - course[:, b] * mirror, axis=1).mean() for a, b in pairs]))
 
 
-def jump_figures(person: int, motion: Motion) -> Part:
+def jump_metrics(person: int, motion: Motion) -> Part:
     """Height by both methods, countermovement and landing of every jump."""
-    figures: list[Figure] = []
+    figures: list[Metric] = []
     events: list[Event] = []
     for number, jump in enumerate(find_jumps(motion), start=1):
         figures += _jump(person, number, jump, motion)
@@ -107,7 +107,7 @@ def _too_slow(motion: Motion) -> str:
     return f"only {motion.rate:.0f} frames/s, at least {MIN_RATE:.0f} are needed"
 
 
-def _jump(person: int, number: int, jump: Jump, motion: Motion) -> list[Figure]:
+def _jump(person: int, number: int, jump: Jump, motion: Motion) -> list[Metric]:
     flight = jump.landing - jump.takeoff
     timing = 9.81 * flight / 4 / motion.rate / np.sqrt(6)  # uncertainty of two times with a resolution of one frame
     rows = (
@@ -123,7 +123,7 @@ def _jump(person: int, number: int, jump: Jump, motion: Motion) -> list[Figure]:
         flag, doubt = quality(motion, jump.takeoff - 0.5, jump.landing + 0.5, LEGS, plane=plane, rates=(24.0, 10.0))
         _, low, high = mean_interval([value], error, -np.inf if "valgus" in name else min(value, 0.0))
         figures.append(
-            Figure(
+            Metric(
                 person, "jumps", f"jump {number}: {name}", value, low, high, unit,
                 flag, jump.takeoff, jump.landing, 1, doubt=doubt,
             )
@@ -131,7 +131,7 @@ def _jump(person: int, number: int, jump: Jump, motion: Motion) -> list[Figure]:
     return figures
 
 
-def transfer_figures(person: int, motion: Motion) -> Part:
+def transfer_metrics(person: int, motion: Motion) -> Part:
     """Durations of standing up and sitting down."""
     transfers = find_transfers(motion)
     figures = []
@@ -141,7 +141,7 @@ def transfer_figures(person: int, motion: Motion) -> Part:
             mean, low, high = mean_interval([one.duration for one in own], TRANSFER_ERROR_S, 0.0)
             flag, doubt = quality(motion, own[0].start, own[-1].end, rates=(15.0, 10.0))
             figures.append(
-                Figure(
+                Metric(
                     person, "sit-to-stand", f"{name}: duration", mean, low, high, "s", flag,
                     own[0].start, own[-1].end, len(own), doubt=doubt,
                 )

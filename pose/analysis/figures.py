@@ -12,7 +12,7 @@ NORMAL_95 = 1.96
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Metric:
     """One number of one person.
 
     Attributes:

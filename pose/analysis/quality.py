@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.analysis.figures import AMBER, GREEN, RED, Figure, worst
+from pose.analysis.figures import AMBER, GREEN, RED, Metric, worst
 from pose.analysis.motion import Motion
 from pose.skeletons import H36M17
 
@@ -75,7 +75,7 @@ def quality(
     return worst([one for one, _ in found]), "; ".join(reason for one, reason in found if one != GREEN)
 
 
-def with_range(figure: Figure) -> Figure:
+def with_range(figure: Metric) -> Metric:
     """The figure with a worse flag if its interval is wide: such a figure decides little, however well it was seen."""
     half = (figure.high - figure.low) / 2
     if figure.unit == "share":

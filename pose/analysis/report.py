@@ -6,7 +6,7 @@ from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 
-from pose.analysis import Analysis, Curve, Figure
+from pose.analysis import Analysis, Curve, Metric
 from pose.analysis.charts import cycle_chart, series_chart
 from pose.analysis.moments import Moment, key_events, moments
 from pose.analysis.norms import SOURCE
@@ -162,7 +162,7 @@ def moment_label(analysis: Analysis, moment: Moment) -> tuple[str, str]:
     return first_up(f"{event.side} {event.name}".strip().lower()), ""
 
 
-def _angles(table: PoseTable, figures: list[Figure], curves: list[Curve]) -> Iterator[str]:
+def _angles(table: PoseTable, figures: list[Metric], curves: list[Curve]) -> Iterator[str]:
     """Range of motion in one table, and the curves, for each movement and part of the video."""
     by_part = groupby(curves, key=lambda curve: (curve.movement, _part(curves, curve)))
     for (movement, _), group in by_part:

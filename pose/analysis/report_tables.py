@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from pose.analysis.figures import Figure
+from pose.analysis.figures import Metric
 from pose.analysis.wording import JUMPS, SCORES, levels, meaning, parts
 from pose.files import PoseTable
 from pose.system.shown import shown_in_html
@@ -27,7 +27,7 @@ def frames_between(table: PoseTable, start: float, end: float) -> str:
     return f"{start:.1f} to {end:.1f} s (frames {table.frames[first]} to {table.frames[last]})"
 
 
-def figure_tables(table: PoseTable, figures: Sequence[Figure]) -> Iterator[str]:
+def figure_tables(table: PoseTable, figures: Sequence[Metric]) -> Iterator[str]:
     """Tables of the figures of one group. Another part of the video, or another movement, begins another table."""
     for part in _split(figures):
         subject = parts(part[0])[0]
@@ -39,8 +39,8 @@ def figure_tables(table: PoseTable, figures: Sequence[Figure]) -> Iterator[str]:
         yield _table(table, part)
 
 
-def _split(figures: Sequence[Figure]) -> Iterator[list[Figure]]:
-    part: list[Figure] = []
+def _split(figures: Sequence[Metric]) -> Iterator[list[Metric]]:
+    part: list[Metric] = []
     for figure in figures:
         if part and (figure.name in {one.name for one in part} or _subject(figure) != _subject(part[0])):
             yield part
@@ -49,11 +49,11 @@ def _split(figures: Sequence[Figure]) -> Iterator[list[Figure]]:
     yield part
 
 
-def _subject(figure: Figure) -> str:
+def _subject(figure: Metric) -> str:
     return "" if figure.group == "sit-to-stand" else parts(figure)[0]
 
 
-def _table(table: PoseTable, figures: Sequence[Figure]) -> str:
+def _table(table: PoseTable, figures: Sequence[Metric]) -> str:
     """One table; what all rows have in common is above it."""
     source = Counter((figure.start, figure.end) for figure in figures).most_common(1)[0][0]
     shared = _shared([figure.doubt for figure in figures])
@@ -74,7 +74,7 @@ def _quiet(texts: Iterable[str]) -> str:
     return f'<p class="quiet">{shown_in_html("; ".join(texts))}</p>'
 
 
-def _row(table: PoseTable, figure: Figure, source: tuple[float, float], shared: Sequence[str]) -> str:
+def _row(table: PoseTable, figure: Metric, source: tuple[float, float], shared: Sequence[str]) -> str:
     own = [part for text in (figure.note, figure.doubt) for part in text.split("; ") if part and part not in shared]
     where = [] if (figure.start, figure.end) == source else [frames_between(table, figure.start, figure.end)]
     count = [f"{figure.count} strides"] if figure.group == "gait" else []
@@ -87,13 +87,13 @@ def _row(table: PoseTable, figure: Figure, source: tuple[float, float], shared: 
     )
 
 
-def value_cell(figure: Figure, *, unit: bool = True) -> str:
+def value_cell(figure: Metric, *, unit: bool = True) -> str:
     """Value with its interval below."""
     value, low, high, name = _numbers(figure)
     return f"{value}{f' <span>{shown_in_html(name)}</span>' if unit and name else ''}<small>{low} to {high}</small>"
 
 
-def _numbers(figure: Figure) -> tuple[str, str, str, str]:
+def _numbers(figure: Metric) -> tuple[str, str, str, str]:
     """Value, low and high as text, and the unit: fractions as percent, small lengths as centimetres."""
     factor, unit = {"share": (100.0, "%"), "log jerk": (1.0, "")}.get(figure.unit, (1.0, figure.unit))
     if unit == "score":
@@ -112,9 +112,9 @@ def _rounded(value: float, digits: int = 0) -> str:
     return text.replace("-", "\u2212" if float(text) else "")
 
 
-def jump_table(table: PoseTable, figures: Sequence[Figure]) -> Iterator[str]:
+def jump_table(table: PoseTable, figures: Sequence[Metric]) -> Iterator[str]:
     """One row for each jump."""
-    jumps: dict[str, dict[str, Figure]] = {}
+    jumps: dict[str, dict[str, Metric]] = {}
     for figure in figures:
         jumps.setdefault(f"{parts(figure)[0]} {figure.start}", {})[parts(figure)[1]] = figure
     units = ["&deg;" if "knee" in name else "cm" for name in JUMP_COLUMNS]
@@ -133,7 +133,7 @@ def jump_table(table: PoseTable, figures: Sequence[Figure]) -> Iterator[str]:
     yield "</ul>\n"
 
 
-def _cell(figure: Figure | None) -> str:
+def _cell(figure: Metric | None) -> str:
     """Quality sign, value and interval without unit."""
     if figure is None:
         return ""
@@ -143,7 +143,7 @@ def _cell(figure: Figure | None) -> str:
     return f"{sign}{value}<small>{low} to {high}</small>"
 
 
-def range_table(movement: str, angles: Sequence[str], by_name: dict[str, Figure]) -> Iterator[str]:
+def range_table(movement: str, angles: Sequence[str], by_name: dict[str, Metric]) -> Iterator[str]:
     """Range of motion of each angle: left, right and their difference, or one value for the trunk."""
     yield "<table class='narrow'><tr><th>angle</th><th>left</th><th>right</th><th>left \u2212 right</th></tr>"
     shown = []
@@ -161,7 +161,7 @@ def range_table(movement: str, angles: Sequence[str], by_name: dict[str, Figure]
     yield from reasons(shown)
 
 
-def reasons(figures: Iterable[Figure]) -> Iterator[str]:
+def reasons(figures: Iterable[Metric]) -> Iterator[str]:
     """Why signs of a table are not green, each kind of reason once."""
     kinds: dict[str, str] = {}
     for part in (part for figure in figures for part in figure.doubt.split("; ") if part):

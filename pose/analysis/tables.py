@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from pose.analysis import Analysis, Curve, Event, Figure, Omission, Series
+from pose.analysis import Analysis, Curve, Event, Metric, Omission, Series
 from pose.errors import PoseError
 from pose.system.whole_file import whole_file
 
@@ -19,7 +19,7 @@ CURVES = (
 SERIES = ("person", "group", "name", "unit", "time", "value")
 TABLES = {
     **{name: [entry.name for entry in fields(kind)] for name, kind in
-       (("figures", Figure), ("events", Event), ("omissions", Omission))},
+       (("figures", Metric), ("events", Event), ("omissions", Omission))},
     "curves": CURVES,
     "series": SERIES,
 }  # fmt: skip

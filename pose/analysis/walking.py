@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pose.analysis.figures import Event, Figure, mean_interval
+from pose.analysis.figures import Event, Metric, mean_interval
 from pose.analysis.gait import Gait, Stride, analyse_gait
 from pose.analysis.motion import SIDES, Motion
 from pose.analysis.quality import FEET, FRONTAL, quality
@@ -19,7 +19,7 @@ MIN_CONTACT = 0.5  # minimum probability of a contact
 SAME_EVENT_S = 0.2  # maximum difference of both methods
 
 
-def gait_figures(person: int, motion: Motion) -> tuple[list[Figure], list[Event], str]:
+def gait_metrics(person: int, motion: Motion) -> tuple[list[Metric], list[Event], str]:
     """Figures and events of the gait of one person, and the reason if there are none (otherwise empty)."""
     gait = analyse_gait(motion)
     straight = [stride for stride in gait.strides if stride.straight]
@@ -39,13 +39,13 @@ def gait_figures(person: int, motion: Motion) -> tuple[list[Figure], list[Event]
 
     def figure(
         name: str, unit: str, of: Callable[[Stride], float], error: float, strides: list[Stride] = straight
-    ) -> Figure:
+    ) -> Metric:
         values = [of(stride) for stride in strides]
         scale = abs(float(np.mean(values))) if error in RELATIVE else 1.0
         mean, low, high = mean_interval(values, error * scale, 0.0)
         start, end = min(one.start for one in strides), max(one.end for one in strides)
         seen = (sideways, side_doubt) if name == "step width" else (flag, doubt)
-        return Figure(person, "gait", name, mean, low, high, unit, seen[0], start, end, len(values), note, seen[1])
+        return Metric(person, "gait", name, mean, low, high, unit, seen[0], start, end, len(values), note, seen[1])
 
     time_error = float(np.hypot(TIME_ERROR_S, STRIDE_ERROR_S / np.sqrt(len(straight))))
     stride_time = float(np.mean([stride.duration for stride in straight]))
@@ -79,7 +79,7 @@ def gait_figures(person: int, motion: Motion) -> tuple[list[Figure], list[Event]
     )
 
 
-def _contacts(person: int, motion: Motion, gait: Gait, seen: tuple[str, str], note: str) -> list[Figure]:
+def _contacts(person: int, motion: Motion, gait: Gait, seen: tuple[str, str], note: str) -> list[Metric]:
     """Foot strikes and offs from foot contacts minus those of Zeni: two methods that should agree."""
     if motion.contacts is None:
         return []
@@ -96,14 +96,14 @@ def _contacts(person: int, motion: Motion, gait: Gait, seen: tuple[str, str], no
             times = sorted(time for side in SIDES for time in by_side[side])
             label = f"{name}: contacts less Zeni"
             figures.append(
-                Figure(
+                Metric(
                     person, "gait", label, mean, low, high, "s", seen[0], times[0], times[-1], len(off), note, seen[1]
                 )
             )  # fmt: skip
     return figures
 
 
-def _asymmetry(person: int, strides: list[Stride], seen: tuple[str, str], note: str) -> list[Figure]:
+def _asymmetry(person: int, strides: list[Stride], seen: tuple[str, str], note: str) -> list[Metric]:
     """Left minus right over their mean, of step length and stance time, in per cent."""
     left, right = ([stride for stride in strides if stride.side == side] for side in SIDES)
     if len(left) < 2 or len(right) < 2:
@@ -120,7 +120,7 @@ def _asymmetry(person: int, strides: list[Stride], seen: tuple[str, str], note: 
         error = 100 * np.hypot(np.std(a, ddof=1) / np.sqrt(len(a)), np.std(b, ddof=1) / np.sqrt(len(b))) / middle
         half = 1.96 * float(np.hypot(error, 100 * SHARE_ERROR))
         figures.append(
-            Figure(
+            Metric(
                 person, "gait", f"asymmetry of {name}", float(difference), float(difference) - half,
                 float(difference) + half, "%", seen[0], start, end, len(strides), note, seen[1],
             )
@@ -128,7 +128,7 @@ def _asymmetry(person: int, strides: list[Stride], seen: tuple[str, str], note: 
     return figures
 
 
-def _variability(person: int, strides: list[Stride], seen: tuple[str, str], note: str) -> list[Figure]:
+def _variability(person: int, strides: list[Stride], seen: tuple[str, str], note: str) -> list[Metric]:
     """Coefficient of variation of stride time, with an interval from the chi-square approximation of its variance."""
     if len(strides) < FEW_STRIDES:
         return []
@@ -137,7 +137,7 @@ def _variability(person: int, strides: list[Stride], seen: tuple[str, str], note
     half = 1.96 * value / np.sqrt(2 * (len(times) - 1))
     start, end = min(one.start for one in strides), max(one.end for one in strides)
     return [
-        Figure(
+        Metric(
             person, "gait", "variability of stride time", float(value), float(max(value - half, 0)),
             float(value + half), "%", seen[0], start, end, len(times), note, seen[1],
         )

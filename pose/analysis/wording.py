@@ -1,7 +1,7 @@
 """Labels and one-line explanations of the figures in the report."""
 
 from pose.analysis.ergonomics import REBA_LEVELS, RULA_LEVELS
-from pose.analysis.figures import Figure
+from pose.analysis.figures import Metric
 
 GAIT = {
     "cadence": "steps per minute",
@@ -61,7 +61,7 @@ ANGLES = {
 }
 
 
-def parts(figure: Figure) -> tuple[str, str]:
+def parts(figure: Metric) -> tuple[str, str]:
     """What a figure belongs to and what it measures: ('squat', 'depth'), ('', 'cadence')."""
     if figure.group == "gait":
         return "", figure.name
@@ -69,7 +69,7 @@ def parts(figure: Figure) -> tuple[str, str]:
     return subject, measure
 
 
-def meaning(figure: Figure) -> str:
+def meaning(figure: Metric) -> str:
     """One line that explains a figure; empty if its name does."""
     measure = parts(figure)[1]
     if figure.group == "ergonomics":

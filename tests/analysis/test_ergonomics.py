@@ -5,7 +5,7 @@ import pytest
 from stick_figures import motion, move, standing
 
 from pose.analysis.ergonomics import RULA_LEVELS, Inputs, ergonomic_scores
-from pose.analysis.ergonomics_figures import _shares, ergonomic_figures
+from pose.analysis.ergonomics_figures import _shares, ergonomic_metrics
 from pose.analysis.ergonomics_tables import REBA_A, REBA_B, REBA_C, RULA_A, RULA_B, RULA_C, reba, rula
 from pose.skeletons import H36M17
 
@@ -86,9 +86,9 @@ def test_unobserved_inputs_count():
 def test_figures_state_the_inputs():
     """A score without them cannot be judged."""
     mover = motion(TIMES, standing(TIMES))
-    figures, _, _ = ergonomic_figures(1, [mover], Inputs(load=2, coupling=1))
+    figures, _, _ = ergonomic_metrics(1, [mover], Inputs(load=2, coupling=1))
     assert {figure.note for figure in figures} == {"given scores: wrist 1, twist 1, load 2, grip 1, muscle use 0"}
-    assert ergonomic_figures(1, [mover], Inputs())[0][0].note == "assumed: no load, neutral wrists, good grip"
+    assert ergonomic_metrics(1, [mover], Inputs())[0][0].note == "assumed: no load, neutral wrists, good grip"
 
 
 @pytest.mark.parametrize(("values", "near"), [([1, 1, 1, 1], 1.0), ([2, 2, 2, 2], 0.0)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from stick_figures import UPPER, bend_knees, jump, motion, move, squats, standing, walk
 
-from pose.analysis.exercise import jump_figures, repetition_figures, transfer_figures
+from pose.analysis.exercise import jump_metrics, repetition_metrics, transfer_metrics
 from pose.analysis.jumps import find_jumps
 from pose.analysis.movement_names import movement_name
 from pose.analysis.repetitions import find_repetitions
@@ -58,9 +58,9 @@ def test_raised_arms_have_their_name_and_difference():
     lift = 1.1 * (1 - np.cos(2 * np.pi * times / 3)) / 2 * (times < 12)
     zero = np.zeros_like(times)
     move(joints, ["left_wrist"], np.stack([0.3 * lift, lift, zero], axis=1))
-    one = repetition_figures(1, motion(times, joints.copy()))[0]
+    one = repetition_metrics(1, motion(times, joints.copy()))[0]
     move(joints, ["right_wrist"], np.stack([-0.3 * lift, lift, zero], axis=1))
-    both = repetition_figures(1, motion(times, joints))[0]
+    both = repetition_metrics(1, motion(times, joints))[0]
     assert [figure.name.partition(":")[0] for figure in (one[0], both[0])] == ["one-arm raise", "arm raise"]
     assert [figures[0].value for figures in (one, both)] == [4, 4]
     difference = [next(f.value for f in figures if "left-right" in f.name) for figures in (one, both)]
@@ -70,12 +70,12 @@ def test_raised_arms_have_their_name_and_difference():
 def test_standing_and_walking_are_no_repetitions():
     times = np.arange(0, 6, 1 / 30)
     noise = np.random.default_rng(2).normal(0, 0.01, (len(times), 17, 3))
-    assert repetition_figures(1, motion(times, standing(times) + noise)) == (
+    assert repetition_metrics(1, motion(times, standing(times) + noise)) == (
         [],
         [],
         "the joints move by less than 6 cm",
     )
-    assert repetition_figures(1, walk()[0]) == ([], [], "the person moves through the room")
+    assert repetition_metrics(1, walk()[0]) == ([], [], "the person moves through the room")
 
 
 @pytest.mark.parametrize("height", [0.12, 0.3, 0.5])
@@ -88,7 +88,7 @@ def test_jumps_have_their_height(height, rate):
     assert found.takeoff == pytest.approx(takeoff, abs=0.03)
     assert found.landing == pytest.approx(landing, abs=0.03)
     assert found.countermovement == pytest.approx(0.2, abs=0.03)
-    figures, events, _ = jump_figures(1, jumper)
+    figures, events, _ = jump_metrics(1, jumper)
     assert {event.name for event in events} == {"takeoff", "highest point", "landing"}
     assert all(figure.low < figure.value < figure.high for figure in figures)
 
@@ -123,7 +123,7 @@ def test_standing_up_from_a_seat_is_timed():
     assert up.start == pytest.approx(2.2, abs=0.25)
     assert up.end == pytest.approx(3.3, abs=0.25)
     assert down.start == pytest.approx(7.3, abs=0.3)
-    figures, _, _ = transfer_figures(1, motion(times, joints))
+    figures, _, _ = transfer_metrics(1, motion(times, joints))
     assert [figure.name for figure in figures] == ["sit to stand: duration", "stand to sit: duration"]
 
 
@@ -149,14 +149,14 @@ def test_smooth_repetitions_have_more_smoothness():
     upper = mover.joints[..., 1:2] > 0.9
     trembling = mover.joints + 0.03 * np.sin(2 * np.pi * 2.5 * mover.times)[:, None, None] * upper
     values = [
-        next(figure.value for figure in repetition_figures(1, one)[0] if "smoothness" in figure.name)
+        next(figure.value for figure in repetition_metrics(1, one)[0] if "smoothness" in figure.name)
         for one in (mover, motion(mover.times, trembling))
     ]
     assert values[0] > values[1] + 0.5
 
 
 def test_squats_have_tempo_and_depth():
-    figures = {figure.name: figure for figure in repetition_figures(1, squats(4, depth=0.4)[0])[0]}
+    figures = {figure.name: figure for figure in repetition_metrics(1, squats(4, depth=0.4)[0])[0]}
     assert figures["squat: tempo"].value == pytest.approx(15.0, rel=0.02)  # one each 4 s
     assert figures["squat: depth"].value == pytest.approx(0.4, rel=0.1)
 
@@ -169,7 +169,7 @@ def test_jumping_jacks_have_their_name():
     for side, sign in (("left", 1), ("right", -1)):
         move(joints, [f"{side}_wrist"], np.stack([sign * 0.1 * open_, 1.1 * open_, zero], axis=1))
         move(joints, [f"{side}_ankle", f"{side}_knee"], np.stack([sign * 0.25 * open_, zero, zero], axis=1))
-    figures = repetition_figures(1, motion(times, joints))[0]
+    figures = repetition_metrics(1, motion(times, joints))[0]
     assert (figures[0].name, figures[0].value) == ("jumping jack: count", 5)
     assert not any(figure.name.endswith("depth") for figure in figures), "the pelvis does not sink"
 

@@ -10,7 +10,7 @@ from stick_figures import squats
 from test_analyse_command import write
 
 from pose.analysis import analyse
-from pose.analysis.figures import Figure
+from pose.analysis.figures import Metric
 from pose.errors import PoseError
 from pose.export import export, open_recording
 from pose.files import load_poses
@@ -51,7 +51,7 @@ def changed(data: st.DataObject, arrays: dict[str, np.ndarray]) -> dict[str, np.
     return found
 
 
-def analysed(path: Path) -> list[Figure]:
+def analysed(path: Path) -> list[Metric]:
     """The figures of a result, which must be finite."""
     figures = analyse(load_poses(path)).figures
     assert all(np.isfinite([figure.value, figure.low, figure.high]).all() for figure in figures)

@@ -12,11 +12,11 @@ from test_analyse_command import write
 from pose.analysis import analyse
 from pose.analysis.body_angles import ERRORS
 from pose.analysis.charts import cycle_chart, series_chart
-from pose.analysis.exercise import jump_figures, repetition_figures, transfer_figures
+from pose.analysis.exercise import jump_metrics, repetition_metrics, transfer_metrics
 from pose.analysis.figures import Curve, Series
 from pose.analysis.moments import key_events, moments
 from pose.analysis.report import moment_label, write_report
-from pose.analysis.walking import gait_figures
+from pose.analysis.walking import gait_metrics
 from pose.analysis.wording import ANGLES, GAIT, JUMPS, REPETITIONS, meaning, parts
 from pose.files import load_poses
 
@@ -75,7 +75,7 @@ def test_every_measure_is_explained():
 
 
 def _figures(mover):
-    found = [gait_figures, repetition_figures, jump_figures, transfer_figures]
+    found = [gait_metrics, repetition_metrics, jump_metrics, transfer_metrics]
     return [figure for one in found for figure in one(1, mover)[0]]
 
 

@@ -8,7 +8,7 @@ from pose_apps.bench import networks
 from pose_apps.bench.command import main
 from pose_apps.bench.detectors import detection
 from pose_apps.bench.estimators import estimation, one_pass
-from pose_apps.bench.networks import PEOPLE, PICTURE, Case, NetworkFigures, Table, as_table, measure_apart, tiled
+from pose_apps.bench.networks import PEOPLE, PICTURE, Case, NetworkMetrics, Table, as_table, measure_apart, tiled
 
 from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS
 from pose.config import PipelineConfig
@@ -82,7 +82,7 @@ def test_every_person_has_a_place_and_a_box(people, rng):
 def test_the_table_has_a_row_for_each_network():
     usual = {"network": "a", "weights": "a.onnx", "device": "cpu", "found": 1}
     figures = [
-        NetworkFigures(people=people, milliseconds=ms, frames_per_second=1000 / ms, megabytes=memory, **usual)
+        NetworkMetrics(people=people, milliseconds=ms, frames_per_second=1000 / ms, megabytes=memory, **usual)
         for people, ms, memory in ((1, 2.0, 10.2), (4, 8.0, 12.0), (16, 40.0, None))
     ]
     lines = as_table(figures).splitlines()

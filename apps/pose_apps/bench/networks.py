@@ -87,7 +87,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkFigures:
+class NetworkMetrics:
     """Results of one network for one number of people.
 
     Attributes:
@@ -122,7 +122,7 @@ class NetworkBench(Bench):
         """Measure, print the table and what could not be measured, and write JSON."""
         machine = describe_machine(self.device)
         print(", ".join(f"{key} {value}" for key, value in machine.items()), end="\n\n", flush=True)
-        figures: list[NetworkFigures] = []
+        figures: list[NetworkMetrics] = []
         missing: list[str] = []
         for case in self._cases(tables):
             try:
@@ -167,7 +167,7 @@ def _require_weights(case: Case) -> None:
         raise PoseError(f"weights missing; run `pose-weights fetch {weight}`")
 
 
-def measure(case: Case) -> list[NetworkFigures]:
+def measure(case: Case) -> list[NetworkMetrics]:
     """Measure a network with 1, 4 and 16 people per image.
 
     Raises:
@@ -191,7 +191,7 @@ def measure(case: Case) -> list[NetworkFigures]:
             times.append(time.perf_counter() - start)
         median = statistics.median(times)
         figures.append(
-            NetworkFigures(
+            NetworkMetrics(
                 network=case.name + case.table.suffix, weights=file.name if file else "none",
                 device=device, people=people,
                 milliseconds=1e3 * median, frames_per_second=1 / median, megabytes=memory.grown(device), found=found,
@@ -200,7 +200,7 @@ def measure(case: Case) -> list[NetworkFigures]:
     return figures
 
 
-def measure_apart(case: Case) -> list[NetworkFigures]:
+def measure_apart(case: Case) -> list[NetworkMetrics]:
     """Run `measure` in a separate process, so that earlier memory does not affect the result."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(measure, case).result()
@@ -269,7 +269,7 @@ def describe_machine(device: str) -> dict[str, str | int | None]:
     return about
 
 
-def as_table(figures: Sequence[NetworkFigures]) -> str:
+def as_table(figures: Sequence[NetworkMetrics]) -> str:
     """Markdown: one row per network, with the figures for each number of people."""
     columns = [f"{people} {'person' if people == 1 else 'people'}" for people in PEOPLE]
     lines = [
