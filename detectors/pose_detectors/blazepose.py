@@ -1,8 +1,10 @@
 """BlazePose's person detector on LiteRT, as in MediaPipe's published graph `pose_detection_cpu`.
 
-Each detection includes the mid-hip point and a point on the circle around the whole body, and so the size and rotation
-of the person. Source: Bazarevsky et al., BlazePose: On-device Real-time Body Pose tracking, 2020, arXiv:2006.10204; the
-constants of the graph are those of google-ai-edge/mediapipe 0.10.21.
+Each detection includes the mid-hip point and a point on the circle around the whole body. These two points determine
+the size and rotation of the region around the person.
+
+Source: Bazarevsky et al., BlazePose: On-device Real-time Body Pose tracking, 2020, arXiv:2006.10204. The constants are
+taken from the graph in google-ai-edge/mediapipe 0.10.21.
 """
 
 from collections.abc import Sequence
@@ -28,7 +30,7 @@ MAX_CANDIDATES = 300  # with the highest scores; at a threshold near 0 there are
 
 
 class BlazePoseDetector:
-    """Detects people and the regions for BlazePose's landmark network."""
+    """Detector of people and of the regions that BlazePose's landmark network needs."""
 
     name = "blazepose"
 
@@ -78,7 +80,13 @@ class BlazePoseDetector:
 
 
 def _boxes(points: F32, scores: F32) -> Boxes:
-    """Boxes of (P, 6, 2) decoded rows in image px: two corners, mid-hip, the point on the body's circle, two more."""
+    """Convert decoded network rows to boxes and regions.
+
+    Args:
+        points: (P, 6, 2) px in the image. The columns are two box corners, the mid-hip point, a point on the circle
+            around the body, and two unused points.
+        scores: (P,) scores in [0, 1].
+    """
     hips, rims = points[:, 2], points[:, 3]
     up = rims - hips
     side = np.stack([-up[:, 1], up[:, 0]], axis=1)
@@ -88,7 +96,10 @@ def _boxes(points: F32, scores: F32) -> Boxes:
 
 
 def anchors() -> F32:
-    """(2254, 2) anchor centres x, y in [0, 1], layer by layer; layers of one stride share their cells."""
+    """Return the centres (2254, 2) of the anchors, x and y in [0, 1], layer by layer.
+
+    Layers of the same stride share their grid cells.
+    """
     layers = []
     for stride in dict.fromkeys(STRIDES):
         cells = SIDE // stride
@@ -99,7 +110,15 @@ def anchors() -> F32:
 
 
 def decode(rows: F32, centres: F32) -> F32:
-    """Decode network rows (N, 12) at anchors (N, 2) to (N, 12): box corners x0 y0 x1 y1 and four points, in [0, 1]."""
+    """Decode network outputs to boxes and points.
+
+    Args:
+        rows: (N, 12) network outputs.
+        centres: (N, 2) anchor centres in [0, 1], from `anchors`.
+
+    Returns:
+        Rows (N, 12) in [0, 1]: the box corners x0, y0, x1, y1, then x and y of four points.
+    """
     scaled = rows / np.float32(SIDE)
     points = scaled[:, 4:].reshape(-1, 4, 2) + centres[:, None]
     middle, half = scaled[:, :2] + centres, scaled[:, 2:4] / 2

@@ -8,7 +8,7 @@ from pose.types import U8, Boxes
 
 
 class FullFrameDetector:
-    """Returns the whole image as the box of one person."""
+    """Detector that returns the whole image as the box of one person."""
 
     name = "full-frame"
 

@@ -26,7 +26,10 @@ SCORE_THRESHOLD = 0.5
 
 
 class MobileNetDetector:
-    """SSD MobileNet v1, TensorFlow's quantised file: the ten best boxes of an image, on the CPU."""
+    """Person detector with TensorFlow's quantised SSD MobileNet v1, on the CPU.
+
+    The network finds at most ten objects in an image.
+    """
 
     name = "mobilenet"
 
@@ -42,7 +45,7 @@ class MobileNetDetector:
         Args:
             model: LiteRT file with non-maximum suppression.
             options: Options of the stage.
-            classes: Accepted classes.
+            classes: Indices of the object classes to return, as numbered by the model file.
 
         Raises:
             PoseError: If the file cannot be loaded.
@@ -52,7 +55,10 @@ class MobileNetDetector:
         self._classes = list(classes)
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
-        """Return person boxes of each (H, W, 3) uint8 RGB image, one at a time: the file has no batch dimension."""
+        """Return person boxes of each (H, W, 3) uint8 RGB image.
+
+        Images are processed one at a time, because the model file has no batch dimension.
+        """
         return [self._detect(image) for image in images]
 
     def _detect(self, image: U8) -> Boxes:
@@ -66,7 +72,7 @@ class MobileNetDetector:
 
 
 class SSDLiteDetector:
-    """torchvision's `ssdlite320_mobilenet_v3_large`, on the CPU or a GPU."""
+    """Person detector with torchvision's `ssdlite320_mobilenet_v3_large`, on the CPU or a GPU."""
 
     name = "ssdlite"
 
@@ -82,7 +88,7 @@ class SSDLiteDetector:
         Args:
             model: `.pth` file of parameters.
             options: Options of the stage.
-            classes: Accepted classes.
+            classes: Indices of the object classes to return, as numbered by the model file.
 
         Raises:
             PoseError: If torchvision is not installed, or the network cannot be loaded with these options.
@@ -96,7 +102,10 @@ class SSDLiteDetector:
         self._classes = list(classes)
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
-        """Return person boxes of each (H, W, 3) uint8 RGB image, best first; all images are one batch."""
+        """Return person boxes of each (H, W, 3) uint8 RGB image, sorted by descending score.
+
+        All images are processed as one batch.
+        """
         import torch
 
         if not len(images):
@@ -112,7 +121,7 @@ class SSDLiteDetector:
 
 
 def _ssdlite(path: Path) -> "SSD":
-    """Load the network with the parameters of a file, read without unpickling code."""
+    """Build the network and load its parameters from a file, without unpickling code."""
     import pickle
 
     try:

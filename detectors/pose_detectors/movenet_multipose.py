@@ -1,4 +1,4 @@
-"""MoveNet MultiPose as a detector: the boxes of up to six people."""
+"""MoveNet MultiPose as a person detector for up to six people."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,18 +9,19 @@ from pose.types import U8, Boxes
 
 
 class MoveNetMultiPoseDetector:
-    """Detects up to six people, on the CPU."""
+    """Person detector for up to six people, on the CPU."""
 
     name = "movenet-multipose"
 
     def __init__(self, *, model: Path, options: StageOptions = USUAL) -> None:
-        """
+        """Load the network.
+
         Args:
             model: Weights in TensorFlow.js' format.
             options: Options of the stage.
 
         Raises:
-            PoseError: If they cannot be loaded.
+            PoseError: If the weights cannot be loaded.
         """
         self._network = MoveNetMultiPose(model=model, options=options)
 

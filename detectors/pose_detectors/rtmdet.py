@@ -1,6 +1,6 @@
 """RTMDet on ONNX Runtime, exported by MMDeploy with non-maximum suppression.
 
-Source: Lyu et al., RTMDet: An Empirical Study of Designing Real-Time Object Detectors, 2022, arXiv:2212.07784; the
+Source: Lyu et al., RTMDet: An Empirical Study of Designing Real-Time Object Detectors, 2022, arXiv:2212.07784. The
 constants are those of MMDetection's RTMDet configs.
 """
 
@@ -21,7 +21,7 @@ STRIDE = 32
 
 
 class RTMDetDetector:
-    """Person boxes of any RTMDet exported with its post-processing."""
+    """Person detector for any RTMDet network exported with its post-processing."""
 
     name = "rtmdet"
 
@@ -36,11 +36,11 @@ class RTMDetDetector:
 
         Args:
             model: ONNX file.
-            options: Options of the stage; `size` is for files with a free input size.
-            classes: Accepted classes.
+            options: Options of the stage. Set `size` only if the input size of the file is dynamic.
+            classes: Indices of the object classes to return, as numbered by the model file.
 
         Raises:
-            PoseError: If it cannot be loaded with these options.
+            PoseError: If the network cannot be loaded with these options.
         """
         self._network = OnnxNetwork(model, options)
         self.device = self._network.device
@@ -52,8 +52,8 @@ class RTMDetDetector:
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
         """Return person boxes of each (H, W, 3) uint8 RGB image, sorted by descending score.
 
-        One image at a time: the suppression in the published files fails on batches, although they declare a batch
-        dimension.
+        Images are processed one at a time. The published files declare a batch dimension, but their non-maximum
+        suppression fails on batches.
         """
         return [self._detect(image) for image in images]
 

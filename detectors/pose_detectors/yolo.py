@@ -1,6 +1,7 @@
-"""YOLO person detector: v8, 11 and 26, every size; `.onnx` with ONNX Runtime, `.pt` with `ultralytics`.
+"""YOLO person detector for all sizes of v8, 11 and 26.
 
-The official weights and the `ultralytics` package are AGPL-3.0; nothing else in the project needs them.
+ONNX Runtime runs `.onnx` files, and the `ultralytics` package runs `.pt` files. The official weights and `ultralytics`
+are AGPL-3.0. Nothing else in the project needs them.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from pose.types import U8, Boxes
 
 
 class YoloDetector:
-    """Person boxes of a detection or pose network."""
+    """Person detector with a YOLO detection or pose network."""
 
     def __init__(
         self,
@@ -27,19 +28,22 @@ class YoloDetector:
         """Load the network.
 
         Args:
-            model: Weight file.
-            task: 'detect' or 'pose'.
+            model: Weight file, `.onnx` or `.pt`.
+            task: Type of the network, 'detect' or 'pose'.
             options: Options of the stage.
             overlap_threshold: IoU above which the weaker of two boxes is removed.
-            classes: Accepted classes.
+            classes: Indices of the object classes to return, as numbered by the model file.
 
         Raises:
-            PoseError: If it cannot be loaded with these options.
+            PoseError: If the network cannot be loaded with these options.
         """
         self.name = "yolo" if task == "detect" else "yolo-pose"
         self._network = load_yolo(model, task, options, overlap_threshold, classes)
         self.device = self._network.device
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
-        """Return person boxes of each (H, W, 3) uint8 RGB image, in batches as large as the file allows."""
+        """Return person boxes of each (H, W, 3) uint8 RGB image.
+
+        Images are processed in batches as large as the model file allows.
+        """
         return [Boxes(found.xyxy, found.scores) for found in self._network(images)]

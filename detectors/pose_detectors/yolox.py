@@ -1,7 +1,7 @@
-"""YOLOX on ONNX Runtime: raw grid out, decoding and non-maximum suppression here.
+"""YOLOX on ONNX Runtime. Decoding and non-maximum suppression run in this module.
 
-Source: Ge et al., YOLOX: Exceeding YOLO Series in 2021, 2021, arXiv:2107.08430; thresholds are those of the project's
-own ONNX demo.
+Source: Ge et al., YOLOX: Exceeding YOLO Series in 2021, 2021, arXiv:2107.08430. The thresholds are those of the
+project's own ONNX demo.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ STRIDES = (8, 16, 32)
 
 
 class YoloXDetector:
-    """Person boxes from any YOLOX network exported without decoding."""
+    """Person detector for any YOLOX network exported without decoding."""
 
     name = "yolox"
 
@@ -36,12 +36,12 @@ class YoloXDetector:
 
         Args:
             model: ONNX file.
-            options: Options of the stage; `size` is for files with a free input size.
+            options: Options of the stage. Set `size` only if the input size of the file is dynamic.
             overlap_threshold: IoU above which the weaker of two boxes is removed.
-            classes: Accepted classes.
+            classes: Indices of the object classes to return, as numbered by the model file.
 
         Raises:
-            PoseError: If it cannot be loaded with these options.
+            PoseError: If the network cannot be loaded with these options.
         """
         self._network = OnnxNetwork(model, options)
         self.device = self._network.device
@@ -61,11 +61,11 @@ class YoloXDetector:
         return [self._boxes(row, fit) for row, fit in zip(rows, fits, strict=True)]
 
     def _boxes(self, rows: F32, fit: Fit) -> Boxes:
-        """Decode network outputs to boxes.
+        """Decode network outputs to boxes in image px.
 
         Args:
-            rows: (N, 5 + classes), output for one image.
-            fit: Mapping to the image.
+            rows: (N, 5 + classes) network output for one image.
+            fit: Placement of the image in the network input.
         """
         kinds = rows[:, 5:].argmax(axis=1)
         scores = rows[:, 4] * rows[np.arange(len(rows)), 5 + kinds]
@@ -78,7 +78,14 @@ class YoloXDetector:
 
 
 def grid(side: int) -> tuple[F32, F32]:
-    """Cell positions (N, 2), x and y in cells, and strides (N, 1) px of the output rows for a square input."""
+    """Return the grid cell and the stride of each output row of the network.
+
+    Args:
+        side: Side of the square network input in px.
+
+    Returns:
+        Cell positions (N, 2), x and y in cells, and strides (N, 1) in px.
+    """
     cells, strides = [], []
     for stride in STRIDES:
         count = side // stride

@@ -1,7 +1,7 @@
 """BlazePose's landmark network on LiteRT, as in MediaPipe's published graph `pose_landmark_by_roi_cpu`.
 
-Source: Bazarevsky et al., BlazePose: On-device Real-time Body Pose tracking, 2020, arXiv:2006.10204; the constants of
-the graph are those of google-ai-edge/mediapipe 0.10.21.
+Source: Bazarevsky et al., BlazePose: On-device Real-time Body Pose tracking, 2020, arXiv:2006.10204. The constants are
+taken from the graph in google-ai-edge/mediapipe 0.10.21.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,10 @@ BOX_TO_REGION = 1.25
 
 
 class BlazePose:
-    """Estimates 33 body landmarks in every region; the next region follows from the landmarks."""
+    """Estimator of 33 body landmarks in each region.
+
+    The landmarks of one frame determine the region for the next frame.
+    """
 
     skeleton = BLAZEPOSE33
 
@@ -42,7 +45,8 @@ class BlazePose:
         variant: Literal["full", "lite", "heavy"] = "full",
         options: StageOptions = USUAL,
     ) -> None:
-        """
+        """Load the network.
+
         Args:
             model: LiteRT file.
             variant: Size of the network.
@@ -55,7 +59,7 @@ class BlazePose:
         self._network = LiteRTModel(model, options.threads, OUTPUTS)
 
     def regions(self, boxes: Boxes) -> Regions:
-        """Regions of the detector if it has them, else an upright square around each box."""
+        """Return the regions from the detector if `boxes` has them, otherwise an upright square around each box."""
         if boxes.regions is not None:
             return boxes.regions
         low, high = boxes.xyxy[:, :2], boxes.xyxy[:, 2:]
@@ -66,8 +70,8 @@ class BlazePose:
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
         """Estimate landmarks in every region of every image.
 
-        The score of a keypoint is the minimum of its visibility and presence probabilities, and 0 outside the image.
-        Crops are processed one at a time, since a batch is not faster.
+        The score of a keypoint is the smaller of its visibility and presence probabilities. Keypoints outside the image
+        get score 0. Crops are processed one at a time, because a batch is not faster.
         """
         return [self._estimate(image, rows) for image, rows in zip(images, regions, strict=True)]
 
@@ -99,9 +103,14 @@ def _outside(xy: F32, image: U8) -> NDArray[np.bool_]:
 
 
 def refine(points: F32, heat: F32) -> F32:
-    """Move points (J, 2) in [0, 1] to the weighted mean of their heat maps (S, S, J), logits, in a 7 x 7 window.
+    """Refine points with heat maps: move each point to the weighted mean of a 7 x 7 window around it.
 
-    The weights are probabilities. Points outside the map, or without a probability of 0.5 in their window, stay.
+    The weights are probabilities. A point is unchanged if it is outside the map, or if no probability in its window
+    reaches 0.5.
+
+    Args:
+        points: (J, 2) positions in [0, 1].
+        heat: (S, S, J) heat maps as logits.
     """
     side = heat.shape[0]
     cells = (points * side).astype(np.int64)  # rounds towards zero

@@ -1,5 +1,6 @@
-"""Any top-down model of MMPose through the `mmpose` package; its config determines crops, test-time augmentation and
-decoding.
+"""Estimator for any top-down model of MMPose, run by the `mmpose` package.
+
+The model's config determines crops, test-time augmentation and decoding.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,19 +23,20 @@ if TYPE_CHECKING:
 
 
 class _Meta(TypedDict):
-    """The used part of the dataset metadata of an MMPose model."""
+    """Fields of an MMPose model's dataset metadata that this module reads."""
 
     keypoint_id2name: Mapping[int, str]
     num_keypoints: int
 
 
 class MMPose:
-    """Estimates joints in every region, in the skeleton of the model's data set."""
+    """Estimator of joints in each region, in the skeleton of the model's data set."""
 
     name = "mmpose"
 
     def __init__(self, *, model: Path, options: StageOptions = USUAL) -> None:
-        """
+        """Build the model.
+
         Args:
             model: Checkpoint (`.pth`), with the config of the same name (`.py`) beside it.
             options: Options of the stage.
@@ -51,11 +53,14 @@ class MMPose:
         self.skeleton = _skeleton(self._network.dataset_meta, model)
 
     def regions(self, boxes: Boxes) -> Regions:
-        """The boxes themselves: the model's config pads them."""
+        """Return the boxes as regions, without padding. The model's config adds the padding."""
         return _box_regions(boxes.xyxy)
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
-        """Estimate joints in every region of every image, one batch per image; confidence as for RTMPose."""
+        """Estimate joints in every region of every image, one batch per image.
+
+        The confidence of a person is the mean of the highest joint scores, as for RTMPose.
+        """
         return [self._estimate(image, rows) for image, rows in zip(images, regions, strict=True)]
 
     def _estimate(self, image: U8, regions: Regions) -> Keypoints2D:
@@ -100,7 +105,7 @@ def _build(checkpoint: Path, device: str) -> "TopdownPoseEstimator":
 
 
 def _skeleton(about: _Meta, checkpoint: Path) -> Skeleton:
-    """The skeleton with the joint names of MMPose's data set."""
+    """Return the skeleton whose joint names equal those of the model's data set."""
     names = tuple(about["keypoint_id2name"][joint] for joint in range(about["num_keypoints"]))
     for skeleton in SKELETONS.values():
         if skeleton.names == names:

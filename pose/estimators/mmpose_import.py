@@ -1,8 +1,8 @@
 """Import of `mmpose` without compiled operators of mmcv.
 
-Full `mmcv` does not compile against current torch, so `mmcv-lite` replaces it. It lacks `mmcv.ops`, which mmpose and
-mmdet import at start, but which no top-down pose model of convolutions and attention uses. Here every name of that
-module is a class that raises an error when used.
+Full `mmcv` does not compile against current torch, so `mmcv-lite` replaces it. `mmcv-lite` lacks `mmcv.ops`. mmpose and
+mmdet import this module at start, but top-down pose models of convolutions and attention do not use it. This module
+therefore replaces `mmcv.ops`. Each name in the replacement is a class that raises an error when used.
 """
 
 import importlib
@@ -22,11 +22,11 @@ LAYERS = ("DCN", "DCNv2", "SAC", "carafe", "MultiScaleDeformableAttention")
 
 
 class MissingOperatorError(PoseError):
-    """A model needs an operator that mmcv must have compiled."""
+    """Error for a model that needs a compiled operator of mmcv."""
 
 
 class _Operators(ModuleType):
-    """`mmcv.ops` or a submodule with every public name."""
+    """Replacement of `mmcv.ops` or a submodule, which has every public name."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -54,7 +54,7 @@ class _OperatorFinder(MetaPathFinder, Loader):
 
 
 def stand_in_for_operators() -> None:
-    """Make `mmcv.ops` importable, unless mmcv was compiled with it."""
+    """Make `mmcv.ops` importable. Does nothing if mmcv was compiled with its operators."""
     if importlib.util.find_spec("mmcv._ext") is None and not any(isinstance(f, _OperatorFinder) for f in sys.meta_path):
         sys.meta_path.insert(0, _OperatorFinder())
         from mmengine.registry import MODELS
@@ -68,7 +68,7 @@ def import_apis() -> Any:
     """Import `mmpose.apis`.
 
     Raises:
-        PoseError: With the installation command if it is missing.
+        PoseError: If mmpose is not installed. The message contains the installation command.
     """
     try:
         import mmcv  # noqa: F401

@@ -1,7 +1,7 @@
 """MoveNet (Lightning, single pose) on LiteRT: COCO-17 joints of the person in a square crop.
 
-Source: TensorFlow's model card of MoveNet.SinglePose, 2021; the crop rule is that of its published tutorial, which
-derives the next crop from the joints.
+Source: TensorFlow's model card of MoveNet.SinglePose, 2021. As in its published tutorial, the joints of one frame
+determine the crop for the next frame.
 """
 
 from collections.abc import Sequence
@@ -31,13 +31,17 @@ SURE_JOINTS = 8
 
 
 class MoveNet:
-    """Estimates 17 joints in every region, on the CPU; the next region follows from the joints."""
+    """Estimator of 17 joints in each region, on the CPU.
+
+    The joints of one frame determine the region for the next frame.
+    """
 
     name = "movenet"
     skeleton = COCO17
 
     def __init__(self, *, model: Path, options: StageOptions = USUAL) -> None:
-        """
+        """Load the network.
+
         Args:
             model: LiteRT file.
             options: Options of the stage.
@@ -49,13 +53,14 @@ class MoveNet:
         self._side = int(self._network.input().shape[1])
 
     def regions(self, boxes: Boxes) -> Regions:
-        """An upright square around each box with a margin of a quarter."""
+        """Return an upright square around each box, with a margin of a quarter."""
         return crops.square_regions(boxes.xyxy, BOX_TO_REGION)
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
-        """Estimate joints in every region of every image; the confidence is the mean of the highest scores.
+        """Estimate joints in every region of every image.
 
-        One crop at a time: the published files have no batch dimension.
+        The confidence of a person is the mean of the highest joint scores. Crops are processed one at a time, because
+        the published files have no batch dimension.
         """
         return [self._estimate(image, rows) for image, rows in zip(images, regions, strict=True)]
 
@@ -73,7 +78,10 @@ class MoveNet:
 
 
 def _following(xy: F32, scores: F32, regions: Regions) -> Regions:
-    """The next crops: upright squares around the hips. Without visible hips or shoulders a region stays."""
+    """Return the regions for the next frame: upright squares around the hips.
+
+    A region is unchanged if neither hips nor shoulders are visible.
+    """
     sure = scores > JOINT_SCORE
     distances = np.abs(xy - xy[:, HIPS].mean(axis=1, keepdims=True)).max(axis=2)
     trunk, body = distances[:, SHOULDERS + HIPS].max(axis=1), np.where(sure, distances, 0).max(axis=1)

@@ -1,4 +1,4 @@
-"""MoveNet MultiPose: people and joints in one pass over the image, or the joints of one person in each crop."""
+"""MoveNet MultiPose: all people and their joints in one pass over the image, or the joints of one person per crop."""
 
 from pathlib import Path
 
@@ -11,17 +11,18 @@ GRAPH = "movenet-multipose-graph"
 
 
 class MoveNetMultiPose(WholeImageEstimator):
-    """Estimates COCO-17 joints of up to six people on the CPU, in whole images or in crops."""
+    """Estimator of COCO-17 joints of up to six people, in whole images or in crops, on the CPU."""
 
     name = "movenet-multipose"
 
     def __init__(self, *, model: Path, options: StageOptions = USUAL) -> None:
-        """
+        """Load the network.
+
         Args:
             model: Weights in TensorFlow.js' format.
             options: Options of the stage.
 
         Raises:
-            PoseError: If they cannot be loaded.
+            PoseError: If the weights cannot be loaded.
         """
         super().__init__(MultiPoseNetwork(locate(GRAPH), model, options))

@@ -1,6 +1,6 @@
-"""RTMPose, top-down: one classifier along x and one along y for each joint in a person's crop.
+"""RTMPose, a top-down estimator with one classifier along x and one along y for each joint in a person's crop.
 
-Source: Jiang et al., RTMPose: Real-Time Multi-Person Pose Estimation based on MMPose, 2023, arXiv:2303.07399; boxes,
+Source: Jiang et al., RTMPose: Real-Time Multi-Person Pose Estimation based on MMPose, 2023, arXiv:2303.07399. Boxes,
 crops, normalisation and decoding are those of open-mmlab/mmpose 1.3.2 (`GetBBoxCenterScale`, `TopdownAffine`,
 `PoseDataPreprocessor`, `SimCCLabel`).
 """
@@ -31,13 +31,13 @@ SURE_JOINTS = 8  # the confidence is the mean of so many highest scores
 
 
 class Network(Protocol):
-    """Maps crops to SimCC scores.
+    """Network that maps crops to SimCC scores.
 
     Attributes:
-        crop: (width, height) px.
+        crop: (width, height) of a crop in px.
         joints: Number of joints.
         device: Device of the network.
-        input: Makes its samples.
+        input: Converter of images to network inputs.
     """
 
     crop: tuple[int, int]
@@ -46,23 +46,24 @@ class Network(Protocol):
     input: NetworkInput
 
     def __call__(self, samples: Samples) -> tuple[F32, F32]:
-        """Scores (N, J, 2 W) along x and (N, J, 2 H) along y for normalised crops (N, 3, H, W)."""
+        """Return scores (N, J, 2 W) along x and (N, J, 2 H) along y for normalised crops (N, 3, H, W)."""
         ...
 
 
 class RTMPose:
-    """Estimates COCO-17 or Halpe-26 joints in every region, depending on the file."""
+    """Estimator of COCO-17 or Halpe-26 joints in each region. The model file determines the skeleton."""
 
     name = "rtmpose"
 
     def __init__(self, *, model: Path, options: StageOptions = USUAL) -> None:
-        """
+        """Load the network.
+
         Args:
             model: An `.onnx` export of MMDeploy, for ONNX Runtime, or an MMPose checkpoint (`.pth`), for torch.
             options: Options of the stage.
 
         Raises:
-            PoseError: If it cannot be loaded with these options, or has neither 17 nor 26 joints.
+            PoseError: If the network cannot be loaded with these options, or has neither 17 nor 26 joints.
         """
         if model.suffix in (".pth", ".pt"):
             self._network: Network = _TorchNetwork(model, options)
@@ -75,14 +76,14 @@ class RTMPose:
         self.skeleton: Skeleton = SKELETONS[self._network.joints]
 
     def regions(self, boxes: Boxes) -> Regions:
-        """An upright region around each box, enlarged by a quarter, with the aspect ratio of the crop."""
+        """Return an upright region around each box, enlarged by a quarter, with the aspect ratio of the crop."""
         return box_regions(boxes.xyxy, self._network.crop)
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
         """Estimate joints in every region of every image, all in one batch.
 
-        A score is the smaller of the two maxima, clipped to [0, 1], and 0 outside the image. The confidence is the mean
-        of the highest scores.
+        The score of a joint is the smaller of its maxima along x and y, clipped to [0, 1]. Joints outside the image get
+        score 0. The confidence of a person is the mean of the highest joint scores.
         """
         size = self._network.crop
         matrices = [crops.crop_matrices(rows, size) for rows in regions]
@@ -105,7 +106,7 @@ class RTMPose:
 
 
 def box_regions(xyxy: F32, crop: tuple[int, int]) -> Regions:
-    """Upright regions around boxes (P, 4): 1.25 times their size, extended to the aspect ratio of the crop."""
+    """Return upright regions of 1.25 times the size of boxes (P, 4), extended to the aspect ratio of the crop."""
     low, high = xyxy[:, :2], xyxy[:, 2:]
     wanted = (high - low) * np.float32(PADDING)
     width = np.maximum(wanted[:, 0], wanted[:, 1] * np.float32(crop[0] / crop[1]))
@@ -114,7 +115,7 @@ def box_regions(xyxy: F32, crop: tuple[int, int]) -> Regions:
 
 
 def decode(simcc_x: F32, simcc_y: F32) -> tuple[F32, F32]:
-    """Convert SimCC scores (N, J, 2 W), (N, J, 2 H) to points (N, J, 2) in crop px and scores (N, J) in [0, 1]."""
+    """Convert SimCC scores (N, J, 2 W) and (N, J, 2 H) to points (N, J, 2) in crop px and scores (N, J) in [0, 1]."""
     points = np.stack([simcc_x.argmax(axis=2), simcc_y.argmax(axis=2)], axis=2) * np.float32(0.5)
     scores = np.minimum(simcc_x.max(axis=2), simcc_y.max(axis=2))
     return points.astype(np.float32), scores.clip(0, 1)
@@ -125,14 +126,14 @@ def _nothing(joints: int) -> tuple[F32, F32]:
 
 
 def _grow(xyxy: F32, factor: float) -> F32:
-    """Boxes (P, 4) scaled by `factor` around their centres."""
+    """Return boxes (P, 4) scaled by `factor` around their centres."""
     low, high = xyxy[:, :2], xyxy[:, 2:]
     more = (high - low) * np.float32((factor - 1) / 2)
     return np.concatenate([low - more, high + more], axis=1)
 
 
 class _OnnxRTMPose:
-    """An export of MMDeploy: input (B, 3, H, W), outputs `simcc_x` and `simcc_y`."""
+    """Network exported by MMDeploy, with input (B, 3, H, W) and outputs `simcc_x` and `simcc_y`."""
 
     def __init__(self, path: Path, options: StageOptions) -> None:
         self._network = OnnxNetwork(path, options)
@@ -154,7 +155,7 @@ class _OnnxRTMPose:
 
 
 class _TorchNetwork:
-    """An MMPose checkpoint. On CUDA the backbone runs in half precision by default."""
+    """Network of an MMPose checkpoint. On CUDA the backbone runs in half precision by default."""
 
     def __init__(self, path: Path, options: StageOptions) -> None:
         require_torch(path.name)
@@ -179,7 +180,7 @@ class _TorchNetwork:
 
 
 def _load(path: Path) -> Any:
-    """Load the network. Its type is Any because torch's type lacks `memory_format`."""
+    """Load the network. The return type is Any because torch's annotations lack `memory_format`."""
     from pose.estimators.rtmpose_net import load_checkpoint
 
     return load_checkpoint(path)

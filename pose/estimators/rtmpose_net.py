@@ -1,9 +1,9 @@
-"""RTMPose's network in plain torch, with MMPose's parameter names, so that its published checkpoints load.
+"""RTMPose's network in plain torch, with MMPose's parameter names, so that MMPose's published checkpoints load.
 
-CSPNeXt (Lyu et al., RTMDet: An Empirical Study of Designing Real-Time Object Detectors, 2022, arXiv:2212.07784) and the
-RTMCC head: one gated attention unit (Hua et al., Transformer Quality in Linear Time, 2022, arXiv:2202.10447) over the
-joints, then one classifier for each axis (Jiang et al., RTMPose, 2023, arXiv:2303.07399; Li et al., SimCC, 2022,
-arXiv:2107.03332). Sizes and constants are those of open-mmlab/mmpose 1.3.2.
+The backbone is CSPNeXt (Lyu et al., RTMDet: An Empirical Study of Designing Real-Time Object Detectors, 2022,
+arXiv:2212.07784). The RTMCC head is one gated attention unit over the joints (Hua et al., Transformer Quality in Linear
+Time, 2022, arXiv:2202.10447). One classifier for each axis follows (Jiang et al., RTMPose, 2023, arXiv:2303.07399; Li
+et al., SimCC, 2022, arXiv:2107.03332). Sizes and constants are those of open-mmlab/mmpose 1.3.2.
 
 Axes: B batch, J joint, D feature of a joint, C channel.
 """
@@ -54,16 +54,18 @@ SIZES = {
 
 
 class RTMPoseNetwork(nn.Module):
-    """Maps normalised crops (B, 3, H, W) to SimCC scores (B, J, 2 W) along x and (B, J, 2 H) along y.
+    """Network from normalised crops (B, 3, H, W) to SimCC scores (B, J, 2 W) along x and (B, J, 2 H) along y.
 
-    The head always computes in float32, because its squares exceed the range of half precision.
+    The head always computes in float32, because its squared activations exceed the range of half precision.
     """
 
     def __init__(self, size: str, joints: int, crop: tuple[int, int] = (192, 256)) -> None:
-        """
+        """Build the network with random weights.
+
         Args:
-            size: A name in SIZES.
-            crop: (width, height) px, multiples of 32.
+            size: Name of the model size, a key of SIZES.
+            joints: Number of joints J.
+            crop: (width, height) of a crop in px, multiples of 32.
         """
         super().__init__()
         if crop[0] % STRIDE or crop[1] % STRIDE:
@@ -79,7 +81,7 @@ class RTMPoseNetwork(nn.Module):
 
 
 class CSPNeXt(nn.Module):
-    """Backbone: (B, 3, H, W) to (B, C, H / 32, W / 32)."""
+    """Backbone from images (B, 3, H, W) to features (B, C, H / 32, W / 32)."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -104,7 +106,7 @@ class CSPNeXt(nn.Module):
 
 
 class Convolution(nn.Module):
-    """Convolution, batch normalisation, SiLU."""
+    """Convolution followed by batch normalisation and SiLU."""
 
     def __init__(self, inputs: int, outputs: int, kernel: int, *, stride: int = 1, groups: int = 1) -> None:
         super().__init__()
@@ -129,7 +131,7 @@ class SeparableConvolution(nn.Module):
 
 
 class Block(nn.Module):
-    """Two convolutions, added to the input if `residual`."""
+    """Two convolutions, with a residual connection if `residual` is true."""
 
     def __init__(self, channels: int, *, residual: bool) -> None:
         super().__init__()
@@ -143,7 +145,10 @@ class Block(nn.Module):
 
 
 class CrossStage(nn.Module):
-    """Half of the channels pass through the blocks, half bypass them; channel attention weighs both."""
+    """Cross-stage layer: half of the channels pass through the blocks and half bypass them.
+
+    Channel attention then weights both halves.
+    """
 
     def __init__(self, channels: int, blocks: int, *, residual: bool) -> None:
         super().__init__()
@@ -172,7 +177,7 @@ class ChannelAttention(nn.Module):
 
 
 class PyramidPooling(nn.Module):
-    """The feature map concatenated with its maxima in windows of 5, 9 and 13 cells."""
+    """Spatial pyramid pooling: the feature map, concatenated with its maxima in windows of 5, 9 and 13 cells."""
 
     WINDOWS = (5, 9, 13)
 
@@ -232,7 +237,7 @@ class Scale(nn.Module):
 
 
 class GatedAttention(nn.Module):
-    """One self-attention over the joints (B, J, D); squared ReLU replaces the softmax."""
+    """Gated self-attention over the joints (B, J, D), with a squared ReLU instead of the softmax."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -253,13 +258,13 @@ class GatedAttention(nn.Module):
 
 
 def load_checkpoint(path: Path) -> RTMPoseNetwork:
-    """Load the network of an MMPose checkpoint (`.pth`) in float32 on the CPU; size, joints and crop are derived from
-    it.
+    """Load the network of an MMPose checkpoint (`.pth`) in float32 on the CPU.
 
-    Only tensors, plain values and NumPy arrays are unpickled.
+    The size of the model, the joints and the crop are derived from the checkpoint. Only tensors, plain values and NumPy
+    arrays are unpickled.
 
     Raises:
-        PoseError: For any other file.
+        PoseError: If the file is not an RTMPose checkpoint.
     """
     parameters = read_parameters(path)
     try:
@@ -278,7 +283,7 @@ def read_parameters(path: Path) -> dict[str, Tensor]:
     """Read the parameters of an OpenMMLab checkpoint by name.
 
     Raises:
-        PoseError: If it cannot be read safely.
+        PoseError: If the file cannot be read safely.
     """
     try:
         with torch.serialization.safe_globals(_numpy_arrays()):
@@ -297,7 +302,10 @@ def read_parameters(path: Path) -> dict[str, Tensor]:
 
 
 def _numpy_arrays() -> list[Callable[..., object] | tuple[Callable[..., object], str]]:
-    """Parts of a pickled NumPy array under the names of NumPy 1 and 2: checkpoints contain dataset metadata."""
+    """Return the globals needed to unpickle NumPy arrays, under their names in NumPy 1 and 2.
+
+    Checkpoints contain NumPy arrays in their dataset metadata.
+    """
     from numpy._core.multiarray import _reconstruct, scalar
 
     parts = [

@@ -16,30 +16,35 @@ MIN_SAME_PERSON_IOU = 0.3
 
 
 class WholeImageEstimator:
-    """Estimates COCO-17 joints. `find` processes a whole image, `estimate` crops of people."""
+    """Estimator of COCO-17 joints. `find` processes whole images, and `estimate` processes crops of people."""
 
     skeleton = COCO17
 
     def __init__(self, network: WholeImageNetwork) -> None:
-        """
+        """Wrap a loaded network.
+
         Args:
-            network: Finds people and their 17 joints.
+            network: Network that finds people and their 17 joints.
         """
         self._network = network
         self.device = network.device
 
     def find(self, images: Sequence[U8]) -> list[tuple[Boxes, Keypoints2D]]:
-        """Return boxes and joints, row by row, of each (H, W, 3) uint8 RGB image, sorted by descending score."""
+        """Find people and their joints in each (H, W, 3) uint8 RGB image.
+
+        Returns:
+            Boxes and joints of each image. Both have one row per person, sorted by descending score.
+        """
         return [self._people(found) for found in self._network(images)]
 
     def regions(self, boxes: Boxes) -> Regions:
-        """An upright square around each box with a margin of a quarter."""
+        """Return an upright square around each box, with a margin of a quarter."""
         return crops.square_regions(boxes.xyxy, BOX_TO_REGION)
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
         """Estimate the joints of the person in the middle of every region.
 
-        The confidence is the person's score, 0 without one.
+        The confidence is the person's score, or 0 if no person is found.
         """
         size = (self._network.side, self._network.side)
         matrices = [crops.crop_matrices(rows, size) for rows in regions]
@@ -63,7 +68,10 @@ class WholeImageEstimator:
         return Boxes(found.xyxy, found.scores), keypoints
 
     def _crops(self, found: list[ImageDetections], matrices: F32, regions: Regions) -> Keypoints2D:
-        """One row for each crop of an image. Without a person all scores are 0, and the region stays."""
+        """Return one row of joints for each crop of an image.
+
+        If a crop contains no person, all its scores are 0 and its region is unchanged.
+        """
         xy = np.zeros((len(found), len(self.skeleton), 2), np.float32)
         scores = np.zeros(xy.shape[:2], np.float32)
         presence = np.zeros(len(found), np.float32)
@@ -82,9 +90,10 @@ class WholeImageEstimator:
 
 
 def _middle_person(people: ImageDetections, side: int) -> int | None:
-    """Row of the person that a crop of `side` px was most likely made for, or None.
+    """Return the row of the person for which a crop of `side` px was most likely made.
 
-    Boxes are compared as the squares of crops, so that narrow boxes count as much as wide ones.
+    Each box is first extended to a square, like a crop, so that narrow boxes count as much as wide ones. Returns None
+    if no person overlaps the expected square enough.
     """
     margin = side * (1 - 1 / BOX_TO_REGION) / 2
     aim = np.array([[margin, margin, side - margin, side - margin]], np.float32)

@@ -1,7 +1,7 @@
-"""YOLO pose networks: people and joints in one pass over the image, or the joints of one person in each crop.
+"""YOLO pose networks: all people and their joints in one pass over the image, or the joints of one person per crop.
 
 The official weights are AGPL-3.0. Source: Maji et al., YOLO-Pose: Enhancing YOLO for Multi Person Pose Estimation Using
-Object Keypoint Similarity Loss, 2022, arXiv:2204.06806, as Ultralytics builds it.
+Object Keypoint Similarity Loss, 2022, arXiv:2204.06806. The networks are those of Ultralytics.
 """
 
 from pathlib import Path
@@ -14,18 +14,19 @@ from pose.skeletons import COCO17
 
 
 class YoloPose(WholeImageEstimator):
-    """Estimates COCO-17 joints with YOLO, in whole images or in crops."""
+    """Estimator of COCO-17 joints with YOLO, in whole images or in crops."""
 
     name = "yolo-pose"
 
     def __init__(self, *, model: Path, options: StageOptions = USUAL) -> None:
-        """
+        """Load the network.
+
         Args:
-            model: Weight file.
+            model: Weight file, `.onnx` or `.pt`.
             options: Options of the stage.
 
         Raises:
-            PoseError: If it cannot be loaded with these options, or does not have 17 joints.
+            PoseError: If the network cannot be loaded with these options, or does not have 17 joints.
         """
         network = load_yolo(model, "pose", options)
         if network.joints != len(COCO17):
