@@ -1,4 +1,6 @@
-"""Cache of 2D people, which take most of the time, and of their 3D, each under its own key.
+"""Cache of tracked 2D people and of their 3D poses, each stored under its own key.
+
+Computing the 2D people takes most of the run time.
 
 docs/guides/batch.md describes keys, location of the entries, and behaviour when processes are killed.
 """

@@ -1,4 +1,4 @@
-"""Validation of an entry before it is used. Raises ValueError or TypeError for invalid content."""
+"""Validation of cache entries before use. The checks raise ValueError or TypeError for invalid content."""
 
 from typing import TypedDict
 
@@ -13,7 +13,7 @@ MAX_ABS = 1e7  # px, m or mm of a number
 
 
 class PeopleMetadata(TypedDict):
-    """Metadata of an entry of people: number of frames, name of the source, and its problems."""
+    """Metadata of a cache entry of 2D people: number of frames, name of the source, and problems while reading it."""
 
     frames: int
     name: str
@@ -22,15 +22,16 @@ class PeopleMetadata(TypedDict):
 
 
 class PosesMetadata(TypedDict):
-    """Metadata of an entry of poses."""
+    """Metadata of a cache entry of 3D poses."""
 
     frames: int
 
 
 def check_people(entry: Entry, joints: int) -> None:
-    """Validate an entry of people from its current file position.
+    """Validate a cache entry of 2D people from its current file position.
 
     Args:
+        entry: Cache entry.
         joints: Number of joints of the 2D skeleton.
     """
     conform(entry.metadata, PeopleMetadata)
@@ -51,10 +52,12 @@ def check_people(entry: Entry, joints: int) -> None:
 
 
 def check_poses(entry: Entry, people: Entry, joints: int) -> None:
-    """Validate an entry of poses.
+    """Validate a cache entry of 3D poses.
 
     Args:
-        people: Entry of their people, with its file at the beginning.
+        entry: Cache entry of the poses.
+        people: Cache entry of the same people in 2D, with its file positioned at the start of the content.
+        joints: Number of joints of the 2D skeleton.
     """
     conform(entry.metadata, PosesMetadata)
     if entry.metadata["frames"] != people.metadata["frames"]:

@@ -24,12 +24,14 @@ LIBRARIES = ("ai-edge-litert", "av", "numpy", "onnxruntime", "onnxruntime-gpu", 
 
 
 def hash_of(value: Any) -> str:
-    """SHA-256 (hex) of plain values."""
+    """Return the SHA-256 of JSON-like values, in hexadecimal."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
 def people_key(pipeline: Pipeline, source: Source) -> str | None:
-    """Key of the 2D people of a source; None for sources without fixed content, such as cameras and addresses."""
+    """Return the cache key of the 2D people of a source.
+
+    Return None for sources without fixed content, such as cameras and network streams."""
     content = source.content()
     if content is None:
         return None
@@ -40,7 +42,9 @@ def people_key(pipeline: Pipeline, source: Source) -> str | None:
 
 
 def poses_key(pipeline: Pipeline, source: Source, people: str) -> str:
-    """Key of the 3D of people with a given key. It includes all settings, since computing 3D again is cheap."""
+    """Return the cache key of 3D poses, given the key of the 2D people.
+
+    The key covers all settings, since recomputing 3D poses is cheap."""
     camera = pipeline.camera(source.info.size, source.info.focal_35mm)
     lifter = next(model for model in pipeline.models if model.role == "lifter")
     config = {name: value for name, value in asdict(pipeline.config).items() if name not in FILES}
@@ -50,7 +54,7 @@ def poses_key(pipeline: Pipeline, source: Source, people: str) -> str:
 
 @functools.cache
 def surroundings() -> list[Any]:
-    """Identifies the computing environment: the code of this program, its libraries, Python and the processor."""
+    """Return a description of the environment: the code of this program, its libraries, Python and the processor."""
     python = [platform.machine(), sys.platform, *sys.version_info[:2]]
     return [SCHEMA, _code(), {name: _version(name) for name in LIBRARIES}, python]
 

@@ -1,4 +1,4 @@
-"""A run of the pipeline over a source whose 2D, or 2D and 3D, may be cached."""
+"""Run of the pipeline over a source, with cached 2D people and 3D poses where available."""
 
 import threading
 from collections.abc import Iterator
@@ -18,10 +18,12 @@ Found = Literal["nothing", "people", "everything"]
 
 
 class CachedRun:
-    """Same results as `Pipeline.run`, bit for bit; cached parts are not computed again, others are stored.
+    """Run of the pipeline that reads cached parts and stores the computed ones.
+
+    The results are identical to those of `Pipeline.run`, bit for bit.
 
     Attributes:
-        found: What the cache contains: nothing, the people in 2D, or their 3D as well.
+        found: Content of the cache: "nothing", "people" (2D only) or "everything" (2D and 3D).
     """
 
     def __init__(self, pipeline: Pipeline, source: Source, cache: Cache) -> None:
@@ -39,7 +41,7 @@ class CachedRun:
             self.found = "people" if self._poses is None else "everything"
 
     def _sound(self, key: str, *, poses: bool) -> Entry | None:
-        """Return the entry of a key if all its frames are valid; otherwise remove it."""
+        """Return the entry of a key if all its frames are valid; otherwise remove the entry and return None."""
         entry = self._cache.find(key)
         if entry is None:
             return None
@@ -61,10 +63,10 @@ class CachedRun:
         return entry
 
     def results(self, stop: threading.Event | None = None) -> Iterator[FrameResult]:
-        """Yield the result of every frame, in order. Call it once.
+        """Yield the result of every frame, in order. Call this method only once.
 
         Args:
-            stop: See `Pipeline.run`.
+            stop: Event that ends the run early when it is set.
         """
         if self._people_key is None:
             yield from self._pipeline.run(self._source, stop=stop)
@@ -103,7 +105,7 @@ class CachedRun:
         source.cut_short = None if cut_short is None else cut_short.replace(name, source.name)
 
     def _tracked(self, session: Session, stop: threading.Event) -> Iterator[People]:
-        """Compute and store the people of every frame."""
+        """Compute, store and yield the 2D people of every frame."""
         assert self._people_key is not None
         source, times = self._source, self._pipeline.times
         records, frames = PeopleRecords(len(self._pipeline.skeleton)), 0
@@ -121,7 +123,7 @@ class CachedRun:
     def _lifted(
         self, session: Session, people: Iterator[People], kept: NewEntry, stop: threading.Event
     ) -> Iterator[FrameResult]:
-        """Compute and store the 3D of people."""
+        """Compute, store and yield the results with 3D poses of the given people."""
         records, frames = PosesRecords(), 0
 
         def keep(results: list[FrameResult]) -> list[FrameResult]:

@@ -1,8 +1,8 @@
-"""Cache entries on disk: atomic, verified by hash, removed by least recent use.
+"""Cache entries on disk, written atomically, verified by a hash, and removed in order of least recent use.
 
-An entry is `KEY.entry`: a magic string, the key, the content, metadata (JSON), its length, and the SHA-256 of
-everything before. It is written in a hidden folder and renamed, so several processes can use one cache and may be
-killed at any time. Entries contain no executable content.
+An entry is a file `KEY.entry`. It holds a magic string, the key, the content, JSON metadata, the length of the
+metadata, and the SHA-256 of all preceding bytes. Entries are written in a hidden folder and then renamed. So several
+processes can share one cache and may be killed at any time. Entries contain no executable content.
 """
 
 import hashlib
@@ -32,11 +32,11 @@ _NAME = re.compile(r"[0-9a-f]+\.entry")
 
 
 class Cache:
-    """A folder of entries. Use it as a context manager.
+    """Cache folder with a maximum size. Use it as a context manager.
 
     Attributes:
-        folder: The folder; created with access for its owner only.
-        problem: Why nothing more is stored; None otherwise.
+        folder: Path of the cache folder. It is created with access for its owner only.
+        problem: Reason why no more entries are stored; None if there is no problem.
     """
 
     def __init__(self, folder: Path, most_bytes: float = 2e9) -> None:
@@ -47,7 +47,11 @@ class Cache:
         self._work: Path | None = None
 
     def __enter__(self) -> Self:
-        """Raises PoseError if the folder cannot be created or written."""
+        """Create the folder if necessary.
+
+        Raises:
+            PoseError: If the folder cannot be created or written, or if it belongs to another user.
+        """
         with file_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not _is_own(self.folder.stat()):
@@ -61,9 +65,9 @@ class Cache:
         self._stack.close()
 
     def find(self, key: str) -> "Entry | None":
-        """Return the entry of a key (hex) if there is an intact one; a damaged one is removed.
+        """Return the entry of a hexadecimal key; None if there is no intact entry.
 
-        Files that a cache did not write are never removed.
+        A damaged entry is removed. Files that were not written by a cache are never removed.
         """
         path = self._path(key)
         try:
@@ -88,9 +92,9 @@ class Cache:
 
     @contextmanager
     def create(self, key: str) -> Iterator["NewEntry"]:
-        """Context of a new entry of a key. Without `commit` nothing is stored.
+        """Context manager that yields a new entry to write. Without `NewEntry.commit`, nothing is stored.
 
-        A full disk does not raise an error: `problem` is set, and no entry is stored.
+        A full disk does not raise an error. Instead `problem` is set, and no entry is stored.
         """
         assert self._work is not None, "used as a context"
         entry = NewEntry(self._work / key, key)
@@ -105,7 +109,7 @@ class Cache:
                 entry.path.unlink(missing_ok=True)
 
     def _settle(self, new: Path, path: Path) -> None:
-        """Give an entry its name; a file there that no cache wrote is renamed."""
+        """Move a new entry to its final path. An existing file that was not written by a cache is renamed."""
         try:
             if os.path.lexists(path) and not _is_entry(path):
                 WrittenFiles(self.folder).make_way(path)
@@ -120,7 +124,7 @@ class Cache:
         return self.folder / f"{key}{ENDING}"
 
     def _trim(self) -> None:
-        """Remove the least recently used entries until the rest fits."""
+        """Remove the least recently used entries until the total size is within the limit."""
         entries = []
         for path in self.folder.glob(f"*{ENDING}"):
             with suppress(OSError):  # another process removed it
@@ -138,10 +142,10 @@ class Cache:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """Open an entry of this user.
+    """Open an entry that belongs to this user.
 
     Raises:
-        OSError: For another user's, a link, a pipe, or a missing file.
+        OSError: If the file is missing, belongs to another user, or is a link or a pipe.
     """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags)
@@ -157,12 +161,16 @@ def _is_own(state: os.stat_result) -> bool:
 
 
 def _private(path: str, flags: int) -> int:
-    """Opener of files that only their owner can read."""
+    """Open a file that only its owner can read (an opener for the function `open`)."""
     return os.open(path, flags, 0o600)
 
 
 def _is_entry(path: Path) -> bool:
-    """Whether a file is an entry of a cache, also an incomplete one, by its name and first bytes. Raises OSError."""
+    """Return whether a file is a complete or incomplete cache entry, judged by its name and first bytes.
+
+    Raises:
+        OSError: If the file cannot be read.
+    """
     if not _NAME.fullmatch(path.name) or not stat.S_ISREG(path.lstat().st_mode):
         return False
     with path.open("rb") as file:
@@ -173,8 +181,8 @@ class NewEntry:
     """An entry being written.
 
     Attributes:
-        problem: Why it cannot be stored, or None.
-        whole: Whether it is complete.
+        problem: Reason why the entry cannot be stored; None if there is no problem.
+        whole: Whether the entry is complete.
     """
 
     def __init__(self, path: Path, key: str) -> None:
@@ -190,7 +198,7 @@ class NewEntry:
         self.write(MARK + bytes.fromhex(key))
 
     def write(self, content: bytes) -> None:
-        """Append to the content."""
+        """Append bytes to the content. A failure sets `problem` and raises no error."""
         if self._file is not None and self.problem is None:
             try:
                 self._file.write(content)
@@ -224,11 +232,11 @@ class NewEntry:
 
 
 class Entry:
-    """A verified entry.
+    """A cache entry whose hash has been verified.
 
     Attributes:
-        file: File at the beginning of the content.
-        end: Position of the end of the content.
+        file: Open file, initially positioned at the beginning of the content.
+        end: File position of the end of the content, in bytes.
         metadata: JSON values about the content.
     """
 
@@ -262,7 +270,7 @@ class Entry:
 
 
 def _digest(file: IO[bytes], end: int) -> bytes:
-    """SHA-256 of the first `end` bytes; the file position is after them."""
+    """Return the SHA-256 of the first `end` bytes, and leave the file position after these bytes."""
     file.seek(0)
     digest = hashlib.sha256()
     while end > 0 and (chunk := file.read(min(end, _CHUNK))):
@@ -272,10 +280,14 @@ def _digest(file: IO[bytes], end: int) -> bytes:
 
 
 def open_cache(name: str, gigabytes: float) -> Cache:
-    """Open the cache in the folder of `--cache`.
+    """Open the cache in the folder given by `--cache`.
+
+    Args:
+        name: Path of the folder.
+        gigabytes: Maximum size of all entries, GB.
 
     Raises:
-        PoseError: If it is not a folder.
+        PoseError: If the path exists but is not a folder.
     """
     folder = Path(name).expanduser()
     if folder.exists() and not folder.is_dir():

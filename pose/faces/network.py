@@ -64,7 +64,7 @@ class FaceNetwork:
 
 
 def tracked_regions(points: F32) -> Regions:
-    """Regions for the next frame from points (R, 468, 3) px: squares in which the eyes are level."""
+    """Return the regions for the next frame: squares around points (R, 468, 3) px in which the eyes are level."""
     eyes = points[:, LEFT_EYE[0], :2] - points[:, RIGHT_EYE[0], :2]
     angles = np.arctan2(eyes[:, 1], eyes[:, 0])
     cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]

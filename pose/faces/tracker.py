@@ -1,7 +1,8 @@
 """Tracking of faces on tracked people.
 
-A known face is searched around its last points, moved with the nose of the body. A new or lost one is searched at the
-nose, eyes and ears of the body. A face must lie on that nose, and each face belongs to one person only.
+The search region of a known face is around its last points, moved with the nose of the body. The search region of a
+new or lost face comes from the nose, eyes and ears of the body. A face must lie on the body's nose, and each face
+belongs to one person only.
 """
 
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ class _Track:
     Attributes:
         points: (468, 3) px at the last detection.
         time: Time of the last detection, s.
-        nose: (2,) px of the body at that time.
+        nose: (2,) px, nose of the body at that time.
     """
 
     points: F32
@@ -48,8 +49,9 @@ class _Heads:
 
     Attributes:
         noses: (P, 2) px.
-        necks: (P, 2) px from the centre of the shoulders to the nose; 0 if these are not detected.
-        regions: (P,) regions in which to search for the faces.
+        necks: (P, 2) px, vectors from the centre of the shoulders to the nose; 0 if the shoulders or nose are not
+            detected.
+        regions: Regions in which to search for the faces, P rows.
         sure: (P,) whether enough of the head is detected.
     """
 
@@ -89,7 +91,7 @@ class _Heads:
 
 
 class FaceTracker:
-    """Adds faces to the people of one stream."""
+    """Tracker of the faces of tracked people in one video stream."""
 
     def __init__(self, network: FaceNetwork, skeleton: Skeleton) -> None:
         """Start without faces.
@@ -99,7 +101,7 @@ class FaceTracker:
             skeleton: Joint set of the people.
 
         Raises:
-            ValueError: If it has no nose, eyes and ears.
+            ValueError: If the skeleton has no nose, eyes and ears.
         """
         self._network, self._skeleton = network, skeleton
         self._tracks: dict[int, _Track] = {}
@@ -136,7 +138,7 @@ class FaceTracker:
         return faces
 
     def _known(self, image: U8, heads: _Heads, ids: list[int], time: float) -> dict[int, tuple[F32, float]]:
-        """Faces of tracked people at their expected positions."""
+        """Return the tracked faces that are found at their expected positions, by row of the person."""
         rows, points = [], []
         for row, person in enumerate(ids):
             track = self._tracks.get(person)
@@ -149,7 +151,7 @@ class FaceTracker:
         return self._sights(image, heads, rows, tracked_regions(np.array(points))) if rows else {}
 
     def _sights(self, image: U8, heads: _Heads, rows: list[int], regions: Regions) -> dict[int, tuple[F32, float]]:
-        """Points and presence of the faces in regions of people, without implausible ones."""
+        """Return points and presence of the plausible faces in the regions, by row of the person."""
         large = np.flatnonzero(regions.sizes[:, 0] >= MIN_CROP_PX).tolist()
         if not large:
             return {}
@@ -163,18 +165,19 @@ class FaceTracker:
 
 
 def _extent(points: F32) -> float:
-    """Diagonal of a face's bounding box, px."""
+    """Return the diagonal of a face's bounding box, px."""
     return max(float(np.linalg.norm(np.ptp(points[:, :2], axis=0))), 1e-6)
 
 
 def _away(points: F32, nose: F32) -> float:
-    """Distance of the body's nose from the centre of a face, in face extents."""
+    """Return the distance of the body's nose from the centre of a face, relative to the face diagonal."""
     return float(np.linalg.norm(points[:, :2].mean(axis=0) - nose)) / _extent(points)
 
 
 def _fits(points: F32, heads: _Heads, row: int) -> bool:
-    """Whether a face is at the body's nose, and not upside down relative to the neck; joints not detected are
-    ignored.
+    """Return whether a face is at the body's nose and not upside down relative to the neck.
+
+    Joints that are not detected are ignored.
     """
     if heads.sure[row] and _away(points, heads.noses[row]) > _MAX_NOSE_EXTENTS:
         return False
@@ -184,7 +187,7 @@ def _fits(points: F32, heads: _Heads, row: int) -> bool:
 
 
 def _drop_repeated(found: dict[int, tuple[F32, float]], heads: _Heads) -> None:
-    """Where two people have the same face, remove it from the one whose nose is farther from its centre."""
+    """Remove a face shared by two people from the person whose nose is farther from the face's centre."""
     rows = list(found)
     for at, row in enumerate(rows):
         for other in rows[at + 1 :]:

@@ -26,7 +26,7 @@ class Arms:
         wrists: (P, 2, 2) px.
         sure: (P, 2) whether the wrist is detected inside the image.
         forearms: (P,) px, length of a forearm parallel to the image plane; 0 if it cannot be estimated.
-        regions: (2 P) expected regions of the hands, in the order of `wrists`.
+        regions: Expected regions of the hands, 2 P rows in the order of `wrists`.
     """
 
     wrists: F32
@@ -67,7 +67,7 @@ class Arms:
 
 
 def _joints(people: People, skeleton: Skeleton, joint: str) -> tuple[F32, F32]:
-    """(P, 2, 2) px and scores (P, 2); 0 where a coordinate is unknown."""
+    """Return the left and right joint: positions (P, 2, 2) px and scores (P, 2), 0 where a coordinate is unknown."""
     at = [skeleton.index(f"{side}_{joint}") for side in ("left", "right")]
     points, scores = people.keypoints[:, at], people.scores[:, at]
     known = np.asarray(np.isfinite(points).all(axis=-1))
@@ -75,7 +75,9 @@ def _joints(people: People, skeleton: Skeleton, joint: str) -> tuple[F32, F32]:
 
 
 def _forearms(people: People, skeleton: Skeleton) -> F32:
-    """(P,) px: the largest forearm length from several body segments, since foreshortening only shortens."""
+    """Return forearm lengths (P,) px: the largest estimate from several body segments.
+
+    The largest estimate is used because foreshortening only shortens segments."""
     parts = {joint: _joints(people, skeleton, joint) for joint in ("shoulder", "elbow", "wrist", "hip")}
 
     def between(start: str, end: str, forearms: float) -> F32:

@@ -16,7 +16,7 @@ JUMP = 0.6  # mean movement between frames, in hand lengths, above which the fil
 
 
 class HandFilter:
-    """Smooths the points of one hand: strongly at rest, weakly in motion.
+    """One-Euro filter of the points of one hand, which smooths strongly at rest and weakly in motion.
 
     Source: Casiez et al., 1 Euro Filter, CHI 2012, doi:10.1145/2207676.2208639. The cutoff frequency follows the speed
     of each point in hand lengths per second, independent of resolution and distance.
@@ -27,11 +27,11 @@ class HandFilter:
         self._raw = self._smooth = self._speed = np.zeros(0, np.float32)
 
     def __call__(self, values: F32, size: float, time: float) -> F32:
-        """Smooth the next values (K, D).
+        """Return the next values after smoothing, (K, D).
 
         Args:
-            values: (K, D).
-            size: Length of the hand in their unit.
+            values: (K, D), K points with D coordinates.
+            size: Length of the hand in the unit of `values`.
             time: Time of the frame, s; must increase from call to call.
         """
         step = max(time - self._time, 1e-3)
@@ -53,5 +53,5 @@ def _mean_way(moved: F32) -> float:
 
 
 def _weight(cutoff: Cutoff, step: float) -> Cutoff:
-    """Weight of a new sample after `step` seconds in a first-order low-pass filter with `cutoff` Hz."""
+    """Return the weight of a new sample after `step` seconds in a first-order low-pass filter with `cutoff` Hz."""
     return cutoff / (cutoff + 1 / (2 * math.pi * step))

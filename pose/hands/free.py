@@ -1,6 +1,7 @@
-"""Hands without bodies, for images filled by hands.
+"""Tracking of hands without bodies, for images that mainly show hands.
 
-`pose-run --hands` does not use it: there, hands belong to tracked people. These hands have no side.
+The option `pose-run --hands` does not use this module, because its hands belong to tracked people. The hands found
+here are not labelled left or right.
 """
 
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ class FreeHands:
         points: (H, 21, 2) px.
         shapes: (H, 21, 3) m from the wrist, image axes.
         presence: (H,) probability.
-        raw: (H, 21, 2) px, without the filter.
+        raw: (H, 21, 2) px, points before smoothing.
     """
 
     points: F32
@@ -41,7 +42,7 @@ class _Track:
 
 
 class FreeHandTracker:
-    """Detects hands with the palm detector and tracks them by their points, as MediaPipe Hands does."""
+    """Tracker that detects hands with the palm detector and follows them by their points, like MediaPipe Hands."""
 
     def __init__(self, network: HandNetwork, palms: PalmDetector, max_hands: int = 2) -> None:
         """Start without hands.

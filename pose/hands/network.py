@@ -45,7 +45,7 @@ class HandOutputs(NamedTuple):
 
 
 class HandNetwork:
-    """21 points in every region of an image."""
+    """Hand landmark network, which predicts 21 points in each region of an image."""
 
     def __init__(self, *, model: Path | None = None, threads: int = 1) -> None:
         """Load the network.
@@ -80,7 +80,7 @@ class HandNetwork:
 
 
 class PalmDetector:
-    """Detects palms in an image without using people."""
+    """Palm detector, which needs no tracked people."""
 
     def __init__(self, *, model: Path | None = None, threads: int = 1, least_score: float = _PALM_SCORE) -> None:
         """Load the network.
@@ -101,7 +101,7 @@ class PalmDetector:
 
         Args:
             image: The image.
-            window: One region to search; None for the whole image.
+            window: Region to search, one row; None for the whole image.
         """
         size = (PALM_SIDE, PALM_SIDE)
         matrix = crops.crop_matrices(window or crops.letterbox_region(image, size), size)
@@ -121,7 +121,7 @@ class PalmDetector:
 
 
 def tracked_regions(points: F32) -> Regions:
-    """Regions for the next frame from points (R, 21, 2) px."""
+    """Return the regions for the next frame from points (R, 21, 2) px."""
     knuckles = (points[:, INDEX_KNUCKLE] + points[:, RING_KNUCKLE]) / 2
     along = (points[:, MIDDLE_KNUCKLE] + knuckles) / 2 - points[:, WRIST]
     return _around(points[:, _STABLE], np.asarray(along, np.float32), _TRACK_SCALE, _TRACK_SHIFT)
@@ -141,7 +141,10 @@ def _palm_regions(points: F32) -> Regions:
 
 
 def _around(points: F32, along: F32, scale: float, shift: float) -> Regions:
-    """Squares around points (R, N, 2), rotated so that `along` (R, 2) points up; see `shifted`."""
+    """Return squares around points (R, N, 2) px, rotated so that `along` (R, 2) points up.
+
+    The arguments `scale` and `shift` are those of `shifted`.
+    """
     angles = np.pi / 2 - np.arctan2(-along[:, 1], along[:, 0])
     cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
     x = cos * points[..., 0] + sin * points[..., 1]
@@ -154,7 +157,7 @@ def _around(points: F32, along: F32, scale: float, shift: float) -> Regions:
 
 
 def shifted(centers: F32, sides: F32, along: F32, scale: float, shift: float) -> Regions:
-    """Squares in which `along` (R, 2) points up, scaled and shifted.
+    """Return scaled and shifted squares in which `along` (R, 2) points up.
 
     Args:
         centers: (R, 2) px.
@@ -172,7 +175,7 @@ def shifted(centers: F32, sides: F32, along: F32, scale: float, shift: float) ->
 
 
 def _anchors() -> F32:
-    """(2016, 2) anchor centres x, y in [0, 1]."""
+    """Return the anchor centres (2016, 2), x and y in [0, 1]."""
     layers = []
     for stride, count in _PALM_STRIDES:
         cells = PALM_SIDE // stride

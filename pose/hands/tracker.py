@@ -1,8 +1,8 @@
 """Tracking of hands on tracked people.
 
-A known hand is searched around its last points, moved with the wrist of the body. A new or lost one is searched where
-the arm points, and at intervals with the palm detector around the wrist. A hand must be at the end of that arm, and
-each hand belongs to one arm only.
+The search region of a known hand is around its last points, moved with the wrist of the body. The search region of a
+new or lost hand lies where the arm points. At intervals, the palm detector also searches around the wrist. A hand must
+be at the end of its arm, and each hand belongs to one arm only.
 """
 
 from collections.abc import Container, Sequence
@@ -38,7 +38,7 @@ class _Track:
     Attributes:
         points: (21, 2) px at the last detection.
         time: Time of the last detection, s.
-        wrist: (2,) px of the body at that time.
+        wrist: (2,) px, wrist of the body at that time.
     """
 
     points: F32
@@ -60,14 +60,14 @@ class _Sight:
 
 
 class HandTracker:
-    """Adds hands to the people of one stream."""
+    """Tracker of the hands of tracked people in one video stream."""
 
     def __init__(self, network: HandNetwork, palms: PalmDetector | None, skeleton: Skeleton) -> None:
         """Start without hands.
 
         Args:
             network: Finds the points of a hand.
-            palms: Recovers lost hands; None for recovery with arms only.
+            palms: Palm detector that recovers lost hands; None to recover them from the arms only.
             skeleton: Joint set of the people.
         """
         self._network, self._palms, self._skeleton = network, palms, skeleton
@@ -94,7 +94,7 @@ class HandTracker:
         return self._finish(image, arms, ids, sights, people.time)
 
     def _known(self, image: U8, arms: Arms, ids: Sequence[int], time: float) -> dict[Place, _Sight]:
-        """Tracked hands at their expected positions."""
+        """Return the tracked hands that are found at their expected positions."""
         places, points = [], []
         for row, person in enumerate(ids):
             for side in range(2):
@@ -110,7 +110,7 @@ class HandTracker:
     def _new(
         self, image: U8, arms: Arms, ids: Sequence[int], known: Container[Place], time: float
     ) -> dict[Place, _Sight]:
-        """Hands without a track, for arms with a detected wrist; in two passes."""
+        """Return new hands of arms that have a detected wrist but no tracked hand, estimated in two passes."""
         wanted = [
             (row, side)
             for row in range(len(ids))
@@ -128,7 +128,7 @@ class HandTracker:
         return found
 
     def _by_palm(self, image: U8, arms: Arms, row: int, side: int) -> dict[Place, _Sight]:
-        """The hand that the palm detector finds nearest to a wrist."""
+        """Return the hand that the palm detector finds nearest to a wrist."""
         assert self._palms is not None
         length, wrist = float(arms.forearms[row]), arms.wrists[row, side]
         if _PALM_WINDOW * length < 2 * MIN_CROP_PX:
@@ -141,7 +141,7 @@ class HandTracker:
         return self._twice(image, arms, [(row, side)], regions[[nearest]])
 
     def _twice(self, image: U8, arms: Arms, places: list[Place], regions: Regions) -> dict[Place, _Sight]:
-        """Hands in regions, estimated in two passes: the second crop is around the points of the first."""
+        """Return hands estimated in two passes. The second crop is around the points of the first pass."""
         first = self._sights(image, arms, places, regions)
         if not first:
             return {}
@@ -149,7 +149,7 @@ class HandTracker:
         return self._sights(image, arms, list(first), tracked_regions(points))
 
     def _sights(self, image: U8, arms: Arms, places: list[Place], regions: Regions) -> dict[Place, _Sight]:
-        """Hands in regions, without implausible ones."""
+        """Return the plausible hands in the regions."""
         large = np.flatnonzero(regions.sizes[:, 0] >= MIN_CROP_PX).tolist()
         if not large:
             return {}
@@ -162,7 +162,7 @@ class HandTracker:
         return seen
 
     def _drop_repeated(self, image: U8, arms: Arms, sights: dict[Place, _Sight]) -> None:
-        """Where two arms have the same hand, keep it for the better fit; the other arm is searched again."""
+        """Assign a hand shared by two arms to the arm that it fits better, and search the other arm again."""
         for place, other in _repeated(sights, arms):
             if place not in sights or other not in sights:
                 continue
@@ -199,12 +199,12 @@ def _sight(found: HandOutputs, at: int, row: int, side: int) -> _Sight:
 
 
 def _extent(points: F32) -> float:
-    """Diagonal of the bounding box of points (21, D)."""
+    """Return the diagonal of the bounding box of points (21, D)."""
     return max(float(np.linalg.norm(points.max(axis=0) - points.min(axis=0))), 1e-6)
 
 
 def _fits(points: F32, arms: Arms, row: int, side: int) -> bool:
-    """Whether size and wrist of a hand match the body; joints not detected are ignored."""
+    """Return whether the size and wrist of a hand match the body. Joints that are not detected are ignored."""
     length = float(arms.forearms[row])
     if length <= 0:
         return True
@@ -215,8 +215,10 @@ def _fits(points: F32, arms: Arms, row: int, side: int) -> bool:
 
 
 def _distance(sight: _Sight, arms: Arms) -> float:
-    """Mismatch of a hand and its arm in forearms: distance of the wrists plus distance of the hand from its expected
-    centre.
+    """Return the mismatch of a hand and its arm, in forearm lengths.
+
+    The mismatch is the distance of the wrists plus the distance of the hand from its expected centre.
+
     """
     length = max(float(arms.forearms[sight.row]), 1e-6)
     wrist = float(np.linalg.norm(sight.points[WRIST] - arms.wrists[sight.row, sight.side]))
@@ -230,7 +232,7 @@ def _same(one: _Sight, other: _Sight) -> bool:
 
 
 def _repeated(sights: dict[Place, _Sight], arms: Arms) -> list[tuple[Place, Place]]:
-    """Pairs of arms with the same hand."""
+    """Return the pairs of arms that share one hand."""
     places = list(sights)
     return [
         (place, other)

@@ -1,4 +1,4 @@
-"""Weights: catalogue, local files and download.
+"""Access to network weights: the catalogue, local files and downloads.
 
 >>> from pose.weights import locate
 >>> path = locate("blazepose-detector")  # doctest: +SKIP
@@ -24,12 +24,14 @@ __all__ = [
 
 
 def locate_if_reachable(name: str) -> Path | str:
-    """Like `locate`, for a weight with a fallback: returns the reason if its server does not answer.
+    """Return the path of a weight, or the reason why it is not available if its server does not answer.
 
-    The check takes at most 3 s, and a failure is remembered for a day.
+    Use this instead of `locate` for weights that have a fallback.
+
+    The check of the server takes at most 3 s. A failure is remembered for a day.
 
     Raises:
-        CorruptWeightError: For a damaged file in a folder of the user.
+        CorruptWeightError: If a file in one of the user's folders is damaged.
     """
     from pose.weights import reachable
 
@@ -37,11 +39,13 @@ def locate_if_reachable(name: str) -> Path | str:
 
 
 def locate(name: str) -> Path:
-    """Return the path of a weight by its catalogue name, verified by its hash, and downloaded if it is missing.
+    """Return the path of a weight file, given its catalogue name.
+
+    The file is downloaded if it is missing, and its hash is verified.
 
     Raises:
         UsageError: If the catalogue has no such name.
         CorruptWeightError: If a file of that name has other content.
-        FetchError: If it is missing and the download fails; the message describes the manual installation.
+        FetchError: If the file is missing and the download fails. The message describes the manual installation.
     """
     return Store.from_environment().locate(name)

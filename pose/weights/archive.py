@@ -1,4 +1,6 @@
-"""Extraction of one named member of a zip or a wheel, without using paths from the archive."""
+"""Extraction of one named member from a zip or wheel.
+
+The output path never comes from the archive."""
 
 import shutil
 from pathlib import Path
@@ -17,13 +19,13 @@ def extract_member(archive: Path | IO[bytes], member: str, target: Path, name: s
     """Write the one member of `archive` whose path is, or ends in, `member` to `target`.
 
     Args:
-        archive: The archive.
-        member: Path, or its end.
+        archive: Path of the archive, or an open file.
+        member: Path of the member in the archive, or the end of that path.
         target: File to write.
-        name: Name of the archive in errors; default is the file name.
+        name: Name of the archive in error messages; the default is its file name.
 
     Raises:
-        ArchiveError: If the archive is invalid, or does not contain the member once.
+        ArchiveError: If the archive is invalid, or if the member does not occur exactly once.
     """
     try:
         with open_archive(archive, name or (archive.name if isinstance(archive, Path) else "the archive")) as content:

@@ -23,7 +23,7 @@ class BundleError(PoseError):
 
 
 def write_bundle(store: Store, names: Sequence[str], out: Path, *, allow_unverified: bool = False) -> list[Weight]:
-    """Write the named weights, downloaded if necessary, into one archive at `out`. The write is atomic."""
+    """Write the named weights into one archive at `out`, atomically. Missing weights are downloaded first."""
     weights = [store.weight(name) for name in sorted(set(names))]
     for weight in weights:
         if isinstance(weight.source, InPackage):
@@ -41,10 +41,11 @@ def write_bundle(store: Store, names: Sequence[str], out: Path, *, allow_unverif
 def install_bundle(store: Store, bundle: Path, *, allow_unverified: bool = False) -> list[Weight]:
     """Copy the weights of a bundle to the cache.
 
-    Names and hashes are those of the local catalogue, not of the manifest.
+    Names and hashes are taken from the local catalogue. The manifest supplies a hash only for weights without one.
 
     Raises:
-        BundleError: If the archive contains an unknown file or other content; nothing is installed then.
+        BundleError: If the archive contains an unknown file, or a file with the wrong hash. Nothing is then installed.
+        UnverifiedWeightError: If a weight has no published hash and `allow_unverified` is False.
     """
     if not bundle.is_file():
         raise UsageError(f"{bundle}: no such file")
@@ -79,7 +80,7 @@ def _write(out: Path, manifest: str, paths: Sequence[Path]) -> None:
 
 
 def _member(name: str) -> zipfile.ZipInfo:
-    """A member whose header depends on its name only, so that equal weights give equal bundles."""
+    """Return a zip entry whose header depends on its name only, so that equal weights give equal bundles."""
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
     info.create_system = 3  # Unix, on every system
     info.external_attr = 0o644 << 16
@@ -87,7 +88,7 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 
 def _entries(store: Store, bundle: Path) -> list[tuple[Weight, str]]:
-    """Catalogue entries in the bundle with their required hashes."""
+    """Return the catalogue entry and the required hash of each weight in the bundle."""
     try:
         with open_archive(bundle) as archive:
             members = archive.names

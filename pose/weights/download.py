@@ -1,4 +1,4 @@
-"""Resumable HTTP download: https only, proxies from the environment, a progress bar on a terminal."""
+"""Resumable downloads over HTTPS, with proxies from the environment and a progress bar on a terminal."""
 
 import http.client
 import os
@@ -25,7 +25,7 @@ class DownloadError(SourceError):
 
 
 class _SchemeGuard(urllib.request.HTTPRedirectHandler):
-    """Rejects redirects to other schemes than the allowed ones."""
+    """Redirect handler that rejects redirects to URL schemes that are not allowed."""
 
     def __init__(self, schemes: tuple[str, ...]) -> None:
         self._schemes = schemes
@@ -54,17 +54,17 @@ def check_scheme(url: str, schemes: tuple[str, ...]) -> None:
 
 
 def opener_for(url: str, schemes: tuple[str, ...]) -> urllib.request.OpenerDirector:
-    """Make an opener for `url` and its redirects with the proxies of the environment.
+    """Return an opener for `url` that follows redirects and uses the proxies of the environment.
 
     Raises:
-        DownloadError: For a scheme that is not one of `schemes`.
+        DownloadError: If the scheme of `url` is not one of `schemes`.
     """
     check_scheme(url, schemes)
     return urllib.request.build_opener(_SchemeGuard(schemes))
 
 
 def answers(url: str, schemes: tuple[str, ...], timeout: float) -> str | None:
-    """Return None if the server provides `url`, else the reason in one line."""
+    """Return None if the server provides `url`; otherwise return the reason in one line."""
     request = urllib.request.Request(url, headers={"User-Agent": "pose-run", "Range": "bytes=0-0"})
     try:
         with opener_for(url, schemes).open(request, timeout=timeout):
@@ -81,10 +81,10 @@ def answers(url: str, schemes: tuple[str, ...], timeout: float) -> str | None:
 
 @contextmanager
 def claimed(partial: Path) -> Iterator[Path]:
-    """Yield a private path to write to, with the content of an earlier incomplete download in `partial`.
+    """Yield a private path to write to, which starts with the content of an earlier incomplete download.
 
-    Renaming claims the file, so two processes never write to the same one. An incomplete file is renamed back to
-    `partial` for the next attempt.
+    The file `partial` is claimed by renaming, so two processes never write to the same file. If the download stays
+    incomplete, the file is renamed back to `partial` for the next attempt.
     """
     private = partial.with_name(f"{partial.name}-{uuid.uuid4().hex}")
     with suppress(FileNotFoundError):
@@ -100,7 +100,7 @@ def claimed(partial: Path) -> Iterator[Path]:
 def download(url: str, path: Path, *, schemes: tuple[str, ...] = ("https",), timeout: float = 30.0) -> None:
     """Download `url` to `path`, resuming at the end of existing content.
 
-    A connection that breaks after it sent data is resumed; one without data is an error.
+    The download is resumed if the connection breaks after some data. A connection that delivers no data is an error.
 
     Raises:
         DownloadError: If the download fails; the received content stays in `path`.

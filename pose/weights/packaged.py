@@ -10,7 +10,9 @@ MODELS = Path(__file__).resolve().parents[1] / "models"
 
 
 def packaged_weights(folder: Path = MODELS) -> dict[str, Weight]:
-    """Catalogue entries of the files in `folder`, with `licence` and `sha256` from their cards."""
+    """Return catalogue entries of the weight files in `folder`, by name.
+
+    The JSON card beside each file gives its licence and SHA-256."""
     entries = {}
     for path in sorted((*folder.glob("*.safetensors"), *folder.glob("*.npz"))):
         card_path = path.with_suffix(".json")

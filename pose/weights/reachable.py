@@ -1,6 +1,7 @@
-"""Weights with a fallback: downloaded if their server answers quickly.
+"""Download of weights that have a fallback, only if their server answers quickly.
 
-A machine that reaches a package mirror only must not wait for an unreachable server at every start. The check takes at
+Some machines reach only a package mirror. They must not wait for an unreachable server at every start. The check takes
+at
 most `MAX_WAIT_S`, and a failure is remembered for a day in a file in the cache.
 """
 
@@ -19,13 +20,13 @@ REMEMBERED_S = 86_400.0
 
 
 def locate_if_reachable(store: Store, name: str) -> Path | str:
-    """Download a weight unless its server does not answer.
+    """Locate a weight, and download it if it is missing and its server answers.
 
     Returns:
         Path of the verified file, or the reason why it is not available.
 
     Raises:
-        CorruptWeightError: For a damaged file in a folder of the user.
+        CorruptWeightError: If a file in one of the user's folders is damaged.
     """
     weight = store.weight(name)
     try:
@@ -49,7 +50,7 @@ def locate_if_reachable(store: Store, name: str) -> Path | str:
 
 
 def remembered(store: Store, weight: Weight) -> str | None:
-    """Reason why the weight was not available within the last day, or None."""
+    """Return why the weight was not available within the last day; None if no failure is recorded."""
     record = _record(store, weight)
     with suppress(OSError):
         if 0 <= time.time() - record.stat().st_mtime < REMEMBERED_S:
@@ -65,7 +66,7 @@ def remember(store: Store, weight: Weight, reason: str) -> None:
 
 
 def unreachable(store: Store, weight: Weight) -> str | None:
-    """Return why the server of a weight does not answer, None if it does. Takes at most `MAX_WAIT_S`."""
+    """Return why the server of a weight does not answer; None if it answers. Takes at most `MAX_WAIT_S`."""
     if not isinstance(weight.source, Download | ZipMember):
         return None
     from pose.weights.download import answers

@@ -29,8 +29,8 @@ class RemoteFile(io.RawIOBase):
         """Open the file.
 
         Raises:
-            RangesError: If the server does not support ranges.
-            DownloadError: If it does not answer.
+            RangesError: If the server does not support range requests.
+            DownloadError: If the server does not answer.
         """
         self._url, self._opener, self._timeout = url, opener_for(url, schemes), timeout
         self._place = 0
@@ -66,7 +66,7 @@ class RemoteFile(io.RawIOBase):
         return len(data)
 
     def _request(self, start: int, count: int) -> tuple[bytes, int]:
-        """Read `count` bytes from `start` on; return them with the size of the file."""
+        """Read `count` bytes from offset `start`; return these bytes and the size of the whole file."""
         asked = {"User-Agent": "pose-run", "Accept-Encoding": "identity", "Range": f"bytes={start}-{start + count - 1}"}
         try:
             with self._opener.open(urllib.request.Request(self._url, headers=asked), timeout=self._timeout) as response:
@@ -88,9 +88,9 @@ def download_member(url: str, member: str, target: Path, *, schemes: tuple[str, 
     """Write the one member of the zip at `url` whose path is, or ends in, `member` to `target`.
 
     Raises:
-        RangesError: If the server does not support ranges.
+        RangesError: If the server does not support range requests.
         DownloadError: If the download fails.
-        ArchiveError: If the archive is invalid, or does not contain the member once.
+        ArchiveError: If the archive is invalid, or if the member does not occur exactly once.
     """
     with RemoteFile(url, schemes) as raw, io.BufferedReader(raw, BLOCK) as file:
         extract_member(file, member, target, url.rpartition("/")[2])

