@@ -1,4 +1,4 @@
-"""Human pose from video: the public API. What `__all__` does not list is private.
+"""Human pose from video: the public API. Names that `__all__` does not list are private.
 
     from pose import Pipeline
 
@@ -47,12 +47,12 @@ _MODULES = {
     "several": "pose.several_videos",
 }
 
-# Read by ONNX Runtime at import. Without it some builds store an id of the machine in the home folder and send reports
-# to their vendor, which no later call can stop. Set the variable to 0 to allow it.
+# ONNX Runtime reads this variable at import. If it is not set, some builds store an id of the machine in the home
+# folder and send reports to their vendor; no later call can stop them. Set the variable to 0 to allow telemetry.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
-# Read by OpenCV at import: it rejects images of more pixels. Its own limit, 2**30, means 3 GiB. Set the variable for
-# larger images.
+# OpenCV reads this variable at import and rejects images with more pixels. The default limit of OpenCV, 2**30 pixels,
+# would allow images of 3 GiB. Set the variable to read larger images.
 os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", "100000000")
 
 

@@ -1,6 +1,7 @@
-"""Registries of selectable stages: name -> factory, one table per kind of stage. Imports happen when a stage is built.
+"""Registries of selectable stages: one table per kind of stage maps names to factories.
 
-To add a detector or an estimator, write its file and add one line here (CONTRIBUTING.md shows both).
+The module of a stage is imported when the stage is built. To add a detector or an estimator, write its module and add
+one line here; CONTRIBUTING.md shows both.
 """
 
 from __future__ import annotations  # types of stages without importing their dependencies
@@ -27,17 +28,18 @@ USUAL_ESTIMATOR = "blazepose"
 
 @dataclass(frozen=True, slots=True)
 class Choice(Generic[Stage]):
-    """One entry of a table.
+    """One entry of a registry: a selectable stage.
 
     Attributes:
-        weight: Name of the default weights in the catalogue; None for a stage without a network, or with custom
-            weights only.
-        build: Makes the stage from the weight file; without a network it ignores the file.
-        cpu_only: Whether its runtime supports the CPU and the precision of the file only.
+        weight: Catalogue name of the default weights; None for a stage without a network, or if the user must provide
+            the weights.
+        build: Function that makes the stage from the weight file; a stage without a network ignores the file.
+        cpu_only: Whether the runtime of the stage supports only the CPU and only the precision of the weight file.
         sized: Whether the input size can be chosen.
         own_file: Whether the user must name a weight file.
-        presence: Minimum confidence of an estimator that a crop shows a person; each family measures its own.
-        skeleton: Skeleton of an estimator with the default weights; None if the weights determine it.
+        presence: Threshold on an estimator's confidence that a crop shows a person. Each family of networks needs its
+            own threshold, because they compute the confidence differently.
+        skeleton: Skeleton of an estimator with the default weights; None if the weights determine the skeleton.
     """
 
     weight: str | None
@@ -201,7 +203,7 @@ ESTIMATORS: dict[str, Choice[Estimator]] = {
     "mmpose": Choice(None, _mmpose, own_file=True),
 }
 
-# Chosen as both detector and estimator, these run once per frame.
+# If one of these is both detector and estimator, it runs once per frame.
 ONE_PASS: dict[str, Choice[OnePass]] = {
     "yolo-pose": Choice(_YOLO_POSE, _yolo_pose),
     "movenet-multipose": Choice(_MULTIPOSE, _multipose, cpu_only=True, sized=True),
@@ -209,12 +211,12 @@ ONE_PASS: dict[str, Choice[OnePass]] = {
 
 
 def detector_choice(name: str) -> Choice[Detector]:
-    """Entry of a detector; `auto` is the preferred one."""
+    """Return the entry of a detector; `auto` means the preferred detector."""
     return DETECTORS[PREFERRED_DETECTOR if name == AUTO_DETECTOR else name]
 
 
 def estimator_choice(name: str) -> Choice[Estimator]:
-    """Entry of an estimator; `auto` is the default one."""
+    """Return the entry of an estimator; `auto` means the default estimator."""
     return ESTIMATORS[USUAL_ESTIMATOR if name == AUTO_ESTIMATOR else name]
 
 
@@ -224,11 +226,11 @@ def build(
     """Build the stage `name` of `table`.
 
     Args:
-        table: Table of stages.
-        name: Name in it.
+        table: Registry of stages of one kind.
+        name: Name of the stage in `table`.
         options: Options of the stage.
-        model: Weights; None uses the default ones.
-        key: See `weight_file`.
+        model: Catalogue name or file of the weights; None uses the default weights.
+        key: Name of the option for `model` in error messages.
 
     Raises:
         PoseError: If a weight is not available, the stage does not support device or precision, or a custom file is
@@ -254,10 +256,10 @@ def _is_own(model: str | None) -> bool:
 
 
 def _build_of_own_file(choice: Choice[Stage], weight: Path, options: StageOptions, name: str, key: str) -> Stage:
-    """Build a stage with custom weights and run it once, since unsuitable networks mostly fail in their runtime.
+    """Build a stage with custom weights and run it once, since unsuitable networks mostly fail at run time.
 
     Raises:
-        PoseError: That names `key` and the file.
+        PoseError: If the network fails; the message names `key` and the file.
     """
     from pose.people.warm_up import try_once
     from pose.system.silence import silenced
@@ -286,7 +288,7 @@ def weight_file(choice: Choice[Stage], model: str | None, key: str) -> Path | No
         key: Name of the option in errors.
 
     Raises:
-        UsageError: If it is neither, and what `pose.weights.locate` raises.
+        UsageError: If `model` is neither a catalogue name nor a file. Errors of `pose.weights.locate` are passed on.
     """
     from pose.weights import WEIGHTS, locate
 

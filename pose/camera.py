@@ -1,4 +1,7 @@
-"""Cameras and projection. Camera frame: x right, y down, z forward; metres. Pixels: (0, 0) is the centre of a pixel."""
+"""Pinhole cameras and projection.
+
+The camera frame has x right, y down, z forward, in metres. Pixel (0, 0) is the centre of the top-left pixel.
+"""
 
 import math
 from dataclasses import dataclass
@@ -9,8 +12,8 @@ from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
 
-# Assumed angle of the longer image side without calibration. Phones and webcams have 55 to 80 degrees, film lenses
-# less. The error affects scale and distance; results name the assumption.
+# Field of view along the longer image side that is assumed without calibration. Phones and webcams have 55 to 80
+# degrees, film lenses less. A wrong value affects scale and distance; results state the assumption.
 ASSUMED_FOV_DEGREES = 55.0
 FILM_DIAGONAL = math.hypot(36, 24)  # mm
 
@@ -21,7 +24,7 @@ class Camera:
 
     Attributes:
         matrix: (3, 3) intrinsics in px.
-        known: False if they follow from the assumed field of view; sizes and distances depend on that assumption.
+        known: False if the intrinsics follow from an assumed field of view, on which sizes and distances then depend.
         size: (width, height) of the images in px.
     """
 
@@ -35,10 +38,11 @@ class Camera:
 
     @classmethod
     def of(cls, size: tuple[int, int], intrinsics: F64 | None = None) -> Self:
-        """Make the camera of images of (width, height) px.
+        """Make a camera for images of a given size.
 
         Args:
-            intrinsics: (3, 3) px; None assumes a field of view.
+            size: (width, height) px.
+            intrinsics: (3, 3) camera matrix in px; None assumes a field of view.
         """
         if intrinsics is None:
             return cls(intrinsics_from_fov(size), False, size)
@@ -46,20 +50,20 @@ class Camera:
 
     @property
     def fov_degrees(self) -> float:
-        """Field of view along the longer image side."""
+        """Field of view along the longer image side, in degrees."""
         longer = max(self.size)
         focal = self.matrix[0, 0] if self.size[0] == longer else self.matrix[1, 1]
         return math.degrees(2 * math.atan(longer / 2 / focal))
 
     def mirrored(self) -> "Camera":
-        """The camera of the mirrored image."""
+        """Return the camera of the horizontally mirrored image."""
         matrix = self.matrix.copy()
         matrix[0, 2] = self.size[0] - 1 - matrix[0, 2]
         return Camera(matrix, self.known, self.size)
 
 
 def check_intrinsics(matrix: F64) -> None:
-    """Raises ValueError unless `matrix` is (3, 3) and a pinhole camera without skew."""
+    """Raise ValueError unless `matrix` is (3, 3) and a pinhole camera without skew."""
     if matrix.shape != (3, 3):
         raise ValueError(f"intrinsics: expected shape (3, 3), got {matrix.shape}")
     focal, rest = matrix[[0, 1], [0, 1]], matrix[[0, 1, 2, 2, 2], [1, 0, 0, 1, 2]]
@@ -68,10 +72,13 @@ def check_intrinsics(matrix: F64) -> None:
 
 
 def intrinsics_from_fov(image_size: tuple[int, int], fov_degrees: float = ASSUMED_FOV_DEGREES) -> F64:
-    """(3, 3) pinhole matrix of a camera whose longer image side spans `fov_degrees`.
+    """Return the (3, 3) camera matrix in px for a field of view.
+
+    Pixels are square, and the principal point is the image centre.
 
     Args:
-        image_size: (width, height) px. Square pixels, principal point in the middle.
+        image_size: (width, height) px.
+        fov_degrees: Field of view along the longer image side.
     """
     width, height = image_size
     focal = max(width, height) / 2 / math.tan(math.radians(fov_degrees) / 2)
@@ -79,10 +86,14 @@ def intrinsics_from_fov(image_size: tuple[int, int], fov_degrees: float = ASSUME
 
 
 def intrinsics_from_focal(image_size: tuple[int, int], focal_35mm: float) -> F64:
-    """(3, 3) pinhole matrix for a 35 mm equivalent focal length in mm, whose image diagonal is 43.27 mm (CIPA DCG-001).
+    """Return the (3, 3) camera matrix in px for a 35 mm equivalent focal length.
+
+    The equivalent refers to an image diagonal of 43.27 mm (CIPA DCG-001). Pixels are square, and the principal point is
+    the image centre.
 
     Args:
-        image_size: (width, height) px. Square pixels, principal point in the middle.
+        image_size: (width, height) px.
+        focal_35mm: 35 mm equivalent focal length in mm.
     """
     width, height = image_size
     focal = focal_35mm * math.hypot(width, height) / FILM_DIAGONAL
@@ -90,7 +101,7 @@ def intrinsics_from_focal(image_size: tuple[int, int], focal_35mm: float) -> F64
 
 
 def project(points: NDArray[np.floating], intrinsics: F64) -> F64:
-    """Pinhole projection of (..., 3) m in the camera frame to (..., 2) px. Points must have z > 0."""
+    """Project points (..., 3) m in the camera frame to pixels (..., 2). Points must have z > 0."""
     focal = np.array([intrinsics[0, 0], intrinsics[1, 1]])
     centre = intrinsics[:2, 2]
     pixels: F64 = points[..., :2] / points[..., 2:] * focal + centre
@@ -98,7 +109,7 @@ def project(points: NDArray[np.floating], intrinsics: F64) -> F64:
 
 
 def normalize_pixels(pixels: NDArray[np.floating], intrinsics: F64) -> F64:
-    """(..., 2) px to (..., 2) camera-normalised coordinates: the point where the ray crosses the plane z = 1."""
+    """Convert pixels (..., 2) to normalised image coordinates (..., 2): x and y of the viewing ray at z = 1."""
     focal = np.array([intrinsics[0, 0], intrinsics[1, 1]])
     centre = intrinsics[:2, 2]
     rays: F64 = (pixels - centre) / focal

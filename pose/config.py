@@ -1,4 +1,4 @@
-"""Configuration of a pipeline: one typed dataclass, and the presets in `configs/`.
+"""Configuration of a pipeline: the dataclass `PipelineConfig`, and functions that load the presets in `configs/`.
 
 This module has no heavy imports, so that commands parse their options before any network is loaded.
 """
@@ -37,7 +37,7 @@ PRECISIONS: tuple[str, ...] = get_args(Precision)
 AUTO_LIFTER = "auto"
 AUTO_CAMERA, FIXED_CAMERA = "auto", "fixed"
 CAMERAS = (AUTO_CAMERA, FIXED_CAMERA, "rotating", "free")
-# Keys of the networks that find people and joints. Scores of different networks are not comparable.
+# Keys of the detector and estimator networks. Scores of different networks are not comparable.
 NETWORK_KEYS = (
     "detector", "estimator", "detector_model", "estimator_model", "detection_score", "detector_size", "presence_score",
 )  # fmt: skip
@@ -47,7 +47,8 @@ NETWORK_KEYS = (
 class PipelineConfig:
     """Stages of a pipeline and their settings.
 
-    A detector and an estimator of the same name in `pose.builders.ONE_PASS` are one network, run once per frame.
+    If detector and estimator have the same name and `pose.builders.ONE_PASS` contains the name, one network does both
+    in one pass per frame.
 
     Raises:
         UsageError: For an invalid value.
@@ -127,7 +128,7 @@ class PipelineConfig:
 
     @property
     def stage_options(self) -> StageOptions:
-        """Options of the networks that find people and joints."""
+        """Options of the detector and estimator networks."""
         return StageOptions(
             device=cast(Device, self.device),
             precision=cast(Precision, self.precision),
@@ -157,9 +158,10 @@ class LiveConfig:
 
 
 def choose_networks(config: PipelineConfig, *, live: bool = False) -> PipelineConfig:
-    """Return `config` with `auto` replaced for lifter and estimator.
+    """Return `config` with the value `auto` of lifter and estimator replaced by concrete networks.
 
-    If no network is chosen, offline runs use the networks of the device's default preset; live runs use fast ones.
+    If the configuration chooses no network, offline runs use the networks of the device's default preset, and live runs
+    use fast networks.
     """
     if config.lifter == AUTO_LIFTER:
         config = replace(config, lifter="sliding" if live else "offline")
@@ -173,10 +175,14 @@ def choose_networks(config: PipelineConfig, *, live: bool = False) -> PipelineCo
 
 
 def choose_detector(config: PipelineConfig) -> tuple[PipelineConfig, str | None]:
-    """Return `config` with `auto` replaced for the detector, and the reason if a fallback is used (else None).
+    """Replace the detector `auto` by a concrete detector.
 
-    RTMDet detects people of all sizes, but its weights are on a web server that not every machine reaches. BlazePose's
-    weights come from the package index. With an explicit model or size of RTMDet, or CUDA, there is no fallback.
+    RTMDet is preferred because it detects people of all sizes, but its weights are on a web server that not every
+    machine can reach. The fallback is BlazePose, whose weights come from the package index. If the configuration sets
+    a model or size for RTMDet, or on CUDA, there is no fallback.
+
+    Returns:
+        The configuration, and the reason if the fallback is used (else None).
     """
     if config.detector != AUTO_DETECTOR:
         return config, None
@@ -204,21 +210,21 @@ def is_one_pass(config: PipelineConfig) -> bool:
 
 
 def one_pass_model(config: PipelineConfig) -> tuple[str | None, str]:
-    """Weights of a network that is detector and estimator, and the key that names them."""
+    """Return the weights of a one-pass network (see `is_one_pass`), and the configuration key that names them."""
     if config.detector_model is not None:
         return config.detector_model, "detector_model"
     return config.estimator_model, "estimator_model"
 
 
 def usual_skeleton(config: PipelineConfig) -> str | None:
-    """Name of the 2D skeleton if the configuration determines it; None if only the network does."""
+    """Return the name of the 2D skeleton; None if it depends on the weight file, not only on the configuration."""
     if config.estimator_model is not None or config.detector_model is not None:
         return None
     return ESTIMATORS[config.estimator].skeleton
 
 
 def unused_keys(config: PipelineConfig) -> dict[str, str]:
-    """Keys without effect on the chosen networks, each with the reason."""
+    """Return the configuration keys that have no effect on the chosen networks, each with the reason."""
     unused = {}
     if is_one_pass(config):
         name = config.detector
@@ -231,7 +237,11 @@ def unused_keys(config: PipelineConfig) -> dict[str, str]:
 
 
 def model_files(config: PipelineConfig) -> list[tuple[str, str, Path]]:
-    """Role, name and file of the networks that find people and joints. Raises what `weight_file` raises."""
+    """Return role, name and weight file of the detector and estimator networks.
+
+    Raises:
+        UsageError: If a model is neither a catalogue name nor a file.
+    """
     detector, estimator = (config.detector_model, "detector_model"), (config.estimator_model, "estimator_model")
     if is_one_pass(config):
         detector = estimator = one_pass_model(config)
@@ -243,23 +253,23 @@ def model_files(config: PipelineConfig) -> list[tuple[str, str, Path]]:
 
 
 def presets_folder() -> Path:
-    """Folder of presets and recipes: `pose/configs` of an installation, `configs` of a checkout."""
+    """Return the folder of presets and recipes: `pose/configs` if installed, `configs` in a source checkout."""
     package = Path(__file__).resolve().parent
     installed = package / "configs"
     return installed if installed.is_dir() else package.parent / "configs"
 
 
 def preset_names() -> list[str]:
-    """Names of the included presets."""
+    """Return the names of the included presets."""
     return sorted(entry.stem for entry in presets_folder().glob("*.yaml"))
 
 
 def default_preset(device: str) -> str:
-    """Name of the default preset: 'accurate' on CUDA, 'fast' on a CPU.
+    """Return the name of the default preset: 'accurate' on CUDA, 'fast' on a CPU.
 
     Args:
-        device: See `PipelineConfig`; 'auto' means CUDA if there is a driver and ONNX Runtime, which runs the networks
-            of 'accurate', supports it.
+        device: Device as in `PipelineConfig`. 'auto' selects CUDA if a driver is present and ONNX Runtime, which runs
+            the networks of 'accurate', supports CUDA.
     """
     if device == "cuda" or (device == "auto" and driver_present() and onnx_has_cuda()):
         return "accurate"
@@ -267,7 +277,7 @@ def default_preset(device: str) -> str:
 
 
 def preset_text(name: str) -> str:
-    """YAML text of a preset.
+    """Return the YAML text of a preset.
 
     Raises:
         UsageError: If there is no preset of this name; the message lists all presets.
@@ -278,7 +288,11 @@ def preset_text(name: str) -> str:
 
 
 def preset_values(name: str) -> dict[str, Json]:
-    """Fields that a preset sets. Raises what `preset_text` raises."""
+    """Return the fields that a preset sets, with their values.
+
+    Raises:
+        UsageError: If there is no preset of this name.
+    """
     import yaml
 
     return dict(yaml.safe_load(preset_text(name)))
@@ -299,9 +313,10 @@ def load_preset(name: str, **changes: Any) -> PipelineConfig:
 
 
 def with_networks_of(config: PipelineConfig, preset: str) -> PipelineConfig:
-    """Return `config` with the networks of another preset; other settings stay if those networks support them.
+    """Return `config` with the networks of another preset. Other settings are kept if those networks support them.
 
-    Raises what `preset_text` raises.
+    Raises:
+        UsageError: If there is no preset of this name.
     """
     networks = load_preset(preset)
     kept = {entry.name for entry in fields(PipelineConfig)} - set(NETWORK_KEYS) - set(unused_keys(networks))

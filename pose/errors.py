@@ -1,4 +1,4 @@
-"""Errors for users: one line with the problem, the file or option, and the remedy."""
+"""Errors for users. Each message is one line that states the problem, the file or option, and the remedy."""
 
 
 class PoseError(Exception):

@@ -43,17 +43,17 @@ def lift(
     """Lift 2D keypoints to 3D, as `pose-lift` does.
 
     Args:
-        keypoints: A `.npz` file, a JSON file, a folder of JSON files (docs/reference/outputs.md), one person's
-            sequence, or sequences by id, all seen by one camera.
+        keypoints: A `.npz` file, a JSON file, a folder of JSON files (docs/reference/outputs.md), the sequence of one
+            person, or a mapping from ids to sequences. All sequences must be from one camera.
         lifter: 'offline', 'sliding', 'stream', or the path of a checkpoint.
         lookahead: Frames that a streaming lifter may wait for.
-        repair: Undo left-right swaps and drop outliers first.
+        repair: Whether to undo left-right swaps and drop outliers before lifting.
         constant_bones: Keep bone lengths constant over time for each person; offline lifters only.
         fit: Fit the motion to the 2D, weighted by its accuracy; offline lifters with constant bones only.
-        world: Transform all people to one world. The options that follow are those of `Pipeline.process`.
+        world: Whether to transform all people to common world coordinates. The next five options apply only then.
         heights: Body heights in m by id; None stands for all people.
-        pitch: Elevation of the camera's view above the horizon in degrees.
-        roll: Clockwise rotation of the camera about its view in degrees.
+        pitch: Elevation of the camera's optical axis above the horizon in degrees.
+        roll: Clockwise rotation of the camera about its optical axis in degrees.
         smooth: Smooth the motion.
         foot_lock: Keep feet in contact with the floor in place.
         fps: Frames per second; required for JSON files, which do not contain it.

@@ -42,24 +42,44 @@ def option(
 
 
 def argument(default: Any, text: str, *, metavar: str | None = None) -> Any:
-    """Make a dataclass field that is a positional argument, or several if it is a list[str]."""
+    """Make a dataclass field for a positional argument; a field of type list[str] takes several arguments.
+
+    Args:
+        default: Default value, or `REQUIRED`.
+        text: Help text.
+        metavar: Name of the value in help.
+    """
     rules = {"choices": (), "minimum": None, "maximum": None}
     return _field(default, {"help": text, "metavar": metavar, "name": None, "positional": True, **rules})
 
 
 def same_option(config: "type[DataclassInstance]", name: str, text: str | None = None) -> Any:
-    """Make a dataclass field with the default, rules and help of another dataclass's option, or with help `text`."""
+    """Make a dataclass field that repeats an option of another dataclass: its default, rules and help.
+
+    Args:
+        config: Dataclass with the option.
+        name: Name of the option's field.
+        text: Help text that replaces the original one.
+    """
     entry = config.__dataclass_fields__[name]
     return _field(entry.default, {**entry.metadata, "help": text or entry.metadata["help"]})
 
 
 def overwrite_option(what: str = "existing results") -> Any:
-    """Make the dataclass field of `--overwrite`. what: What is replaced."""
+    """Make the dataclass field of the option `--overwrite`.
+
+    Args:
+        what: Description of the files that are replaced, for the help text.
+    """
     return option(False, f"replace {what}")
 
 
 def quiet_option(shown: str = "errors") -> Any:
-    """Make the dataclass field of `--quiet`. shown: What is printed nevertheless."""
+    """Make the dataclass field of the option `--quiet`.
+
+    Args:
+        shown: Description of the output that is still printed, for the help text.
+    """
     return option(False, f"print only {shown}")
 
 
@@ -73,7 +93,7 @@ def check_options(config: "DataclassInstance") -> None:
     """Validate every field made by `option`.
 
     Raises:
-        UsageError: That names the key and the allowed values.
+        UsageError: If a value is not allowed; the message names the key and the allowed values.
     """
     for entry in fields(config):
         value, rules = getattr(config, entry.name), entry.metadata

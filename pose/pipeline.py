@@ -1,4 +1,4 @@
-"""The pipeline: the stages in their order, and the driver shared by files and live sources.
+"""The pipeline: runs all stages in order, for files and live sources.
 
 for result in Pipeline.from_preset("fast").run("clip.mp4"):
     print(result.time, result.people.ids, result.poses.root)
@@ -59,15 +59,15 @@ LIFTER_THREADS = 1  # the network is small; more threads cost more synchronisati
 
 
 class Pipeline:
-    """Tracks people and estimates their 2D and 3D pose. Networks are loaded once; ids restart with every `run`.
+    """Tracks people and estimates their 2D and 3D pose. Networks are loaded once; track ids restart with every `run`.
 
     Attributes:
-        config: Configuration with `auto` replaced for detector and lifter.
-        stand_in: Why a fallback detector is used; None otherwise.
-        device: Device of the networks.
+        config: Configuration in which `auto` is replaced by the chosen detector and lifter.
+        stand_in: Reason why a fallback detector is used; None if the preferred one is used.
+        device: Device that runs the networks.
         times: Seconds spent in each stage so far.
-        fits: What fits to the 2D have changed so far.
-        live: Whether it streams.
+        fits: Statistics of the changes that fits to the 2D keypoints have made so far.
+        live: Whether the pipeline streams, that is, returns frames with bounded delay.
         turn: Lock held while the 2D networks process a frame, so that sessions in several threads can share them.
     """
 
@@ -84,15 +84,15 @@ class Pipeline:
 
         Args:
             config: Configuration; None uses the defaults of `PipelineConfig`.
-            intrinsics: (3, 3) px of the camera; None assumes a field of view.
-            live: Return every frame at once, or `config.lookahead` frames later, with a streaming lifter. Networks are
-                run once now, so that the first frames are not delayed.
-            lazy: Load a network at its first use, for runs whose results may be cached.
+            intrinsics: (3, 3) camera matrix in px; None assumes a field of view.
+            live: Whether to return every frame at once, or `config.lookahead` frames later, with a streaming lifter.
+                Every network is then run once here, so that the first frames are not delayed.
+            lazy: Whether to load each network at its first use, for runs whose results may be cached.
             detector: A custom person detector, which replaces `config.detector`.
 
         Raises:
-            PoseError: If a weight or the device is not available, or the lifter cannot stream; if lazy, when the
-                network is loaded.
+            PoseError: If a weight file or the device is not available, or if a live or lookahead pipeline has a lifter
+                that cannot stream. A lazy pipeline raises this when it loads the network.
         """
         config = config or PipelineConfig()
         self._own_detector = detector
@@ -112,7 +112,10 @@ class Pipeline:
             warm_up_lifter(self.lifter_stage(self.camera((256, 256))), len(self.skeleton))
 
     def again(self) -> "Pipeline | None":
-        """The same pipeline for another thread; None with a custom detector, which may not serve two threads."""
+        """Return a copy of the pipeline for another thread.
+
+        Returns None with a custom detector, which may not be thread-safe.
+        """
         return None if self._own_detector else Pipeline(self.config, intrinsics=self._intrinsics, lazy=True)
 
     @classmethod
@@ -125,11 +128,23 @@ class Pipeline:
         detector: Detector | None = None,
         **changes: Any,
     ) -> Self:
-        """Make the pipeline of a preset in `configs/`, with some fields of its `PipelineConfig` changed."""
+        """Make the pipeline of a preset.
+
+        Args:
+            name: Name of a preset in `configs/`, such as 'fast'.
+            intrinsics: (3, 3) camera matrix in px; None assumes a field of view.
+            live: Whether to stream; see `Pipeline`.
+            detector: A custom person detector, which replaces that of the preset.
+            **changes: Values for fields of `PipelineConfig`, which replace those of the preset.
+
+        Raises:
+            UsageError: For an unknown preset, key or value.
+            PoseError: If a weight file or the device is not available.
+        """
         return cls(load_preset(name, **changes), intrinsics=intrinsics, live=live, detector=detector)
 
     def _load(self) -> tuple[object, ...]:
-        """All networks, loaded if necessary."""
+        """Return all networks; load those that are not loaded yet."""
         return self._lifter, self._found_by, self._hand_networks, self._face_network
 
     @cached_property
@@ -181,7 +196,7 @@ class Pipeline:
 
     @property
     def models(self) -> tuple[ModelInfo, ...]:
-        """The networks of the pipeline with the hashes of their weights."""
+        """Networks of the pipeline, with the hashes of their weights."""
         known = tuple(ModelInfo(role, name, sha256_of(file)) for role, name, file in model_files(self.config))
         if self.config.hands:
             known += tuple(ModelInfo("hands", name, sha256_of(locate(name))) for name in HAND_WEIGHTS)
@@ -190,7 +205,7 @@ class Pipeline:
         return (*known, ModelInfo("lifter", self.config.lifter, sha256_of(checkpoint_path(self.config.lifter))))
 
     def camera(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> Camera:
-        """The camera to whose axes 3D results refer.
+        """Return the camera whose frame is the coordinate frame of 3D results.
 
         Args:
             image_size: (width, height) px.
@@ -204,7 +219,14 @@ class Pipeline:
     def run_info(
         self, source: str, fps: float, image_size: tuple[int, int], focal_35mm: float | None = None
     ) -> RunInfo:
-        """Metadata of result files for images of (width, height) px. source, fps: as in `RunInfo`."""
+        """Return the metadata for result files.
+
+        Args:
+            source: File name or address of the video.
+            fps: Average frames per second of the source.
+            image_size: (width, height) px.
+            focal_35mm: 35 mm equivalent focal length in mm; see `camera`.
+        """
         camera, settings = self.camera(image_size, focal_35mm), asdict(self.config)
         if self._own_detector is not None:
             settings["detector"] = self._own_detector.name
@@ -213,7 +235,7 @@ class Pipeline:
         )
 
     def lifter_stage(self, camera: Camera) -> LifterStage:
-        """Make the lifter stage of a camera, without any history, with the configured repair and refinement."""
+        """Make a new lifter stage for a camera, with the configured repair and refinement."""
         config = self.config
         if self._lifter.streaming:
             from pose.lifter.refined import FinalAnswers
@@ -230,15 +252,23 @@ class Pipeline:
         )  # fmt: skip
 
     def session(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> "Session":
-        """Start a stream of images of (width, height) px with its own ids. focal_35mm: see `camera`."""
+        """Start a stream of images with its own track ids.
+
+        Args:
+            image_size: (width, height) px.
+            focal_35mm: 35 mm equivalent focal length in mm; see `camera`.
+        """
         return Session(self, image_size, focal_35mm)
 
     def run(self, source: Source | str | Path, *, stop: threading.Event | None = None) -> Iterator[FrameResult]:
-        """Yield the result of every frame, in order, when it is final. Raises PoseError if the source cannot be read.
+        """Yield the result of every frame, in order, as soon as the result is final.
 
         Args:
-            source: Result or argument of `pose.video.open_source`.
-            stop: When set, no further frame is read, and the frames already read are finished.
+            source: An open source, or the path or address that `pose.video.open_source` accepts.
+            stop: Event that ends the run: once set, no further frame is read, and frames already read are finished.
+
+        Raises:
+            PoseError: If the source cannot be read.
         """
         if not isinstance(source, Source):
             with open_source(str(source)) as opened:
@@ -272,14 +302,15 @@ class Pipeline:
             source: Path of a video, a folder or glob of images, a URL, or the result of `pose.video.open_source`.
             world: Estimate gravity and floor, join tracks, fill gaps and smooth; False returns camera coordinates only.
             heights: Body heights in m by id; None stands for all people.
-            pitch: Elevation of the camera's view above the horizon in degrees; estimated if neither is given.
-            roll: Clockwise rotation of the camera about its view in degrees.
+            pitch: Elevation of the camera's optical axis above the horizon in degrees. Pitch and roll are estimated
+                if neither is given; if only one is given, the other is 0.
+            roll: Clockwise rotation of the camera about its optical axis in degrees.
             smooth: Smooth the motion.
             fill_gaps: Fill gaps of up to half a second.
             join_tracks: Join tracks of one person and drop short ones.
             foot_lock: Keep feet in contact with the floor in place.
-            start: Process from this second of the video on; for a path.
-            end: Stop at this second.
+            start: Start of the part to process, in s from the first frame; ignored for an open source.
+            end: End of the part to process in s; ignored for an open source.
 
         Returns:
             All people in all frames.
@@ -312,12 +343,12 @@ class Pipeline:
 
 
 class Session:
-    """One stream: the state of the tracker and of the lifter. Live and offline drivers both push frames.
+    """One stream of frames, with the state of its tracker and lifter.
 
-    `push` is `track` followed by `lift`; two threads that call one each let them overlap.
+    `push` calls `track`, then `lift`. To run the two in parallel, call each from a thread of its own.
 
     Attributes:
-        camera: Camera that the 3D refers to.
+        camera: Camera whose frame is the coordinate frame of the 3D poses.
     """
 
     def __init__(self, pipeline: Pipeline, image_size: tuple[int, int], focal_35mm: float | None = None) -> None:
@@ -356,7 +387,11 @@ class Session:
         return self.lift(self.track(frame))
 
     def track(self, frame: Frame) -> People:
-        """Process the next frame in 2D. Raises what `push` raises."""
+        """Detect and track the people of the next frame in 2D.
+
+        Raises:
+            UsageError: If the image size differs from that of the session, or the time does not increase.
+        """
         self._incoming.check(frame)
         with self._turn, self._times.measure("track"), shared_uploads():
             people = self._people.step(frame.image, frame.index, frame.time)
@@ -379,7 +414,7 @@ class Session:
 
     @property
     def refines(self) -> bool:
-        """Whether `take_refined` returns each frame a second time: live, with a sliding lifter."""
+        """Whether `take_refined` returns each frame a second time, as a live session with a sliding lifter does."""
         return isinstance(self._lifter, Refining) and self._lifter.refines
 
     def take_refined(self) -> list[FrameResult]:
@@ -392,10 +427,12 @@ class Session:
         """Return a new (H, W, 3) uint8 image with the people drawn on it. Call it in the order of the frames.
 
         Args:
-            frame, result: The frame and its result.
-            inset: Draw the 3D view in a corner of a landscape image, or beside other images, which widens them.
-            body: Draw shaded bodies under the skeletons.
-            bgr: Return the channel order of OpenCV; else RGB.
+            frame: Frame with the image.
+            result: Result of the same frame.
+            inset: Whether to draw the 3D view: in a corner of a landscape image, else beside the image, which becomes
+                wider.
+            body: Whether to draw shaded bodies under the skeletons.
+            bgr: Whether to return the channel order of OpenCV instead of RGB.
 
         Raises:
             UsageError: If the result belongs to another frame.
@@ -416,5 +453,5 @@ class Session:
 
 
 def _height_text(heights: Mapping[int | None, float]) -> str | None:
-    """Format heights for the option --height; None without any."""
+    """Format heights as a value of the option --height; return None if there are no heights."""
     return ",".join(f"{value}" if one is None else f"{one}:{value}" for one, value in heights.items()) or None

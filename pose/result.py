@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 
 class Result:
-    """All people of one recording, P people in F frames.
+    """All people of one recording: P people in F frames.
 
-    Arrays of shape (P, F, ...) have the people in the order of `people` and the frames in the order of `times`. They
-    are NaN where a person is missing. Joints are Human3.6M-17 (`joint_names`).
+    In arrays of shape (P, F, ...), axis 0 follows `people` and axis 1 follows `times`. Values are NaN in frames without
+    the person. Joints are Human3.6M-17 (`joint_names`).
 
     Attributes:
         table: Arrays of `poses.npz`, one row per person and frame.
@@ -65,10 +65,11 @@ class Result:
         Args:
             results: Results of all frames, in order.
             info: Metadata of the run.
-            steps: Steps to world coordinates. With None, or if the camera motion is unknown, the result has camera
-                coordinates only.
+            steps: Settings of the transformation to world coordinates. With None, or if the camera motion is unknown,
+                the result has camera coordinates only.
             join: Join tracks of one person and drop short ones; requires `steps`.
-            images: Returns the frames again, to estimate the translation of a carried camera.
+            images: Function that returns an iterator over the same frames again. They serve to estimate the translation
+                of a carried camera.
         """
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pose-")))
@@ -110,14 +111,14 @@ class Result:
 
     @property
     def has_world(self) -> bool:
-        """Whether the result has world coordinates: y up, the floor at 0."""
+        """Whether the result has world coordinates (y up, floor at y = 0)."""
         return self.table.placed is not None
 
     @property
     def heights(self) -> dict[int, tuple[float, float]]:
-        """Body height and half of its 68 % interval in m, by track id; the interval is 0 for a given height.
+        """Body height and half the width of its 68 % interval in m, by track id.
 
-        Empty without a world.
+        The half width is 0 for a height given by the user. Empty if the result has no world.
         """
         info = self.table.world_info
         return {} if info is None else dict(info.heights)
@@ -129,7 +130,7 @@ class Result:
 
     @property
     def cameras(self) -> list[ResultCamera]:
-        """Intrinsics, poses and clocks of several cameras; empty for one camera."""
+        """Intrinsics, poses and clocks of the cameras of a multi-camera result; empty for one camera."""
         return result_cameras(self.table.run)
 
     @property
@@ -142,8 +143,8 @@ class Result:
         """Return the joint positions.
 
         Args:
-            space: 'world' (y up, the floor at 0, x to the camera's right) or 'camera' (x right, y down, z forward).
-                Default: the world if the result has one, else the camera.
+            space: 'world' (x to the camera's right, y up, floor at y = 0) or 'camera' (x right, y down, z forward).
+                The default is 'world' if the result has a world, else 'camera'.
             people: Track ids; default all people.
 
         Returns:
@@ -192,7 +193,7 @@ class Result:
         """Return the points of the hands: wrist, then four points of each finger. Requires the option `hands`.
 
         Args:
-            space: See `joints`.
+            space: 'world' or 'camera', as for `joints`.
             people: Track ids; default all people.
 
         Returns:
@@ -224,7 +225,7 @@ class Result:
             people: Track ids; default all people.
 
         Returns:
-            (P, F, 468, 3) px, depth in the same unit; NaN where a face is not detected.
+            (P, F, 468, 3) px: x, y and depth; NaN where a face is not detected.
 
         Raises:
             UsageError: If an id is unknown, or faces were not estimated.
@@ -235,7 +236,7 @@ class Result:
         return self._spread(np.where(table.face_scores[:, None, None] > 0, table.face_keypoints, np.nan), people)
 
     def feet(self, space: str | None = None, people: Sequence[int] | None = None) -> F64:
-        """Return heels and toes in 3D, from their image positions; docs/studies/feet.md reports their error.
+        """Return heels and toes in 3D, computed from their 2D keypoints. docs/studies/feet.md reports the error.
 
         Args:
             space: See `joints`.
@@ -256,7 +257,7 @@ class Result:
         return self._spread(feet[0 if chosen == CAMERA else 1], people)
 
     def foot_contacts(self, people: Sequence[int] | None = None) -> F64:
-        """Contacts of heels and toes with the floor; docs/studies/feet.md reports their error.
+        """Return whether heels and toes touch the floor. docs/studies/feet.md reports the error.
 
         Args:
             people: Track ids; default all people.
@@ -265,7 +266,7 @@ class Result:
             (P, F, 2, 2) 1 or 0, heel and toe of left and right foot; NaN where not detected.
 
         Raises:
-            UsageError: See `feet`.
+            UsageError: If an id is unknown, the result has no world, or the 2D skeleton has no heels and toes.
         """
         self.feet(None, ())
         feet = world_feet(self.table, level=False)
@@ -281,7 +282,8 @@ class Result:
             people: Track ids; default all people.
 
         Returns:
-            (P, F, 2), 0 if not detected. Sides are those of the observed arms, before swaps are undone.
+            (P, F, 2) for left and right, 0 if not detected. Sides are those in the image, before repair undoes
+            left-right swaps.
 
         Raises:
             UsageError: If an id is unknown, or hands were not estimated.
@@ -297,6 +299,9 @@ class Result:
 
         Args:
             people: Track ids; default all people.
+
+        Returns:
+            Angles and standard deviations in degrees, (P, F, number of angles).
 
         Raises:
             UsageError: If an id is unknown.
@@ -351,7 +356,7 @@ class Result:
             The path.
 
         Raises:
-            UsageError: For a result of `pose-lift`, which has no metadata of a run.
+            UsageError: For a result file of `pose-lift`, which contains no metadata of a run.
             PoseError: If the file cannot be written.
         """
         if self.table.run is None:
@@ -364,8 +369,8 @@ class Result:
         """Return the result as input of `pose.export`.
 
         Args:
-            space: See `joints`.
-            heights: See `convert`.
+            space: 'world' or 'camera', as for `joints`.
+            heights: Body heights in m by track id, to which people are scaled; the id None stands for all people.
 
         Raises:
             UsageError: If the space or an id is unknown, or the result has no world.
@@ -386,7 +391,7 @@ class Result:
     def _spread(
         self, values: "np.ndarray[tuple[int, ...], np.dtype[np.floating]]", people: Sequence[int] | None
     ) -> F64:
-        """(P, F, ...) of (N, ...) values of the table's rows."""
+        """Rearrange (N, ...) values, one row per person and frame, to (P, F, ...) with NaN for missing rows."""
         known = self.people
         chosen = known if people is None else tuple(people)
         for person in chosen:

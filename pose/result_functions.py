@@ -19,11 +19,11 @@ def analyse(
 
     Args:
         result: A result with a world, or the path of its file.
-        groups: Some of `pose.analysis.GROUPS`.
-        inputs: Inputs of RULA and REBA that a camera cannot observe.
+        groups: Groups of measures to compute, from `pose.analysis.GROUPS`; default all.
+        inputs: Inputs of RULA and REBA that a camera cannot observe, such as loads.
 
     Returns:
-        Figures with 95 % intervals, events, and omissions with their reasons.
+        Measures with 95 % intervals, events, and the measures that were omitted, with reasons.
 
     Raises:
         UsageError: If the result has no world, or a group is unknown.
@@ -51,8 +51,8 @@ def convert(
         out: Folder for the files; created if missing.
         space: 'world' or 'camera'; default: the world if the result has one, else the camera.
         people: Track ids; default all people.
-        heights: Body heights in m by track id; the id None stands for all people. People and their distances are
-            scaled to them.
+        heights: Body heights in m by track id; the id None stands for all people. People and their distances from
+            the camera are scaled accordingly.
         stem: Start of the file names.
         overwrite: Replace existing files. Files that this package did not write, or that have changed since, are
             renamed to `NAME.kept`, with a warning.

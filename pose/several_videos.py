@@ -31,18 +31,18 @@ def several(
 
     Args:
         videos: 2 to 8 paths, one for each camera.
-        pipeline: Pipeline of each camera; default `Pipeline()`. As many cameras are processed at the same time as
-            cores and memory allow, each by a thread; one after another with a GPU or a custom detector.
-        cameras: Calibration file; None calibrates from the people.
+        pipeline: Pipeline that processes each video; default `Pipeline()`. Videos are processed in parallel threads,
+            as many as cores and memory allow. With a GPU or a custom detector they are processed one after another.
+        cameras: Calibration file; None calibrates the cameras from the motion of the people.
         offsets: Start times of the cameras in s; None estimates them.
-        height: Height in m of the person seen longest, which sets the scale; None takes it from the lifter.
+        height: Body height in m of the person seen longest, which sets the scale; None uses the lifter's scale.
 
     Returns:
-        All people in one world, with one id in all cameras. `table.run.cameras` holds the cameras.
+        All people in common world coordinates, each with one id in all cameras. `Result.cameras` has the cameras.
 
     Raises:
-        PoseError: If a video cannot be read, or the cameras cannot be found.
-        UsageError: For arguments that do not fit each other.
+        PoseError: If a video cannot be read, or the cameras cannot be calibrated.
+        UsageError: For arguments that are inconsistent with each other.
     """
     paths = [Path(video) for video in videos]
     if not LEAST_CAMERAS <= len(paths) <= MOST_CAMERAS:

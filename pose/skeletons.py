@@ -1,7 +1,8 @@
 """Joint sets with edges and flip pairs, and the conversion to Human3.6M-17.
 
-A lifter trained with one definition of pelvis, spine, thorax, neck and head is wrong with another. So the definition is
-written once, here, for training (what a detector would see of a motion-capture body) and inference:
+A lifter works only with the definition of pelvis, spine, thorax, neck and head with which it was trained. This module
+is therefore the only place with this definition, for training (on simulated detections of motion-capture bodies) and
+for inference:
 
 - pelvis: midpoint of the hips. thorax: midpoint of the shoulders. spine: midpoint of pelvis and thorax.
 - neck / nose: the nose. head: midpoint of the ears.
@@ -70,7 +71,7 @@ class Skeleton:
         name: Name of the set.
         names: Names of the joints.
         edges: (parent, child) index pairs to draw.
-        derived: True if pelvis, spine, thorax, neck and head must be derived from other joints to get Human3.6M-17.
+        derived: Whether conversion to Human3.6M-17 must derive pelvis, spine, thorax, neck and head from other joints.
     """
 
     name: str
@@ -82,7 +83,7 @@ class Skeleton:
         return len(self.names)
 
     def index(self, joint: str) -> int:
-        """Index of `joint`.
+        """Return the index of a joint.
 
         Raises:
             ValueError: For an unknown name.
@@ -91,11 +92,11 @@ class Skeleton:
 
     @property
     def flip_order(self) -> tuple[int, ...]:
-        """For each joint the index of its mirror image, so that `x[..., flip_order, :]` swaps left and right."""
+        """Index of the mirrored joint for each joint, so that `x[..., flip_order, :]` swaps left and right."""
         return tuple(self.index(_mirror_name(name)) for name in self.names)
 
     def side(self, joint: int) -> str:
-        """'left', 'right' or 'centre'."""
+        """Return the side of a joint: 'left', 'right' or 'centre'."""
         parts = self.names[joint].split("_")
         return "left" if "left" in parts else "right" if "right" in parts else "centre"
 
@@ -157,7 +158,7 @@ def get_skeleton(name: str) -> Skeleton:
     """Return the skeleton called `name`.
 
     Raises:
-        ValueError: That lists the known names.
+        ValueError: If there is no skeleton of this name; the message lists the known names.
     """
     if name not in SKELETONS:
         raise ValueError(f"skeleton: unknown name {name!r}; known: {', '.join(SKELETONS)}")
@@ -176,9 +177,9 @@ _DERIVED_FROM: dict[str, tuple[str, ...]] = {
 
 @functools.cache
 def _sources(skeleton: Skeleton) -> tuple[NDArray[np.int64], F32]:
-    """Rows (17, S) of the joints to average, and their weights (17, S, 1).
+    """Return the indices (17, S) of the joints to average for each output joint, and their weights (17, S, 1).
 
-    Shorter lists are padded with their first joint, with weight 0.
+    Joints with fewer than S sources are padded with their first source, with weight 0.
     """
     rows = np.zeros((len(H36M_NAMES), max(map(len, _DERIVED_FROM.values()))), np.int64)
     weights = np.zeros((*rows.shape, 1), np.float32)
@@ -193,8 +194,8 @@ def _sources(skeleton: Skeleton) -> tuple[NDArray[np.int64], F32]:
 def to_h36m17(keypoints: F32, scores: F32, skeleton: Skeleton) -> tuple[F32, F32]:
     """Convert keypoints (..., J, 2 or 3) and scores (..., J) of any skeleton to Human3.6M-17.
 
-    A derived joint is the mean of its sources, with the minimum of their scores: it is seen only if all of them are.
-    Units and frame are those of the input.
+    A derived joint is the mean of its source joints. Its score is the minimum of their scores, so it counts as seen
+    only if all source joints are seen. Units and coordinate frame are those of the input.
 
     Raises:
         ValueError: If J does not match the skeleton.

@@ -1,8 +1,8 @@
-"""Data passed between the stages: plain, frozen data classes of NumPy arrays.
+"""Data types passed between the stages: frozen data classes that contain NumPy arrays.
 
-Axes: P person, J joint, T time. Pixels: x right, y down, (0, 0) is the centre of the top-left pixel. 3D is metres in
-the camera frame: x right, y down, z forward. Times are seconds. A score is in [0, 1]; 0 means "not seen", and then the
-coordinate beside it is invalid.
+Axes: P person, J joint, T time. Pixels: x right, y down, (0, 0) is the centre of the top-left pixel. 3D coordinates are
+in metres in the camera frame: x right, y down, z forward. Times are in seconds. Scores are in [0, 1]; 0 means "not
+seen", and the coordinates of that point are then invalid.
 """
 
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ Array = NDArray[np.generic]  # of a dtype known to the array only
 
 
 def check_shape(owner: object, name: str, shape: tuple[int | None, ...]) -> None:
-    """Raise ValueError unless attribute `name` of `owner` has this shape; None allows any length."""
+    """Raise ValueError unless attribute `name` of `owner` has shape `shape`. None in `shape` allows any length."""
     array = getattr(owner, name)
     if array.shape == shape:
         return
@@ -50,7 +50,7 @@ class Frame:
 
     @classmethod
     def from_bgr(cls, image: U8, index: int, time: float) -> Self:
-        """Make a frame from an OpenCV image (H, W, 3) uint8: blue, green, red."""
+        """Make a frame from an OpenCV image, (H, W, 3) uint8 in BGR order."""
         return cls(np.ascontiguousarray(image[:, :, ::-1]), index, time)
 
     @property
@@ -87,7 +87,7 @@ class Regions:
 
     @classmethod
     def empty(cls) -> Self:
-        """No regions."""
+        """Return zero regions."""
         return cls(np.zeros((0, 2), np.float32), np.zeros((0, 2), np.float32), np.zeros(0, np.float32))
 
     @classmethod
@@ -109,7 +109,8 @@ class Boxes:
     Attributes:
         xyxy: (P, 4) px; may exceed the image.
         scores: (P,).
-        regions: Crops proposed by the detector (BlazePose estimates the rotation of the person); None for plain boxes.
+        regions: Crops proposed by the detector; None if it proposes boxes only. BlazePose also estimates the rotation
+            of the person.
     """
 
     xyxy: F32
@@ -131,7 +132,7 @@ class Boxes:
 
     @classmethod
     def empty(cls) -> Self:
-        """No detections."""
+        """Return zero detections."""
         return cls(np.zeros((0, 4), np.float32), np.zeros(0, np.float32))
 
 
@@ -170,15 +171,17 @@ class Background:
     """Background motion of one frame relative to key frames (`pose.camera_motion.measure`).
 
     Attributes:
-        links: (2, 6), each the index of a key frame (NO_LINK: none), the rotation vector (rad) from this frame's camera
-            axes to those of the key frame, the logarithm of this frame's focal length over the key frame's, and the
-            standard deviation of the rotation (rad).
+        links: (2, 6), one row for each of two key frames. Column 0 is the index of the key frame; NO_LINK means none.
+            Columns 1 to 3 are the rotation vector (rad) from this frame's camera axes to those of the key frame. Column
+            4 is the logarithm of the ratio of focal lengths, this frame over key frame. Column 5 is the standard
+            deviation of the rotation (rad).
         features: Number of tracked points.
-        inliers: Share of them that agree with one rotation and zoom.
+        inliers: Share of the tracked points that agree with one rotation and zoom.
         shift: Median displacement of the points since the key frame in px of the original image.
         parallax: Residual of the points in rad that a translation of the camera explains; NaN if not tested
             (`pose.camera_motion.parallax`).
-        lens: Focal length that a pure rotation would require over the expected one, without zoom; NaN if not tested.
+        lens: Ratio of the focal length that a pure rotation without zoom would require to the expected focal length;
+            NaN if not tested.
         lens_sigma: Standard deviation of the logarithm of `lens`; NaN if not tested.
     """
 
@@ -206,7 +209,7 @@ class People:
         box_scores: (P,).
         keypoints: (P, J, 2) px in the estimator's skeleton.
         scores: (P, J).
-        untracked: Number of further confident detections in a detection pass.
+        untracked: Number of confident detections that belong to no track; 0 in frames without a detection pass.
         cut: Whether a new scene begins here (a hard cut); no track continues across it.
         background: Background motion; None in frames without a measurement.
         hands: Hands of the same people; None if they were not estimated.
@@ -244,7 +247,8 @@ class People:
         """Append people without keypoints.
 
         Args:
-            boxes: (N, 4) px, their predicted boxes.
+            ids: Track ids of the N people.
+            boxes: (N, 4) xyxy px, predicted boxes of the people.
         """
         count, joints = len(ids), self.scores.shape[1]
         return replace(
@@ -261,16 +265,16 @@ class People:
 
 @dataclass(frozen=True, slots=True)
 class Poses3D:
-    """The same people lifted to Human3.6M-17, one row for each row of `People`.
+    """3D poses of the people of a frame (Human3.6M-17), one row for each row of `People`.
 
     Attributes:
         joints: (P, 17, 3) m, relative to the pelvis, camera axes.
-        root: (P, 3) m, the pelvis in the camera frame.
+        root: (P, 3) m, position of the pelvis in the camera frame.
         sigma: (P, 17) mm, radius of the 68 % interval.
-        swapped: (P, 2), whether repair swapped left and right of the legs and of the arms before lifting; default
-            False.
-        ahead: (P,) s, prediction time from the frame in which the person was last observed; 0 without prediction.
-        seen_by: (P, 17), bit c is set if camera c of several observed the joint; 0 with one camera.
+        swapped: (P, 2), whether repair swapped left and right before lifting: column 0 for the legs, column 1 for the
+            arms; default False.
+        ahead: (P,) s since the person was last observed, if the pose is predicted; 0 for an observed pose.
+        seen_by: (P, 17) bit mask; bit c is set if camera c observed the joint. All 0 with a single camera.
     """
 
     joints: F32
@@ -301,14 +305,14 @@ class Poses3D:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The same people in world coordinates (`pose.world.frame`), one row for each row of `People`.
+    """Poses of the people of a frame in world coordinates (`pose.world.frame`), one row for each row of `People`.
 
     Attributes:
-        joints: (P, 17, 3) m, x to the camera's right, y up, z towards it, the floor at 0.
+        joints: (P, 17, 3) m; x to the camera's right, y up, z towards the camera, floor at y = 0.
         root_sigma: (P,) mm, uncertainty of the distance of the pelvis from the camera; NaN if unknown.
         contacts: (P, 2) contact probability of left and right foot.
-        filled: (P,) whether the person was not observed here and is interpolated.
-        moved: (P,) mm, mean displacement of the joints by the clean-up; NaN without one.
+        filled: (P,) whether the person was not observed in this frame and the pose is interpolated.
+        moved: (P,) mm, mean distance by which smoothing and clean-up moved the joints; NaN without clean-up.
         doubtful: (P,) whether the track may be a false detection (`pose.world.tracks`).
         partial: (P,) whether the person enters or leaves the view, or is below the floor (`pose.world.trim`).
         inconsistent: (P, 4) whether the 2D of each limb (`pose.skeletons.LIMBS`) contradicts the person's bone lengths
@@ -326,7 +330,7 @@ class Placed:
 
     @classmethod
     def nowhere(cls, count: int) -> Self:
-        """`count` people with unknown positions."""
+        """Return the placement of `count` people with unknown positions."""
         joints, missing = np.full((count, 17, 3), np.nan, np.float32), np.full(count, np.nan, np.float32)
         return cls(joints, missing, np.zeros((count, 2), np.float32), np.zeros(count, bool), missing)
 
@@ -348,11 +352,11 @@ class CameraView:
     """Orientation and position of the camera in one frame.
 
     Attributes:
-        rotation: (3, 3), from its axes to those of the first frame of its scene, which `world_rotation` maps to the
-            world.
-        zoom: Focal length over that of the intrinsics.
-        sigma_degrees: Uncertainty of the rotation; NaN if unknown.
-        position: (3,) m, the camera's centre in the axes of that frame; None if the camera keeps its place.
+        rotation: (3, 3) rotation from the camera axes of this frame to those of the first frame of the scene. The
+            `world_rotation` of the result maps the latter to the world.
+        zoom: Ratio of the focal length in this frame to that of the intrinsics.
+        sigma_degrees: Uncertainty of the rotation in degrees; NaN if unknown.
+        position: (3,) m, optical centre in the camera axes of the scene's first frame; None if the camera only rotates.
     """
 
     rotation: F64
@@ -368,8 +372,8 @@ class FrameResult:
     Attributes:
         people: People in 2D.
         poses: Poses in 3D, camera frame.
-        placed: Poses in world coordinates; None without a world.
-        view: Pose of a moving camera; None if it is static or unknown.
+        placed: Poses in world coordinates; None if the result has no world.
+        view: Pose of a moving camera; None if the camera is static or its motion unknown.
     """
 
     people: People
