@@ -33,7 +33,7 @@ def usual_forecaster() -> Forecaster:
 
 @dataclass(frozen=True, slots=True)
 class _Last:
-    """The last observation of a person.
+    """The last observation of one person.
 
     Attributes:
         box: (4,) xyxy in px.
@@ -53,7 +53,7 @@ class _Last:
 
 
 class PosePredictor:
-    """Predicts the people of one stream. Frames must come in order; memory is bounded by the forecaster's history.
+    """Predicts the people of one stream. Frames must come in order. Memory use is bounded by the forecaster's history.
 
     People without 3D are not predicted.
     """
@@ -80,10 +80,10 @@ class PosePredictor:
         self._rotation = np.eye(3)  # from the camera's axes to the world's
 
     def __call__(self, result: FrameResult, seconds: float) -> FrameResult:
-        """Predict a frame by `seconds`, and append the occluded people.
+        """Predict the people of a frame `seconds` ahead, and append the occluded people.
 
         Returns:
-            The result itself if `seconds` is 0 and no person is occluded.
+            The frame with predicted poses; `result` itself if `seconds` is 0 and no person is occluded.
         """
         rows = np.flatnonzero(_whole(result.poses))
         self._remember(result, rows.tolist())
@@ -118,7 +118,7 @@ class PosePredictor:
         self._last = {person: last for person, last in self._last.items() if person in in_mind}
 
     def _hidden(self, result: FrameResult) -> list[int]:
-        """The occluded people to continue: tracked long enough, missing for a short time, without a new track."""
+        """Return the ids of occluded people to predict: tracked long enough, briefly missing, without a new track."""
         if not self._bridge:
             return []
         here, seen = set(result.people.ids.tolist()), self._pasts.last_seen()
@@ -136,7 +136,7 @@ class PosePredictor:
         return bool((box_iou(self._last[person].box[None], people.boxes[new]) > _MIN_BOX_IOU).any())
 
     def _predicted(self, result: FrameResult, rows: NDArray[np.intp], found: Forecast) -> FrameResult:
-        """Replace the people in these rows by their predictions, the first rows of `found`."""
+        """Replace the people in `rows` by their predictions, which are the first rows of `found`."""
         n = len(rows)
         people, poses, placed = result.people, result.poses, result.placed
         before = _in_camera(poses.joints[rows], poses.root[rows])
@@ -172,7 +172,7 @@ class PosePredictor:
         """Move the hands with their wrists.
 
         Args:
-            keypoints: (P, J, 2) px of the people in these rows.
+            keypoints: (P, J, 2) px, predicted keypoints of the people in `rows`.
         """
         if people.hands is None:
             return None
@@ -182,7 +182,13 @@ class PosePredictor:
         return replace(people.hands, points=points)
 
     def _moved_faces(self, people: People, rows: NDArray[np.intp], keypoints: F32) -> Faces | None:
-        """The faces where their noses are found: keypoints (P, J, 2) px of the people in these rows."""
+        """Move the faces with their noses.
+
+        Args:
+            people: People whose faces are moved.
+            rows: Indices of the predicted people.
+            keypoints: (P, J, 2) px, predicted keypoints of the people in `rows`.
+        """
         if people.faces is None:
             return None
         nose = self._skeleton.index("nose")
@@ -213,7 +219,7 @@ class PosePredictor:
         return FrameResult(result.people.with_unseen(ids, boxes), _joined(poses, more), placed)
 
     def _placed(self, lasts: list[_Last], moved: F64, root_sigma: F32) -> Placed:
-        """World poses of occluded people; NaN for those without a last world pose."""
+        """Return the world poses of occluded people; NaN for people without a last world pose."""
         n = len(lasts)
         unknown = np.full((17, 3), np.nan, np.float32)
         before = np.stack([unknown if last.placed is None else last.placed for last in lasts])
@@ -235,18 +241,18 @@ class PosePredictor:
 
 
 def _whole(poses: Poses3D) -> NDArray[np.bool_]:
-    """(P,) whether a person has 3D."""
+    """Return for each person whether there is a complete 3D pose, (P,)."""
     total = poses.joints.sum(axis=(1, 2)) + poses.root.sum(axis=1) + poses.sigma.sum(axis=1)
     return np.asarray(np.isfinite(total))
 
 
 def _in_camera(joints: F32, root: F32) -> F64:
-    """(P, 17, 3) m in the camera frame."""
+    """Return joints (P, 17, 3) m in the camera frame."""
     return joints.astype(np.float64) + root[:, None]
 
 
 def _turn(camera: F64, placed: F32) -> F64:
-    """Rotation (3, 3) from camera axes to world axes, from people (P, 17, 3) given in both.
+    """Return the rotation (3, 3) from camera axes to world axes, from joints (P, 17, 3) given in both.
 
     Each person is moved rigidly, so the rotation is exact (Kabsch 1976).
     """

@@ -20,7 +20,7 @@ Wanted = Literal["newest", "final", "all"]
 
 
 class Described(Protocol):
-    """The part of a source that subscribers of its loop use; see `LiveSource`."""
+    """Protocol of the part of a `LiveSource` that subscribers of its loop use."""
 
     name: str
     fps: float
@@ -36,7 +36,7 @@ class Subscription:
     """A subscriber.
 
     Attributes:
-        since: Number of frames that were published before it began.
+        since: Number of frames that were published before the subscription began.
     """
 
     mailbox: Mailbox[LiveResult]
@@ -80,7 +80,7 @@ class Loop(ABC):
     @property
     @abstractmethod
     def pipeline(self) -> Pipeline:
-        """The pipeline of the next frame."""
+        """The pipeline that processes the next frame."""
 
     @pipeline.setter
     @abstractmethod
@@ -109,7 +109,7 @@ class Loop(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Close the sources, also those of a loop that was never started."""
+        """Close the sources, even if the loop was never started."""
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait at most `timeout` s for the end of the source; return whether it ended.
@@ -140,7 +140,7 @@ class Loop(ABC):
 
     @property
     def cameras(self) -> tuple[Mapping[str, Json], ...]:
-        """Several calibrated cameras, as in `RunInfo`; else empty."""
+        """Descriptions of several calibrated cameras, as in `RunInfo`; empty otherwise."""
         return ()
 
     def subscribe(
@@ -151,8 +151,8 @@ class Loop(ABC):
         It is closed when the loop ends. Call `unsubscribe` when it is no longer needed.
 
         Args:
-            maxlen: See `Mailbox`.
-            notify: See `Mailbox`.
+            maxlen: Capacity of the mailbox, at least 1.
+            notify: Function called after every new result, in the thread of the loop; must not block.
             wanted: "newest": each frame once, as soon as it has 3D. "final": each frame once, after the lifter has
                 refined it, a few frames later; at the end of the loop the remaining frames come unrefined. "all": both;
                 `LiveResult.final` distinguishes them. Without a refining lifter each frame comes once and is final.
@@ -185,7 +185,7 @@ class Loop(ABC):
 
     @abstractmethod
     def _give_rest(self, leaving: Sequence[Subscription]) -> None:
-        """Send what is not final yet to subscribers of final frames that leave."""
+        """Send the remaining unrefined frames to subscribers of final frames that unsubscribe."""
 
     def _close_subscribers(self) -> None:
         with self._order:

@@ -1,4 +1,4 @@
-"""The world of a live stream while its camera does not translate."""
+"""World coordinates of a live stream while its camera does not translate."""
 
 from pose.camera import Camera
 from pose.camera_motion.verdict import ROTATING, TRANSLATING, UNKNOWN
@@ -29,7 +29,7 @@ class WatchedWorld:
         Args:
             camera: Camera of the stream.
             steps: Steps of the world.
-            watch: Estimates the camera motion; None assumes a static camera.
+            watch: Estimator of the camera motion; None assumes a static camera.
         """
         self._camera, self._steps, self._watch = camera, steps, watch
         self._world, self._feet = LiveWorld(camera, steps), LiveFooting()
@@ -37,14 +37,16 @@ class WatchedWorld:
 
     @property
     def motion(self) -> str:
-        """`LiveFooting.doubt` if there is one, else `CameraWatch.state`; empty for a camera that is assumed static."""
+        """State of the camera motion: `LiveFooting.doubt` if not empty, else `CameraWatch.state`.
+
+        Empty if the camera is assumed static."""
         return "" if self._watch is None else self._feet.doubt or self._watch.state
 
     def place(self, result: FrameResult, skeleton: Skeleton) -> tuple[FrameResult, WorldInfo | None]:
         """Transform a frame to world coordinates.
 
         Returns:
-            The frame and what is known of the world; the unchanged frame and None while there is no world.
+            The transformed frame and a description of the world. While there is no world, the unchanged frame and None.
         """
         if self._watch is None:
             placed = self._world.place(result, skeleton)
@@ -66,7 +68,7 @@ class WatchedWorld:
         self._world, self._feet, self._used = LiveWorld(self._camera, self._steps), LiveFooting(), False
 
     def _is_doubtful(self, placed: FrameResult, skeleton: Skeleton) -> bool:
-        """Whether feet contradict the camera's rotation, or ended to do so in this frame."""
+        """Return whether the feet contradict the camera rotation, or stopped contradicting it in this frame."""
         assert self._watch is not None
         if not self._watch.checks_feet:
             self._feet = LiveFooting()
@@ -92,7 +94,7 @@ class WatchedWorld:
 
 
 def gravity_words(info: WorldInfo) -> str:
-    """How well gravity is known, for a status line."""
+    """Describe how well gravity is known, for a status line."""
     if info.world.found_by == frame.UNKNOWN:
         return "gravity unknown"
     return "gravity given" if info.world.found_by == frame.GIVEN else f"gravity ±{info.world.sigma_degrees:.0f}°"

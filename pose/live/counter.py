@@ -20,7 +20,7 @@ MOST_PEOPLE = 3  # counted at a time, those of the lowest ids
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A repeated movement.
+    """The repetitions of one movement.
 
     Attributes:
         movement: Name of the movement.
@@ -47,7 +47,7 @@ class RepetitionCounter:
         self._people: dict[int, _Person] = {}
 
     def add(self, result: FrameResult) -> Mapping[int, Count]:
-        """Take the next frame; returns the counts of the people in it who repeat a movement."""
+        """Process the next frame and return the counts by person id, for people in it who repeat a movement."""
         if result.poses is None:
             return {}
         ids = result.people.ids.tolist()

@@ -52,7 +52,12 @@ class Horizon:
             self._display_delays.append(min(max(after, 0.0), MAX_HORIZON_S))
 
     def of(self, captured: float, now: float) -> float:
-        """Prediction time in s of a frame captured at `captured` whose 3D is ready at `now`, on the same clock."""
+        """Return the prediction time of a frame in s.
+
+        Args:
+            captured: Capture time of the frame, s.
+            now: Time at which its 3D is ready, s, on the same clock.
+        """
         if self.seconds is not None:
             return self.seconds
         with self._lock:

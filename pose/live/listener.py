@@ -50,8 +50,8 @@ async def listening(
         host: Address to bind.
         port: 0 lets the system choose.
         tls: Certificate; None serves HTTP.
-        exhausted: Called with the reason if the system has no resources for another connection. asyncio tries again
-            after a second.
+        exhausted: Function called with the reason if the system has no resources for another connection. asyncio
+            tries again after a second.
 
     Raises:
         OSError: If the address cannot be bound, with the system's message as `strerror`.
@@ -123,7 +123,7 @@ class _Busy:
             self._busy.discard(request.protocol)
 
     def connection(self, server: web.Server) -> web.RequestHandler:
-        """Return the protocol of a new connection. A flood of idle connections closes other idle ones at most."""
+        """Return the protocol object of a new connection. A flood of idle connections can only close idle ones."""
         if len(server.connections) >= MAX_CONNECTIONS:
             for connection in server.connections:
                 if connection not in self._busy:

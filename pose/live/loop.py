@@ -36,7 +36,7 @@ CAMERA_SECONDS = 0.5  # a capture thread that blocks on a dead camera is a daemo
 
 @dataclass(frozen=True, slots=True)
 class _Tracked:
-    """A frame between the 2D and the 3D thread."""
+    """A frame on its way from the 2D thread to the 3D thread."""
 
     stream: Stream
     captured: Captured
@@ -60,10 +60,10 @@ class LiveLoop(Loop):
     ) -> None:
         """
         Args:
-            pipeline: Made with `live=True`.
+            pipeline: Pipeline constructed with `live=True`.
             source: Source of the frames.
             config: Settings of prediction.
-            backlog: How many frames may wait for the networks before the oldest is dropped.
+            backlog: Number of frames that may wait for the networks before the oldest is dropped.
             world: Steps of the world; None keeps camera coordinates.
 
         Raises:
@@ -102,10 +102,10 @@ class LiveLoop(Loop):
 
     @property
     def pipeline(self) -> Pipeline:
-        """The pipeline of the next frame. Assigning another one restarts tracking.
+        """The pipeline that processes the next frame. Assigning another one restarts tracking.
 
         Raises:
-            UsageError: As the constructor does.
+            UsageError: If the new pipeline has look-ahead and poses are to be predicted.
         """
         return self._pipeline
 
@@ -259,7 +259,7 @@ class LiveLoop(Loop):
                     one.give(number, live, refined=True)
 
     def _refine(self, stream: Stream) -> None:
-        """Start the refinement of a new stream. It keeps the refined world if that is still valid."""
+        """Start the refinement of a new stream. The refined world is kept if it is still valid."""
         before = self._refined
         if not stream.session.refines:
             self._refined = None
@@ -271,7 +271,7 @@ class LiveLoop(Loop):
         self._refined = RefinedFrames(stream, world, self.config.bridge)
 
     def _give_rest(self, leaving: Sequence[Subscription]) -> None:
-        """Send the unrefined frames to subscribers of final ones that leave."""
+        """Send the remaining unrefined frames to subscribers of final frames that unsubscribe."""
         waiting = [] if self._refined is None else list(self._refined.waiting)
         for one in leaving:
             for number, live in waiting:
@@ -284,7 +284,7 @@ class LiveLoop(Loop):
         return PosePredictor(stream.pipeline.skeleton, stream.session.camera, bridge=self.config.bridge)
 
     def _where_shown(self, result: FrameResult, captured: float) -> FrameResult:
-        """Predict the people to the time at which the frame is shown."""
+        """Predict the people at the time at which the frame is shown."""
         if self._predict is None:
             return result
         seconds = 0.0 if self.ahead is None else self.ahead.of(captured, monotonic())
@@ -292,7 +292,7 @@ class LiveLoop(Loop):
         return self._predict(result, seconds)
 
     def _world_of(self, session: Session, size: tuple[int, int], before: Stream | None) -> WatchedWorld | None:
-        """The world of a new stream: the previous one if the image size is the same."""
+        """Return the world of a new stream: the world of stream `before` if the image size is the same."""
         if self._steps is None:
             return None
         if before is not None and before.world is not None and before.size == size:
@@ -313,7 +313,7 @@ class LiveLoop(Loop):
         return result
 
     def _guarded(self, work: Callable[[], None], after: Callable[[], None]) -> None:
-        """Run a thread; an error ends the loop and is raised in `wait` and `stop`."""
+        """Run `work` in the current thread, then `after`. An error ends the loop and is raised in `wait` and `stop`."""
         try:
             work()
         except BaseException as error:
@@ -325,7 +325,7 @@ class LiveLoop(Loop):
             after()
 
     def _end(self) -> None:
-        """Clean up in the last thread."""
+        """Clean up after the loop, in its last thread."""
         while self._threads[1].is_alive():  # it may block on the full queue
             try:
                 self._tracked.get(timeout=0.05)

@@ -20,8 +20,8 @@ class Mailbox(Generic[Item]):
         """
         Args:
             maxlen: Capacity, at least 1.
-            notify: Called in the producer's thread after every `put` and after `close`; must not block. An event loop
-                passes a function that wakes a task with `call_soon_threadsafe`, and then uses `take`.
+            notify: Function called in the producer's thread after every `put` and after `close`. It must not
+                block. An event loop passes a function that wakes a task with `call_soon_threadsafe`, then uses `take`.
         """
         if maxlen < 1:
             raise ValueError(f"maxlen: must be at least 1, got {maxlen}")
@@ -60,7 +60,7 @@ class Mailbox(Generic[Item]):
         """Return the oldest item; wait at most `timeout` s for it.
 
         Returns:
-            None on timeout, or if closed and empty.
+            The item; None on timeout, or if the mailbox is closed and empty.
         """
         end = None if timeout is None else monotonic() + timeout
         with self._changed:

@@ -40,7 +40,7 @@ def messages(live: LiveResult) -> list[str]:
 
 
 def _repetitions(live: LiveResult, number: int) -> dict[str, object]:
-    """The member of a person who repeats a movement."""
+    """Return the message keys of the repetition count; empty for a person without one."""
     count = live.counts.get(number)
     return {} if count is None else {"repetitions": {"movement": count.movement, "count": count.count}}
 
@@ -51,7 +51,7 @@ def _gravity(info: WorldInfo) -> dict[str, object]:
 
 
 def _height(info: WorldInfo | None, number: int) -> dict[str, object]:
-    """The members of a person with world coordinates."""
+    """Return the message keys of the body height; empty without world coordinates."""
     if info is None:
         return {}
     height, sigma = info.heights.get(number, (None, None))

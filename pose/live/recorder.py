@@ -32,9 +32,10 @@ class Recorder:
         """
         Args:
             loop: The loop to record.
-            parent: Folder in which the folder of the recording is made.
+            parent: Folder in which the folder of the recording is created.
             video: Whether to record the images.
-            anew: Continue in a new folder in these cases, instead of ending.
+            anew: Whether to continue in a new folder when the image size, the networks or the calibration change,
+                instead of ending.
 
         Raises:
             PoseError: If the folder cannot be written.
@@ -83,7 +84,7 @@ class Recorder:
     def close(self) -> None:
         """Finish the files, which can take seconds after hours of recording. May be called twice.
 
-        Without any frame no folder is left.
+        If no frame was recorded, the folder is removed.
         """
         self._subscriber.close()
 

@@ -48,10 +48,10 @@ class RecordingFolder:
     """
 
     def __init__(self, parent: Path, info_of: Callable[[LiveResult], RunInfo], *, video: bool) -> None:
-        """Make the folder.
+        """Create the folder.
 
         Raises:
-            PoseError: If it cannot be written.
+            PoseError: If the folder cannot be written.
         """
         self.folder = _new_folder(parent)
         self.frames, self.seconds, self.cut_short = 0, 0.0, False
@@ -82,11 +82,11 @@ class RecordingFolder:
 
     @property
     def _cameras(self) -> Sequence[Mapping[str, Json]]:
-        """Several calibrated cameras; else empty."""
+        """Descriptions of several calibrated cameras; empty otherwise."""
         return () if self._info is None else self._info.cameras
 
     def write(self, live: LiveResult) -> None:
-        """Append a frame; index and time start at 0.
+        """Append a frame. Stored indices and times start at 0.
 
         Raises:
             PoseError: If the disk is full.
@@ -152,7 +152,7 @@ class RecordingFolder:
         self._begun, self.stream = live.result.time, live.stream
 
     def finish(self) -> None:
-        """Finish each file independently; one that fails does not affect the others.
+        """Finish each file independently. A file that fails does not affect the other files.
 
         Without frames the folder is removed.
 
@@ -192,7 +192,7 @@ def finish_interrupted(parent: Path) -> list[str]:
     """Finish the recordings in `parent` that a killed program left.
 
     Returns:
-        One line of text for each.
+        One line of text for each recording.
     """
     lines = []
     for folder in sorted(parent.glob(f"{FOLDER_PREFIX}*")):
@@ -235,7 +235,7 @@ def _finish(folder: Path) -> str:
 
 
 def _finish_poses(folder: Path) -> int:
-    """Rename poses.json, and make poses.npz of its complete frames.
+    """Rename poses.json, and create poses.npz from its complete frames.
 
     Returns:
         The number of frames.
@@ -260,10 +260,10 @@ def _finish_poses(folder: Path) -> int:
 
 
 def _new_folder(parent: Path) -> Path:
-    """Make a new folder named after the time.
+    """Create a new folder named after the current time.
 
     Raises:
-        PoseError: If that fails.
+        PoseError: If the folder cannot be created.
     """
     name = time.strftime(f"{FOLDER_PREFIX}%Y%m%d-%H%M%S")
     try:

@@ -21,7 +21,7 @@ class RefinedFrames:
 
     Attributes:
         waiting: Frames with their newest estimate, oldest first, at most as many as the refinement delay in frames.
-            Without their images if no subscriber wants the refined ones: images of 11 MB add up to 100 MB.
+            The images are left out if no subscriber wants refined frames, because images of 11 MB add up to 100 MB.
     """
 
     def __init__(self, stream: Stream, world: WatchedWorld | None, bridge: float) -> None:
@@ -39,7 +39,7 @@ class RefinedFrames:
         """Return the oldest waiting frame with its number and its refined poses.
 
         Args:
-            result: Answer of the lifter.
+            result: Refined poses from the lifter.
         """
         number, live = self.waiting[0]
         assert live.result.index == result.index, "frames are refined in order, without gaps"

@@ -29,7 +29,7 @@ class RerunSink:
         """
         Args:
             loop: Loop to log.
-            file: Write an .rrd file instead of starting the viewer.
+            file: Path of an .rrd file to write; None starts the viewer.
 
         Raises:
             PoseError: If Rerun is missing or fails.
@@ -84,6 +84,6 @@ class RerunSink:
 
 
 def _strips(points: F32, skeleton: Skeleton, colours: list[RGB]) -> tuple[F32, list[RGB]]:
-    """Limbs (P * edges, 2, D) of people (P, J, D), and their colours."""
+    """Return the limbs (P * edges, 2, D) of people with joints (P, J, D), and the colour of each limb."""
     limbs = points[:, np.array(skeleton.edges)]
     return limbs.reshape(-1, 2, points.shape[-1]), [colour for colour in colours for _ in skeleton.edges]

@@ -23,15 +23,15 @@ STALL_SECONDS = 3.0  # without an image, after which a source counts as stalled
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stream:
-    """Images of one size through one pipeline. Track ids restart with each stream.
+    """A sequence of images of one size, processed by one pipeline. Track ids restart with each stream.
 
     Attributes:
         pipeline: The pipeline.
         session: Session of the pipeline for this stream.
         size: (width, height) of the images in px.
         world: World of the people; None keeps camera coordinates.
-        camera: Camera that the 3D refers to, where it is not that of the pipeline.
-        cameras: Several calibrated cameras, as in `RunInfo`; else empty.
+        camera: Camera that the 3D refers to; None for the camera of the pipeline.
+        cameras: Descriptions of several calibrated cameras, as in `RunInfo`; empty otherwise.
     """
 
     pipeline: "Pipeline"
@@ -83,11 +83,11 @@ class LiveResult:
         return self.image.shape[1], self.image.shape[0]
 
     def without_image(self) -> "LiveResult":
-        """Replace the image by an empty one, which takes no memory."""
+        """Return a copy with an empty image, which takes no memory."""
         return replace(self, image=np.empty((0, 0, 3), np.uint8))
 
     def mirrored(self) -> "LiveResult":
-        """Flip the image and the 2D horizontally. Joint names stay: a left hand is still called left."""
+        """Return a copy with image and 2D flipped horizontally. Joint names stay: a left hand is still called left."""
         last = self.size[0] - 1
         people, poses, placed = self.result.people, self.result.poses, self.result.placed
         keypoints, boxes = people.keypoints.copy(), people.boxes.copy()

@@ -15,7 +15,7 @@ def read_address(option: str, text: str, default_host: str | None = None) -> tup
     """Parse `HOST:PORT`, or `PORT` if there is a default host.
 
     Raises:
-        UsageError: For other text.
+        UsageError: If the text has another form.
     """
     host, _, port = text.rpartition(":")
     host = host.strip("[]") or default_host or ""
@@ -58,7 +58,7 @@ class UdpSink:
     """
 
     def __init__(self, loop: Loop, host: str, port: int) -> None:
-        """Raises what `find_receiver` raises."""
+        """Open the socket and subscribe to the loop. Raises the errors of `find_receiver`."""
         family, self._address = find_receiver(host, port)
         self._socket = socket.socket(family, socket.SOCK_DGRAM)
         self._refused = 0

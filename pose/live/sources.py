@@ -60,7 +60,9 @@ class LiveSource(Protocol):
         ...
 
     def close(self) -> None:
-        """Release files, devices and connections; `frames` ends soon after. Safe from any thread, and twice."""
+        """Release files, devices and connections. `frames` ends soon after.
+
+        May be called from any thread, and more than once."""
         ...
 
 
@@ -69,7 +71,7 @@ def open_live(spec: str, *, loop: bool = False) -> LiveSource:
 
     Args:
         spec: Camera number, address or path.
-        loop: Repeat the file.
+        loop: Whether to repeat a file.
 
     Raises PoseError (UsageError for an invalid specification) if it cannot be opened now.
     """
@@ -183,7 +185,7 @@ class Reconnecting:
                 self._source = source
 
     def _connection(self) -> Iterator[tuple[Frame, float]]:
-        """Yield the frames of the open source with their arrival times; report at the end why they ended."""
+        """Yield the frames of the open source with their arrival times; report at the end why the stream ended."""
         source = self._taken()
         if source is None:
             return

@@ -14,7 +14,7 @@ class Subscriber:
     """Calls `work` with every result until the loop ends or `close` is called. A slow `work` loses results.
 
     Attributes:
-        problem: Error of `work`, which is then not called again, or of `after`; None without one.
+        problem: Error of `work` or `after`; None without one. After an error `work` is not called again.
     """
 
     def __init__(
@@ -30,11 +30,11 @@ class Subscriber:
         """
         Args:
             loop: The loop.
-            work: Called with each result in the thread of the subscriber.
+            work: Function called with each result, in the thread of the subscriber.
             maxlen: Capacity of the queue.
-            after: Called at the end in the same thread, also after an error.
-            whole: `close` waits for the end without a limit; otherwise for at most `JOIN_SECONDS`.
-            wanted: See `LiveLoop.subscribe`.
+            after: Function called at the end in the same thread, even after an error.
+            whole: Whether `close` waits for the end without a limit; otherwise it waits at most `JOIN_SECONDS`.
+            wanted: Kind of results, as in `Loop.subscribe`.
         """
         self.problem: str | None = None
         self._loop, self._whole = loop, whole

@@ -39,7 +39,7 @@ class WebSocketSink:
     """
 
     def __init__(self, loop: Loop, host: str, port: int) -> None:
-        """Raises PoseError if the address cannot be bound or aiohttp is not installed."""
+        """Start serving. Raises PoseError if the address cannot be bound or aiohttp is not installed."""
         try:
             from aiohttp import web
         except ImportError as error:

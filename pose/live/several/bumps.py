@@ -26,8 +26,9 @@ class Bumps:
         self._since: float | None = None  # s, since when a camera is contradicted
 
     def moved(self, time: float, people: Sequence[CurrentPose], contradicted: bool) -> bool:
-        """Whether a camera was moved. It is unknown which one, because a moved camera increases the errors of all
-        cameras.
+        """Return whether a camera was moved.
+
+        Which camera moved is unknown, because a moved camera increases the errors of all cameras.
 
         Args:
             time: Time of the frame, s, increasing.
@@ -59,7 +60,7 @@ class Bumps:
             errors.popleft()
 
     def _jump(self, index: int, time: float) -> float:
-        """Ratio of the lower quartile of the latest errors to the usual error; 0 if they are small or few."""
+        """Compute the lower quartile of the latest errors relative to the usual error; 0 if errors are small or few."""
         errors = self._errors[index]
         if index not in self._usual or len(errors) < FEWEST or time - errors[0][0] < 0.8 * STAY_SECONDS:
             return 0.0

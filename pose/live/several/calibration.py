@@ -23,12 +23,12 @@ GIVEN = Accuracy(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, float("nan"))  # of a calibration
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
-    """Calibrated cameras.
+    """The result of a calibration.
 
     Attributes:
         cameras: Cameras by index of the source, in the frame of the first one.
-        bones: (B,) m, of an average person in the scene.
-        scale: Factor on lifted bodies.
+        bones: (B,) m, bone lengths of an average person in the scene.
+        scale: Factor by which the size of lifted bodies is multiplied.
         accuracy: Standard deviations by index of the source.
         described: Description stored in result files, by index of the source.
         notes: Warnings about the calibration, one line each.
@@ -43,12 +43,12 @@ class Calibration:
 
     @property
     def first(self) -> int:
-        """Index of the source whose frame is that of the cameras."""
+        """Index of the source whose camera frame is the common frame of all cameras."""
         return min(self.cameras)
 
     @property
     def listed(self) -> tuple[dict[str, Json], ...]:
-        """The cameras as result files hold them; bits of `Poses3D.seen_by` follow this order."""
+        """Descriptions of the cameras for result files. Bits of `Poses3D.seen_by` follow this order."""
         return tuple(self.described[index] for index in sorted(self.cameras))
 
 
@@ -74,7 +74,7 @@ class Task:
 
 
 def calibrate(task: Task) -> Calibration:
-    """Calibrate.
+    """Calibrate the cameras from observations of people.
 
     Raises:
         PoseError: If the cameras cannot be calibrated.

@@ -29,9 +29,9 @@ class _Person:
     """State of one person.
 
     Attributes:
-        bones: (B,) m.
-        correction: (N, 3) m, of the last frame (`pose.multiview.fuse.Newest`).
-        cameras: Those that saw the person in it.
+        bones: (B,) m, bone lengths.
+        correction: (N, 3) m, correction of the last frame (`pose.multiview.fuse.Newest`).
+        cameras: Indices of the cameras that saw the person in the last frame.
         time: Time of the last frame, s.
     """
 
@@ -46,7 +46,7 @@ class CurrentPose:
     """The current pose of one person.
 
     Attributes:
-        number: Id in all cameras.
+        number: Id of the person, common to all cameras.
         tracks: Id of the track in each camera that sees the person.
         fused: People at one instant, in the frame of the cameras; axis C follows the indices of the sources.
     """
@@ -62,7 +62,7 @@ class Fusion:
     def __init__(self, calibration: Calibration, sources: int) -> None:
         """
         Args:
-            calibration: The cameras.
+            calibration: Calibrated cameras.
             sources: Number of sources, calibrated or not.
         """
         self.calibration = calibration
@@ -71,10 +71,10 @@ class Fusion:
         self._people: dict[int, _Person] = {}
 
     def at(self, time: float, sightings: Mapping[int, Sightings], identities: Identities) -> list[CurrentPose]:
-        """All people at a common time, s.
+        """Return the fused poses of all people at one time.
 
         Args:
-            time: Common time, s.
+            time: Time of all poses, s.
             sightings: Observations to fuse, by index of the source.
             identities: The matching of tracks to people.
         """
@@ -90,7 +90,7 @@ class Fusion:
     def _tracks(
         self, time: float, sightings: Mapping[int, Sightings], keys: list[tuple[int, int]]
     ) -> dict[int, ViewTrack]:
-        """The newest track of a person in each camera."""
+        """Return the newest track of a person in each camera."""
         tracks: dict[int, ViewTrack] = {}
         for camera, number in keys:
             if camera not in sightings:
@@ -118,7 +118,7 @@ class Fusion:
         return newest.fused
 
     def _adapted(self, bones: F64, points: F64, seconds: float) -> F64:
-        """A person's bone lengths (B,) m after a frame with points (N, 3) m, `seconds` after the one before."""
+        """Return bone lengths (B,) m updated by a frame with points (N, 3) m, `seconds` after the previous frame."""
         share = min(seconds / BONE_SECONDS, 0.1)
         usual = self.calibration.bones
         measured = np.clip(BONE_RESIDUALS.measure(points[None])[0][0], usual / MOST_RATIO, usual * MOST_RATIO)

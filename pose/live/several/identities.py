@@ -11,15 +11,15 @@ Key = tuple[int, int]  # camera, id of the track in it
 
 @dataclass(slots=True)
 class Identities:
-    """The person of each track.
+    """The assignment of tracks to people.
 
     A match stays while both tracks last. It ends early only where another person confirms both cameras: then the tracks
-    swapped people. Otherwise the cameras contradict each other, and are listed in `contradicted`.
+    swapped people. Otherwise the cameras contradict each other and are listed in `contradicted`.
 
     Attributes:
         people: Person id of each track.
         next: Id of the next person.
-        contradicted: Cameras of which every match was contradicted when it was last updated.
+        contradicted: Indices of the cameras whose matches were all contradicted in the last update.
     """
 
     people: dict[Key, int] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class Identities:
     next: int = 1
 
     def tracks_of(self, person: int) -> list[Key]:
-        """The tracks of a person."""
+        """Return the tracks of a person."""
         return [key for key, number in self.people.items() if number == person]
 
     def updated(self, tracks: Sequence[ViewTrack], cameras: Mapping[int, ViewCamera]) -> "Identities":
@@ -67,7 +67,7 @@ class Identities:
                 self.people.pop(other, None)
 
     def _matches(self) -> list[tuple[Key, Key]]:
-        """Pairs of tracks of one person in two cameras."""
+        """Return the pairs of tracks in two cameras that belong to one person."""
         keys = sorted(self.people)
         return [
             (one, other)

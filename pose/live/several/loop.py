@@ -39,7 +39,7 @@ class Sources:
     Attributes:
         name: Common name of all sources.
         fps: Frame rate of the displayed camera.
-        notice: Problem of the cameras together; empty without one.
+        notice: Errors of failed cameras, and the problem of the calibration; empty without any.
     """
 
     def __init__(self, sources: Sequence[LiveSource]) -> None:
@@ -72,7 +72,7 @@ class SeveralLoop(Loop):
     ) -> None:
         """
         Args:
-            pipeline: Made with `live=True`; the cameras take turns.
+            pipeline: Pipeline constructed with `live=True`. The cameras take turns.
             sources: Sources of the cameras.
             world: Steps of the world; None keeps camera coordinates.
             cameras: Calibration file; None calibrates from the people.
@@ -188,7 +188,7 @@ class SeveralLoop(Loop):
         )
 
     def _give_rest(self, leaving: Sequence[Subscription]) -> None:
-        """Every result is final."""
+        """Do nothing, because every result is final."""
 
     def _camera(self, size: tuple[int, int]) -> ViewCamera:
         return ViewCamera.of(self.pipeline.camera(size))

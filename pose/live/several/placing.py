@@ -37,7 +37,7 @@ class Placing:
     def __init__(self, calibration: Calibration, steps: Steps | None) -> None:
         """
         Args:
-            calibration: People are fused in the frame of its first camera.
+            calibration: Calibrated cameras. People are fused in the frame of the first one.
             steps: Steps to world coordinates, of which only `up` is used; None keeps camera coordinates.
         """
         first = calibration.cameras[calibration.first]
@@ -49,11 +49,11 @@ class Placing:
     def result(
         self, now: Sequence[CurrentPose], shown: Shown, index: int, time: float, skeleton: Skeleton
     ) -> tuple[FrameResult, WorldInfo | None]:
-        """The result of a frame.
+        """Return the result of a frame, and its world.
 
         Args:
-            now: The people.
-            shown: Camera whose image they are drawn on.
+            now: Fused poses of the people.
+            shown: Camera on whose image the people are drawn.
             index: Number of the frame.
             time: Time of the frame, s.
             skeleton: Skeleton of the keypoints.
@@ -80,13 +80,13 @@ def _poses(joints: F64, sigma: F32) -> Poses3D:
 
 
 def _seen_by(now: Sequence[CurrentPose], cameras: Sequence[int]) -> np.ndarray:
-    """(P, 17) bits of the cameras that saw each joint, in the order of `cameras`."""
+    """Return bit masks (P, 17) of the cameras that saw each joint; bit i stands for `cameras[i]`."""
     bits = [(one.fused.observed[cameras, 0].T * (1 << np.arange(len(cameras)))).sum(axis=1) for one in now]
     return np.array(bits, np.uint8).reshape(-1, 17)
 
 
 def _people(now: Sequence[CurrentPose], shown: Shown, index: int, time: float, joints: int) -> People:
-    """Boxes and keypoints of the shown camera; scores are 0 where it does not see a person."""
+    """Return boxes and keypoints in the shown camera. Scores are 0 for people that this camera does not see."""
     own, count = shown.result.people, len(now)
     rows = {number: row for row, number in enumerate(own.ids.tolist())}
     boxes, box_scores = np.zeros((count, 4), np.float32), np.zeros(count, np.float32)

@@ -42,8 +42,9 @@ class Rigging:
         """
         Args:
             names: Names of the sources.
-            camera: The uncalibrated camera of images of a size.
-            given: Reads a calibration for images of these sizes.
+            camera: Function that returns the uncalibrated camera for an image size (width, height).
+            given: Function that reads a given calibration for the image sizes of all sources; None calibrates from
+                the people.
             height: Body height of the person seen longest, m.
         """
         self.sightings = [Sightings(index, KEPT_SECONDS) for index in range(len(names))]
@@ -68,7 +69,7 @@ class Rigging:
         self._matching: Worker[Identities] = Worker("identities")
 
     def step(self, now: float, live: Collection[int]) -> bool:
-        """Process new observations; returns whether the calibration changed.
+        """Process new observations and return whether the calibration changed.
 
         Args:
             now: Current time on the clock of the captures, s.
@@ -99,7 +100,7 @@ class Rigging:
         self.calibration, self._changed = None, True
 
     def words(self) -> str:
-        """The state of the cameras in a few words."""
+        """Describe the state of the cameras in a few words."""
         if self._calibrating.busy:
             state = "calibrating"
         elif self.calibration is None:
@@ -126,7 +127,7 @@ class Rigging:
         self._matched_at, self._waits_since = -math.inf, now
 
     def _wait(self, now: float, live: Collection[int]) -> None:
-        """State what a calibration waits for."""
+        """Report what the next calibration is waiting for."""
         self._waits_since = min(self._waits_since, now)
         self._waiting = ""
         if now - self._waits_since > PATIENCE_SECONDS and not self._problem and not self._calibrating.busy:
@@ -146,7 +147,7 @@ class Rigging:
             self._take((found, matched(found, self.identities.next, rows)), now)
 
     def _begin(self, now: float, live: Collection[int]) -> None:
-        """Start a calibration if cameras miss one, and people have moved enough."""
+        """Start a calibration if cameras lack one and people have moved enough."""
         done = set() if self.calibration is None else set(self.calibration.cameras)
         missing = set(live) - done
         ready = {index for index in live if self.sightings[index].moved >= MOTION_SECONDS}
@@ -220,7 +221,7 @@ def matched(calibration: Calibration, following: int, rows: Mapping[int, dict[in
 
 
 def quality_words(calibration: Calibration) -> str:
-    """How well the cameras are known, in a few words: the largest of each figure."""
+    """Describe the accuracy of a calibration in a few words, by the largest error of each kind."""
     known = [one for one in calibration.accuracy.values() if math.isfinite(one.residual)]
     if not known:
         return f"{len(calibration.cameras)} cameras, calibration given"

@@ -14,12 +14,12 @@ Seen = tuple[float, Row]
 
 
 class Sightings:
-    """Observations of one camera in the last seconds.
+    """Observations of people by one camera in the last seconds.
 
     Attributes:
         since: Capture time of the first frame that counts for a calibration, s.
         newest: Capture time of the newest frame, s; -inf without one.
-        size: (width, height) px of its images; None before the first.
+        size: (width, height) px of the images; None before the first frame.
     """
 
     def __init__(self, camera: int, seconds: float) -> None:
@@ -81,12 +81,12 @@ class Sightings:
         self._moves.clear()
 
     def rows(self, since: float) -> dict[int, list[Seen]]:
-        """The frames of each track from `since` on: a copy, which another thread may read."""
+        """Return a copy of the frames of each track from `since` (s) on, which another thread may read."""
         found = {number: [one for one in rows if one[0] >= since] for number, rows in self._tracks.items()}
         return {number: rows for number, rows in found.items() if rows}
 
     def latest(self, number: int, since: float) -> ViewTrack | None:
-        """The last part of a track, from `since` on; None if there is none."""
+        """Return the part of track `number` from `since` (s) on; None if there is none."""
         kept: deque[Seen] = deque()
         for one in reversed(self._tracks.get(number, ())):
             if one[0] < since:
@@ -95,7 +95,7 @@ class Sightings:
         return track_of(self.camera, number, kept) if kept else None
 
     def _step(self, number: int, at: float, row: Row) -> float:
-        """The s since the last frame of a track if the person moved; else 0."""
+        """Return the seconds since the last frame of a track if the person moved; otherwise 0."""
         rows = self._tracks.get(number)
         if not rows or not 0 < at - rows[-1][0] <= LONGEST_STEP:
             return 0.0
@@ -113,5 +113,5 @@ class Sightings:
 
 
 def tracks_of(camera: int, rows: dict[int, list[Seen]]) -> list[ViewTrack]:
-    """Tracks of useful length from `Sightings.rows`."""
+    """Convert the output of `Sightings.rows` to tracks, without tracks that are too short."""
     return [track_of(camera, number, seen) for number, seen in rows.items() if len(seen) >= FEWEST_FRAMES]

@@ -31,7 +31,7 @@ class Stage:
     def __init__(self, rigging: Rigging, steps: Steps | None) -> None:
         """
         Args:
-            rigging: Calibrates the cameras.
+            rigging: Calibration of the cameras.
             steps: Steps to world coordinates; None keeps camera coordinates.
         """
         self.rigging, self.lead = rigging, 0
@@ -47,11 +47,11 @@ class Stage:
         self._count = 0
 
     def take(self, arrived: Iterable[tuple[int, LiveResult]], ended: Collection[int] = ()) -> list[LiveResult]:
-        """Take new results of the cameras; returns those to publish.
+        """Process new results of the cameras, and return the fused results to publish.
 
         Args:
-            arrived: Index of the camera and its result, in the order of each camera. A refining lifter provides both
-                the newest and the final estimate.
+            arrived: Pairs of camera index and result, in temporal order for each camera. A refining lifter provides
+                both the newest and the final estimate.
             ended: Indices of the cameras whose source has ended.
 
         Raises:
@@ -101,7 +101,7 @@ class Stage:
         return LiveResult(live.image, result, live.skeleton, live.captured, monotonic(), stream, info, counts=counts)
 
     def _result(self, live: LiveResult) -> tuple[FrameResult, WorldInfo | None]:
-        """The fused people at this frame; those of this camera alone before the calibration."""
+        """Return the fused people at the time of a frame; before the calibration, the people of its camera alone."""
         time = live.captured - self._first
         calibration = self.rigging.calibration
         if calibration is None or self._fusion is None or self._placing is None:
@@ -117,7 +117,7 @@ class Stage:
         return self._placing.result(people, shown, self._count, time, live.skeleton)
 
     def _watch(self, people: Sequence[CurrentPose], time: float, captured: float) -> None:
-        """Start a new calibration if a camera was moved; it is taken at the next frame."""
+        """Start a new calibration if a camera was moved. Its result is used from the next frame on."""
         if self._bumps is None:
             return
         if self._bumps.moved(time, people, bool(self.rigging.identities.contradicted)):
@@ -134,7 +134,7 @@ class Stage:
         return placed, WorldInfo(self._alone.world, self._alone.heights)
 
     def _stream(self, live: LiveResult) -> Stream:
-        """The stream of the results: a new one for each stream of the shown camera and each calibration."""
+        """Return the stream of the fused results, which changes with the shown camera's stream and the calibration."""
         assert live.stream is not None, "results of a loop have a stream"
         if self._streams is None or self._streams[0] is not live.stream:
             new = replace(live.stream)

@@ -14,7 +14,7 @@ SLOWEST = 1 / LONGEST_STEP  # frames/s
 def waiting_line(
     sightings: Sequence[Sightings], names: Sequence[str], live: Collection[int], calibrated: Collection[int]
 ) -> str:
-    """What the live cameras without a calibration lack; empty if they lack nothing.
+    """Describe what the cameras without a calibration still lack; empty if they lack nothing.
 
     Args:
         sightings: Observations by index of the source.

@@ -13,7 +13,7 @@ class Worker(Generic[Made]):
     """Runs one task at a time.
 
     Attributes:
-        busy: Whether a task runs, or its result was not taken.
+        busy: Whether a task is running, or its result has not been taken yet.
     """
 
     def __init__(self, name: str) -> None:
@@ -24,14 +24,14 @@ class Worker(Generic[Made]):
         self._ended = threading.Event()
 
     def start(self, work: Callable[[], Made]) -> None:
-        """Begin."""
+        """Start a task in the separate thread."""
         self.busy = True
         self._done = self._failed = None
         self._ended.clear()
         threading.Thread(target=self._run, args=(work,), name=self._name, daemon=True).start()
 
     def take(self) -> Made | PoseError | None:
-        """The result, once; None if there is none yet.
+        """Return the result of the task once; None while there is no result.
 
         Raises the error of a task, unless it is a PoseError.
         """
