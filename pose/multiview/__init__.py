@@ -1,1 +1,3 @@
-"""Several uncalibrated, unsynchronised cameras that film the same people: offsets, identities, cameras and joint 3D."""
+"""Fusion of several uncalibrated, unsynchronised cameras that film the same people.
+
+The package estimates time offsets, identities, camera parameters and fused 3D poses."""

@@ -25,11 +25,11 @@ _HIPS = r.hip_weights()
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """One person's unknowns.
+    """Unknowns of one person in bundle adjustment.
 
     Attributes:
         points: (K, N, 3) m in the world at the knots.
-        bones: (B,) m, see `residuals.BONES`.
+        bones: (B,) m, lengths of the bones listed in `residuals.BONES`.
     """
 
     points: F64
@@ -41,10 +41,10 @@ class Freedom:
     """Which camera parameters are unknown.
 
     Attributes:
-        free: (C, PARAMETERS).
+        free: (C, PARAMETERS), whether a parameter is free.
         prior: (C, PARAMETERS) expected values of log focal length, k1, offset and drift (unused for rotation and
             translation).
-        precision: (C, PARAMETERS).
+        precision: (C, PARAMETERS), inverse variances of the prior.
     """
 
     free: Flags
@@ -91,7 +91,7 @@ class _Terms:
 
 
 class Bundle:
-    """The problem: people as observed by cameras, and the weights of the residuals."""
+    """Bundle adjustment problem: the observations of people by all cameras, and the weights of the residuals."""
 
     def __init__(
         self,
@@ -114,7 +114,9 @@ class Bundle:
         tolerance: float = 1e-4,
         covariance: bool = False,
     ) -> Solution:
-        """Iterate from a start. Lifted bodies are rotated to the world by the initial cameras.
+        """Solve the problem iteratively from initial values.
+
+        The initial cameras rotate lifted bodies to the world.
 
         Args:
             cameras: Initial cameras.
@@ -250,7 +252,7 @@ class Bundle:
         return matrix, right, solved
 
     def _columns(self, person: int) -> NDArray[np.int64]:
-        """Indices of the free parameters and of a person's bones in the Schur complement."""
+        """Return the indices of the free parameters and of a person's bones in the Schur complement."""
         width = len(self._free)
         return np.append(np.arange(width), width + person * self._bones + np.arange(self._bones))
 
@@ -295,7 +297,7 @@ class Bundle:
 
 
 def start_body(points: F64) -> Body:
-    """An initial body at points (K, N, 3) m, with their median bone lengths."""
+    """Return an initial body with the given points (K, N, 3) m and their median bone lengths."""
     return Body(points, np.median(r.BONE_RESIDUALS.measure(points)[0], axis=0))
 
 
@@ -338,7 +340,7 @@ def _moved(camera: ViewCamera, move: F64) -> ViewCamera:
 
 
 def turn_matrix(vector: F64) -> F64:
-    """Rotation (3, 3) about `vector` (3,) by its length in radians (Rodrigues)."""
+    """Return the rotation matrix (3, 3) of a rotation vector (3,) in radians (Rodrigues' formula)."""
     angle = float(np.linalg.norm(vector))
     if angle < 1e-12:
         return np.eye(3)

@@ -1,5 +1,6 @@
-"""Calibration from people: initialisation from each camera's own 3D, then bundle adjustment with more and more
-unknowns.
+"""Calibration from people: initialisation from the 3D poses of each camera, then bundle adjustment in stages.
+
+Each stage has more unknowns than the previous one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,13 +28,14 @@ ROUGH_STAGES = ((0, 4), (1, 12), (2, 10))
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Given camera parameters.
+    """Description of the camera parameters that are given.
 
     Attributes:
-        poses: Poses are fixed.
-        clocks: Clocks are fixed.
-        start: Poses are initial values; known intrinsics are fixed.
-        captured: Clocks start from capture times, as live; messages do not suggest `--offsets`.
+        poses: Whether the camera poses are fixed.
+        clocks: Whether the clocks are fixed.
+        start: Whether the camera poses are initial values. Known intrinsics are then fixed.
+        captured: Whether clocks start from capture times, as for live cameras. Messages then do not suggest
+            `--offsets`.
     """
 
     poses: bool = False
@@ -43,11 +45,13 @@ class Known:
 
 
 def start_cameras(told: Sequence[ViewCamera], links: Sequence[Link]) -> list[ViewCamera]:
-    """Set pose and clock offset of each linked camera relative to the camera that its link starts from.
+    """Return the cameras with initial poses and clock offsets from the links.
+
+    Each link gives its second camera's pose and clock offset relative to its first camera.
 
     Args:
         told: Cameras with known intrinsics. Those without a link are returned unchanged.
-        links: Links in an order in which the first camera of each is already placed.
+        links: Links, ordered so that the first camera of each link already has a pose.
 
     Returns:
         All cameras in the frame of the first one.
@@ -65,7 +69,7 @@ def start_cameras(told: Sequence[ViewCamera], links: Sequence[Link]) -> list[Vie
 
 
 def start_points(observed: Observed, cameras: Sequence[ViewCamera], scale: float = 1.0) -> F64:
-    """Initial points (K, N, 3) m: the mean of the cameras' own 3D, interpolated linearly over time."""
+    """Return initial points (K, N, 3) m: the mean of the cameras' lifted points, interpolated linearly over time."""
     places, weight = [], observed.present[..., None, None].astype(float)
     for index, camera in enumerate(cameras):
         places.append(camera.to_world(scale * (observed.limbs[index] + observed.root[index][:, None])))
@@ -81,10 +85,10 @@ def start_points(observed: Observed, cameras: Sequence[ViewCamera], scale: float
 
 
 def freedom(cameras: Sequence[ViewCamera], known: Known, stage: int, span: float) -> Freedom:
-    """Unknowns of a stage: 0 nothing, 1 rotation and translation, 2 also focal lengths and offsets, 3 also k1 and
-    drift.
+    """Return the unknown camera parameters of a calibration stage.
 
-    The first camera is fixed, and its clock is the common one.
+    Stage 0 has none. Stage 1 has rotation and translation. Stage 2 adds focal lengths and clock offsets, and stage 3
+    adds k1 and drift. The first camera is fixed, and its clock defines the common time.
     """
     shape = (len(cameras), r.PARAMETERS)
     free, prior, precision = np.zeros(shape, bool), np.zeros(shape), np.zeros(shape)
@@ -109,7 +113,7 @@ class Adjusted:
     """Result of `adjust`.
 
     Attributes:
-        solution: Cameras, and bodies of one person in one window each.
+        solution: Cameras and bodies. Each body is one person in one window.
         seen: Observations of the bodies.
         owners: Index of each body's person.
     """
@@ -126,14 +130,14 @@ def adjust(
     weights: Weights | None = None,
     rough: bool = False,
 ) -> Adjusted:
-    """Bundle adjustment of people (tracks by camera) in stages; the 2D is resampled in each.
+    """Calibrate the cameras by bundle adjustment in stages. Each stage samples the 2D keypoints again.
 
     Args:
-        people: Matched people; at least one must be seen by two cameras at the same time.
+        people: Tracks of each matched person, by camera; at least one must be seen by two cameras at the same time.
         cameras: Initial cameras.
         known: Given parameters.
         weights: Weights of the residuals.
-        rough: Use fewer knots and stages, without standard deviations.
+        rough: Whether to use fewer knots and stages, without standard deviations.
     """
     known = known or Known()
     windows = calibration_windows(people, cameras, FEW_KNOTS if rough else MOST_KNOTS)
@@ -160,7 +164,7 @@ def adjust(
 
 
 def body_scale(bodies: Sequence[Body], observed: Sequence[Observed]) -> float:
-    """Ratio of the bodies' sizes to lifted ones: the median ratio of limb lengths."""
+    """Return the size of the bodies relative to lifted bodies: the median ratio of limb lengths."""
     ratios = []
     for body, one in zip(bodies, observed, strict=True):
         for camera in range(len(one.limbs)):

@@ -1,7 +1,7 @@
-"""Calibration files: `cameras.json`, JSON with K, R and t, TOML of aniposelib, Pose2Sim and Caliscope, OpenCV,
-Qualisys.
+"""Calibration files in several formats.
 
-OpenCV means the YAML of a stereo pair, Qualisys its XML. All define x = K (R X + t) with OpenCV's axes. Fisheye lenses
+The formats are `cameras.json`, JSON with K, R and t, TOML (aniposelib, Pose2Sim, Caliscope), YAML of an OpenCV stereo
+pair, and Qualisys XML. All define x = K (R X + t) with OpenCV's axes. Fisheye lenses
 and large tangential distortion are rejected.
 """
 
@@ -36,7 +36,7 @@ _DISTORTION = ("distortion", "distortions", "distortion_k1_k2_p1_p2")
 
 
 def camera_json(name: str, camera: ViewCamera, accuracy: Accuracy, clock: Sequence[str] = ()) -> dict[str, Json]:
-    """A camera for results and `cameras.json`; lengths in m, angles in degrees.
+    """Return the JSON object of a camera for results and `cameras.json`, with lengths in m and angles in degrees.
 
     Args:
         name: Name of the camera.
@@ -65,18 +65,18 @@ def camera_json(name: str, camera: ViewCamera, accuracy: Accuracy, clock: Sequen
 
 
 def read_cameras(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, int]]) -> list[ViewCamera]:
-    """The cameras of a calibration file for videos, in the frame of the first, without clocks.
+    """Read the cameras of a calibration file, in the frame of the first camera and without clocks.
 
     Cameras are assigned to videos by name, or by order if no name matches.
 
     Args:
         path: The file.
         names: Names of the videos.
-        sizes: Sizes of the videos.
+        sizes: Sizes of the videos, (width, height) px.
 
     Raises:
         UsageError: If the file is missing.
-        PoseError: If it is invalid or does not match.
+        PoseError: If the file is invalid or does not match the videos.
     """
     return _relative(_cameras_of(path, names, sizes))
 

@@ -15,7 +15,7 @@ SIGMAS = {SOUND: 0.015, TIMECODE: 0.03, DATE: 1.5, CAPTURE: 0.1}  # s; sound tak
 
 @dataclass(frozen=True, slots=True)
 class ClockHint:
-    """The offset of two cameras' clocks from sound or time stamps.
+    """Offset between two cameras' clocks, estimated from sound or time stamps.
 
     Attributes:
         seconds: Time that converts the second camera's clock to the first's when added to it.
@@ -33,13 +33,16 @@ class ClockHint:
         return SIGMAS[self.source]
 
     def agrees(self, cameras: Sequence[ViewCamera]) -> bool:
-        """Whether the cameras' clocks agree with it, within three standard deviations."""
+        """Return whether the cameras' clocks agree with this offset within three standard deviations."""
         off = cameras[self.second].offset - cameras[self.first].offset - self.seconds
         return abs(off) < 3 * self.sigma
 
 
 def clock_hints(waves: Sequence[Waveform | None], recorded: Sequence[Recorded]) -> list[ClockHint]:
-    """All offsets of pairs of cameras from sound and time stamps. Both inputs are in the order of the cameras."""
+    """Return the clock offsets of all pairs of cameras from sound and time stamps.
+
+    Both inputs are in the order of the cameras.
+    """
     found = []
     for second in range(len(recorded)):
         for first in range(second):

@@ -19,13 +19,13 @@ FEWEST_FRAMES = 5  # minimum frames of a useful track
 def collect_tracks(
     results: Iterable[FrameResult], skeleton: Skeleton, camera: int, folder: Path | None = None
 ) -> list[ViewTrack]:
-    """All tracks of one camera, in a temporary file.
+    """Return all tracks of one camera, stored in a temporary file.
 
     Args:
-        results: Results of its pipeline.
-        skeleton: Joint set of its keypoints.
+        results: Frame results of the camera's pipeline.
+        skeleton: Joint set of the keypoints.
         camera: Index of the camera.
-        folder: Folder of the file; None uses the system's.
+        folder: Folder of the temporary file; None for the system's temporary folder.
 
     Raises:
         PoseError: If the disk is full.
@@ -53,7 +53,7 @@ def _write(rows: RowFile, newest: dict[int, list[tuple[float, *Row]]]) -> None:
 
 
 def rows_of(result: FrameResult, skeleton: Skeleton) -> list[tuple[int, Row]]:
-    """The people of a frame with 3D: id, and their part of a track."""
+    """Return the people of a frame that have 3D poses: the id and the track row of each person."""
     if not len(result.people):
         return []
     sided, scores = with_lifted_sides(result, skeleton)
@@ -66,6 +66,6 @@ def rows_of(result: FrameResult, skeleton: Skeleton) -> list[tuple[int, Row]]:
 
 
 def track_of(camera: int, number: int, seen: Sequence[tuple[float, Row]]) -> ViewTrack:
-    """A track from its times, s, and rows; at least one."""
+    """Return a track from the times, in s, and rows of its frames. At least one frame is required."""
     times = np.array([time for time, _ in seen])
     return ViewTrack(camera, number, times, *map(np.stack, zip(*(row for _, row in seen), strict=True)))

@@ -1,4 +1,6 @@
-"""Human3.6M-17 from triangulated points: pelvis, spine, thorax, neck and head follow the trunk, as in lifted poses."""
+"""Completion of triangulated points to Human3.6M-17.
+
+Pelvis, spine, thorax, neck and head are placed relative to the trunk as in lifted poses."""
 
 import numpy as np
 
@@ -19,10 +21,10 @@ def complete(points: F64, joints: F64, present: np.ndarray, sigma: F64) -> F64:
     At knots where no camera has the person, the trunk shape of neighbouring knots is used.
 
     Args:
-        points: (K, N, 3) m.
-        joints: (C, K, 17, 3) m from each camera's lifting, root-relative in world axes.
+        points: (K, N, 3) m, triangulated points.
+        joints: (C, K, 17, 3) m, lifted joints of each camera, root-relative in world axes.
         present: (C, K) whether the camera has the person.
-        sigma: (C, K, 17) mm.
+        sigma: (C, K, 17) mm, uncertainty of the lifted joints.
     """
     out = np.zeros((len(points), 17, 3))
     out[:, POINTS[_MEASURED]] = points[:, _MEASURED]
@@ -57,6 +59,6 @@ def _spread(points: F64) -> F64:
 
 
 def residuals_px(observed: Observed, pixels: F64) -> F64:
-    """Residuals (C, K, N) px between observations and `pixels` (C, K, N, 2); NaN where not detected."""
+    """Return residuals (C, K, N) px between observations and `pixels` (C, K, N, 2); NaN where not detected."""
     off = np.linalg.norm(observed.pixels - pixels, axis=-1)
     return np.where(observed.seen, off, np.nan)

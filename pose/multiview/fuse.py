@@ -1,4 +1,4 @@
-"""Fusion of all cameras: joints of one person at regular times, in windows with bounded memory.
+"""Fusion of all cameras to the joints of one person at regular times, in windows with bounded memory.
 
 Cameras and bone lengths are fixed to the calibration. Each camera is weighted by its agreement with all cameras
 (`lifted.trust_of`). A joint seen by one camera lies on that camera's ray; its depth follows from bone lengths, lifters
@@ -34,14 +34,14 @@ LIFTED_SHARE = 0.7  # of the lifter's sigma that joints have which only the lift
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """One person at K times.
+    """Fused 3D joints of one person at K times.
 
     Attributes:
         instants: (K,) s, common time.
         joints: (K, 17, 3) m in the world.
         sigma: (K, 17) mm, the radius that contains the true joint with probability 0.68, given the cameras.
         observed: (C, K, 17), which cameras detected each joint.
-        residual: (C, K) px, median over joints, NaN where a camera does not see the person.
+        residual: (C, K) px, median reprojection error over joints, NaN where a camera does not see the person.
         present: (K,), whether any camera tracks the person.
     """
 
@@ -56,13 +56,13 @@ class Fused:
 def fuse(
     tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], instants: F64, bones: F64, scale: float = 1.0
 ) -> Iterator[Fused]:
-    """Fuse the tracks of a person (by camera) at even times (K,) s, window by window.
+    """Fuse the tracks of a person at evenly spaced times, window by window.
 
     Args:
-        tracks: Tracks of each camera.
+        tracks: Tracks of the person, by camera index.
         cameras: The cameras.
-        instants: (K,) s.
-        bones: (B,) m.
+        instants: (K,) s, common times.
+        bones: (B,) m, bone lengths.
         scale: Factor on lifted bodies.
     """
     step = float(instants[1] - instants[0])
@@ -92,7 +92,7 @@ class Newest:
     Attributes:
         fused: The person at this instant.
         points: (N, 3) m, the points of the solver.
-        correction: (N, 3) m, from the mean of the cameras' own 3D to these points.
+        correction: (N, 3) m, offset of these points from the mean of the lifted points of all cameras.
     """
 
     fused: Fused
@@ -108,8 +108,8 @@ def fuse_newest(
     Args:
         observed: The person in the window.
         cameras: The cameras.
-        correction: (N, 3) m, of the frame before with the same cameras (`Newest`); None if there was none.
-        bones: (B,) m.
+        correction: (N, 3) m, `Newest.correction` of the previous frame with the same cameras; None if there is none.
+        bones: (B,) m, bone lengths.
         scale: Factor on lifted bodies.
     """
     views = list(cameras)

@@ -1,8 +1,9 @@
 """Hands of people in several cameras, triangulated where two of them see the hand.
 
-Each camera's hand network gives 21 pixels and a shape. A hand of two or more cameras is the point set that fits all
-pixels best; the shapes are a weak prior, which decides where rays are nearly parallel. A hand of one camera keeps the
-shape of that camera.
+Each camera's hand network gives 21 pixels and a shape. A hand seen by two or more cameras is the point set that best
+fits
+all pixels. The shapes are a weak prior, which matters where rays are nearly parallel. A hand seen by one camera keeps
+the shape from that camera.
 
 Axes: C cameras, K hands, N points of a hand. World: the frame of the first camera.
 """
@@ -33,7 +34,7 @@ class SeenHands:
     Attributes:
         pixels: (C, K, 21, 2) px.
         scores: (C, K, 21); 0 where a point is not seen.
-        shapes: (C, K, 21, 3) m from the wrist, axes of each camera, in the size that its network assumes.
+        shapes: (C, K, 21, 3) m from the wrist, in the axes of each camera and the hand size that the network assumes.
     """
 
     pixels: F64
@@ -42,24 +43,24 @@ class SeenHands:
 
     @classmethod
     def none(cls, cameras: int, hands: int) -> "SeenHands":
-        """Hands that no camera sees."""
+        """Return hands that no camera sees."""
         shape = (cameras, hands, POINTS)
         return cls(np.zeros((*shape, 2)), np.zeros(shape), np.zeros((*shape, 3)))
 
     @property
     def seen(self) -> Flags:
-        """(C, K) whether a camera sees a hand."""
+        """Mask (C, K) of the hands that each camera sees."""
         return np.asarray((self.scores > 0).any(axis=-1))
 
 
 @dataclass(frozen=True, slots=True)
 class FusedHands:
-    """Hands of one instant.
+    """Fused hands at one instant.
 
     Attributes:
         shapes: (K, 21, 3) m from the wrist, world axes; 0 where no camera sees the hand.
-        sigma: (K, 21) mm, radius of the 68 % interval relative to the wrist of hands of two or more cameras, whose
-            shapes have their true size; else NaN.
+        sigma: (K, 21) mm, radius of the 68 % interval relative to the wrist. NaN for hands seen by fewer than two
+            cameras, whose true size is unknown.
     """
 
     shapes: F64
@@ -67,10 +68,10 @@ class FusedHands:
 
 
 def fuse_hands(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: F64, forearms: F64) -> FusedHands:
-    """Triangulate the hands of one instant.
+    """Triangulate the hands at one instant.
 
     Args:
-        seen: Observations, left and right hand of each person in turn.
+        seen: Observations of the hands, in the order left and right hand of each person.
         cameras: The cameras.
         wrists: (K, 3) m, wrists of the bodies.
         forearms: (K,) m, lengths of the forearms.
@@ -102,9 +103,9 @@ def _size_px(camera: ViewCamera, wrists: F64, metres: F64) -> F64:
 
 
 def _at_their_wrists(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: F64, metres: F64) -> SeenHands:
-    """The hands on the side whose wrist they have, without those at no wrist.
+    """Assign each hand to the side whose wrist it is at, and drop hands that are at no wrist.
 
-    A camera that takes one arm for the other has the hands swapped.
+    The hands of a camera are swapped if that camera confuses the left and right arm.
     """
     pixels, scores, shapes = seen.pixels.copy(), seen.scores.copy(), seen.shapes.copy()
     there = seen.seen
@@ -168,7 +169,7 @@ def _residuals(seen: SeenHands, used: Flags, cameras: Sequence[ViewCamera], poin
 
 
 class HandStream:
-    """The hands of all people in all cameras at increasing instants, with one pass over the results of each camera."""
+    """Fused hands of all people at increasing times, computed in one pass over the results of each camera."""
 
     def __init__(
         self,
@@ -191,13 +192,13 @@ class HandStream:
         self._around = [_Around(one, known) for one, known in zip(results, persons, strict=True)]
 
     def at(self, time: float, people: Sequence[int], wrists: F64, forearms: F64) -> tuple[F32, F32]:
-        """Hands of `people` at a time on the common clock.
+        """Return the hands of `people` at a time on the common clock.
 
         Args:
             time: Common time, s; must not decrease from call to call.
             people: (P,) indices of persons.
-            wrists: (P, 2, 3) m.
-            forearms: (P,) m.
+            wrists: (P, 2, 3) m, left and right wrists.
+            forearms: (P,) m, lengths of the forearms.
 
         Returns:
             Shapes (P, 2, 21, 3) m and sigma (P, 2, 21) mm, as in `FusedHands`.

@@ -28,7 +28,7 @@ class Agreement:
     """How well two tracks match.
 
     Attributes:
-        cost: 1 is typical for one person; inf for two people.
+        cost: Mismatch of the tracks. It is about 1 for one person, and inf if the tracks are certainly two people.
         weight: Duration of the overlap, s.
     """
 
@@ -37,7 +37,7 @@ class Agreement:
 
 
 def find_people(tracks: Sequence[ViewTrack], cameras: Sequence[ViewCamera]) -> list[list[int]]:
-    """Indices of the tracks of each person, sorted by descending duration."""
+    """Return the indices of the tracks of each person, sorted by descending duration."""
     agreements = _agreements(tracks, cameras)
     clusters = [[row] for row in range(len(tracks))]
     while True:
@@ -54,7 +54,7 @@ def find_people(tracks: Sequence[ViewTrack], cameras: Sequence[ViewCamera]) -> l
 
 
 def merge_tracks(tracks: Sequence[ViewTrack], rows: Sequence[int]) -> dict[int, ViewTrack]:
-    """One track per camera from the tracks of one person; where two overlap, the longer one is used."""
+    """Merge the tracks of one person into one track per camera. Where two tracks overlap, the longer one is used."""
     merged: dict[int, ViewTrack] = {}
     for row in sorted(rows, key=lambda row: -len(tracks[row])):
         track = tracks[row]
@@ -95,7 +95,7 @@ def _cost(one: list[int], other: list[int], agreements: dict[tuple[int, int], Ag
 
 
 def agree(one: ViewTrack, other: ViewTrack, first: ViewCamera, second: ViewCamera) -> Agreement | None:
-    """The agreement of two tracks of two cameras; None if they do not overlap."""
+    """Return the agreement of two tracks of two cameras; None if they do not overlap in time."""
     begin = max(first.common_time(one.times[:1])[0], second.common_time(other.times[:1])[0])
     end = min(first.common_time(one.times[-1:])[0], second.common_time(other.times[-1:])[0])
     instants = comparison_times(begin, end, RATE)
@@ -120,7 +120,9 @@ def agree(one: ViewTrack, other: ViewTrack, first: ViewCamera, second: ViewCamer
 
 
 def world_rays(pixels: F64, camera: ViewCamera) -> F64:
-    """Unit directions (..., 3) in the world of pixels (..., 2), undistorted by fixed-point iteration."""
+    """Return the unit ray directions (..., 3) in the world of pixels (..., 2).
+
+    Pixels are undistorted by fixed-point iteration."""
     distorted = (pixels - camera.centre) / camera.focal
     ray = distorted
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""Initialisation of the bundle from each camera's own 3D: clock offsets, camera poses, and matching of people.
+"""Initialisation of bundle adjustment from the 3D poses of each camera: clock offsets, camera poses, matched people.
 
 For a pair of cameras, a hypothesis is a lag and a rotation, from one pair of tracks; other tracks must agree with it.
 The rotation aligns the root-relative motions of the tracks, reweighted against outliers.
@@ -32,7 +32,7 @@ class Link:
         pairs: Indices of matched tracks.
         quality: Sum over the pairs of overlap in s, weighted by agreement.
         sure: Significance of the lag from joint speeds, standard deviations from chance; inf if it was given.
-        other_lag: Another lag that fits as well; NaN if there is none.
+        other_lag: Another lag that fits equally well; NaN if there is none.
     """
 
     first: int
@@ -54,15 +54,15 @@ def link_cameras(
     offset: float | None = None,
     near: tuple[float, float] | None = None,
 ) -> list[Link]:
-    """Links of two cameras with distinct lags, best first; empty if no tracks agree.
+    """Return links between two cameras with distinct lags, best first; an empty list if no tracks agree.
 
     Args:
         tracks: All tracks.
-        first: Index of a camera.
-        second: Index of a camera.
-        speeds: Joint speeds by track.
+        first: Index of the first camera.
+        second: Index of the second camera.
+        speeds: Joint speeds, by index of the track.
         offset: The lag, if known.
-        near: (lag, tolerance) in s.
+        near: (lag, tolerance) in s, if an approximate lag is known.
     """
     mine = [i for i, track in enumerate(tracks) if track.camera == first]
     theirs = [i for i, track in enumerate(tracks) if track.camera == second]
@@ -137,7 +137,7 @@ def _together(one: ViewTrack, other: ViewTrack, lag: float) -> tuple[F64, F64, F
 
 
 def align(source: F64, target: F64) -> tuple[F64, float]:
-    """The rotation R (3, 3) with target = R source for motions (K, J, 3), and the median residual, m."""
+    """Return the rotation R (3, 3) with target = R source for motions (K, J, 3) m, and the median residual, m."""
     weight = np.ones(source.shape[:2])
     rotation = np.eye(3)
     for _ in range(10):
@@ -158,12 +158,14 @@ def _translation(motions: list[tuple[F64, F64, F64, F64, float]], rotation: F64)
 
 
 def all_speeds(tracks: Sequence[ViewTrack]) -> dict[int, Speeds]:
-    """Joint speeds by index of the track."""
+    """Return joint speeds, by index of the track."""
     return {row: speeds_of(track) for row, track in enumerate(tracks)}
 
 
 def spanning_links(links: Sequence[Link], cameras: int) -> list[Link]:
-    """Links that connect all cameras to the first, best ones first, each from a connected camera to a new one.
+    """Return links that connect all cameras to the first camera, best links first.
+
+    Each link leads from a connected camera to a new one.
 
     Cameras without links are omitted.
     """

@@ -35,14 +35,14 @@ class System:
 
     Attributes:
         blocks: (K, 3 N, 3 N) 1/m^2, the matrix of each instant, without the coupling between instants.
-        bend: Precision of second differences in time, 1/m^2.
+        bend: Precision of second differences in time, 1/m^2 (smoothness).
     """
 
     blocks: F64
     bend: float
 
     def apply(self, points: F64) -> F64:
-        """Multiply the matrix by (K, 3 N) points."""
+        """Return the product of the matrix with points (K, 3 N)."""
         out: F64 = (self.blocks @ points[..., None])[..., 0]
         out += self.bend * _bent(points)
         return out
@@ -111,17 +111,17 @@ class Problem:
     weights: Weights
 
     def solve(self, points: F64, steps: int, tolerance: float = 1e-3) -> F64:
-        """Minimise the cost with Gauss-Newton steps; return points (K, N, 3) m.
+        """Minimise the cost with Gauss-Newton steps, and return points (K, N, 3) m.
 
         Args:
             points: (K, N, 3) m, initial points.
             steps: Maximum number of steps.
-            tolerance: Relative decrease of the cost below which it stops.
+            tolerance: Relative decrease of the cost below which the iteration stops.
         """
         return self.solved(points, steps, tolerance)[0]
 
     def solved(self, points: F64, steps: int, tolerance: float = 1e-3) -> tuple[F64, System]:
-        """Like `solve`, but also returns the system of the last step; `steps` must be at least 1."""
+        """Minimise the cost like `solve`, and also return the system of the last step. `steps` must be at least 1."""
         cost = self.cost(points)
         for _ in range(steps):
             system, right = self.linearised(points)
@@ -136,7 +136,7 @@ class Problem:
         return points, system
 
     def cost(self, points: F64) -> float:
-        """Half the sum of squared residuals, with the Cauchy loss for reprojections."""
+        """Return half the sum of squared residuals, with the Cauchy loss for reprojections."""
         cost = 0.0
         for index, camera in enumerate(self.cameras):
             square = self._squares(camera.project(points) - self.observed.pixels[index], index)
@@ -153,7 +153,9 @@ class Problem:
         return 0.5 * cost
 
     def linearised(self, points: F64) -> tuple[System, F64]:
-        """The linear system of a step from `points` (K, N, 3) m, and its right-hand side (K, 3 N): minus gradient."""
+        """Return the linear system of a Gauss-Newton step from `points` (K, N, 3) m, and its right-hand side.
+
+        The right-hand side (K, 3 N) is the negative gradient."""
         count = len(points)
         blocks, right = np.zeros((count, N, 3, N, 3)), np.zeros_like(points)
         lifted, middle = self.lifted, points[:, _HIPS].mean(axis=1)

@@ -27,7 +27,7 @@ for _number, _limb in enumerate(LIMBS):
 
 @dataclass(frozen=True, slots=True)
 class Lifted:
-    """Prior of N points at K instants.
+    """Combined lifter prior of N points at K instants.
 
     Attributes:
         points: (K, N, 3) m relative to the midpoint of the hips, in world axes.
@@ -43,7 +43,7 @@ class Lifted:
 
 
 def lifted_precision(observed: Observed, cameras: list[ViewCamera]) -> F64:
-    """Precision (C, K, N, 3, 3) 1/m^2 of the lifted points of each camera, in world axes."""
+    """Return the precision (C, K, N, 3, 3) 1/m^2 of the lifted points of each camera, in world axes."""
     deviation = np.where(np.isfinite(observed.limb_sigma), observed.limb_sigma, np.inf)
     across, along = (ACROSS * deviation) ** -2.0, (ALONG * deviation) ** -2.0
     rotations = np.stack([camera.rotation for camera in cameras])
@@ -57,17 +57,17 @@ def lifted_precision(observed: Observed, cameras: list[ViewCamera]) -> F64:
 
 
 def lifted_points(observed: Observed, cameras: list[ViewCamera], scale: float) -> F64:
-    """Lifted points (C, K, N, 3) m of each camera, relative to the midpoint of the hips, in world axes."""
+    """Return the lifted points (C, K, N, 3) m of each camera, relative to the midpoint of the hips, in world axes."""
     points: F64 = scale * np.stack([one @ camera.rotation for one, camera in zip(observed.limbs, cameras, strict=True)])
     return points
 
 
 def trust_of(observed: Observed, cameras: list[ViewCamera], scale: float, points: F64) -> F64:
-    """Factors (C, K, N) on the precision of each camera, from its agreement with the fused points (K, N, 3) m.
+    """Return factors (C, K, N) on each camera's precision, from its agreement with fused points (K, N, 3) m.
 
     Errors of a detector last for many frames. A camera whose 2D or 3D of a limb disagrees with the others over
-    `SECONDS` gets a smaller weight there, as in a t-distribution of `FREEDOM` degrees of freedom. 1 where only one
-    camera sees the person.
+    `SECONDS` gets a smaller weight there, as in a t-distribution of `FREEDOM` degrees of freedom. The factor is 1 where
+    only one camera sees the person.
     """
     relative = points - points[:, list(HIPS)].mean(axis=1, keepdims=True)
     square = np.zeros(observed.noise.shape)
@@ -95,7 +95,7 @@ def _window(count: int, step: float) -> F64:
 
 
 def lifted_prior(observed: Observed, cameras: list[ViewCamera], scale: float, weights: Weights, trust: F64) -> Lifted:
-    """The combined prior of all cameras.
+    """Return the combined prior of all cameras.
 
     Args:
         observed: Observations.

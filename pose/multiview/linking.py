@@ -28,10 +28,17 @@ def find_links(
     known: Known,
     hints: Sequence[ClockHint] = (),
 ) -> list[Link]:
-    """Find the links.
+    """Find links that connect all cameras to the first one.
+
+    Args:
+        tracks: Tracks of all cameras.
+        told: Cameras with the given parameters.
+        names: Names of the cameras, for messages.
+        known: Description of which parameters are given.
+        hints: Clock offsets from sound and time stamps.
 
     Raises:
-        PoseError: If a camera is not connected.
+        PoseError: If a camera cannot be connected.
     """
     speeds = all_speeds(tracks)
     hypotheses: dict[tuple[int, int], list[Link]] = {}
@@ -54,12 +61,12 @@ def find_links(
 
 
 def remedy(known: Known) -> str:
-    """Advice for cameras that do not match."""
+    """Return advice for the user about cameras that do not match."""
     return WAVE if known.captured else f"{WAVE}, or give the start times with --offsets"
 
 
 def same_scene(known: Known) -> str:
-    """Question about the most common cause."""
+    """Return a question to the user about the most common cause of a failure."""
     return "do the cameras show the same people" if known.captured else "are these videos of the same moment"
 
 
@@ -115,9 +122,9 @@ def _cost(tracks: Sequence[ViewTrack], told: Sequence[ViewCamera], link: Link) -
 def clock_sources(
     cameras: Sequence[ViewCamera], tracks: Sequence[ViewTrack], known: Known, hints: Sequence[ClockHint]
 ) -> list[tuple[str, ...]]:
-    """The evidence for each camera's clock: `GIVEN`, or `MOTION` and the sources of hints that agree with it.
+    """Return the evidence for each camera's clock: `GIVEN`, or `MOTION` and the sources of hints that agree.
 
-    Empty for the first camera, whose clock is the common one.
+    The evidence is empty for the first camera, whose clock defines the common time.
     """
     if known.clocks:
         return [(), *[(GIVEN,)] * (len(cameras) - 1)]
@@ -131,7 +138,7 @@ def clock_sources(
 
 
 def given_notes(cameras: Sequence[ViewCamera], names: Sequence[str], tracks: Sequence[ViewTrack]) -> list[str]:
-    """Notes on given clocks that the motion contradicts."""
+    """Return notes on given clocks that contradict the motion."""
     speeds = all_speeds(tracks)
     notes = []
     for index in range(1, len(cameras)):
@@ -169,7 +176,7 @@ def clock_notes(
     hints: Sequence[ClockHint],
     known: Known,
 ) -> list[str]:
-    """Notes on uncertain clocks, one line each. Delays after capture times are normal and are not mentioned."""
+    """Return notes on uncertain clocks, one line each. Delays after capture times are normal and not mentioned."""
     notes, decides = [], "a clap" if known.captured else "a clap or --offsets"
     for index in range(1, 1 if known.captured else len(cameras)):
         if not sources[index]:

@@ -1,4 +1,4 @@
-"""Motion of all people on one even time line, in the frame of the first camera, and their world."""
+"""Motion of all people at evenly spaced times, in the frame of the first camera, and the world frame."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -23,14 +23,15 @@ FASTEST = 60.0  # maximum frames/s of the result
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """One person.
+    """Motion of one person.
+
 
     Attributes:
-        frames: (K,) positions on the time line, increasing.
+        frames: (K,) indices on the time line, increasing.
         joints: (K, 17, 3) m in the frame of the first camera.
         sigma: (K, 17) mm.
         seen_by: (K, 17), bit c is set if camera c detected the joint.
-        residual: (C, K) px, median over joints, NaN where a camera does not see the person.
+        residual: (C, K) px, median reprojection error over joints, NaN where a camera does not see the person.
     """
 
     frames: np.ndarray
@@ -69,8 +70,8 @@ class TimeLine:
     """The common time line.
 
     Attributes:
-        times: (F,) s since the earliest first frame, even.
-        begins: That start on the first camera's clock, s.
+        times: (F,) s since the earliest first frame of any camera, evenly spaced.
+        begins: Time zero on the first camera's clock, s.
     """
 
     times: F64
@@ -78,16 +79,16 @@ class TimeLine:
 
     @property
     def fps(self) -> float:
-        """Frames/s."""
+        """Frame rate, frames/s."""
         return 1 / float(self.times[1] - self.times[0])
 
 
 def time_line(cameras: Sequence[ViewCamera], spans: Sequence[tuple[float, float]], fps: float) -> TimeLine:
-    """The time line from the start of the first camera to the end of the last one.
+    """Return the time line from the earliest start to the latest end of the cameras.
 
     Args:
         cameras: The cameras.
-        spans: (first, last) s of each on its own clock.
+        spans: Times (first, last) s of each camera on its own clock.
         fps: Frames/s.
     """
     ends = [camera.common_time(np.array(span)) for camera, span in zip(cameras, spans, strict=True)]
@@ -103,12 +104,12 @@ def on_time_line(rig: Rig, line: TimeLine) -> Rig:
 
 
 def find_motions(rig: Rig, line: TimeLine, step: Callable[[int], None] = lambda frames: None) -> list[Motion]:
-    """The motion of all people.
+    """Return the motion of all people.
 
     Args:
         rig: Cameras returned by `on_time_line`.
         line: The time line.
-        step: Called with the number of finished frames.
+        step: Callback that receives the number of finished frames.
     """
     found = []
     for tracks, bones in zip(rig.people, rig.bones, strict=True):
@@ -148,23 +149,23 @@ def _near(instants: F64, seen: F64, reach: float) -> np.ndarray:
 
 
 def stature_of(motion: Motion) -> float:
-    """Body height in m from the median bone lengths."""
+    """Return the body height in m from the median bone lengths."""
     return stature(lengths_of(motion.joints, motion.sigma))
 
 
 def scale_for_height(motions: Sequence[Motion], height: float) -> float:
-    """Scale factor that makes the person with most frames `height` m tall."""
+    """Return the scale factor that makes the person with the most frames `height` m tall."""
     longest = max(motions, key=lambda motion: len(motion.frames))
     return scale_to(height, stature_of(longest))
 
 
 def find_world(motions: Sequence[Motion], line: TimeLine, up: F64 | None = None) -> World:
-    """The common vertical and floor.
+    """Find the vertical direction and floor of the scene.
 
     Args:
         motions: Motion of all people.
         line: The time line.
-        up: (3,) against gravity in the first camera's axes, if given.
+        up: (3,) upward direction in the first camera's axes; None to estimate it.
     """
     standing = [
         Standing(
@@ -187,6 +188,6 @@ def find_world(motions: Sequence[Motion], line: TimeLine, up: F64 | None = None)
 
 
 def contacts_of(motion: Motion, world: World, line: TimeLine) -> F64:
-    """(K, 2) probability of contact of the left and the right foot."""
+    """Return the probabilities (K, 2) of floor contact of the left and right foot."""
     placed = world.place(motion.joints[:, ANKLES].astype(np.float64))
     return find_contacts(placed, line.times[motion.frames])[1]

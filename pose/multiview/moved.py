@@ -34,7 +34,7 @@ class Turn:
 
 
 def turns_of(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera]) -> list[Turn]:
-    """The rotation of each camera that fits best while all others are fixed."""
+    """Return the best-fitting rotation of each camera while all other cameras are fixed."""
     seen = [
         observe(tracks, cameras, knots_of(tracks, cameras, grid), width=0.03)
         for grid in calibration_windows(people, cameras, FEW_KNOTS)
@@ -61,7 +61,7 @@ def turns_of(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCa
 def moved_notes(
     people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], names: Sequence[str]
 ) -> list[str]:
-    """A warning if people fit better with one camera rotated; empty otherwise.
+    """Return a warning if people fit better with one camera rotated; otherwise an empty list.
 
     With two cameras, it is unknown which of them moved.
     """

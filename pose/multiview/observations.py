@@ -15,7 +15,7 @@ NOISE = 0.015  # noise of a point with score 1, relative to its size in the imag
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """One person at K knots in C cameras; N points, `types.POINTS`.
+    """Observations of one person at K knots in C cameras, with the N points of `types.POINTS`.
 
     Attributes:
         knots: (K,) s, evenly spaced.
@@ -44,18 +44,18 @@ class Observed:
     own: F64
 
     def part(self, rows: slice) -> "Observed":
-        """The part of the knots in `rows`."""
+        """Return the observations at the knots in `rows`."""
         parts = [getattr(self, one.name) for one in fields(self)[1:]]
         return Observed(self.knots[rows], *(part[:, rows] for part in parts))
 
     @property
     def step(self) -> float:
-        """Distance of the knots, s."""
+        """Time between knots, s."""
         return float(self.knots[1] - self.knots[0])
 
     @property
     def seen(self) -> Flags:
-        """(C, K, N) whether a point is detected."""
+        """Mask (C, K, N) of detected points."""
         return np.isfinite(self.noise)
 
 
@@ -68,7 +68,7 @@ def observe(
         tracks: Tracks of each camera.
         cameras: The cameras.
         knots: (K,) s.
-        width: Width of the kernel, s (`sampling.sample`).
+        width: Width of the smoothing kernel of `sampling.sample`, s.
     """
     c, k, n = len(cameras), len(knots), len(POINTS)
     seen = Observed(
@@ -111,7 +111,9 @@ def _from_hips(found: Samples) -> tuple[F64, F64]:
 
 
 def knots_of(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], grid: F64) -> F64:
-    """The part of an even grid (K,) s in which any camera has the person; at least two knots, an even number."""
+    """Return the part of an evenly spaced grid (K,) s in which any camera has the person.
+
+    The result has an even number of knots, at least two."""
     first = min(float(cameras[index].common_time(track.times[:1])[0]) for index, track in tracks.items())
     last = max(float(cameras[index].common_time(track.times[-1:])[0]) for index, track in tracks.items())
     low, high = np.searchsorted(grid, [first - 1e-9, last + 1e-9])

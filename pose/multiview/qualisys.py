@@ -21,9 +21,10 @@ _TO_OPENCV = np.diag([1.0, -1.0, -1.0])  # x right, y up, z backwards to x right
 
 
 def read_qualisys(text: str) -> list[tuple[str, Mapping[str, Any]]]:
-    """Name and parameters of every active, calibrated camera, lengths in m, in the format of our JSON.
+    """Return the name and parameters of every active, calibrated camera.
 
-    Raises ValueError, KeyError or TypeError if the text is invalid.
+    Parameters have the format of `cameras.json`, with lengths in m. Invalid text raises ValueError, KeyError or
+    TypeError.
     """
     if "<!DOCTYPE" in text or "<!ENTITY" in text:  # a DTD could expand to much memory
         raise ValueError("a document type definition is not supported")

@@ -1,6 +1,7 @@
 """Residuals of a bundle and their derivatives: reprojection, bone lengths, smoothness, the lifter's prior.
 
-All are divided by their standard deviation. Reprojection is robust: Cauchy loss of each point's distance.
+All residuals are divided by their standard deviations. Reprojection has a robust loss: the Cauchy loss of each point's
+distance.
 """
 
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ class Weights:
     """Weights of the residuals.
 
     Attributes:
-        acceleration: Standard deviation, m/s^2.
+        acceleration: Standard deviation of joint accelerations, m/s^2.
         cauchy: Scale of the Cauchy loss, in standard deviations of a reprojection.
         limb: Factor on the lifter's sigma.
         root: Relative standard deviation of the lifted distance, for a person seen by fewer than two cameras.
@@ -51,7 +52,10 @@ class Weights:
 
 
 def projected(camera: ViewCamera, points: F64) -> tuple[F64, F64, F64]:
-    """Pixels (K, N, 2), their derivative by points in the camera frame (K, N, 2, 3), and those points (K, N, 3)."""
+    """Project points to pixels (K, N, 2).
+
+    Also return the derivatives (K, N, 2, 3) of the pixels by points in the camera frame, and these points (K, N, 3) m.
+    """
     seen = camera.to_camera(points)
     depth = np.maximum(seen[..., 2], NEAREST)
     ray = seen[..., :2] / depth[..., None]
@@ -70,7 +74,9 @@ def projected(camera: ViewCamera, points: F64) -> tuple[F64, F64, F64]:
 
 
 def by_parameters(camera: ViewCamera, seen: F64, pixels: F64, by_seen: F64, velocity: F64, own: F64) -> F64:
-    """Derivatives (K, N, 2, PARAMETERS) of a camera's residual, projection - observation, by its parameters.
+    """Return the derivatives (K, N, 2, PARAMETERS) of a camera's residual by its parameters.
+
+    The residual is the projection minus the observation.
 
     A rotation w replaces the rotation by exp(w) rotation.
 
@@ -93,7 +99,7 @@ def by_parameters(camera: ViewCamera, seen: F64, pixels: F64, by_seen: F64, velo
 
 
 def prior_of(observed: Observed, cameras: list[ViewCamera], scale: float, weights: Weights) -> tuple[F64, F64]:
-    """The combined lifter prior of all cameras.
+    """Return the combined lifter prior of all cameras.
 
     Errors of cameras are correlated, so the precision is that of the most precise one.
 
@@ -115,7 +121,7 @@ def prior_of(observed: Observed, cameras: list[ViewCamera], scale: float, weight
 
 
 def root_prior(observed: Observed, cameras: list[ViewCamera], scale: float, weights: Weights) -> tuple[F64, F64]:
-    """Lifted midpoint of the hips (K, 3) m, and its precision (K,), 0 where two cameras see it."""
+    """Return the lifted midpoint of the hips (K, 3) m and its precision (K,), 0 where two cameras see it."""
     place = np.stack([camera.to_world(scale * root) for root, camera in zip(observed.root, cameras, strict=True)])
     far = scale * np.maximum(observed.root[..., 2], NEAREST)
     alone = observed.present.sum(axis=0) == 1
@@ -125,7 +131,7 @@ def root_prior(observed: Observed, cameras: list[ViewCamera], scale: float, weig
 
 
 def hip_weights() -> F64:
-    """Weights (N,) of points for the midpoint of the hips."""
+    """Return the weights (N,) that give the midpoint of the hips from the points."""
     out = np.zeros(len(POINT_NAMES))
     out[list(HIPS)] = 0.5
     return out

@@ -1,4 +1,4 @@
-"""Motions as frame results, like those of one camera's pipeline, for files, exports and viewers."""
+"""Conversion of motions to frame results for files, exports and viewers, like the results of one camera."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -16,10 +16,11 @@ from pose.world.frame import World
 
 
 class MultiviewResults:
-    """The results of all frames; can be iterated repeatedly.
+    """Frame results of several cameras, which can be iterated repeatedly.
 
-    Boxes, keypoints, pixels of hands, and faces are those of the first camera in the frame nearest in time, 0 where it
-    does not see the person. 3D is in its frame, `placed` in the world. Ids are 1, 2, ... in the order of the motions.
+    Boxes, keypoints, hand pixels and faces come from the first camera's frame nearest in time. They are 0 where this
+    camera does not see the person. 3D poses are in the frame of the first camera; `placed` is in the world. Ids are 1,
+    2, ... in the order of the motions.
     """
 
     def __init__(
@@ -34,11 +35,11 @@ class MultiviewResults:
         """Combine motions with the results of the cameras.
 
         Args:
-            rig: The cameras, on the time line.
+            rig: The cameras, with clocks on the time line.
             motions: Motions of all people.
             line: The time line.
             world: The world.
-            own: Results of each camera, repeatedly iterable; without hands, only those of the first are read.
+            own: Results of each camera, repeatedly iterable. Without hands, only results of the first camera are read.
             info: Describes the skeleton of the 2D and whether there are hands and faces.
         """
         self._rig, self._motions, self._line, self._world = rig, motions, line, world

@@ -1,4 +1,4 @@
-"""Cameras and people from the tracks of several cameras: all steps in order, and checks of the result."""
+"""Estimation of cameras and people from the tracks of several cameras, with checks of the result."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ UNSURE_DEGREES, UNSURE_PLACE = 5.0, 0.15  # standard deviations (place: of the d
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Standard deviations of one camera.
+    """Estimated accuracy of one camera: standard deviations, and the reprojection error.
 
     Attributes:
         turn: Rotation, degrees.
@@ -53,16 +53,17 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class Rig:
-    """Cameras and people.
+    """Calibrated cameras and matched people.
+
 
     Attributes:
         cameras: Cameras in the frame of the first one.
         people: Tracks of each person, by camera.
         tracks: (camera, number) of the tracks of each person.
-        bones: (B,) m of each person.
+        bones: Bone lengths (B,) m of each person.
         accuracy: Standard deviations of each camera.
-        scale: Factor on lifted bodies.
-        clocks: Evidence for each camera's offset, see `linking.clock_sources`.
+        scale: Factor on the size of lifted bodies.
+        clocks: Evidence for each camera's clock offset, from `linking.clock_sources`.
         notes: Warnings about the calibration, one line each.
     """
 
@@ -84,15 +85,15 @@ def find_rig(
     hints: Sequence[ClockHint] = (),
     log: Callable[[str], None] = lambda step: None,
 ) -> Rig:
-    """Find offsets, identities and cameras.
+    """Find clock offsets, identities and cameras.
 
     Args:
         tracks: Tracks of all cameras.
-        told: Given intrinsics, and poses and clocks as stated in `known`.
+        told: Cameras with the given intrinsics, and with the poses and clocks that `known` marks as given.
         names: Names of the cameras, for messages.
-        known: Which parameters are given.
+        known: Description of which parameters are given.
         hints: Clock offsets from sound and time stamps.
-        log: Called at each step.
+        log: Callback that receives the name of each step.
 
     Raises:
         PoseError: If the cameras cannot be found.
@@ -139,7 +140,7 @@ def find_rig(
 
 
 def rescaled(rig: Rig, factor: float) -> Rig:
-    """The rig with all lengths multiplied by `factor`."""
+    """Return the rig with all lengths multiplied by `factor`."""
     return replace(
         rig,
         cameras=[replace(camera, translation=factor * camera.translation) for camera in rig.cameras],

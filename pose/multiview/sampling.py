@@ -1,4 +1,4 @@
-"""2D and lifted 3D of a track at given times: local linear regression over neighbouring frames.
+"""Sampling of a track's 2D keypoints and lifted 3D poses at given times, by local linear regression over time.
 
 Linear interpolation has less noise between frames than at frames, which would bias a camera's refined time offset. A
 kernel wider than a frame avoids that.
@@ -20,7 +20,7 @@ MAX_COMPARED = 4096  # times at which two tracks are compared; long ones are com
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """A track at K times.
+    """Samples of a track at K times.
 
     Attributes:
         pixels: (K, N, 2) px of the points `types.POINTS`.
@@ -42,13 +42,15 @@ class Samples:
 
 
 def bandwidth(track: ViewTrack, least: float = 0.02) -> float:
-    """Width of a kernel in s that includes one frame on each side at the track's own rate."""
+    """Return the kernel width in s that includes one frame on each side at the track's frame rate."""
     step = float(np.median(np.diff(track.times))) if len(track) > 1 else 1 / 30
     return max(least, 0.7 * min(step, LONGEST_GAP))
 
 
 def comparison_times(begin: float, end: float, rate: float) -> F64:
-    """Even times from `begin` to `end`, s, at `rate` samples/s; at most `MAX_COMPARED`, at a lower rate."""
+    """Return evenly spaced times from `begin` to `end`, s, at `rate` samples/s.
+
+    The rate is reduced if there would be more than `MAX_COMPARED` times."""
     count = int((end - begin) * rate) + 1
     if count > MAX_COMPARED:
         return np.linspace(begin, end, MAX_COMPARED)
@@ -60,8 +62,8 @@ def sample(track: ViewTrack, instants: F64, width: float | None = None) -> Sampl
 
     Args:
         track: The track.
-        instants: (K,) s.
-        width: Width of the kernel, s; default `bandwidth`.
+        instants: (K,) s, times of the samples.
+        width: Width of the smoothing kernel, s; None for the result of `bandwidth`.
     """
     width = bandwidth(track) if width is None else width
     if len(instants) <= AT_ONCE:

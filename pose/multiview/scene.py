@@ -1,4 +1,4 @@
-"""Runs of several cameras in, one scene out: cameras, motions on one time line, and the world."""
+"""Combination of the runs of several cameras into one scene: cameras, motions on one time line, and the world."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -37,8 +37,8 @@ class CameraRun:
     """Observations and metadata of one camera.
 
     Attributes:
-        tracks: Tracks of its people, with the index of the camera.
-        span: (first, last) s of its frames on its own clock.
+        tracks: Tracks of the people in this camera.
+        span: Times (first, last) s of the frames on the camera's own clock.
         fps: Median frame rate.
         camera: Intrinsics, assumed or given.
         wave: Sound of the video; None without sound.
@@ -144,13 +144,13 @@ def _scale_sigma(given: Given, people: int) -> float:
 def results_of(
     scene: RigScene, own: Sequence[Iterable[FrameResult]], info: RunInfo, up: F64 | None = None
 ) -> tuple[MultiviewResults, RunInfo]:
-    """The results of all frames in one world, and the description of the run with cameras and world.
+    """Return the results of all frames in one world, and the description of the run with cameras and world.
 
     Args:
         scene: Result of `find_scene`.
-        own: Results of each camera; iterated over for every pass.
+        own: Results of each camera, iterated over once per pass.
         info: Describes the run.
-        up: (3,) against gravity in the first camera's axes; None estimates it.
+        up: (3,) upward direction in the first camera's axes; None to estimate it.
     """
     first = scene.rig.cameras[0]
     world = find_world(scene.motions, scene.line, up)

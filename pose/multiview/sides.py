@@ -1,4 +1,4 @@
-"""Correction of one camera's left-right swaps with the other cameras: which sides fit the 3D joints better."""
+"""Correction of left-right swaps in one camera, from the 3D joints of the other cameras."""
 
 from dataclasses import replace
 
@@ -23,9 +23,9 @@ CAUCHY = 2.0
 
 
 def swapped_sides(observed: Observed, cameras: list[ViewCamera], points: F64) -> Flags:
-    """(C, K, 2): in which images legs and arms fit points (K, N, 3) m better with left and right swapped.
+    """Return where legs and arms fit points (K, N, 3) m better with left and right swapped, as a mask (C, K, 2).
 
-    Only where another camera sees the person as well.
+    The mask is set only where another camera also sees the person.
     """
     out = np.zeros((len(cameras), len(points), 2), bool)
     width = SECONDS / observed.step
@@ -44,7 +44,7 @@ def swapped_sides(observed: Observed, cameras: list[ViewCamera], points: F64) ->
 
 
 def with_sides(observed: Observed, swapped: Flags) -> Observed:
-    """The observations with left and right swapped where `swapped` (C, K, 2)."""
+    """Return the observations with left and right swapped where the mask `swapped` (C, K, 2) is True."""
     if not swapped.any():
         return observed
     parts = {name: getattr(observed, name).copy() for name in ("pixels", "velocity", "noise")}
@@ -55,7 +55,7 @@ def with_sides(observed: Observed, swapped: Flags) -> Observed:
 
 
 def blurred(row: F64, kernel: F64) -> F64:
-    """(K,) convolved with an odd kernel, which may be longer than it."""
+    """Return values (K,) convolved with a kernel of odd length, which may be longer than the values."""
     half = len(kernel) // 2
     result: F64 = np.convolve(row, kernel)[half : half + len(row)]
     return result

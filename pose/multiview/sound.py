@@ -34,7 +34,7 @@ SMOOTH = 4  # samples; width of a peak due to drift within a piece
 
 @dataclass(frozen=True, slots=True)
 class HeardLag:
-    """The lag of two recordings.
+    """Lag between the sound of two recordings.
 
     Attributes:
         seconds: Time that converts the second camera's clock to the first's when added to it, at the middle of the
@@ -49,7 +49,7 @@ class HeardLag:
 
 
 def heard_lag(one: Waveform, other: Waveform) -> HeardLag | None:
-    """The lag between two recordings of one scene; None if their sound does not determine it."""
+    """Return the lag between two recordings of one scene; None if their sound does not determine the lag."""
     for lag in _likely(onsets(one), onsets(other)):
         found = _tested(one, other, lag + one.first - other.first)
         if found is not None:
@@ -58,7 +58,7 @@ def heard_lag(one: Waveform, other: Waveform) -> HeardLag | None:
 
 
 def onsets(wave: Waveform) -> F64:
-    """Increase of the energy of the bands, (K,) at 200/s, with mean 0."""
+    """Return the increase of energy in the frequency bands: (K,) at 200 samples/s, with mean 0."""
     window = 4 * HOP
     count = max((len(wave.samples) - window) // HOP + 1, 0)
     rise = np.zeros(count)

@@ -27,13 +27,15 @@ FEW = 32_768  # rows (16 MB) up to which a joined track stays in memory: each ma
 
 
 def stored_tracks(camera: int, rows: RowFile, numbers: Sequence[int], folder: Path | None = None) -> list[ViewTrack]:
-    """Copy tracks to one file and map it, read-only. It is deleted when the last of the tracks is.
+    """Copy tracks to one temporary file and map it into memory, read-only.
+
+    The file is deleted when its last track is deleted.
 
     Args:
         camera: Index of the camera.
         rows: Rows of `TRACK_ROW`; the keys are ids.
         numbers: Ids of the tracks to copy.
-        folder: Folder of the file; None uses the system's.
+        folder: Folder of the temporary file; None for the system's temporary folder.
 
     Raises:
         PoseError: If the disk is full.
@@ -53,7 +55,7 @@ def stored_tracks(camera: int, rows: RowFile, numbers: Sequence[int], folder: Pa
 
 
 def joined_track(one: ViewTrack, other: ViewTrack) -> ViewTrack:
-    """A track with the rows of two tracks of a camera that have no time in common. It has the id of `one`.
+    """Join two tracks of one camera that have no common times. The result has the id of `one`.
 
     Raises:
         PoseError: If the disk is full.
@@ -68,7 +70,7 @@ def joined_track(one: ViewTrack, other: ViewTrack) -> ViewTrack:
 
 
 def track_rows(columns: Iterable[Sequence[object]]) -> Rows:
-    """Rows of a track from times, keypoints, scores, joints, root and sigma of each frame."""
+    """Return track rows from the times, keypoints, scores, joints, root and sigma of each frame."""
     return np.array([tuple(row) for row in columns], TRACK_ROW)
 
 

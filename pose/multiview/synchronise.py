@@ -1,4 +1,4 @@
-"""Time offsets between cameras from motion: cross-correlation of joint speeds in each camera's own 3D.
+"""Time offsets between cameras from motion, by cross-correlation of joint speeds in the 3D poses of each camera.
 
 Speeds relative to the root do not depend on the camera's position. The significance of a peak follows from Fisher's
 transform of the correlation and the length of the overlap at that lag.
@@ -38,7 +38,7 @@ class Speeds:
 
     Attributes:
         first: Time of the first value on the camera's clock, s.
-        values: (K, 12).
+        values: (K, 12), standardised speeds of twelve joints.
         seen: (K,) whether the joints are detected.
     """
 
@@ -48,7 +48,7 @@ class Speeds:
 
 
 def speeds_of(track: ViewTrack) -> Speeds:
-    """Root-relative speeds of the limbs' joints at `RATE`."""
+    """Return root-relative speeds of the limb joints, sampled at `RATE`."""
     first = float(track.times[0])
     count = max(int((track.times[-1] - first) * RATE) + 1, 2)
     values, seen = np.zeros((count, len(LIMB_POINTS))), np.zeros(count, bool)
@@ -67,13 +67,13 @@ def speeds_of(track: ViewTrack) -> Speeds:
 
 
 def lags(one: Speeds, other: Speeds, max_lags: int = 4, near: tuple[float, float] | None = None) -> list[Lag]:
-    """Candidate lags between two cameras' tracks of one person, by descending significance.
+    """Return candidate lags between two cameras' tracks of one person, by descending significance.
 
     Args:
         one: Speeds in the first camera.
         other: Speeds in the second camera.
-        max_lags: Maximum number.
-        near: (lag, tolerance) in s; weaker candidates are then accepted.
+        max_lags: Maximum number of candidates.
+        near: Approximate (lag, tolerance) in s. If given, weaker candidates near this lag are accepted.
     """
     correlation, overlap, lag = correlate(one, other)
     enough = overlap >= LEAST_OVERLAP * RATE
@@ -95,8 +95,9 @@ def lags(one: Speeds, other: Speeds, max_lags: int = 4, near: tuple[float, float
 
 
 def correlate(one: Speeds, other: Speeds) -> tuple[F64, F64, F64]:
-    """Correlation, overlap and lag (L,), both in samples: sample k of `other` corresponds to sample k + lag of
-    `one`.
+    """Return correlation, overlap and lag, (L,) each.
+
+    Overlap and lag are in samples. Sample k of `other` corresponds to sample k + lag of `one`.
     """
     n, m = len(one.values), len(other.values)
     size = 1 << (n + m - 1).bit_length()

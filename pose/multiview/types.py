@@ -1,7 +1,7 @@
 """Tracks of people in several cameras, and the cameras themselves.
 
 Axes: C camera, P person, K knot (instant of the common time line), N point. World: metres, the frame of the first
-camera unless a calibration says otherwise. Pixels and camera frames as in `pose.types`.
+camera unless a calibration says otherwise. Pixels and camera frames follow the conventions of `pose.types`.
 """
 
 import math
@@ -36,9 +36,9 @@ class ViewTrack:
         times: (T,) s on the camera's own clock, increasing.
         keypoints: (T, 17, 2) px in Human3.6M-17, from `pose.skeletons.to_h36m17`.
         scores: (T, 17), 0 where not detected.
-        joints: (T, 17, 3) m root-relative, from that camera's lifting, in its frame.
-        root: (T, 3) m.
-        sigma: (T, 17) mm.
+        joints: (T, 17, 3) m, root-relative 3D poses in the camera frame, lifted from this camera's 2D keypoints.
+        root: (T, 3) m, position of the root in the camera frame.
+        sigma: (T, 17) mm, radius of the 68 % interval of each joint.
     """
 
     camera: int
@@ -70,15 +70,15 @@ class ViewTrack:
 class ViewCamera:
     """One calibrated camera of several.
 
-    The time of the first camera is t = (1 + drift) * own time + offset.
+    Common times are those of the first camera: t = (1 + drift) * own time + offset.
 
     Attributes:
         size: (width, height) px.
         focal: Focal length, px; pixels are square.
         centre: (2,) px, the principal point.
         radial: Coefficients k1, k2 of radial distortion (OpenCV's model).
-        rotation: (3, 3).
-        translation: (3,) m: x_camera = rotation @ x + translation.
+        rotation: (3, 3), from the world to the camera frame.
+        translation: (3,) m, such that x_camera = rotation @ x_world + translation.
         offset: Clock offset, s.
         drift: Relative rate difference of the clocks.
         known: Whether the intrinsics were given.
@@ -96,7 +96,7 @@ class ViewCamera:
 
     @classmethod
     def of(cls, camera: Camera) -> "ViewCamera":
-        """A camera at the origin with the intrinsics of `camera`."""
+        """Return a camera at the origin with the intrinsics of `camera`."""
         focal = math.sqrt(float(camera.matrix[0, 0] * camera.matrix[1, 1]))
         return cls(
             camera.size, focal, camera.matrix[:2, 2].astype(np.float64), np.eye(3), np.zeros(3), known=camera.known
@@ -104,7 +104,7 @@ class ViewCamera:
 
     @property
     def matrix(self) -> F64:
-        """Intrinsics (3, 3) px."""
+        """Intrinsic matrix (3, 3), px."""
         return np.array([[self.focal, 0, self.centre[0]], [0, self.focal, self.centre[1]], [0, 0, 1]])
 
     @property
@@ -119,7 +119,7 @@ class ViewCamera:
         return own
 
     def common_time(self, own: F64) -> F64:
-        """The inverse of `own_time`."""
+        """Convert times of this camera's clock to common times, s."""
         times: F64 = own * (1 + self.drift) + self.offset
         return times
 
@@ -129,7 +129,7 @@ class ViewCamera:
         return moved
 
     def to_world(self, points: NDArray[np.floating]) -> F64:
-        """The inverse of `to_camera`."""
+        """Transform points (..., 3) m from the camera frame to the world."""
         moved: F64 = (points - self.translation) @ self.rotation
         return moved
 

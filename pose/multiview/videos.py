@@ -1,4 +1,4 @@
-"""Names and checks of several cameras' videos, before any is opened. Has no heavy imports."""
+"""Names and checks of several cameras' videos before any video is opened, without slow imports."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,12 +12,14 @@ def unique_names(names: Sequence[str]) -> list[str]:
 
 
 def source_names(names: Sequence[str]) -> list[str]:
-    """Names of live sources for calibration files: file names without suffix, made different from each other."""
+    """Return unique names of live sources for calibration files. Names of files lose their suffix."""
     return unique_names([Path(name).stem if Path(name).suffix else name for name in names])
 
 
 def repeated(videos: Sequence[str]) -> str | None:
-    """The first video or stream that is given twice, also by another path to its file; None without duplicates."""
+    """Return the first video or stream that is given twice; None without duplicates.
+
+    Two different paths to one file count as duplicates."""
     for row, video in enumerate(videos):
         if any(video == other or _same_file(Path(video), Path(other)) for other in videos[:row]):
             return video

@@ -1,6 +1,7 @@
-"""Selection of the parts of a recording for calibration: all of a short one, the parts with most motion of a long one.
+"""Selection of the parts of a recording for calibration.
 
-A long recording has three windows, one in each third, which reveals the drift of clocks.
+A short recording is used completely. A long recording has three windows with much motion, one in each third, which
+reveals the drift of clocks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ STANDING = 0.1  # m/s, lower bound for a static person
 
 
 def shared_span(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera]) -> tuple[float, float] | None:
-    """The time in which at least two cameras may have a person; None if there is none."""
+    """Return the interval (first, last) s in which at least two cameras may see a person; None without one."""
     ends = [
         (float(cameras[c].common_time(track.times[[0]])[0]), float(cameras[c].common_time(track.times[[-1]])[0]))
         for c, track in tracks.items()
@@ -33,7 +34,7 @@ def shared_span(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera]) 
 
 
 def is_shared(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], grid: F64) -> bool:
-    """Whether a grid (K,) s has two instants at which two cameras have the person."""
+    """Return whether two cameras may see the person at two or more instants of a grid (K,) s."""
     span = shared_span(tracks, cameras)
     return span is not None and bool(((grid >= span[0]) & (grid <= span[1])).sum() >= 2)
 
@@ -41,7 +42,9 @@ def is_shared(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], gr
 def calibration_windows(
     people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], max_knots: int = MOST_KNOTS
 ) -> list[F64]:
-    """Even times, one array per window, together about `max_knots` for all people in them."""
+    """Return evenly spaced times, one array per window.
+
+    All windows together have about `max_knots` knots, counted over all people."""
     spans = [span for tracks in people if (span := shared_span(tracks, cameras)) is not None]
     if not spans:
         return [np.zeros(0)]
