@@ -1,1 +1,1 @@
-"""Visualisation: the 2D overlay and the 3D scene."""
+"""Visualisation of results as a 2D overlay and a 3D scene."""

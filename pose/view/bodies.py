@@ -21,13 +21,13 @@ _LIGHTEST = 0.55  # share of paper in the lightest shade
 
 @dataclass(frozen=True, slots=True)
 class BodyMesh:
-    """The triangles of one person that face the camera.
+    """Triangles of one person's body that face the camera.
 
     Attributes:
         person: Track id.
         corners: (F, 3, 2) px, within `draw.FAR`.
         depths: (F,) m from the camera.
-        light: (F,) from 0, dark, to 1.
+        light: (F,) brightness of the triangles, from 0 (dark) to 1.
     """
 
     person: int
@@ -36,12 +36,12 @@ class BodyMesh:
     light: F32
 
     def scaled(self, scale: float) -> "BodyMesh":
-        """The mesh in a scaled image. Pixel centres map to (x + 0.5) * scale - 0.5."""
+        """Return the mesh in px of the scaled image. Pixel centres map to (x + 0.5) * scale - 0.5."""
         return replace(self, corners=((self.corners + 0.5) * scale - 0.5).astype(np.float32))
 
 
 class Bodies(Protocol):
-    """Interface: computes the meshes of the people in a frame."""
+    """Interface of objects that compute the meshes of the people in a frame."""
 
     def of(self, result: FrameResult) -> list[BodyMesh]: ...
 
@@ -63,7 +63,7 @@ def draw_bodies(canvas: Canvas, meshes: Sequence[BodyMesh]) -> None:
 
 
 def extent(mesh: BodyMesh) -> NDArray[np.float64]:
-    """Two opposite corners (2, 2) px of the area that `draw_bodies` changes for a non-empty mesh."""
+    """Return two opposite corners (2, 2) px of the area that `draw_bodies` changes for a non-empty mesh."""
     places = mesh.corners.reshape(-1, 2).astype(np.float64)
     return np.stack([places.min(axis=0) - 2, places.max(axis=0) + 2])
 

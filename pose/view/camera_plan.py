@@ -1,4 +1,4 @@
-"""HTML section on several cameras, or on one that moves: a view from above and a table."""
+"""HTML section on several cameras or one moving camera, with a view from above and a table."""
 
 import math
 from collections.abc import Iterator
@@ -18,7 +18,9 @@ _CAMERA_COLOUR = (90, 98, 112)
 
 
 def cameras_section(table: PoseTable) -> Iterator[str]:
-    """HTML section for a result in world coordinates with several cameras or a moving one; otherwise empty."""
+    """Yield the HTML section on several cameras or a moving one; yield nothing for other results.
+
+    The result must be in world coordinates."""
     cameras = result_cameras(table.run)
     if table.world_info is None or table.placed is None:
         return

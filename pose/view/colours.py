@@ -30,17 +30,17 @@ PAPER: RGB = (250, 250, 250)
 
 
 def person_colour(person: int) -> RGB:
-    """Colour of a track id; it repeats after ten people."""
+    """Return the colour of a track id. Colours repeat after ten people."""
     return PERSON_COLOURS[person % len(PERSON_COLOURS)]
 
 
 def rim_colour(person: int) -> RGB:
-    """Colour of the outline of a person's limbs: the person's colour, darker."""
+    """Return the colour of the outline of a person's limbs, a darker shade of the person's colour."""
     return mix(person_colour(person), INK, 0.25)
 
 
 def ink_on(colour: RGB) -> RGB:
-    """Black or white text colour with the better contrast on `colour`, by luma."""
+    """Return black or white, whichever has the better contrast with `colour` by luma."""
     red, green, blue = colour
     return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 130 else PAPER
 
@@ -53,13 +53,13 @@ def mix(colour: RGB, other: RGB, share: float) -> RGB:
 
 
 def edge_side(skeleton: Skeleton, a: int, b: int) -> str:
-    """Side of a limb: that of its ends, 'centre' if it joins left and right."""
+    """Return the side of a limb: the side of its ends, or 'centre' if the limb joins left and right."""
     sides = {skeleton.side(a), skeleton.side(b)} - {"centre"}
     return sides.pop() if len(sides) == 1 else "centre"
 
 
 def drawing_facts() -> dict[str, Json]:
-    """Plain values for drawing in a web page: limbs of Human3.6M-17 with their sides, the head, colours."""
+    """Return the values that a web page needs for drawing: limbs of Human3.6M-17 with sides, the head, and colours."""
     return {
         "edges3d": [
             {"ends": [a, b], "side": edge_side(H36M17, a, b), "head": H36M17.names[b] == "head"}

@@ -13,13 +13,13 @@ _HEAD_COST = 10.0  # of a covered head, in areas of the inset
 
 
 class Corner:
-    """The corner of an image in which the inset lies."""
+    """Chooser of the image corner in which the 3D inset lies."""
 
     def __init__(self, size: tuple[int, int], inset: tuple[int, int], below: int, place: str = AUTO) -> None:
         """
         Args:
-            size: (width.
-            inset: Height) px.
+            size: (width, height) px of the image.
+            inset: (width, height) px of the inset.
             below: Height of the free strip at the lower edge, px.
             place: One of `INSETS`.
         """
@@ -38,7 +38,8 @@ class Corner:
         """Return the area of the inset in the next frame.
 
         Args:
-            heads: (P, 4) px, boxes of the heads that are seen.
+            result: People in the frame.
+            heads: (P, 4) xyxy px, boxes of the visible heads.
         """
         self._choose(result.people.boxes, heads, result.time)
         x, y = self._places[self._current]
@@ -51,7 +52,9 @@ class Corner:
         cv2.copyTo(blended, self._mask, patch)
 
     def _choose(self, boxes: F32, heads: F32, time: float) -> None:
-        """Least covered people; a covered head counts as more than all bodies, and is uncovered at once."""
+        """Choose the corner that covers people least.
+
+        A covered head counts more than all bodies. The inset leaves a head at once."""
         covered = [self._hidden(heads, place) > 0 for place in self._places]
         hidden = [self._hidden(boxes, place) for place in self._places]
         hidden = [share + _HEAD_COST * head for share, head in zip(hidden, covered, strict=True)]
@@ -66,7 +69,7 @@ class Corner:
             self._current, self._worse_since = best, None
 
     def _hidden(self, boxes: F32, place: tuple[int, int]) -> float:
-        """Share of the inset that would cover people at this place."""
+        """Return the share of the inset's area that would cover people at this place."""
         if len(boxes) == 0:
             return 0.0
         low = np.maximum(boxes[:, :2], place)

@@ -1,6 +1,6 @@
 """Anti-aliased shapes at sub-pixel positions, drawn in place with few OpenCV calls.
 
-Points are (x, y) px, arrays, and must be finite and within `FAR` of the image corner.
+Points are arrays of (x, y) px. They must be finite and within `FAR` of the image corner.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ _CIRCLE = np.stack([np.cos(_TURN), np.sin(_TURN)], axis=1)
 
 
 def as_rgb(colour: RGB) -> RGB:
-    """Return the colour unchanged, as pixels of an RGB image hold it."""
+    """Return the colour unchanged: the colour code of RGB images."""
     return colour
 
 
@@ -55,8 +55,11 @@ def strokes(canvas: Canvas, segments: NDArray[np.number], colour: RGB, width: fl
     """Draw lines with round ends, `width` px thick.
 
     Args:
-        segments: (N, K, 2) px, N lines through K points each. int32 values are fixed-point coordinates of `fixed`,
-            which is faster for many single lines.
+        canvas: Canvas to draw on.
+        segments: (N, K, 2) px, N lines through K points each. Integer (int32) values are fixed-point coordinates from
+            `fixed`, which are faster for many single lines.
+        colour: RGB colour.
+        width: Thickness of the lines, px.
     """
     if len(segments):
         lines = list(segments if segments.dtype == np.int32 else fixed(np.asarray(segments, np.float64)))
@@ -126,14 +129,14 @@ def layer(
 
 
 def text(canvas: Canvas, words: str, left_middle: Point, height: float, colour: RGB) -> None:
-    """Draw text with capitals `height` px high, from the middle of its left edge."""
+    """Draw text with capitals `height` px high. The point `left_middle` is the middle of the text's left edge."""
     scale, thickness = _font(height)
     origin = round(left_middle[0]), round(left_middle[1] + height / 2)
     cv2.putText(canvas.pixels, words, origin, _FONT, scale, canvas.code(colour), thickness, cv2.LINE_AA)
 
 
 def text_width(words: str, height: float) -> int:
-    """Width of `text` in px."""
+    """Return the width of `words` in px as drawn by `text`."""
     scale, thickness = _font(height)
     return int(cv2.getTextSize(words, _FONT, scale, thickness)[0][0])
 
@@ -143,7 +146,10 @@ def _font(height: float) -> tuple[float, int]:
 
 
 def label(canvas: Canvas, words: str, bottom_middle: Point, height: float, colour: RGB) -> None:
-    """Draw text on a rounded box of `colour` above `bottom_middle`, moved inside the image if necessary."""
+    """Draw text on a rounded box of `colour` above `bottom_middle`.
+
+    The box is moved into the image if necessary.
+    """
     x, y, half, thick = _pill(canvas.pixels.shape[1::-1], words, bottom_middle, height)
     length = text_width(words, height)
     inner = half - thick / 2
@@ -152,7 +158,7 @@ def label(canvas: Canvas, words: str, bottom_middle: Point, height: float, colou
 
 
 def label_reach(size: tuple[int, int], words: str, bottom_middle: Point, height: float) -> NDArray[np.float64]:
-    """Two corners (2, 2) px of the area that `label` draws on, in an image of (width, height) px."""
+    """Return two corners (2, 2) px of the area that `label` draws on, in an image of `size` (width, height) px."""
     x, y, half, thick = _pill(size, words, bottom_middle, height)
     return np.array([(x - half, y - thick / 2), (x + half, y + thick / 2)])
 

@@ -1,4 +1,4 @@
-"""Faces in drawings: the lines of oval, brows, eyes and lips."""
+"""Drawing of face contours: oval, brows, eyes and lips."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def draw_face(canvas: Canvas, points: F32, rim: RGB) -> None:
     Args:
         canvas: Canvas to draw on.
         points: (468, 3) px.
-        rim: Colour of the outline: that of the person.
+        rim: Colour of the outline, which is the person's colour.
     """
     assert len(points) == POINTS
     places = np.clip(points[:, :2], -draw.FAR, draw.FAR)

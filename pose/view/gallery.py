@@ -24,13 +24,13 @@ MAX_LETTERS = 40
 
 
 class Gallery:
-    """Collects images; writes each sheet when it is full, and the last one at `close`."""
+    """Contact sheets of images. Each sheet is written when it is full, and `close` writes the last one."""
 
     def __init__(self, sheet: Callable[[int], Path], inset: str = AUTO) -> None:
         """
         Args:
-            sheet: Returns the file (.jpg) of sheet 1, 2, ...
-            inset: Place of the 3D inset, as of `Overlay`.
+            sheet: Function from the sheet number (1, 2, ...) to the path of its .jpg file.
+            inset: Place of the 3D inset, as in `Overlay`.
         """
         self._sheet, self._sheets, self._inset = sheet, 0, inset
         self._cells: list[tuple[str, U8]] = []
@@ -41,6 +41,10 @@ class Gallery:
         """Add an image (H, W, 3) uint8 RGB with its people.
 
         Args:
+            name: Name shown with the image.
+            image: (H, W, 3) uint8 RGB.
+            result: People in the image.
+            skeleton: Skeleton of the 2D keypoints.
             bodies: Shaded bodies to draw under the skeletons, in px of the image.
 
         Raises:
@@ -77,7 +81,7 @@ def _within(image: U8, size: tuple[int, int]) -> tuple[U8, float]:
 
 
 def _scaled(result: FrameResult, scale: float) -> FrameResult:
-    """People in a scaled image. Pixel centres map to (x + 0.5) * scale - 0.5."""
+    """Return the people in px of the scaled image. Pixel centres map to (x + 0.5) * scale - 0.5."""
     people = result.people
     boxes = ((people.boxes + 0.5) * scale - 0.5).astype(np.float32)
     keypoints = ((people.keypoints + 0.5) * scale - 0.5).astype(np.float32)

@@ -1,4 +1,4 @@
-"""A grid of all cameras with the reprojected 3D people, and the 3D view beside it."""
+"""Grid of all camera images with the reprojected 3D people, beside the 3D view."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ _HEAD = H36M17.index("head")
 
 
 class CameraGrid:
-    """Draws results in order.
+    """Renderer of the camera grid. Results must be drawn in order of time.
 
     Attributes:
         size: (width, height) px of the images.
@@ -72,7 +72,7 @@ class CameraGrid:
 
 
 class _Stream:
-    """The images of a camera, requested in order of time."""
+    """Images of one camera, requested in order of time."""
 
     def __init__(self, frames: Iterator[Frame]) -> None:
         self._frames = frames
@@ -80,7 +80,7 @@ class _Stream:
         self._next: Frame | None = next(frames, None)
 
     def at(self, time: float) -> U8 | None:
-        """The image nearest to `time` s on the camera's clock; None without one."""
+        """Return the image nearest to `time` s on the camera's clock; None if there is none."""
         while self._next is not None and (
             self._now is None or abs(self._next.time - time) <= abs(self._now.time - time)
         ):

@@ -16,7 +16,7 @@ _INSTEAD = ("pinky", "index", "thumb")  # hand joints of a body skeleton; their 
 
 @functools.cache
 def skeleton_with_hands(skeleton: Skeleton) -> Skeleton:
-    """The skeleton with 21 points of the left and of the right hand after its joints."""
+    """Return the skeleton with 21 points of the left hand and 21 of the right hand appended to its joints."""
     count = len(skeleton)
     names = (*skeleton.names, *HAND_POINTS)
     rough = {at for at, name in enumerate(skeleton.names) if name.split("_")[-1] in _INSTEAD and "foot" not in name}
@@ -29,12 +29,15 @@ def skeleton_with_hands(skeleton: Skeleton) -> Skeleton:
 
 
 def hands_on_stage(result: FrameResult, rows: NDArray[np.integer], placed: F32) -> F32 | None:
-    """Hands of people on the wrists of their stick figures: (n, 2, 21, 3) m, NaN where not seen; None without hands.
+    """Return the hands on the wrists of the 3D skeletons.
 
     Args:
         result: The frame.
-        rows: (n,) of its people.
-        placed: (n, 17, 3) m, the same people on the stage, turned as a whole from the camera's axes.
+        rows: (n,) indices of people in `result`.
+        placed: (n, 17, 3) m, joints of the same people on the stage, rotated rigidly from the camera's axes.
+
+    Returns:
+        (n, 2, 21, 3) m, NaN where a hand is not seen; None if the result has no hands.
     """
     if result.people.hands is None or not len(rows):
         return None
@@ -48,13 +51,13 @@ def hands_on_stage(result: FrameResult, rows: NDArray[np.integer], placed: F32) 
 
 
 def with_hands(keypoints: F32, scores: F32, hands: Hands, swapped: NDArray[np.bool_]) -> tuple[F32, F32]:
-    """Keypoints (P, J + 42, 2) px and scores (P, J + 42) in the order of `skeleton_with_hands`.
+    """Return keypoints (P, J + 42, 2) px and scores (P, J + 42) in the order of `skeleton_with_hands`.
 
     Args:
-        keypoints: (P, J, 2) px, left and right as lifted.
+        keypoints: (P, J, 2) px, with left and right as used for lifting.
         scores: (P, J).
         hands: Hands of the same people.
-        swapped: (P,) whose arms were swapped left-right.
+        swapped: (P,) whether the person's arms were swapped left-right.
     """
     count = len(keypoints)
     points = np.where(swapped[:, None, None, None], hands.points[:, ::-1], hands.points)

@@ -19,7 +19,7 @@ _USUAL_NECK = 0.13  # in box heights, if the shoulders are not visible
 
 
 class Head:
-    """Computes the head position from the keypoints of one skeleton."""
+    """Head position in the image, computed from the keypoints of one skeleton."""
 
     def __init__(self, skeleton: Skeleton) -> None:
         names = skeleton.names
@@ -53,7 +53,9 @@ class Head:
         return head + _TO_CROWN * neck, neck / length
 
     def area(self, keypoints: F32, scores: F32, box: F32) -> F64 | None:
-        """(4,) px around the head: its joints, and as far again as its top is from them; None where it is not seen.
+        """Return a box (4,) xyxy px around the head; None if the head is not visible.
+
+        The box contains the joints of the head. Its margin is the distance from the joints to the top of the head.
 
         Args:
             keypoints: (J, 2) px.
@@ -69,7 +71,7 @@ class Head:
         return np.concatenate([joints.min(axis=0) - margin, joints.max(axis=0) + margin])
 
     def opacity(self, keypoints: F32, scores: F32) -> float:
-        """Opacity of the face: 1 while it is visible, less as the head turns away from the camera.
+        """Return the opacity of the face: 1 while it is visible, and less as the head turns away from the camera.
 
         Seen from behind, the left ear is to the left of the line of the neck.
         """
@@ -90,6 +92,6 @@ class Head:
 
 
 def _pair(names: tuple[str, ...], joint: str) -> list[int]:
-    """Indices of the left and right joint; empty if the skeleton lacks them."""
+    """Return the indices of the left and right joint; an empty list if the skeleton lacks them."""
     pair = [f"left_{joint}", f"right_{joint}"]
     return [names.index(name) for name in pair] if set(pair) <= set(names) else []

@@ -1,4 +1,4 @@
-"""The direction in which a moving camera looks, as an arrow on the floor of the 3D inset."""
+"""Viewing direction of a moving camera, drawn as an arrow on the floor of the 3D inset."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,8 @@ def camera_heading(result: FrameResult) -> F64 | None:
     """Return the horizontal viewing direction (2,) of the camera in the 3D inset: x right, y away from the camera.
 
     The rotation from camera to world is the one that maps the people's joints in the camera frame to those in the world
-    (Kabsch, Acta Cryst. A32, 1976). None for a camera that does not move, without a world, and without people.
+    (Kabsch, Acta Cryst. A32, 1976). Return None if the camera does not move, or if the result has no world or no
+    people.
     """
     if result.view is None or result.placed is None:
         return None

@@ -1,4 +1,4 @@
-"""The small 3D view beside or inside the overlay: people on a floor, seen from the side and slightly above.
+"""Small 3D view beside or inside the overlay, with people on a floor seen from the side and slightly above.
 
 Limbs have the colours of the 2D skeleton and fade with distance. Outlines, heads, trails and rings have the colour of
 the person. Shadows mark the position on the floor; a soft spot around a joint shows its uncertainty. The viewpoint
@@ -110,7 +110,7 @@ class _View:
 
 
 class Inset:
-    """Renders the 3D view. The viewpoint follows the people smoothly, so frames must come in order.
+    """Renderer of the 3D view. The viewpoint follows the people smoothly, so frames must be rendered in order.
 
     Attributes:
         background: (H, W, 3) uint8, the view without people.
@@ -148,7 +148,7 @@ class Inset:
         """Render into an (H, W, 3) image with arbitrary content; write only the rows that differ from `background`.
 
         Returns:
-            The first of these rows and the one after the last.
+            (first, end) of the rows that were written; `end` is exclusive.
         """
         ids, placed, sigma, hands = self._main_people(result)
         view = self._follow(placed, result.time)
@@ -202,7 +202,7 @@ class Inset:
         return ids, placed, np.nan_to_num(poses.sigma[rows]) / np.float32(1000), hands
 
     def _follow(self, placed: F32, time: float) -> _View:
-        """The current view: all near people are completely visible, and it moves as smoothly as that allows."""
+        """Return the current view. It moves smoothly, but always shows all near people completely."""
         elapsed, self._time = max(0.0, time - self._time), time
         azimuth = _AZIMUTH + _SWAY * math.sin(2 * math.pi * time / _SWAY_SECONDS)
         near = placed[placed[:, 0, 1] < placed[:1, 0, 1] + _MAX_DEPTH_M]

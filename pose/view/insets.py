@@ -1,4 +1,4 @@
-"""Where the 3D inset of the overlay can lie."""
+"""Names of the possible places of the overlay's 3D inset."""
 
 AUTO, OFF = "auto", "off"
 CORNERS = ("top-right", "top-left", "bottom-right", "bottom-left")

@@ -1,4 +1,4 @@
-"""The line at the bottom of a frame: the time, and the colours of left and right."""
+"""Legend at the bottom of a frame, with the time and the colours of left and right."""
 
 from collections.abc import Callable
 

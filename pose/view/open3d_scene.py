@@ -70,7 +70,7 @@ def _has_display() -> bool:
 
 
 class Scene3D:
-    """Shows frames of a stage in an Open3D scene of a window or an off-screen renderer."""
+    """Open3D scene of a window or off-screen renderer that shows frames of a stage."""
 
     def __init__(self, stage: Stage, scene: "rendering.Open3DScene") -> None:
         self._stage = stage
@@ -124,14 +124,14 @@ class Scene3D:
 
 
 def shaded(mesh: Mesh) -> F32:
-    """Colours (V, 3) of a mesh under a lamp and ambient light."""
+    """Return the vertex colours (V, 3) of a mesh under a lamp and ambient light."""
     lit = np.clip(mesh.normals @ _LIGHT, 0, None)
     result: F32 = mesh.colours * (0.5 + 0.5 * lit)[:, None]
     return result
 
 
 class Label(NamedTuple):
-    """A text, its colour and its position (3,) m."""
+    """Text label with a colour and a position (3,) m."""
 
     words: str
     colour: RGB
@@ -139,7 +139,7 @@ class Label(NamedTuple):
 
 
 def labels(stage: Stage, position: int) -> list[Label]:
-    """Ids of people above their heads, and names of several cameras above them."""
+    """Return labels with the ids above people's heads, and with the names above several cameras."""
     ids, placed = stage.people(position)
     tops = [np.array([*joints[HEAD, :2], joints[:, 2].max() + 0.2]) for joints in placed]
     people = [Label(str(person), person_colour(person), top) for person, top in zip(ids, tops, strict=True)]
@@ -148,7 +148,7 @@ def labels(stage: Stage, position: int) -> list[Label]:
 
 
 def check_off_screen() -> None:
-    """Without a driver Open3D would end the process.
+    """Check that Open3D can render without a window. Without a driver, Open3D would end the process.
 
     Raises:
         PoseError: If Open3D cannot render without a window.
@@ -159,7 +159,7 @@ def check_off_screen() -> None:
 
 
 def check_window() -> None:
-    """Open3D would end the process, or show nothing.
+    """Check that Open3D can open a window. Otherwise it would end the process or show nothing.
 
     Raises:
         PoseError: If no window can be opened.
@@ -181,7 +181,7 @@ def _probed(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def render(stage: Stage, size: tuple[int, int], positions: Iterable[int]) -> Iterator[U8]:
-    """Yield (H, W, 3) uint8 RGB of the frames at `positions`, with ids. Call `check_off_screen` first."""
+    """Yield images (H, W, 3) uint8 RGB of the frames at `positions`, with ids. Call `check_off_screen` first."""
     rendering = import_open3d().visualization.rendering
     with silenced(sys.stdout, 1):
         renderer = rendering.OffscreenRenderer(*size)
@@ -235,7 +235,7 @@ def save_video(
 
 
 def shot_list(stage: Stage, fps: float | None, speed: float) -> list[tuple[int, float]]:
-    """(frame, time in the video in s) of every image of a video of `stage`."""
+    """Return (frame, time in the video in s) of every image of a video of `stage`."""
     start = float(stage.times[0])
     if fps is None:
         return [(position, (float(time) - start) / speed) for position, time in enumerate(stage.times)]

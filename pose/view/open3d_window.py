@@ -28,7 +28,10 @@ HELP = "space: play or pause   left, right: one frame   up, down: speed   home: 
 
 
 class Player:
-    """Determines the frame to show, independent of a window. `now` is any steady clock in seconds."""
+    """Playback state that determines the frame to show, independent of a window.
+
+    Times `now` come from any monotonic clock, s.
+    """
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -69,7 +72,7 @@ class Player:
         return self.seek(self.position + frames)
 
     def change_speed(self, steps: int) -> None:
-        """Move by `steps` in `SPEEDS`."""
+        """Change the playback speed by `steps` entries in `SPEEDS`."""
         self.speed = SPEEDS[min(max(SPEEDS.index(self.speed) + steps, 0), len(SPEEDS) - 1)]
 
     def _go(self, position: int) -> bool:

@@ -1,7 +1,7 @@
 """The overlay: 2D skeletons coloured by side, ids, the time, and the 3D inset, drawn on the frames.
 
-On landscape frames the inset lies in the corner that hides no head and least of the people, and moves only if people
-stay under it or a head would be hidden. Portrait and square frames get a narrow panel beside them instead.
+On landscape frames the inset lies in the corner that covers no head and the least of the people. It moves only if
+people stay under it or if it would cover a head. Portrait and square frames have a narrow panel beside them instead.
 """
 
 from collections.abc import Collection
@@ -67,7 +67,8 @@ class _Plan:
 
 
 class _Badge(NamedTuple):
-    """An id.
+    """Badge that shows a person's id.
+
 
     Attributes:
         words: The text.
@@ -81,7 +82,7 @@ class _Badge(NamedTuple):
 
 
 class Overlay:
-    """Draws results on the frames of one video, in order.
+    """Renderer of results on the frames of one video, in order.
 
     Attributes:
         output_size: (width, height) px of the result of `draw`; wider than the video if the inset has its own panel.
@@ -100,11 +101,11 @@ class Overlay:
         Args:
             size: (width, height) px of the video.
             skeleton: Skeleton of the 2D keypoints.
-            inset: One of `pose.view.insets.INSETS`. `auto` is a panel beside a portrait frame, and the corner of a
-                landscape frame that hides no head, if there is one, and least of the people.
+            inset: One of `pose.view.insets.INSETS`. `auto` is a panel beside a portrait frame. On a landscape frame, it
+                is the corner that covers the least of the people, if possible no head.
             colours: Colour code of YUV images; None for RGB.
-            bodies: Makes the shaded bodies that are drawn under the skeletons; None draws none.
-            doubtful: Ids of people drawn dashed, beside those that results mark.
+            bodies: Source of the shaded bodies to draw under the skeletons; None for no bodies.
+            doubtful: Ids of people to draw dashed, in addition to people that the results mark.
         """
         self._size, self._bodies, self._doubtful = size, bodies, frozenset(doubtful)
         self._code = colours.code if colours else draw.as_rgb
@@ -145,11 +146,11 @@ class Overlay:
         return drawn
 
     def draw_on(self, image: U8, result: FrameResult) -> Area:
-        """Draw in place. Returns the part of the panel that differs from `panel`, empty without a panel.
+        """Draw in place, and return the area of the panel that differs from `panel`; an empty area without a panel.
 
         Args:
-            image: (H, W, 3) uint8 of `output_size`. Its frame must be valid only in the areas of `changes(result)`, and
-                nothing else of it is changed; the content of the panel is ignored.
+            image: (H, W, 3) uint8 of `output_size`. Pixels of the frame must be valid only in the areas of
+                `changes(result)`; other pixels of the frame stay unchanged. The content of the panel is ignored.
             result: People and poses.
         """
         width = self._size[0]
@@ -175,7 +176,7 @@ class Overlay:
         return self._inset.background if self._inset is not None and self._beside else None
 
     def changes(self, result: FrameResult) -> list[Area]:
-        """Areas of the frame that the next drawing changes. They may overlap."""
+        """Return the areas of the frame that drawing `result` changes. The areas may overlap."""
         height = self._size[1]
         people, badges = self._prepared(result)
         areas = [self._reach(people, row, badge) for row, badge in enumerate(badges)]
@@ -214,7 +215,7 @@ class Overlay:
         return [] if self._bodies is None else self._bodies.of(result)
 
     def _prepared(self, result: FrameResult) -> tuple[People, list[_Badge]]:
-        """The people with left and right as lifted, and their badges."""
+        """Return the people, with left and right as used for lifting, and their badges."""
         if self._last is None or self._last[0] is not result:  # `changes` and `draw_on` are called with the same result
             keypoints, scores = with_lifted_sides(result, self._skeleton)
             hands = result.people.hands

@@ -12,10 +12,10 @@ from pose.view.overlay import Overlay
 
 
 class PlanarOverlay:
-    """Draws results on the planes of one video, in order.
+    """Renderer of results on the YUV planes of one video, in order.
 
     Attributes:
-        output_size: (width, height) px before it is made even.
+        output_size: (width, height) px of the drawing, before padding to even numbers.
     """
 
     def __init__(
@@ -32,9 +32,9 @@ class PlanarOverlay:
             size: (width, height) px of the video.
             skeleton: Skeleton of the 2D keypoints.
             colours: Colour code of the planes.
-            inset: Place of the 3D inset, as of `Overlay`.
-            bodies: See `Overlay`.
-            doubtful: See `Overlay`.
+            inset: Place of the 3D inset, as in `Overlay`.
+            bodies: Source of the shaded bodies to draw under the skeletons; None for no bodies.
+            doubtful: Ids of people to draw dashed, in addition to people that the results mark.
         """
         self._overlay = Overlay(size, skeleton, inset, colours, bodies, doubtful)
         self._size, self._colours = size, colours
@@ -45,8 +45,9 @@ class PlanarOverlay:
         self._free: deque[Planes] = deque()
 
     def draw(self, planes: Planes, result: FrameResult) -> Planes:
-        """Return the frame with the drawing, packed and of even size; the last column or row of `output_size` is
-        repeated.
+        """Return the frame with the drawing, packed and of even size.
+
+        If `output_size` is odd, the last column or row is repeated.
 
         Args:
             planes: The frame that `result` describes, of the size of the video.

@@ -1,4 +1,4 @@
-"""The 3D scene of a run as plain arrays: joints and surfaces. Independent of windows and of Open3D.
+"""3D scene of a run as plain arrays of joints and surfaces, independent of windows and Open3D.
 
 Coordinates are those of the stage of `pose.world.upright`: x right, y away from the camera, z up, metres, floor at z =
 0.
@@ -73,7 +73,7 @@ class StageCamera:
 
     @classmethod
     def of(cls, camera: ResultCamera, world: World) -> "StageCamera":
-        """Place a camera of a result with this world."""
+        """Return a camera of a result, placed on the stage with this world."""
         width, height = camera.size
         pixels = np.array([[0, 0, 1], [width, 0, 1], [width, height, 1], [0, height, 1]], np.float64)
         rays = _CAMERA_DEPTH * pixels @ np.linalg.inv(camera.matrix).T
@@ -88,8 +88,8 @@ class Stage:
     Attributes:
         times: (F,) s of the frames.
         end: End of the last frame in s.
-        cameras: Several cameras of one result; empty with one camera.
-        middle: (3,) m, centre of a ball that contains nearly all positions, and all of several cameras.
+        cameras: Cameras of a result with several cameras; empty for one camera.
+        middle: (3,) m, centre of a ball that contains nearly all joint positions, and every camera in `cameras`.
         radius: Radius of that ball in m.
     """
 
@@ -114,11 +114,11 @@ class Stage:
         return len(self._people)
 
     def people(self, position: int) -> tuple[list[int], F32]:
-        """Ids, and joints (P, 17, 3) m on the stage, of the frame at `position`."""
+        """Return the ids and the joints (P, 17, 3) m on the stage of the people in the frame at `position`."""
         return self._people[position]
 
     def position_at(self, time: float) -> int:
-        """The frame shown at `time` s: the last one that has begun."""
+        """Return the index of the frame shown at `time` s: the last frame that has begun."""
         return int(np.clip(np.searchsorted(self.times, time, side="right") - 1, 0, len(self) - 1))
 
     def _extent(self) -> tuple[F32, float]:
@@ -134,7 +134,7 @@ class Stage:
 
 
 def body_mesh(joints: F32) -> Mesh:
-    """Mesh of a skeleton (17, 3) m: cylinders for bones, spheres for joints, coloured by side."""
+    """Return a mesh of a skeleton (17, 3) m: cylinders for bones, spheres for joints, coloured by side."""
     parts = [_balls(joints)]
     for a, b in H36M17.edges:
         parts.append(_tube(joints[a], joints[b], SIDE_COLOURS[edge_side(H36M17, a, b)]))
@@ -142,7 +142,7 @@ def body_mesh(joints: F32) -> Mesh:
 
 
 def mark_mesh(joints: F32, person: int) -> Mesh:
-    """Flat ring in the person's colour on the floor below the pelvis of `joints` (17, 3) m."""
+    """Return a flat ring in the person's colour on the floor below the pelvis of `joints` (17, 3) m."""
     turn = np.linspace(0, 2 * math.pi, 40, endpoint=False)
     circle = np.stack([np.cos(turn), np.sin(turn), np.zeros(40)], axis=1)
     ground = np.array([joints[0, 0], joints[0, 1], 0.004])
@@ -152,7 +152,7 @@ def mark_mesh(joints: F32, person: int) -> Mesh:
 
 
 def grid_lines(middle: F32, radius: float) -> tuple[F32, I64]:
-    """Grid of the floor, one line per metre, around `middle`: points (N, 3) m and pairs (M, 2) of them."""
+    """Return floor grid lines around `middle`, one per metre: points (N, 3) m and index pairs (M, 2)."""
     reach = math.ceil(1.6 * radius) + 1
     x0, y0 = round(float(middle[0])) - reach, round(float(middle[1])) - reach
     steps = np.arange(2 * reach + 1)
@@ -163,7 +163,7 @@ def grid_lines(middle: F32, radius: float) -> tuple[F32, I64]:
 
 
 def camera_lines(cameras: Sequence[StageCamera]) -> tuple[F32, I64]:
-    """Pyramids from the centres of cameras to their images: points (N, 3) m and pairs (M, 2) of them."""
+    """Return camera pyramids from centre to image corners, as points (N, 3) m and line index pairs (M, 2)."""
     pairs = np.array([(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (2, 3), (3, 4), (4, 1)])
     points = [np.concatenate([camera.centre[None], camera.corners]) for camera in cameras]
     steps = 5 * np.arange(len(cameras))[:, None, None]
@@ -171,9 +171,9 @@ def camera_lines(cameras: Sequence[StageCamera]) -> tuple[F32, I64]:
 
 
 def orbit_eye(middle: F32, radius: float, azimuth: float, elevation: float, fov: float) -> NDArray[np.float64]:
-    """Position (3,) m of a camera that sees a ball of `radius` m around `middle` in a field of view `fov`.
+    """Return the position (3,) m of a camera that sees a ball of `radius` m around `middle` with field of view `fov`.
 
-    Angles in radians. Azimuth 0 has the viewing direction of the real camera.
+    All angles are in radians. Azimuth 0 is the viewing direction of the real camera.
     """
     away = np.array([-math.sin(azimuth), math.cos(azimuth), 0]) * math.cos(elevation)
     result: NDArray[np.float64] = middle - (away - np.array([0, 0, math.sin(elevation)])) * radius / math.sin(fov / 2)

@@ -1,7 +1,7 @@
-"""A view from above as an SVG element: paths of people, and cameras with viewing direction, name and uncertainty.
+"""View from above as an SVG element, with paths of people and with cameras.
 
-World frame: x right, y up, z towards the first camera, metres. The page has x right and z down, so the first camera is
-at the bottom.
+Cameras have a viewing direction, a name and an uncertainty. The world frame, in metres, has x to the right, y up and z
+towards the first camera. On the page x points right and z down, so the first camera is at the bottom.
 """
 
 import math
@@ -32,13 +32,13 @@ _BESIDE = ((9, 4, 0), (-9, 4, 1), (0, -9, 0.5), (0, 20, 0.5), (9, -8, 0), (-9, -
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroundPath:
-    """A path over the floor.
+    """Path on the floor.
 
     Attributes:
-        name: Label at its end; empty for none.
+        name: Label at the end of the path; empty for none.
         places: (T, 3) m in the world, NaN in gaps.
         colour: Colour of the line.
-        dashed: Draw it dashed.
+        dashed: Whether to draw a dashed line.
     """
 
     name: str
@@ -49,10 +49,10 @@ class GroundPath:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CameraMark:
-    """A camera.
+    """Camera in the view from above.
 
     Attributes:
-        name: Label beside it.
+        name: Label beside the camera.
         place: (3,) m in the world.
         forward: (3,) viewing direction in the world.
         half_view: Half the horizontal field of view in radians.
@@ -69,7 +69,7 @@ class CameraMark:
 
 
 def top_view(paths: Sequence[GroundPath], cameras: Sequence[CameraMark]) -> str:
-    """Draw the SVG element. Paths and cameras without finite coordinates are left out."""
+    """Return the SVG element of the view. Paths and cameras without finite coordinates are left out."""
     paths = [path for path in paths if np.isfinite(path.places).all(axis=1).any()]
     cameras = [one for one in cameras if np.isfinite(one.place).all() and np.isfinite(one.forward).all()]
     plan = _Plan(paths, cameras)
@@ -87,7 +87,7 @@ def top_view(paths: Sequence[GroundPath], cameras: Sequence[CameraMark]) -> str:
 
 
 class _Plan:
-    """Draws in px what is given in metres."""
+    """Drawing of the view in px, from coordinates in metres."""
 
     def __init__(self, paths: Sequence[GroundPath], cameras: Sequence[CameraMark]) -> None:
         rows = [path.places[np.isfinite(path.places).all(axis=1)] for path in paths]
@@ -111,7 +111,7 @@ class _Plan:
         return WIDTH / 2 + float(x), self.height / 2 + float(y)
 
     def grid(self) -> str:
-        """Lines at every metre, of large scenes at every 2, 5, 10 ... metres, and the scale."""
+        """Return grid lines and their scale. Lines are 1 m apart, or 2, 5, 10, ... m in large scenes."""
         step = next(s for p in range(9) for s in (10**p, 2 * 10**p, 5 * 10**p) if s * self._scale >= 14)
         half = np.array([WIDTH, self.height]) / 2 / self._scale
         low, high = self._middle - half, self._middle + half
@@ -152,7 +152,7 @@ class _Plan:
         )
 
     def wedge(self, one: CameraMark) -> str:
-        """The field of view, as far as a few px; none for a camera that looks straight down."""
+        """Return the field of view as a wedge of a few px; nothing for a camera that looks straight down."""
         flat = one.forward[[0, 2]]
         size = float(np.linalg.norm(flat))
         if size < 0.1:
@@ -188,7 +188,7 @@ class _Plan:
         )
 
     def label(self, name: str, place: F64) -> str:
-        """A name beside a place, where it covers least of what has been drawn."""
+        """Return a name beside a place, at the position where it covers existing drawing least."""
         text = name if len(name) <= MOST_NAME else f"{name[: MOST_NAME - 1]}\N{HORIZONTAL ELLIPSIS}"
         x, y = self._at(place)
         wide = _LETTER * len(text)
