@@ -1,7 +1,7 @@
 """Export of results to other formats, one file per format.
 
-To add a format, write a file with a `FORMAT` and add a line to the table. Exports read a `Recording`, a result whose
-arrays may be memory-mapped, in portions of a few thousand frames.
+To add a format, write a file with a `FORMAT` and add a line to the table. Exports read a `Recording`
+in portions of a few thousand frames. A `Recording` is a result whose arrays may be memory-mapped.
 """
 
 import os
@@ -60,7 +60,11 @@ FORMATS: dict[str, Format] = {
 
 
 def check_formats(names: list[str], option: str) -> None:
-    """Check the formats of `option`.
+    """Check that formats are known and their libraries are installed.
+
+    Args:
+        names: Names of the formats.
+        option: Name of the command-line option, for the error message.
 
     Raises:
         UsageError: If a format is unknown.
@@ -77,7 +81,7 @@ def check_formats(names: list[str], option: str) -> None:
 
 
 def is_available(name: str) -> bool:
-    """Whether the libraries and programs of a format are installed."""
+    """Return whether the libraries and programs that a format requires are installed."""
     try:
         check_formats([name], "")
     except PoseError:
@@ -86,7 +90,7 @@ def is_available(name: str) -> bool:
 
 
 def targets(recording: Recording, names: list[str], people: list[int], folder: Path, stem: str) -> list[Path]:
-    """The files that `export` would write, without the lists of filled frames beside them."""
+    """Return the paths that `export` would write, except the lists of filled frames."""
     paths = []
     for name in names:
         form = FORMATS[name]
@@ -98,9 +102,19 @@ def targets(recording: Recording, names: list[str], people: list[int], folder: P
 def export(
     recording: Recording, names: list[str], folder: Path, stem: str, people: list[int] | None = None
 ) -> Iterator[Written]:
-    """Write every format for `people` (default all) to `folder`.
+    """Write a recording in one or more formats.
 
-    A person without valid frames has no file.
+    No file is written for a person without valid frames.
+
+    Args:
+        recording: Recording to export.
+        names: Names of the formats.
+        folder: Target folder.
+        stem: Start of the file names.
+        people: Ids of the people; all if None.
+
+    Yields:
+        Each finished file.
 
     Raises:
         PoseError: If a file cannot be written.
@@ -128,18 +142,18 @@ def export_all(
     done: Callable[[Written], None],
     warn: Callable[[str], None] = say_warning,
 ) -> list[str]:
-    """Write every format for `people`.
+    """Write a recording in one or more formats, and continue with the next format if one fails.
 
-    The user's own files of these names are renamed (`WrittenFiles`). If one format fails, the others are still written.
+    If a target file exists and is not an unchanged earlier export, it is renamed (`WrittenFiles`).
 
     Args:
-        recording: What to export.
-        names: The formats.
-        people: Ids.
+        recording: Recording to export.
+        names: Names of the formats.
+        people: Ids of the people.
         folder: Target folder.
         stem: Start of the file names.
-        done: Called with each finished file.
-        warn: See `WrittenFiles`.
+        done: Function called with each finished file.
+        warn: Function called with each warning about a renamed file.
 
     Returns:
         One line per format that failed.

@@ -1,4 +1,4 @@
-"""Joint angles as CSV, one row per person and frame; defined in pose/export/joint_angles.py."""
+"""Joint angles as CSV, one row per person and frame. pose/export/joint_angles.py defines the angles."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class AngleRows:
         person: Id.
         frame: (n,) index in the result, or in the resampled timeline.
         time: (n,) s.
-        angles: Angles of these frames.
+        angles: Joint angles in these n frames.
         contacts: (n, 2) probability of contact of the left and the right foot; NaN without a world.
     """
 
@@ -37,7 +37,7 @@ class AngleRows:
 
 
 def angle_rows(recording: Recording, people: list[int]) -> Iterator[AngleRows]:
-    """The rows of one person after another, in portions; frames without the person have no row."""
+    """Yield the rows of one person after another, in portions. Frames without the person have no row."""
     for person in people:
         track = recording.track(person, recording.timeline)
         if track is None:
@@ -53,7 +53,7 @@ def angle_rows(recording: Recording, people: list[int]) -> Iterator[AngleRows]:
 
 
 def angle_notes(recording: Recording) -> Notes:
-    """Notes on the angles for the summary."""
+    """Return the notes on joint angles for the export summary."""
     vertical = "the image's own" if recording.space.name == CAMERA else "that of the world"
     notes = [f"degrees; the vertical that the trunk's lean refers to is {vertical}"]
     if foot_joints(recording.table.skeleton) is None:

@@ -10,7 +10,7 @@ import bpy
 
 
 def main() -> None:
-    """Convert the file named on the command line."""
+    """Convert the GLB file given on the command line to FBX."""
     source, target, *numbers = sys.argv[sys.argv.index("--") + 1 :]
     rate, start, end = map(float, numbers)
     bpy.ops.wm.read_factory_settings(use_empty=True)

@@ -1,8 +1,8 @@
 """BVH: a skeleton with one motion, for Blender, MotionBuilder, Maya, Unreal and others.
 
-Units are degrees and centimetres, by convention: the format has no field for them. R = Rz Rx Ry. The root's offset is 0
-because readers disagree whether its position channels replace the offset or add to it. Sources: the importers of
-Blender and three.js; Meredith and Maddock, Motion Capture File Formats Explained, 2001.
+By convention, units are degrees and centimetres: the format has no field for units. Rotations are R = Rz Rx Ry. The
+root's offset is 0 because readers disagree whether its position channels replace the offset or add to it. Sources: the
+importers of Blender and three.js; Meredith and Maddock, Motion Capture File Formats Explained, 2001.
 """
 
 from collections.abc import Iterator
@@ -52,11 +52,11 @@ def write(track: Track, target: Path) -> Notes:
 
 
 def _with_fingers(turns: F64, hands: F64) -> F64:
-    """Rotations (T, 47, 4) of the body and, after each wrist, of its fingers.
+    """Insert the finger rotations of each hand after its wrist: (T, 47, 4) quaternions.
 
     Args:
-        turns: (T, 17, 4).
-        hands: (T, 2, 16, 4).
+        turns: Rotations of the body, (T, 17, 4).
+        hands: Rotations of the wrist and the 15 finger joints of both hands, (T, 2, 16, 4).
     """
     parts, first = [], 0
     for side, wrist in enumerate(WRIST_JOINTS):
@@ -86,7 +86,7 @@ def _joint(body: Body, fingers: Fingers | None, joint: int, depth: int) -> Itera
 
 
 def _finger(bones: HandBones, side: int, finger: int, depth: int, part: int = 0) -> Iterator[str]:
-    """A joint of a finger and the following ones."""
+    """Yield the lines of a finger joint and of the joints after it."""
     indent, at = "  " * depth, 3 * finger + part
     yield f"{indent}JOINT {SIDES[side]}_{FINGER_NAMES[at]}"
     yield f"{indent}{{"

@@ -1,9 +1,9 @@
 """C3D: joints as points, for motion capture programs. Little-endian floats, written frame by frame.
 
 The library `ezc3d` is not used: it holds all frames in memory and loses those beyond 65,535 when it reads its own file.
-Tests read with it and with py-c3d. A missing point has coordinates 0 and residual -1, since NaN is not portable. Foot
-contacts are in the group EVENT; beyond 255, in parameters with 2, 3, ... appended to their names, as the format does
-for labels of points. Source: Motion Lab Systems, The C3D File Format: A Technical User Guide.
+The tests read the files with ezc3d and py-c3d. A missing point has coordinates 0 and residual -1, since NaN is not
+portable. Foot contacts are in the group EVENT. Beyond 255 events, further parameters follow whose names end with 2, 3,
+...; the format does the same for point labels. Source: Motion Lab Systems, The C3D File Format: A Technical User Guide.
 """
 
 import struct
@@ -34,7 +34,7 @@ def write(track: Track, target: Path, events: list[ExportEvent] | None = None) -
     Args:
         track: Motion of the person.
         target: File to write.
-        events: Events of the group EVENT; default foot contacts.
+        events: Events to write to the group EVENT; the foot contacts of the track if None.
     """
     assert track.rate is not None, "C3D has one rate"
     first, contacts = _first(track), events is None
@@ -60,9 +60,10 @@ def write(track: Track, target: Path, events: list[ExportEvent] | None = None) -
 
 
 def _first(track: Track) -> int:
-    """Number of the first frame, counted from 1 at 0 s of the video; readers compute its time as (number - 1) / rate.
+    """Return the number of the first frame, where frame 1 is at 0 s of the video.
 
-    1 if the header could not count to the last frame.
+    Readers compute the time of a frame as (number - 1) / rate. The number is 1 if the last frame number would exceed
+    the header's range.
     """
     assert track.rate is not None
     first = max(0, round(float(track.times[0]) * track.rate)) + 1
@@ -70,10 +71,11 @@ def _first(track: Track) -> int:
 
 
 def _events(events: list[ExportEvent], offset: float, subject: str) -> dict[str, _Value]:
-    """The group EVENT.
+    """Return the parameters of the group EVENT.
 
     Args:
-        offset: Time between the video's and the file's zero, s.
+        events: Events to write.
+        offset: Time between 0 s of the video and 0 s of the file, s.
         subject: Name of the person.
     """
     events = events[:MOST_EVENTS]
@@ -91,7 +93,7 @@ def _events(events: list[ExportEvent], offset: float, subject: str) -> dict[str,
 
 
 def _head(frames: int, rate: float, first: int, events: dict[str, _Value]) -> bytes:
-    """The header block and the parameter blocks."""
+    """Return the header block and the parameter blocks."""
     counted = min(frames, MOST_FRAMES)
     size = len(_parameters(counted, rate, frames, 0, first, events))
     blocks = -(-size // BLOCK)
@@ -106,7 +108,7 @@ def _head(frames: int, rate: float, first: int, events: dict[str, _Value]) -> by
 def _parameters(
     counted: int, rate: float, frames: int, data_start: int, first: int, events: dict[str, _Value]
 ) -> bytes:
-    """All groups, after the four bytes of the parameter header."""
+    """Return the parameter section: its header of four bytes, then all groups."""
     point: dict[str, _Value] = {
         "USED": len(H36M17), "FRAMES": counted, "DATA_START": data_start, "SCALE": -1.0, "RATE": rate, "UNITS": "mm",
         "LABELS": list(H36M17.names), "DESCRIPTIONS": list(H36M17.names), "X_SCREEN": "+X", "Y_SCREEN": "+Y",
@@ -129,12 +131,12 @@ def _parameters(
 
 
 def _record(name: str, group: int, rest: bytes) -> bytes:
-    """A group or a parameter; `rest` ends with the length of its description, 0."""
+    """Return the bytes of a group or parameter. `rest` ends with the length of the description, 0."""
     return struct.pack("<bb", len(name), group) + name.encode("ascii") + struct.pack("<h", 2 + len(rest)) + rest
 
 
 def _packed(value: _Value) -> bytes:
-    """Type, dimensions and values."""
+    """Return the type, dimensions and values of a parameter as bytes."""
     if isinstance(value, str):
         return struct.pack("<bBB", _TEXT, 1, len(value)) + value.encode("ascii")
     if isinstance(value, list):

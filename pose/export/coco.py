@@ -1,6 +1,7 @@
 """COCO keypoint results: a list with one object per person and frame, for COCO's evaluation.
 
-image_id is the index of the frame, the third number of a keypoint its score (0: not detected), and track_id the person.
+`image_id` is the frame index, and `track_id` is the person's id. The third number of each keypoint is its score; 0
+means not detected.
 """
 
 from pathlib import Path
@@ -30,7 +31,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
 
 
 def _objects(part: People2D) -> bytes:
-    """One object per row, each followed by a comma and a new line."""
+    """Return one JSON object per row, each followed by a comma and a new line."""
     boxes = np.concatenate([part.boxes[:, :2], part.boxes[:, 2:] - part.boxes[:, :2]], axis=1)
     score, box, points = (np.nan_to_num(values) for values in (part.scores, boxes, part.points))
     hands: list[str | U8] = []

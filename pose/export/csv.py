@@ -34,7 +34,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
 
 
 def _quoted(cell: str) -> str:
-    """A cell, quoted if necessary."""
+    """Return a CSV cell, quoted if necessary."""
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="").writerow([cell])
     return buffer.getvalue()

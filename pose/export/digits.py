@@ -1,9 +1,10 @@
-"""Numbers as text, thousands of rows at a time: CSV of an hour of one person in 0.9 s, a %-format per row needs 4.1 s.
+"""Conversion of numbers to text, thousands of rows at a time.
 
-`benchmarks/number_text.py` measures it. Formatting is nearly all that `pose-convert --to csv` does.
+An hour of one person takes 0.9 s as CSV; a %-format per row takes 4.1 s (measured by `benchmarks/number_text.py`).
+Formatting is nearly all that `pose-convert --to csv` does.
 
-Characters are byte arrays whose last axis runs along the text. Cells are as wide as the widest of their block; shorter
-ones are padded with NUL, which is removed when rows become text.
+Characters are byte arrays whose last axis runs along the text. Every cell is as wide as the widest one in its block.
+Shorter cells are padded with NUL, which is removed when rows become text.
 """
 
 import math
@@ -19,9 +20,9 @@ _MINUS, _POINT, _ZERO = b"-.0"
 
 
 def number(values: NDArray[np.generic], decimals: int = 0, prefix: str = "") -> U8:
-    """Format numbers like "%.{decimals}f", except for ties: (...,) -> (..., width) characters, after `prefix`.
+    """Format numbers like "%.{decimals}f", (...,) -> (..., width) characters; ties may round differently.
 
-    Non-finite numbers become empty; zero has no sign.
+    Non-finite numbers become empty; zero has no sign. `prefix` is put before each number.
     """
     exact = np.asarray(values, np.float64)
     finite = np.isfinite(exact)
@@ -42,7 +43,10 @@ def number(values: NDArray[np.generic], decimals: int = 0, prefix: str = "") -> 
 
 
 def _digits(units: NDArray[np.unsignedinteger], digits: int, decimals: int) -> U8:
-    """Digits of integers: (...,) units of the last place -> (..., width), `digits` at most, with room for a sign."""
+    """Return the digits of integers, (...,) -> (..., width), at most `digits` each, with room for a sign.
+
+    The integers count units of the last decimal place.
+    """
     count = max(digits, decimals + 1)
     cells = np.empty((*units.shape, 1 + count + (decimals > 0)), np.uint8)
     at, left, ten = cells.shape[-1] - 1, units, units.dtype.type(10)
@@ -66,7 +70,7 @@ def _printed(values: NDArray[np.float64], decimals: int) -> U8:
 
 
 def words(texts: Sequence[str]) -> U8:
-    """Characters (n, width) of texts, in UTF-8."""
+    """Return n texts as UTF-8 characters (n, width)."""
     return np.array([text.encode() for text in texts], "S")[:, None].view(np.uint8)
 
 
@@ -88,10 +92,10 @@ def row(cells: U8, axes: int = 1) -> U8:
 
 
 def without_first(cells: U8) -> U8:
-    """Rows (n, width) without their first character, a leading separator."""
+    """Return rows (n, width) without their first character, which is a separator."""
     return cells[:, 1:]
 
 
 def text(cells: U8) -> bytes:
-    """The rows as bytes."""
+    """Return the rows as bytes, without the NUL padding."""
     return cells.tobytes().translate(None, b"\0")

@@ -17,7 +17,7 @@ MIN_CONTACT = 0.5  # minimum probability of a contact
 
 @dataclass(frozen=True, slots=True)
 class ExportEvent:
-    """An event.
+    """An event of an exported motion, such as the start of a foot contact.
 
     Attributes:
         time: Time in the video, s.
@@ -31,17 +31,17 @@ class ExportEvent:
 
 
 def contact_events(track: Track, least_s: float = RULES.contacts.min_contact_s) -> list[ExportEvent]:
-    """Starts and ends of foot contacts, in the order of time.
+    """Return the starts and ends of foot contacts in chronological order.
 
     A foot is in contact if the probability is at least 0.5. Contacts and pauses shorter than `least_s` are merged with
     their surroundings. There are no events where a person appears, disappears or is missing.
 
     Args:
-        track: Track of a result with a world; otherwise there are no events.
+        track: Track of a person. Without a world in its result there are no events.
         least_s: Shortest contact, and shortest pause, s.
 
     Returns:
-        A strike at the first frame with contact, an off at the first frame without.
+        One `STRIKE` at the first frame of each contact, and one `OFF` at the first frame after it.
     """
     events = []
     contacts, times = track.contacts, track.times

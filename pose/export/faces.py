@@ -31,7 +31,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
 
 
 def _seen(recording: Recording, person: int) -> Iterator[I64]:
-    """The rows of the table with a face of the person, in portions."""
+    """Yield the table rows in which the person has a face, in portions."""
     scores, own = recording.table.face_scores, recording.rows_of(person)
     assert scores is not None
     for start in range(0, len(own), _PORTION):

@@ -21,7 +21,7 @@ _TAIL = 300  # characters of Blender's output in an error
 
 
 def _blender() -> list[str]:
-    """The command that runs a script in Blender.
+    """Return the command that runs a script in Blender.
 
     Raises:
         PoseError: If Blender is not installed.

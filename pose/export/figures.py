@@ -16,20 +16,20 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A person to draw.
+    """The skeleton, mesh and motion of a person in a 3D scene: B bones, V vertices, F triangles, M moving bones.
 
     Attributes:
         names: (B,) names of the bones.
         parents: (B,) parents of the bones; -1 for the root.
         heads: (B, 3) m in the T-pose.
-        vertices: (V, 3) m.
-        normals: (V, 3), or None for flat shading.
-        bones: (V, 4) bones that move each vertex.
-        weights: (V, 4) their weights, with sum 1.
-        triangles: (F, 3).
-        moving: The bones that rotate.
-        spans: The motion in portions, with rotations (n, B, 4).
-        note: Returns a note for the summary; valid after `spans` is exhausted.
+        vertices: (V, 3) m in the T-pose.
+        normals: (V, 3) unit normals of the vertices, or None for flat shading.
+        bones: (V, 4) indices of the bones that move each vertex.
+        weights: (V, 4) skin weights of those bones, with sum 1.
+        triangles: (F, 3) vertex indices.
+        moving: Indices of the bones that rotate.
+        spans: Iterable of the motion in portions, with rotations (n, B, 4).
+        note: Function that returns a note for the summary; valid after `spans` is exhausted.
     """
 
     track: Track
@@ -47,7 +47,7 @@ class Look:
 
 
 def sticks(track: Track) -> Look:
-    """The stick figure of a track. Programs show joints as bones only if a mesh is attached."""
+    """Return the stick figure of a track, for programs that draw bones only if a mesh is attached."""
     bones = Bones(track)
     heads = _rest_places(bones.body)
     vertices, joints, triangles = _sticks(bones.body, heads)
@@ -63,7 +63,7 @@ def sticks(track: Track) -> Look:
 
 
 def _rest_places(body: Body) -> F64:
-    """Joints (17, 3) m of the T-pose, with the ankles on the ground."""
+    """Return the joints (17, 3) m of the T-pose, with the ankles on the ground."""
     places = np.zeros((len(NAMES), 3))
     for joint, parent in enumerate(PARENTS[1:], start=1):
         places[joint] = places[parent] + body.offsets[joint]
@@ -72,7 +72,7 @@ def _rest_places(body: Body) -> F64:
 
 
 def _sticks(body: Body, rest: F64) -> tuple[NDArray[np.float32], NDArray[np.uint8], NDArray[np.uint16]]:
-    """A thin octahedron per bone: vertices (V, 3) m, the joint of each vertex (V,), triangles (F, 3)."""
+    """Return one thin octahedron per bone: vertices (V, 3) m, the joint of each vertex (V,) and triangles (F, 3)."""
     bones = [(parent, rest[parent], rest[joint]) for joint, parent in enumerate(PARENTS) if parent >= 0]
     bones += [(leaf, rest[leaf], rest[leaf] + body.tips[leaf]) for leaf in LEAVES]
     bones = [bone for bone in bones if np.linalg.norm(bone[2] - bone[1]) >= 1e-6]

@@ -1,7 +1,7 @@
 """Finger bones and their rotations, from hand points.
 
-Rest pose: the T-pose of `pose.export.skeleton`, palms down, fingers straight along the arm. The palm is rigid, so its
-points determine the rotation of the wrist. Each finger bone gets the shortest rotation relative to its parent.
+Rest pose: the T-pose of `pose.export.skeleton`, palms down, fingers straight along the arm. The palm is rigid, so the
+palm points determine the rotation of the wrist. Each finger bone gets the shortest rotation relative to its parent.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,11 +32,11 @@ _THUMB_REST = np.array([np.cos(np.radians(40)), 0.0, np.sin(np.radians(40))])
 
 @dataclass(frozen=True, slots=True)
 class HandBones:
-    """The constant bones of one person's hands.
+    """The constant bone lengths of one person's hands.
 
     Attributes:
-        offsets: (2, 15, 3) m, each finger joint from its parent in the rest pose, in file axes.
-        tips: (2, 5, 3) m, from the last joint of each finger.
+        offsets: (2, 15, 3) m, vector from the parent to each finger joint in the rest pose, in file axes.
+        tips: (2, 5, 3) m, vector from the last joint of each finger to its tip.
     """
 
     offsets: F64
@@ -44,10 +44,10 @@ class HandBones:
 
 
 def hand_turns(places: F64, forearms: F64) -> F64:
-    """The rotations that fit hands to their points.
+    """Compute the wrist and finger rotations of hands from their points.
 
     Args:
-        places: (T, 2, 21, 3) m, left and right hand in file axes (y up), from any origin.
+        places: (T, 2, 21, 3) m, points of the left and right hand in file axes (y up), relative to any origin.
         forearms: (T, 2, 4) rotations (w, x, y, z) of the forearms in the file's frame.
 
     Returns:
@@ -71,7 +71,7 @@ def _turns_of_side(points: F64, forearm: F64, side: int) -> F64:
 
 
 def finger_turns(points: F64, palm: F64, rest: F64) -> F64:
-    """The shortest rotations that align finger bones with their points.
+    """Compute the shortest rotations that align finger bones with hand points.
 
     Args:
         points: (T, 21, 3) m of one hand in file axes.
@@ -93,16 +93,17 @@ def finger_turns(points: F64, palm: F64, rest: F64) -> F64:
 
 
 def _rest(joint: int, outward: float) -> F64:
-    """Direction (3,) of the bone after a hand point in the rest pose."""
+    """Return the rest-pose direction (3,) of the bone that starts at a hand point."""
     along = _THUMB_REST if joint < INDEX_KNUCKLE else np.array([1.0, 0.0, 0.0])
     result: F64 = along * np.array([outward, 1, 1])
     return result
 
 
 def palm_turns(points: F64, side: int) -> F64:
-    """Rotations (T, 4) of the palm of hands (T, 21, 3).
+    """Compute the rotations (T, 4) of the palm from hand points (T, 21, 3).
 
-    Axes: x along the arm (of the right arm: against it), z to the index finger, y up from the back of the hand.
+    The palm's x axis points along the left arm, or against the right arm. z points to the index finger, and y out of
+    the back of the hand.
     """
     along = points[:, MIDDLE_KNUCKLE] - points[:, WRIST]
     across = points[:, INDEX_KNUCKLE] - points[:, LITTLE_KNUCKLE]
@@ -115,7 +116,7 @@ def palm_turns(points: F64, side: int) -> F64:
 
 
 class Fingers:
-    """The hands of one track as bones, beside its `Bones`."""
+    """The finger bones of one track, which extend the body's `Bones`."""
 
     def __init__(self, track: Track, bones: Bones) -> None:
         self._track, self._bones = track, bones
@@ -124,14 +125,16 @@ class Fingers:
 
     @classmethod
     def of(cls, track: Track, bones: Bones) -> "Fingers | None":
-        """The fingers of a track; None if it has no hands."""
+        """Return the fingers of a track, or None if the track has no hands."""
         if track.recording.table.hand_scores is None:
             return None
         fingers = cls(track, bones)
         return fingers if np.isfinite(fingers.body.offsets).all() else None
 
     def turns(self, span: Span, body: F64) -> F64:
-        """Rotations (n, 2, 16, 4) as from `hand_turns`; a hand that is not detected keeps its last rotations.
+        """Return the rotations (n, 2, 16, 4) of wrists and fingers, each in its parent's frame.
+
+        A hand that is not detected keeps its last rotations. `hand_turns` defines the order.
 
         Args:
             span: The next span of the track.
@@ -163,7 +166,7 @@ def _whole(turns: F64) -> F64:
 
 
 def _fit(portions: Iterable[F64]) -> HandBones:
-    """Median bones of hands (T, 2, 21, 3) in file axes; both hands are pooled, one of them mirrored."""
+    """Return the median bones of hands (T, 2, 21, 3) in file axes. Both hands are pooled; one of them is mirrored."""
     palms, lengths = [], []
     for places in portions:
         for side, mirror in enumerate((1.0, -1.0)):

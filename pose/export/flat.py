@@ -26,16 +26,16 @@ _BLAZEPOSE_TOES = {"left_big_toe": "left_foot_index", "right_big_toe": "right_fo
 
 @dataclass(frozen=True, slots=True)
 class People2D:
-    """People in F frames, N rows in the order of the frames.
+    """2D poses of people in F frames: N rows in the order of the frames, with K keypoints each.
 
     Attributes:
         frames: (F,) indices in the result.
-        edges: (F + 1,) start of the rows of each frame, and the end.
+        edges: (F + 1,) index of the first row of each frame, then N.
         rows_frame: (N,) frame of each row.
-        ids: (N,).
+        ids: (N,) person of each row.
         points: (N, K, 3) x px, y px, score; 0, 0, 0 for joints that are not detected or unknown to the estimator.
         boxes: (N, 4) xyxy px.
-        scores: (N,).
+        scores: (N,) score of each person.
         hands: (N, 2, 21, 3) x px, y px, score of left and right hand, 0, 0, 0 where not detected; None without hand
             tracking.
     """
@@ -51,7 +51,10 @@ class People2D:
 
 
 def portions(recording: Recording, people: list[int], names: tuple[str, ...]) -> Iterator[People2D]:
-    """All frames of the recording, including empty ones; a few thousand rows, or one frame, at a time."""
+    """Yield all frames of the recording, including empty ones, in portions of a few thousand rows.
+
+    A portion has at least one frame. `names` are the keypoints of each row.
+    """
     table = recording.table
     pick = _Picker(table.skeleton, names)
     begins = np.searchsorted(table.frame_index, [*recording.frames, recording.frames[-1] + 1])
@@ -79,13 +82,13 @@ def _hands(recording: Recording, rows: I64) -> F32 | None:
 
 
 def keypoints(points: F32) -> U8:
-    """Characters (N, ...) of points (N, K, 3): x, y, score and so on, separated by commas."""
+    """Format points (N, K, 3) as characters (N, ...): x, y and score of each point, separated by commas."""
     places, scores = row(number(points[..., :2], 2, prefix=","), 2), number(points[..., 2], 3, prefix=",")
     return without_first(row(joined(places, scores)))
 
 
 def own_frames(recording: Recording) -> list[str]:
-    """Notes on the frames, and on their times if other formats are resampled."""
+    """Return notes on the frames, and on their time stamps if other formats are resampled."""
     several = [
         f"of the first camera, {camera.name}; frames are numbered as in the result"
         for camera in result_cameras(recording.table.run)[:1]
@@ -94,7 +97,7 @@ def own_frames(recording: Recording) -> list[str]:
 
 
 class _Picker:
-    """Selects named joints: keypoints (N, J, 2) and scores (N, J) -> (N, K, 3)."""
+    """A selection of K named joints: converts keypoints (N, J, 2) and scores (N, J) to (N, K, 3)."""
 
     def __init__(self, skeleton: Skeleton, names: tuple[str, ...]) -> None:
         sources = [self._sources(skeleton, name) for name in names]

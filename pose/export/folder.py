@@ -12,7 +12,7 @@ from pose.system.written_files import WrittenFiles
 
 @contextmanager
 def whole_folder(target: Path, names: Collection[str]) -> Iterator[Path]:
-    """An empty hidden folder to write to; it becomes `target` at the end.
+    """Provide an empty hidden folder to write to, and rename it to `target` at the end.
 
     An earlier result is deleted if `WrittenFiles` finds it unchanged, and renamed otherwise.
 
@@ -21,7 +21,7 @@ def whole_folder(target: Path, names: Collection[str]) -> Iterator[Path]:
         names: Names of the files that will be written, or globs.
 
     Raises:
-        PoseError: If it cannot be written.
+        PoseError: If the folder cannot be written.
     """
     with work_folder(target.parent, [f"{escape(target.name)}/{name}" for name in names]) as work:
         folder = work / target.name

@@ -19,7 +19,7 @@ class Written:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """The line in the summary."""
+        """Return the line of this file in the summary."""
         return f"{self.path}: {'; '.join(self.notes)}"
 
 
@@ -32,10 +32,10 @@ class PersonFormat:
 
     Attributes:
         ending: End of the file name, after the stem and the person's id.
-        write: Writes the file and returns notes.
+        write: Function that writes the file and returns notes for the summary.
         uniform: Whether the format has a constant frame rate; uneven time stamps are then resampled.
         extra: Extra of this package that installs the required library; None if no extra is needed.
-        check: Raises PoseError if a required program is missing.
+        check: Function that raises PoseError if a required program is missing.
     """
 
     ending: str
@@ -48,7 +48,7 @@ class PersonFormat:
 
 @dataclass(frozen=True, slots=True)
 class SceneFormat:
-    """A format with one file or folder for all people; otherwise as `PersonFormat`."""
+    """A format with one file or folder for all people. `PersonFormat` describes the attributes."""
 
     ending: str
     write: Callable[[Recording, list[int], Path], Notes]

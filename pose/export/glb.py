@@ -1,7 +1,7 @@
 """GLB (binary glTF 2.0): people as skinned characters or stick figures, and the video's cameras, in one scene.
 
-There is one animation. Metres, y up. Each person has a node whose scale is 0 in frames without the person (glTF cannot
-hide nodes), with the joints below it. Source: Khronos Group, glTF 2.0 Specification, 2021.
+There is one animation. Units are metres, with y up. Each person has a node whose scale is 0 in frames without the
+person (glTF cannot hide nodes), with the joints below it. Source: Khronos Group, glTF 2.0 Specification, 2021.
 """
 
 import json
@@ -36,8 +36,8 @@ class _Accessor(TypedDict):
     """A typed view of the buffer.
 
     Attributes:
-        bufferView: Number of the buffer view.
-        type: Type of its `count` elements, such as "VEC3".
+        bufferView: Index of the buffer view.
+        type: Type of the `count` elements, such as "VEC3".
     """
 
     bufferView: int
@@ -58,7 +58,7 @@ class _Buffer:
         self.fixed: dict[int, np.ndarray] = {}
 
     def add(self, count: int, kind: str, component: int = _FLOAT, target: int | None = None) -> int:
-        """Allocate space for `count` elements; returns the number of the accessor."""
+        """Allocate space for `count` elements and return the index of their accessor."""
         length = count * _WIDTHS[kind] * _BYTES[component]
         view = {"buffer": 0, "byteOffset": self.size, "byteLength": length}
         self.views.append(view if target is None else view | {"target": target})
@@ -69,13 +69,13 @@ class _Buffer:
         return len(self.accessors) - 1
 
     def keep(self, values: np.ndarray, kind: str, component: int = _FLOAT, target: int | None = None) -> int:
-        """Allocate space for known values; returns the number of the accessor."""
+        """Store known values and return the index of their accessor."""
         place = self.add(values.size // _WIDTHS[kind], kind, component, target)
         self.fixed[place] = values
         return place
 
     def keep_with_range(self, values: np.ndarray, kind: str, target: int | None = None) -> int:
-        """Like `keep` for floats, with their minimum and maximum in the accessor."""
+        """Store floats as `keep` does, and add their minimum and maximum to the accessor."""
         place = self.keep(values, kind, target=target)
         rows = values.reshape(-1, _WIDTHS[kind])
         accessor = self.accessors[place]
@@ -87,7 +87,7 @@ class _Buffer:
 
 
 class _Figure:
-    """One person: accessors of the constant arrays, and of those that are written later."""
+    """The accessors of one person: of constant arrays, and of arrays that are written later."""
 
     def __init__(self, look: Look, start: float, buffer: _Buffer) -> None:
         self.look, track = look, look.track
@@ -112,7 +112,7 @@ class _Figure:
 
 
 class _Eye:
-    """One camera and its accessors, which are None if it is static."""
+    """A camera and its accessors, which are None for a static camera."""
 
     def __init__(self, camera: GlbCamera, start: float, buffer: _Buffer) -> None:
         self.camera = camera

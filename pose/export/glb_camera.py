@@ -1,8 +1,8 @@
 """Cameras in glTF: a perspective camera that looks along -z, y up, with the principal point at the image centre.
 
 glTF has neither principal point nor lens distortion. A camera with an off-centre principal point is rotated towards the
-image centre: the centre is exact, other points deviate by the difference between shift and rotation. The exact matrix
-is in `extras`. Focal lengths that change need KHR_animation_pointer.
+image centre. The centre is then exact; other points deviate by the difference between a shift and a rotation. The exact
+matrix is in `extras`. Focal lengths that change need KHR_animation_pointer.
 """
 
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ _ACROSS = 9  # grid points across the image at which the error is evaluated
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GlbCamera:
-    """A camera in a GLB, in F frames, or 1 if it is static.
+    """A camera in a GLB file, with one pose per frame (F poses); F = 1 if the camera is static.
 
     Attributes:
-        places: (F, 3) m.
+        places: (F, 3) positions, m.
         turns: (F, 4) quaternions w, x, y, z of glTF's camera.
         fields: (F,) rad, vertical field of view.
         aspect: Width over height of the image plane.
@@ -62,7 +62,7 @@ class GlbCamera:
         return float(np.median(self.fields))
 
     def document(self) -> dict[str, Json]:
-        """The entry of `cameras`."""
+        """Return the camera's entry in the list `cameras` of the glTF document."""
         width, height = self.view.size
         extras = {"K": self.view.matrix.tolist(), "size": [width, height]}
         perspective = {"aspectRatio": self.aspect, "yfov": self.field, "znear": _NEAR, "zfar": _FAR}
@@ -72,7 +72,7 @@ class GlbCamera:
         )
 
     def note(self) -> str:
-        """Note on the camera; empty if it is exact."""
+        """Return a note on the approximation of the camera; empty if it is exact."""
         notes = []
         if self.zooms:
             fields = np.degrees([self.fields.min(), self.fields.max(), self.field])
@@ -89,7 +89,7 @@ class GlbCamera:
 
 
 def glb_camera(view: Viewpoint) -> GlbCamera:
-    """The glTF camera that approximates a camera best."""
+    """Return the glTF camera that approximates a camera best."""
     (width, height), matrix = view.size, view.matrix
     middle = np.linalg.inv(matrix) @ [(width - 1) / 2, (height - 1) / 2, 1]
     away = float(np.hypot(middle[0], middle[1]))
@@ -102,11 +102,11 @@ def glb_camera(view: Viewpoint) -> GlbCamera:
 
 
 def _off(view: Viewpoint, aim: F64) -> float:
-    """Largest displacement of an image point, px.
+    """Return the largest displacement of an image point by the approximation, px.
 
     Args:
-        view: The camera.
-        aim: (3, 3) rotation of the camera.
+        view: The exact camera.
+        aim: (3, 3) rotation that approximates its principal point.
     """
     size, matrix = np.array(view.size), view.matrix
     across = np.linspace(-0.5, size - 0.5, _ACROSS)
