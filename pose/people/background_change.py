@@ -19,7 +19,7 @@ MAX_SKIP_S = 1.0  # a motionless person who was missed by one pass is detected a
 
 
 class BackgroundChange:
-    """Compares the image with the image of the last detection pass."""
+    """Detector of image changes since the last detection pass."""
 
     def __init__(self) -> None:
         self._reference: F32 | None = None
@@ -27,9 +27,9 @@ class BackgroundChange:
         self._time = -np.inf
 
     def detect(self, image: U8, boxes: F32, time: float) -> bool:
-        """Whether a new person may have entered since the last detection pass.
+        """Return whether a new person may have entered since the last detection pass.
 
-        If so, `image` becomes the reference for the next calls.
+        If the result is True, `image` becomes the reference for the next calls.
 
         Args:
             image: (H, W, 3) uint8 RGB.

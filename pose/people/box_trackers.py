@@ -1,4 +1,6 @@
-"""The box trackers that can be chosen by name. Each is imported when it is built, to keep option parsing fast."""
+"""Box trackers that can be chosen by name.
+
+Each tracker is imported only when it is built, to keep option parsing fast."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +15,7 @@ class BoxTrackerChoice:
     """One entry of `BOX_TRACKERS`.
 
     Attributes:
-        build: Makes the tracker, given its memory in s and a similarity of boxes.
+        build: Function that returns the tracker, given its memory in s and a similarity of boxes.
         needs_image: Whether the tracker needs the image of every frame.
     """
 

@@ -1,4 +1,4 @@
-"""Configuration of the people stage: the only place of its defaults."""
+"""Configuration of the people stage, with all its default values."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class TrackingConfig:
         max_people: Maximum number of people tracked at a time. Existing tracks have priority over new ones.
         detection_interval_s: Seconds between two detection passes while people are tracked. A pass is skipped if the
             image has not changed outside the tracked people. 0 runs the detector on every frame.
-        min_presence: A track ends below this probability that its crop shows a person.
+        min_presence: Minimum probability that the crop shows a person. A track ends below this value.
         memory_s: Seconds after which a lost person is forgotten.
     """
 

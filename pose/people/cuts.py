@@ -25,14 +25,17 @@ _MIN_CONTRAST = 2.0  # of 255; an image below is blank and is not compared
 
 
 class CutDetector:
-    """Compares each image with the previous one."""
+    """Detector of hard cuts, which compares each image with the previous one."""
 
     def __init__(self) -> None:
         self._cells: F32 | None = None
         self._small = np.zeros((0, 0, 3), np.uint8)
 
     def is_cut(self, image: U8) -> bool:
-        """Whether `image`, (H, W, 3) uint8 RGB, is the first of another scene. Call it with every image, in order."""
+        """Return whether `image`, (H, W, 3) uint8 RGB, is the first image of another scene.
+
+        Call this method with every image, in order.
+        """
         height, width = image.shape[:2]
         scale = CELLS / max(height, width)
         size = max(1, round(width * scale)), max(1, round(height * scale))

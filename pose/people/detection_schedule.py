@@ -1,4 +1,4 @@
-"""The decision in which frames the detector runs.
+"""Schedule of the frames in which the detector runs.
 
 A detection pass costs several times as much as tracking one person. It is needed when no person is tracked, when one
 was lost, while people touch, and at an interval when a new person may have entered.
@@ -14,7 +14,7 @@ TOUCHING_INTERVAL_S = 0.1  # between two detection passes while people touch
 
 
 class DetectionSchedule:
-    """Times of the detection passes."""
+    """Schedule of the detection passes."""
 
     def __init__(self, interval_s: float, memory_s: float) -> None:
         """Start with a pass in the first frame.
@@ -33,7 +33,7 @@ class DetectionSchedule:
         self._change = BackgroundChange()
 
     def is_due(self, image: U8, tracks: list[PersonTrack], boxes: F32, time: float) -> bool:
-        """Whether the detector must run.
+        """Return whether the detector must run on this frame.
 
         Args:
             image: (H, W, 3) uint8 RGB.
@@ -50,7 +50,7 @@ class DetectionSchedule:
         return self._change.detect(image, boxes, time)
 
     def record_loss(self, time: float) -> None:
-        """A track was lost at `time` (s)."""
+        """Record that a track was lost at `time` (s)."""
         self._last_loss = time
 
     def record_frame(self, tracks: list[PersonTrack], detected: bool, time: float) -> None:
@@ -58,7 +58,7 @@ class DetectionSchedule:
 
         Args:
             tracks: The people tracked now.
-            detected: Whether a pass was due.
+            detected: Whether the detector ran on this frame.
         """
         if detected:
             self._next = time if self._is_searching(time) else time + self._interval

@@ -1,4 +1,4 @@
-"""Following of tracked people: each person's pose in a frame comes from the region that the previous pose gave.
+"""Frame-to-frame tracking: each person's pose is estimated in the region predicted from the previous pose.
 
 Where two people are in one crop, the estimator may return the wrong one, and the region drifts to the neighbour. So a
 pose that shows another track's body is assigned to the track that it fits better (`pose.people.person_state`). The
@@ -20,7 +20,7 @@ MIN_DETECTION_IOU = 0.35  # of a detection and the box around the joints of the 
 
 
 class TrackFollower:
-    """Observes the tracks of the previous frame in the next one."""
+    """Observer of the previous frame's tracks in the next frame."""
 
     def __init__(
         self, networks: PeopleNetworks, search: OcclusionSearch, model: PersonModel, config: TrackingConfig
@@ -45,7 +45,10 @@ class TrackFollower:
             upright[row].region = regions[[column]]
 
     def observe(self, image: U8, tracks: list[PersonTrack]) -> Observations:
-        """The poses of all tracks, in their order. Occluded people come after the people in front, who are masked."""
+        """Return the poses of all tracks, in the order of `tracks`.
+
+        An occluded person is estimated after the people in front, with these people masked.
+        """
         free = [track for track in tracks if not track.occluders]
         regions = Regions.concatenate([track.region for track in free])
         observations = Observations.of(free, self._networks.estimate(image, regions))
@@ -60,7 +63,7 @@ class TrackFollower:
         return observations.select(np.array([observations.tracks.index(track) for track in tracks]))
 
     def find_drifted(self, observations: Observations, image: U8, time: float) -> dict[int, int]:
-        """Rows that show the body of another row: row -> row of the person whose body it is."""
+        """Return the rows whose pose shows another person's body, each mapped to the row of that person."""
         drifted: dict[int, int] = {}
         for row in range(1, len(observations)):
             duplicates = [o for o in range(row) if o not in drifted and observations.are_duplicates(row, o)]
@@ -74,17 +77,18 @@ class TrackFollower:
         return drifted
 
     def is_doubtful(self, observations: Observations) -> bool:
-        """Whether the estimator doubts that a person is in one of the regions."""
+        """Return whether the estimator doubts that one of the regions contains a person."""
         return bool((observations.keypoints.presence < self._min_presence).any())
 
     def confirm(
         self, observations: Observations, drifted: dict[int, int], boxes: Boxes | None, image: U8, time: float
     ) -> Observations:
-        """The tracks that are still visible: with their own body, and confirmed by the estimator or the detector.
+        """Return the visible tracks: those with their own body, confirmed by the estimator or the detector.
 
         Args:
             observations: Observations returned by `observe`.
-            drifted: Result of `find_drifted`. These people are searched for behind the people whose bodies they show.
+            drifted: Result of `find_drifted`. Drifted people are searched for behind the people whose bodies their
+                poses show.
             boxes: Detections in this frame; None without a detection pass.
             image: (H, W, 3) uint8 RGB.
             time: Time of the frame, s.

@@ -40,14 +40,14 @@ class _Encounter:
 
 
 class IdSwapDetector:
-    """Observes people who touch, and finds switched ids when they part."""
+    """Detector of switched ids, which observes people from when they touch until they part."""
 
     def __init__(self, model: PersonModel) -> None:
         self._model = model
         self._encounters: dict[tuple[int, int], _Encounter] = {}
 
     def find(self, observations: Observations, ids: list[int], image: U8, time: float) -> dict[int, PersonState] | None:
-        """Two people whose ids were switched, with their states from before; None if there are none.
+        """Return two people whose ids were switched, with their states from before the switch; None without a switch.
 
         If several pairs are in question, the clearest one is returned. The others are checked again in the next frame,
         with corrected ids.

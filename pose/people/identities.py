@@ -1,8 +1,8 @@
 """Person ids over time, with re-identification of lost people by a box tracker (`pose.people.association`).
 
-A person tracked from frame to frame keeps the id without association. The box tracker runs only when a new
-person appears: is it one of the people lost a moment ago? Until then the frames that it needs are buffered, so a video
-of one person never runs it.
+A person tracked from frame to frame keeps the id without association. The box tracker runs only when a new person
+appears, to decide whether this is a person who was lost recently. Until then, the frames for the box tracker are
+buffered. So the box tracker never runs on a video of one person.
 
 Box trackers compare boxes. Where boxes of several people overlap, the similarity also includes the joints
 (`pose.people.similarity`).
@@ -47,7 +47,7 @@ class _FramePeople:
 
 
 class Identities:
-    """Assigns person ids: 1, 2, 3, ... in order of appearance, never reused."""
+    """Assigner of person ids: 1, 2, 3, ... in order of appearance, never reused."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Identities:
                 alone.
 
         Raises:
-            ValueError: The name is unknown; the message lists the known names.
+            ValueError: If the name of the box tracker is unknown; the message lists the known names.
         """
         if tracker not in BOX_TRACKERS:
             raise ValueError(f"tracker: unknown name {tracker!r}; known: {', '.join(BOX_TRACKERS)}")
@@ -85,7 +85,7 @@ class Identities:
         Args:
             boxes: (P, 4) xyxy px.
             scores: (P,) confidence of each box.
-            ids: (P,) known ids, UNASSIGNED for others.
+            ids: (P,) known ids, UNASSIGNED for people without one.
             time: Time of the frame, s; it increases from call to call.
             image: (H, W, 3) uint8 RGB.
             poses: (P, J, 3), x and y in px, and score.
@@ -124,7 +124,7 @@ class Identities:
         self._last_seen = -np.inf
 
     def swap_ids(self, one: int, other: int) -> None:
-        """Correct an id switch: from now on each of two people has the other's id, also after a re-identification."""
+        """Correct an id switch by swapping the ids of two people, also for later re-identifications."""
         swap = {one: other, other: one}
         self._id_of = {number: swap.get(person, person) for number, person in self._id_of.items()}
         for place, people in enumerate(self._buffer):

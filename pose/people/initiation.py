@@ -18,7 +18,7 @@ MIN_VISIBLE_JOINTS = 0.6
 
 
 class TrackInitiation:
-    """Starts tracks for detected people who are not tracked yet."""
+    """Starter of tracks for detected people who are not tracked yet."""
 
     def __init__(self, networks: PeopleNetworks, search: OcclusionSearch, config: TrackingConfig) -> None:
         self._networks = networks
@@ -32,7 +32,7 @@ class TrackInitiation:
         self._next_masked_detection = -np.inf
 
     def add_detected(self, observations: Observations, boxes: Boxes, image: U8) -> Observations:
-        """Add tracks for detections of people who are not tracked, as many as there is room for.
+        """Add tracks for detected people who are not tracked, up to the maximum number of people.
 
         Large and confident detections have priority.
 
@@ -67,12 +67,12 @@ class TrackInitiation:
     ) -> Observations:
         """Add a person that the detector finds only with all tracked people masked.
 
-        Only for detectors that propose regions: they find one person where two overlap. The pose must lie beside the
-        masks for the most part.
+        This step applies only to detectors that propose regions, since they find one person where two overlap. Most of
+        the pose must lie outside the masks.
 
         Args:
             observations: The people found in this frame.
-            lost: Lost tracks. While there are any, the search for them comes first and nothing is added.
+            lost: Lost tracks. Nothing is added while there are lost tracks, since their search has priority.
             image: (H, W, 3) uint8 RGB.
             time: Time of the frame, s.
         """

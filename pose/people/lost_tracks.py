@@ -16,7 +16,7 @@ from pose.types import I64, Regions
 
 
 class LostTracks:
-    """Keeps lost tracks for a limited time.
+    """Store that keeps lost tracks for a limited time.
 
     Attributes:
         tracks: The lost tracks, in the order in which they were lost.
@@ -32,7 +32,7 @@ class LostTracks:
         self.tracks: list[PersonTrack] = []
 
     def add(self, before: list[PersonTrack], observations: Observations) -> None:
-        """Add the tracks of `before` that are not observed any more and touched an observed person."""
+        """Add tracks of `before` that touched an observed person and are not observed any more."""
         missing = [track for track in before if track not in observations.tracks and track not in self.tracks]
         self.tracks += [t for t in missing if t.state is not None and len(touching_rows(t, observations))]
 
@@ -80,7 +80,7 @@ def touching_rows(track: PersonTrack, observations: Observations) -> I64:
 
 
 def predict(track: PersonTrack, time: float) -> tuple[PersonState, Regions]:
-    """Predicted state and region of a lost track at `time` (s), with decaying velocity."""
+    """Return the predicted state and region of a lost track at `time` (s), with decaying velocity."""
     state = track.state
     assert state is not None
     offset = state.displacement(time)

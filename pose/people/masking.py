@@ -24,13 +24,13 @@ SAMPLES_PER_CELL = 16  # pixels along one side of a blur cell
 
 @dataclass(frozen=True, slots=True)
 class MaskedCrop:
-    """A part of the image with some people masked.
+    """Part of an image with some people masked.
 
     Attributes:
         image: (h, w, 3) uint8 RGB.
-        corner: (2,) position of its first pixel in the image, px.
+        corner: (2,) px, position of the crop's first pixel in the image.
         step: Subsampling factor: every step-th pixel of the image is in the crop.
-        mask: (h, w) uint8, not 0 where a person was masked.
+        mask: (h, w) uint8, nonzero where a person was masked.
     """
 
     image: U8
@@ -39,7 +39,7 @@ class MaskedCrop:
     mask: U8
 
     def is_visible(self, points: F32) -> NDArray[np.bool_]:
-        """(N,) whether points (N, 2), px of the image, lie in the crop and outside the mask."""
+        """Return whether points (N, 2), in px of the image, lie in the crop and outside the mask, as a mask (N,)."""
         x, y = np.rint((points - self.corner) / self.step).astype(int).T
         height, width = self.mask.shape
         inside = (x >= 0) & (y >= 0) & (x < width) & (y < height)
@@ -47,24 +47,24 @@ class MaskedCrop:
         return result
 
     def regions_to_crop(self, regions: Regions) -> Regions:
-        """Regions in pixels of the image, in pixels of the crop."""
+        """Convert regions from pixels of the image to pixels of the crop."""
         step = np.float32(self.step)
         return Regions((regions.centers - self.corner) / step, regions.sizes / step, regions.angles)
 
     def keypoints_to_image(self, keypoints: Keypoints2D) -> Keypoints2D:
-        """Keypoints in pixels of the crop, in pixels of the image."""
+        """Convert keypoints from pixels of the crop to pixels of the image."""
         next_regions = self.regions_to_image(keypoints.next_regions)
         xy = keypoints.xy * np.float32(self.step) + self.corner
         return Keypoints2D(xy, keypoints.scores, keypoints.presence, next_regions)
 
     def regions_to_image(self, regions: Regions) -> Regions:
-        """Regions in pixels of the crop, in pixels of the image."""
+        """Convert regions from pixels of the crop to pixels of the image."""
         step = np.float32(self.step)
         return Regions(regions.centers * step + self.corner, regions.sizes * step, regions.angles)
 
 
 class PersonMasker:
-    """Masks people with one skeleton.
+    """Masker of people whose poses have one skeleton.
 
     Attributes:
         limbs: Indices of the joints of trunk, arms and legs.
@@ -78,12 +78,12 @@ class PersonMasker:
         self._bones = [(a, b) for a, b in skeleton.edges if a in self.limbs and b in self.limbs]
 
     def mask(self, image: U8, region: Regions, poses: list[F32]) -> MaskedCrop:
-        """The part of an image that holds a region, with people masked.
+        """Return the part of an image that contains a region, with people masked.
 
         Args:
-            image: (H, W, 3) uint8 RGB; it stays unchanged.
-            region: One row.
-            poses: (J, 2) px each, the people to mask.
+            image: (H, W, 3) uint8 RGB; not modified.
+            region: Region to crop, one row.
+            poses: Poses (J, 2) px of the people to mask.
         """
         turned = abs(np.cos(region.angles[0])) + abs(np.sin(region.angles[0]))
         reach = float(turned) * region.sizes[0] / 2

@@ -8,7 +8,8 @@ from pose.types import U8, Boxes, Keypoints2D, Regions
 
 
 class PeopleNetworks:
-    """Detector and keypoint estimator.
+    """Detector and keypoint estimator of the people stage, with measured run times.
+
 
     Attributes:
         skeleton: Joint set of the estimator.
@@ -20,7 +21,9 @@ class PeopleNetworks:
         """Keep the networks.
 
         Args:
-            times: The run times are added there.
+            detector: Finds people in an image.
+            estimator: Finds the joints of a person in a crop.
+            times: Record of run times, to which the networks' run times are added.
         """
         self.skeleton = estimator.skeleton
         self.boxes_only = False
@@ -29,18 +32,18 @@ class PeopleNetworks:
         self._times = times
 
     def detect(self, image: U8) -> Boxes:
-        """Detections in an image (H, W, 3), best first."""
+        """Return the detections in an image (H, W, 3) uint8 RGB, best first."""
         with self._times.measure("detect"):
             boxes = self._detector.detect([image])[0]
         self.boxes_only = boxes.regions is None
         return boxes
 
     def regions(self, boxes: Boxes) -> Regions:
-        """The crops of detections, row by row."""
+        """Return the crop region of each detection, in the same order."""
         return self._estimator.regions(boxes)
 
     def estimate(self, image: U8, regions: Regions) -> Keypoints2D:
-        """Keypoints in the regions of an image (H, W, 3), row by row."""
+        """Return the keypoints in each region of an image (H, W, 3) uint8 RGB, in the same order."""
         with self._times.measure("keypoints"):
             return self._estimator.estimate([image], [regions])[0]
 

@@ -1,4 +1,4 @@
-"""The tracks of one frame with the poses that the estimator found for them."""
+"""Tracks in one frame with their estimated poses."""
 
 import math
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ class PersonTrack:
 
 @dataclass(frozen=True)
 class Observations:
-    """Tracks and their poses in one frame, row by row.
+    """Tracks and their poses in one frame, with one row per track.
 
     Attributes:
         tracks: P tracks.
@@ -59,14 +59,14 @@ class Observations:
 
     @classmethod
     def of(cls, tracks: list[PersonTrack], keypoints: Keypoints2D) -> "Observations":
-        """Tracks with the estimator's output for their regions."""
+        """Return observations from tracks and the estimator's output for their regions."""
         return cls(tracks, keypoints, crops.bounds(keypoints.xy, keypoints.scores > 0))
 
     def __len__(self) -> int:
         return len(self.tracks)
 
     def select(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> "Observations":
-        """The rows of a mask (P,), or the rows with these indices in their order."""
+        """Return the rows selected by a mask (P,), or by indices in the given order."""
         if keep.dtype == bool:
             if keep.all():
                 return self
@@ -79,7 +79,7 @@ class Observations:
         return Observations([self.tracks[row] for row in rows], kept, self.boxes[keep])
 
     def join(self, other: "Observations") -> "Observations":
-        """The rows of both, these first."""
+        """Return the rows of these observations, followed by the rows of `other`."""
         a, b = self.keypoints, other.keypoints
         joined = Keypoints2D(
             np.concatenate([a.xy, b.xy]),
@@ -91,12 +91,12 @@ class Observations:
 
     @cached_property
     def sizes(self) -> F32:
-        """(P,) longer side of each box, px."""
+        """Return the longer side (P,) of each box, px."""
         return np.asarray((self.boxes[:, 2:] - self.boxes[:, :2]).max(axis=1))
 
     @cached_property
     def iou(self) -> F32:
-        """(P, P) intersection over union of the boxes."""
+        """Return the intersection over union (P, P) of all pairs of boxes."""
         return crops.box_iou(self.boxes, self.boxes)
 
     @cached_property
@@ -107,7 +107,7 @@ class Observations:
         return list((median(lengths(xy[None] - xy[:, None])) / larger).tolist())
 
     def are_duplicates(self, row: int, other: int) -> bool:
-        """Whether two rows show the same pose."""
+        """Return whether two rows show the same pose."""
         distance = self._distances[row][other]
         if distance >= MAX_DUPLICATE_DISTANCE:
             return False
@@ -115,13 +115,16 @@ class Observations:
         return distance < MAX_MASKED_DUPLICATE_DISTANCE or not (a in b.occluders or b in a.occluders)
 
     def last_is_duplicate(self) -> bool:
-        """Whether the last row shows the pose of an earlier one."""
+        """Return whether the last row shows the pose of an earlier row."""
         last = len(self) - 1
         return any(self.are_duplicates(last, row) for row in range(last))
 
 
 def duplicates(observations: Observations) -> NDArray[np.bool_]:
-    """(P,) True for a pose that an earlier row shows already, so existing tracks have priority over new ones."""
+    """Return a mask (P,), True for poses that an earlier row already shows.
+
+    Existing tracks come first, so they have priority over new ones.
+    """
     found: list[bool] = []
     for row in range(len(observations)):
         found.append(any(observations.are_duplicates(row, other) for other in range(row) if not found[other]))

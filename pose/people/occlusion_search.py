@@ -15,7 +15,7 @@ MAX_SEARCH_DISTANCE = 0.6  # body sizes between an occluded person's pose and th
 
 
 class OcclusionSearch:
-    """Finds the poses of occluded and lost people."""
+    """Search for the poses of occluded and lost people."""
 
     def __init__(self, networks: PeopleNetworks, model: PersonModel, config: TrackingConfig) -> None:
         self._networks = networks
@@ -35,7 +35,7 @@ class OcclusionSearch:
         return self._networks.estimate_masked(self.masker.mask(image, region, poses), track, region)
 
     def is_near(self, track: PersonTrack, observations: Observations, image: U8, time: float) -> bool:
-        """Whether the pose in the first row fits the state of a track."""
+        """Return whether the pose in the first row fits the state of a track."""
         assert track.state is not None
         xy = observations.keypoints.xy[0]
         return self._model.distance(track.state, image, xy, time) < MAX_SEARCH_DISTANCE
@@ -43,8 +43,8 @@ class OcclusionSearch:
     def add_lost(self, observations: Observations, lost: list[PersonTrack], image: U8, time: float) -> Observations:
         """Add lost tracks that are found behind the people they touched.
 
-        Not for detectors that know only boxes: they have one box for each of two people who overlap, so a person
-        without a box is fully occluded.
+        This search is not used with detectors that return only boxes. They find a box for each of two people who
+        overlap, so a person without a box is fully occluded.
 
         Args:
             observations: The people found in this frame.

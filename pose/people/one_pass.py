@@ -1,4 +1,6 @@
-"""The people stage of networks that find people and joints in one pass: all people in every frame, then ids."""
+"""People stage for networks that find people and joints in one pass.
+
+The network runs on every frame, and ids are assigned to its results."""
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from pose.types import F32, U8, People
 
 
 class OnePassPeople:
-    """Frames in, tracked 2D people out (the `PeopleStage` protocol).
+    """Tracker of 2D people for one-pass networks (implements the `PeopleStage` protocol).
 
     Attributes:
         skeleton: Joint set of the keypoints.
@@ -28,10 +30,10 @@ class OnePassPeople:
             network: Finds people and joints.
             config: Settings; the defaults of `TrackingConfig` if None. The detection interval and `min_presence` are
                 not used. With more than `max_people` people, those with the lowest ids stay.
-            times: The run time of the network is added there.
+            times: Record of run times, to which the network's run time is added.
 
         Raises:
-            ValueError: The name of the box tracker is unknown; the message lists the known names.
+            ValueError: If the name of the box tracker is unknown; the message lists the known names.
         """
         config = config or TrackingConfig()
         self.skeleton = network.skeleton
@@ -42,7 +44,7 @@ class OnePassPeople:
         self._times = times or StageTimes()
 
     def step(self, image: U8, index: int, time: float) -> People:
-        """The people of the next frame.
+        """Return the people in the next frame.
 
         Args:
             image: (H, W, 3) uint8 RGB.

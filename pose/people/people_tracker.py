@@ -29,9 +29,9 @@ from pose.types import F32, I64, U8, Boxes, People
 
 
 class PeopleTracker:
-    """Frames in, tracked 2D people out (the `PeopleStage` protocol).
+    """Tracker of 2D people with a detector and an estimator (implements the `PeopleStage` protocol).
 
-    A person keeps the id while visible, and gets it back when visible again within `TrackingConfig.memory_s`.
+    A person keeps the same id while visible, and when visible again within `TrackingConfig.memory_s`.
 
     Attributes:
         skeleton: Joint set of the keypoints.
@@ -51,10 +51,10 @@ class PeopleTracker:
             detector: Finds people in an image.
             estimator: Finds the joints of a person in a crop.
             config: Settings; the defaults of `TrackingConfig` if None.
-            times: The run times of the networks are added there.
+            times: Record of run times, to which the networks' run times are added.
 
         Raises:
-            ValueError: The name of the box tracker is unknown; the message lists the known names.
+            ValueError: If the name of the box tracker is unknown; the message lists the known names.
         """
         config = config or TrackingConfig()
         self.skeleton = estimator.skeleton
@@ -75,7 +75,7 @@ class PeopleTracker:
         self._time = -np.inf
 
     def step(self, image: U8, index: int, time: float) -> People:
-        """The people of the next frame.
+        """Return the people in the next frame.
 
         Args:
             image: (H, W, 3) uint8 RGB.

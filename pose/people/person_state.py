@@ -25,7 +25,7 @@ _DOWN, _THIGH = (np.array(parts, np.float32)[:, None, None] for parts in (DOWN, 
 
 @dataclass(frozen=True, slots=True)
 class PersonState:
-    """What is known of a person at the last frame with a pose.
+    """State of a person at the last frame with a pose.
 
     Attributes:
         xy: (J, 2) joints, px.
@@ -46,7 +46,10 @@ class PersonState:
     time: float
 
     def displacement(self, time: float) -> F32:
-        """(2,) px from the last position to the predicted one at `time`, with decaying velocity."""
+        """Return the displacement (2,) px from the last position to the one predicted at `time` (s).
+
+        The velocity decays over time.
+        """
         return self.velocity * np.float32(SLOWING_SECONDS * (1 - exp((self.time - time) / SLOWING_SECONDS)))
 
     def predicted_xy(self, time: float) -> F32:
@@ -55,7 +58,7 @@ class PersonState:
 
 
 class PersonModel:
-    """Updates the states of people with one skeleton and compares them with poses."""
+    """Model that updates the states of people and compares states with poses, for one skeleton."""
 
     def __init__(self, skeleton: Skeleton) -> None:
         self._body = np.array(
@@ -68,7 +71,7 @@ class PersonModel:
         self._trunk = self._body[:2].ravel()
 
     def clothing_colours(self, image: U8, xy: F32) -> F32:
-        """(2, 3) median RGB of trunk and thighs in [0, 1], for a pose (J, 2) px."""
+        """Return the median RGB (2, 3) of trunk and thighs in [0, 1], for a pose (J, 2) px."""
         shoulders, hips, knees, _ = xy[self._body]
         upper, lower = (side[0] + _ACROSS * (side[1] - side[0]) for side in (shoulders, hips))
         trunk = upper + _DOWN * (lower - upper)
@@ -83,7 +86,7 @@ class PersonModel:
     def update(
         self, state: PersonState | None, image: U8, xy: F32, scores: F32, time: float, learn_colours: bool
     ) -> PersonState:
-        """The state after a new pose.
+        """Return the state after a new pose.
 
         Args:
             state: The previous state; None for a new person.
@@ -107,23 +110,26 @@ class PersonModel:
         return PersonState(xy, scores > 0, size, centre, velocity, colours, time)
 
     def body_size(self, xy: F32) -> float:
-        """Length of trunk and longer leg of a pose (J, 2), px; along the bones, so posture hardly matters."""
+        """Return the length of the trunk and the longer leg of a pose (J, 2), px.
+
+        The length is measured along the bones, so posture hardly matters.
+        """
         shoulders, hips, knees, ankles = xy[self._body].tolist()  # ten times as fast as NumPy for so few numbers
         legs = (dist(hip, knee) + dist(knee, ankle) for hip, knee, ankle in zip(hips, knees, ankles, strict=True))
         trunk = dist(_midpoint(*shoulders), _midpoint(*hips))
         return max(trunk + max(legs), 1.0)
 
     def trunk_centre(self, xy: F32) -> F32:
-        """(2,) px, the mean of shoulders and hips of a pose (J, 2)."""
+        """Return the mean (2,) px of the shoulders and hips of a pose (J, 2)."""
         return np.asarray(np.add.reduce(xy[self._trunk]) / len(self._trunk))
 
     def distance(self, state: PersonState, image: U8, xy: F32, time: float) -> float:
-        """Distance of a pose (J, 2) px from a person's predicted pose and appearance, in body sizes."""
+        """Return the distance of a pose (J, 2) px from a person's predicted pose and appearance, in body sizes."""
         offset = float(median(lengths(xy - state.predicted_xy(time)))) / state.size
         return offset + self.appearance_distance(state, image, xy)
 
     def appearance_distance(self, state: PersonState, image: U8, xy: F32) -> float:
-        """Difference of a pose (J, 2) px from a person in body size and clothing colours, in body sizes."""
+        """Return the difference of a pose (J, 2) px from a person in body size and clothing colours, in body sizes."""
         size_change = abs(float(np.log(self.body_size(xy) / state.size)))
         colour_change = float(np.abs(self.clothing_colours(image, xy) - state.colours).mean())
         return SIZE_WEIGHT * size_change + COLOUR_WEIGHT * colour_change

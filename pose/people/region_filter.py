@@ -12,7 +12,7 @@ MIN_SIZE_PX = 1e-6
 
 
 class RegionFilter:
-    """Smooths the regions of one person, as MediaPipe smooths the two points that define them.
+    """Filter of the regions of one person, which smooths the two points that define a region, like MediaPipe.
 
     The two points are the region's centre and the point above it on the circle around the body. Each coordinate passes
     a One-Euro filter (Casiez et al., CHI 2012, doi:10.1145/2207676.2208639) with speeds in body sizes per second.
@@ -38,7 +38,7 @@ class RegionFilter:
         self._speed: Points = self._raw
 
     def __call__(self, region: Regions, time: float) -> Regions:
-        """The smoothed region.
+        """Return the smoothed region.
 
         Args:
             region: The region in this frame, one row.

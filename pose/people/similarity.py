@@ -23,7 +23,7 @@ MIN_AMBIGUOUS_IOU = 0.1  # boxes of two people above it can be confused
 
 
 def joint_sigmas(skeleton: Skeleton) -> F32:
-    """(J,) COCO's sigma of each joint."""
+    """Return COCO's sigma of each joint, (J,)."""
     named = [
         next((s for part, s in SIGMAS.items() if part in name.split("_")), HAND_OR_FACE) for name in skeleton.names
     ]
@@ -31,7 +31,7 @@ def joint_sigmas(skeleton: Skeleton) -> F32:
 
 
 def keypoint_similarity(a: F32, b: F32, areas: F32, sigmas: F32) -> F32:
-    """Object keypoint similarity of poses.
+    """Return the object keypoint similarity of poses.
 
     Args:
         a: (P, J, 3), x and y in px, and score.
@@ -51,9 +51,9 @@ def keypoint_similarity(a: F32, b: F32, areas: F32, sigmas: F32) -> F32:
 
 
 class PoseSimilarity:
-    """A similarity for box trackers, with the last pose of each of their tracks.
+    """Similarity for box trackers that also compares the last pose of each track.
 
-    For each frame: `set_frame`, then the tracker's update, which calls `similarity`, then `remember`.
+    In each frame, call `set_frame`, then update the tracker, which calls `similarity`, then call `remember`.
     """
 
     def __init__(self, skeleton: Skeleton) -> None:
@@ -76,11 +76,11 @@ class PoseSimilarity:
             self._last[int(numbers[row])] = self._boxes[row], self._poses[row]
 
     def keep_only(self, numbers: Set[int]) -> None:
-        """Forget all tracks but these."""
+        """Forget all tracks except those in `numbers`."""
         self._last = {number: last for number, last in self._last.items() if number in numbers}
 
     def similarity(self, expected: F64, numbers: I64, found: F64, rows: I64) -> F64:
-        """Similarity of tracks and boxes: their IoU, and where people overlap the mean of IoU and OKS.
+        """Return the similarity of tracks and boxes: the IoU, or the mean of IoU and OKS where people overlap.
 
         Args:
             expected: (N, 4) xyxy px, the predicted boxes of tracks.

@@ -1,4 +1,6 @@
-"""Count of people who are detected but not tracked, since `max_people` is reached or their pose was not found."""
+"""Count of people who are detected but not tracked.
+
+Reasons are that `max_people` is reached, or that the pose of a person was not found."""
 
 import numpy as np
 
@@ -9,7 +11,7 @@ MIN_COVERED_SHARE = 0.5  # of the smaller of two boxes; more overlap means the s
 
 
 def count_untracked(detections: Boxes, tracked: F32) -> int:
-    """Number of confident detections that overlap no tracked person.
+    """Return the number of confident detections that overlap no tracked person.
 
     Args:
         detections: Detections of one frame.
