@@ -1,4 +1,4 @@
-"""Writers of results, one file per format, and the reader of `poses.npz`."""
+"""Writers of result files, one module per format, and the reader of `poses.npz`."""
 
 from collections.abc import Callable
 from pathlib import Path

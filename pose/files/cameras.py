@@ -1,4 +1,4 @@
-"""The cameras of a result from several cameras, as described in the header of its file."""
+"""The cameras of a multi-camera result, read from the header of the result file."""
 
 import json
 import math
@@ -24,22 +24,22 @@ MOST_DRIFT = 0.01  # maximum relative clock drift; phones have 0.00015
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResultCamera:
-    """One of several cameras of a result. World below: the frame of the first camera.
+    """One camera of a multi-camera result. World coordinates here are the camera frame of the first camera.
 
     Attributes:
         name: Name of the camera.
         size: (width, height) px.
         matrix: (3, 3) px, intrinsics.
         distortion: Radial coefficients k1, k2 (OpenCV's model).
-        rotation: (3, 3), x_camera = rotation @ x + translation.
-        translation: (3,) m.
-        offset: Clock offset, s; time of the result = (1 + drift) * time on the camera's clock + offset.
-        drift: Relative to the first camera's clock.
-        turn_sigma: Standard deviation of the rotation relative to the first camera, degrees.
-        place_sigma: Standard deviation of the relative position, m.
-        offset_sigma: Standard deviation of the offset, s.
-        residual_px: Median reprojection error; NaN if unknown.
-        video: Path or URL of its video; None if unknown.
+        rotation: (3, 3) rotation from world to camera coordinates: x_camera = rotation @ x_world + translation.
+        translation: (3,) m, translation from world to camera coordinates.
+        offset: Clock offset in s: time of the result = (1 + drift) * time on the camera's clock + offset.
+        drift: Drift of the camera's clock relative to the first camera's clock, a dimensionless rate.
+        turn_sigma: Standard deviation of the rotation relative to the first camera in degrees.
+        place_sigma: Standard deviation of the position relative to the first camera in m.
+        offset_sigma: Standard deviation of `offset` in s.
+        residual_px: Median reprojection error in px; NaN if unknown.
+        video: Path or URL of the camera's video; None if unknown.
     """
 
     name: str
@@ -68,15 +68,15 @@ class ResultCamera:
         return math.atan(self.size[0] / 2 / float(self.matrix[0, 0]))
 
     def own_time(self, time: float) -> float:
-        """Convert a time of the result to this camera's clock, s."""
+        """Convert a time of the result in s to a time on this camera's clock in s."""
         return (time - self.offset) / (1 + self.drift)
 
     def result_time(self, own: float) -> float:
-        """Convert a time on this camera's clock to that of the result, s."""
+        """Convert a time on this camera's clock in s to a time of the result in s."""
         return own * (1 + self.drift) + self.offset
 
     def project(self, points: NDArray[np.floating]) -> F64:
-        """Project points (..., 3) m in the frame of the first camera to (..., 2) px. Depths are at least 0.1 m."""
+        """Project points (..., 3) m in world coordinates to pixels (..., 2). Smaller depths are clamped to 0.1 m."""
         seen = points @ self.rotation.T + self.translation
         ray = seen[..., :2] / np.maximum(seen[..., 2:], 0.1)
         square = (ray * ray).sum(axis=-1, keepdims=True)
@@ -86,12 +86,12 @@ class ResultCamera:
 
     @property
     def file(self) -> Path | None:
-        """Path of its video; None if it is unknown or not a file on this machine."""
+        """Path of the camera's video; None if the video is unknown or not a file on this machine."""
         return Path(self.video) if self.video and Path(self.video).is_file() else None
 
 
 def result_cameras(run: RunInfo | None) -> list[ResultCamera]:
-    """The cameras of a result; empty if it has only one.
+    """Return the cameras of a multi-camera result; empty if the result has only one camera.
 
     Raises:
         PoseError: If a description is invalid.
@@ -103,21 +103,25 @@ def result_cameras(run: RunInfo | None) -> list[ResultCamera]:
 
 
 def write_cameras(path: Path, cameras: Sequence[Mapping[str, Json]]) -> None:
-    """Write a calibration file from `RunInfo.cameras`. `--cameras` reads it.
+    """Write the cameras of a result as a calibration file, which the option `--cameras` reads.
+
+    Args:
+        path: File to write.
+        cameras: Descriptions of the cameras, as in `RunInfo.cameras`.
 
     Raises:
-        PoseError: If it cannot be written.
+        PoseError: If the file cannot be written.
     """
     text = json.dumps({"format": "pose-run cameras", "version": 1, "cameras": list(cameras)}, indent=1, allow_nan=False)
     write_whole(path, text + "\n")
 
 
 def result_title(run: RunInfo | None, name: str) -> str:
-    """Names of the input files of a result, separated by commas.
+    """Return the names of the input files of a result, separated by commas.
 
     Args:
         run: Run information of the result.
-        name: Name of its source, used if it has only one camera.
+        name: Name of the result's source, used if the result has only one camera.
     """
     cameras = () if run is None else run.cameras
     sources = [str(camera["video"]) for camera in cameras if camera.get("video")] or [name]

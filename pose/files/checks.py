@@ -1,4 +1,4 @@
-"""Validation of results that are read: order, ids, ranges. Raises ValueError in one line."""
+"""Validation of result files: order, ids and ranges. Failed checks raise ValueError with a one-line message."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ _ROUNDING = 1e-3  # tolerance for float32
 
 
 def check_times(times: F64) -> None:
-    """Check that times (F,) s are finite, increase, and are seconds."""
+    """Check that times (F,) are finite, increasing, and in seconds."""
     if not np.isfinite(times).all():
         raise ValueError(f"timestamps: NaN or infinity at frame {np.flatnonzero(~np.isfinite(times))[0]}")
     if np.abs(times).max(initial=0) > MAX_TIME_S:
@@ -56,7 +56,7 @@ def check_times(times: F64) -> None:
 
 
 def _check_views(table: PoseTable) -> None:
-    """Check a moving camera: all three arrays or none, rotation matrices, and zooms above 0."""
+    """Check the arrays of a moving camera: complete or absent, valid rotation matrices, and positive zooms."""
     views = table.camera_rotation, table.camera_zoom, table.camera_sigma
     if all(view is None for view in views):
         if table.camera_position is not None:
@@ -84,7 +84,7 @@ def head_of(text: Array) -> Mapping[str, Json]:
 
 
 def check_table(table: PoseTable) -> None:
-    """Check a result against what its readers rely on."""
+    """Check that a result satisfies all assumptions of the code that reads it."""
     check_times(np.asarray(table.timestamps))
     _check_frames(np.asarray(table.frames), np.asarray(table.frame_index), np.asarray(table.id))
     at = np.searchsorted(table.frames, table.frame_index)

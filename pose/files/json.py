@@ -1,8 +1,8 @@
-"""Writer of `poses.json`, the results of a run as text. docs/reference/outputs.md describes the schema beside this
-file.
+"""Writer of `poses.json`, the results of a run as text.
 
-The file is streamed: the header, one line per frame, the tail. Numbers are rounded: px 0.01, score 0.001, metres
-0.0001, millimetres 0.1. An hour of one person takes 10 s of processor time.
+The schema is `poses.schema.json` beside this module; docs/reference/outputs.md describes it. The file is streamed: the
+header, one line per frame, and the tail. Numbers are rounded: px 0.01, score 0.001, metres
+0.0001, millimetres 0.1. Writing an hour of one person takes 10 s of processor time.
 """
 
 import json
@@ -30,7 +30,7 @@ SCHEMA_PATH = Path(__file__).with_name("poses.schema.json")
 class JsonWriter(WriterContext):
     """Writes `poses.json`. Implements `ResultWriter`.
 
-    The file is a valid document at any time; until `close` it is marked as incomplete.
+    The file is a valid JSON document at any time; until `close` it is marked as incomplete.
     """
 
     def __init__(self, path: Path, info: RunInfo, part: Path | None = None, spare: int = 0) -> None:
@@ -38,7 +38,7 @@ class JsonWriter(WriterContext):
         Args:
             path: Final path.
             info: Metadata of the run.
-            part: Path of the incomplete file; default is a hidden one beside `path`.
+            part: Path of the incomplete file; default is a hidden file beside `path`.
             spare: Bytes by which the header may grow later (`write_head`).
         """
         self._frames = 0
@@ -53,7 +53,7 @@ class JsonWriter(WriterContext):
         """Replace the metadata of the run.
 
         Raises:
-            ValueError: If the header would be too long.
+            ValueError: If the new header does not fit into the space reserved by `spare`.
         """
         head = _head(info)
         if len(head) > self._head:
@@ -70,7 +70,7 @@ class JsonWriter(WriterContext):
         self._frames += 1
 
     def close(self, complete: bool = True) -> None:
-        """See `ResultWriter`. If only the tail cannot be written, the file still gets its final name."""
+        """Complete the file as `ResultWriter.close` does. If only the tail fails, the file is still renamed."""
         if self._part.closed:
             return
         try:
@@ -96,13 +96,13 @@ class JsonWriter(WriterContext):
         self._end += len(data)
 
     def _restore(self) -> None:
-        """Write the tail as it was before a failed write; there is space for it, as there was before."""
+        """Restore the tail after a failed write; its disk space is already allocated."""
         with suppress(PoseError):
             self._part.write_end(self._end, _tail(complete=False))
 
 
 def _head(info: RunInfo) -> str:
-    """The header without its closing brace; ASCII."""
+    """Return the header as ASCII text without the closing brace."""
     return json.dumps({"format": FORMAT_NAME, "version": FORMAT_VERSION, **info.to_dict()}, allow_nan=False)[:-1]
 
 
@@ -113,10 +113,13 @@ def _tail(complete: bool) -> bytes:
 def mend_json(path: Path) -> int:
     """Complete a document whose writer was killed, possibly during a write.
 
-    Raises OSError. Without any frame the file stays as it is.
+    A document without frames stays as it is.
 
     Returns:
-        Its number of frames.
+        Number of frames in the document.
+
+    Raises:
+        OSError: If the file cannot be read or written.
     """
     place = end = frames = 0
     with path.open("r+b") as file:
@@ -146,7 +149,7 @@ def compact_json(value: object) -> str:
 
 
 def people_json(result: FrameResult, doubtful: Collection[int] = ()) -> list[dict[str, object]]:
-    """The people of a frame as objects of `poses.json`, in their order.
+    """Convert the people of a frame to objects of `poses.json`, in the same order.
 
     Args:
         result: The frame.
@@ -194,7 +197,7 @@ def _rounded(values: ArrayLike, decimals: int) -> list[object]:
 
 
 def _with_scores(points: ArrayLike, scores: ArrayLike) -> list[object]:
-    """Points (..., K, 2) px with their scores (..., K): x, y and score of each."""
+    """Combine points (..., K, 2) px and scores (..., K) to (..., K, 3): x, y and score of each point."""
     places, sure = np.round(np.asarray(points, np.float64), 2), np.round(np.asarray(scores, np.float64), 3)
     return _rounded(np.concatenate([places, sure[..., None]], axis=-1), 3)
 
@@ -208,7 +211,7 @@ def _view(view: CameraView) -> dict[str, object]:
 
 
 def _hands(result: FrameResult) -> Iterator[dict[str, object]]:
-    """The visible hands of each person; nothing if hands were not estimated."""
+    """Yield an object with the visible hands of each person; yield nothing if hands were not estimated."""
     hands, poses = result.people.hands, result.poses
     if hands is None:
         return
@@ -226,7 +229,7 @@ def _hands(result: FrameResult) -> Iterator[dict[str, object]]:
 
 
 def _placed(placed: Placed) -> Iterator[dict[str, object]]:
-    """The members of people with world coordinates."""
+    """Yield the JSON members of each person that describe world coordinates."""
     columns = zip(
         _rounded(placed.joints, 4), _rounded(placed.contacts, 2), _rounded(placed.root_sigma, 1),
         _rounded(placed.moved, 1), placed.filled.tolist(), strict=True,

@@ -1,4 +1,7 @@
-"""2D keypoints of one person as an .npz file, input of `pose-lift`. docs/reference/outputs.md lists the keys."""
+"""Reader of one person's 2D keypoints from an .npz file, the input of `pose-lift`.
+
+docs/reference/outputs.md lists the keys.
+"""
 
 from pathlib import Path
 
@@ -26,7 +29,8 @@ def read_keypoints(path: Path) -> Sequence2D:
     Keypoints with score 0 were not detected; their coordinates may have any value, including NaN, and become 0.
 
     Raises:
-        UsageError: If the file is missing. PoseError: If its content is invalid.
+        UsageError: If the file is missing.
+        PoseError: If the content is invalid.
     """
     if not path.is_file():
         raise UsageError(f"{path}: no such file")

@@ -1,7 +1,7 @@
 """2D keypoints of other programs: COCO keypoint JSON, AlphaPose/Halpe JSON, and folders of OpenPose or AlphaPose JSON.
 
-None of them contains times, and most no image size; the caller provides both. Sources of the formats: COCO's data
-format page; OpenPose's and AlphaPose's documentation of their output.
+No format contains times, and most contain no image size; the caller provides both. Sources of the formats: COCO's data
+format page, and the output documentation of OpenPose and AlphaPose.
 """
 
 import json
@@ -30,7 +30,7 @@ _BODY_18 = (
     "right_ear", "left_ear",
 )  # fmt: skip
 _BODY_25 = (*_BODY_18[:8], "middle_hip", *_BODY_18[8:], "toes", "toes", "heel", "toes", "toes", "heel")
-# Number of joints -> skeleton, and the joints to take.
+# For each number of joints in a file: the skeleton, and the indices of the joints to use.
 _COCO_OF_18 = [_BODY_18.index(name) for name in COCO_NAMES]
 _COCO_OF_25 = [_BODY_25.index(name) for name in COCO_NAMES]
 LAYOUTS: dict[int, tuple[str, list[int]]] = {
@@ -49,8 +49,8 @@ class _Seen:
 
     Attributes:
         frame: Index of the frame.
-        person: Id; None if the file has none.
-        points: (J, 3) x px, y px, score.
+        person: Id of the person; None if the file has no ids.
+        points: (J, 3), x in px, y in px, and score.
     """
 
     frame: int
@@ -59,15 +59,21 @@ class _Seen:
 
 
 def read_people(path: Path, fps: float | None, image_size: tuple[int, int] | None) -> dict[int, Sequence2D]:
-    """Read all people of a file or folder, by id; 1 if there is one person and no ids.
+    """Read the keypoints of all people from a file or folder.
+
+    Frames without a person between the person's first and last frame get score 0.
 
     Args:
         path: File or folder.
         fps: Frames per second.
-        image_size: (width, height) px.
+        image_size: (width, height) px; None if the file contains the size.
 
-    Missing frames in between have score 0. Raises UsageError for a missing file or missing arguments, PoseError with
-    one line for files without keypoints.
+    Returns:
+        Sequence of each person by id. A single person without an id gets id 1.
+
+    Raises:
+        UsageError: If the file or a required argument is missing.
+        PoseError: If there are no keypoints.
     """
     if not path.exists():
         raise UsageError(f"{path}: no such file or folder")
@@ -86,7 +92,7 @@ def read_people(path: Path, fps: float | None, image_size: tuple[int, int] | Non
 
 
 def _detail(error: Exception) -> str:
-    """What is wrong with the file, without Python's own wording."""
+    """Describe an error in the file for users, without the wording of the Python exception."""
     if isinstance(error, KeyError):
         return f"{error.args[0]!r} is missing"
     if isinstance(error, RecursionError):
@@ -106,7 +112,7 @@ def _file(path: Path) -> tuple[list[_Seen], tuple[int, int] | None]:
 
 
 def _annotations(document: dict[str, Any]) -> tuple[list[_Seen], tuple[int, int] | None]:
-    """COCO's annotation files: images in the order of their frame numbers, names, or ids."""
+    """Read a COCO annotation file; images are sorted by frame number, name, or id."""
     images = document["images"]
     sizes = {(int(image["width"]), int(image["height"])) for image in images if "width" in image}
     if len(sizes) > 1:
@@ -163,7 +169,7 @@ def _load(file: Path) -> Any:
 
 
 def _frame_number(name: int | str) -> int:
-    """The last number in a name: 12 of 12, "12.jpg", "clip_000012"."""
+    """Return the last number in a name, such as 12 for 12, "12.jpg" and "clip_000012"."""
     if isinstance(name, int):
         return name
     numbers = re.findall(r"\d+", re.sub(r"\.[A-Za-z]\w*$", "", str(name)))
@@ -224,7 +230,10 @@ def _sequence(path: Path, seen: list[_Seen], fps: float, size: tuple[int, int]) 
 
 
 def _as_scores(third: F32) -> F32:
-    """Scores from the third number of a keypoint: COCO's flags 0, 1, 2 (1: occluded, but annotated) become 0 and 1."""
+    """Convert the third number of each keypoint to a score.
+
+    COCO's flags become scores: 0 (not annotated) becomes 0; 1 (occluded, but annotated) and 2 (visible) become 1.
+    """
     flags = np.isin(third, (0, 1, 2)).all()
     scores: F32 = (third > 0).astype(np.float32) if flags else np.clip(third, 0, 1)
     return scores

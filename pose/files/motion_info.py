@@ -29,7 +29,8 @@ class MotionInfo:
 
     Attributes:
         motion: The measured motion.
-        compensated: Whether the world accounts for it, or aligns several scenes; each frame then has a view.
+        compensated: Whether the world coordinates account for the camera motion or align several scenes. Each frame
+            then has a `CameraView`.
     """
 
     motion: CameraMotion
@@ -37,11 +38,16 @@ class MotionInfo:
 
     @classmethod
     def of(cls, decision: "Decision", run: "PlacedRun | None") -> Self:
-        """Motion of a run, which is None without a world."""
+        """Make the description of the camera motion of a run.
+
+        Args:
+            decision: Decision on the camera motion.
+            run: Run in world coordinates; None if the run has no world.
+        """
         return cls(decision.motion, run is not None and run.path is not None)
 
     def to_dict(self) -> dict[str, Json]:
-        """Plain values; unknown numbers are None."""
+        """Convert to plain values for JSON; unknown numbers become None."""
         numbers = {name: _rounded(getattr(self.motion, name)) for name in _NUMBERS}
         result: dict[str, Json] = {"kind": self.motion.kind, "compensated": self.compensated, **numbers}
         if self.motion.scenes:
@@ -54,7 +60,7 @@ class MotionInfo:
 
     @classmethod
     def from_json(cls, document: Json) -> Self:
-        """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for other values."""
+        """Make the object from the output of `to_dict`. Raises KeyError, TypeError or ValueError for invalid input."""
         found = document if isinstance(document, Mapping) else {}
         numbers = {
             name: _number(member(document, name)) for name in _NUMBERS if not (name in _OPTIONAL and name not in found)

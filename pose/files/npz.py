@@ -1,9 +1,10 @@
 """Writer of `poses.npz`, the results of a run as arrays, one row per person and frame. docs/reference/outputs.md lists
 the keys.
 
-During the run every array grows in its own temporary file, so memory is constant: in an unnamed file beside the target,
-which disappears if the process dies, or in a named one, from which the result can be completed later. `close` adds the
-headers and zips them, uncompressed as `numpy.savez` does: noisy floats hardly compress, and the file opens instantly.
+During the run every array grows in a temporary file of its own, so memory is constant. An unnamed file, beside the
+target, disappears if the process dies. From named files the result can be completed later. `close` adds the array
+headers and writes an uncompressed zip archive, as `numpy.savez` does: noisy floats hardly compress, and an uncompressed
+file opens instantly.
 """
 
 import json
@@ -69,7 +70,7 @@ _PLACED: dict[str, tuple[str, tuple[int, ...]]] = {
 
 
 class _Spool:
-    """An array whose first axis grows in a file.
+    """An array in a file, to which rows can be appended.
 
     Attributes:
         rows: Number of complete rows.
@@ -78,7 +79,10 @@ class _Spool:
     def __init__(self, folder: Path, dtype: str, row: tuple[int, ...], path: Path | None) -> None:
         """
         Args:
-            path: A named file, continued if it exists; None makes an unnamed one in `folder`.
+            folder: Folder of an unnamed file.
+            dtype: Data type of the array.
+            row: Shape of one row.
+            path: Named file, which is continued if it exists; None makes an unnamed file.
         """
         self.dtype = np.dtype(dtype)
         self.row = row
@@ -94,12 +98,12 @@ class _Spool:
         return self._file.seek(0, os.SEEK_END) // self.row_bytes
 
     def write(self, first: int, rows: NDArray[np.generic]) -> None:
-        """Write `rows` from row `first` on."""
+        """Write `rows`, starting at row number `first`."""
         assert rows.shape[1:] == self.row, (rows.shape, self.row)
         write_all(self._file, first * self.row_bytes, rows.astype(self.dtype).tobytes())
 
     def read(self, rows: int) -> NDArray[np.generic]:
-        """The first `rows` rows."""
+        """Return the first `rows` rows."""
         self._file.seek(0)
         return np.frombuffer(self._file.read(rows * self.row_bytes), self.dtype).reshape(rows, *self.row)
 
@@ -134,7 +138,8 @@ class NpzWriter(WriterContext):
         Args:
             path: Final path.
             info: Metadata of the run.
-            scratch: Folder for named files. Files of an earlier writer in it are continued; it stays if `close` fails.
+            scratch: Folder for named temporary files; existing files of an earlier writer are continued. The folder
+                is kept if `close` fails.
         """
         self._path = path
         self._scratch = scratch
@@ -190,13 +195,13 @@ class NpzWriter(WriterContext):
 
     @property
     def bytes(self) -> int:
-        """Disk space that `close` needs in addition to the named files."""
+        """Number of bytes on disk that `close` needs in addition to the named files."""
         frames, rows = self._whole
         counts = ((frames if name in _PER_FRAME else rows, spool) for name, spool in self._spools.items())
         return _HEADS + sum(count * spool.row_bytes for count, spool in counts)
 
     def set_world(self, world: WorldInfo) -> None:
-        """Set the final world of a run that had one from its start."""
+        """Set the final world of a run that had world coordinates from its start."""
         assert self._info.world is not None
         self._info = replace(self._info, world=world)
 
@@ -293,7 +298,7 @@ class NpzWriter(WriterContext):
 
 
 def hand_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
-    """Arrays of the hands of a frame; unseen if hands were not estimated."""
+    """Return the arrays of the hands of a frame; all hands are unseen if hands were not estimated."""
     people, poses = result.people, result.poses
     hands = people.hands if people.hands is not None else Hands.unseen(len(people))
     joints = on_body(hands, poses.joints, poses.swapped)
@@ -306,7 +311,7 @@ def hand_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
 
 
 def face_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
-    """Arrays of the faces of a frame; unseen if faces were not estimated."""
+    """Return the arrays of the faces of a frame; all faces are unseen if faces were not estimated."""
     people = result.people
     faces = people.faces if people.faces is not None else Faces.unseen(len(people))
     seen = faces.seen[:, None]
@@ -334,5 +339,5 @@ def _constants(info: RunInfo, complete: bool) -> Mapping[str, NDArray[np.generic
 
 
 def world_arrays(world: World) -> dict[str, NDArray[np.generic]]:
-    """Transformation from camera axes to the world: world = world_rotation @ camera - (0, world_floor, 0)."""
+    """Return the transformation from camera to world axes: world = world_rotation @ camera - (0, world_floor, 0)."""
     return {"world_rotation": world.rotation, "world_floor": np.array(world.floor)}

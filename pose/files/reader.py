@@ -27,21 +27,20 @@ F64 = NDArray[np.float64]
 
 
 def result_file(path: Path) -> Path:
-    """Return the file of a path: itself, or `poses.npz` in a result folder."""
+    """Return `path` itself if it is a file, or `poses.npz` inside a result folder."""
     return path / NAME if path.is_dir() else path
 
 
 def load_poses(path: Path | str, *, mapped: bool = False) -> PoseTable:
-    """Read a result of `pose-run` or `pose-lift`: a file, or a folder with `poses.npz`. `pose.files.checks` validates
-    it.
+    """Read and validate a result of `pose-run` or `pose-lift`.
 
     Args:
-        path: File or folder.
-        mapped: Memory-map large arrays (`numpy.memmap`).
+        path: Result file, or a folder with `poses.npz`.
+        mapped: Whether to memory-map large arrays (`numpy.memmap`).
 
     Raises:
         UsageError: For a missing file.
-        PoseError: For an invalid one.
+        PoseError: For an invalid file.
     """
     path = result_file(Path(path))
     arrays = _read_arrays(path, mapped)
@@ -74,7 +73,7 @@ def _from_run(path: Path, arrays: Mapping[str, Array]) -> PoseTable:
     skeleton = SKELETONS[name]
     frames, rows, j = len(arrays["frames"]), len(arrays["frame_index"]), len(skeleton)
     run = _run_info(arrays)
-    # Up to 0.1 the key was `exchanged`, and before that there was none.
+    # Up to version 0.1 the key was `exchanged`; older files have no such key.
     swapped = arrays.get("exchanged", np.zeros((rows, 2), bool))
     return PoseTable(
         frames=_shaped(arrays, "frames", (frames,), np.int64),
@@ -108,7 +107,7 @@ def _from_run(path: Path, arrays: Mapping[str, Array]) -> PoseTable:
 
 
 def _from_lift(arrays: Mapping[str, Array]) -> PoseTable:
-    """One person without 2D: the keypoints count as not seen."""
+    """Make the table of a `pose-lift` result: one person without 2D keypoints, which count as not seen."""
     t = len(arrays["timestamps"])
     j = len(H36M17)
     return PoseTable(
@@ -150,7 +149,7 @@ def _placed(arrays: Mapping[str, Array], rows: int) -> Placed | None:
 
 
 def _hands(arrays: Mapping[str, Array], rows: int) -> dict[str, F32]:
-    """Arrays of hands; empty if hands were not estimated."""
+    """Return the arrays of the hands; empty if hands were not estimated."""
     if "hand_keypoints" not in arrays:
         return {}
     return {
@@ -161,7 +160,7 @@ def _hands(arrays: Mapping[str, Array], rows: int) -> dict[str, F32]:
 
 
 def _faces(arrays: Mapping[str, Array], rows: int) -> dict[str, F32]:
-    """The arrays of faces; none where faces were not estimated."""
+    """Return the arrays of the faces; empty if faces were not estimated."""
     if "face_keypoints" not in arrays:
         return {}
     return {
@@ -175,7 +174,7 @@ def _optional(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...]) ->
 
 
 def _run_info(arrays: Mapping[str, Array]) -> RunInfo:
-    """Metadata of the run, with unrounded numbers where the file has them as arrays."""
+    """Return the metadata of the run; numbers that the file also stores as arrays are unrounded."""
     try:
         run = RunInfo.from_json(head_of(arrays["run"]))
     except KeyError as error:

@@ -38,11 +38,11 @@ MAX_PEOPLE = 100_000  # in a frame; more means damage
 
 
 class RecordError(ValueError):
-    """The data read differs from what was written."""
+    """An error for records whose data differ from what was written."""
 
 
 class PeopleRecords:
-    """Records of `People` with `joints` keypoints each."""
+    """Binary records of `People`, with `joints` 2D keypoints per person."""
 
     def __init__(self, joints: int) -> None:
         self.row = np.dtype(
@@ -104,7 +104,7 @@ class PeopleRecords:
 
 
 class PosesRecords:
-    """Records of `Poses3D` without prediction."""
+    """Binary records of `Poses3D` for observed people; `ahead` is not stored."""
 
     def __init__(self) -> None:
         j = len(H36M17)
@@ -122,7 +122,7 @@ class PosesRecords:
 
 
 class ResultRecords:
-    """Records of `FrameResult` with `joints` 2D keypoints per person."""
+    """Binary records of `FrameResult`, with `joints` 2D keypoints per person."""
 
     def __init__(self, joints: int) -> None:
         self._people, self._poses = PeopleRecords(joints), PosesRecords()

@@ -47,15 +47,16 @@ class WorldInfo:
 
     Attributes:
         world: The world.
-        heights: Body height and half of its 68 % interval in m, by track id; the interval is 0 for a given height.
-        joined: (id, the id it became) of tracks of one person.
+        heights: Body height and half the width of its 68 % interval in m, by track id; the half width is 0 for a height
+            given by the user.
+        joined: Pairs (old id, new id) of tracks that were joined because they belong to one person.
         dropped: Ids of tracks removed because they were hardly observed.
         doubtful: Ids of tracks that may be false detections.
-        inconsistent: Seconds for which the 2D of a limb contradicts the person's bone lengths, by track id; limbs
-            without such frames are omitted.
-        height_intervals: (Lowest, highest) m by track id, the shortest interval that contains the height with a
-            probability of 68 %; offline only.
-        scenes: Scenes with people of a clip with cuts, if there are several.
+        inconsistent: Seconds during which the 2D keypoints of each limb contradict the person's bone lengths, by track
+            id; limbs without contradictions are omitted.
+        height_intervals: Intervals (lowest, highest) in m by track id, the shortest interval that contains the height
+            with a probability of 68 %; offline only.
+        scenes: Scenes with people, if the clip has cuts and several such scenes.
     """
 
     world: World
@@ -69,14 +70,14 @@ class WorldInfo:
 
     @classmethod
     def of(cls, run: "PlacedRun") -> Self:
-        """Information of a run with world coordinates."""
+        """Make the description of a run with world coordinates."""
         joined, dropped = tuple(sorted(run.joined.items())), tuple(sorted(run.dropped))
         doubtful = tuple(sorted(run.doubtful))
         scenes = tuple(map(SceneInfo.of, run.scenes)) if len(run.scenes) > 1 else ()
         return cls(run.world, run.heights, joined, dropped, doubtful, run.inconsistent, run.height_intervals, scenes)
 
     def to_dict(self) -> dict[str, Json]:
-        """Plain values; unknown numbers are None."""
+        """Convert to plain values for JSON; unknown numbers become None."""
         world = self.world
         known = world.found_by != UNKNOWN
         return {
@@ -104,7 +105,7 @@ class WorldInfo:
 
     @classmethod
     def from_json(cls, entry: Json) -> Self:
-        """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for other values."""
+        """Make the object from the output of `to_dict`. Raises KeyError, TypeError or ValueError for invalid input."""
         rotation = _matrix(member(entry, "rotation"))
         if rotation.shape != (3, 3) or not np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-3):
             raise ValueError("world: expected a rotation matrix of 3 x 3 numbers")
@@ -143,19 +144,20 @@ class WorldInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo:
-    """Metadata of a run known before its first frame.
+    """Metadata of a run in its result file.
 
     Attributes:
         source: File name or address of the video.
-        fps: Average frames per second of the source; time stamps are authoritative.
-        camera: Camera that the 3D refers to.
+        fps: Average frames per second of the source, for information only; the time stamps are authoritative.
+        camera: Camera whose frame is the coordinate frame of the 3D poses.
         skeleton: Skeleton of the 2D keypoints.
         models: Networks of the run.
-        settings: Plain values (JSON) required to repeat the run.
-        world: World of the results; None without one.
+        settings: Settings required to repeat the run, as JSON values.
+        world: World coordinates of the results; None if the results have none.
         doubtful: Ids of tracks that may be false detections, for results without a world.
         motion: Camera motion; None if unknown.
-        cameras: Several cameras, as `pose.multiview.calibration_files.camera_json` returns them; else empty.
+        cameras: Descriptions of several cameras, as `pose.multiview.calibration_files.camera_json` returns them; empty
+            for one camera.
         created_by: Program and version.
     """
 
@@ -188,7 +190,10 @@ class RunInfo:
 
     @classmethod
     def from_json(cls, head: Json) -> Self:
-        """Inverse of `to_dict`, to its decimals. Raises KeyError, TypeError or ValueError for other values."""
+        """Make the metadata from the rounded output of `to_dict`.
+
+        Raises KeyError, TypeError or ValueError for invalid input.
+        """
         source, camera, settings = member(head, "source"), member(head, "camera"), member(head, "settings")
         if not isinstance(head, Mapping) or not isinstance(settings, Mapping):
             raise TypeError("settings: expected an object")
@@ -214,7 +219,7 @@ class RunInfo:
         )
 
     def to_dict(self) -> dict[str, Json]:
-        """The header of `poses.json` as plain values."""
+        """Return the header of `poses.json` as plain values."""
         width, height = self.camera.size
         return {
             "created_by": self.created_by,

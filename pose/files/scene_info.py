@@ -1,4 +1,4 @@
-"""Gravity and floor of the scenes of a clip with cuts in result files."""
+"""Gravity and floor of each scene of a clip with cuts, as stored in result files."""
 
 import math
 from dataclasses import dataclass
@@ -16,10 +16,11 @@ class SceneInfo:
     """One scene with people.
 
     Attributes:
-        begin: Start of the scene, s.
-        found_by: Source of its vertical, as in `World`; 'unknown' if that of all scenes together is used.
-        sigma_degrees: Standard deviation of the vertical; NaN if it is unknown.
-        camera_height: Height of the camera above the floor, m; NaN if the people of the scene do not determine it.
+        begin: Start of the scene in s.
+        found_by: Source of the vertical direction, as in `World`; 'unknown' if the scene uses the common vertical of
+            all scenes.
+        sigma_degrees: Standard deviation of the vertical direction in degrees; NaN if unknown.
+        camera_height: Height of the camera above the floor in m; NaN if the people of the scene do not determine it.
     """
 
     begin: float
@@ -29,7 +30,7 @@ class SceneInfo:
 
     @classmethod
     def of(cls, scene: "Scene") -> Self:
-        """Information of a scene."""
+        """Make the description of a scene."""
         world, known = scene.ground.world, scene.found_by != UNKNOWN
         return cls(
             scene.begin,
@@ -39,7 +40,7 @@ class SceneInfo:
         )
 
     def to_dict(self) -> dict[str, Json]:
-        """Plain values; unknown numbers are None."""
+        """Convert to plain values for JSON; unknown numbers become None."""
         return {
             "begin": round(self.begin, 6),
             "found_by": self.found_by,
@@ -49,7 +50,7 @@ class SceneInfo:
 
     @classmethod
     def from_json(cls, entry: Json) -> Self:
-        """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for other values."""
+        """Make the object from the output of `to_dict`. Raises KeyError, TypeError or ValueError for invalid input."""
         degrees, height = (
             math.nan if (value := member(entry, name)) is None else number(value)
             for name in ("sigma_degrees", "camera_height")

@@ -12,7 +12,7 @@ from pose.types import FrameResult
 
 
 class ResultSpool:
-    """Stores results in an unnamed temporary file, so that memory is constant and nothing is left afterwards."""
+    """An unnamed temporary file of frame results, which keeps memory constant and disappears afterwards."""
 
     def __init__(self, folder: Path, skeleton: Skeleton) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""A whole result as arrays."""
+"""The result of a whole run as arrays."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoseTable:
-    """A whole run: F frames, and N rows, one per person and frame, in the order of the frames.
+    """The result of a whole run as arrays: F frames, and N rows, one per person and frame, sorted by frame.
 
     Attributes:
         frames: (F,) index of each frame.
         timestamps: (F,) s.
-        frame_index: (N,) index of the frame.
-        time: (N,) s.
-        id: (N,).
+        frame_index: (N,) index of the row's frame, a value of `frames`.
+        time: (N,) s, time of the row's frame.
+        id: (N,) track id.
         box: (N, 4) xyxy px.
         box_score: (N,).
         keypoints: (N, J, 2) px.
@@ -33,26 +33,27 @@ class PoseTable:
         joints3d: (N, 17, 3) m, relative to the root, camera frame.
         root: (N, 3) m, camera frame.
         sigma: (N, 17) mm.
-        swapped: (N, 2), whether left and right of legs and arms were swapped before lifting; False if unknown.
-        ahead: (N,) s, prediction time from the frame in which the person was last observed; 0 without prediction.
-        seen_by: (N, 17), bit c is set if camera c of several observed the joint; 0 with one camera.
+        swapped: (N, 2), whether repair swapped left and right before lifting, for legs and arms; False if unknown.
+        ahead: (N,) s since the person was last observed, if the pose is predicted; 0 for an observed pose.
+        seen_by: (N, 17) bit mask; bit c is set if camera c observed the joint. All 0 with a single camera.
         skeleton: Skeleton of the keypoints.
         placed: The people in world coordinates; None without a world.
         world_info: The world; None without one.
         run: Metadata of the run; None for results of `pose-lift`.
         complete: False if the run was interrupted.
         format_version: None for results of `pose-lift`.
-        camera_rotation: (F, 3, 3) as in `CameraView`; None if the camera is static or its motion unknown, as the next
-            two.
-        camera_zoom: (F,).
-        camera_sigma: (F,) degrees.
-        camera_position: (F, 3) m; None if the camera keeps its place.
-        hand_keypoints: (N, 2, 21, 2) px as in `Hands`; None without hands, as the next two.
-        hand_scores: (N, 2, 21).
-        hand_joints3d: (N, 2, 21, 3) m from the lifted wrists.
-        hand_sigma: (N, 2, 21) mm, relative to the wrists; None in old results.
-        face_keypoints: (N, 468, 3) px as in `Faces`; None without faces, as the next one.
-        face_scores: (N,).
+        camera_rotation: (F, 3, 3) rotation as in `CameraView`. This array, `camera_zoom` and `camera_sigma` are None if
+            the camera is static or its motion is unknown.
+        camera_zoom: (F,) ratio of focal lengths as in `CameraView`.
+        camera_sigma: (F,) degrees, uncertainty of the rotation.
+        camera_position: (F, 3) m as in `CameraView`; None if the camera only rotates.
+        hand_keypoints: (N, 2, 21, 2) px as in `Hands`. This array, `hand_scores` and `hand_joints3d` are None if hands
+            were not estimated.
+        hand_scores: (N, 2, 21) scores of the points.
+        hand_joints3d: (N, 2, 21, 3) m, relative to the lifted wrists.
+        hand_sigma: (N, 2, 21) mm, radius of the 68 % interval relative to the wrists; None in old results.
+        face_keypoints: (N, 468, 3) px as in `Faces`; None if faces were not estimated.
+        face_scores: (N,) probability of each face; None if faces were not estimated.
     """
 
     frames: I64
@@ -120,11 +121,11 @@ class PoseTable:
         return H36M17.names
 
     def __len__(self) -> int:
-        """Number of frames."""
+        """Return the number of frames."""
         return len(self.frames)
 
     def __getitem__(self, position: int) -> FrameResult:
-        """The people of the frame at `position`; 0 is the first frame written."""
+        """Return the people of the frame at `position`; position 0 is the first frame written."""
         index = int(self.frames[position])
         first, last = np.searchsorted(self.frame_index, [index, index + 1])
         rows = slice(int(first), int(last))
@@ -150,16 +151,17 @@ class PoseTable:
         return FrameResult(people, poses, self.placed_rows(rows), self.view(position))
 
     def joint_scores(self, rows: slice | NDArray[np.integer]) -> F32:
-        """(n, 17) 2D scores of the 3D joints of some of the N rows.
+        """Return the 2D scores (n, 17) of the 3D joints of `rows`.
 
-        With several cameras, whose scores the result does not keep, 1 where a camera observed the joint, else 0.
+        Results of several cameras do not contain scores. For such results, the score is 1 if a camera observed the
+        joint, else 0.
         """
         if self.run is not None and self.run.cameras:
             return (self.seen_by[rows] > 0).astype(np.float32)
         return to_h36m17(self.keypoints[rows], self.scores[rows], self.skeleton)[1]
 
     def view(self, position: int) -> CameraView | None:
-        """Orientation of the camera in the frame at `position`; None if it is static or unknown."""
+        """Return the pose of the camera in the frame at `position`; None if it is static or its motion unknown."""
         if self.camera_rotation is None or self.camera_zoom is None or self.camera_sigma is None:
             return None
         rotation = self.camera_rotation[position].astype(np.float64)
@@ -168,7 +170,7 @@ class PoseTable:
         return CameraView(rotation, zoom, sigma, place)
 
     def hand_rows(self, rows: slice | I64) -> Hands | None:
-        """Hands of some of the N rows; None if hands were not estimated."""
+        """Return the hands of `rows`; None if hands were not estimated."""
         if self.hand_keypoints is None or self.hand_scores is None or self.hand_joints3d is None:
             return None
         swapped, sigma = self.swapped[rows], None
@@ -178,13 +180,13 @@ class PoseTable:
         return Hands(np.asarray(self.hand_keypoints[rows]), np.asarray(self.hand_scores[rows]), shapes, sigma)
 
     def face_rows(self, rows: slice | I64) -> Faces | None:
-        """The faces of some of the N rows; None where faces were not estimated."""
+        """Return the faces of `rows`; None if faces were not estimated."""
         if self.face_keypoints is None or self.face_scores is None:
             return None
         return Faces(np.asarray(self.face_keypoints[rows]), np.asarray(self.face_scores[rows]))
 
     def placed_rows(self, rows: slice | I64) -> Placed | None:
-        """World coordinates of some of the N rows; None without a world."""
+        """Return the world coordinates of `rows`; None if the result has no world."""
         if self.placed is None:
             return None
         return Placed(*(getattr(self.placed, name)[rows] for name in self.placed.__slots__))

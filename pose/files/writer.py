@@ -1,4 +1,4 @@
-"""Lifecycle of a result file: written under a temporary name, renamed when complete."""
+"""Lifecycle of a result file, which is written under a temporary name and renamed when complete."""
 
 from contextlib import AbstractContextManager, suppress
 from io import FileIO
@@ -27,15 +27,15 @@ class ResultWriter(AbstractContextManager["ResultWriter"], Protocol):
         ...
 
     def abort(self) -> None:
-        """Delete the file. No effect after `close` or a second time."""
+        """Delete the file. Has no effect after `close` or an earlier `abort`."""
         ...
 
 
 class PartFile:
     """A file that gets its final name when it is complete.
 
-    It is written unbuffered under another name, `part`, by default a hidden one beside `target`. `commit` renames it to
-    `target`, `discard` deletes it.
+    It is written unbuffered under another name, `part`, by default a hidden file beside `target`. `commit` renames the
+    file to `target`, `discard` deletes it.
     """
 
     def __init__(self, target: Path, part: Path | None = None) -> None:
@@ -60,7 +60,11 @@ class PartFile:
             self._file.truncate(place + len(data))
 
     def write_within(self, place: int, data: bytes) -> None:
-        """Overwrite the bytes from `place` on with `data`. Raises PoseError."""
+        """Overwrite the bytes from `place` on with `data`.
+
+        Raises:
+            PoseError: If the file cannot be written.
+        """
         with file_errors(self.target):
             write_all(self._file, place, data)
 
@@ -95,11 +99,10 @@ def close_scratch(file: IO[bytes]) -> None:
 
 
 class WriterContext:
-    """Context manager of writers: it closes at the end.
+    """Base of writers that are context managers; leaving the context closes the file.
 
-    After an exception the finished frames are kept, marked as incomplete.
-
-    An error of the file itself (disk full) leaves nothing.
+    After an exception in the context, the frames written so far are kept, and the file is marked as incomplete. After
+    an error of the file itself, such as a full disk, no file is left.
     """
 
     def __enter__(self) -> Self:

@@ -12,18 +12,18 @@ SLEW = 0.02  # s per s, correction rate of smaller errors
 
 
 class Waiting:
-    """Detects outdated frames, which were buffered before reading began and arrive without delay."""
+    """Detector of outdated frames, which were buffered before reading began and therefore arrive without delay."""
 
     def __init__(self, wanted: bool) -> None:
         """
         Args:
-            wanted: False drops nothing.
+            wanted: Whether to drop outdated frames; False keeps all frames.
         """
         self._wanted = wanted
         self._begun: float | None = None
 
     def drops(self, awaited: float) -> bool:
-        """Whether to drop the next frame, which arrived after `awaited` s of reading."""
+        """Return whether to drop the next frame, for which reading waited `awaited` s."""
         if self._begun is None:
             self._begun = monotonic()
         elif awaited >= MIN_FRESH_S or monotonic() - self._begun > MAX_DROP_S:
@@ -32,12 +32,12 @@ class Waiting:
 
 
 class LiveTimeline:
-    """Strictly increasing capture times in seconds since the first frame, from the camera's clock and the arrival
-    times.
+    """Estimator of strictly increasing capture times of live frames, in s since the first frame.
 
-    A frame without a time stamp has its arrival time. Time stamps are more even than arrivals, but their clock may
-    drift, stop, or be set. A frame can arrive late, but not early, so the minimum delay within WINDOW is the offset of
-    the clocks. Small offsets are corrected slowly, large ones at once; these are counted in `repaired`.
+    Capture times combine time stamps of the camera with arrival times; a frame without a time stamp gets its arrival
+    time. Time stamps are more regular than arrival times, but the camera's clock may drift, stop, or be reset. Frames
+    can arrive late, but not early, so the minimum delay within WINDOW is the offset between the clocks. Small offsets
+    are corrected slowly. Large offsets are corrected at once and counted in `repaired`.
     """
 
     def __init__(self, interval: float) -> None:
@@ -59,7 +59,8 @@ class LiveTimeline:
         """Return the time of the next frame in s.
 
         Args:
-            arrived: Arrival time on a monotonic clock, s.
+            stamp: Time stamp of the camera in s; None if missing.
+            arrived: Arrival time in s on a monotonic clock.
         """
         if self._zero is None:
             self._zero = arrived
@@ -91,7 +92,7 @@ class LiveTimeline:
         return stamp + self._shift
 
     def _set(self, difference: float, now: float) -> None:
-        """Continue after a jump of the camera's clock by `difference`."""
+        """Adjust the clock offset after a jump of the camera's clock by `difference` s."""
         self._shift += difference
         self.repaired += 1
         self._correction, self._least, self._window_end = 0.0, float("inf"), now + WINDOW

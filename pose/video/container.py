@@ -27,7 +27,7 @@ FILE_PROTOCOLS = "file,crypto,data"
 NETWORK_PROTOCOLS = "http,https,tcp,tls,rtsp,rtsps,rtp,srtp,udp,crypto"
 NETWORK_SCHEMES = ("http", "https", "rtsp", "rtsps", "rtp", "udp")
 NO_TIME_STAMPS = 0x0080  # FFmpeg's AVFMT_NOTIMESTAMPS
-# Demuxers that render text or programs, or open further files: none of them is a recorded video.
+# Demuxers that render text or programs, or open further files, and hence do not read recorded video.
 REFUSED_FORMATS = frozenset({"tty", "bin", "xbin", "adf", "idf", "lavfi", "concat", "hls", "dash", "sdp", "imf"})
 
 _HAS_TITLE_ERRORS = int(av.__version__.partition(".")[0]) < 19  # av.open's `metadata_errors`, gone in PyAV 19
@@ -35,7 +35,7 @@ _HAS_TITLE_ERRORS = int(av.__version__.partition(".")[0]) < 19  # av.open's `met
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Something that FFmpeg can open.
+    """A file, address or device that FFmpeg can open.
 
     Attributes:
         shown: Name in messages, without passwords.
@@ -52,7 +52,7 @@ class Target:
         """Open the container.
 
         Raises:
-            PoseError: With the reason in one line.
+            PoseError: If it cannot be opened; the message is one line with the reason.
         """
         protocols = NETWORK_PROTOCOLS if self.is_network else FILE_PROTOCOLS
         options = {"protocol_whitelist": protocols, **self.options} if self.format is None else self.options
@@ -91,10 +91,10 @@ def reason(error: av.FFmpegError) -> str:
 
 
 def file_target(path: Path) -> Target:
-    """Target of a video file.
+    """Make the target of a video file.
 
     Raises:
-        UsageError: If there is none to read.
+        UsageError: If there is no readable file.
     """
     shown = str(path)
     if not path.is_file():
@@ -108,9 +108,9 @@ def file_target(path: Path) -> Target:
 
 
 def url_target(url: str) -> Target:
-    """Target of a network stream.
+    """Make the target of a network stream.
 
-    RTSP uses TCP if the server supports it: it passes firewalls and loses no packets.
+    RTSP uses TCP if the server supports it, since TCP passes firewalls and loses no packets.
 
     Raises:
         UsageError: For an invalid address.
@@ -131,10 +131,10 @@ def url_target(url: str) -> Target:
 
 
 def camera_target(number: int) -> Target:
-    """Target of camera `number` of this computer.
+    """Make the target of camera `number` of this computer.
 
     Raises:
-        UsageError: If there is none.
+        UsageError: If there is no such camera.
     """
     shown = f"camera {number}"
     if sys.platform == "darwin":
@@ -160,10 +160,10 @@ def _listed(cameras: list[str]) -> str:
 
 
 def video_stream(container: "InputContainer", target: Target) -> "VideoStream":
-    """The video stream of a container, decoded on all cores unless live.
+    """Return the video stream of a container, set to decode on all cores unless live.
 
     Raises:
-        PoseError: If it has none.
+        PoseError: If the container has no video stream.
     """
     shown = target.shown
     moving = [stream for stream in container.streams.video if not stream.disposition & Disposition.attached_pic]
@@ -179,7 +179,7 @@ def video_stream(container: "InputContainer", target: Target) -> "VideoStream":
 
 
 def tick_of(stream: "Stream", target: Target) -> Fraction:
-    """Time base of a stream in s.
+    """Return the time base of a stream in s.
 
     Raises:
         PoseError: If the container does not declare it.
@@ -190,7 +190,7 @@ def tick_of(stream: "Stream", target: Target) -> Fraction:
 
 
 def announced_seconds(container: "InputContainer", stream: "VideoStream") -> float | None:
-    """Declared duration in s: that of the stream, else of the longest stream."""
+    """Return the declared duration in s of the stream, else of the longest stream; None if not declared."""
     if stream.duration is not None and stream.duration > 0 and stream.time_base is not None:
         return float(stream.duration * stream.time_base)
     if container.duration is not None and container.duration > 0:
@@ -199,5 +199,5 @@ def announced_seconds(container: "InputContainer", stream: "VideoStream") -> flo
 
 
 def has_time_stamps(container: "InputContainer") -> bool:
-    """Whether the format stores times. Otherwise, as for MJPEG over HTTP, FFmpeg assumes 25 frames/s."""
+    """Return whether the format stores time stamps. If not (MJPEG over HTTP), FFmpeg assumes 25 frames/s."""
     return not container.format.flags & NO_TIME_STAMPS

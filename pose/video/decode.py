@@ -1,7 +1,8 @@
 """Reading video with FFmpeg: files, network streams and cameras.
 
-Frames are decoded on demand, so memory does not grow with the length. Indices count returned frames from 0. Times count
-from the first frame of the whole source, also if only a part is returned, so that results match the original video.
+Frames are decoded on demand, so memory does not grow with the length. Indices count returned frames from 0. Times
+are relative to the first frame of the whole source, also if only a part is returned, so that results match the original
+video.
 """
 
 import hashlib
@@ -41,7 +42,7 @@ SOUND_SLACK = 2.0  # s, the same with sound, which is often longer than the vide
 
 @dataclass(slots=True)
 class Walk:
-    """One pass through the packets of a container, with its losses.
+    """One pass through the packets of a container, with counts of decoded and damaged frames.
 
     Attributes:
         container: The container.
@@ -49,9 +50,9 @@ class Walk:
         tick: Time base in s.
         decoded: Number of frames so far.
         damaged: Number of packets and frames that could not be decoded.
-        broken: Why reading stopped early, or None.
-        arrived: Arrival of the last packet in s on the clock of `time.monotonic`.
-        awaited: Seconds until it arrived.
+        broken: Reason why reading stopped early; None otherwise.
+        arrived: Arrival time of the last packet in s, as by `time.monotonic`.
+        awaited: Time in s spent waiting for the last packet.
     """
 
     container: "InputContainer"
@@ -103,11 +104,11 @@ class StreamSource(Source):
     def __init__(self, target: Target, span: Span, *, keep: bool = False, watch: bool = False) -> None:
         """
         Args:
-            target: What to open.
-            span: Part to return.
-            keep: Store the frames of a live source in a temporary H.264 file, so that `replay()` works; replayed frames
-                are slightly compressed.
-            watch: See `open_source`.
+            target: File, address or device to open.
+            span: Part of the source to return.
+            keep: Whether to store the frames of a live source in a temporary H.264 file, so that `replay()` works;
+                replayed frames then have slight compression losses.
+            watch: Whether only the current view matters, as described at `open_source`.
         """
         self.name = target.shown
         self.problems: list[str] = []
@@ -188,7 +189,7 @@ class StreamSource(Source):
         return self.replay() if walk is None else self._first_pass(walk)
 
     def _taken(self) -> Walk | None:
-        """Return the open container to one caller only, which reads and closes it."""
+        """Return the open container to the first caller, which must read and close it; None to later callers."""
         with self._taking:
             walk, self._opened = self._opened, None
         return walk
@@ -309,17 +310,17 @@ class StreamSource(Source):
             problems.append(f"{self.name}: {upright.resized} frames of different size were scaled to that of the first")
 
     def _timeline(self) -> Timeline | LiveTimeline:
-        """Watched sources use arrival times to correct the camera's clock; stored ones keep their time stamps."""
+        """Make the timeline. Only watched live sources, and those without time stamps, use arrival times."""
         if self.info.is_live and (self._watch or not self.has_clock):
             return LiveTimeline(1 / self.info.fps)
         return Timeline(1 / self.info.fps)
 
     def _lasts(self, picture: av.VideoFrame) -> float:
-        """Estimated seconds until the next frame."""
+        """Return the estimated time in s until the next frame."""
         return max(1 / self.info.fps, float((picture.duration or 0) * self._time_base))
 
     def _missing_end(self, walk: Walk, end: float) -> str | None:
-        """A message if the video stopped at `end`, before its declared end; else None."""
+        """Return a message if the video stopped at `end` s, before its declared end; else None."""
         half = 0.5 / self.info.fps
         stopped = f"{self.name}: stopped after {end:.2f} s"
         if walk.broken is not None:
@@ -358,6 +359,6 @@ class StreamSource(Source):
 
 
 def _rate(stream: "VideoStream") -> float:
-    """Declared frames per second. Rates below one per minute or above 1000 per second mean a broken header."""
+    """Return the declared frames per second. Rates below 1/60 or above 1000 indicate a broken header."""
     rates = (float(rate) for rate in (stream.average_rate, stream.guessed_rate) if rate)
     return next((rate for rate in rates if 1 / 60 <= rate <= 1000), FALLBACK_FPS)

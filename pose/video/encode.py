@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class VideoWriter:
-    """An MP4 file (H.264, yuv420p, index at the front) of images with time stamps.
+    """Writer of an MP4 file (H.264, yuv420p, index at the front) from images with time stamps.
 
-    The file gets its name at `close()`; after `abort()`, or an error inside `with`, nothing is left.
+    The file gets its final name at `close()`. After `abort()`, or an error inside `with`, no file is left.
 
     Attributes:
         problems: One line for each request that could not be satisfied.
@@ -64,17 +64,22 @@ class VideoWriter:
             self.problems.append(f"{self.path}: audio of {sound.target.shown} not copied: {error}")
 
     def write(self, image: U8, time: float) -> None:
-        """Append an image, (H, W, 3) uint8 RGB, shown from `time` s of the source on; times must increase.
+        """Append an image.
 
-        The first image becomes second 0 of the file.
+        Args:
+            image: (H, W, 3) uint8 RGB.
+            time: Time in s from which the image is shown; times must increase. The time of the first image becomes 0 in
+                the file.
         """
         check_size(image, self._size)
         self._append(image, time)
 
     def write_planes(self, planes: Planes, time: float) -> None:
-        """Append a packed image of even size in the colour code of the file, like `write`.
+        """Append an image given as planes.
 
-        Its memory may be reused afterwards.
+        Args:
+            planes: Packed planes of even size in the colour encoding of the file. The memory may be reused afterwards.
+            time: Time in s from which the image is shown; times must increase.
         """
         self._append(planes, time)
 
@@ -88,7 +93,7 @@ class VideoWriter:
                 self._sound.feed(since)
 
     def close(self) -> None:
-        """Complete the file and rename it. Without any image there is no file."""
+        """Complete the file and rename it. If no image was written, no file is made."""
         if self._container is None:
             return
         if not self._pictures.started:

@@ -14,7 +14,7 @@ from pose.video.source import VideoInfo
 
 
 class FrameStore:
-    """A temporary H.264 file. Its frames have the indices and times (to one tick) of those written."""
+    """A temporary H.264 file of frames. Frames read back have their original indices and times (to one tick)."""
 
     def __init__(self, info: VideoInfo) -> None:
         self._info = info

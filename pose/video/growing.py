@@ -27,7 +27,7 @@ OPTIONS = {
 
 
 class GrowingVideo:
-    """Writes `path` under another name, `part`, which is a valid video at any time, also after disk errors."""
+    """Writer of a video under a temporary name, `part`; that file is valid at any time, also after disk errors."""
 
     def __init__(self, path: Path, part: Path, size: tuple[int, int], *, fps: float) -> None:
         """
@@ -38,7 +38,7 @@ class GrowingVideo:
             fps: Average frames per second.
 
         Raises:
-            PoseError: If the file cannot be made.
+            PoseError: If the file cannot be created.
         """
         self.path, self._part, self._size = path, part, size
         self._container: OutputContainer | None = None
@@ -52,7 +52,11 @@ class GrowingVideo:
             raise self._error(error) from error
 
     def write(self, image: U8, time: float) -> None:
-        """Append an image, (H, W, 3) uint8 RGB, shown from `time` s on; times must increase.
+        """Append an image.
+
+        Args:
+            image: (H, W, 3) uint8 RGB.
+            time: Time in s from which the image is shown; times must increase.
 
         Raises:
             PoseError: If the disk is full; `close` keeps the earlier images.
@@ -65,7 +69,9 @@ class GrowingVideo:
             raise self._error(error) from error
 
     def close(self) -> None:
-        """Rename the file, with an index at the front if there is space for it. Without any image there is no file.
+        """Complete and rename the file, with an index at the front if disk space allows.
+
+        If no image was written, no file is made.
 
         Raises:
             PoseError: If the last images could not be written; the others are kept.
@@ -98,7 +104,7 @@ class GrowingVideo:
 
 
 def finish_video(part: Path, path: Path) -> None:
-    """Convert the complete fragments of `part` to `path` and delete `part`. Without any there is no file."""
+    """Convert the complete fragments of `part` to `path`, and delete `part`. Without fragments, no file is made."""
     try:
         end = _whole_fragments(part)
         if end == 0:
@@ -117,7 +123,10 @@ def finish_video(part: Path, path: Path) -> None:
 
 
 def _whole_fragments(path: Path) -> int:
-    """End of the last complete fragment in bytes; 0 without any (boxes: ISO/IEC 14496-12, 4.2 and 8.8)."""
+    """Return the end of the last complete fragment as a byte offset; 0 if there is no fragment.
+
+    ISO/IEC 14496-12, 4.2 and 8.8, specifies the boxes.
+    """
     size, place, end = path.stat().st_size, 0, 0
     with path.open("rb") as file:
         while place + 8 <= size:

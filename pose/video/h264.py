@@ -25,10 +25,10 @@ AT_ONCE = {"tune": "zerolatency", "x264-params": FINER}  # the encoder delays no
 
 
 class PictureStream:
-    """Encodes images of one size. Odd sides are padded by the last column or row, since 4:2:0 needs even ones.
+    """Encoder of images of one size. Odd sizes are padded by repeating the last column or row; 4:2:0 needs even sizes.
 
     Attributes:
-        is_h264: False if PyAV has no libx264, and MPEG-4 Part 2 is written.
+        is_h264: False if PyAV has no libx264, so that MPEG-4 Part 2 is written instead.
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class PictureStream:
     ) -> None:
         """
         Args:
-            output: Container.
+            output: Container to write to.
             size: (width, height) px of the images.
             fps: Average frames per second.
             time_base: Time base in s.
-            colours: Colour code of the planes in the file.
+            colours: Colour encoding of the planes in the file.
             at_once: Write every image immediately, which makes the file larger.
         """
         self.is_h264 = "libx264" in av.codecs_available
@@ -76,7 +76,7 @@ class PictureStream:
 
     @property
     def started(self) -> bool:
-        """Whether an image was written."""
+        """Whether any image has been written."""
         return self._first is not None
 
     @property
@@ -85,13 +85,14 @@ class PictureStream:
         return self._last * float(self._tick) + 1 / self._fps
 
     def write(self, image: U8 | Planes, time: float) -> float:
-        """Append an image shown from `time` s on; return the seconds since the first one.
+        """Append an image; return its time in s from the first image.
 
         Args:
-            image: (H, W, 3) uint8 RGB, or packed planes of even size in the colour code of the file.
+            image: (H, W, 3) uint8 RGB, or packed planes of even size in the colour encoding of the file.
+            time: Time in s from which the image is shown.
 
         Raises:
-            ValueError: For others.
+            ValueError: For any other image.
         """
         frame = _frame(
             self._planes(image), shared=self.is_h264
@@ -125,7 +126,8 @@ def _frame(planes: Planes, *, shared: bool) -> av.VideoFrame:
     the height is not a multiple of 4.
 
     Args:
-        shared: Use their memory if PyAV supports it, else copy.
+        planes: Packed planes.
+        shared: Whether to use the memory of `planes` without a copy, if PyAV supports this.
     """
     assert planes.packed is not None, "an encoder requires packed planes"
     width, height = planes.size

@@ -22,17 +22,17 @@ MOST_BYTES = 800 << 20  # of a file: 100 million pixels of four 16-bit channels,
 
 
 class SizesDifferError(PoseError):
-    """Images of different sizes are not a video."""
+    """An error for images of different sizes, which cannot form a video."""
 
 
 def natural_key(path: Path) -> list[tuple[int, int, str]]:
-    """Sort key that puts "img2" before "img10"."""
+    """Return a sort key that puts "img2" before "img10"."""
     parts = re.split(r"(\d+)", path.name)
     return [(0, int(part), part) if part.isdigit() else (1, 0, part.lower()) for part in parts]
 
 
 def find_images(spec: str) -> list[Path]:
-    """Images of a folder, glob or file name in natural order.
+    """Find the images of a folder, glob or file name, in natural order ("img2" before "img10").
 
     Only regular files in the named folder count; links that lead out of it are ignored.
     """
@@ -56,7 +56,7 @@ def find_images(spec: str) -> list[Path]:
 
 
 def _fixed_part(pattern: str) -> Path:
-    """The folder before the first wildcard."""
+    """Return the folder before the first wildcard."""
     parts = Path(pattern).parts
     fixed = next((n for n, part in enumerate(parts) if WILDCARDS.search(part)), len(parts) - 1)
     return Path(*parts[:fixed])
@@ -65,8 +65,9 @@ def _fixed_part(pattern: str) -> Path:
 class ImageSource(Source):
     """Images as frames with rate `fps`, rotated by their EXIF orientation.
 
-    An unreadable image is skipped and keeps its place in time. All images must have the size of the first one, since
-    pixel coordinates of people depend on it; the first one that differs is an error that names it.
+    An unreadable image is skipped, without a change of the times of later images. All images must have the size of the
+    first image, since the pixel coordinates of people depend on it. Another size raises `SizesDifferError`, which names
+    the image.
     """
 
     def __init__(self, spec: str, span: Span, *, fps: float) -> None:
@@ -122,7 +123,7 @@ class ImageSource(Source):
         return iter(self)
 
     def pictures(self) -> Iterator[tuple[Path, U8]]:
-        """Yield every readable image in order, (H, W, 3) uint8 RGB, with its own size."""
+        """Yield the path and pixels, (H, W, 3) uint8 RGB, of every readable image in order; sizes may differ."""
         self.problems.clear()
         for _, path in self._wanted():
             image = read_image(path)
@@ -133,7 +134,7 @@ class ImageSource(Source):
 
     @property
     def paths(self) -> list[Path]:
-        """The files, readable or not."""
+        """Paths of all image files, including unreadable ones."""
         return list(self._paths)
 
     def content(self) -> str | None:
@@ -148,7 +149,9 @@ class ImageSource(Source):
 
 
 def read_image(path: Path) -> U8 | None:
-    """Read (H, W, 3) uint8 RGB, upright, 16 bits reduced to 8, without alpha; None if it is not readable.
+    """Read an image as (H, W, 3) uint8 RGB, upright and without alpha; return None if it is not readable.
+
+    Values of 16 bits are reduced to 8 bits.
 
     Raises:
         PoseError: For an image of more than `MOST_PIXELS` or `MOST_BYTES`.
@@ -182,7 +185,7 @@ def check_heic(paths: Iterable[Path]) -> None:
 
 
 def _read_heic(path: Path) -> U8 | None:
-    """Like `read_image`. The decoder applies the rotation of the file."""
+    """Read a HEIC image as `read_image` does. The decoder applies the rotation stored in the file."""
     import numpy as np
     import pillow_heif
 

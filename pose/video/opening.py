@@ -1,4 +1,4 @@
-"""`open_source` for all kinds of sources."""
+"""Opening of any kind of video source by path, address or camera number."""
 
 import math
 import os
@@ -25,16 +25,21 @@ def open_source(
     """Open a video file, a folder or glob of images, an http(s), RTSP, RTP or UDP address, or a camera number.
 
     Args:
-        spec: What to open.
-        start: First time in s from the first frame of the source; frames with start <= time < end are returned and keep
-            their times.
-        end: End in s.
-        image_fps: Frame rate of images.
-        keep: Enable `replay()` for live sources.
-        watch: Show the current state: images that change their size are not scaled to the first one's, and buffered
-            images of a live source are dropped.
+        spec: Path, glob, address or camera number.
+        start: Start in s from the first frame of the source. Frames with start <= time < end are returned, with
+            unchanged times.
+        end: End in s from the first frame of the source.
+        image_fps: Frame rate assumed for a folder or glob of images.
+        keep: Whether to store the frames of a live source, so that `replay()` works.
+        watch: Whether only the current view matters, as for a live display. Buffered frames of a live source are then
+            dropped, and frames that change their size are not scaled to the first size.
 
-    Raises PoseError (UsageError for invalid arguments) with one line that names the source and the reason.
+    Returns:
+        The open source; use it in a `with` statement or call `close()`.
+
+    Raises:
+        UsageError: For invalid arguments.
+        PoseError: If the source cannot be opened; the message names the source and the reason.
     """
     span = _span(start, end)
     if not 0 < image_fps <= 1000:
@@ -51,7 +56,9 @@ def open_source(
 
 
 def check_source(spec: str) -> str:
-    """Check a source without connecting: an address must be valid, a camera present. Returns its name.
+    """Check a source without connecting to it, and return its name for messages.
+
+    An address must be valid, a camera must be present, and a file must be readable.
 
     Raises:
         UsageError: For an invalid address, or if there is no such camera.
@@ -67,7 +74,7 @@ def check_source(spec: str) -> str:
 
 
 def is_camera(spec: str) -> bool:
-    """Whether it is the number of a camera, and not the name of a file."""
+    """Return whether `spec` is a camera number and not the name of a file."""
     return spec.isascii() and spec.isdigit() and not Path(spec).exists()
 
 

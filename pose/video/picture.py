@@ -23,7 +23,7 @@ Turn = tuple[bool, bool, bool]  # transpose, then mirror left-right, then mirror
 
 
 def turn_of(matrix: bytes | None) -> Turn:
-    """Rotation and flip of a display matrix, rounded to the nearest of the eight orientations.
+    """Return the rotation and flip of a display matrix, rounded to the nearest of the eight orientations.
 
     Args:
         matrix: Nine int32 [a b u; c d v; x y w], which map pixel (p, q) to (a p + c q, b p + d q), y down (ISO/IEC
@@ -38,7 +38,7 @@ def turn_of(matrix: bytes | None) -> Turn:
 
 
 def turned(image: U8, turn: Turn) -> U8:
-    """The upright image as a contiguous array."""
+    """Return the upright image as a contiguous array."""
     if turn == (False, False, False):
         return np.ascontiguousarray(image)
     import cv2  # several times faster than NumPy for transposing
@@ -58,8 +58,8 @@ class Layout:
     """Memory and display layout of a stream, from its first frame.
 
     Attributes:
-        coded: (width, height) as decoded.
-        square: (width, height) with square pixels; pixels are stretched, never shrunk.
+        coded: (width, height) in px as decoded.
+        square: (width, height) in px after scaling to square pixels; images are enlarged, never reduced.
         turn: Rotation to upright.
     """
 
@@ -69,7 +69,7 @@ class Layout:
 
     @classmethod
     def of(cls, first: "av.VideoFrame", aspect: Fraction | None) -> Self:
-        """Layout of the frames of a stream from its first frame."""
+        """Determine the layout of a stream from its first frame."""
         from av.buffer import Buffer
 
         matrix = first.side_data.get("DISPLAYMATRIX")
@@ -87,9 +87,9 @@ Picture = TypeVar("Picture", U8, Planes)
 
 
 class Upright(ABC, Generic[Picture]):
-    """Converts the frames of one pass through a stream with the colour matrix and range of each frame.
+    """Converter of the frames of one pass through a stream, which applies the colour matrix and range of each frame.
 
-    Frames of another size (adaptive streams) are scaled to the first one's and counted in `resized`.
+    Frames of another size (adaptive streams) are scaled to the size of the first frame and counted in `resized`.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -100,16 +100,16 @@ class Upright(ABC, Generic[Picture]):
         self._reformatter = VideoReformatter()  # shared by all frames, since it caches tables
 
     def fits(self, frame: "av.VideoFrame") -> bool:
-        """Whether a frame has the size of the first one."""
+        """Return whether a frame has the size of the first frame."""
         return (frame.width, frame.height) == self._layout.coded
 
     @abstractmethod
     def __call__(self, frame: "av.VideoFrame") -> Picture:
-        """The upright image of a frame; decoding further frames does not change it."""
+        """Return the upright image of a frame. Decoding further frames does not overwrite it."""
 
 
 class UprightRGB(Upright[U8]):
-    """Makes contiguous (H, W, 3) uint8 RGB images."""
+    """Converter to contiguous (H, W, 3) uint8 RGB images."""
 
     def __call__(self, frame: "av.VideoFrame") -> U8:
         self.resized += not self.fits(frame)
@@ -123,9 +123,9 @@ class UprightRGB(Upright[U8]):
 
 
 class UprightPlanes(Upright[Planes]):
-    """Returns the planes of the frames, all in the colour code of the first one.
+    """Converter to YUV planes, all in the colour encoding of the first frame.
 
-    8-bit 4:2:0 frames in the matrix of BT.601 or BT.709, as in most files, are not converted. Others become BT.709.
+    8-bit 4:2:0 frames with the matrix of BT.601 or BT.709, as in most files, pass unchanged. Others become BT.709.
     """
 
     _colours: Colours | None = None
@@ -154,14 +154,14 @@ class UprightPlanes(Upright[Planes]):
 
 
 def _samples(plane: "VideoPlane", turn: Turn) -> U8:
-    """One plane as an upright array, which keeps the memory of the frame alive."""
+    """Return one plane as an upright array, which keeps the memory of the frame alive."""
     rows = np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)
     samples = rows[: plane.height, : plane.width]
     return turned(samples, turn) if any(turn) else samples
 
 
 def _colours_of(frame: "av.VideoFrame") -> Colours | None:
-    """Colour code of the planes of a frame; None if they cannot be used directly."""
+    """Return the colour encoding of a frame's planes; None if the planes cannot be used directly."""
     matrix = SMPTE170M if frame.colorspace == UNSPECIFIED else int(frame.colorspace)  # as swscale assumes
     if frame.format.name not in DIRECT or matrix not in (BT709, BT470BG, SMPTE170M):
         return None

@@ -1,7 +1,7 @@
-"""Images in YUV 4:2:0: luma Y in full, chroma U and V at half the resolution.
+"""Images in YUV 4:2:0: luma Y at full resolution, chroma U and V at half the resolution.
 
 Drawing needs full resolution only where something is drawn. Everything else passes from the decoder to the encoder
-unchanged, which costs one copy and loses nothing.
+unchanged, by one lossless copy.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ _LUMA = {BT709: (0.2126, 0.0722), BT470BG: (0.299, 0.114), SMPTE170M: (0.299, 0.
 
 
 class Area(NamedTuple):
-    """A rectangle of pixels: columns x0 to x1, rows y0 to y1, ends excluded."""
+    """A rectangle of pixels: columns x0 to x1 and rows y0 to y1, where x1 and y1 are excluded."""
 
     x0: int
     y0: int
@@ -28,7 +28,7 @@ class Area(NamedTuple):
     y1: int
 
     def even(self) -> "Area":
-        """The smallest enclosing area with whole chroma samples."""
+        """Return the smallest enclosing area that consists of whole chroma samples, 2 x 2 pixels each."""
         return Area(self.x0 & ~1, self.y0 & ~1, self.x1 + (self.x1 & 1), self.y1 + (self.y1 & 1))
 
     @property
@@ -37,23 +37,23 @@ class Area(NamedTuple):
         return max(self.x1 - self.x0, 0) * max(self.y1 - self.y0, 0)
 
     def around(self, other: "Area") -> "Area":
-        """The bounding area of both."""
+        """Return the bounding rectangle of both areas."""
         return Area(min(self.x0, other.x0), min(self.y0, other.y0), max(self.x1, other.x1), max(self.y1, other.y1))
 
     def of(self, image: U8) -> U8:
-        """View of this part of an image (H, W, ...)."""
+        """Return a view of this area of an image (H, W, ...)."""
         return image[self.y0 : self.y1, self.x0 : self.x1]
 
 
 @dataclass(frozen=True)
 class Colours:
-    """Colour code of Y, U and V.
+    """Colour encoding of Y, U and V.
 
     Formulas: ITU-R BT.601-7 and BT.709-6, section 3.
 
     Attributes:
         matrix: BT709, BT470BG or SMPTE170M.
-        full: Whether the values use 0 to 255, not 16 to 235 and 240.
+        full: Whether the range is full (0 to 255), not limited (16 to 235 for Y, 16 to 240 for U and V).
     """
 
     matrix: int = BT709
@@ -61,7 +61,7 @@ class Colours:
 
     @cached_property
     def from_rgb(self) -> F32:
-        """(3, 4) matrix from (R, G, B, 1) to Y, U, V, all 0 to 255."""
+        """(3, 4) matrix that maps (R, G, B, 1) to (Y, U, V), all on the scale 0 to 255."""
         red, blue = _LUMA[self.matrix]
         luma = np.array([red, 1 - red - blue, blue])
         rows = np.stack([luma, (np.eye(3)[2] - luma) / (2 - 2 * blue), (np.eye(3)[0] - luma) / (2 - 2 * red)])
@@ -86,14 +86,14 @@ def _code(colours: Colours, colour: tuple[int, int, int]) -> tuple[int, int, int
 
 @dataclass(frozen=True, slots=True)
 class Planes:
-    """One image.
+    """One YUV 4:2:0 image.
 
     Attributes:
-        y: (H, W) uint8.
-        u: Half as high and wide, rounded up.
-        v: Same as u.
-        colours: Colour code.
-        packed: (1.5 H, W) array that contains the three, if there is one.
+        y: (H, W) uint8, luma.
+        u: Chroma, uint8, half as high and wide as `y`, rounded up.
+        v: Chroma, with the shape of `u`.
+        colours: Colour encoding.
+        packed: (1.5 H, W) array whose memory the three planes share; None if they are separate.
     """
 
     y: U8
@@ -123,7 +123,7 @@ class Planes:
 
     @classmethod
     def of_coded(cls, image: U8, colours: Colours) -> Self:
-        """Convert (H, W, 3) uint8 of Y, U, V, made even as in `of_rgb`."""
+        """Make planes from (H, W, 3) uint8 of Y, U, V. Odd sizes are made even as in `of_rgb`."""
         height, width = image.shape[:2]
         if height % 2 or width % 2:
             image = np.pad(image, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
@@ -138,7 +138,7 @@ class Planes:
         return self.y.shape[1], self.y.shape[0]
 
     def paste(self, other: "Planes", x: int = 0) -> None:
-        """Copy another image to the upper edge, from the even column `x` on."""
+        """Copy another image into this one at row 0 and column `x`, which must be even."""
         width, height = other.size
         self.y[:height, x : x + width] = other.y
         columns = slice(x // 2, x // 2 + (width + 1) // 2)
@@ -147,9 +147,9 @@ class Planes:
 
 
 class FullResolution:
-    """Y, U, V of an image at full resolution, for drawing.
+    """Y, U and V of an image at full resolution, for drawing.
 
-    Areas are even, of an even image. Loading and storing an area changes nothing.
+    The image size and all areas must be even. Loading an area and storing it again leaves the planes unchanged.
 
     Args:
         pixels: (H, W, 3) uint8.

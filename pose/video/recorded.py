@@ -17,7 +17,7 @@ _TIMECODE = re.compile(r"(\d\d):(\d\d):(\d\d)[:;](\d\d)")
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """When the first image was recorded.
+    """Recording time of the first image of a video.
 
     Attributes:
         date: Seconds since 1970 according to the camera, accurate to one or two seconds. Some cameras store the end of
@@ -30,7 +30,7 @@ class Recorded:
 
 
 def recorded_at(target: Target) -> Recorded:
-    """Recording time from the metadata of a video. Unreadable values are None."""
+    """Read the recording time from the metadata of a video. Unreadable values are None."""
     try:
         with target.open() as container:
             metadata: dict[str, str] = dict(container.metadata)
@@ -45,7 +45,10 @@ def recorded_at(target: Target) -> Recorded:
 
 
 def read_date(metadata: Mapping[str, str]) -> float | None:
-    """The first date of `DATES` after 1980; cameras with an unset clock write 1970 or 1904."""
+    """Return the first date after 1980 among the keys `DATES`, in s since 1970; None if there is none.
+
+    Earlier dates are ignored, since cameras with an unset clock write 1970 or 1904.
+    """
     for key in DATES:
         try:
             found = datetime.fromisoformat(metadata[key].replace("Z", "+00:00")).timestamp()
@@ -57,7 +60,7 @@ def read_date(metadata: Mapping[str, str]) -> float | None:
 
 
 def read_timecode(text: str, fps: float) -> float | None:
-    """`10:22:33:12` as seconds, of which the last number counts frames."""
+    """Convert a time code such as `10:22:33:12` to seconds; the last number counts frames."""
     found = _TIMECODE.fullmatch(text.strip())
     if found is None or not fps > 0:
         return None

@@ -22,7 +22,7 @@ class ServerCopy:
     """A temporary copy of a file on a server.
 
     Args:
-        target: Opens it under the name of the original.
+        target: Target that opens the copy under the name of the original.
     """
 
     def __init__(self, target: Target, save: Callable[[Path], None]) -> None:

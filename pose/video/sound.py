@@ -1,4 +1,4 @@
-"""Sound of the source for a written video: copied if MP4 supports the codec, else encoded as AAC."""
+"""Sound for a written video, taken from the source: copied if MP4 supports the codec, else encoded as AAC."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -22,12 +22,12 @@ RATES = (48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000)
 
 
 class SoundTrack:
-    """Writes the sound of a source to an output container, interleaved with the video.
+    """Writer of a source's sound to an output container, interleaved with the video.
 
     Times are seconds from the first written image.
 
     Attributes:
-        problem: Why the sound is incomplete, or None.
+        problem: Reason why the sound is incomplete; None if it is complete.
     """
 
     def __init__(self, sound: Sound, output: "OutputContainer") -> None:

@@ -28,7 +28,7 @@ class VideoInfo:
         duration: Estimated duration in s of the part from `start` to `end`; None if unknown.
         frame_count: Estimated number of frames of this part; None if unknown.
         has_audio: Whether the source has sound.
-        is_live: Whether frames arrive in real time and cannot be read twice.
+        is_live: Whether frames arrive in real time, so that they cannot be read twice.
         focal_35mm: 35 mm equivalent focal length in mm, if the file contains it.
     """
 
@@ -56,15 +56,20 @@ class Span:
     end: float = float("inf")
 
     def starts_after(self, time: float) -> bool:
-        """Whether `time` is before the span."""
+        """Return whether `time` is before the span."""
         return time < self.start - TIME_TOLERANCE
 
     def ends_before(self, time: float) -> bool:
-        """Whether `time` is after the span."""
+        """Return whether `time` is after the span."""
         return time >= self.end - TIME_TOLERANCE
 
     def cut(self, duration: float | None, fps: float) -> tuple[float | None, int | None]:
-        """Seconds and frames inside the span, for a source of this duration."""
+        """Return the duration in s and the number of frames inside the span; None where unknown.
+
+        Args:
+            duration: Duration of the source in s; None if unknown.
+            fps: Average frames per second.
+        """
         if duration is None:
             return None, None
         inside = max(min(self.end, duration) - self.start, 0.0)
@@ -73,12 +78,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """Location of the sound of the returned frames.
+    """Location of the audio that belongs to the returned frames.
 
     Attributes:
-        target: The container.
-        origin: Time of the source's first frame in s on the container's clock.
-        span: Part that the frames cover.
+        target: Container with the audio.
+        origin: Time stamp of the source's first frame in the container, in s.
+        span: Part of the source that the frames cover.
     """
 
     target: Target
@@ -87,18 +92,18 @@ class Sound:
 
 
 class Source(ABC):
-    """A sequence of frames. Iterate to read it, `replay()` to read the same frames again, `with` to close it.
+    """A sequence of frames. Iterate over it once; `replay()` reads the same frames again, and `with` closes it.
 
-    A closed source returns no more frames, also to a concurrent reader.
+    After `close()`, iteration ends, also in another thread.
 
     Attributes:
         name: Name for messages.
         info: Properties of the source.
         problems: One line for each loss or repair, complete when the iteration has ended.
-        cut_short: The problem that the end is missing, or None.
+        cut_short: Message that the end of the video is missing; None if it is complete.
         sound: Location of the sound; None if there is none that can be copied.
-        has_clock: Whether frames have their own times; otherwise these are arrival times.
-        arrived: Arrival of the last returned frame in s on the clock of `time.monotonic`; None if not live.
+        has_clock: Whether frames have time stamps from the source; otherwise times are arrival times.
+        arrived: Arrival time of the last returned frame in s, as by `time.monotonic`; None if not live.
         left_out: Number of frames of a live source that were dropped because they waited too long.
     """
 
@@ -121,14 +126,14 @@ class Source(ABC):
         """Yield the same frames again. A live source requires `keep=True`."""
 
     def content(self) -> str | None:
-        """SHA-256 (hex) of everything that determines the frames: all bytes that are read, and the span.
+        """Return the SHA-256 (hex) of everything that determines the frames: all bytes that are read, and the span.
 
-        None for sources that cannot be read twice or may change: cameras and network addresses.
+        Returns None for sources that cannot be read twice or may change: cameras and network addresses.
         """
         return None
 
     def replay_planes(self) -> Iterator[PlanarFrame]:
-        """Yield the same frames as `replay()` as planes, all in the colour code of the first one."""
+        """Yield the frames of `replay()` as YUV planes, all in the colour encoding of the first frame."""
         for frame in self.replay():
             yield PlanarFrame(Planes.of_rgb(frame.image), frame.index, frame.time)
 
@@ -148,8 +153,9 @@ class Source(ABC):
 class Timeline:
     """Makes time stamps strictly increasing with minimal changes.
 
-    A missing stamp continues at `interval`. A stamp that does not increase is moved STEP after its predecessor. After a
-    jump back (a recorder's clock was reset) all following stamps are shifted to continue at `interval`.
+    A missing stamp becomes the previous time plus `interval`. A stamp that does not increase is moved to STEP after its
+    predecessor. If the stamps jump back (a recorder's clock was reset), all following stamps are shifted, so that they
+    continue after `interval`.
     """
 
     def __init__(self, interval: float) -> None:
@@ -159,7 +165,7 @@ class Timeline:
         self._shift = 0.0
 
     def add(self, stamp: float | None, _arrived: float = 0.0) -> float:
-        """Return the time of the next frame in s for the container's stamp. The arrival time is ignored."""
+        """Return the time of the next frame in s. `stamp` is its time stamp in s, or None; arrival is ignored."""
         if self._last is None:
             self._last = stamp if stamp is not None else 0.0
             return self._last

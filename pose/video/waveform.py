@@ -1,4 +1,4 @@
-"""The sound of a video as numbers: mono, at a low rate, in step with its images."""
+"""The sound of a video as mono samples at a low rate, synchronised with the images."""
 
 from dataclasses import dataclass
 
@@ -32,9 +32,9 @@ class Waveform:
 
 
 def read_waveform(sound: Sound, most_seconds: float = MOST_SECONDS) -> Waveform | None:
-    """The first `most_seconds` of a video's sound; None where it cannot be decoded or is silent.
+    """Read the first `most_seconds` of a video's sound; return None if it cannot be decoded or is silent.
 
-    Gaps between packets are silence, so that sample k is at `first + k / RATE`.
+    Gaps between packets are filled with silence, so that sample k is at `first + k / RATE`.
     """
     parts: list[NDArray[np.float32]] = []
     first, count = 0.0, 0
