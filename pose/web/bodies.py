@@ -1,4 +1,4 @@
-"""Bodies of the live page: the shape of a person once, and the pose with each result."""
+"""Body meshes for the live page. The shape of a person is sent once, the pose with each result."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -23,10 +23,10 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """A fitted character.
+    """The fitted body shape of one person.
 
     Attributes:
-        version: Different for each shape of a connection.
+        version: Number that is unique among the shapes of a connection.
         rest: Rest pose, encoded by `packed`.
     """
 
@@ -48,12 +48,12 @@ class PageBodies:
         self._fitted = FittedBodies(self._shape)
 
     def of(self, live: LiveResult, rows: Sequence[int], stage: F32) -> dict[int, Json]:
-        """Encoded poses of the people nearest to the camera, by row.
+        """Return the encoded body poses of the people nearest to the camera, by row of the result.
 
         Args:
-            live: The result.
-            rows: The people with 3D.
-            stage: (P, 17, 3) m, the positions of these people in the 3D view.
+            live: Result of one frame.
+            rows: Rows of the people with 3D.
+            stage: (P, 17, 3) m, joints of the people in `rows` in the coordinates of the 3D view.
         """
         found: dict[int, Json] = {}
         shapes = {}
@@ -66,7 +66,7 @@ class PageBodies:
         return found
 
     def _pose(self, character: Character, live: LiveResult, row: int, places: F64) -> list[Json]:
-        """Position and rotations of a body, with hands and face where they are tracked."""
+        """Return position and rotations of a body, including hands and face if tracked."""
         result = live.result
         rows, joints = [(result, row)], (result.poses.joints[row] + result.poses.root[row])[None]
         turn = _rotation(CAMERA_SPACE.to_file(joints[0].astype(np.float64)), places[0])
@@ -94,7 +94,10 @@ class PageBodies:
 
 
 def _rotation(start: F64, goal: F64) -> F64:
-    """The rotation (3, 3) that fits points (N, 3) best to others. Source: Kabsch, Acta Crystallographica A32, 1976."""
+    """Return the rotation (3, 3) that best maps points `start` (N, 3) to `goal` (N, 3).
+
+    Source: Kabsch, Acta Crystallographica A32, 1976.
+    """
     left, _, right = np.linalg.svd((start - start.mean(axis=0)).T @ (goal - goal.mean(axis=0)))
     signs = np.array([1.0, 1.0, np.sign(np.linalg.det(left @ right)) or 1.0])
     rotation: F64 = ((left * signs) @ right).T
@@ -102,7 +105,7 @@ def _rotation(start: F64, goal: F64) -> F64:
 
 
 def page_mesh() -> dict[str, Json]:
-    """The mesh that all bodies share, for `hello`."""
+    """Return the mesh that all bodies share, for the message `hello`."""
     from pose.export.character.model import body_model
 
     moving: list[Json] = list(moving_bones(body_model("light"), fingers=True))
@@ -110,5 +113,5 @@ def page_mesh() -> dict[str, Json]:
 
 
 def packed(values: NDArray[np.generic]) -> str:
-    """The bytes of an array as base64."""
+    """Encode the bytes of an array as base64."""
     return base64.b64encode(values.tobytes()).decode()

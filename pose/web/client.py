@@ -22,7 +22,7 @@ MAX_REASON_BYTES = 123  # of the close reason of a WebSocket (RFC 6455, 5.5)
 
 
 class Client:
-    """Serves one WebSocket until it closes."""
+    """The server side of one WebSocket connection."""
 
     def __init__(
         self,
@@ -38,11 +38,11 @@ class Client:
         Args:
             socket: The WebSocket.
             loop: Loop whose results are sent.
-            feed: Newest message of that loop.
+            feed: Feed with the newest message of `loop`.
             recordings: Recordings of the server.
             owner: Owner of the recordings that this browser makes and lists.
-            decoding: Held while an image is decoded.
-            camera: Receives the browser's images; None if the server shows its own source.
+            decoding: Semaphore held while an image is decoded.
+            camera: Source that receives the browser's images; None if the server shows its own source.
         """
         self._socket = socket
         self._loop = loop
@@ -142,7 +142,7 @@ class Client:
                 await self._socket.send_str(message)
 
     async def _say_end(self) -> None:
-        """Wait for the end of the loop, by the end of its source or an error."""
+        """Wait until the loop ends, because its source ended or failed, and tell the browser."""
         await self._feed.ended.wait()
         await self._record(False)
         try:
@@ -160,7 +160,7 @@ class Client:
                 await self._record(False)
 
     async def _send_recordings(self) -> None:
-        """Send the list now and after each change."""
+        """Send the list of recordings now and after each change."""
         version = -1
         while True:
             version = await self._recordings.after(version)

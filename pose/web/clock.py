@@ -18,10 +18,11 @@ class ForeignClock:
     _last: float = float("-inf")
 
     def local(self, theirs: float, now: float) -> float:
-        """Convert `theirs` to s on this clock.
+        """Convert a browser's time to the clock of this computer, in s.
 
         Args:
-            now: Time of arrival.
+            theirs: Time on the browser's clock, s.
+            now: Arrival time of the message on the clock of this computer, s.
         """
         if self._apart is None:
             self._apart = now - theirs

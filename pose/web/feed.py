@@ -15,7 +15,7 @@ MAX_IMAGE_SIDE_PX = 960  # of images that the server sends
 class Feed:
     """Converts results of a loop to messages, once for all browsers, and keeps only the newest.
 
-    A slow browser finds a newer message the next time and delays no other.
+    A slow browser skips messages and does not delay other browsers.
 
     Attributes:
         number: Index of the newest processed image; -1 before the first.
@@ -24,12 +24,12 @@ class Feed:
     """
 
     def __init__(self, loop: Loop, *, pictures: bool, body: bool = False) -> None:
-        """Subscribe to the loop. Call it before the loop starts, in the event loop of `run`.
+        """Subscribe to the loop. Construct the feed before the loop starts, in the event loop of `run`.
 
         Args:
             loop: The loop.
-            pictures: Send the images as well, for browsers that do not have them.
-            body: Send bodies for the 3D view.
+            pictures: Whether to send the images, for browsers that do not have them.
+            body: Whether to send bodies for the 3D view.
         """
         self.number = -1
         self.ended = asyncio.Event()
@@ -61,7 +61,7 @@ class Feed:
             self.ended.set()
 
     async def after(self, turn: int) -> tuple[int, str | bytes]:
-        """Wait for a message newer than `turn`; return its turn and the message."""
+        """Wait for a message newer than message number `turn`; return its number and the message."""
         while self._turn <= turn:
             await self._changed.wait()
         return self._turn, self._newest

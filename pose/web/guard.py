@@ -29,7 +29,7 @@ COOKIE_BYTES = 32
 
 
 class Guard:
-    """Decides for one run of a server which requests are allowed."""
+    """Access control for one run of a server."""
 
     def __init__(self, settings: WebSettings) -> None:
         self._token = settings.token
@@ -47,7 +47,7 @@ class Guard:
         self._cookie_name = f"pose-webcam-{port}"  # browsers share cookies between the ports of a host
 
     def host_allowed(self, request: web.Request) -> bool:
-        """Whether the Host header names this computer.
+        """Return whether the Host header names this computer.
 
         IP addresses cannot be rebound, so any address is allowed if the server listens to other computers.
         """
@@ -61,17 +61,17 @@ class Guard:
         return name in self._names
 
     def origin_allowed(self, request: web.Request) -> bool:
-        """Whether the request comes from the server's own page. Requests without an Origin are rejected."""
+        """Return whether the request comes from the server's own page. Requests without an Origin are rejected."""
         scheme, _, place = request.headers.get("Origin", "").partition("://")
         schemes = {"https"} if self._secure else {"http", "https"}  # a proxy may add TLS
         return scheme in schemes and place.lower() == request.headers.get("Host", "").lower()
 
     def token_right(self, token: str) -> bool:
-        """Compare a token in constant time."""
+        """Return whether a token is correct, compared in constant time."""
         return self._token is not None and _same(token, self._token)
 
     def is_authorised(self, request: web.Request) -> bool:
-        """Whether this browser has sent the token, or none is required."""
+        """Return whether this browser has sent the token, or no token is required."""
         if self._token is None:
             return True
         return _same(request.cookies.get(self._cookie_name, ""), self._cookie)
@@ -81,7 +81,7 @@ class Guard:
         self._set_cookie(response, self._cookie_name, self._cookie)
 
     def browser(self, request: web.Request) -> str:
-        """Return the secret id of this browser, which owns its recordings; a new one if it has none."""
+        """Return the secret id of this browser, which owns its recordings; a new id if it has none."""
         name = request.cookies.get(f"{self._cookie_name}-browser", "")
         return name if len(name) == len(self._cookie) else secrets.token_urlsafe(COOKIE_BYTES)
 
@@ -94,11 +94,11 @@ class Guard:
 
 
 def _same(shown: str, secret: str) -> bool:
-    """Compare in constant time. JSON and cookies may contain lone surrogates, which only compare unequal."""
+    """Compare strings in constant time. JSON and cookies may contain lone surrogates, which only compare unequal."""
     return hmac.compare_digest(shown.encode(errors="surrogatepass"), secret.encode())
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Signal handler of aiohttp that adds the security headers to every response."""
+    """Add the security headers to a response; a signal handler of aiohttp."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)

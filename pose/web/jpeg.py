@@ -18,11 +18,11 @@ _SEGMENTS = frozenset({0xC4, 0xDB, 0xDD, *range(0xE0, 0xF0), 0xFE})  # tables, r
 def jpeg_size(data: bytes) -> tuple[int, int]:
     """Return (width, height) in px from the frame header of a JPEG (ISO/IEC 10918-1, annex B).
 
-    Files that decoders read differently are rejected as well, such as bytes between two segments: the size read here
-    must be the decoded size.
+    The size read here must be the decoded size. Files that decoders interpret differently are therefore rejected, for
+    example files with bytes between two segments.
 
     Raises:
-        ValueError: If the data is not a valid JPEG, or a kind that is not supported.
+        ValueError: If the data is not a valid JPEG, or its kind is not supported.
     """
     if data[:2] != _START:
         raise ValueError("not a JPEG file")
@@ -53,7 +53,7 @@ def jpeg_size(data: bytes) -> tuple[int, int]:
 
 
 def decode_jpeg(data: bytes, longest: int) -> U8:
-    """Decode to (H, W, 3) uint8 RGB.
+    """Decode a JPEG to (H, W, 3) uint8 RGB.
 
     Raises:
         ValueError: If `data` is not a JPEG, or a side exceeds `longest` px.
@@ -71,7 +71,7 @@ def decode_jpeg(data: bytes, longest: int) -> U8:
 
 
 def encode_jpeg(image: U8, longest: int, quality: int = 80) -> tuple[bytes, float]:
-    """Encode (H, W, 3) uint8 RGB, scaled to sides of at most `longest` px.
+    """Encode an image (H, W, 3) uint8 RGB as JPEG, scaled down to sides of at most `longest` px.
 
     Returns:
         The JPEG and the scale factor.

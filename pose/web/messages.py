@@ -36,7 +36,7 @@ class ProtocolError(Exception):
 def hello(
     mode: str, source: str, skeleton: Skeleton, *, lookahead: int, mirror: bool, replay: bool = False, mesh: Json = None
 ) -> str:
-    """The first message of a connection.
+    """Return the first message of a connection.
 
     Args:
         mode: "camera" for the page's own camera, "source" for the server's source.
@@ -45,7 +45,7 @@ def hello(
         lookahead: Look-ahead of the lifter in frames.
         mirror: Whether the page mirrors the image.
         replay: Whether the source restarts when the page reconnects after its end.
-        mesh: The mesh of the bodies (`pose.web.bodies.page_mesh`); None without bodies.
+        mesh: Mesh of the bodies (`pose.web.bodies.page_mesh`); None without bodies.
     """
     return _text(
         "hello",
@@ -70,7 +70,10 @@ def hello(
 
 
 def most_pictures(lookahead: int) -> int:
-    """Maximum number of unanswered images of the page. With fewer, a look-ahead lifter would never answer."""
+    """Return the maximum number of unanswered images of the page.
+
+    With fewer images, a lifter with a look-ahead of `lookahead` frames would never answer.
+    """
     return MAX_UNANSWERED + lookahead
 
 
@@ -83,13 +86,13 @@ def _thick(*names: str) -> dict[str, float]:
 
 
 def result(live: LiveResult, upright: Upright, scale: float = 1.0, bodies: PageBodies | None = None) -> str:
-    """The people of one frame. Left and right follow the lifter.
+    """Return the message with the people of one frame. Left and right follow the lifter.
 
     Args:
-        live: The result.
-        upright: Converts poses to the upright view of the page.
+        live: Result of the frame.
+        upright: Conversion of poses to the upright view of the page.
         scale: Size of the page's image relative to the processed one.
-        bodies: Poses the bodies; None without them.
+        bodies: Bodies of the people; None without bodies.
     """
     people, poses = live.result.people, live.result.poses
     known = np.isfinite(poses.joints).all(axis=(1, 2)) & np.isfinite(poses.root).all(axis=1)
@@ -124,23 +127,23 @@ def result(live: LiveResult, upright: Upright, scale: float = 1.0, bodies: PageB
 
 
 def body(person: int, shape: Shape) -> str:
-    """The shape of a person's body, before the first result that uses it."""
+    """Return the message with the shape of a person's body, sent before the first result that uses the shape."""
     return _text("body", person=person, shape=shape.version, rest=shape.rest)
 
 
 def _repetitions(live: LiveResult, person: int) -> dict[str, Json]:
-    """The count of a person who repeats a movement."""
+    """Return the repetition count of a person; empty without one."""
     count = live.counts.get(person)
     return {} if count is None else {"repetitions": {"movement": count.movement, "count": count.count}}
 
 
 def _scaled(pixels: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
-    """Pixels of an image scaled by `scale`; (0, 0) is the centre of the first pixel in both."""
+    """Scale pixel coordinates to an image scaled by `scale`; (0, 0) is the centre of the first pixel in both."""
     return pixels if scale == 1 else ((pixels + 0.5) * scale - 0.5).astype(np.float32)
 
 
 def _rounded(values: NDArray[np.float32], decimals: int) -> list[Json]:
-    """Rounded numbers; None for NaN."""
+    """Round numbers for JSON; NaN becomes None."""
     numbers = np.round(values.astype(np.float64), decimals)
     finite = np.isfinite(numbers)
     if finite.all():
@@ -153,13 +156,13 @@ def _rounded(values: NDArray[np.float32], decimals: int) -> list[Json]:
 
 
 def with_picture(text: str, jpeg: bytes) -> bytes:
-    """A message with its image: uint32 length of the text, little-endian, the text, the JPEG."""
+    """Return a binary message: length of the text (uint32, little-endian), the text, the JPEG."""
     head = text.encode()
     return struct.pack("<I", len(head)) + head + jpeg
 
 
 def status(state: LiveStatus, recording: RunningRecording | None = None) -> str:
-    """State of the loop and of this browser's recording. Unknown values are null."""
+    """Return the message with the state of the loop and of this browser's recording. Unknown values are null."""
     values = asdict(state)
     finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
     running: Json = None
@@ -169,16 +172,17 @@ def status(state: LiveStatus, recording: RunningRecording | None = None) -> str:
 
 
 def pong(sent: float, now: float) -> str:
-    """
+    """Return the answer to a ping of the page.
+
     Args:
-        sent: Time of the page's clock in its ping.
+        sent: Time in the ping, on the page's clock.
         now: Current time in s on the clock of `time.monotonic`.
     """
     return _text("pong", time=sent, server=now)
 
 
 def recording_started(name: str) -> str:
-    """A recording has started.
+    """Return the message that a recording has started.
 
     Args:
         name: Name of the folder, and prefix of the file names.
@@ -187,17 +191,17 @@ def recording_started(name: str) -> str:
 
 
 def recorded(kept: KeptRecording) -> str:
-    """This browser's recording is finished."""
+    """Return the message that this browser's recording is finished."""
     return _text("recorded", **_described(kept))
 
 
 def not_recorded(problem: str) -> str:
-    """A recording could not be started."""
+    """Return the message that a recording could not be started."""
     return _text("recorded", name="", frames=0, seconds=0.0, files=[], problem=problem, expires_in=0.0)
 
 
 def recordings(listed: Sequence[KeptRecording]) -> str:
-    """All recordings that this browser can download."""
+    """Return the message that lists all recordings that this browser can download."""
     return _text("recordings", recordings=[_described(kept) for kept in listed])
 
 
@@ -237,7 +241,7 @@ def number_in(message: Mapping[str, Json], key: str) -> float:
     """Return a finite number of a message.
 
     Raises:
-        ProtocolError: If it is missing.
+        ProtocolError: If the number is missing or not finite.
     """
     value = message.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:

@@ -32,7 +32,7 @@ class KeptRecording:
         frames: Number of recorded frames.
         seconds: Time from the first to the last frame, s.
         problem: Why the recording is incomplete; empty if it is complete.
-        expires: When it is deleted, in s on the clock of `time.monotonic`.
+        expires: Time at which the recording is deleted, in s on the clock of `time.monotonic`.
         downloaded: Names of the files that were sent completely.
         key: Secret part of the download addresses.
     """
@@ -67,7 +67,7 @@ class KeptRecording:
 
 
 def _state(path: Path) -> tuple[int, ...] | None:
-    """Changes with the file; None where there is none."""
+    """Return values that change whenever the file changes; None if there is no file."""
     try:
         state = path.lstat()
     except OSError:
@@ -76,7 +76,7 @@ def _state(path: Path) -> tuple[int, ...] | None:
 
 
 class RunningRecording:
-    """Records a loop from now on.
+    """A running recording of a loop, from construction until `close`.
 
     Raises:
         PoseError: If nothing can be written to the folder.
@@ -129,12 +129,14 @@ class RunningRecording:
 
 
 class RecordingStore:
-    """The recordings of one server. Use it in one running event loop; files are written in threads."""
+    """The recordings of one server. Use a store in one running event loop only; files are written in threads."""
 
     def __init__(self, folder: Path, keep_seconds: float, finished: Callable[[KeptRecording], None]) -> None:
         """
         Args:
-            finished: Called with each finished recording that has files.
+            folder: Parent folder of the recordings.
+            keep_seconds: Time after which a finished recording is deleted, s.
+            finished: Function called with each finished recording that has files.
         """
         self.keep_seconds = keep_seconds
         self._folder = folder
@@ -145,7 +147,7 @@ class RecordingStore:
         self._changed = asyncio.Event()
 
     async def start(self, loop: Loop, owner: str) -> RunningRecording:
-        """Start to record.
+        """Start a recording of `loop` for the browser `owner`.
 
         Raises:
             PoseError: If nothing can be recorded.
@@ -176,7 +178,7 @@ class RecordingStore:
         return kept
 
     def listed(self, owner: str) -> list[KeptRecording]:
-        """Recordings of `owner` and of `EVERYBODY` that are not downloaded yet, oldest first."""
+        """Return the recordings of `owner` and of `EVERYBODY` that are not downloaded yet, oldest first."""
         self.delete_expired()
         return [kept for kept in self._kept.values() if kept.owner in (owner, EVERYBODY) and not kept.is_downloaded]
 
@@ -198,7 +200,7 @@ class RecordingStore:
         return list(self._kept.values())
 
     def delete_expired(self) -> None:
-        """Delete recordings that were kept for `keep_seconds`."""
+        """Delete the recordings whose time has expired."""
         now = time.monotonic()
         for kept in [kept for kept in self._kept.values() if kept.expires <= now]:
             self._delete(kept)
@@ -214,5 +216,5 @@ class RecordingStore:
         self._changed = asyncio.Event()
 
     async def close(self) -> None:
-        """Finish running recordings. Files stay."""
+        """Finish running recordings. Their files are not deleted."""
         await asyncio.gather(*(self.finish(recording) for recording in list(self._running)))

@@ -54,13 +54,13 @@ class WebServer:
     ) -> None:
         """
         Args:
-            pipeline: Made with `live=True`.
+            pipeline: Pipeline constructed with `live=True`.
             settings: Address and access control.
-            source: Opens the source that all browsers see, or makes the loop of several cameras; None uses each
-                browser's own camera.
+            source: Function that opens the source that all browsers see, or creates the loop of several cameras.
+                None uses each browser's own camera.
             live: Settings of the loops.
-            world: See `LiveLoop`.
-            body: Show bodies in the 3D view.
+            world: Steps of the world; None keeps camera coordinates.
+            body: Whether to show bodies in the 3D view.
         """
         self._body = body
         self._pipeline = pipeline
@@ -85,9 +85,9 @@ class WebServer:
         Recordings that still run are finished.
 
         Args:
-            started: Called with the port when the page is available.
+            started: Function called with the port when the page is available.
             seconds: Maximum duration; None for no limit.
-            recorded: Called with each finished recording.
+            recorded: Function called with each finished recording.
 
         Raises:
             PoseError: If the address cannot be bound, or with `once` if the source fails.
@@ -109,7 +109,7 @@ class WebServer:
                 await asyncio.wait_for(self._emptied(), SHUTDOWN_SECONDS)
 
     async def _over(self) -> None:
-        """Wait for the end of the source; for ever if that does not end the server."""
+        """Wait for the end of the source, or for ever if the server continues after it."""
         over = asyncio.Event() if self._shared is None or not self._settings.once else self._shared.ended
         while not over.is_set():
             with suppress(TimeoutError):
@@ -117,12 +117,12 @@ class WebServer:
             self._store.delete_expired()
 
     async def _emptied(self) -> None:
-        """Wait until all browsers know of the end of the source."""
+        """Wait until all browsers have been told that the source ended."""
         while self._sockets:
             await asyncio.sleep(0.05)
 
     async def _close(self) -> None:
-        """Clean up. Raises the error of the shared loop if it ends the server."""
+        """Clean up. Raises the error of the shared loop if that error ends the server."""
         try:
             if self._shared is not None:
                 await self._shared.close()
@@ -295,5 +295,5 @@ async def _read_json(request: web.Request) -> Any:
 
 
 def _read_static() -> dict[str, bytes]:
-    """Files of the page by name. No other file is served."""
+    """Read the files of the page, by name. No other file is served."""
     return {entry.name: entry.read_bytes() for entry in (files("pose.web") / "static").iterdir()}

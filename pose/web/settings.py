@@ -37,7 +37,7 @@ class WebSettings(WebOptions):
     """Validated settings of a web server.
 
     Raises:
-        UsageError: For invalid ones.
+        UsageError: If an option is invalid.
     """
 
     def __post_init__(self) -> None:
@@ -66,7 +66,7 @@ class WebSettings(WebOptions):
         """TLS context; None for plain http.
 
         Raises:
-            UsageError: For unusable files.
+            UsageError: If certificate or key cannot be used.
         """
         if self.cert is None:
             return None
@@ -81,12 +81,12 @@ class WebSettings(WebOptions):
 
 
 def token_from(given: str | None) -> str | None:
-    """Return the given token, else that of the environment, which process lists do not show."""
+    """Return the given token, or that of `POSE_WEB_TOKEN`, which process lists do not show."""
     return given or os.environ.get(TOKEN_VARIABLE) or None
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host` is reachable from this computer only."""
+    """Return whether `host` is reachable from this computer only."""
     if host == "localhost":
         return True
     address = ip_address(host)

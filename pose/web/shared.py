@@ -14,7 +14,7 @@ _LOG = logging.getLogger("pose.web")
 
 
 class SharedSource:
-    """One loop for all browsers.
+    """A source and its loop, shared by all browsers.
 
     Attributes:
         ended: Set when a loop has ended, by the end of its source or an error. The next browser opens the source again.
@@ -26,9 +26,10 @@ class SharedSource:
     ) -> None:
         """
         Args:
-            loop: Makes the loop of a source.
-            source: Opens the source, whenever the first browser connects, or makes the loop of several.
-            body: See `Feed`.
+            loop: Function that creates the loop of a source.
+            source: Function called whenever the first browser connects. It opens the source, or creates the loop of
+                several cameras.
+            body: Whether to send bodies for the 3D view.
         """
         self._body = body
         self.ended = asyncio.Event()
@@ -45,7 +46,7 @@ class SharedSource:
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[tuple[Loop, Feed]]:
-        """Context in which the loop runs.
+        """Run the loop within this context, and yield the loop and its feed.
 
         Raises:
             PoseError: If the source cannot be opened.
