@@ -42,7 +42,7 @@ class Predicted:
 
     Attributes:
         sequence: The person at the predicted times.
-        root_sigma: (T,) mm, uncertainty of the pelvis' displacement since the last frame.
+        root_sigma: (T,) mm, uncertainty of the pelvis displacement since the last frame.
         ahead: (T,) s from the last frame to each prediction.
     """
 
@@ -102,6 +102,6 @@ def forecast(
 
 
 def _paced(sequence: Sequence3D, horizon: float) -> F64:
-    """Times at the frame rate of the sequence up to and including `horizon`."""
+    """Return times at the frame rate of the sequence, up to and including `horizon` (s)."""
     step = float(np.median(np.diff(sequence.times[-30:]))) if len(sequence) > 1 else TYPICAL_STEP
     return np.append(np.arange(1, int(np.ceil(horizon / step - 1e-6))) * step, horizon)

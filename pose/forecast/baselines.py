@@ -24,7 +24,7 @@ _REACH = {  # mm after one second, of the pelvis' displacement and of the other 
 
 @dataclass(frozen=True, slots=True)
 class LastFrame:
-    """The last valid frame of each person, (P, ...), and the seconds from it to each query, (P, Q, 1)."""
+    """The last valid frame of P people (arrays (P, ...)). `ahead` (P, Q, 1) is the time from it to each query, s."""
 
     joints: F32
     root: F32
@@ -33,7 +33,7 @@ class LastFrame:
 
 
 def last_frame(past: Past, times: F64) -> LastFrame:
-    """The last valid frame of each person, and the time from it to each query.
+    """Return the last valid frame of each person, and the time from that frame to each query.
 
     Args:
         past: Past of P people.
@@ -50,9 +50,10 @@ def last_frame(past: Past, times: F64) -> LastFrame:
 
 
 def recent_velocity(past: Past) -> tuple[F32, F32]:
-    """Velocities of joints (P, 17, 3) and root (P, 3), m/s, from a least-squares line through the last 0.1 s.
+    """Estimate velocities of joints (P, 17, 3) and root (P, 3) in m/s.
 
-    At low frame rates it is through the last two frames; 0 for a person with one frame.
+    They are slopes of a least-squares line through the last 0.1 s, or through the last two frames at low frame rates.
+    They are 0 for a person with one frame.
     """
     people, newest = np.arange(len(past)), past.last()
     before = np.where(np.arange(past.valid.shape[1]) < newest[:, None], past.valid, False)
@@ -68,7 +69,7 @@ def recent_velocity(past: Past) -> tuple[F32, F32]:
 
 
 class ZeroVelocity:
-    """People keep their last pose and position."""
+    """Baseline in which people keep their last pose and position."""
 
     name = "zero-velocity"
 
@@ -79,7 +80,10 @@ class ZeroVelocity:
 
 
 class DampedVelocity:
-    """Every joint continues with its last velocity, exponentially damped: v tau (1 - exp(-h / tau)) after h seconds."""
+    """Baseline in which every joint continues with its last velocity v, exponentially damped.
+
+    The displacement after h seconds is v tau (1 - exp(-h / tau)).
+    """
 
     name = "damped-velocity"
 

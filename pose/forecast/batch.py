@@ -7,11 +7,11 @@ from pose.types import F32, F64
 
 @dataclass(frozen=True, slots=True)
 class ForecastBatch:
-    """B people.
+    """Pasts and true futures of B people.
 
     Attributes:
         past: (B, K, F) network inputs (`pose.forecast.features.describe`).
-        ahead: (B, Q) s after the last frame.
+        ahead: (B, Q) s, times of `truth` after the last frame.
         truth: (B, Q, 51) m, true displacements.
         steps: (B, S, 51) m, true displacements at each `pose.forecast.format.STEP`.
     """

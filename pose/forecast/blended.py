@@ -16,7 +16,7 @@ _USUAL = ForecasterConfig()
 
 
 class Blended(ForecasterNetwork):
-    """The decoder predicts for every point the weight of its own output; the MLP's output has the rest.
+    """The decoder predicts for every point the weight w of its own output; the output of the MLP has weight 1 - w.
 
     Both weights are initialised to one half.
     """

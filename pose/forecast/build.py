@@ -1,4 +1,4 @@
-"""Building of a forecaster's network from its configuration, and checkpoints (safetensors)."""
+"""Construction of forecaster networks from configurations, and their checkpoints (safetensors)."""
 
 from collections.abc import Callable
 from pathlib import Path

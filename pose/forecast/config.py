@@ -24,8 +24,8 @@ class ForecasterConfig:
         decoder_depth: Blocks of the decoder.
         heads: Number of attention heads.
         expansion: Width of the feed-forward layers as a multiple of `dim`.
-        norm: See `pose.lifter.config.LifterConfig`.
-        init: See `pose.lifter.config.LifterConfig`.
+        norm: Placement of LayerNorm, as in `pose.lifter.config.LifterConfig`.
+        init: Initialisation of the weights, as in `pose.lifter.config.LifterConfig`.
         mlp_dim: Width of the MLP of `blended`.
         mlp_depth: Blocks of the MLP of `blended`.
     """

@@ -22,10 +22,10 @@ _TIME_HZ = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # frequencies of the time encoding o
 class DecoderBlock(nn.Module):
     """Self-attention, attention to the past and a feed-forward layer, each with its own residual connection.
 
-    LayerNorm is before, after or absent.
+    LayerNorm is before or after each layer, or absent.
 
     Args:
-        rolls_out: Whether there is causal self-attention; otherwise every token is processed independently.
+        rolls_out: Whether the block has causal self-attention; otherwise every token is processed independently.
         memory: Number of visible steps, including the query.
     """
 
@@ -53,12 +53,12 @@ class DecoderBlock(nn.Module):
         return self._attend(x, context, remembered)
 
     def init_cache(self, like: Tensor) -> Cache:
-        """The empty cache for as many people as `like` (B, ...) has."""
+        """Return an empty cache for B people, with the device and type of `like` (B, ...)."""
         assert self.attention is not None
         return self.attention.init_cache(len(like), device=like.device, dtype=like.dtype)
 
     def step(self, x: Tensor, context: Context, cache: Cache, remembered: Remembered) -> tuple[Tensor, Cache]:
-        """Process one more token (B, 1, D); equal to `forward`."""
+        """Process one more token (B, 1, D), with the same result as `forward`."""
         assert self.attention is not None
         y, cache = self.attention.step(x if self.post else self.norm1(x), context, cache)
         x = self.norm1(x + y) if self.post else x + y
@@ -88,12 +88,12 @@ class Decoder(nn.Module):
         self.blocks = nn.ModuleList(DecoderBlock(config, rolls_out) for _ in range(config.depth))
 
     def remember(self, memory: Tensor, context: Context) -> list[Remembered]:
-        """Keys and values of the past for every block."""
+        """Compute keys and values of the past for every block."""
         return [block.cross.remember(memory, context) for block in self.stack]
 
     @property
     def stack(self) -> list[DecoderBlock]:
-        """The blocks, typed."""
+        """The blocks as a typed list."""
         return [cast(DecoderBlock, block) for block in self.blocks]
 
     def forward(self, x: Tensor, times: Tensor, remembered: list[Remembered]) -> Tensor:
@@ -105,7 +105,7 @@ class Decoder(nn.Module):
 
 
 class OneShot(ForecasterNetwork):
-    """Every requested time is an independent query, so its prediction does not depend on other queries.
+    """Transformer forecaster in which every requested time is an independent query.
 
     Besides a correction, a query predicts weights with which past displacements continue: per point one weight for each
     age, applied to the displacement from that age to now. Constant velocity and a repeated step are special cases.
@@ -127,7 +127,7 @@ class OneShot(ForecasterNetwork):
         return self.read(self.tokens(past, ahead), past, ahead)
 
     def tokens(self, past: Tensor, ahead: Tensor) -> Tensor:
-        """The decoded tokens (B, Q, D) of the requested times."""
+        """Return the decoded tokens (B, Q, D) of the requested times."""
         memory, context = self.encoder(past)
         x = self.decoder.embed(_waves(ahead)) + memory[:, -1:]
         decoded: Tensor = self.decoder(x, ahead, self.decoder.remember(memory, context))
@@ -142,13 +142,16 @@ class OneShot(ForecasterNetwork):
 
 
 def _waves(ahead: Tensor) -> Tensor:
-    """Time encoding: (B, Q) s to (B, Q, 13), the seconds and their sines and cosines."""
+    """Encode times (B, Q) s as (B, Q, 13): the seconds, and their sines and cosines."""
     phase = ahead[..., None] * (2 * torch.pi * torch.tensor(_TIME_HZ, device=ahead.device, dtype=ahead.dtype))
     return torch.cat([ahead[..., None], phase.sin(), phase.cos()], dim=-1)
 
 
 class Autoregressive(ForecasterNetwork):
-    """The decoder predicts the velocity of every point step by step, each from the previous pose and its velocity."""
+    """Transformer forecaster that predicts step by step.
+
+    Each step predicts the velocity of every point from the previous pose and its velocity.
+    """
 
     rolls_out = True
 
@@ -183,7 +186,9 @@ class Autoregressive(ForecasterNetwork):
         return Displacements(torch.cat(places, dim=1), torch.cat(spreads, dim=1))
 
     def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Displacements:
-        """Two passes (Mihaylova & Martins, 2019): outputs of the first replace some true steps in the second.
+        """Predict all steps in two passes (Mihaylova & Martins, 2019).
+
+        Outputs of the first pass replace some true steps in the second.
 
         No gradient flows through the replaced steps.
         """

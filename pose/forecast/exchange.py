@@ -1,4 +1,5 @@
-"""Export of a forecaster's network to ONNX. The file gets its name only after its outputs agreed with the network's."""
+"""Export of a forecaster's network to ONNX. The file is renamed to its final name only after its outputs
+agree with those of the network."""
 
 import json
 from pathlib import Path

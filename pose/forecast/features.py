@@ -45,7 +45,7 @@ class View:
 
 
 def describe(past: Past) -> tuple[F32, View]:
-    """The network inputs (P, K, F), see `pose.forecast.format`, and the frames of reference."""
+    """Return the network inputs (P, K, F), with the features of `pose.forecast.format`, and the frames of reference."""
     p, t = past.valid.shape
     last = np.arange(p), past.last()
     joints, root = past.joints[last], past.root[last]
@@ -74,7 +74,7 @@ def describe(past: Past) -> tuple[F32, View]:
 
 
 def own_axes(joints: F32) -> F32:
-    """Rotations (P, 3, 3) about y that align hips and shoulders of joints (P, 17, 3) with x, as seen from above.
+    """Return rotations (P, 3, 3) about y that align hips and shoulders of joints (P, 17, 3) with x, as seen from above.
 
     Identity if they have no horizontal extent, for example for a person who lies on one side.
     """
@@ -90,7 +90,7 @@ def own_axes(joints: F32) -> F32:
 
 
 def seconds_ahead(view: View, times: F64) -> F64:
-    """(P, Q) s from the last frame to `times` (P, Q); 0 for times before it."""
+    """Return the seconds (P, Q) from the last frame to `times` (P, Q); 0 for times before the last frame."""
     return np.maximum(times - view.time[:, None], 0.0)
 
 
@@ -107,17 +107,17 @@ def restore(view: View, paths: F32, ahead: F64) -> tuple[F32, F32]:
 
 
 def ways(view: View, joints: F32, root: F32) -> F32:
-    """The inverse of `restore`: joints (P, Q, 17, 3) and root (P, Q, 3) m to displacements (P, Q, 51)."""
+    """Convert joints (P, Q, 17, 3) m and root (P, Q, 3) m to displacements (P, Q, 51); the inverse of `restore`."""
     moved = np.concatenate([(joints - view.joints[:, None])[:, :, 1:], (root - view.root[:, None])[:, :, None]], axis=2)
     return (moved @ np.swapaxes(view.turn, -1, -2)[:, None]).reshape(*root.shape[:2], PATHS).astype(np.float32)
 
 
 def _around(past: Past, now: F64) -> tuple[I64, I64, F32, F32]:
-    """The frames between which each age before now lies.
+    """Find the two frames around the time of each age.
 
     Args:
         past: The past of P people.
-        now: (P,) s.
+        now: (P,) s, times from which ages are counted back.
 
     Returns:
         The frame before and the frame after, (P, K) each (both the first frame if none is earlier); the position

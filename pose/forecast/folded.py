@@ -1,6 +1,7 @@
 """An equivalent form of a forecaster's attention with few operators, for export: small operators dominate the run time.
 
-Queries, keys and values of a sequence are one product. Rotation and attention are one operator each of ONNX's opset 23
+Queries, keys and values of a sequence are computed in one matrix product.
+Rotation and attention are one operator each of ONNX's opset 23
 (`RotaryEmbedding` and `Attention`, which `torch.onnx.ops` also computes in torch). The ages of the past are fixed, so
 their phases are constants.
 
@@ -25,7 +26,7 @@ from pose.forecast.network import ForecasterNetwork
 
 
 def folded(network: ForecasterNetwork) -> ForecasterNetwork:
-    """An equivalent copy with the attention of a one-shot decoder and its encoder in this form."""
+    """Return an equivalent copy of a network, whose encoder and one-shot decoder use attention with few operators."""
     network = copy.deepcopy(network)
     one_shot = network.decoding if isinstance(network, Blended) else network
     if isinstance(one_shot, OneShot):
@@ -54,7 +55,7 @@ class SelfAttention(nn.Module):
 
 
 class RememberingDecoder(nn.Module):
-    """A one-shot decoder; the keys and values of all its blocks are one product."""
+    """A one-shot decoder; the keys and values of all its blocks are computed in one matrix product."""
 
     def __init__(self, decoder: Decoder) -> None:
         super().__init__()
@@ -67,7 +68,7 @@ class RememberingDecoder(nn.Module):
             block.register_module("cross", Cross(block.cross))
 
     def remember(self, memory: Tensor, _: Context) -> list[Remembered]:
-        """Keys and values (B, K, D) of the past for every block."""
+        """Compute keys and values (B, K, D) of the past for every block."""
         keys, *values = self.project(memory).split([self.depth * self.dim] + self.depth * [self.dim], dim=-1)
         turned = self.turn(keys, self.depth * self.heads).split(self.dim, dim=-1)
         return list(zip(turned, values, strict=True))
@@ -112,12 +113,12 @@ class AgeRotation(nn.Module):
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, heads: int) -> Tensor:
-    """softmax(q k^T / sqrt(K)) v of each head, all (B, ., D)."""
+    """Compute scaled dot-product attention of each head; all tensors are (B, tokens, D)."""
     return ops.attention(queries, keys, values, q_num_heads=heads, kv_num_heads=heads)[0]
 
 
 def joined(layers: Sequence[nn.Linear]) -> nn.Linear:
-    """One linear layer whose outputs are those of `layers`, concatenated."""
+    """Return one linear layer whose outputs are those of `layers`, concatenated."""
     one = nn.Linear(layers[0].in_features, sum(layer.out_features for layer in layers))
     with torch.no_grad():
         one.weight.copy_(torch.cat([layer.weight for layer in layers]))

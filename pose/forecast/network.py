@@ -42,7 +42,7 @@ class Displacements(NamedTuple):
 
 
 class ForecasterNetwork(nn.Module):
-    """Predicts from the past (B, K, F) where people are `ahead` (B, Q) seconds later.
+    """Base of networks that predict the displacements of people from their past.
 
     Subclasses implement `predict`. Autoregressive ones predict all steps of `STEP`, and implement `forced` for teacher
     forcing.
@@ -57,7 +57,7 @@ class ForecasterNetwork(nn.Module):
         self.register_buffer("calibration", uncalibrated())
 
     def forward(self, past: Tensor, ahead: Tensor) -> tuple[Tensor, Tensor]:
-        """Displacements (B, Q, 51) m and sigma (B, Q, 17) m, the pelvis' displacement first.
+        """Return displacements (B, Q, 51) m and sigma (B, Q, 17) m, with the pelvis displacement first in sigma.
 
         Times beyond the last of HORIZONS are clamped to it.
         """
@@ -70,7 +70,7 @@ class ForecasterNetwork(nn.Module):
         return ways.places, torch.cat([sigma[..., -1:], sigma[..., :-1]], dim=-1)
 
     def at(self, past: Tensor, ahead: Tensor) -> Displacements:
-        """The uncalibrated prediction at `ahead` (B, Q) s, up to the last of HORIZONS."""
+        """Return the uncalibrated prediction at `ahead` (B, Q) s, up to the last of HORIZONS."""
         if self.rolls_out:
             return between_steps(self.predict(past), ahead)
         return self.predict(past, ahead)
@@ -89,10 +89,10 @@ class ForecasterNetwork(nn.Module):
 
 
 def uncalibrated() -> Tensor:
-    """The initial calibration (2, len(HORIZONS), 2 + 17), for exact and for lifted pasts.
+    """Return the initial calibration (2, len(HORIZONS), 2 + 17), for exact and for lifted pasts.
 
-    Per horizon: slope of log sigma, weight of `log_speed`, and an offset per point. `pose.training.forecast_sigma` sets
-    them after training.
+    Each horizon has a slope of log sigma, a weight of `log_speed`, and an offset per point.
+    `pose.training.forecast_sigma` sets these values after training.
     """
     numbers = torch.zeros(2, len(HORIZONS), 2 + POINTS)
     numbers[..., 0] = 1
@@ -100,7 +100,7 @@ def uncalibrated() -> Tensor:
 
 
 def share_lifted(past: Tensor) -> Tensor:
-    """(B,) how much pasts (B, K, F) look like lifted ones, from their sigma.
+    """Estimate from sigma how much pasts (B, K, F) look like lifted ones; (B,), from 0 to 1.
 
     0 if sigma is at most 1 mm, as for exact poses; 1 if its geometric mean is at least 10 mm, as always for a lifter.
     """
@@ -108,7 +108,7 @@ def share_lifted(past: Tensor) -> Tensor:
 
 
 def log_speed(past: Tensor) -> Tensor:
-    """(B,) logarithm of the mean speed of the joints in pasts (B, K, F), at least that of `_AT_REST`."""
+    """Return the logarithm (B,) of the mean speed of the joints in pasts (B, K, F), at least that of `_AT_REST`."""
     speed = past[:, 1:, PATHS : PATHS + 3 * SPREADS].square().mean(dim=(1, 2)).sqrt()
     return (speed + _AT_REST).log()
 
@@ -135,7 +135,7 @@ class Encoder(nn.Module):
 
 
 def context_at(times: Tensor, head_dim: int) -> Context:
-    """Context with the phases of times (B, T) or (1, T) s; one row serves all people."""
+    """Return a context with the phases of times (B, T) or (1, T) s; one row serves all people."""
     return Context(*rotary_phases(times, head_dim))
 
 
@@ -161,7 +161,7 @@ class Head(nn.Module):
 
 
 def step_times(device: torch.device) -> Tensor:
-    """Times of the steps, (1, S) s."""
+    """Return the times of the steps, (1, S) s."""
     return STEP * torch.arange(1, FUTURE_STEPS + 1, device=device, dtype=torch.float32)[None]
 
 

@@ -14,7 +14,7 @@ _JOINTS, _ROOT = slice(0, 51), slice(51, 54)
 
 @dataclass(slots=True)
 class _Track:
-    """One person.
+    """Stored frames of one person.
 
     Attributes:
         rows: (2 MOST_FRAMES, 71) joints, root, sigma. Only the newest MOST_FRAMES up to `end` are valid; they are moved
@@ -35,7 +35,7 @@ class _Track:
         self.end += 1
 
     def recent(self) -> slice:
-        """The frames of the last second before the last detection."""
+        """Slice of the frames in the last second before the last detection."""
         first = max(0, self.end - MOST_FRAMES)
         first += int(np.searchsorted(self.times[first : self.end], self.times[self.end - 1] - PAST_SECONDS))
         return slice(first, self.end)
@@ -62,11 +62,11 @@ class Pasts:
         }
 
     def last_seen(self) -> dict[int, tuple[float, float]]:
-        """Times of the first and the last frame of each person, s."""
+        """Return the times of the first and the last frame of each person, s."""
         return {person: (track.begun, float(track.times[track.end - 1])) for person, track in self._tracks.items()}
 
     def of(self, people: Sequence[int]) -> Past:
-        """The past of some people; shorter ones are padded at the start."""
+        """Return the past of the people with the given ids. Shorter pasts are padded at the start."""
         tracks = [self._tracks[person] for person in people]
         spans = [track.recent() for track in tracks]
         longest = max((span.stop - span.start for span in spans), default=1)

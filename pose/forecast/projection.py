@@ -16,7 +16,7 @@ _FOOT = ("ankle", "heel", "toe", "foot")
 
 @functools.cache
 def carriers(skeleton: Skeleton) -> NDArray[np.int64]:
-    """(J,) for each joint of a skeleton, the Human3.6M joint with which it moves."""
+    """Return for each of the J joints of a skeleton the index of the Human3.6M joint with which it moves, (J,)."""
     return np.array([H36M17.index(_carrier(name, skeleton.side(joint))) for joint, name in enumerate(skeleton.names)])
 
 
@@ -41,8 +41,8 @@ def moved_keypoints(keypoints: F32, skeleton: Skeleton, before: F64, after: F64,
     Args:
         keypoints: (P, J, 2) px.
         skeleton: Joint set of the keypoints.
-        before: (P, 17, 3) m in the camera frame.
-        after: (P, 17, 3) m in the camera frame.
+        before: (P, 17, 3) m, joints before the motion, in the camera frame.
+        after: (P, 17, 3) m, joints after the motion, in the camera frame.
         camera: The camera.
     """
     shift = _shift(before, after, camera)
@@ -50,7 +50,7 @@ def moved_keypoints(keypoints: F32, skeleton: Skeleton, before: F64, after: F64,
 
 
 def moved_boxes(boxes: F32, before: F64, after: F64, camera: Camera) -> F32:
-    """Move the edges of boxes (P, 4) xyxy px with those of the projected joints."""
+    """Move the edges of boxes (P, 4) xyxy px by as much as the edges of the box around the projected joints."""
     whole = _in_front(before) & _in_front(after)
     moved = boxes.copy()
     if whole.any():

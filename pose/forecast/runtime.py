@@ -22,12 +22,12 @@ SHIPPED = "forecaster"
 
 
 def shipped_path() -> Path:
-    """The shipped forecaster's checkpoint; its ONNX file is beside it."""
+    """Return the path of the shipped checkpoint. The ONNX file is in the same folder."""
     return Path(str(resources.files("pose"))) / "models" / f"{SHIPPED}.safetensors"
 
 
 class NetworkForecaster(ABC):
-    """`pose.forecast.types.Forecaster` with a network; subclasses implement `answer`.
+    """Base of forecasters with a network. Subclasses implement `answer`.
 
     Attributes:
         name: Name for messages and results.
@@ -60,7 +60,7 @@ class NetworkForecaster(ABC):
 
 
 class OnnxForecaster(NetworkForecaster):
-    """A forecaster from a file of `pose.forecast.exchange`."""
+    """A forecaster that runs an ONNX file written by `pose.forecast.exchange`."""
 
     def __init__(self, path: Path, name: str) -> None:
         """Load the file.
@@ -75,7 +75,7 @@ class OnnxForecaster(NetworkForecaster):
 
     @classmethod
     def beside(cls, checkpoint: Path, name: str) -> Self | None:
-        """The forecaster in the .onnx file beside a checkpoint; None if there is none of exactly this checkpoint."""
+        """Load the .onnx file beside a checkpoint; None unless it was exported from exactly this checkpoint."""
         exported = checkpoint.with_suffix(".onnx")
         if not exported.is_file():
             return None

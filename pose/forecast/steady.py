@@ -6,11 +6,11 @@ person stands still.
 - The pelvis continues with its last velocity across the line of sight, damped; its distance is constant. The lifted
   distance changes more by errors than by motion within half a second.
 - Displacements of the joints are multiplied by v^4 / (v^4 + noise^4) with the recent speed v of the joints. The gain of
-  a Wiener filter, v^2 / (v^2 + noise^2), passes more jitter at rest and dampens motion more. The pelvis' displacement
-  uses it, where it is more accurate.
+  a Wiener filter, v^2 / (v^2 + noise^2), passes more jitter at rest and dampens motion more. The
+  displacement of the pelvis uses the Wiener gain, which is more accurate there.
 
-benchmarks/ahead.py measures it. WINDOW, FADING and BODY_NOISE were selected on training subjects. SPEED_NOISE was set
-by hand on some of the test clips, as a trade-off between jitter at rest and delay.
+benchmarks/ahead.py measures the effect. WINDOW, FADING and BODY_NOISE were selected on training subjects. SPEED_NOISE
+was set by hand on some of the test clips, as a trade-off between jitter at rest and delay.
 """
 
 from dataclasses import replace
@@ -29,7 +29,7 @@ NEAREST = 0.2  # m; a pelvis nearer to the camera or behind it is not stabilised
 
 
 class Steady:
-    """`pose.forecast.types.Forecaster` that stabilises the forecasts of another one; sigma is unchanged."""
+    """A forecaster that stabilises the forecasts of another forecaster. Sigma is unchanged."""
 
     def __init__(self, forecaster: Forecaster) -> None:
         self._inner, self.name = forecaster, forecaster.name
@@ -48,14 +48,12 @@ class Steady:
 
 
 def shares(power: NDArray[np.floating], noise: float) -> F64:
-    """Gain for a signal of this power with noise of power noise^2."""
+    """Return the gain for a signal with power `power` and noise with power noise^2."""
     return np.asarray(power / (power + noise**2), np.float64)
 
 
 def _slope(past: Past, newest: F64) -> tuple[F64, Flags]:
-    """Weights (P, T) that compute the least-squares slope over the last frames up to `newest` (P,) s, and which
-    these are.
-    """
+    """Return weights (P, T) of the least-squares slope up to `newest` (P,) s, and a mask (P, T) of the frames used."""
     seen = past.valid & (past.times >= newest[:, None] - (WINDOW + 1e-6))
     age = np.where(seen, past.times - newest[:, None], 0.0)
     age -= seen * (age.sum(axis=1, keepdims=True) / seen.sum(axis=1, keepdims=True))
@@ -63,12 +61,12 @@ def _slope(past: Past, newest: F64) -> tuple[F64, Flags]:
 
 
 def _pelvis(past: Past, seen: Flags, weights: F64, root: F32, prediction: Forecast) -> F32:
-    """Stabilised positions of the pelvis, (P, Q, 3) m.
+    """Return stabilised positions of the pelvis, (P, Q, 3) m.
 
     Args:
         past: The past.
-        seen: (P, T), see `_slope`.
-        weights: (P, T), see `_slope`.
+        seen: (P, T), frames used by `_slope`.
+        weights: (P, T), weights returned by `_slope`.
         root: (P, 3) m in the newest frame.
         prediction: The forecast to stabilise.
     """

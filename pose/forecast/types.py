@@ -60,7 +60,7 @@ class Past:
 
     @classmethod
     def of(cls, sequences: Sequence[Sequence3D]) -> Self:
-        """The last second of some people, each with its own times; shorter ones are padded at the start."""
+        """Return the last second of each sequence, with its own times. Shorter pasts are padded at the start."""
         recent = [np.flatnonzero(one.times >= one.times[-1] - PAST_SECONDS) for one in sequences]
         length = max(map(len, recent), default=1)
         frames = [np.concatenate([np.repeat(rows[:1], length - len(rows)), rows]) for rows in recent]
@@ -87,8 +87,8 @@ class Forecast:
         joints: (P, Q, 17, 3) m, relative to the pelvis.
         root: (P, Q, 3) m.
         sigma: (P, Q, 17) mm, the radius that contains the true joint with probability 0.68; close to 0 for the pelvis.
-        root_sigma: (P, Q) mm, the same for the pelvis' displacement since the person's last frame.
-        ahead: (P, Q) s from that frame to the requested time; 0 for times that are not after it.
+        root_sigma: (P, Q) mm, such a radius for the displacement of the pelvis since the person's last frame.
+        ahead: (P, Q) s from the last frame to the requested time; 0 for times that are not after the last frame.
     """
 
     joints: F32
@@ -110,7 +110,7 @@ class Forecast:
 
 @runtime_checkable
 class Forecaster(Protocol):
-    """Predicts the motion of people from their last second."""
+    """Protocol of objects that predict the motion of people from their last second."""
 
     name: str
 
