@@ -15,9 +15,9 @@ class AdaptiveBlock(nn.Module):
     """A Universal Transformer block (Dehghani et al., 2018) with adaptive computation time (Graves, 2016).
 
     After each step every frame predicts a halting probability p = sigmoid(w.x + b), with b initialised to 1. A frame
-    halts once its probabilities sum to at least 1 - eps, or after `most` steps. The output is the sum of its states
-    weighted by p; the last state gets the remainder to 1. A halted frame keeps its state, to which other frames still
-    attend.
+    halts once its probabilities sum to at least 1 - eps, or after `most` steps. The output for a frame is the sum of
+    its states weighted by p, where the last state gets the remainder to 1. A halted frame keeps its state, and other
+    frames still attend to this state.
 
     Probabilities, halting and remainders follow Graves. The reference code of the Universal Transformer differs: it
     interpolates, updates halted frames, and can produce weights that sum to less than 1.
@@ -63,7 +63,7 @@ class AdaptiveBlock(nn.Module):
         return tuple(f"step{n}_{field}" for n in range(self.max_steps) for field in self.block.cache_fields)
 
     def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
-        """The caches of all steps, concatenated in the order of the steps."""
+        """Return the caches of all steps, concatenated in the order of the steps."""
         steps = (self.block.init_cache(batch, device=device, dtype=dtype) for _ in range(self.max_steps))
         return tuple(part for cache in steps for part in cache)
 
@@ -109,9 +109,9 @@ class _Halting:
 
 
 def pondered(network: nn.Module) -> Tensor | None:
-    """Mean ponder cost (steps plus remainder) over the frames of the last forward pass in training mode.
+    """Return the mean ponder cost (steps plus remainder) over the frames of the last forward pass in training mode.
 
-    Only the remainder has a gradient. None for a network of fixed depth.
+    Only the remainder has a gradient. Returns None if the depth of the network is fixed.
     """
     blocks = [module for module in network.modules() if isinstance(module, AdaptiveBlock)]
     means = [block.pondered for block in blocks if block.pondered is not None]

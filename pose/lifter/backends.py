@@ -20,7 +20,7 @@ _DTYPES = {
 
 
 class StepBackend(Protocol):
-    """Evaluates one streaming step for any number of people."""
+    """Backend that evaluates one streaming step for any number of people."""
 
     def bind(self, inputs: Arrays) -> Callable[[], Arrays]:
         """Bind input arrays that are reused for every step.
@@ -35,7 +35,7 @@ class StepBackend(Protocol):
 
 
 class OnnxGraph:
-    """An ONNX model in ONNX Runtime on one CPU thread; the other cores are left to detector and estimator.
+    """ONNX model in ONNX Runtime, limited to one CPU thread so that detector and estimator can use the other cores.
 
     Attributes:
         metadata: Metadata that the exporter wrote to the file.
@@ -59,16 +59,19 @@ class OnnxGraph:
         self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
 
     def run(self, inputs: Arrays) -> Arrays:
-        """All outputs by name."""
+        """Run the model and return all outputs by name."""
         return dict(zip(self._outputs, self._session.run(self._outputs, inputs), strict=True))
 
     def row(self, name: str, fill: float) -> Array:
-        """The input `name` for one person, filled with a constant. All its axes but the first must be fixed."""
+        """Return the input `name` for one person, filled with a constant.
+
+        All axes of the input except the first must have a fixed size.
+        """
         node = next(node for node in self._session.get_inputs() if node.name == name)
         return np.full(node.shape[1:], fill, _DTYPES[node.type])
 
     def bind(self, inputs: Arrays) -> Callable[[], Arrays]:
-        """See `StepBackend.bind`."""
+        """Bind input arrays that are reused for every step, as `StepBackend.bind`."""
         binding = self._session.io_binding()
         given = {node.name: inputs[node.name] for node in self._session.get_inputs()}
         first = self._session.run(None, given)  # run once to get the shapes of the outputs

@@ -1,7 +1,7 @@
-"""Overlapping windows of an offline network, and their blending.
+"""Overlapping windows of an offline network, and the blending of their outputs.
 
-Where two windows overlap, the earlier one is faded out and the later one in, so that every frame has context on both
-sides, except at the ends of the sequence.
+Where two windows overlap, the weights of the earlier window decrease and those of the later window increase. Every
+frame therefore has context on both sides, except at the ends of the sequence.
 """
 
 from dataclasses import dataclass
@@ -28,9 +28,15 @@ class Windows:
         return spans
 
     def fade(self, length: int, first: bool) -> NDArray[np.float64]:
-        """Weights (length,) of a window's frames: rising over the overlap with the previous window, then falling.
+        """Return the weights (T,) of a window's frames, which rise over the overlap with the previous window and then
+        fall.
 
-        Weights are normalised over the overlapping windows, so those of the last window may fall as well.
+        Weights of overlapping windows are normalised by their sum. The weights of the last window may therefore fall as
+        well.
+
+        Args:
+            length: Number T of frames in the window.
+            first: Whether the window is the first of the sequence, whose weights do not rise.
         """
         overlap = self.size - self.hop
         ramp = (np.arange(overlap) + 0.5) / max(overlap, 1)
@@ -45,7 +51,7 @@ class Windows:
 
 
 class Blend:
-    """Weighted sum of windows over the frames that are not taken yet. Frames are (T, D)."""
+    """Weighted sum of window outputs, for frames that `take` has not returned yet. Frames are rows of (T, D)."""
 
     def __init__(self, windows: Windows, capacity: int) -> None:
         self._windows = windows
@@ -61,7 +67,7 @@ class Blend:
         self._weight[rows] += weights
 
     def take(self, count: int) -> F32:
-        """Return the next `count` frames; no later window may contain them."""
+        """Return the next `count` frames and remove them. No later window may contain these frames."""
         taken = (self._sum[:count] / self._weight[:count]).astype(np.float32)
         for array in (self._sum, self._weight):
             array[: -count or None] = array[count:]

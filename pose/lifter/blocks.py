@@ -59,21 +59,21 @@ class Highway(nn.Module):
 
 
 class Nothing(nn.Module):
-    """No residual connection: returns y."""
+    """Placeholder without a residual connection: returns y."""
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return y
 
 
 def join(config: LifterConfig) -> nn.Module:
-    """The layer that combines a branch's input x with its output y, as set by the configuration's `residual`."""
+    """Return the layer that combines a branch's input x with its output y, as set by the configuration's `residual`."""
     if config.residual == "highway":
         return Highway(config.dim)
     return Sum() if config.residual == "plain" else Nothing()
 
 
 class Residual(nn.Module):
-    """A residual branch with LayerNorm before it, after the sum, or without LayerNorm."""
+    """Residual branch with LayerNorm before the branch, after the sum, or without LayerNorm."""
 
     def __init__(self, config: LifterConfig) -> None:
         super().__init__()
@@ -88,7 +88,10 @@ class Residual(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and feed-forward layer, each with a residual connection; LayerNorm before, after or none."""
+    """Attention and feed-forward layer, each with a residual connection.
+
+    LayerNorm is applied before each layer, after each sum, or not at all.
+    """
 
     def __init__(self, config: LifterConfig, attention: Attention) -> None:
         super().__init__()
@@ -104,7 +107,7 @@ class Block(nn.Module):
         return self.finish(x, self.attention(self.asked(x), context))
 
     def asked(self, x: Tensor) -> Tensor:
-        """The input of the attention layer: `x`, normalised if the block is pre-norm."""
+        """Return the input of the attention layer: `x`, normalised if the block is pre-norm."""
         return x if self.post else cast(Tensor, self.norm1(x))
 
     def finish(self, x: Tensor, y: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Files with the weights of lifters."""
+"""Saving and loading of lifter checkpoints."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ _LIFTER = CheckpointKind("lifter", "pose-lifter-1", LifterConfig.from_dict, Lift
 
 
 def save_checkpoint(network: LifterNetwork, path: Path) -> None:
-    """Write weights and configuration atomically: the file gets its name once it is complete."""
+    """Write weights and configuration atomically: the file is renamed to `path` once it is complete."""
     _LIFTER.save(network, network.config, path)
 
 

@@ -32,11 +32,11 @@ class LifterConfig:
         heads: Number of attention heads.
         expansion: Width of the feed-forward layers as a multiple of `dim`.
         attention: A name in `pose.attention.ATTENTIONS`.
-        attention_options: Options of that mechanism.
+        attention_options: Options of the attention mechanism.
         norm: `none`, `pre` or `post`.
         last_norm: Whether a transformer with `norm: pre` has a LayerNorm before its head.
         init: `t-fixup`, `dt-fixup`, `xavier` or `torch`.
-        streaming: Whether the network is causal. Its newest token then also carries the observation of the target
+        streaming: Whether the network is causal. The newest token then also contains the observation of the target
             frame.
         shared_maps: Number of consecutive blocks that share the attention map of the first of them.
         shared_layers: Whether all blocks share their weights.
@@ -47,8 +47,8 @@ class LifterConfig:
         joint_hops: Maximum distance in bones of joints that attend to each other, in one attention over time and joints
             (`tokens: joints` with `attention: blocks`); 0 for separate attention in space and time.
         residual: `plain`, `highway`, `none`, or `reversible`, which recomputes activations in training to save memory.
-        window: Frames that a bidirectional lifter sees at a time (`pose.lifter.blending`).
-        hop: Frames from the start of one window to that of the next.
+        window: Number of frames that a bidirectional lifter processes at a time (`pose.lifter.blending`).
+        hop: Number of frames from the start of one window to the start of the next.
     """
 
     model: str = "transformer"
@@ -96,7 +96,7 @@ class LifterConfig:
 
     @property
     def windows(self) -> Windows:
-        """Windows in which a bidirectional lifter sees a sequence."""
+        """Windows into which a sequence is divided for a bidirectional lifter."""
         return Windows(self.window, self.hop)
 
     def _check_model(self) -> None:
@@ -179,7 +179,7 @@ class LifterConfig:
         return cls(**checked)
 
     def to_dict(self) -> dict[str, Json]:
-        """The configuration as JSON values."""
+        """Return the configuration as JSON values."""
         return asdict(self)
 
 

@@ -1,6 +1,7 @@
-"""Export of lifters to ONNX, `torch.export` and TorchScript: whole windows, or one streaming step.
+"""Export of lifters to ONNX, `torch.export` and TorchScript.
 
-A file gets its name only after it was loaded again and its outputs agreed with the network's.
+An offline lifter is exported as a function of whole windows, and a streaming lifter as one step. The exporter loads the
+new file again and compares its outputs with those of the network. Only then is the file renamed to its final path.
 """
 
 import json
@@ -36,11 +37,11 @@ _IMAGE = (1280, 720)
 
 
 class WindowLift(nn.Module):
-    """An offline lifter for export: from keypoints of windows to poses, with `observe` and `decode` around the network.
+    """Offline lifter for export, from the keypoints of windows to poses. Includes `observe` and `decode`.
 
     Attributes:
         inputs: Names of the arguments of `forward`, in order.
-        outputs: Names of its results, in order.
+        outputs: Names of the results of `forward`, in order.
     """
 
     def __init__(self, network: LifterNetwork) -> None:
@@ -65,8 +66,8 @@ class WindowLift(nn.Module):
             scores: (B, T, 17).
             times: (B, T) float64 s.
             intrinsics: (B, 3, 3) float64 px.
-            derived: (B,) bool, see `pose.sequences.LiftBatch`.
-            intrinsics_known: (B,) bool.
+            derived: (B,) bool, whether the joints are converted from a detector's skeleton.
+            intrinsics_known: (B,) bool, see `pose.sequences.LiftBatch`.
 
         Returns:
             Joints (B, T, 17, 3) m, root (B, T, 3) m, sigma (B, T, 17) mm.
@@ -94,7 +95,7 @@ def export_lifter(
         sliding: Export an offline network as a stream (`pose.lifter.sliding`).
 
     Returns:
-        The largest difference between the outputs of the file and of the network, as for `TOLERANCE`.
+        The largest difference between the outputs of the file and of the network, in the unit of `TOLERANCE`.
 
     Raises:
         PoseError: If the difference is above `TOLERANCE`, or a package is not installed.
@@ -119,7 +120,10 @@ def export_lifter(
 
 
 def _described(memory: Memory) -> str:
-    """JSON with the fill value of each part of the empty state, and `pinned`. Shapes are those of the file's inputs."""
+    """Return JSON with the initial value of each state tensor, and `pinned`.
+
+    Shapes are not included, because they are those of the file's inputs.
+    """
     for name, row in memory.empty.items():
         assert (row == row.flat[0]).all(), name
     fill = {name: row.flat[0].item() for name, row in memory.empty.items()}
@@ -164,7 +168,10 @@ def _write_onnx(module: Exported, example: Arrays, path: Path, metadata: dict[st
 
 
 def _missing_operators() -> dict[Callable[..., object], Callable[..., object]]:
-    """Translations of operators that the exporter does not support: the cumulative maximum along the last axis."""
+    """Return translations of operators that the exporter does not support.
+
+    The only such operator is the cumulative maximum along the last axis.
+    """
     from onnxscript import opset20
     from onnxscript.function_libs.torch_lib.tensor_typing import TReal
 
@@ -208,7 +215,7 @@ def _tensors(arrays: Arrays) -> tuple[Tensor, ...]:
 
 
 def _dynamic_shapes(module: Exported) -> tuple[object, ...]:
-    """The dynamic axes, as torch.export expects them for `forward` with its variable arguments."""
+    """Return the dynamic axes as torch.export expects them for a `forward` with variable arguments."""
     people = torch.export.Dim("people", min=1, max=4096)
     time = torch.export.Dim("time", min=1, max=4096)
     kept = torch.export.Dim("lookahead_and_1", min=1, max=4096)
@@ -223,7 +230,7 @@ def _dynamic_shapes(module: Exported) -> tuple[object, ...]:
 
 
 def _example(module: Exported) -> Arrays:
-    """Example inputs with sizes that torch.export does not specialise to constants."""
+    """Return example inputs with sizes that torch.export does not specialise to constants."""
     if isinstance(module, WindowLift):
         return _motion(people=2, frames=20)
     step = Step(TorchStep(module, module.inputs, module.outputs), module.memory)
@@ -239,7 +246,7 @@ def _camera(people: int) -> Arrays:
 
 
 def _motion(people: int, frames: int) -> Arrays:
-    """Synthetic motion with large times, and with joints and a frame that are not detected."""
+    """Return synthetic motion with large times, in which some joints and one whole frame are not detected."""
     rng = np.random.default_rng(0)
     times = 10_000 + np.cumsum(rng.uniform(0.02, 0.06, (people, frames)), axis=1)
     phase = rng.uniform(0, 6, (people, 1, 17, 2))
@@ -251,8 +258,9 @@ def _motion(people: int, frames: int) -> Arrays:
 
 
 def _difference(module: Exported, loaded: StepBackend) -> float:
-    """Largest difference of the outputs for sizes other than the example's. A step gets its own state, past a full
-    window.
+    """Return the largest difference between the outputs of module and file, for sizes other than the example's.
+
+    A step is called with the state from its previous call, for more frames than a full window.
     """
     torch_step = TorchStep(module, module.inputs, module.outputs)
     if isinstance(module, WindowLift):

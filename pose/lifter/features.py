@@ -46,16 +46,16 @@ class Observations:
     seen: Tensor
 
     def frames(self, rows: Tensor | slice) -> "Observations":
-        """The observations of some frames: `rows` indexes the time axis."""
+        """Return the observations of the frames selected by `rows`, an index of the time axis."""
         return Observations(*(getattr(self, name)[:, rows] for name in self.__slots__))
 
     def sequences(self, rows: Tensor | slice) -> "Observations":
-        """The observations of some sequences: `rows` indexes the batch axis."""
+        """Return the observations of the sequences selected by `rows`, an index of the batch axis."""
         return Observations(*(getattr(self, name)[rows] for name in self.__slots__))
 
     @classmethod
     def concatenate(cls, parts: Sequence["Observations"]) -> "Observations":
-        """Concatenate batches."""
+        """Concatenate batches of observations along the batch axis."""
         return cls(*(torch.cat([getattr(part, name) for part in parts]) for name in cls.__slots__))
 
 
@@ -97,15 +97,17 @@ def observe_next(
     derived: Tensor,
     intrinsics_known: Tensor,
 ) -> Tensor:
-    """The features (B, F) of one more frame, equal to those of `observe` for the whole sequence.
-
-    The other arguments are as in `observe`.
+    """Compute the features (B, F) of one more frame, equal to those of `observe` for the whole sequence.
 
     Args:
         keypoints: (B, J, 2) px.
         scores: (B, J).
         step: (B,) s since the previous frame.
-        before: (B, F) features of the previous frame, or `pose.lifter.format.nothing_observed`.
+        before: (B, F) features of the previous frame. `pose.lifter.format.nothing_observed` returns those for the first
+            frame.
+        intrinsics: (B, 3, 3) px.
+        derived: (B,) bool, see `pose.sequences.LiftBatch`.
+        intrinsics_known: (B,) bool, see `pose.sequences.LiftBatch`.
     """
     mask = scores > 0
     rays = _camera_rays(keypoints, mask, intrinsics[:, None])
@@ -118,7 +120,7 @@ def observe_next(
 
 
 def split_features(features: Tensor) -> Observations:
-    """The inverse of feature computation: the observations in features (..., F)."""
+    """Return the observations contained in features (..., F)."""
     offsets, _, mask, centres, log_spread, seen, _, _ = features.split([2 * JOINTS, JOINTS, JOINTS, 2, 1, 1, 2, 1], -1)
     offsets = offsets.unflatten(-1, (JOINTS, 2))
     spread = log_spread.exp()
@@ -127,15 +129,20 @@ def split_features(features: Tensor) -> Observations:
 
 
 def _camera_rays(keypoints: Tensor, mask: Tensor, intrinsics: Tensor) -> Tensor:
-    """Camera-normalised joints, zero for joints that are not detected. The last two axes of `intrinsics` are the
-    matrix.
+    """Return camera-normalised joints, with zeros for joints that are not detected.
+
+    The last two axes of `intrinsics` are the camera matrix.
     """
     focal, centre = intrinsics[..., (0, 1), (0, 1)], intrinsics[..., :2, 2]
     return torch.where(mask[..., None], (keypoints - centre) / focal, 0.0).float()
 
 
 def _frame_of_reference(rays: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Centre (..., 2) and spread (...) of the detected joints, and whether there are any (...)."""
+    """Return centre and spread of the detected joints.
+
+    Returns:
+        Centre (..., 2), spread (...), and whether any joint is detected (...).
+    """
     count = mask.sum(-1)
     mean = rays.sum(-2) / count.clamp(min=1)[..., None]
     centres = torch.where(mask[..., PELVIS, None], rays[..., PELVIS, :], mean)
@@ -169,7 +176,14 @@ def _describe(
 
 
 def last_seen(seen: Tensor) -> Tensor:
-    """For each frame of (B, T), the index of the newest frame up to it with a detected joint; 0 if there is none."""
+    """Return, for each frame, the index of the newest frame so far with a detected joint.
+
+    Args:
+        seen: (B, T) bool, whether any joint of the frame is detected.
+
+    Returns:
+        Indices (B, T) of frames at or before each frame; 0 if there is none.
+    """
     return torch.where(seen, torch.arange(seen.shape[1], device=seen.device), 0).cummax(dim=1).values
 
 
@@ -180,7 +194,7 @@ class Lifted:
     Attributes:
         joints: (B, T, J, 3) m, root-relative.
         root: (B, T, 3) m.
-        sigma: (B, T, J) mm, the radius of 68 %.
+        sigma: (B, T, J) mm, radius that contains the joint with a probability of 68 %.
     """
 
     joints: Tensor

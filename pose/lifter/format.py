@@ -1,4 +1,6 @@
-"""Sizes of a lifter's inputs and outputs, and the names in exported files; needs no backend."""
+"""Sizes of a lifter's inputs and outputs, and the tensor names in exported files. Needs neither torch
+nor ONNX Runtime.
+"""
 
 import math
 
@@ -24,7 +26,7 @@ SLIDING_FORMAT = "pose-lifter-sliding-1"
 
 
 def nothing_observed(people: int) -> F32:
-    """Features (P, F) that precede the first frame."""
+    """Return the features (P, F) that stand for the frame before the first one."""
     features = np.zeros((people, FEATURES), np.float32)
     features[:, 4 * JOINTS + 2] = math.log(MIN_SPREAD)
     return features

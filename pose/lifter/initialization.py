@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 
 class Network(Protocol):
-    """What can be initialised: `embed` maps features to tokens; `blocks` have `attention`, `ffn.fc1`, `ffn.fc2`.
+    """Network that can be initialised. Its blocks have the layers `attention`, `ffn.fc1` and `ffn.fc2`.
 
-    `attention` has separate linear layers `v_proj` and `out_proj` for values and output. So does `cross`, the attention
-    to another sequence, where a block has one.
+    `attention` has separate linear layers `v_proj` and `out_proj` for values and output. A block may also have `cross`,
+    the attention to another sequence, with the same two layers.
     """
 
     @property
@@ -31,7 +31,7 @@ class Network(Protocol):
 def initialize(network: Network, init: str, features: Tensor | None = None) -> None:
     """Draw all weights of the embedding and the blocks, from torch's global random state.
 
-    Repeated calls do not scale twice: each draws new weights.
+    Each call draws new weights, so repeated calls do not scale twice.
 
     Args:
         network: The network, changed in place.
@@ -43,10 +43,10 @@ def initialize(network: Network, init: str, features: Tensor | None = None) -> N
 
 
 def initialize_decoder(decoder: Network, init: str) -> None:
-    """Initialise a decoder, whose blocks have three residual branches: T-Fixup scales them by (9 N)^(-1/4).
+    """Initialise a decoder of N blocks with three residual branches each. T-Fixup scales the branches by (9 N)^(-1/4).
 
     Raises:
-        ValueError: For DT-Fixup, which is derived for encoders only.
+        ValueError: If `init` is DT-Fixup, which is derived for encoders only.
     """
     if init == "dt-fixup":
         raise ValueError("init: dt-fixup is derived for encoders and has no factor for a decoder; use t-fixup")
@@ -72,7 +72,11 @@ def _xavier(network: Network, features: Tensor | None) -> None:
 
 @torch.no_grad()
 def _t_fixup(network: Network, features: Tensor | None) -> None:
-    """Encoder: 0.67 N^(-1/4) on value, output and feed-forward matrices; tokens enter with std (9 N)^(-1/4)."""
+    """Apply T-Fixup to an encoder of N blocks.
+
+    Scales value, output and feed-forward matrices by 0.67 N^(-1/4), and the tokens to a standard deviation of (9
+    N)^(-1/4).
+    """
     _xavier(network, features)
     depth = len(network.blocks)
     _scale_branches(network, 0.67 * depth**-0.25)
@@ -84,7 +88,11 @@ def _t_fixup(network: Network, features: Tensor | None) -> None:
 
 @torch.no_grad()
 def _dt_fixup(network: Network, features: Tensor | None) -> None:
-    """(N (4 mu^2 + 2 mu + 2))^(-1/2) on the same matrices, mu the largest norm of a token that enters the stack."""
+    """Apply DT-Fixup to an encoder of N blocks.
+
+    Scales value, output and feed-forward matrices by (N (4 mu^2 + 2 mu + 2))^(-1/2). mu is the largest norm of a token
+    at the input of the first block.
+    """
     _xavier(network, features)
     if features is None:
         features = torch.randn(1024, cast(nn.Linear, network.embed).in_features)

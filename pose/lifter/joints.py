@@ -1,8 +1,8 @@
 """Joint tokens: one token per joint and frame instead of one per frame.
 
-Either the whole stack mixes them in space (the joints of a frame) and then in time (each joint separately), as in
-MixSTE (Zhang et al., 2022). Or half of the stack mixes the joints of a frame, which are then pooled into a frame token,
-as words are pooled into sentences by Yang et al. (2016).
+There are two designs. In the first, every block mixes the tokens in space (the joints of a frame) and then in time
+(each joint separately), as in MixSTE (Zhang et al., 2022). In the second, half of the blocks mix the joints of a frame.
+The joints are then pooled into a frame token, as Yang et al. (2016) pool words into sentences.
 
 Axes: B batch, T time, J joint (17), C feature of a joint token, F feature of a frame, H head, K feature of one head.
 """
@@ -26,7 +26,7 @@ OF_THE_FRAME = FEATURES - OF_A_JOINT * JOINTS
 
 
 class JointEmbedding(nn.Module):
-    """Embed features (..., F), or (..., 2 F + 1) of a stream, as joint tokens (..., J, C).
+    """Embedding of features (..., F), or (..., 2 F + 1) of a stream, as joint tokens (..., J, C).
 
     A token combines the features of its joint, the features of its frame, and a learned embedding of the joint.
     """
@@ -57,7 +57,7 @@ def _for_each_joint(common: Tensor) -> Tensor:
 
 
 def within(hops: int) -> list[list[int]]:
-    """For each joint the joints at most `hops` bones away, itself first."""
+    """Return, for each joint, the joints at most `hops` bones away. The first entry is the joint itself."""
     near = [[joint] for joint in range(JOINTS)]
     for _ in range(hops):
         for seen in near:
@@ -114,10 +114,10 @@ class SpatialBlock(nn.Module):
 
 
 class HierarchicalEmbedding(nn.Module):
-    """Embed features (..., F) as frame tokens (..., D).
+    """Embedding of features (..., F) as frame tokens (..., D).
 
-    Joint tokens are mixed among the joints of each frame. The detected ones are then summed, with weights
-    softmax(tanh(W h + b) . c); the token is 0 if none is detected.
+    Attention first mixes the joint tokens of each frame. The tokens of detected joints are then summed with weights
+    softmax(tanh(W h + b) . c). The frame token is 0 if no joint is detected.
     """
 
     def __init__(self, config: LifterConfig) -> None:
@@ -144,9 +144,10 @@ class HierarchicalEmbedding(nn.Module):
 
 
 class JointBlock(nn.Module):
-    """The block for joint tokens: attention among joints, attention over time per joint, and a feed-forward layer.
+    """Block for joint tokens: attention among joints, attention over time per joint, and a feed-forward layer.
 
-    Each has a residual connection. With `joint_hops` there is one attention over time and neighbouring joints.
+    Each of the three has a residual connection. With `joint_hops`, one attention over time and neighbouring joints
+    replaces the two.
     """
 
     def __init__(self, config: LifterConfig, attention: Attention) -> None:
@@ -178,7 +179,7 @@ class JointBlock(nn.Module):
         return self.attention.cache_fields
 
     def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
-        """Empty cache; each part is (B, J, ...)."""
+        """Return an empty cache, whose parts are (B, J, ...) each."""
         parts = self.attention.init_cache(batch * JOINTS, device=device, dtype=dtype)
         return tuple(part.unflatten(0, (batch, JOINTS)) for part in parts)
 
@@ -199,7 +200,7 @@ class JointBlock(nn.Module):
 
 
 def _each_joint(context: Context) -> Context:
-    """The context repeated for each joint; joints become part of the batch axis."""
+    """Return the context repeated for each joint. The joints become part of the batch axis."""
 
     def repeated(part: Tensor | None) -> Tensor | None:
         return None if part is None else part[:, None].expand(-1, JOINTS, *part.shape[1:]).flatten(0, 1)
@@ -211,7 +212,7 @@ def _each_joint(context: Context) -> Context:
 
 
 class JointHead(nn.Module):
-    """The output layer: tokens (..., J, C) to network outputs (..., OUTPUTS) in the order of `decode`."""
+    """Output layer from tokens (..., J, C) to network outputs (..., OUTPUTS), in the order that `decode` expects."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ def load_lifter(name_or_path: str | Path, device: str = "cpu") -> Lifter:
 
     Raises:
         PoseError: If a file cannot be read.
-        UsageError: If there is no such lifter.
+        UsageError: If no lifter or file has this name.
     """
     if device == "cpu" and (lifter := OnnxLifter.beside(name_or_path)) is not None:
         return lifter

@@ -5,8 +5,8 @@
 Recurrent models have a stack of cells instead of the blocks (`pose.lifter.recurrent`).
 
 An offline network attends to the whole window. A streaming network is causal: the token of the newest frame also
-carries the observation of the target frame, `lookahead` frames earlier, and its age in seconds. One set of weights
-therefore serves every look-ahead at the same cost, and a step never recomputes earlier frames.
+carries the observation of the target frame, `lookahead` frames earlier, and its age in seconds. The same weights
+therefore work for every look-ahead at the same cost, and a step never recomputes earlier frames.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ LifterBlock: TypeAlias = AttentionBlock | RecurrentBlock
 
 
 class LifterNetwork(nn.Module):
-    """Lifts 2D observations of people over time to 3D, with one output per frame."""
+    """Network that lifts 2D observations of people over time to 3D, with one output per frame."""
 
     def __init__(self, config: LifterConfig) -> None:
         super().__init__()
@@ -62,8 +62,8 @@ class LifterNetwork(nn.Module):
     def forward(self, observations: Observations, times: Tensor, lookahead: int = 0) -> Lifted:
         """Lift (B, T) frames at `times` (B, T) float64 s.
 
-        A frame without detected joints, padding included, is an ordinary token that carries only its time. A streaming
-        network returns T - lookahead frames: the output for frame t depends on frames up to t + lookahead.
+        A frame without detected joints, such as padding, is an ordinary token that contains only its time. A streaming
+        network returns T - lookahead frames. Its output for frame t depends on frames up to t + lookahead.
         """
         if lookahead and not self.config.streaming:
             raise ValueError("lookahead: an offline lifter processes the whole window at once; use a streaming lifter")
@@ -78,12 +78,17 @@ class LifterNetwork(nn.Module):
         return decode(outputs, observations, self.calibration)
 
     def tokens(self, observations: Observations, times: Tensor, lookahead: int = 0) -> tuple[Tensor, Context]:
-        """The input of the first block (B, T - lookahead, D), and the context with the times that all blocks share."""
+        """Return the input (B, T - lookahead, D) of the first block, and the context that gives all
+        blocks the times.
+        """
         x = self.embed(self.features(observations, times, lookahead))
         return self.timed(x, times), Context.from_times(times[:, lookahead:], self.head_dim)
 
     def timed(self, x: Tensor, times: Tensor) -> Tensor:
-        """Add the times to tokens (B, T, D), or (B, T, J, D), if the attention does not use relative times itself."""
+        """Add an encoding of the times to tokens (B, T, D) or (B, T, J, D).
+
+        Returns the tokens unchanged if the attention uses relative times itself.
+        """
         if self.clock is None:
             return x
         encoded: Tensor = self.clock(torch.cat(rotary_phases(times - times[:, :1], self.config.dim), dim=-1))
@@ -95,7 +100,7 @@ class LifterNetwork(nn.Module):
         return self.config.dim // self.config.heads
 
     def init_caches(self, batch: int, device: torch.device | str = "cpu") -> list[Cache]:
-        """Empty caches of every block for `batch` streams."""
+        """Return empty caches of every block for `batch` streams."""
         blocks = [cast(LifterBlock, block) for block in self.blocks]
         return [block.init_cache(batch, device=device, dtype=torch.float32) for block in blocks]
 
@@ -105,7 +110,7 @@ class LifterNetwork(nn.Module):
         return self.head(x), caches
 
     def mixed_step(self, token: Tensor, context: Context, caches: list[Cache]) -> tuple[Tensor, list[Cache]]:
-        """Like `step`, but returns the input of the head instead of its output."""
+        """Process one token per stream like `step`, but return the input of the head instead of its output."""
         x = self.embed(token)
         following = []
         for block, cache in zip(self.blocks, caches, strict=True):
@@ -114,7 +119,7 @@ class LifterNetwork(nn.Module):
         return self.norm(x), following
 
     def features(self, observations: Observations, times: Tensor, lookahead: int = 0) -> Tensor:
-        """The input of the embedding for each token."""
+        """Return the input of the embedding for each token."""
         if not self.config.streaming:
             return observations.features
         delay = times[:, lookahead:] - times[:, : times.shape[1] - lookahead]
@@ -123,16 +128,17 @@ class LifterNetwork(nn.Module):
 
 
 def embedding(config: LifterConfig) -> nn.Module:
-    """The embedding of features as a frame token, or as joint tokens."""
+    """Return the layer that embeds features as one frame token or as joint tokens."""
     if config.tokens == "frames":
         return PreciseLinear(2 * FEATURES + 1 if config.streaming else FEATURES, config.dim)
     return HierarchicalEmbedding(config) if config.tokens == "hierarchical" else JointEmbedding(config)
 
 
 def attention_blocks(config: LifterConfig) -> Sequence[AttentionBlock]:
-    """The blocks of a transformer, first block first. With `shared_layers` one block is repeated `depth` times.
+    """Return the blocks of a transformer, first block first.
 
-    With hierarchical tokens these are the blocks over frames, half of the depth; the others are in the embedding.
+    With `shared_layers` one block is repeated `depth` times. With hierarchical tokens, only the blocks over frames are
+    returned, half of `depth`. The other half are in the embedding.
     """
     depth = config.depth - config.depth // 2 if config.tokens == "hierarchical" else config.depth
     different = 1 if config.shared_layers or config.adaptive_depth else depth
@@ -152,5 +158,11 @@ def attention_blocks(config: LifterConfig) -> Sequence[AttentionBlock]:
 
 
 def streaming_token(newest: Tensor, target: Tensor, delay: Tensor) -> Tensor:
-    """The input of a streaming network: newest frame (..., F), target frame (..., F), target age (...) s."""
+    """Concatenate the input of a streaming network.
+
+    Args:
+        newest: (..., F) features of the newest frame.
+        target: (..., F) features of the target frame.
+        delay: (...) age of the target frame, s.
+    """
     return torch.cat([newest, target, delay.to(newest.dtype)[..., None]], dim=-1)

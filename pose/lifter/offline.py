@@ -1,8 +1,8 @@
 """The offline lifter as a pipeline stage: frames are returned once no later frame can change them.
 
-Each person is a track with four steps: repair of the 2D, lifting in windows, constant bone lengths, and a fit to the
-2D. Each step passes a frame on once it is final. Memory is bounded by seconds, not by the length of the video. The
-results equal those of the four steps on whole tracks.
+The frames of each person pass through four steps: repair of the 2D, lifting in windows, constant bone lengths, and a
+fit to the 2D. Each step passes a frame on once later frames can no longer change it. Memory holds a few seconds of
+frames, whatever the length of the video. The results equal those of the four steps on whole tracks.
 """
 
 from collections import deque
@@ -23,7 +23,7 @@ from pose.types import FrameResult, People
 
 
 class OfflineLifter:
-    """`pose.stages.LifterStage` for an offline `Lifter`.
+    """Lifter stage for an offline `Lifter`. Follows `pose.stages.LifterStage`.
 
     Results carry the people with their original keypoints, and flags for the limbs that repair swapped.
     """
@@ -48,7 +48,7 @@ class OfflineLifter:
             repair: Repair the 2D before lifting.
             constant_bones: Keep bone lengths constant over time for each person.
             fit: Also fit the motion to the 2D; needs `constant_bones`.
-            log: What the fit changes is added to it.
+            log: Log to which statistics of the fit are added.
         """
         self._lifter, self._skeleton, self._camera = lifter, skeleton, camera
         self._repair, self._constant_bones, self._fit = repair, constant_bones, fit and constant_bones
@@ -89,7 +89,7 @@ class OfflineLifter:
 
 
 class _Track:
-    """One person: the steps (None if disabled), and the frames that wait for the first step.
+    """One person: the processing steps (None if disabled), and the frames that wait for the first step.
 
     Attributes:
         last_seen: Time of the last detection, s.
@@ -110,7 +110,11 @@ class _Track:
             self._repair.push(frame.keypoints, frame.scores, frame.time)
 
     def advance(self, now: float) -> None:
-        """Process the frames that are final at time `now` (s; inf at the end)."""
+        """Process the frames that are final at a given time.
+
+        Args:
+            now: Time of the newest frame, s; inf at the end of the track.
+        """
         lifted: list[PersonFrame] = []
         for frame in self._repaired(now):
             lifted += self._windows.push(frame)

@@ -1,6 +1,7 @@
 """Constant bone lengths for a person during a video.
 
-The first seconds are held back until the bone lengths are estimated from them. Memory is bounded by those seconds.
+The frames of the first seconds are held back until the bone lengths are estimated from them. No other frames are
+stored.
 """
 
 from pose.camera import Camera
@@ -12,7 +13,7 @@ SECONDS = 10.0  # of a track from which bone lengths are estimated; later frames
 
 
 class PersonBody:
-    """Makes the bone lengths of one person's lifted frames constant, as `pose.refine.refine` does."""
+    """Step that makes the bone lengths of one person's lifted frames constant, as `pose.refine.refine` does."""
 
     def __init__(self, skeleton: Skeleton, camera: Camera) -> None:
         self._skeleton, self._camera = skeleton, camera
@@ -28,7 +29,7 @@ class PersonBody:
         return self.end() if complete else []
 
     def end(self) -> list[PersonFrame]:
-        """Return the remaining frames; bone lengths are estimated from what there is."""
+        """Return the remaining frames. If bone lengths are not known yet, they are estimated from these frames."""
         frames, self._first = self._first, []
         if not frames:
             return []

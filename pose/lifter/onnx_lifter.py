@@ -1,4 +1,7 @@
-"""The lifter in ONNX Runtime, the default on a CPU: torch would need 300 MB and seconds to load for 4 MB of weights."""
+"""The lifter in ONNX Runtime, the default on a CPU.
+
+torch would need 300 MB of memory and seconds to load, for 4 MB of weights.
+"""
 
 import json
 from functools import cached_property
@@ -20,7 +23,7 @@ from pose.weights import sha256_of
 
 
 class OnnxLifter(Lifter):
-    """`pose.lifter.predict.Lifter` for a file from `pose-export --format onnx`."""
+    """Lifter that runs a file from `pose-export --format onnx`."""
 
     def __init__(self, graph: OnnxGraph, name: str, sha256: str = "", path: Path | None = None) -> None:
         """Check the graph's metadata.
@@ -36,10 +39,12 @@ class OnnxLifter(Lifter):
 
     @classmethod
     def beside(cls, name_or_path: str | Path) -> Self | None:
-        """The lifter in the .onnx file beside a checkpoint; None if there is none of exactly this checkpoint.
+        """Return the lifter in the .onnx file beside a checkpoint.
+
+        Returns None if there is no such file, or if it was exported from another checkpoint.
 
         Raises:
-            UsageError: If there is no checkpoint.
+            UsageError: If the checkpoint does not exist.
             PoseError: If the .onnx file cannot be read.
         """
         path = checkpoint_path(name_or_path)

@@ -25,23 +25,23 @@ class PendingFrame:
 
         Args:
             row: Index of the person in the frame.
-            answer: (71,) in the order of `join_outputs`.
+            answer: (71,) outputs in the order of `pose.lifter.predict.join_outputs`.
             swapped: (2,) whether repair swapped the legs and the arms.
         """
         self._answers[row], self._swapped[row] = answer, swapped
         self.missing -= 1
 
     def result(self) -> FrameResult:
-        """The result of the frame."""
+        """Return the result of the frame."""
         return FrameResult(self.people, Poses3D(*split_outputs(self._answers), self._swapped))
 
 
 @dataclass(slots=True, eq=False)
 class PersonFrame:
-    """One person in one frame, from the 2D to the 3D.
+    """Person in one frame, with the current 2D and 3D.
 
     Attributes:
-        pending: The frame.
+        pending: The frame that contains the person.
         row: Index of the person in the frame.
         time: Time of the frame, s.
         keypoints: (J, 2) px; repair replaces them.
@@ -60,24 +60,24 @@ class PersonFrame:
 
     @classmethod
     def of(cls, pending: PendingFrame, row: int) -> "PersonFrame":
-        """The person in row `row` of a frame."""
+        """Return the person in row `row` of a frame."""
         people = pending.people
         return cls(pending, row, people.time, people.keypoints[row], people.scores[row], np.zeros(2, bool))
 
     def answer(self) -> None:
-        """Set the frame's 3D of this person."""
+        """Store this person's 3D in the frame."""
         assert self.lifted is not None
         self.pending.answer(self.row, self.lifted, self.swapped)
 
 
 def seen_sequence(frames: list[PersonFrame], camera: Camera, skeleton: Skeleton) -> Sequence2D:
-    """The repaired 2D of one person's frames."""
+    """Return the repaired 2D of one person's frames."""
     keypoints, scores = (np.stack([getattr(frame, name) for frame in frames]) for name in ("keypoints", "scores"))
     return Sequence2D(keypoints, scores, np.array([frame.time for frame in frames]), camera, skeleton.name)
 
 
 def lifted_sequence(frames: list[PersonFrame]) -> Sequence3D:
-    """The current 3D of one person's frames, all of which are lifted."""
+    """Return the current 3D of one person's frames, all of which are lifted."""
     answers = np.stack([frame.lifted for frame in frames if frame.lifted is not None])
     return Sequence3D(*split_outputs(answers), np.array([frame.time for frame in frames]))
 

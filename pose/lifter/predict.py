@@ -1,7 +1,7 @@
 """Lifting of whole sequences with overlapping windows that are blended (`pose.lifter.blending`).
 
-Each window is lifted together with its mirror image, and the outputs are averaged: errors that occur in only one of
-them, mostly in depth, are halved. A streaming network needs no windows: it runs once over the whole sequence.
+Each window is lifted together with its mirror image, and the outputs are averaged. This halves errors that occur in
+only one of the two, mostly in depth. A streaming network needs no windows: it runs once over the whole sequence.
 """
 
 from abc import ABC, abstractmethod
@@ -37,13 +37,13 @@ _MIRROR_SIGNS = np.concatenate([np.tile([-1, 1, 1], 18), np.ones(17)]).astype(np
 
 
 class Lifter(ABC):
-    """A trained network on arrays. `OnnxLifter` and `TorchLifter` differ in the backend.
+    """Trained lifter that takes and returns NumPy arrays. `OnnxLifter` and `TorchLifter` differ in the backend.
 
     Attributes:
         name: Name for messages and results.
         sha256: Hash of the checkpoint; empty without one.
         path: File of the checkpoint; None without one.
-        streaming: Whether it steps frame by frame, as a causal network or with a sliding window.
+        streaming: Whether the lifter processes frame by frame, as a causal network or with a sliding window.
     """
 
     name: str
@@ -62,15 +62,22 @@ class Lifter(ABC):
         """The function for one frame of a stream, with its empty state.
 
         Raises:
-            ValueError: For an offline network.
+            ValueError: If the network is offline.
         """
 
     @abstractmethod
     def forward(self, windows: list[Sequence2D], lookahead: int = 0) -> list[F32]:
-        """Run the network on sequences of equal length T; returns (T - lookahead, 71) for each, see `split_outputs`."""
+        """Run the network on sequences of equal length T.
+
+        Returns:
+            Outputs (T - lookahead, 71) of each sequence; `split_outputs` separates the columns.
+        """
 
     def forward_mirrored(self, windows: list[Sequence2D]) -> list[F32]:
-        """Mean of the outputs for windows and for their mirror images; for an offline network."""
+        """Return the mean (T, 71) of the outputs for each window and for its mirror image.
+
+        Supports offline networks only.
+        """
         answers = self.forward([*windows, *map(mirror_picture, windows)])
         plain, turned = answers[: len(windows)], answers[len(windows) :]
         return [mirror_mean(one, other) for one, other in zip(plain, turned, strict=True)]
@@ -82,7 +89,7 @@ class Lifter(ABC):
 
         Args:
             sequence: 2D of one person.
-            lookahead: Frames, for a streaming network only.
+            lookahead: Number of later frames that each output uses, for streaming networks only.
 
         Raises:
             ValueError: If the keypoints are not in px.
@@ -91,11 +98,11 @@ class Lifter(ABC):
         return self.lift_many([sequence], lookahead)[0]
 
     def lift_many(self, sequences: list[Sequence2D], lookahead: int = 0, *, mirrored: bool = True) -> list[Sequence3D]:
-        """Like `lift` for several sequences, with as few forward passes as possible.
+        """Lift several sequences like `lift`, with as few forward passes as possible.
 
         Args:
             sequences: 2D of one person each.
-            lookahead: Frames, for a streaming network only.
+            lookahead: Number of later frames that each output uses, for streaming networks only.
             mirrored: Whether to average with the mirror images; offline networks only.
         """
         if self.streaming:
@@ -118,7 +125,7 @@ class Lifter(ABC):
         ]
 
     def stepped(self, window: Sequence2D, lookahead: int) -> F32:
-        """Run the stream over a sequence, one step per frame; returns (T - lookahead, 71)."""
+        """Run the stream over a sequence, one step per frame, and return outputs (T - lookahead, 71)."""
         seen = {name: array[0] for name, array in network_inputs([window]).items()}
         keypoints, scores, times = (seen.pop(name) for name in ("keypoints", "scores", "times"))
         person = PeopleState(Setting(self.step, lookahead, seen), 1)
@@ -132,10 +139,10 @@ class Lifter(ABC):
 
 
 def checkpoint_path(name_or_path: str | Path) -> Path:
-    """The file of a shipped lifter (`offline`, `stream`, `sliding`), or the user's own file.
+    """Return the path of a shipped lifter (`offline`, `stream`, `sliding`) or of the user's own file.
 
     Raises:
-        UsageError: If it does not exist.
+        UsageError: If the file does not exist.
     """
     if str(name_or_path) in SHIPPED:
         stem = "offline" if str(name_or_path) == SLIDING else name_or_path
@@ -147,7 +154,7 @@ def checkpoint_path(name_or_path: str | Path) -> Path:
 
 
 def network_inputs(windows: list[Sequence2D]) -> Arrays:
-    """The network inputs of sequences of equal length T, by the names in `pose.lifter.format.WINDOW_SEEN`."""
+    """Return the network inputs of sequences of equal length T, under the names in `pose.lifter.format.WINDOW_SEEN`."""
     seen = [to_h36m17(w.keypoints, w.scores, get_skeleton(w.skeleton)) for w in windows]
     arrays = (
         np.stack([keypoints for keypoints, _ in seen]),
@@ -180,9 +187,13 @@ def join_outputs(lifted: "Lifted") -> F32:
 
 
 def mirror_mean(plain: F32, turned: F32) -> F32:
-    """Mean (..., D) of the output for a window and the output for its mirror image, mirrored back.
+    """Return the mean (..., D) of two outputs, after mirroring the second one back.
 
     The mean of sigma is geometric, because sigma is calibrated in the logarithm.
+
+    Args:
+        plain: (..., D) output for a window.
+        turned: (..., D) output for the mirror image of the window.
     """
     back = turned[..., _MIRROR_ORDER] * _MIRROR_SIGNS
     mean: F32 = np.float32(0.5) * (plain + back)
@@ -191,6 +202,6 @@ def mirror_mean(plain: F32, turned: F32) -> F32:
 
 
 def split_outputs(joined: F32) -> tuple[F32, F32, F32]:
-    """The inverse of `join_outputs` for (T, D): joints (T, 17, 3), root (T, 3), sigma (T, 17)."""
+    """Split outputs (T, D) of `join_outputs` into joints (T, 17, 3) m, root (T, 3) m and sigma (T, 17) mm."""
     t = len(joined)
     return joined[:, :51].reshape(t, 17, 3), joined[:, 51:54], joined[:, 54:]

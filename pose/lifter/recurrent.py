@@ -1,8 +1,8 @@
 """Recurrent lifters: a stack of cells instead of attention blocks, with the same inputs and outputs.
 
 A cell combines a frame with its state, whose size is constant; a stream therefore costs the same per frame at any
-length. Whole sequences use torch's own loops, and a step does the same arithmetic with the same weights. Time is an
-input feature, as the seconds since the previous frame.
+length. Whole sequences use torch's own loops, and a step does the same arithmetic with the same weights. The input
+features include the seconds since the previous frame.
 
 Axes: B batch, T time, D feature, G gates times features.
 """
@@ -22,10 +22,10 @@ _LAYERS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM,
 
 
 class Cell(nn.Module):
-    """A recurrent cell: frames (B, T, D) to frames (B, T, width).
+    """Recurrent cell, from frames (B, T, D) to frames (B, T, width).
 
     Attributes:
-        cache_fields: Names of the parts of its state; each is (B, size) and starts as 0.
+        cache_fields: Names of the state tensors, which are (B, size) each and start as 0.
         width: Width of the output.
         size: Width of the state.
     """
@@ -35,12 +35,12 @@ class Cell(nn.Module):
     size: int
 
     def step(self, x_BD: Tensor, kept: Cache) -> tuple[Tensor, Cache]:
-        """Process the next frame; returns the output of `forward` for it, and the new state."""
+        """Process the next frame (B, D). Returns the output of `forward` for this frame, and the new state."""
         raise NotImplementedError
 
 
 class HiddenRecurrence(Cell):
-    """torch's RNN (tanh), LSTM or GRU: the hidden state is fed back.
+    """Cell of torch's RNN (tanh), LSTM or GRU, which feeds back the hidden state.
 
     State matrices are initialised orthogonal and input matrices with Xavier, gate by gate. Biases are 0, except for a
     sum of 1 at the forget gate (Gers et al., 2000). torch's GRU applies its reset gate to U h + b; Cho et al. (2014)
@@ -86,7 +86,10 @@ class HiddenRecurrence(Cell):
 
 
 class OutputRecurrence(Cell):
-    """h = tanh(W x + U o' + b), o = V h + c: only the previous output o' is fed back, not the hidden state."""
+    """Cell that feeds back only the previous output o', not the hidden state h.
+
+    h = tanh(W x + U o' + b), o = V h + c.
+    """
 
     cache_fields = ("output",)
 
@@ -110,7 +113,7 @@ class OutputRecurrence(Cell):
 
 
 class FrameCell(Cell):
-    """tanh(W x + b) without a state; the layers below an output recurrence."""
+    """Cell tanh(W x + b) without a state, used for the layers below an output recurrence."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -125,7 +128,7 @@ class FrameCell(Cell):
 
 
 class RecurrentBlock(nn.Module):
-    """One cell with LayerNorm before it, after it or none."""
+    """One cell with LayerNorm before it, LayerNorm after it, or none."""
 
     def __init__(self, config: LifterConfig, cell: Cell) -> None:
         super().__init__()
@@ -151,11 +154,11 @@ class RecurrentBlock(nn.Module):
         return tuple(torch.zeros(batch, self.cell.size, device=device, dtype=dtype) for _ in self.cell.cache_fields)
 
     def begin_step(self, step: int, generator: torch.Generator) -> None:
-        """Does nothing: recurrent cells draw no random numbers."""
+        """Do nothing, because recurrent cells draw no random numbers."""
 
 
 def recurrent_blocks(config: LifterConfig) -> list[RecurrentBlock]:
-    """The stack of a recurrent lifter, first block first."""
+    """Return the stack of a recurrent lifter, first block first."""
     cells: list[Cell]
     if config.model == "rnn-output":
         cells = [*(FrameCell(config.dim) for _ in range(config.depth - 1)), OutputRecurrence(config.dim)]

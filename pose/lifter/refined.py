@@ -1,8 +1,8 @@
-"""Refined live results: each frame is returned again once the following frames have improved it.
+"""Refined live results: each frame is returned again once the following frames have improved its pose.
 
-A sliding stream (`pose.lifter.sliding`) lifts recent frames again with every new frame. `Refinements` holds these
-frames, takes over their new outputs, and returns each frame when it is final. Recordings and messages use these
-results; a display shows the newest ones.
+With every new frame, a sliding stream (`pose.lifter.sliding`) also lifts some recent frames again. `Refinements` stores
+recent frames, replaces their outputs, and returns each frame when it is final. Recordings and messages use the final
+results; a display shows the newest results.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ from pose.types import FrameResult, People
 
 @dataclass(slots=True, eq=False)
 class RecentFrames:
-    """The recent frames of one person, newest first; None where the person was not detected."""
+    """Recent frames of one person, newest first. An entry is None if the person was not detected."""
 
     frames: deque[PersonFrame | None] = field(default_factory=deque)
 
@@ -27,7 +27,7 @@ class RecentFrames:
         Args:
             frame: The new frame; None if the person was not detected.
             state: State of the person after the step.
-            ages: Ages in frames whose outputs are taken over, in increasing order.
+            ages: Ages, in frames, at which stored outputs are replaced by those of the step, in increasing order.
         """
         self.frames.appendleft(frame)
         while len(self.frames) > ages[-1] + 1:
@@ -40,7 +40,7 @@ class RecentFrames:
 
 
 class Refinements:
-    """The frames of a stream until their outputs are final.
+    """Queue of a stream's frames until their outputs are final.
 
     Args:
         delay: Number of frames after which a frame is final.
@@ -64,7 +64,7 @@ class Refinements:
             self._settle()
 
     def take(self) -> list[FrameResult]:
-        """The frames that became final since the last call, oldest first."""
+        """Return the frames that became final since the last call, oldest first."""
         final, self._final = self._final, []
         return final
 
@@ -73,7 +73,10 @@ class Refinements:
 
 
 class FinalAnswers:
-    """`pose.stages.LifterStage` that returns each frame once, refined; for files, where delay does not matter."""
+    """Lifter stage that returns each frame only once, after its refinement.
+
+    Use it for files, where delay does not matter. Follows `pose.stages.LifterStage`.
+    """
 
     def __init__(self, stage: LifterStage) -> None:
         """Wrap a stage that refines its results."""

@@ -53,7 +53,7 @@ class ReversibleStack(nn.Module):
         return x1, x2
 
     def invert(self, y1: Tensor, y2: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-        """Compute the inputs from the outputs. `context` is that of the forward pass, to be replayed."""
+        """Compute the inputs from the outputs. `context` must be that of the forward pass."""
         for block in reversed(self._each()):
             y2 = y2 - _fed(block, y1)
             y1 = y1 - _attended(block, y2, context)
@@ -148,10 +148,10 @@ class _Branch:
             total: The stream after `run(x)` was added.
             x: The other stream.
             d: Gradient of `total`.
-            gradients: Gradients of the parameters are added here.
+            gradients: Gradients of the parameters, to which those of this branch are added.
 
         Returns:
-            The stream before, and the gradient of `x`.
+            The stream before the addition, and the gradient of `x`.
         """
         with torch.enable_grad():
             x = x.detach().requires_grad_()

@@ -2,9 +2,9 @@
 
 A window of the lifter's size slides over the stream. Each layer caches the keys and values of all its frames. With
 every new frame, the tokens at the ages `AGES` run through all layers again, attend to all keys and values, and replace
-their own. A frame is thus lifted when it is new, again as later frames arrive, and finally at an age of 36 frames. A
-step costs a twelfth of the window. The accuracy is that of lifting the whole window for every frame, because keys and
-values of old frames hardly change.
+their own keys and values. A frame is thus lifted when it is new, again as later frames arrive, and finally at an age of
+36 frames. A step costs a twelfth of lifting the whole window. The accuracy is that of lifting the whole window for
+every frame, because keys and values of old frames hardly change.
 
 A window and its mirror image are lifted together and averaged, as offline. Axes: P person, M plain and mirrored (2), N
 refreshed tokens, F feature, H head, K feature of one head, S slot of the window.
@@ -33,17 +33,17 @@ _FLIP = torch.tensor(H36M17.flip_order)
 
 
 class SlidingStep(nn.Module):
-    """One frame of a stream with an offline network of softmax attention.
+    """Step for one frame of a stream, with an offline network of softmax attention.
 
     The output `update` holds the new keys and values of the refreshed frames, for `keys0`, `values0`, `keys1`, ... The
     caller writes them to their slots (`pose.lifter.step_batch.PeopleState`).
 
     Attributes:
         inputs: Names of the arguments of `forward`, in order.
-        outputs: Names of its results, in order.
+        outputs: Names of the results of `forward`, in order.
 
     Raises:
-        ValueError: For another kind of network.
+        ValueError: If the network is not supported (see `serves`).
     """
 
     def __init__(self, network: LifterNetwork) -> None:
@@ -123,14 +123,18 @@ class SlidingStep(nn.Module):
         return lifted.joints, lifted.root, lifted.sigma, *following
 
     def _seen(self, frames: Tensor) -> Tensor:
-        """(P, S + N): which slots hold a frame that is not refreshed now, and which refreshed frames exist."""
+        """Return a mask (P, S + N) of the frames to which refreshed tokens attend.
+
+        The first S columns mark slots with a frame that is not refreshed in this step. The last N mark refreshed frames
+        that exist.
+        """
         now = frames[:, None]
         slot = torch.arange(self.window, device=frames.device)
         age = 1 + (now - 1 - slot) % self.window
         return torch.cat([(age <= now) & self.kept[age], self.ages <= now], dim=1)
 
     def _mean(self, outputs: Tensor, both: Tensor) -> Lifted:
-        """Mean of the outputs for a window and for its mirror image; geometric for sigma."""
+        """Return the mean of the outputs for a window and for its mirror image; geometric for sigma."""
         plain, turned = (decode(outputs[:, side], split_features(both[:, side]), self.calibration) for side in range(2))
         signs = outputs.new_tensor([-1.0, 1.0, 1.0])
         return Lifted(
@@ -179,7 +183,7 @@ class SlidingBlock(WindowedBlock):
 
 
 def serves(network: LifterNetwork) -> bool:
-    """Whether an offline network can run as a sliding window."""
+    """Return whether an offline network can run as a sliding window."""
     config = network.config
     plain = config.model == "transformer" and config.residual == "plain" and config.tokens == "frames"
     alike = config.window > AGES[-1] and not config.streaming and not config.adaptive_depth and config.shared_maps == 1

@@ -30,17 +30,17 @@ from pose.lifter.step_batch import Memory
 
 
 class StreamStep(nn.Module):
-    """`observe`, network and `decode` for one frame.
+    """Step of a streaming lifter for one frame: `observe`, network and `decode`.
 
-    The output `next_x` is the input `x` of the next frame. A windowed network also has the output `update`, see
-    `WindowedCore`.
+    For each state `x`, the output `next_x` is the input `x` for the next frame. A windowed network also has the output
+    `update`, see `WindowedCore`.
 
     Attributes:
         inputs: Names of the arguments of `forward`, in order.
-        outputs: Names of its results, in order.
+        outputs: Names of the results of `forward`, in order.
 
     Raises:
-        ValueError: For an offline network.
+        ValueError: If the network is offline.
     """
 
     def __init__(self, network: LifterNetwork) -> None:
@@ -104,11 +104,11 @@ class StreamStep(nn.Module):
 
 
 class RecurrentCore(nn.Module):
-    """The core of any streaming network: its caches are the state, and are returned as a whole.
+    """Core for any streaming network. The state consists of the caches, and `forward` returns the whole new state.
 
     Attributes:
         state_names: Names of the state tensors that `forward` takes.
-        result_names: Names of the tensors that it returns after the outputs.
+        result_names: Names of the tensors that `forward` returns after the network outputs.
     """
 
     def __init__(self, network: LifterNetwork) -> None:
@@ -120,7 +120,7 @@ class RecurrentCore(nn.Module):
         self.result_names = [f"next_{name}" for name in self.state_names]
 
     def empty_state(self) -> list[Tensor]:
-        """The state of one person before the first frame."""
+        """Return the state of one person before the first frame."""
         return [part for cache in self.network.init_caches(1) for part in cache]
 
     def forward(self, token: Tensor, time: Tensor, frames: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -133,7 +133,7 @@ class RecurrentCore(nn.Module):
             state: Tensors named by `state_names`.
 
         Returns:
-            Network outputs (P, OUTPUTS) and the results.
+            Network outputs (P, OUTPUTS), then the tensors named by `result_names`.
         """
         parts = iter(state)
         caches = [tuple(islice(parts, length)) for length in self._lengths]
@@ -149,18 +149,18 @@ class RecurrentCore(nn.Module):
 
 
 class WindowedCore(nn.Module):
-    """A faster equivalent of `LifterNetwork.step` for windowed softmax attention: large products, and no copies of
-    caches.
+    """Core for windowed softmax attention, a faster equivalent of `LifterNetwork.step`.
 
-    The state is `keys0`, `values0`, `keys1`, ..., (P, H, S, K) each. The result `update` (P, 2 depth, H, K) holds the
-    new entry of each of them, in their order. The caller writes it to slot `Memory.slot(frames)`.
+    The state is `keys0`, `values0`, `keys1`, ..., (P, H, S, K) each. It uses large matrix products and does not copy
+    caches. The result `update` (P, 2 depth, H, K) contains the new entry of each state tensor, in order. The caller
+    writes the entries to slot `Memory.slot(frames)`.
     """
 
     result_names: list[str] = ["update"]  # noqa: RUF012
 
     @staticmethod
     def serves(network: LifterNetwork) -> bool:
-        """Whether this core supports the network."""
+        """Return whether this core supports the network."""
         return all(
             isinstance(block, Block)
             and network.config.residual == "plain"
@@ -181,11 +181,11 @@ class WindowedCore(nn.Module):
         self.state_names = [f"{name}{i}" for i in range(len(self.blocks)) for name in ("keys", "values")]
 
     def empty_state(self) -> list[Tensor]:
-        """The state of one person before the first frame, (1, H, S, K) each."""
+        """Return the state of one person before the first frame, (1, H, S, K) each."""
         return [torch.zeros(1, self.heads, self.slots, self.head_dim) for _ in self.state_names]
 
     def forward(self, token: Tensor, time: Tensor, frames: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Like `RecurrentCore.forward`; the second result is `update`."""
+        """Process one token per person like `RecurrentCore.forward`. The second result is `update`."""
         cos, sin = rotary_phases(time[:, None], self.head_dim)
         turn = Turn(torch.cat([cos, cos], dim=-1), torch.cat([-sin, sin], dim=-1))
         unseen = torch.where(self._seen(frames), 0.0, -torch.inf)[:, None, None]
@@ -197,7 +197,10 @@ class WindowedCore(nn.Module):
         return self.head(self.norm(x)), torch.stack(update, dim=1)
 
     def _seen(self, frames: Tensor) -> Tensor:
-        """(P, S): the slots to which the next frame attends; not its own slot, nor empty ones."""
+        """Return a mask (P, S) of the slots to which the next frame attends.
+
+        Empty slots and the frame's own slot are excluded.
+        """
         pinned, now = self.window.pinned, frames[:, None]
         slot = torch.arange(self.slots, device=frames.device)
         newest = now - 1

@@ -14,7 +14,7 @@ from pose.types import F32
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The state that a step keeps of one person besides the last observation.
+    """State of one person in a stream, besides the last observation.
 
     Attributes:
         empty: State before the first frame, by name.
@@ -29,20 +29,26 @@ class Memory:
     ages: tuple[int, ...] | None = None
 
     def lookahead(self, wanted: int) -> int:
-        """The largest available look-ahead up to `wanted` frames: `wanted` itself, or the last age up to it."""
+        """Return the largest supported look-ahead of at most `wanted` frames.
+
+        This is `wanted` itself, or for a sliding window its largest age up to `wanted`.
+        """
         return wanted if self.ages is None else max(age for age in self.ages if age <= wanted)
 
     def slots_of(self, frames: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(P, N): the slots of the refreshed frames, where frame number `frames` (P,) is the newest.
+        """Return the slots (P, N) of the refreshed frames.
 
         Slots of frames before the first one are never read.
+
+        Args:
+            frames: (P,) number of the newest frame.
         """
         window = next(iter(self.empty.values())).shape[-2]
         slots: NDArray[np.int64] = (frames[:, None] - np.array(self.ages)) % window
         return slots
 
     def slot(self, frames: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The slot (P,) of frame number `frames` (P,); arbitrary before the first output."""
+        """Return the slot (P,) of frame number `frames` (P,). The slot is arbitrary before the first output."""
         assert self.pinned is not None
         slots, frames = next(iter(self.empty.values())).shape[1], np.maximum(frames, 0)
         return np.where(frames < self.pinned, frames, self.pinned + (frames - self.pinned) % (slots - self.pinned))
@@ -50,7 +56,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One frame of a stream: the backend and the state that it keeps."""
+    """Streaming step for one frame: the backend, and the state to keep for each person."""
 
     backend: StepBackend
     memory: Memory
@@ -58,7 +64,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What all people of a stream share.
+    """Settings that all people of a stream share.
 
     Attributes:
         step: The step.
@@ -143,7 +149,7 @@ class PeopleState:
         return answers[:, ages.index(self._setting.lookahead)]
 
     def answer_of(self, row: int, lookahead: int) -> F32 | None:
-        """See `PersonState.answer_of`."""
+        """Return the output (71,) of row `row`, as `PersonState.answer_of` does."""
         ages = self._setting.step.memory.ages
         if self.answers is None or ages is None or self.state["frames"][row] <= lookahead:
             return None
@@ -162,7 +168,7 @@ class PeopleState:
             self._windows[:, self._rows[:, None], :, :, memory.slots_of(frames)] = update
 
     def ready(self, row: int) -> bool:
-        """Whether the next frame yields an output."""
+        """Return whether the next frame yields an output."""
         waits = 0 if self._setting.step.memory.ages is None else self._setting.lookahead
         return bool(self.state["frames"][row] >= waits)
 
@@ -176,7 +182,15 @@ class PersonState:
     _held: deque[F32 | None] = field(default_factory=deque)
 
     def hold(self, answer: F32 | None, frames: int) -> F32 | None:
-        """Delay outputs: keep `answer`, and return that of `frames` frames ago; None before the first."""
+        """Delay the outputs of a person by a number of frames.
+
+        Args:
+            answer: Output of the newest frame, stored for later calls.
+            frames: Delay in frames.
+
+        Returns:
+            The output stored `frames` frames ago; None before the first output.
+        """
         if not frames:
             return answer
         self._held.append(answer)
@@ -184,7 +198,7 @@ class PersonState:
 
     @property
     def arrays(self) -> Arrays:
-        """The state by name."""
+        """Return the state tensors by name."""
         return {name: array[self.row] for name, array in self.among.state.items()}
 
     @property
@@ -193,10 +207,10 @@ class PersonState:
         return self.among.ready(self.row)
 
     def answer_of(self, lookahead: int) -> F32 | None:
-        """The current output (71,) of a sliding window for the frame `lookahead` frames ago; None before there is one.
+        """Return the current output (71,) of a sliding window for an earlier frame; None if there is no output yet.
 
         Args:
-            lookahead: One of the ages of the step.
+            lookahead: Age of the frame, in frames. Must be one of the ages of the step.
         """
         return self.among.answer_of(self.row, lookahead)
 

@@ -25,16 +25,16 @@ REFINE = 9  # delay in frames of refined live results: 0.3 s at 30 frames/s, aft
 
 
 class LifterStream:
-    """Steps a streaming `Lifter` for any number of people.
+    """Streaming lifter for any number of people.
 
     Args:
         lifter: The network.
         skeleton: Joint set of the keypoints.
         camera: Camera of the keypoints.
-        lookahead: Delay of the output in frames. A sliding window uses its last age up to it.
+        lookahead: Delay of the output in frames. A sliding window uses its largest age up to this delay.
 
     Raises:
-        ValueError: For an offline lifter.
+        ValueError: If the lifter is offline.
     """
 
     def __init__(self, lifter: Lifter, skeleton: Skeleton, camera: Camera, lookahead: int = 0) -> None:
@@ -57,10 +57,13 @@ class LifterStream:
         return self._setting.step.memory.ages is not None and self.lookahead < REFINE
 
     def again(self, max_age: int) -> tuple[int, ...]:
-        """Delays, up to `max_age` frames, after which the pose of a frame is estimated again with more context.
+        """Return the delays after which the pose of a frame is estimated again with more context.
+
+        Args:
+            max_age: Largest delay to return, in frames.
 
         Raises:
-            ValueError: For a causal network, which lifts each frame once.
+            ValueError: If the network is causal and therefore lifts each frame once.
         """
         ages = self._setting.step.memory.ages
         if ages is None:
@@ -68,7 +71,7 @@ class LifterStream:
         return tuple(age for age in ages if age <= max_age)
 
     def new_person(self) -> PersonState:
-        """The state of a person before the first frame."""
+        """Return the state of a person before the first frame."""
         return PersonState(PeopleState(self._setting, 1), 0)
 
     def step(self, people: Sequence[PersonState], keypoints: F32, scores: F32, time: float) -> list[F32 | None]:
@@ -95,7 +98,7 @@ class LifterStream:
 
 
 class StreamLifter:
-    """`pose.stages.LifterStage` with a `LifterStream`, for live pipelines.
+    """Lifter stage for live pipelines, which runs a `LifterStream`. Follows `pose.stages.LifterStage`.
 
     Frames are returned with a delay of `lookahead` frames. A person who is not detected is kept for one second. Results
     carry the people with their original keypoints, and flags for the limbs that repair swapped.
@@ -142,7 +145,9 @@ class StreamLifter:
         return self._refined is not None
 
     def take_refined(self) -> list[FrameResult]:
-        """The frames that became final since the last call, oldest first; all remaining ones after `flush`."""
+        """Return the frames that became final since the last call, oldest first. After `flush`, return all remaining
+        frames.
+        """
         return self._refined.take() if self._refined else []
 
     def flush(self) -> list[FrameResult]:
@@ -214,7 +219,7 @@ class _Live:
 
 
 def nobody(like: People, time: float) -> People:
-    """A frame at `time` without people, with the skeleton of `like`."""
+    """Return a frame at `time` (s) without people, with the skeleton of `like`."""
     none = slice(0, 0)
     return People(
         like.index,

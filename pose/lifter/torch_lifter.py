@@ -26,9 +26,9 @@ class TorchStep:
     """A streaming step in torch.
 
     Args:
-        function: Takes the tensors named by `inputs` and returns those named by `outputs`, in order.
-        inputs: Names.
-        outputs: Names.
+        function: Function of the tensors named by `inputs`, which returns those named by `outputs`, in order.
+        inputs: Names of the arguments of `function`.
+        outputs: Names of the results of `function`.
         device: Device of the tensors.
     """
 
@@ -42,7 +42,7 @@ class TorchStep:
         self._function, self._inputs, self._outputs, self._device = function, inputs, outputs, device
 
     def bind(self, inputs: Arrays) -> Callable[[], Arrays]:
-        """See `pose.lifter.backends.StepBackend.bind`."""
+        """Bind input arrays that are reused for every step, as `pose.lifter.backends.StepBackend.bind`."""
         views = [torch.from_numpy(inputs[name]) for name in self._inputs]
 
         @torch.inference_mode()
@@ -54,7 +54,7 @@ class TorchStep:
 
 
 class TorchLifter(Lifter):
-    """`pose.lifter.predict.Lifter` for a network in torch, on any device."""
+    """Lifter that runs a network in torch, on any device."""
 
     def __init__(
         self,
@@ -74,14 +74,14 @@ class TorchLifter(Lifter):
             sha256: Hash of the checkpoint; empty without one.
             device: Device of the tensors.
             path: File of the checkpoint; None without one.
-            sliding: Let an offline network stream (`pose.lifter.sliding`).
+            sliding: Whether to run an offline network as a stream (`pose.lifter.sliding`).
         """
         self.network, self.name, self.sha256, self.path = network.to(device).eval(), name, sha256, path
         self.device, self.sliding, self.streaming = torch.device(device), sliding, sliding or network.config.streaming
 
     @classmethod
     def load(cls, name_or_path: str | Path, device: str = "cpu") -> Self:
-        """Like `pose.lifter.load.load_lifter`, always in torch."""
+        """Load a lifter like `pose.lifter.load.load_lifter`, but always in torch."""
         path = checkpoint_path(name_or_path)
         sliding = str(name_or_path) == SLIDING
         return cls(load_checkpoint(path, device), str(name_or_path), sha256_of(path), device, path, sliding=sliding)

@@ -9,7 +9,9 @@ from pose.skeletons import Skeleton
 
 
 class PersonWindows:
-    """Lifts the frames of one person in overlapping, blended windows. A long absence starts a new sequence."""
+    """Step that lifts the frames of one person in overlapping, blended windows. A long absence starts
+    a new sequence.
+    """
 
     def __init__(self, lifter: Lifter, skeleton: Skeleton, camera: Camera) -> None:
         self._lifter, self._skeleton, self._camera = lifter, skeleton, camera
