@@ -23,19 +23,21 @@ class Configured(Protocol):
     """A configuration of a network."""
 
     def to_dict(self) -> Mapping[str, Any]:
-        """Plain values (JSON)."""
+        """Return the configuration as plain JSON values."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointKind(Generic[Config, Network]):
-    """A kind of network with checkpoints.
+    """Type of network that can be saved in checkpoints.
 
     Attributes:
         noun: Name in messages.
         format: Format name in the files.
-        configured: Makes the configuration from JSON; raises ValueError or TypeError for an invalid one.
-        build: Makes the network; raises ValueError or TypeError for an inconsistent configuration.
+        configured: Function from JSON values to the configuration. Raises ValueError or TypeError if the values are
+            invalid.
+        build: Function from the configuration to the network. Raises ValueError or TypeError if the configuration is
+            inconsistent.
     """
 
     noun: str
@@ -47,7 +49,7 @@ class CheckpointKind(Generic[Config, Network]):
         """Load the network in evaluation mode.
 
         Raises:
-            PoseError: For an invalid or incomplete file.
+            PoseError: If the file is invalid or incomplete.
         """
         try:
             with safe_open(path, framework="pt", device="cpu") as file:

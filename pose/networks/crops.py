@@ -16,9 +16,10 @@ Floats = TypeVar("Floats", F32, F64)
 
 
 def crop_matrices(regions: Regions, size: tuple[int, int]) -> F32:
-    """(P, 2, 3) affine maps from crop px to image px.
+    """Return the affine maps (P, 2, 3) from crop px to image px.
 
     Args:
+        regions: P regions of the image.
         size: (width, height) of the crop in px.
     """
     cos, sin = np.cos(regions.angles), np.sin(regions.angles)
@@ -39,13 +40,20 @@ def apply_affine(matrices: F32, points: NDArray[np.floating]) -> F32:
 
 
 def crop(image: U8, matrix: F32, size: tuple[int, int], border: int = cv2.BORDER_REPLICATE) -> U8:
-    """The (height, width, 3) crop described by `matrix` (2, 3), crop px to image px. Bilinear."""
+    """Cut a rotated crop (height, width, 3) out of an image, with bilinear interpolation.
+
+    Args:
+        image: (H, W, 3) image.
+        matrix: (2, 3) affine map from crop px to image px.
+        size: (width, height) of the crop in px.
+        border: OpenCV's border mode outside the image.
+    """
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     return np.asarray(cv2.warpAffine(image, matrix, size, flags=flags, borderMode=border), np.uint8)
 
 
 def letterbox_region(image: U8, size: tuple[int, int]) -> Regions:
-    """The region of the whole image, centred, with the aspect ratio of a crop of `size` (width, height)."""
+    """Return the region of the whole image, centred, with the aspect ratio of a crop of `size` (width, height)."""
     height, width = image.shape[:2]
     scale = max(width / size[0], height / size[1])
     return Regions(
@@ -56,7 +64,7 @@ def letterbox_region(image: U8, size: tuple[int, int]) -> Regions:
 
 
 def regions_from_vectors(starts: F32, ends: F32, scale: float) -> Regions:
-    """Square regions centred at `starts` (P, 2) px and rotated so that `ends` (P, 2) px are above the centres.
+    """Return square regions centred at `starts` (P, 2) px and rotated so that `ends` (P, 2) px are above the centres.
 
     Half a side is the distance between the two points times `scale`, as in MediaPipe.
     """
@@ -68,21 +76,28 @@ def regions_from_vectors(starts: F32, ends: F32, scale: float) -> Regions:
 
 
 def square_regions(xyxy: F32, scale: float) -> Regions:
-    """Upright squares around boxes (P, 4) with sides of `scale` times the longer side of the box."""
+    """Return upright squares around boxes (P, 4) with sides of `scale` times the longer side of the box."""
     low, high = xyxy[:, :2], xyxy[:, 2:]
     sides = (high - low).max(axis=1, keepdims=True) * np.float32(scale)
     return Regions((low + high) * np.float32(0.5), np.repeat(sides, 2, axis=1), np.zeros(len(xyxy), np.float32))
 
 
 def outside(points: NDArray[np.floating], image: U8) -> NDArray[np.bool_]:
-    """Whether points (..., 2) lie outside the image."""
+    """Return whether points (..., 2) lie outside the image."""
     height, width = image.shape[:2]
     beyond = (points < -0.5) | (points > np.array([width, height], np.float32) - 0.5)
     return np.asarray(beyond.any(axis=-1))
 
 
 def bounds(points: F32, valid: NDArray[np.bool_]) -> F32:
-    """(P, 4) xyxy boxes around the valid ones of (P, J, 2) points; all points count if none is valid."""
+    """Return boxes (P, 4), xyxy, around the valid points of each row.
+
+    If no point of a row is valid, the box contains all its points.
+
+    Args:
+        points: (P, J, 2) points.
+        valid: (P, J) whether each point is valid.
+    """
     low = high = points
     if not valid.all():
         keep = (valid | ~valid.any(axis=1, keepdims=True))[..., None]
@@ -92,13 +107,13 @@ def bounds(points: F32, valid: NDArray[np.bool_]) -> F32:
 
 
 def region_boxes(regions: Regions) -> F32:
-    """(P, 4) xyxy boxes of the regions, ignoring their rotation."""
+    """Return the boxes (P, 4), xyxy, of the regions, ignoring their rotation."""
     half = regions.sizes / 2
     return np.concatenate([regions.centers - half, regions.centers + half], axis=1)
 
 
 def box_iou(a: Floats, b: Floats) -> Floats:
-    """(P, Q) intersection over union of xyxy boxes (P, 4) and (Q, 4); 0 if both are empty."""
+    """Return the intersection over union (P, Q) of xyxy boxes (P, 4) and (Q, 4); 0 if both boxes are empty."""
     low = np.maximum(a[:, None, :2], b[None, :, :2])
     high = np.minimum(a[:, None, 2:], b[None, :, 2:])
     shared = _areas(high - low)
@@ -108,7 +123,7 @@ def box_iou(a: Floats, b: Floats) -> Floats:
 
 
 def _areas(sides: Floats) -> Floats:
-    """(...) areas of sides (..., 2), 0 if one is negative."""
+    """Return the areas (...) of sides (..., 2), or 0 where a side is negative."""
     sides = np.maximum(sides, 0)
     return sides[..., 0] * sides[..., 1]
 

@@ -49,10 +49,10 @@ def convert(graph: Path, weights: Path) -> bytes:
 
     Args:
         graph: The JSON file: nodes, and names, types and shapes of the weights.
-        weights: The file with their values, in that order.
+        weights: The file with the values of the weights, in the order of the JSON file.
 
     Raises:
-        PoseError: If `onnx` is not installed, or a file is not readable or has other operators.
+        PoseError: If `onnx` is not installed, or a file is not readable or has unsupported operators.
     """
     try:
         import onnx  # noqa: F401
@@ -70,7 +70,7 @@ def convert(graph: Path, weights: Path) -> bytes:
 
 
 def _constants(manifest: Sequence[Node], values: bytes) -> dict[str, Array]:
-    """Weights by name. Those that were stored in half precision become float32."""
+    """Return the weights by name. Those that were stored in half precision become float32."""
     found: dict[str, Array] = {}
     start = 0
     for entry in (entry for group in manifest for entry in group["weights"]):
@@ -132,7 +132,7 @@ class _Conversion:
         return cast(bytes, model.SerializeToString())
 
     def _ordered(self, result: str) -> Iterator[Node]:
-        """The nodes that `result` needs, each after its inputs."""
+        """Return the nodes that `result` needs, each after its inputs."""
         done: set[str] = set()
         stack = [result]
         while stack:

@@ -1,7 +1,7 @@
 """Network inputs from images: letterboxed or cropped, normalised, on the device of the network.
 
-On the CPU this uses OpenCV and NumPy. For a GPU each image is uploaded once, and torch processes the whole batch there.
-Both differ by the rounding of OpenCV's fixed-point weights.
+On the CPU this uses OpenCV and NumPy. For a GPU each image is uploaded once, and torch processes the whole batch on the
+GPU. Results differ only by the rounding of OpenCV's fixed-point weights.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ Samples: TypeAlias = "Array | Tensor"
 
 
 class NetworkInput:
-    """Makes the input (B, 3, H, W) of a network from (H, W, 3) uint8 RGB images."""
+    """Converter of (H, W, 3) uint8 RGB images to the input (B, 3, H, W) of a network."""
 
     def __init__(
         self,
@@ -45,17 +45,19 @@ class NetworkInput:
     def letterboxed(
         self, images: Sequence[U8], size: tuple[int, int], *, centred: bool = False
     ) -> tuple[Samples, list[Fit]]:
-        """Whole images in the network's size (width, height) px, placed by `pose.networks.letterbox`."""
+        """Scale and pad whole images to `size` (width, height) px, as `pose.networks.letterbox`, and normalise them."""
         if self._by_torch:
             return self._letterboxed_by_torch(images, size, centred)
         fitted = [letterbox(image, size, centred=centred) for image in images]
         return self._normalised([canvas for canvas, _ in fitted], size), [fit for _, fit in fitted]
 
     def cropped(self, images: Sequence[U8], matrices: Sequence[F32], size: tuple[int, int]) -> Samples:
-        """All crops of all images, in order, padded with black.
+        """Crop and normalise regions of images, padded with black. The crops of all images form one batch, in order.
 
         Args:
+            images: (H, W, 3) uint8 RGB images.
             matrices: (P, 2, 3) for each image, from `crops.crop_matrices`.
+            size: (width, height) of the crops in px.
         """
         if self._by_torch:
             return self._cropped_by_torch(images, matrices, size)
@@ -122,7 +124,7 @@ _uploads: ContextVar[dict[tuple[int, str], tuple[U8, "Tensor"]] | None] = Contex
 
 @contextmanager
 def shared_uploads() -> Iterator[None]:
-    """Context in which an image is uploaded once for all stages; its array must not change meanwhile."""
+    """Context in which an image is uploaded once for all stages; the image array must not change in this context."""
     token = _uploads.set({})
     try:
         yield
@@ -131,7 +133,7 @@ def shared_uploads() -> Iterator[None]:
 
 
 def upload(image: U8, device: str) -> "Tensor":
-    """The unchanged image (3, H, W) uint8 on the device."""
+    """Copy an image to the device as (3, H, W) uint8, without other changes."""
     import torch
 
     shared, key = _uploads.get(), (id(image), device)

@@ -31,14 +31,23 @@ class Fit:
 
 
 def fitted_size(image: U8, size: tuple[int, int]) -> tuple[int, int]:
-    """Width and height in px at which the image fits into `size` (width, height)."""
+    """Return the width and height in px of the image after scaling it to fit into `size` (width, height) px."""
     height, width = image.shape[:2]
     scale = min(size[0] / width, size[1] / height)
     return max(round(width * scale), 1), max(round(height * scale), 1)
 
 
 def place(image: U8, size: tuple[int, int], *, centred: bool) -> tuple[tuple[int, int, int, int], Fit]:
-    """Position of the image in `size` (width, height) px: left, top, width, height."""
+    """Compute the position of a scaled image in a network input.
+
+    Args:
+        image: (H, W, 3) image.
+        size: (width, height) of the input in px.
+        centred: Whether to centre the image; otherwise it is at the top left.
+
+    Returns:
+        Left, top, width and height of the image in input px, and the mapping between image and input.
+    """
     width, height = fitted_size(image, size)
     left = top = 0
     if centred:  # an odd pixel goes to the right and below
@@ -59,14 +68,22 @@ def letterbox(image: U8, size: tuple[int, int], *, centred: bool = False) -> tup
 
 
 def round_up(length: int, step: int) -> int:
-    """The smallest multiple of `step` that is at least `length`."""
+    """Return the smallest multiple of `step` that is at least `length`."""
     return math.ceil(length / step) * step
 
 
 def suppress(xyxy: F32, scores: F32, overlap: float) -> NDArray[np.int64]:
-    """Non-maximum suppression of boxes (N, 4) with scores (N,): rows to keep, sorted by descending score.
+    """Apply non-maximum suppression to boxes.
 
-    A box is removed if its IoU with a better kept one exceeds `overlap`.
+    A box is removed if its IoU with a better box that is kept exceeds `overlap`.
+
+    Args:
+        xyxy: (N, 4) boxes.
+        scores: (N,) scores.
+        overlap: Maximum IoU of boxes that are kept.
+
+    Returns:
+        Rows of the boxes to keep, sorted by descending score.
     """
     left = np.argsort(-scores, kind="stable")
     kept = []

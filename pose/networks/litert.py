@@ -24,18 +24,19 @@ _MODEL_SIGNATURES = 18
 
 
 class LiteRTModel:
-    """A network of fixed input shape.
+    """Network with a fixed input shape.
 
-    Usage: write into `input()`, call `run()`, read its result before the next call. Both are views of the interpreter's
-    memory, so nothing is copied.
+    Write into `input()`, call `run()`, and read its result before the next call. Input and results are views of the
+    interpreter's memory, so nothing is copied.
     """
 
     def __init__(self, path: Path, threads: int, outputs: Sequence[int] | None = None) -> None:
-        """
+        """Load a network.
+
         Args:
             path: The file.
-            threads: CPU threads.
-            outputs: Required outputs, None for all; operators for others are removed.
+            threads: Number of CPU threads.
+            outputs: Indices of the required outputs; None for all. Operators that only other outputs need are removed.
 
         Raises:
             PoseError: If the file is missing or not a LiteRT model.
@@ -59,7 +60,7 @@ class LiteRTModel:
         ]
 
     def input(self) -> Array:
-        """The writable input tensor. Keep no reference to it during `run`."""
+        """Return the writable input tensor. Keep no reference to it during `run`."""
         return self._input()
 
     def run(self) -> list[Array]:
@@ -99,7 +100,7 @@ def _write_vector(
     """Overwrite a FlatBuffers vector of 32-bit numbers with shorter content.
 
     Args:
-        values: Given the position of the first one.
+        values: Function from the position of the first number to the new numbers.
     """
     start = table._tab.Vector(table._tab.Offset(entry))
     numbers = values(start)
@@ -107,5 +108,5 @@ def _write_vector(
 
 
 def sigmoid(x: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Logistic function, safe for any finite x."""
+    """Compute the logistic function without overflow for any finite x."""
     return np.asarray(1 / (1 + np.exp(-np.clip(x, -80, 80))), np.float32)

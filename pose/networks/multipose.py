@@ -1,6 +1,6 @@
 """MoveNet MultiPose (Lightning) on ONNX Runtime: boxes and 17 joints of up to six people.
 
-Source: TensorFlow's model card of MoveNet.MultiPose, 2021: input, output and their order.
+Source: TensorFlow's model card of MoveNet.MultiPose, 2021, which defines input, outputs and their order.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _JOINTS = len(COCO17)
 
 
 class MultiPoseNetwork:
-    """A loaded network.
+    """Loaded MoveNet MultiPose network.
 
     Attributes:
         joints: Number of joints, 17.
@@ -37,7 +37,8 @@ class MultiPoseNetwork:
     device = "cpu"
 
     def __init__(self, graph: Path, weights: Path, options: StageOptions) -> None:
-        """
+        """Load the network.
+
         Args:
             graph: Graph of TensorFlow.js (JSON).
             weights: File with the weights.
@@ -45,7 +46,7 @@ class MultiPoseNetwork:
 
         Raises:
             PoseError: If the files cannot be loaded.
-            UsageError: If the size is not a multiple of 32.
+            UsageError: If the input size is not a multiple of 32.
         """
         self.side = options.size or DEFAULT_SIDE
         if self.side < _STEP or self.side % _STEP:
@@ -75,7 +76,7 @@ def people(rows: F32, size: F32, min_score: float, image: U8) -> ImageDetections
             are relative to the input.
         size: Width and height of the input in px of the image.
         min_score: Minimum score of a person.
-        image: The image.
+        image: (H, W, 3) image that was processed.
     """
     rows = rows[rows[:, -1] >= min_score]
     rows = rows[np.argsort(-rows[:, -1], kind="stable")]

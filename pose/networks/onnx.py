@@ -37,7 +37,10 @@ class OnnxNetwork:
     """
 
     def __init__(self, path: Path, options: StageOptions = USUAL) -> None:
-        """options.precision only states the expectation, since an ONNX file computes in the precision of its export.
+        """Load the network.
+
+        An ONNX file computes in the precision of its export. `options.precision` is therefore only compared with the
+        file.
 
         Raises:
             PoseError: If ONNX Runtime is not installed, the file is not readable, CUDA was requested and is not
@@ -73,7 +76,15 @@ class OnnxNetwork:
     def input(
         self, *, mean: Sequence[float] = (0.0, 0.0, 0.0), std: Sequence[float] = (1.0, 1.0, 1.0), bgr: bool = False
     ) -> NetworkInput:
-        """Make its input on its device; on the CPU if torch cannot use the GPU that ONNX Runtime uses."""
+        """Return the converter from images to this network's input, on the network's device.
+
+        The converter runs on the CPU if torch cannot use the GPU that ONNX Runtime uses.
+
+        Args:
+            mean: Mean of the channels, subtracted from the pixels.
+            std: Standard deviation of the channels, by which the pixels are divided.
+            bgr: Whether the network expects BGR channels.
+        """
         device = "cuda" if self.device == "cuda" and torch_has_cuda() else "cpu"
         return NetworkInput(device, self.dtype, mean=mean, std=std, bgr=bgr)
 
@@ -83,12 +94,12 @@ class OnnxNetwork:
         return self.shape[0]
 
     def side(self, wanted: int | None, usual: int, step: int) -> int:
-        """Side of the square input in px of a network with input (B, 3, H, W).
+        """Return the side in px of the square input of a network with input (B, 3, H, W).
 
         Args:
-            wanted: Requested by the user.
-            usual: Default of the model family.
-            step: Sides are multiples of it.
+            wanted: Side requested by the user, px; None for the default.
+            usual: Default side of the model family, px.
+            step: Divisor of all valid sides, px.
 
         Raises:
             PoseError: If the file has another fixed size, or is not square.
@@ -103,9 +114,12 @@ class OnnxNetwork:
         return wanted or height or usual
 
     def run(self, samples: Samples) -> list[Array]:
-        """All outputs for `samples` (B, ...), the samples along their first axis: an array, or a tensor on any device.
+        """Run the network and return all outputs.
 
-        They run as one batch if the batch size of the file is dynamic, otherwise in batches of its fixed size.
+        All samples run as one batch if the batch size of the file is dynamic, otherwise in batches of its fixed size.
+
+        Args:
+            samples: (B, ...) array, or tensor on any device, with the samples along the first axis.
         """
         if self.batch is None or self.batch == len(samples):
             return self._run(samples)

@@ -24,7 +24,7 @@ class StageOptions:
     size: int | None = None
 
     def score_or(self, own: float) -> float:
-        """The minimum score, where `own` is the network's default."""
+        """Return the minimum score, where `own` is the network's default."""
         return own if self.score is None else self.score
 
 

@@ -51,5 +51,5 @@ class WholeImageNetwork(Protocol):
     device: str
 
     def __call__(self, images: Sequence[U8]) -> list[ImageDetections]:
-        """Detections in each (H, W, 3) uint8 RGB image."""
+        """Find the people in each (H, W, 3) uint8 RGB image."""
         ...

@@ -26,8 +26,8 @@ def load_yolo(
         classes: Accepted classes by their index in the file.
 
     Raises:
-        PoseError: If it cannot be loaded with these options.
-        UsageError: For another type of file.
+        PoseError: If the network cannot be loaded with these options.
+        UsageError: If the file has another suffix.
     """
     if model.suffix == ".onnx":
         return YoloOnnx(model, task, options, overlap_threshold, classes)

@@ -21,7 +21,7 @@ from pose.types import F32, U8
 
 
 class YoloOnnx:
-    """An Ultralytics export, described by its metadata; a file without metadata is rejected."""
+    """YOLO network exported by Ultralytics, described by its metadata. A file without metadata is rejected."""
 
     def __init__(
         self,
@@ -63,7 +63,8 @@ class YoloOnnx:
         """Detections of an image.
 
         Args:
-            output: Final rows (N, 6 + joints) if the file includes the suppression, else the head's output.
+            output: Final rows (N, 6 + joints) if the file includes non-maximum suppression, otherwise the output of the
+                head.
         """
         width = self.joints * self._values
         rows = output if output.shape[1] == 6 + width else self._suppressed(output, width)

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class YoloUltralytics:
-    """A `.pt` file. Ultralytics unpickles it, which can run code: open only files from trusted sources."""
+    """YOLO network in a `.pt` file.
+
+    Ultralytics unpickles the file, which can run code. Open only files from trusted sources.
+    """
 
     def __init__(
         self,
@@ -30,7 +33,11 @@ class YoloUltralytics:
         overlap_threshold: float = OVERLAP_THRESHOLD,
         classes: tuple[int, ...] = (0,),
     ) -> None:
-        """Raises PoseError if `ultralytics` is not installed, or the file has another task or cannot be read."""
+        """Load the network.
+
+        Raises:
+            PoseError: If `ultralytics` is not installed, or the file has another task or cannot be read.
+        """
         # Prevents installations, lookups and reports over the network without the user's consent.
         os.environ.setdefault("YOLO_AUTOINSTALL", "false")
         os.environ.setdefault("YOLO_OFFLINE", "true")
