@@ -13,7 +13,7 @@ from pose.types import F64
 
 @dataclass(frozen=True, slots=True)
 class Bones:
-    """Bones between points, and how much their lengths may vary.
+    """Bones between points, and the standard deviations of their lengths.
 
     Attributes:
         starts: (B,) index of the first point of each bone.
@@ -33,7 +33,7 @@ class Bones:
         return int(self.group.max()) + 1
 
     def measure(self, points: F64) -> tuple[F64, F64]:
-        """Lengths (K, B) m and directions (K, B, 3) of the bones of points (K, N, 3) m."""
+        """Return lengths (K, B) m and directions (K, B, 3) of the bones between points (K, N, 3) m."""
         along = points[:, self.ends] - points[:, self.starts]
         length = np.sqrt((along * along).sum(axis=-1))
         return length, along / np.maximum(length, 1e-6)[..., None]
@@ -61,12 +61,14 @@ class Bones:
             right[:, b] -= pull[:, bone]
 
     def add_lengths(self, cross: F64, border: F64, border_right: F64, points: F64, lengths: F64) -> None:
-        """Add the part of the lengths, which are the last G of the M shared unknowns; all are changed in place.
+        """Add the contribution of the unknown lengths to the normal equations, in place.
+
+        The lengths are the last G of the M shared unknowns.
 
         Args:
             cross: (K, N, 3, M) between points and shared unknowns.
             border: (M, M) matrix of the shared unknowns.
-            border_right: (M,) their right side.
+            border_right: (M,) right-hand side of the shared unknowns.
             points: (K, N, 3) m at which the residuals are linearised.
             lengths: (G,) m of the person.
         """

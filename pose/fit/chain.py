@@ -14,11 +14,11 @@ from pose.types import F64
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A factorised chain of B blocks of f frames (1 or 2) of D unknowns.
+    """Factorised chain of B blocks of f frames (1 or 2) of D unknowns.
 
     Attributes:
-        inverse: (B, f D, f D) of the pivots.
-        link: (B - 1, f, f) multiples of the identity that couple a block to the next.
+        inverse: (B, f D, f D) inverses of the pivots.
+        link: (B - 1, f, f) factors of the identity that couple a block to the next.
     """
 
     inverse: F64
@@ -56,7 +56,7 @@ class Chain:
 
 
 def _pairs(frames: F64, next_one: F64, next_two: F64) -> tuple[F64, F64]:
-    """Blocks (K / 2, 2D, 2D) of two frames each, and their couplings (K / 2 - 1, 2, 2)."""
+    """Return blocks (K / 2, 2 D, 2 D) of two frames each, and their couplings (K / 2 - 1, 2, 2)."""
     blocks, size = len(frames) // 2, frames.shape[1]
     pivots = np.zeros((blocks, 2, size, 2, size))
     pivots[:, 0, :, 0], pivots[:, 1, :, 1] = frames[::2], frames[1::2]
@@ -69,20 +69,20 @@ def _pairs(frames: F64, next_one: F64, next_two: F64) -> tuple[F64, F64]:
 
 
 def _grid(block: F64, link: F64) -> F64:
-    """(f D, f D) as (f, D, f, D)."""
+    """Reshape a block (f D, f D) to (f, D, f, D)."""
     count = link.shape[1]
     size = len(block) // count
     return block.reshape(count, size, count, size)
 
 
 def _across(link: F64, rows: F64) -> F64:
-    """(link x identity) @ rows, (f D, M)."""
+    """Return (link x identity) @ rows, (f D, M)."""
     moved: F64 = (link @ rows.reshape(len(link), -1)).reshape(rows.shape)
     return moved
 
 
 def _between(link: F64, grid: F64) -> F64:
-    """(link x identity)^T @ grid @ (link x identity), of an (f, D, f, D) grid."""
+    """Return (link x identity)^T @ grid @ (link x identity) for a grid (f, D, f, D)."""
     size = grid.shape[0] * grid.shape[1]
     product: F64 = np.einsum("ai,axby,bj->ixjy", link, grid, link).reshape(size, size)
     return product

@@ -24,7 +24,7 @@ class FitLog:
 
         Args:
             before: (T, 17, 3) m, joints relative to the pelvis.
-            after: (T, 17, 3) m, these joints after the fit.
+            after: (T, 17, 3) m, joints relative to the pelvis after the fit.
             distance: (T, 17) m, from the 2D to the projected joints before the fit, at the depth of the body; NaN where
                 not detected.
         """
@@ -35,7 +35,7 @@ class FitLog:
 
     @property
     def line(self) -> str:
-        """A line for summaries, empty if nothing was fitted."""
+        """Return a line for summaries; empty if nothing was fitted."""
         if not self.windows:
             return ""
         frames, moved, distance = np.array(self.windows).T
@@ -52,7 +52,7 @@ class FitLog:
 
 
 def _median(values: F64, weights: F64) -> float:
-    """The weighted median."""
+    """Return the weighted median."""
     order = np.argsort(values)
     share = np.cumsum(weights[order])
     return float(values[order][np.searchsorted(share, share[-1] / 2)])

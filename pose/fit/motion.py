@@ -39,7 +39,7 @@ _NEAREST = 0.1  # minimum depth for projection, m
 
 
 def _groups() -> NDArray[np.int64]:
-    """(B,) index of each bone's length; both sides share one."""
+    """Return the index (B,) of each bone's length. The left and the right side share one length."""
     bones = {edge: index for index, edge in enumerate(H36M17.edges)}
     flip = H36M17.flip_order
     first = [min(index, bones[flip[a], flip[b]]) for (a, b), index in bones.items()]
@@ -47,8 +47,9 @@ def _groups() -> NDArray[np.int64]:
 
 
 def _spread() -> F64:
-    """(3, N, N): maps corrections of bones, in standard deviations, to corrections of joints (m); column 0 is the
-    root.
+    """Return the matrices (3, N, N) that map corrections of bones to corrections of joints (m), per axis.
+
+    Corrections of bones are in standard deviations. Column 0 is the root.
     """
     tree = np.zeros((_N, _N))
     for parent, child in H36M17.edges:  # parents precede their children
@@ -64,7 +65,7 @@ _SPREAD = _spread()
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The observations for the fit.
+    """Observations and lifted joints for the fit.
 
     Attributes:
         times: (K,) s of the knots, increasing.
@@ -146,7 +147,7 @@ class _Problem:
         return 0.5 * float(robust + (stretch * stretch).sum() + (longer * longer).sum() + unlikely)
 
     def step(self, moves: F64, lengths: F64) -> tuple[F64, F64]:
-        """The update of the moves (K, N, 3) and of the lengths (G,) m."""
+        """Return the update of the moves (K, N, 3) and of the lengths (G,) m."""
         count, unknown = len(moves), 0 if self._known else BONES.count
         points = self._target.points + self.corrections(moves)
         frames, right = self._reprojection(points)
@@ -176,7 +177,7 @@ class _Problem:
         return step, change if unknown else np.zeros(BONES.count)
 
     def _prior(self, moves: F64) -> F64:
-        """The precision of the prior times the moves, (K, N, 3)."""
+        """Return the precision of the prior times the moves, (K, N, 3)."""
         product = self._own[:, None, None] * moves
         product[:-1] += self._next[:, None, None] * moves[1:]
         product[1:] += self._next[:, None, None] * moves[:-1]

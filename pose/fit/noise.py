@@ -26,11 +26,11 @@ _LIMBS = [joint for joint in range(len(H36M17)) if joint not in _TRUNK]
 
 
 def noise_of(off: F64, seen: Flags, derived: bool = False) -> F64:
-    """Standard deviation (17,) m of each coordinate of the 2D of one track.
+    """Estimate the standard deviation (17,) m of each coordinate of the 2D of one track.
 
     Args:
         off: (T, 17, 2) m, 2D minus projected lifted joints, at the depth of the body.
-        seen: (T, 17), which of them are detected.
+        seen: (T, 17) bool, whether each joint is detected.
         derived: Whether the joints are converted from a detector's skeleton (`pose.skeletons`).
     """
     distance = np.where(seen, np.linalg.norm(off, axis=-1), np.nan)
@@ -44,8 +44,9 @@ def noise_of(off: F64, seen: Flags, derived: bool = False) -> F64:
 
 
 def _spread(distance: F64) -> F64:
-    """Standard deviations (17,) from distances (T, 17), NaN where not detected: a mixture of each joint and all limb
-    joints.
+    """Estimate standard deviations (17,) from distances (T, 17), which are NaN where not detected.
+
+    The estimate of each joint is a mixture of its own distances and those of all limb joints.
     """
     limbs = distance[:, _LIMBS]
     track = float(np.median(limbs[np.isfinite(limbs)])) if np.isfinite(limbs).any() else _NONE

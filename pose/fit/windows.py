@@ -30,11 +30,11 @@ def first_window(times: NDArray[np.float64], ended: bool) -> tuple[int, int] | N
     """Return how many frames the first window has, and how many of them come before the next window.
 
     Args:
-        times: (T,) s, of the frames that are not final, at least one.
+        times: (T,) s, times of the frames that are not final; T is at least 1.
         ended: Whether the track has ended.
 
     Returns:
-        None if the window may get more frames.
+        Number of frames of the window, and number before the next window; None if the window may get more frames.
     """
     end = int(np.searchsorted(times, times[0] + SECONDS, side="right"))
     if end == len(times):
@@ -43,14 +43,14 @@ def first_window(times: NDArray[np.float64], ended: bool) -> tuple[int, int] | N
 
 
 def fit_motion(lifted: Sequence3D, seen: Sequence2D, log: FitLog | None = None) -> Sequence3D:
-    """Fit the motion of one person to the lifted 2D.
+    """Fit the motion of one person to the 2D from which it was lifted.
 
     The correction is smooth, and stronger where the 2D is more accurate; bone lengths are constant. Tracks shorter than
     a second are unchanged.
 
     Args:
         lifted: Motion with constant bones (`pose.refine.refine`).
-        seen: The 2D, frame by frame.
+        seen: The 2D of the same frames.
         log: Collects statistics of the changes.
 
     Returns:
@@ -83,7 +83,7 @@ class _Correction:
     surer: F64
 
     def after(self, before: "_Correction") -> "_Correction":
-        """This correction, blended with the one of the previous window over their common frames."""
+        """Blend this correction with that of the previous window over the frames in both, and return the result."""
         shared = int(np.searchsorted(self.times, before.times[-1], side="right"))
         if not shared:
             return self
@@ -111,8 +111,8 @@ class MotionFit:
 
         Args:
             lifted: Motion of one person with constant bones.
-            seen: The lifted 2D, frame by frame.
-            final: How many frames come before the next window; None for all. Only these are logged.
+            seen: The 2D of the same frames.
+            final: Number of frames before the next window; None for all. Only these frames are logged.
         """
         known = self._lengths is not None
         if not known and lifted.times[-1] - lifted.times[0] < _SHORTEST:
@@ -135,7 +135,9 @@ class MotionFit:
 
 
 def _corrected(lifted: Sequence3D, seen: Sequence2D, lengths: F64, known: bool) -> tuple[_Correction, F64, F64]:
-    """The correction of one window, its bone lengths (G,) m, and the distances (T, 17) m from 2D to lifted joints."""
+    """Return the correction of one window, its bone lengths (G,) m, and the distances (T, 17) m from
+    2D to lifted joints.
+    """
     skeleton, matrix = get_skeleton(seen.skeleton), seen.camera.matrix
     pixels, scores = to_h36m17(seen.keypoints, seen.scores, skeleton)
     counts = scores > _SEEN
@@ -159,13 +161,13 @@ def _corrected(lifted: Sequence3D, seen: Sequence2D, lengths: F64, known: bool) 
 
 
 def _lengths(lifted: Sequence3D) -> F64:
-    """(G,) m, mean length of the bones of each group."""
+    """Return the mean length (G,) m of the bones of each group."""
     length = np.median(BONES.measure(lifted.joints.astype(np.float64))[0], axis=0)
     return np.bincount(BONES.group, length) / np.bincount(BONES.group)
 
 
 def _knots(times: F64) -> NDArray[np.int64]:
-    """(K,) indices of frames at least `_KNOT` apart; includes the last frame."""
+    """Return the indices (K,) of frames at least `_KNOT` seconds apart, including the last frame."""
     knots = [0]
     for frame, time in enumerate(times):
         if time > times[knots[-1]] + _KNOT - 1e-3:
@@ -188,7 +190,7 @@ def _around(times: F64, knots: NDArray[np.int64], off: F64, scores: F64) -> tupl
 
 
 def _interpolated(knots: F64, values: F64, times: F64) -> F64:
-    """Linear interpolation of values (K, ...) at `knots` (K,) s to `times` (T,) s."""
+    """Interpolate values (K, ...) at `knots` (K,) s linearly to `times` (T,) s."""
     if len(knots) == 1:
         return np.repeat(values, len(times), axis=0)
     row = np.clip(np.searchsorted(knots, times, side="right") - 1, 0, len(knots) - 2)
