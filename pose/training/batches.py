@@ -23,7 +23,7 @@ class BatchSource(Protocol[Made_co]):
     """A source of training sequences."""
 
     def batch(self, step: int) -> Made_co:
-        """The batch of a step; equal numbers give equal batches."""
+        """Return the batch of training step `step`. Equal steps give equal batches."""
         ...
 
 
@@ -58,16 +58,16 @@ class TensorBatch(NamedTuple):
         return type(self)(*(tensor.to(device, non_blocking=True) for tensor in self))
 
     def observe(self) -> Observations:
-        """The network inputs (B, T)."""
+        """Compute the network inputs (B, T)."""
         return observe(self.keypoints, self.scores, self.times, self.intrinsics, self.derived, self.intrinsics_known)
 
     def frames(self, rows: slice) -> "TensorBatch":
-        """The batch with some of its frames."""
+        """Return the batch with only the frames selected by `rows`."""
         along_time = ("keypoints", "scores", "times", "valid", "joints", "root")
         return self._replace(**{name: getattr(self, name)[:, rows] for name in along_time})
 
     def mirrored(self) -> "TensorBatch":
-        """The batch mirrored: left and right are swapped, and the image is mirrored about the camera axis."""
+        """Return the batch mirrored: left and right are swapped, and the image is mirrored about the camera axis."""
         keypoints = self.keypoints[:, :, _SIDES].clone()
         keypoints[..., 0] = 2 * self.intrinsics[:, 0, 2].float()[:, None, None] - keypoints[..., 0]
         return self._replace(
@@ -82,7 +82,7 @@ _SIDES = list(H36M17.flip_order)
 
 
 def mirrored_joints(joints: Tensor) -> Tensor:
-    """Mirrored joints (..., 17, 3) m in the camera frame."""
+    """Mirror joints (..., 17, 3) m in the camera frame."""
     return joints[..., _SIDES, :] * joints.new_tensor([-1, 1, 1])
 
 
@@ -111,8 +111,8 @@ def load(
 
     Args:
         source: The source.
-        to_tensors: Converts what the source builds.
-        numbers: Steps, in order.
+        to_tensors: Function from a batch of the source to tensors.
+        numbers: Step numbers of the batches, in order.
         workers: Worker processes, at most the number of cores; 0 for a thread of this process.
         device: Target device.
     """
@@ -143,7 +143,7 @@ def _by_a_thread(source: BatchSource[Made], numbers: Sequence[int]) -> Iterator[
 
 
 def timed(batches: Iterator[Batch]) -> Iterator[tuple[Batch, float]]:
-    """Each batch with the seconds spent waiting for it."""
+    """Yield each batch with the time in seconds spent waiting for it."""
     while True:
         began = time.perf_counter()
         batch = next(batches, None)
@@ -153,6 +153,6 @@ def timed(batches: Iterator[Batch]) -> Iterator[tuple[Batch, float]]:
 
 
 def generator(device: torch.device, *parts: object) -> torch.Generator:
-    """A random generator on `device`, seeded only by `parts`, for example a seed, a step and a purpose."""
+    """Return a random generator on `device`, seeded only by `parts`, for example a seed, a step and a purpose."""
     seed = random.Random("/".join(map(str, parts))).getrandbits(63)
     return torch.Generator(device).manual_seed(seed)

@@ -21,7 +21,7 @@ class LossWeights:
         root: Weight of the root loss.
         bend: Weight of the bend loss.
         spread: Weight of the likelihood that trains sigma.
-        ponder: Weight of a step of a lifter with adaptive depth.
+        ponder: Weight of the number of steps of a lifter with adaptive depth.
     """
 
     position: float = 1.0
@@ -133,7 +133,7 @@ class NewestConfig:
 
     @property
     def used(self) -> bool:
-        """Whether it changes the training."""
+        """Whether these options change the training."""
         return bool(self.future or self.teacher) or self.weight > 1
 
 
@@ -146,12 +146,13 @@ class TrainConfig(TrainingRunConfig):
         loss: Weights of the loss terms.
         start_from: Shipped lifter or checkpoint of equal architecture whose weights are loaded first; optimiser and
             schedule restart.
-        start_share: Weight of these initial weights in the final ones, 0 to 1: an average is often better than either
-            (Wortsman et al., 2022).
-        lookaheads: Frames, for streaming models; one is sampled per step. Repeat a value to sample it more often.
+        start_share: Weight of the initial network in the average of initial and trained weights, 0 to 1. The average is
+            often better than either (Wortsman et al., 2022).
+        lookaheads: Look-aheads in frames, for streaming models; one is sampled per step. Repeat a value to sample it
+            more often.
         dialects: Whether each sequence's scores are transformed at random (`pose.training.dialects`).
-        consistency: Weight of a term that also trains on the mirrored batch, with other dialects; 0 for none. Weight of
-            the distance between both outputs.
+        consistency: Weight of the distance between the outputs for the batch and for its mirror image. If it is above
+            0, training also uses the mirrored batch, with other dialects.
         newest: Emphasis on the newest frames of each sequence, for offline networks that run as a sliding window.
     """
 
@@ -271,7 +272,7 @@ def check_recipe(optimizer: OptimizerConfig, schedule: ScheduleConfig, init: str
     """Check that optimiser, schedule and initialisation can be combined.
 
     Raises:
-        ValueError: If there is a warm-up besides a method that replaces warm-up.
+        ValueError: If the schedule has a warm-up, but optimiser or initialisation replaces the warm-up.
     """
     if not schedule.warms_up:
         return

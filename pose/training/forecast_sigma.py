@@ -31,8 +31,8 @@ class Predictions(NamedTuple):
     Attributes:
         error: (N, H, 17) logarithm of m.
         sigma: (N, H, 17) logarithm of m.
-        speed: (N,) `log_speed`.
-        lifted: (N,) `share_lifted`.
+        speed: (N,) logarithm of the speed, from `log_speed`.
+        lifted: (N,) similarity of the past to lifted poses, from 0 (exact) to 1 (lifted), from `share_lifted`.
     """
 
     error: Numbers
@@ -80,7 +80,10 @@ def _predictions(network: ForecasterNetwork, batches: Iterable[ForecastBatch]) -
 
 
 def _balanced(conditions: list[Predictions]) -> Predictions:
-    """The same number of predictions of each condition, evenly sampled, so that conditions have equal weight."""
+    """Sample the same number of predictions of each condition at even intervals.
+
+    All conditions then have equal weight.
+    """
     least = min(len(one.error) for one in conditions)
     chosen = [one.rows(np.linspace(0, len(one.error) - 1, least).round().astype(int)) for one in conditions]
     return Predictions(*map(np.concatenate, zip(*chosen, strict=True)))

@@ -41,7 +41,7 @@ class ForecastTensors(NamedTuple):
 
 
 class ForecasterTrainer(Loop[ForecasterNetwork, ForecastBatch, ForecastTensors]):
-    """Trains one forecaster."""
+    """Training loop for one forecaster."""
 
     to_tensors = ForecastTensors.of
 
@@ -92,12 +92,15 @@ def start_from(network: ForecasterNetwork, trained: Sequence[ForecasterNetwork])
 
 
 def truth_kept(step: int, forcing: float) -> float:
-    """Probability of a true earlier step in scheduled sampling: k / (k + exp(step / k)) for forcing = k."""
+    """Return the probability of using a true earlier step in scheduled sampling: k / (k + exp(step /
+    k)), k = `forcing`.
+    """
     return float(forcing / (forcing + np.exp(min(step / forcing, 700.0))))
 
 
 def forecast_loss(predicted: Displacements, truth: Tensor, ahead: Tensor, weights: ForecastLossWeights) -> Loss:
-    """Mean distance of the joints and the root, weighted towards near times, plus a likelihood that trains sigma only.
+    """Return the mean distance of the joints and the root, weighted towards near times, plus a likelihood that trains sigma
+    only.
 
     The likelihood is that of the errors' norms under Laplace distributions of scale sigma, whose tails tolerate
     unpredictable motion.
@@ -119,9 +122,10 @@ def forecast_loss(predicted: Displacements, truth: Tensor, ahead: Tensor, weight
 
 @torch.inference_mode()
 def measure_forecaster(network: ForecasterNetwork, batches: Iterable[ForecastBatch]) -> dict[str, NDArray[np.float64]]:
-    """MPJPE (H,) of 17 joints in mm, the pelvis' error (H,) in mm, and the fraction (H,) of joints inside one sigma.
+    """Compute the metrics of a forecaster, with one value per horizon H of the batches.
 
-    There is one value per horizon of the batches.
+    Returns:
+        MPJPE (H,) of 17 joints in mm, error (H,) of the pelvis in mm, and fraction (H,) of joints inside one sigma.
     """
     errors, inside = [], []
     for batch in batches:

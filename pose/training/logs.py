@@ -8,7 +8,7 @@ from pose.system.whole_file import whole_file
 
 
 class TrainingLog:
-    """Appends rows to `training.csv` and `evaluation.csv` in `folder`.
+    """Log that appends rows to `training.csv` and `evaluation.csv` in `folder`.
 
     Args:
         folder: Folder of the run.

@@ -38,13 +38,13 @@ Loss = tuple[Tensor, dict[str, Tensor]]  # loss, and its terms by name
 
 
 class Loop(ABC, Generic[Net, Made, Batch]):
-    """Base class: trains one network in `folder`.
+    """Base class of training loops, which train one network and write to `folder`.
 
     Writes `last.safetensors`, `best.safetensors`, `state.pt` for resuming, and logs. Subclasses build the network,
     compute the loss of a batch and write checkpoints.
 
     Args:
-        evaluate: Computes metrics of a network at a step; the first one selects the best checkpoint.
+        evaluate: Function that computes metrics of a network at a step. The first metric selects the best checkpoint.
     """
 
     to_tensors: Callable[[Made], Batch]  # they share its memory
@@ -75,11 +75,11 @@ class Loop(ABC, Generic[Net, Made, Batch]):
 
     @abstractmethod
     def build(self) -> Net:
-        """The initial network; torch's random state is that of the run's seed."""
+        """Build the initial network. torch's random state is set from the run's seed before the call."""
 
     @abstractmethod
     def loss(self, batch: Batch, step: int) -> Loss:
-        """The loss of a batch on the device, and its terms."""
+        """Compute the loss of a batch, which is on the device already, and the terms of the loss by name."""
 
     @abstractmethod
     def write(self, network: Net, path: Path) -> None:
@@ -180,7 +180,7 @@ class Loop(ABC, Generic[Net, Made, Batch]):
         """Continue from `state.pt`.
 
         Raises:
-            PoseError: If there is none, or it belongs to another configuration.
+            PoseError: If `state.pt` does not exist or belongs to another configuration.
         """
         path = self.folder / STATE_FILE
         if not path.is_file():
@@ -197,7 +197,7 @@ class Loop(ABC, Generic[Net, Made, Batch]):
 
 
 def _filled(stored: dict[str, Json], usual: dict[str, Any]) -> dict[str, Json]:
-    """A stored configuration, with defaults for fields that were added after it was stored."""
+    """Return a stored configuration, with defaults for fields that were added after it was stored."""
     known = {
         name: _filled(value, usual[name]) if isinstance(usual.get(name), dict) and isinstance(value, dict) else value
         for name, value in stored.items()

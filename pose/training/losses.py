@@ -36,7 +36,7 @@ def lifting_loss(
     *,
     sigma: bool = True,
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The weighted sum of the losses, and its terms by name.
+    """Return the weighted sum of the losses, and its terms by name.
 
     Args:
         lifted: Predictions.
@@ -76,7 +76,7 @@ def _likelihood(sigma: Tensor, error: Tensor) -> Tensor:
 def sequence_losses(
     lifted: Lifted, joints: Tensor, root: Tensor, times: Tensor, valid: Tensor, weights: LossWeights
 ) -> Tensor:
-    """`lifting_loss` of each sequence, (B,)."""
+    """Compute `lifting_loss` for each sequence separately, (B,)."""
 
     def one(*parts: Tensor) -> Tensor:
         said, truth = [part[None] for part in parts[:3]], [part[None] for part in parts[3:]]
@@ -87,7 +87,11 @@ def sequence_losses(
 
 
 def bends(joints: Tensor) -> Tensor:
-    """Flexion of both knees and elbows of joints (..., 17, 3) as 2 sin(angle / 2): (..., 4), 0 if straight."""
+    """Return the flexion (..., 4) of both knees and elbows as 2 sin(angle / 2), which is 0 for a straight limb.
+
+    Args:
+        joints: (..., 17, 3) joints.
+    """
     near, middle, far = (joints[..., which, :] for which in _LIMBS)
     upper, lower = F.normalize(middle - near, dim=-1), F.normalize(far - middle, dim=-1)
     return ((lower - upper) ** 2).sum(-1).clamp(min=1e-6).sqrt()

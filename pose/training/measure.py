@@ -98,7 +98,7 @@ def _run(
     times: NDArray[np.float64],
     lookahead: int = 0,
 ) -> Lifted:
-    """One forward pass over some frames of some sequences of a batch."""
+    """Run one forward pass over the given frames of the sequences `rows` of a batch."""
     device = next(network.parameters(), torch.empty(0)).device
     tensors = [torch.from_numpy(array).to(device) for array in (keypoints, scores, times)]
     camera = [array[rows] for array in (batch.intrinsics, batch.derived, batch.intrinsics_known)]
@@ -111,13 +111,13 @@ def _run(
 def measure(
     network: LifterNetwork, batches: Iterable[LiftBatch], lookahead: int = 0, angles: AngleErrors | None = None
 ) -> LiftMetrics:
-    """Metrics of `network` over `batches`; valid frames have equal weight.
+    """Return metrics of `network` over `batches`; valid frames have equal weight.
 
     Args:
         network: The network.
         batches: Batches with ground truth in 3D.
-        lookahead: Frames, for streaming networks.
-        angles: All poses are added to it, if given.
+        lookahead: Number of later frames that each output uses, for streaming networks.
+        angles: Collector to which all poses are added; None for none.
     """
     position, aligned, velocity, acceleration, inside, root = ([] for _ in range(6))
     for batch in batches:

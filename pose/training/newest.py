@@ -21,7 +21,10 @@ SHORTEST = 3  # frames that the network must see
 
 
 class NewestFrames:
-    """What the network sees of a batch, the weights of its frames, and the distance to the teacher's output."""
+    """Part of the training for the newest frames of a window.
+
+    Selects the frames that the network receives, weights them, and computes the distance to the teacher's output.
+    """
 
     def __init__(self, config: NewestConfig, device: torch.device) -> None:
         """Load the teacher.
@@ -37,10 +40,10 @@ class NewestFrames:
                 raise PoseError(f"train.newest.teacher: {config.teacher} is causal; use an offline lifter")
 
     def seen(self, batch: TensorBatch) -> TensorBatch:
-        """The frames that the network sees.
+        """Return the batch without the last frames, which only the teacher receives.
 
         Raises:
-            PoseError: If too few are left.
+            PoseError: If too few frames remain.
         """
         count = batch.times.shape[1] - self.config.future
         if count < SHORTEST:
@@ -51,12 +54,15 @@ class NewestFrames:
         return batch.frames(slice(0, count))
 
     def weights(self, valid: Tensor) -> Tensor:
-        """Weights (B, T) of the frames in the loss: `weight` for the newest, almost 1 for old ones, 0 for invalid."""
+        """Return the weights (B, T) of the frames in the loss: `weight` for the newest, almost 1 for old
+        ones, 0 for invalid.
+        """
         age = torch.arange(valid.shape[1] - 1, -1, -1, device=valid.device)
         return valid * (1 + (self.config.weight - 1) * 0.5 ** (age / self.config.half_life))
 
     def distillation(self, lifted: Lifted, batch: TensorBatch, weights: LossWeights) -> Tensor:
-        """The loss of `lifted` with the teacher's output as the ground truth, without the term that trains sigma.
+        """Return the loss of `lifted` with the teacher's output as the ground truth, without the term that trains
+        sigma.
 
         Args:
             lifted: Output for the frames that the network receives.
@@ -75,7 +81,7 @@ class NewestFrames:
 
     @torch.no_grad()
     def _taught(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
-        """The teacher's joints and root, averaged with those of the mirror image as in `pose.lifter.predict`."""
+        """Return the teacher's joints and root, averaged with those of the mirror image as in `pose.lifter.predict`."""
         assert self.teacher is not None
         both = TensorBatch(*(torch.cat(pair) for pair in zip(batch, batch.mirrored(), strict=True)))
         lifted = self.teacher(both.observe(), both.times)

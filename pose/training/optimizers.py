@@ -17,7 +17,7 @@ _ADAMS: dict[str, Callable[..., Optimizer]] = {
 
 
 def build_optimizer(network: nn.Module, config: OptimizerConfig) -> Optimizer:
-    """The optimiser of all trainable parameters; those of fewer than two dimensions have no weight decay."""
+    """Build the optimiser of all trainable parameters. Parameters of fewer than two dimensions have no weight decay."""
     named = {name: parameter for name, parameter in network.named_parameters() if parameter.requires_grad}
     inner = [p for name, p in named.items() if config.name == "muon" and "blocks." in name and p.ndim == 2]
     chosen = {id(parameter) for parameter in inner}
@@ -47,16 +47,16 @@ class MuonAdamW(Optimizer):
         super().__init__(self._groups(), {})
 
     def _groups(self) -> list[dict[str, object]]:
-        """The parameter groups of both, not copies, so that schedules can change them."""
+        """Return the parameter groups of both, not copies, so that schedules can change them."""
         return [group for part in self._parts for group in part.param_groups]
 
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """One step of both optimisers."""
+        """Run one step of both optimisers."""
         for part in self._parts:
             part.step()
 
     def state_dict(self) -> StateDict:
-        """The states of both optimisers."""
+        """Return the states of both optimisers."""
         return {"parts": [part.state_dict() for part in self._parts]}
 
     def load_state_dict(self, state_dict: StateDict) -> None:

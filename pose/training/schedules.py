@@ -1,7 +1,7 @@
-"""Learning rate schedules: a warm-up times a decay, both pure functions of the step with values up to 1.
+"""Learning rate schedules: a warm-up times a decay. Both are pure functions of the step with values up to 1.
 
-The learning rate of a configuration is thus the peak. Steps count from 0, as in torch's schedulers; the formulas of the
-papers count updates t = step + 1.
+The learning rate of a configuration is therefore its peak. Steps count from 0, as in torch's schedulers. The papers'
+formulas use update number t = step + 1.
 """
 
 import math
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleConfig:
-    """The learning rate is the optimiser's lr times `warmup` times `decay`.
+    """Learning rate schedule: the optimiser's lr times `warmup` times `decay`.
 
     Attributes:
         warmup: One of none, linear, exponential (both over `warmup_steps`), untuned-linear or untuned-exponential
@@ -49,60 +49,63 @@ class ScheduleConfig:
 
 
 def linear_warmup(step: int, steps: float) -> float:
-    """min(1, t / steps): never 0, and 1 from update number `steps` on."""
+    """Return min(1, t / steps) for update t = step + 1. The factor is never 0, and is 1 from t = steps on."""
     return min(1.0, (step + 1) / steps)
 
 
 def exponential_warmup(step: int, steps: float) -> float:
-    """1 - exp(-t / steps)."""
+    """Return 1 - exp(-t / steps) for update t = step + 1."""
     return -math.expm1(-(step + 1) / steps)
 
 
 def untuned_linear_warmup(step: int, beta2: float) -> float:
-    """min(1, t (1 - beta2) / 2) (Ma & Yarats, 2021)."""
+    """Return min(1, t (1 - beta2) / 2) for update t = step + 1 (Ma & Yarats, 2021)."""
     return min(1.0, (step + 1) * (1 - beta2) / 2)
 
 
 def untuned_exponential_warmup(step: int, beta2: float) -> float:
-    """1 - exp(-(1 - beta2) t) (Ma & Yarats, 2021)."""
+    """Return 1 - exp(-(1 - beta2) t) for update t = step + 1 (Ma & Yarats, 2021)."""
     return -math.expm1(-(1 - beta2) * (step + 1))
 
 
 def linear_decay(progress: float, final: float) -> float:
-    """Factor of the learning rate that decreases linearly from 1 to `final`.
+    """Return the factor of the learning rate, which decreases linearly from 1 to `final`.
 
     Args:
-        progress: 0 to 1.
+        progress: Fraction of the run that is complete, 0 to 1.
     """
     return 1 + (final - 1) * progress
 
 
 def exponential_decay(progress: float, final: float) -> float:
-    """Factor of the learning rate that decreases exponentially from 1 to `final`.
+    """Return the factor of the learning rate, which decreases exponentially from 1 to `final`.
 
     Args:
-        progress: 0 to 1.
+        progress: Fraction of the run that is complete, 0 to 1.
     """
     result: float = final**progress
     return result
 
 
 def cosine_decay(progress: float, final: float) -> float:
-    """Factor of the learning rate that decreases as half a cosine from 1 to `final`.
+    """Return the factor of the learning rate, which decreases as half a cosine from 1 to `final`.
 
     Args:
-        progress: 0 to 1.
+        progress: Fraction of the run that is complete, 0 to 1.
     """
     return final + (1 - final) * (1 + math.cos(math.pi * progress)) / 2
 
 
 def inverse_sqrt_decay(step: int, period: int) -> float:
-    """sqrt(P / (P + step)), the schedule of T-Fixup."""
+    """Return sqrt(P / (P + step)) for P = `period`, the schedule of T-Fixup."""
     return math.sqrt(period / (period + step))
 
 
 def noam(step: int, steps: int) -> float:
-    """min(t / steps, sqrt(steps / t)): Vaswani et al. (2017), normalised by their peak, 1 / sqrt(dim steps)."""
+    """Return min(t / steps, sqrt(steps / t)) for update t = step + 1.
+
+    This is the schedule of Vaswani et al. (2017), divided by its peak 1 / sqrt(dim steps).
+    """
     t = step + 1
     return min(t / steps, math.sqrt(steps / t))
 
@@ -128,7 +131,7 @@ DECAYS: dict[str, Callable[[int, ScheduleConfig, float], float]] = {
 
 
 def multiplier(step: int, config: ScheduleConfig, steps: int, beta2: float) -> float:
-    """Factor of the learning rate for update number `step` (from 0) of `steps`."""
+    """Return the factor of the learning rate for update number `step` (from 0) of `steps`."""
     progress = min(1.0, step / max(1, steps - 1))
     return WARMUPS[config.warmup](step, config, beta2) * DECAYS[config.decay](step, config, progress)
 

@@ -3,7 +3,7 @@
 A network underestimates its error for input that is worse than its training data, and overestimates it for better
 input. Sigma is therefore corrected on a logarithmic scale: log sigma_j -> slope log sigma_j + offset_j. The offsets
 place 68 % of each joint's errors inside one sigma. The slope, above one, brings both easy and hard input close to that
-fraction. The order of the sigmas of a joint is kept.
+fraction. The correction does not change the order of a joint's sigmas.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ def calibrate(network: LifterNetwork, conditions: Iterable[Iterable[LiftBatch]])
 
 
 def _alike_long(pairs: list[Pairs]) -> list[Pairs]:
-    """The same number of frames of each condition, evenly sampled, so that conditions have equal weight."""
+    """Sample the same number of frames of each condition at even intervals, so that conditions have equal weight."""
     least = min(len(error) for error, _ in pairs)
     rows = [np.linspace(0, len(error) - 1, least).round().astype(int) for error, _ in pairs]
     return [(error[chosen], sigma[chosen]) for (error, sigma), chosen in zip(pairs, rows, strict=True)]
@@ -51,7 +51,7 @@ def _log_pairs(network: LifterNetwork, batches: Iterable[LiftBatch]) -> Pairs:
 
 
 def _offsets(pairs: list[Pairs], slope: float) -> NDArray[np.floating]:
-    """Offsets (16,) that place the fraction of each joint's errors inside one sigma."""
+    """Return the offsets (16,) that place the expected fraction of each joint's errors inside one sigma."""
     result: NDArray[np.floating] = np.quantile(
         np.concatenate([error - slope * sigma for error, sigma in pairs]), SIGMA_SHARE, axis=0
     )
@@ -59,6 +59,6 @@ def _offsets(pairs: list[Pairs], slope: float) -> NDArray[np.floating]:
 
 
 def _worst_share(pairs: list[Pairs], slope: float) -> float:
-    """Largest deviation of a condition from the expected fraction."""
+    """Return the largest deviation of a condition from the expected fraction of errors inside one sigma."""
     offsets = _offsets(pairs, slope)
     return max(abs(float((error < slope * sigma + offsets).mean()) - SIGMA_SHARE) for error, sigma in pairs)

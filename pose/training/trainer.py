@@ -29,7 +29,7 @@ Evaluate = Callable[[LifterNetwork, int], dict[str, float]]
 
 
 class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
-    """Trains one lifter."""
+    """Training loop for one lifter."""
 
     to_tensors = TensorBatch.of
 
@@ -53,7 +53,7 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
         save_checkpoint(network, path)
 
     def final_network(self) -> LifterNetwork:
-        """The averaged network in evaluation mode, mixed with the initial weights by `start_share`."""
+        """Return the averaged network in evaluation mode, mixed with the initial weights by `start_share`."""
         network = copy.deepcopy(self.averaged_network).eval()
         if self.config.start_from and self.config.start_share:
             began = _weights_of(self.config.start_from, network)
@@ -81,7 +81,7 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
         return self._loss(batches, lookahead)
 
     def _newest_loss(self, batch: TensorBatch, newest: NewestFrames) -> Loss:
-        """The loss of the frames that the network sees, the newest ones with more weight."""
+        """Return the loss of the frames that the network sees, the newest ones with more weight."""
         seen, share = newest.seen(batch), self.config.newest.share
         loss, parts, lifted = tensor_loss(self.network, seen, 0, self.config.loss, newest.weights(seen.valid))
         if newest.teacher is not None:
@@ -90,7 +90,7 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
         return loss, parts
 
     def _loss(self, batches: list[TensorBatch], lookahead: int) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss of a batch, or of a batch and its mirror image with the consistency term."""
+        """Return the loss of a batch, or of a batch and its mirror image with the consistency term."""
         config = self.config
         if len(batches) == 1:
             return tensor_loss(self.network, batches[0], lookahead, config.loss)[:2]
@@ -104,14 +104,14 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
 
 
 def begin_step(network: LifterNetwork, seed: int, step: int) -> None:
-    """Let the blocks sample their random parts for a training step."""
+    """Let each block draw its random numbers for a training step."""
     for layer, block in enumerate(network.blocks):
         random_numbers = generator(torch.device("cpu"), seed, step, layer)
         cast(LifterBlock, block).begin_step(step, random_numbers)
 
 
 def _weights_of(name_or_path: str, network: LifterNetwork) -> dict[str, Tensor]:
-    """The weights of a lifter without its calibration.
+    """Return the weights of a lifter without its calibration.
 
     Raises:
         PoseError: If its architecture is not that of `network`.
@@ -125,7 +125,7 @@ def _weights_of(name_or_path: str, network: LifterNetwork) -> dict[str, Tensor]:
 def batch_loss(
     network: torch.nn.Module, batch: LiftBatch, lookahead: int, weights: LossWeights, device: torch.device
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The loss of one batch, and its terms. The last `lookahead` frames have no output and no loss."""
+    """Return the loss of one batch, and its terms. The last `lookahead` frames have no output and no loss."""
     return tensor_loss(network, TensorBatch.of(batch).to(device), lookahead, weights)[:2]
 
 
@@ -136,7 +136,7 @@ def tensor_loss(
     weights: LossWeights,
     frame_weights: Tensor | None = None,
 ) -> tuple[Tensor, dict[str, Tensor], Lifted]:
-    """The loss of one batch, its terms, and the outputs; `frame_weights` (B, T) replace `batch.valid`."""
+    """Return the loss of one batch, its terms, and the outputs; `frame_weights` (B, T) replace `batch.valid`."""
     times = batch.times
     lifted = network(batch.observe(), times, lookahead)
     count = times.shape[1] - lookahead

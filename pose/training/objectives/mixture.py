@@ -14,7 +14,7 @@ _LOG_SCALES = (-5.0, 3.0)  # logarithm of body spreads, about 7 mm to 10 m; boun
 
 
 class Mixture(NamedTuple):
-    """Parameters of K Laplace densities.
+    """Mixture of K Laplace densities.
 
     Attributes:
         log_weights: (..., K).
@@ -32,11 +32,11 @@ class Mixture(NamedTuple):
         return -torch.logsumexp(self.log_weights - apart - self.log_scales - math.log(2), dim=-1)
 
     def mean(self) -> Tensor:
-        """Mean of the mixture."""
+        """Return the mean (...) of each mixture."""
         return (self.log_weights.exp() * self.means).sum(dim=-1)
 
     def sample(self, generator: torch.Generator) -> Tensor:
-        """One sample (...) of each."""
+        """Draw one sample (...) from each mixture."""
         weights = self.log_weights.exp()
         chosen = torch.multinomial(weights.flatten(0, -2), 1, generator=generator).view(*weights.shape[:-1], 1)
         mean, scale = (part.gather(-1, chosen)[..., 0] for part in (self.means, self.log_scales.exp()))

@@ -35,9 +35,9 @@ class Predicted(NamedTuple):
     """Predictions of an objective.
 
     Attributes:
-        said: (B, T, J, 2, K).
-        truth: (B, T, J, 2) in body spreads.
-        asked: (B, T, J) bool, predicted joints.
+        said: Predicted densities (B, T, J, 2, K).
+        truth: True offsets (B, T, J, 2) in body spreads.
+        asked: (B, T, J) bool, whether each joint is to be predicted.
         simple: (B, T, J, 2) baseline: linear interpolation of known poses, or for `next` the previous pose.
     """
 
@@ -47,16 +47,16 @@ class Predicted(NamedTuple):
     simple: Tensor
 
     def loss(self) -> Tensor:
-        """Mean negative log likelihood per coordinate, nats."""
+        """Return the mean negative log likelihood per coordinate, nats."""
         return _mean(self.said.nll(self.truth).mean(dim=-1), self.asked)
 
     def error(self, of: Tensor) -> Tensor:
-        """Mean distance of `of` (B, T, J, 2) from the truth, in body spreads."""
+        """Return the mean distance of `of` (B, T, J, 2) from the truth, in body spreads."""
         return _mean((of - self.truth).norm(dim=-1), self.asked)
 
 
 class Pretraining(nn.Module):
-    """A lifter whose head is replaced by that of an objective.
+    """Lifter whose head is replaced by the head of a pre-training objective.
 
     Raises:
         ValueError: If the lifter does not support the objective.
@@ -131,7 +131,7 @@ class Pretraining(nn.Module):
 
 
 def is_causal(model: LifterConfig) -> bool:
-    """Whether a frame's token depends on earlier frames only."""
+    """Return whether a frame's token depends on earlier frames only."""
     return model.streaming or (model.model != "transformer" and not model.model.startswith("bi"))
 
 
@@ -243,7 +243,7 @@ def _poses(batch: TensorBatch) -> tuple[Tensor, Tensor]:
 
 
 def _counted(asked: Tensor) -> Tensor:
-    """The mask without the pelvis, which is the origin."""
+    """Return the mask without the pelvis, which is the origin."""
     counted = asked.clone()
     counted[..., PELVIS] = False
     return counted

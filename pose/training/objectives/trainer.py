@@ -53,7 +53,7 @@ class Pretrainer(Loop[Pretraining, LiftBatch, TensorBatch]):
 
 @torch.inference_mode()
 def measure_objective(network: Pretraining, batches: Iterable[LiftBatch]) -> dict[str, float]:
-    """Metrics of an objective; masks and orders are the same at every call.
+    """Return metrics of an objective; masks and orders are the same at every call.
 
     Returns:
         `nats` per coordinate; `distance` of the mean prediction from the truth, in body spreads; `simple`, that of the
