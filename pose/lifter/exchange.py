@@ -66,7 +66,7 @@ class WindowLift(nn.Module):
             scores: (B, T, 17).
             times: (B, T) float64 s.
             intrinsics: (B, 3, 3) float64 px.
-            derived: (B,) bool, whether the joints are converted from a detector's skeleton.
+            derived: (B,) bool, whether trunk and head joints were derived from a detector's skeleton.
             intrinsics_known: (B,) bool, see `pose.sequences.LiftBatch`.
 
         Returns:
@@ -95,7 +95,8 @@ def export_lifter(
         sliding: Export an offline network as a stream (`pose.lifter.sliding`).
 
     Returns:
-        The largest difference between the outputs of the file and of the network, in the unit of `TOLERANCE`.
+        The largest difference between the outputs of the file and of the network: joints in m, root and sigma as a
+            fraction.
 
     Raises:
         PoseError: If the difference is above `TOLERANCE`, or a package is not installed.

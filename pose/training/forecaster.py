@@ -99,8 +99,8 @@ def truth_kept(step: int, forcing: float) -> float:
 
 
 def forecast_loss(predicted: Displacements, truth: Tensor, ahead: Tensor, weights: ForecastLossWeights) -> Loss:
-    """Return the mean distance of the joints and the root, weighted towards near times, plus a likelihood that trains sigma
-    only.
+    """Compute the mean distance of joints and root, weighted towards near times, plus a likelihood that trains only
+    sigma.
 
     The likelihood is that of the errors' norms under Laplace distributions of scale sigma, whose tails tolerate
     unpredictable motion.
