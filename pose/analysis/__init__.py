@@ -49,7 +49,7 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """Figures, events, curves, series and omissions of all people, by person and time."""
+    """Metrics, events, curves, series and omissions of all people, ordered by person and time."""
 
     figures: list[Metric] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
@@ -59,18 +59,18 @@ class Analysis:
 
 
 def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = NEUTRAL) -> Analysis:
-    """Analyse all people in a result.
+    """Analyse the movement of every person in a result.
 
     Args:
-        table: A result with a world.
-        groups: Some of `GROUPS`.
+        table: A result with world coordinates.
+        groups: Names of the groups of metrics to compute, from `GROUPS`.
         inputs: Inputs of RULA and REBA that a camera cannot observe.
 
     Returns:
-        Figures with 95 % intervals, events, and omissions with their reasons.
+        Metrics with 95 % intervals, events, curves, series, and the groups that were not computed with the reason.
 
     Raises:
-        UsageError: If the result has no world, or a group is unknown.
+        UsageError: If the result has no world coordinates, or a group is unknown.
     """
     if unknown := sorted(set(groups) - set(GROUPS)):
         raise UsageError(f"groups: {unknown[0]!r} is unknown; known: {', '.join(GROUPS)}")
@@ -96,7 +96,7 @@ def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = N
 
 
 def _camera(table: PoseTable) -> F64 | None:
-    """(3,) m, position of the only camera in the world; None of several, and of one that is carried."""
+    """Return the position of the camera in the world, (3,) m; None for several cameras or a carried camera."""
     if table.world_info is None or table.camera_position is not None or (table.seen_by & (table.seen_by - 1)).any():
         return None
     return table.world_info.world.place(np.zeros(3))
@@ -129,7 +129,10 @@ def _add_person(
 
 
 def _group(analysis: Analysis, person: int, motion: Motion, group: str) -> tuple[list[Metric], str]:
-    """Figures of one group, and the reason if there are none. Adds events and curves."""
+    """Return the metrics of one group, and the reason if there are none.
+
+    Events and curves of the group are added to `analysis`.
+    """
     if group == "angles":
         figures, curves, reason = angle_curves(person, motion)
         analysis.curves.extend(curves)

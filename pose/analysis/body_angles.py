@@ -1,8 +1,8 @@
 """Joint angles in the body's frame: flexion, adduction and internal rotation are positive (ISB, Wu et al. 2002, 2005).
 
-Hips, knees, shoulders, elbows and neck are those of `pose.export.joint_angles`. Pelvis and trunk are added here.
-Ankles are those of `pose.world.foot_points`, where heels and toes are seen. `pose.analysis.unsupported.unobserved`
-states why there are no wrist angles and no pelvic tilt.
+Hips, knees, shoulders, elbows and neck are those of `pose.export.joint_angles`. This module adds pelvis and trunk.
+Ankle angles come from `pose.world.foot_points` and need detected heels and toes.
+`pose.analysis.unsupported.unobserved` states why there are no wrist angles and no pelvic tilt.
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ UP = np.array([0.0, 1.0, 0.0])
 
 
 def body_angles(motion: Motion) -> dict[tuple[str, str], F64]:
-    """Every angle over time, (T,) degrees, by name and side ('' for the trunk)."""
+    """Return every angle over time, (T,) degrees, by name and side. The side is '' for the trunk."""
     found = joint_angles(motion.joints, motion.sigma, UP).degrees
     columns = dict(zip(NAMES, found.T, strict=True))
     angles: dict[tuple[str, str], F64] = {}
@@ -70,7 +70,7 @@ def body_angles(motion: Motion) -> dict[tuple[str, str], F64]:
 
 
 def _bridged(values: F64, times: F64) -> F64:
-    """Values (T,) with gaps of at most `MAX_GAP_S` interpolated."""
+    """Return values (T,) with gaps of at most `MAX_GAP_S` interpolated."""
     known = np.flatnonzero(np.isfinite(values))
     if len(known) < 2:
         return values
@@ -81,7 +81,10 @@ def _bridged(values: F64, times: F64) -> F64:
 
 
 def has_meaning(angles: dict[tuple[str, str], F64], angle: str, side: str) -> F64:
-    """(T,) 1 where an angle is defined, else 0: shoulder flexion is undefined while the arm is out to the side."""
+    """Return (T,) 1 where an angle is defined, else 0.
+
+    Shoulder flexion is undefined while the arm is out to the side.
+    """
     values = angles[angle, side]
     if angle != "shoulder flexion":
         return np.isfinite(values).astype(float)

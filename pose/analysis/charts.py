@@ -15,7 +15,7 @@ _CLASSES = {"left": "l", "right": "r", "": "m"}
 
 
 def cycle_chart(curves: Sequence[Curve], unit: str) -> str:
-    """Mean and one standard deviation of one angle, left and right, and the published norm.
+    """Draw the mean and one standard deviation of one angle, left and right, with the published norm.
 
     Args:
         curves: Curves of one movement and angle, at least one.
@@ -36,7 +36,7 @@ def cycle_chart(curves: Sequence[Curve], unit: str) -> str:
 
 
 def series_chart(series: Series) -> str:
-    """A value over time, in steps."""
+    """Draw a value over time as a step chart."""
     times, values = _thinned(series)
     plot = _Plot((times[0], max(times[-1], times[0] + 1e-3)), (0.0, max(1.0, *values)))
     xs = [x for pair in pairwise(times) for x in pair] or list(times)
@@ -52,7 +52,7 @@ def _thinned(series: Series) -> tuple[list[float], list[float]]:
 
 
 class _Plot:
-    """Maps data to the box of the chart."""
+    """Mapping of data coordinates to the area of a chart."""
 
     def __init__(self, x: tuple[float, float], y: tuple[float, float]) -> None:
         self._x = x
@@ -66,7 +66,7 @@ class _Plot:
         return HEIGHT - BOTTOM - (y - self._y[0]) / (self._y[1] - self._y[0]) * (HEIGHT - TOP - BOTTOM)
 
     def axes(self, x_label: str, y_label: str) -> str:
-        """Grid, numbers and labels with units."""
+        """Draw grid, tick values and axis labels with units."""
         parts = []
         for tick in self._ticks:
             y = self._py(tick)
@@ -84,11 +84,11 @@ class _Plot:
         return "".join(parts)
 
     def line(self, xs: Sequence[float], ys: Sequence[float], kind: str) -> str:
-        """A line through points."""
+        """Draw a line through points."""
         return f'<path class="c {kind}" d="M{self._points(xs, ys)}"/>'
 
     def band(self, means: Sequence[float], deviations: Sequence[float], kind: str) -> str:
-        """One standard deviation around a mean, over the percents."""
+        """Draw a band of one standard deviation around a mean, over the percent of the cycle."""
         xs = list(range(len(means)))
         above = [mean + sd for mean, sd in zip(means, deviations, strict=True)]
         below = [mean - sd for mean, sd in zip(means, deviations, strict=True)]
@@ -99,7 +99,7 @@ class _Plot:
         return "L".join(f"{self._px(x):.1f} {self._py(y):.1f}" for x, y in zip(xs, ys, strict=True))
 
     def svg(self, body: str, label: str) -> str:
-        """The SVG element.
+        """Return the SVG element.
 
         Args:
             body: Content of the element.
@@ -110,7 +110,7 @@ class _Plot:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Four to eight round numbers that enclose a range."""
+    """Return four to eight round numbers that enclose the range from `low` to `high`."""
     raw = max(high - low, 1e-6) / 5
     power = 10 ** math.floor(math.log10(raw))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw * 0.999)

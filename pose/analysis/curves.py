@@ -34,9 +34,9 @@ class _Cycles:
 
 
 def angle_curves(person: int, motion: Motion) -> tuple[list[Metric], list[Curve], str]:
-    """Figures and curves of the joint angles, and the reason if there are none (otherwise empty).
+    """Return metrics and curves of the joint angles, and the reason if there are none (otherwise empty).
 
-    Cycles are strides of a straight walk, between foot strikes of the same side, and complete repetitions.
+    A cycle is a stride of a straight walk, between foot strikes of the same side, or a complete repetition.
     """
     figures: list[Metric] = []
     curves: list[Curve] = []
@@ -74,20 +74,20 @@ def _all_cycles(motion: Motion) -> list[_Cycles]:
 def _has_meaning(
     angles: dict[tuple[str, str], F64], angle: str, side: str, times: F64, spans: list[tuple[float, float]]
 ) -> bool:
-    """Whether an angle is defined in all of the cycles."""
+    """Return whether an angle is defined in all of the cycles."""
     known = has_meaning(angles, angle, side)
     return all(bool((_normalised(known, times, *span) > 0.999).all()) for span in spans)
 
 
 def _normalised(degrees: F64, times: F64, start: float, end: float) -> F64:
-    """The angle (101,) over one cycle."""
+    """Return the angle (101,) over one cycle."""
     return np.asarray(np.interp(np.linspace(start, end, POINTS), times, degrees))
 
 
 def _range(
     person: int, motion: Motion, movement: str, angle: str, side: str, rows: F64, spans: list[tuple[float, float]]
 ) -> Metric:
-    """The range of motion: maximum minus minimum of each cycle."""
+    """Return the metric of the range of motion: maximum minus minimum within each cycle."""
     ranges = np.ptp(rows, axis=1).tolist()
     mean, low, high = mean_interval(ranges, RANGE_ERRORS[angle])
     start, end, count = min(a for a, _ in spans), max(b for _, b in spans), len(spans)
@@ -101,7 +101,7 @@ def _range(
 
 
 def _plane(angle: str, movement: str) -> str:
-    """The plane in which an angle is measured; empty for arms that may move in any."""
+    """Return the plane in which an angle is measured; empty for arm angles, which have no fixed plane."""
     part, _, kind = angle.partition(" ")
     if kind in ("adduction", "abduction", "obliquity", "bending"):
         return FRONTAL
@@ -119,7 +119,7 @@ def _curve(person: int, movement: str, angle: str, side: str, rows: F64, figure:
 
 
 def _differences(figures: list[Metric]) -> list[Metric]:
-    """Range of motion, left minus right."""
+    """Return the left-right differences of the range of motion: left minus right."""
     by_name = {figure.name: figure for figure in figures}
     found = []
     for left in figures:
@@ -141,7 +141,10 @@ def _differences(figures: list[Metric]) -> list[Metric]:
 
 
 def _half(left: Metric, right: Metric) -> float:
-    """Half of the interval of a difference: spread of the cycles of both sides, and error of the method."""
+    """Return half the width of the interval of a left-right difference.
+
+    It combines the spread between cycles of both sides with the error of the method.
+    """
     angle = left.name.split(": ")[1].partition(",")[0]
     spreads = [((one.high - one.value) / NORMAL_95) ** 2 - RANGE_ERRORS[angle] ** 2 for one in (left, right)]
     return NORMAL_95 * float(np.sqrt(max(sum(spreads), 0.0) + DIFFERENCE_ERRORS[angle] ** 2))

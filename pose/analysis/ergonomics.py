@@ -1,4 +1,7 @@
-"""RULA and REBA over time from joints. Wrists, load, grip and muscle use are not observable and are options."""
+"""RULA and REBA over time from joint positions.
+
+Wrist posture, load, grip and muscle use cannot be observed. The caller passes them as `Inputs`.
+"""
 
 from dataclasses import dataclass
 
@@ -42,7 +45,7 @@ class Inputs:
 
     @property
     def note(self) -> str:
-        """The inputs in words."""
+        """Text that lists the inputs."""
         if self == NEUTRAL:
             return "assumed: no load, neutral wrists, good grip"
         wrist = f"wrist {self.wrist}, twist {self.wrist_twist}"
@@ -61,12 +64,12 @@ class Scores:
 
 
 def ergonomic_scores(motion: Motion, inputs: Inputs = NEUTRAL) -> Scores:
-    """RULA and REBA of every frame."""
+    """Return the RULA and REBA scores of every frame."""
     return scores_of(posture_of(motion), inputs)
 
 
 def scores_of(posture: "Posture", inputs: Inputs = NEUTRAL) -> Scores:
-    """RULA and REBA of the part scores of every frame."""
+    """Return the RULA and REBA scores of every frame, from the part scores."""
     wrist = np.full(len(posture.trunk_rula), inputs.wrist)
     twist = np.full(len(posture.trunk_rula), inputs.wrist_twist)
     rula_scores, reba_scores = [], []
@@ -90,7 +93,7 @@ def scores_of(posture: "Posture", inputs: Inputs = NEUTRAL) -> Scores:
 
 @dataclass(frozen=True, slots=True)
 class Posture:
-    """Part scores, (T,) or (T, 2) for left and right."""
+    """Scores of the body parts, (T,), or (T, 2) for left and right."""
 
     upper_arm: I64
     lower_arm: I64
@@ -104,7 +107,7 @@ class Posture:
 
 
 def posture_of(motion: Motion) -> Posture:
-    """The part scores of every frame."""
+    """Return the scores of the body parts in every frame."""
     trunk = motion.joint("thorax") - motion.joint("pelvis")
     forward = motion.facing
     left = np.stack([forward[:, 2], np.zeros(len(forward)), -forward[:, 0]], axis=1)
@@ -144,10 +147,10 @@ def posture_of(motion: Motion) -> Posture:
 
 
 def _neck(motion: Motion, up: F64, left: F64, forward: F64) -> tuple[F64, I64]:
-    """Flexion relative to the trunk, degrees, 0 for the person's upright posture; 1 where the head bends sideways.
+    """Return the neck flexion relative to the trunk in degrees, and 1 where the head bends sideways, else 0.
 
-    The position of the skeleton's head joint varies between people. The neutral angle is therefore the person's median
-    while standing or walking upright, or `NEUTRAL_NECK_DEGREES`.
+    Flexion is 0 in the person's upright posture. The position of the skeleton's head joint varies between people. The
+    neutral angle is therefore the person's median while standing or walking upright, or `NEUTRAL_NECK_DEGREES`.
     """
     head = motion.joint("head") - motion.joint("thorax")
     flexion = np.degrees(np.arctan2(_dot(head, forward), _dot(head, up)))
@@ -159,7 +162,10 @@ def _neck(motion: Motion, up: F64, left: F64, forward: F64) -> tuple[F64, I64]:
 
 
 def _arm(motion: Motion, side: str, up: F64, outward: F64, forward: F64) -> tuple[I64, I64, I64]:
-    """Upper arm score 1 to 6, lower arm score 1 to 2, and 1 where the hand crosses the midline or is far outside."""
+    """Return the upper arm score (1 to 6), the lower arm score (1 to 2), and a flag of the hand.
+
+    The flag is 1 where the hand crosses the midline or is far outside the body, else 0.
+    """
     upper = motion.joint(f"{side}_elbow") - motion.joint(f"{side}_shoulder")
     lower = motion.joint(f"{side}_wrist") - motion.joint(f"{side}_elbow")
     ahead, aside, below = _dot(upper, forward), _dot(upper, outward), -_dot(upper, up)
@@ -181,7 +187,7 @@ def _arm(motion: Motion, side: str, up: F64, outward: F64, forward: F64) -> tupl
 
 
 def _knees(motion: Motion) -> F64:
-    """Flexion of the knees, (T, 2) degrees."""
+    """Return flexion of the knees, (T, 2) degrees."""
     return np.stack(
         [
             _angle(
@@ -208,6 +214,6 @@ def _flat(a: F64) -> F64:
 
 
 def _angle(a: F64, b: F64) -> F64:
-    """Angles (T,) in degrees between vectors (T, 3), 0 to 180."""
+    """Return angles (T,) in degrees between vectors (T, 3), 0 to 180."""
     cosine = _dot(_unit(a), _unit(b))
     return np.asarray(np.degrees(np.arccos(np.clip(cosine, -1, 1))))

@@ -16,7 +16,10 @@ SCORE_ERROR = 1  # of lifted poses, 85 % (RULA) and 81 % (REBA) of the frames ar
 def ergonomic_metrics(
     person: int, parts: Sequence[Motion], inputs: Inputs
 ) -> tuple[list[Metric], list[Event], list[Series]]:
-    """Mean score, time share of each level, the worst second and the scores over time, over all parts of a person."""
+    """Return metrics, events and series of RULA and REBA over all parts of a person's motion.
+
+    Metrics are the mean score, the share of time in each level, and the worst second. Series are the scores over time.
+    """
     scores = [ergonomic_scores(part, inputs) for part in parts]
     start, end = float(parts[0].times[0]), float(parts[-1].times[-1])
     seen = [quality(part, float(part.times[0]), float(part.times[-1])) for part in parts]
@@ -48,7 +51,7 @@ def ergonomic_metrics(
 
 
 def _mean(scores: NDArray[np.int64], most: int) -> tuple[float, float, float]:
-    """Mean, and its bounds if all scores were off by `SCORE_ERROR`."""
+    """Return the mean score, and its bounds for an error of `SCORE_ERROR` in every score."""
     bounds = [float(np.clip(scores + off, 1, most).mean()) for off in (-SCORE_ERROR, SCORE_ERROR)]
     return float(scores.mean()), bounds[0], bounds[1]
 
@@ -56,7 +59,7 @@ def _mean(scores: NDArray[np.int64], most: int) -> tuple[float, float, float]:
 def _shares(
     scores: NDArray[np.int64], levels: Sequence[tuple[int, str]]
 ) -> Iterable[tuple[str, tuple[float, float, float]]]:
-    """Share of frames in each level, and its bounds if scores were off by `SCORE_ERROR`."""
+    """Return the share of frames in each level, and its bounds for an error of `SCORE_ERROR` in every score."""
     least, last = 0, levels[-1][0]
     for most, level in levels:
         # Scores below the lowest level and above the highest one do not exist.

@@ -1,4 +1,4 @@
-"""Figures of repetitions, jumps and transfers for one segment of motion."""
+"""Metrics of repetitions, jumps and sit-to-stand transfers for one segment of motion."""
 
 from itertools import pairwise
 
@@ -25,7 +25,7 @@ COUNT_ERROR = 1  # of 79 lifted recordings, 74 are counted exactly
 
 
 def repetition_metrics(person: int, motion: Motion) -> Part:
-    """Count, tempo, size, left-right difference and largest deviation of a repeated movement."""
+    """Return count, tempo, size, left-right difference and largest deviation of a repeated movement."""
     found = find_repetitions(motion)
     items = found.items
     if not items:
@@ -76,7 +76,7 @@ def repetition_metrics(person: int, motion: Motion) -> Part:
 
 
 def _asymmetry(course: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> float:
-    """Mean distance between the left limbs and the mirrored right ones, m.
+    """Return the mean distance between the left limbs and the mirrored right ones, m.
 
     Args:
         course: (S, 17, 3) m, x left.
@@ -87,7 +87,7 @@ def _asymmetry(course: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> f
 
 
 def jump_metrics(person: int, motion: Motion) -> Part:
-    """Height by both methods, countermovement and landing of every jump."""
+    """Return the height by both methods, the countermovement and the landing of every jump."""
     figures: list[Metric] = []
     events: list[Event] = []
     for number, jump in enumerate(find_jumps(motion), start=1):
@@ -101,7 +101,7 @@ def jump_metrics(person: int, motion: Motion) -> Part:
 
 
 def _too_slow(motion: Motion) -> str:
-    """Reason for a frame rate at which flights and rests are not resolved; empty if it is high enough."""
+    """Return why the frame rate does not resolve flights and rests; empty if it is high enough."""
     if motion.rate >= MIN_RATE:
         return ""
     return f"only {motion.rate:.0f} frames/s, at least {MIN_RATE:.0f} are needed"
@@ -132,7 +132,7 @@ def _jump(person: int, number: int, jump: Jump, motion: Motion) -> list[Metric]:
 
 
 def transfer_metrics(person: int, motion: Motion) -> Part:
-    """Durations of standing up and sitting down."""
+    """Return the durations of standing up and sitting down."""
     transfers = find_transfers(motion)
     figures = []
     for rising, name in ((True, "sit to stand"), (False, "stand to sit")):

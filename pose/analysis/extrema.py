@@ -7,13 +7,13 @@ F64 = NDArray[np.float64]
 
 
 def turning_points(signal: F64, min_swing: float, min_end_swing: float | None = None) -> list[tuple[int, int]]:
-    """Alternating maxima and minima that differ by at least `min_swing`.
+    """Find alternating maxima and minima that differ by at least `min_swing`.
 
     Args:
-        signal: (T,) any unit.
-        min_swing: Minimum difference, above 0, in the unit of the signal.
-        min_end_swing: Minimum swing from the start to the first turning point, and from the last one to the end;
-            default `min_swing`. The other swing of these points is at least `min_swing`.
+        signal: (T,) values in any unit.
+        min_swing: Minimum difference between neighbouring turning points, above 0, in the unit of the signal.
+        min_end_swing: Minimum difference between the first turning point and the start of the signal, and between the
+            last turning point and the end. Default `min_swing`.
 
     Returns:
         Pairs (index, sign) in the order of time; sign is 1 for a maximum and -1 for a minimum. The ends of the signal
@@ -33,7 +33,7 @@ def turning_points(signal: F64, min_swing: float, min_end_swing: float | None = 
 def _unfinished(
     signal: F64, after: tuple[int, int] | None, min_swing: float, min_end_swing: float
 ) -> tuple[int, int] | None:
-    """The turning point after the last complete one, if the signal turns by `min_end_swing` before its end."""
+    """Return the turning point after the last complete one, if the signal turns by `min_end_swing` before its end."""
     start, sign = (0, 0) if after is None else (after[0], -after[1])
     rest = signal[start:]
     for candidate in (1, -1) if sign == 0 else (sign,):
@@ -63,7 +63,7 @@ def _complete(signal: F64, min_swing: float) -> list[tuple[int, int]]:
 
 
 def refined_time(signal: F64, times: F64, index: int) -> float:
-    """Time of the vertex of the parabola through a turning point and its neighbours, s."""
+    """Return time of the vertex of the parabola through a turning point and its neighbours, s."""
     if not 0 < index < len(signal) - 1:
         return float(times[index])
     before, at, after = signal[index - 1 : index + 2]

@@ -13,7 +13,7 @@ NORMAL_95 = 1.96
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One number of one person.
+    """One measured value of one person.
 
     Attributes:
         person: Track id.
@@ -24,10 +24,10 @@ class Metric:
         high: Upper end of the 95 % interval.
         unit: Unit of value, low and high.
         quality: 'green', 'amber' or 'red'; docs/guides/analysis.md defines it.
-        start: First time from which it is computed, s.
-        end: Last time from which it is computed, s.
+        start: Start of the time range from which the value is computed, s.
+        end: End of that time range, s.
         count: Number of observations (strides, repetitions, frames).
-        note: Condition under which it applies; empty without one.
+        note: Condition under which the value applies; empty without one.
         doubt: Reason why the quality is not green; empty if it is green.
     """
 
@@ -117,13 +117,13 @@ class Series:
 def mean_interval(
     values: Sequence[float], systematic: float = 0.0, least: float = -math.inf, most: float = math.inf
 ) -> tuple[float, float, float]:
-    """Mean of observations and its 95 % interval.
+    """Compute the mean of observations and its 95 % interval.
 
     Args:
         values: Observations, at least one.
-        systematic: Standard deviation of an error that all observations share, in their unit.
-        least: Minimum of the lower end, such as 0 for a length.
-        most: Maximum of the upper end.
+        systematic: Standard deviation of the error that all observations share, in their unit.
+        least: Lower bound of the interval, such as 0 for a length.
+        most: Upper bound of the interval.
 
     Returns:
         Mean, lower end, upper end.
@@ -136,5 +136,5 @@ def mean_interval(
 
 
 def worst(qualities: Sequence[str]) -> str:
-    """The worst of several quality flags; green if there are none."""
+    """Return the worst of several quality flags; green if there are none."""
     return WORTH[max((WORTH.index(one) for one in qualities), default=0)]

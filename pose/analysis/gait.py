@@ -1,13 +1,18 @@
 """Foot strikes, foot offs and spatio-temporal parameters of walking and running.
 
-Events follow Zeni, Richards and Higginson, Gait & Posture 27(4), 2008: a foot strike is where the foot is farthest
-ahead of the pelvis along the walking direction, a foot off where it is farthest behind. They use heel and toe; this
-skeleton has only ankles, whose turning points are earlier than the events. `STRIKE_SHIFT_S` and `OFF_SHIFT_S` are the
-median differences of lifted joints to the events of walkers on force plates (docs/studies/analysis.md). A runner lands
-after the turning point, too, but leaves the floor long before the ankle is farthest behind: `RUN_STRIKE_SHIFT_S` and
-`RUN_OFF_SHIFT_S` are the median differences of lifted joints to the flight phases of recorded runs.
-Walking and running are told apart by the bounce of the pelvis: over the standing leg it is highest in a walk and lowest
-in a run (Cavagna, Thys and Zamboni, Journal of Physiology 262(3), 1976).
+Events follow Zeni, Richards and Higginson, Gait & Posture 27(4), 2008. At a foot strike the foot is farthest ahead of
+the pelvis along the walking direction, and at a foot off it is farthest behind.
+
+The published method uses heel and toe. This skeleton has only ankles, whose turning points are earlier than the events.
+`STRIKE_SHIFT_S` and `OFF_SHIFT_S` are the median differences between lifted joints and the events of walkers on force
+plates (docs/studies/analysis.md).
+
+A runner also lands after the turning point, but leaves the floor long before the ankle is farthest behind.
+`RUN_STRIKE_SHIFT_S` and `RUN_OFF_SHIFT_S` are the median differences between lifted joints and the flight phases of
+recorded runs.
+
+The bounce of the pelvis distinguishes walking from running. Over the standing leg the pelvis is highest in a walk and
+lowest in a run (Cavagna, Thys and Zamboni, Journal of Physiology 262(3), 1976).
 """
 
 from dataclasses import dataclass
@@ -39,20 +44,20 @@ MIN_STRIDES = 2  # minimum number of consecutive strides of a walk
 
 @dataclass(frozen=True, slots=True)
 class Stride:
-    """From one strike of a foot to its next.
+    """A stride, from one strike of a foot to its next strike.
 
     Attributes:
         side: 'left' or 'right'.
         start: Time of the first strike, s.
         end: Time of the second strike, s.
-        off: Time of this foot's off, s.
-        other_off: Time of the other foot's off, s.
+        off: Time at which this foot leaves the floor, s.
+        other_off: Time at which the other foot leaves the floor, s.
         other_strike: Time of the other foot's strike, s.
         length: Length along the walking direction, m.
         step_length: Distance from the other foot to this one at the second strike, m.
         width: Distance of the feet across the walking direction, m.
         turn: Change of heading, degrees.
-        flight: Seconds in which neither foot is on the floor; 0 in walking.
+        flight: Time in which neither foot is on the floor, s; 0 in walking.
     """
 
     side: str
@@ -86,13 +91,16 @@ class Stride:
 
     @property
     def straight(self) -> bool:
-        """Whether it is not part of a turn."""
+        """Whether the stride is not part of a turn."""
         return abs(self.turn) <= MAX_TURN_DEGREES
 
 
 @dataclass(frozen=True, slots=True)
 class Gait:
-    """Events (s, by side, ascending) and strides of one person, in the order of time, and whether the person runs."""
+    """Gait events and strides of one person, in the order of time, and whether the person runs.
+
+    Event times are in s, ascending, by side.
+    """
 
     strikes: dict[str, list[float]]
     offs: dict[str, list[float]]
@@ -101,7 +109,7 @@ class Gait:
 
 
 def analyse_gait(motion: Motion) -> Gait:
-    """The gait of one person; without strides if there is no walk."""
+    """Detect the gait events and strides of one person; without strides if there is no walk."""
     forward = _direction(motion)
     ahead_at: dict[str, list[float]] = {}
     behind_at: dict[str, list[float]] = {}
@@ -126,7 +134,7 @@ def analyse_gait(motion: Motion) -> Gait:
 
 
 def _bounces(motion: Motion, steps: list[float]) -> bool:
-    """Whether the pelvis moves as in a run: highest where an ankle is farthest ahead, lowest half a step later.
+    """Return whether the pelvis moves as in a run: highest where an ankle is farthest ahead, lowest half a step later.
 
     Args:
         motion: The motion.
@@ -145,10 +153,10 @@ def _bounces(motion: Motion, steps: list[float]) -> bool:
 
 
 def _direction(motion: Motion) -> F64:
-    """Horizontal walking direction, (T, 3) unit vectors: the facing direction, or the pelvis' path when walking
-    backwards.
+    """Return the horizontal walking direction, (T, 3) unit vectors.
 
-    The facing direction is more accurate than the path: one camera observes rotations of the body well, but not depth.
+    It is the facing direction, or the direction of the pelvis' path when walking backwards. The facing direction is
+    more accurate than the path: one camera observes rotations of the body well, but not depth.
     """
     speed = np.linalg.norm(motion.velocity, axis=1)
     along = motion.velocity / np.maximum(speed, 1e-9)[:, None]
@@ -161,7 +169,7 @@ def _stride(
     motion: Motion, forward: F64, side: str, start: float, end: float,
     offs: list[float], other_offs: list[float], other_strikes: list[float],
 ) -> Stride | None:  # fmt: skip
-    """The stride between two strikes of a foot; None if the events of both feet are not those of a stride."""
+    """Return the stride between two strikes of a foot; None if the events of both feet do not form a stride."""
     off = [time for time in offs if start < time < end]
     other_strike = [time for time in other_strikes if start < time < end]
     if not STRIDE_S[0] <= end - start <= STRIDE_S[1] or len(off) != 1 or len(other_strike) != 1:
@@ -188,7 +196,7 @@ def _stride(
 
 
 def _belt_speed(motion: Motion, side: str, along: F64, start: float, off: float) -> float:
-    """Backward speed of the stance foot in mid-stance, m/s: the speed of a treadmill, 0 on the floor."""
+    """Return the backward speed of the stance foot in mid-stance, m/s: the speed of a treadmill, 0 on the floor."""
     first, last = start + 0.2 * (off - start), start + 0.6 * (off - start)
     moved = ((_at(motion, f"{side}_ankle", last) - _at(motion, f"{side}_ankle", first)) * along).sum()
     speed = -float(moved) / (last - first)
@@ -214,7 +222,7 @@ def _at(motion: Motion, joint: str, time: float) -> F64:
 
 
 def _at_time(rows: F64, times: F64, time: float) -> F64:
-    """Row (3,) at a point in time, interpolated linearly."""
+    """Return the row (3,) at a point in time, interpolated linearly."""
     return np.array([np.interp(time, times, rows[:, axis]) for axis in range(rows.shape[1])])
 
 

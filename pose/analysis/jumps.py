@@ -28,11 +28,12 @@ class Jump:
     Attributes:
         takeoff: Time of takeoff, s.
         landing: Time of landing, s.
-        flight_height: Height g t^2 / 8 in m for the flight time t.
+        flight_height: Jump height g t^2 / 8 for the flight time t, m.
         pelvis_height: Maximum height of the pelvis above its height at takeoff, m.
         countermovement: Lowering of the pelvis below standing before the jump, m.
-        landing_flexion: Degrees, largest knee flexion after landing, mean of both knees.
-        landing_valgus: Degrees, inward deviation of the knees at that time, mean of both; positive is valgus.
+        landing_flexion: Largest knee flexion after landing, mean of both knees, degrees.
+        landing_valgus: Inward deviation of the knees at the time of largest flexion, mean of both, degrees; positive is
+            valgus.
     """
 
     takeoff: float
@@ -45,7 +46,7 @@ class Jump:
 
 
 def find_jumps(motion: Motion) -> list[Jump]:
-    """Jumps with both feet off the floor, in the order of time."""
+    """Find jumps with both feet off the floor, in the order of time."""
     ankles = np.stack([motion.joint(f"{side}_ankle")[:, 1] for side in SIDES], axis=1)
     clear = (ankles - _standing(ankles, motion.rate)).min(axis=1) - MIN_CLEARANCE_M
     found = []
@@ -61,7 +62,7 @@ def find_jumps(motion: Motion) -> list[Jump]:
 
 
 def _standing(ankles: F64, rate: float) -> F64:
-    """Standing height (T, 2) m of both ankles (T, 2) m around each frame."""
+    """Return standing height (T, 2) m of both ankles (T, 2) m around each frame."""
     reach = min(round(STANDING_S * rate), len(ankles) - 1)
     padded = np.pad(ankles, ((reach, reach), (0, 0)), constant_values=np.nan)
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1, axis=0)
@@ -69,7 +70,7 @@ def _standing(ankles: F64, rate: float) -> F64:
 
 
 def _jump(motion: Motion, takeoff: float, landing: float) -> Jump | None:
-    """The jump between two times at which the ankles pass `MIN_CLEARANCE_M`; None if it is not a jump."""
+    """Return the jump between two times at which the ankles pass `MIN_CLEARANCE_M`; None if it is not a jump."""
     height = motion.joint("pelvis")[:, 1]
     times = motion.times
     inside = (times >= takeoff) & (times <= landing)
@@ -105,13 +106,13 @@ def _jump(motion: Motion, takeoff: float, landing: float) -> Jump | None:
 
 
 def _step(motion: Motion, time: float) -> float:
-    """Distance of the ankles along the facing direction, over the leg length."""
+    """Return the distance of the ankles along the facing direction, divided by the leg length."""
     apart = ((motion.joint("left_ankle") - motion.joint("right_ankle")) * motion.facing).sum(axis=1)
     return abs(float(np.interp(time, motion.times, apart))) / motion.leg_length
 
 
 def _flexion(motion: Motion) -> F64:
-    """(T, 2) degrees, flexion of left and right knee; 0 is straight."""
+    """Return the flexion of the left and right knee, (T, 2) degrees; 0 is straight."""
     angles = []
     for side in SIDES:
         thigh = motion.joint(f"{side}_knee") - motion.joint(f"{side}_hip")
@@ -122,8 +123,9 @@ def _flexion(motion: Motion) -> F64:
 
 
 def _valgus(motion: Motion) -> F64:
-    """Frontal plane projection angle, (T, 2) degrees: knee relative to the line from hip to ankle; inwards is
-    positive.
+    """Return the frontal plane projection angle of both knees, (T, 2) degrees.
+
+    The angle is that of the knee relative to the line from hip to ankle; inwards is positive.
     """
     forward = motion.facing
     left = np.stack([forward[:, 2], np.zeros(len(forward)), -forward[:, 0]], axis=1)
@@ -142,6 +144,6 @@ def _runs(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 
 def _crossing(times: F64, signal: F64, index: int) -> float:
-    """Time between frames index - 1 and index at which a signal is 0."""
+    """Return the interpolated time between frames index - 1 and index at which a signal is 0."""
     a, b = signal[index - 1], signal[index]
     return float(times[index - 1] + (times[index] - times[index - 1]) * a / (a - b))

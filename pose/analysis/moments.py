@@ -34,9 +34,9 @@ class Moment:
     """An event with its image.
 
     Attributes:
-        frame: Index in the video.
-        jpeg: The image.
-        filmed: Whether it is from the video.
+        frame: Index of the frame in the video.
+        jpeg: The image as JPEG.
+        filmed: Whether the image is from the video; otherwise it shows the skeleton alone.
     """
 
     event: Event
@@ -46,7 +46,7 @@ class Moment:
 
 
 def key_events(analysis: Analysis, person: int) -> list[Event]:
-    """The events of a person with images, in the order of time; at most `MOST`."""
+    """Return the events of a person that get images, in the order of time; at most `MOST`."""
     chosen: list[Event] = []
     counts: dict[tuple[str, str, str], int] = {}
     own = [event for event in analysis.events if event.person == person and event.group in SHOWN]
@@ -67,7 +67,10 @@ def key_events(analysis: Analysis, person: int) -> list[Event]:
 
 
 def _away(event: Event, events: list[Event]) -> float:
-    """Distance of a walking event from the middle of the walk, s, to prefer complete steps; otherwise 0."""
+    """Return the distance of a walking event from the middle of the walk, s; 0 for other events.
+
+    Events in the middle belong to complete steps and are preferred.
+    """
     if event.group != "gait":
         return 0.0
     times = [one.time for one in events if one.group == "gait"]
@@ -75,13 +78,13 @@ def _away(event: Event, events: list[Event]) -> float:
 
 
 def moments(table: PoseTable, events: Iterable[Event], video: Path | None) -> list[Moment]:
-    """The image of every event.
+    """Make the image of every event.
 
     Args:
         table: Result with the people of the events.
         events: Events in the order of time.
         video: Video of the result. Without it, or if a frame cannot be read, only the skeleton is drawn. With several
-            cameras, the first one's video; the image is that of the camera with most joints of the person.
+            cameras it is the first camera's video. Each image shows the camera that detects most joints of the person.
     """
     found, cameras = [], result_cameras(table.run)
     for event in events:
@@ -100,7 +103,7 @@ def moments(table: PoseTable, events: Iterable[Event], video: Path | None) -> li
 
 
 def _frame(video: Path, time: float, fps: float) -> U8 | None:
-    """The frame at a time; None if it cannot be read."""
+    """Return the frame at a time; None if it cannot be read."""
     try:
         with open_source(str(video), start=max(time - 0.5 / fps, 0.0), end=time + 1 / fps) as source:
             for frame in source:
@@ -112,7 +115,7 @@ def _frame(video: Path, time: float, fps: float) -> U8 | None:
 
 
 def _drawn(points: F64, image: U8 | None) -> bytes:
-    """JPEG of the surroundings of a person with the lifted joints.
+    """Draw the lifted joints of a person on the surrounding image, as JPEG.
 
     Args:
         points: (17, 2) px.
@@ -133,7 +136,7 @@ def _drawn(points: F64, image: U8 | None) -> bytes:
 
 
 def _projected(table: PoseTable, row: int) -> F64:
-    """(17, 2) px of the lifted joints in the image."""
+    """Project the lifted joints to the image, (17, 2) px."""
     assert table.camera is not None
     places = (table.joints3d[row] + table.root[row]).astype(np.float64)
     pixels = places @ table.camera.matrix.T

@@ -45,7 +45,7 @@ class Motion:
     ankles: F64 | None = None
 
     def joint(self, name: str) -> F64:
-        """Positions (T, 3) in m of one joint of Human3.6M-17, by name."""
+        """Return the positions (T, 3) in m of one joint of Human3.6M-17, by name."""
         return self.joints[:, H36M17.index(name)]
 
     @property
@@ -88,7 +88,7 @@ class Motion:
 
 
 def _is_body(joints: F64) -> Mask:
-    """(T,) whether all joints (T, 17, 3) m are known and the bone lengths are plausible."""
+    """Return (T,) whether all joints (T, 17, 3) m are known and the bone lengths are plausible."""
     parents, children = np.array(H36M17.edges).T
     lengths = np.linalg.norm(joints[:, children] - joints[:, parents], axis=-1)
     found: Mask = ((lengths > BONE_M[0]) & (lengths < BONE_M[1])).all(axis=1)
@@ -99,18 +99,18 @@ def motions(
     times: F64, joints: F64, sigma: F64, visible: Mask | None = None, camera: F64 | None = None,
     contacts: F64 | None = None, ankles: F64 | None = None, min_duration_s: float = MIN_DURATION_S,
 ) -> list[Motion]:  # fmt: skip
-    """The segments of one person without gaps longer than `MAX_GAP_S`.
+    """Split the motion of one person at gaps longer than `MAX_GAP_S`.
 
     Args:
         times: (T,) s.
         joints: (T, 17, 3) m, world frame, NaN where the person is missing. Frames with bone lengths outside `BONE_M`
             count as missing.
-        sigma: (T, 17) mm.
-        visible: See `Motion`.
-        camera: See `Motion`.
-        contacts: See `Motion`.
-        ankles: See `Motion`.
-        min_duration_s: Shorter segments are dropped.
+        sigma: (T, 17) mm, 68 % radius of each joint.
+        visible: (T, 17) whether the 2D detector found the joint; None if unknown.
+        camera: (3,) m, position of the only camera; None if unknown or if there are several.
+        contacts: (T, 2) contact probability of the left and right foot; None if unknown.
+        ankles: (T, 2) flexion of the left and right ankle, degrees, NaN where unknown; None if nowhere known.
+        min_duration_s: Minimum duration of a segment; shorter ones are dropped.
     """
     seen = np.flatnonzero(_is_body(joints.astype(float)))
     if len(seen) < 2:

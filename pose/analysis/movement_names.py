@@ -11,11 +11,11 @@ UNNAMED = "movement A"
 
 
 def movement_name(courses: F64) -> str:
-    """The name of a movement, or 'movement A' if it is not listed.
+    """Return the name of a movement, or 'movement A' if no known movement matches.
 
     Args:
-        courses: (R, S, 17, 3) m, poses of the repetitions: x left, y up, z forward, horizontally relative to the
-            pelvis.
+        courses: (R, S, 17, 3) m, poses of R repetitions in S samples. x is left, y up and z forward; horizontal
+            positions are relative to the pelvis.
     """
     course = np.median(courses, axis=0)
 
@@ -46,7 +46,7 @@ def movement_name(courses: F64) -> str:
 
 
 def _bend(a: F64, b: F64, c: F64) -> F64:
-    """(S,) degrees between two bones, 0 straight."""
+    """Return the angle between two bones with the common joint `b`, (S,) degrees; 0 is straight."""
     first, second = b - a, c - b
     cosine = (first * second).sum(axis=1) / (np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1))
     return np.asarray(np.degrees(np.arccos(np.clip(cosine, -1, 1))))

@@ -41,7 +41,10 @@ _DEVIATIONS = {
 
 
 def walking_norm(angle: str) -> tuple[F64, F64] | None:
-    """Mean and standard deviation between people, (101,) degrees each, over the gait cycle; None for other angles."""
+    """Return the published mean and standard deviation between people, (101,) degrees each, over the gait cycle.
+
+    None for angles without a published norm.
+    """
     if angle not in _MEANS:
         return None
     return _curve(_MEANS[angle]), _curve(_DEVIATIONS[angle])

@@ -1,4 +1,7 @@
-"""The quality flag of a figure: number of frames, occlusion, sigma, frame rate, and view of the plane of motion."""
+"""The quality flag of a metric.
+
+It depends on the number of frames, occlusion, sigma, the frame rate, and the view of the plane of motion.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -35,16 +38,16 @@ def quality(
     motion: Motion, start: float, end: float, joints: Sequence[str] = BODY,
     *, plane: str = "", rates: tuple[float, float] = (15.0, 4.0), few: str = "",
 ) -> tuple[str, str]:  # fmt: skip
-    """Flag of a figure and its reason.
+    """Rate a metric by the data from which it is computed.
 
     Args:
         motion: Motion of the person.
         start: Start of the analysed part of the video, s.
         end: End of that part, s.
-        joints: Joints from which the figure is computed.
-        plane: 'sagittal' or 'frontal' if the figure is a motion in that plane.
-        rates: Frames/s below which the flag is amber, red.
-        few: Why there are too few observations; empty if there are enough.
+        joints: Joints from which the metric is computed.
+        plane: 'sagittal' or 'frontal' if the metric is a motion in that plane.
+        rates: Frame rates below which the flag is amber and red, frames/s.
+        few: Reason why there are too few observations; empty if there are enough.
 
     Returns:
         'green', 'amber' or 'red', and the reason if it is not green.
@@ -76,7 +79,7 @@ def quality(
 
 
 def with_range(figure: Metric) -> Metric:
-    """The figure with a worse flag if its interval is wide: such a figure decides little, however well it was seen."""
+    """Return the metric with a worse flag if its 95 % interval is wide, however well the person was seen."""
     half = (figure.high - figure.low) / 2
     if figure.unit == "share":
         flag = _above(2 * half, WIDE_SHARE)
@@ -91,7 +94,10 @@ def with_range(figure: Metric) -> Metric:
 
 
 def view_angle(motion: Motion, rows: NDArray[np.bool_], plane: str) -> float:
-    """Median angle between the line of sight and the body's plane of motion, degrees; 90 is the best view."""
+    """Return the median angle between the line of sight and the body's plane of motion, degrees.
+
+    90 is the best view.
+    """
     assert motion.camera is not None
     sight = motion.joint("pelvis")[rows] - motion.camera
     sight /= np.maximum(np.linalg.norm(sight, axis=1, keepdims=True), 1e-9)

@@ -1,8 +1,8 @@
 """Detection of repetitions of any periodic movement, without prior knowledge of the movement.
 
-The pose in the body's own frame is projected on its first principal component. A repetition leaves the resting end of
-that signal, passes its middle in both directions and returns. Repetitions are kept if their course correlates with that
-of the others.
+The pose in the body's own frame is projected on its first principal component. A repetition starts at the resting end
+of this signal, passes the middle in both directions and returns. A repetition is kept if its poses over time correlate
+with those of the other repetitions.
 """
 
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ class Repetitions:
 
     Attributes:
         courses: (R, 64, 17, 3) m, poses in the body's frame during each complete repetition.
-        reason: Why there are none; empty if there are.
+        reason: Reason why there are no repetitions; otherwise empty.
     """
 
     items: list[Repetition]
@@ -69,7 +69,7 @@ class Repetitions:
 
 
 def find_repetitions(motion: Motion) -> Repetitions:
-    """The repetitions of the main movement; empty, with the reason, if there are none."""
+    """Find the repetitions of the main movement; the result is empty, with the reason, if there are none."""
     poses = body_frame_poses(motion)
     flat = poses.reshape(len(poses), -1)
     signal, scale = _main_signal(flat, motion)
@@ -121,10 +121,11 @@ def _none(reason: str) -> Repetitions:
 
 
 def body_frame_poses(motion: Motion) -> F64:
-    """Poses (T, 17, 3) m: x left, y up, z forward; horizontally relative to the pelvis, vertically to the floor.
+    """Transform poses to the body's frame, (T, 17, 3) m: x left, y up, z forward.
 
-    Height is part of a movement that lowers the pelvis by `MIN_SINK_M`, such as a squat. Otherwise heights are relative
-    to the pelvis at its median height. Position and heading are not part of a movement.
+    Horizontal positions are relative to the pelvis, heights to the floor. Position and heading are removed. If the
+    pelvis sinks by less than `MIN_SINK_M`, heights are relative to the pelvis, placed at its median height. Otherwise,
+    as in a squat, the height of the pelvis is part of the movement.
     """
     joints = motion.joints - motion.joint("pelvis")[:, None] * np.array([1.0, 0.0, 1.0])
     height = motion.joint("pelvis")[:, 1]
@@ -139,7 +140,10 @@ def body_frame_poses(motion: Motion) -> F64:
 
 
 def _main_signal(flat: F64, motion: Motion) -> tuple[F64, float]:
-    """Projection (T,) on the first principal component, low-passed, and the RMS metres per joint of one unit of it."""
+    """Project poses on their first principal component, and low-pass the result, (T,).
+
+    Also returns the RMS displacement per joint in m for one unit of the signal.
+    """
     smooth = zero_phase(flat, motion.times, SMOOTH_HZ)
     centred = smooth - smooth.mean(axis=0)
     _, directions = np.linalg.eigh(centred.T @ centred)
@@ -147,7 +151,10 @@ def _main_signal(flat: F64, motion: Motion) -> tuple[F64, float]:
 
 
 def _rest(signal: F64) -> float:
-    """The value at rest: that of the first or last frame if it is near an end of the range, otherwise the median."""
+    """Return the resting value of a signal.
+
+    It is the value of the first or last frame if that is near an end of the range, otherwise the median.
+    """
     low, high = float(signal.min()), float(signal.max())
     for value in (float(signal[0]), float(signal[-1])):
         if min(value - low, high - value) < REST_SHARE * (high - low):
@@ -156,7 +163,7 @@ def _rest(signal: F64) -> float:
 
 
 def _smoothness(signal: F64, times: F64) -> float:
-    """Log dimensionless jerk (Balasubramanian et al., IEEE TBME 59(8), 2012); 0 for fewer than 6 frames."""
+    """Return log dimensionless jerk (Balasubramanian et al., IEEE TBME 59(8), 2012); 0 for fewer than 6 frames."""
     if len(signal) < 6:
         return 0.0
     speed = np.gradient(signal, times)
@@ -168,7 +175,7 @@ def _smoothness(signal: F64, times: F64) -> float:
 def _bounds(
     signal: F64, peak: int, level: float, points: list[tuple[int, int]]
 ) -> tuple[int | None, int | None]:  # fmt: skip
-    """The frames before and after a peak at which the signal leaves and reaches the resting level, or turns."""
+    """Return the frames around a peak at which the signal leaves and reaches the resting level, or turns."""
     before = [index for index, sign in points if sign < 0 and index < peak]
     after = [index for index, sign in points if sign < 0 and index > peak]
     begin, end = (before[-1] if before else 0), (after[0] if after else len(signal) - 1)
@@ -181,14 +188,14 @@ def _bounds(
 
 
 def _is_recorded(signal: F64, first: int, last: int, level: float) -> bool:
-    """Whether the recording holds all of a repetition: near its ends the signal is at rest."""
+    """Return whether the recording holds the whole repetition: the signal is at rest near both ends."""
     return bool((first > 0 or signal[first] <= level) and (last < len(signal) - 1 or signal[last] <= level))
 
 
 def _phases(signal: F64, first: int, peak: int, last: int) -> list[int]:
-    """Frames that divide a repetition into movement out, hold and movement back: at half of its peak.
+    """Return the frames that divide a repetition into movement out, hold and movement back, at half of its peak.
 
-    Pauses differ between repetitions of one movement, so their courses are compared phase by phase.
+    Pauses differ between repetitions of one movement, so repetitions are compared phase by phase.
     """
     half = min(signal[peak] / 2, signal[peak])  # a peak below the resting level is negative
     high = first + np.flatnonzero(signal[first : last + 1] >= half)
@@ -196,7 +203,7 @@ def _phases(signal: F64, first: int, peak: int, last: int) -> list[int]:
 
 
 def _resampled(poses: F64, times: F64, knots: list[int]) -> F64:
-    """(64, 17, 3) poses at times that divide the intervals between the frames `knots` evenly, equally many in each."""
+    """Resample poses to (64, 17, 3), with equally many samples in each interval between the frames `knots`."""
     places = np.linspace(0, len(knots) - 1, SAMPLES)
     at = np.interp(places, np.arange(len(knots)), times[knots])
     flat = poses.reshape(len(poses), -1)
@@ -204,7 +211,10 @@ def _resampled(poses: F64, times: F64, knots: list[int]) -> F64:
 
 
 def _alike(courses: F64) -> NDArray[np.bool_]:
-    """(R,) whether a course (64, 17, 3) correlates with the median of all (R, 64, 17, 3), of two with the other."""
+    """Return (R,) whether each repetition (64, 17, 3) correlates with the median of all repetitions.
+
+    If there are only two, each is compared with the other.
+    """
     flat = _main_components(courses)
     flat -= flat.mean(axis=1, keepdims=True)
     rows = flat.reshape(len(flat), -1)
@@ -214,7 +224,7 @@ def _alike(courses: F64) -> NDArray[np.bool_]:
 
 
 def _main_components(courses: F64) -> F64:
-    """Courses (R, 64, 17, 3) projected on the first `COMPONENTS` principal components of their poses."""
+    """Return courses (R, 64, 17, 3) projected on the first `COMPONENTS` principal components of their poses."""
     poses = courses.reshape(-1, courses.shape[2] * 3)
     centred = poses - poses.mean(axis=0)
     _, directions = np.linalg.eigh(centred.T @ centred)

@@ -38,12 +38,12 @@ with care, the reason is given. <span class="q red">{LIGHTS["red"]}</span>: do n
 
 
 def write_report(analysis: Analysis, table: PoseTable, target: Path, name: str, video: Path | None = None) -> None:
-    """Write the report.
+    """Write the report of an analysis as one HTML file.
 
     Args:
         analysis: Analysis of the table.
-        table: The result.
-        target: The HTML file.
+        table: The analysed result.
+        target: Path of the HTML file.
         name: Name of the source, for the title.
         video: Video of the result, for images. Without it, skeletons are drawn.
 
@@ -84,7 +84,7 @@ def _page(analysis: Analysis, table: PoseTable, name: str, video: Path | None) -
 
 
 def _in_short(analysis: Analysis, person: int) -> str:
-    """What was found of a person, in a few words."""
+    """Summarise the findings of a person in a few words."""
     own = [figure for figure in analysis.figures if figure.person == person]
     found = [one.note.partition(";")[0] for one in own if one.name == "cadence"]
     found += [f"{parts(one)[0]} ({one.value:.0f})" for one in own if one.name.endswith(": count")]
@@ -135,7 +135,7 @@ def _image(analysis: Analysis, moment: Moment) -> str:
 
 
 def moment_label(analysis: Analysis, moment: Moment) -> tuple[str, str]:
-    """Label of an image, such as 'Squat 2 of 3: turning point', and details before its time."""
+    """Return the label of an image, such as 'Squat 2 of 3: turning point', and details to show before its time."""
     event = moment.event
     same = sorted(
         one.time
@@ -163,7 +163,7 @@ def moment_label(analysis: Analysis, moment: Moment) -> tuple[str, str]:
 
 
 def _angles(table: PoseTable, figures: list[Metric], curves: list[Curve]) -> Iterator[str]:
-    """Range of motion in one table, and the curves, for each movement and part of the video."""
+    """Yield the range of motion in one table, and the curves, for each movement and part of the video."""
     by_part = groupby(curves, key=lambda curve: (curve.movement, _part(curves, curve)))
     for (movement, _), group in by_part:
         own = list(group)
@@ -191,7 +191,10 @@ def _angles(table: PoseTable, figures: list[Metric], curves: list[Curve]) -> Ite
 
 
 def _part(curves: Sequence[Curve], curve: Curve) -> int:
-    """Number of the part of the video from which a curve comes; each part has one curve of an angle and side."""
+    """Return the number of the part of the video from which a curve comes.
+
+    Each part has one curve per angle and side.
+    """
     same = [one for one in curves if (one.movement, one.angle, one.side) == (curve.movement, curve.angle, curve.side)]
     return next(at for at, one in enumerate(same) if one is curve)
 

@@ -22,13 +22,13 @@ JUMP_COLUMNS = {
 
 
 def frames_between(table: PoseTable, start: float, end: float) -> str:
-    """The part of the video between two times, in seconds and frames."""
+    """Return the part of the video between two times, in seconds and frames."""
     first, last = (int(np.argmin(np.abs(table.timestamps - time))) for time in (start, end))
     return f"{start:.1f} to {end:.1f} s (frames {table.frames[first]} to {table.frames[last]})"
 
 
 def figure_tables(table: PoseTable, figures: Sequence[Metric]) -> Iterator[str]:
-    """Tables of the figures of one group. Another part of the video, or another movement, begins another table."""
+    """Yield tables of the metrics of one group, one for each movement and part of the video."""
     for part in _split(figures):
         subject = parts(part[0])[0]
         if part[0].group == "repetitions":
@@ -54,7 +54,7 @@ def _subject(figure: Metric) -> str:
 
 
 def _table(table: PoseTable, figures: Sequence[Metric]) -> str:
-    """One table; what all rows have in common is above it."""
+    """Return one table. What all rows have in common is stated above the table."""
     source = Counter((figure.start, figure.end) for figure in figures).most_common(1)[0][0]
     shared = _shared([figure.doubt for figure in figures])
     note = _shared([figure.note for figure in figures])
@@ -65,7 +65,7 @@ def _table(table: PoseTable, figures: Sequence[Metric]) -> str:
 
 
 def _shared(texts: Sequence[str]) -> list[str]:
-    """The parts, separated by semicolons, that all texts have."""
+    """Return the parts, separated by semicolons, that occur in all texts."""
     first, *others = [text.split("; ") for text in texts]
     return [part for part in first if part and all(part in other for other in others)]
 
@@ -88,13 +88,13 @@ def _row(table: PoseTable, figure: Metric, source: tuple[float, float], shared: 
 
 
 def value_cell(figure: Metric, *, unit: bool = True) -> str:
-    """Value with its interval below."""
+    """Format a value with its interval on the line below."""
     value, low, high, name = _numbers(figure)
     return f"{value}{f' <span>{shown_in_html(name)}</span>' if unit and name else ''}<small>{low} to {high}</small>"
 
 
 def _numbers(figure: Metric) -> tuple[str, str, str, str]:
-    """Value, low and high as text, and the unit: fractions as percent, small lengths as centimetres."""
+    """Format value, low and high, and return the unit: fractions as percent, small lengths as centimetres."""
     factor, unit = {"share": (100.0, "%"), "log jerk": (1.0, "")}.get(figure.unit, (1.0, figure.unit))
     if unit == "score":
         unit = f"of {SCORES[parts(figure)[0]][-1][0]}"
@@ -107,13 +107,13 @@ def _numbers(figure: Metric) -> tuple[str, str, str, str]:
 
 
 def _rounded(value: float, digits: int = 0) -> str:
-    """Fixed digits, with a minus sign, and without one for zero."""
+    """Format a number with fixed digits and a typographic minus sign; zero has no sign."""
     text = f"{value:.{digits}f}"
     return text.replace("-", "\u2212" if float(text) else "")
 
 
 def jump_table(table: PoseTable, figures: Sequence[Metric]) -> Iterator[str]:
-    """One row for each jump."""
+    """Yield a table with one row for each jump."""
     jumps: dict[str, dict[str, Metric]] = {}
     for figure in figures:
         jumps.setdefault(f"{parts(figure)[0]} {figure.start}", {})[parts(figure)[1]] = figure
@@ -134,7 +134,7 @@ def jump_table(table: PoseTable, figures: Sequence[Metric]) -> Iterator[str]:
 
 
 def _cell(figure: Metric | None) -> str:
-    """Quality sign, value and interval without unit."""
+    """Format the quality sign, the value and the interval, without a unit."""
     if figure is None:
         return ""
     factor = 100.0 if figure.unit == "m" else 1.0
@@ -144,7 +144,7 @@ def _cell(figure: Metric | None) -> str:
 
 
 def range_table(movement: str, angles: Sequence[str], by_name: dict[str, Metric]) -> Iterator[str]:
-    """Range of motion of each angle: left, right and their difference, or one value for the trunk."""
+    """Yield a table of the range of motion: left, right and difference of each angle, or one value for the trunk."""
     yield "<table class='narrow'><tr><th>angle</th><th>left</th><th>right</th><th>left \u2212 right</th></tr>"
     shown = []
     for angle in angles:
@@ -162,7 +162,7 @@ def range_table(movement: str, angles: Sequence[str], by_name: dict[str, Metric]
 
 
 def reasons(figures: Iterable[Metric]) -> Iterator[str]:
-    """Why signs of a table are not green, each kind of reason once."""
+    """Yield why flags of a table are not green, each kind of reason once."""
     kinds: dict[str, str] = {}
     for part in (part for figure in figures for part in figure.doubt.split("; ") if part):
         kinds.setdefault(re.sub(r"\d+", "", part), part)
@@ -172,10 +172,10 @@ def reasons(figures: Iterable[Metric]) -> Iterator[str]:
 
 
 def light(quality: str) -> str:
-    """Traffic light with its word."""
+    """Return the traffic light of a quality flag, with its name."""
     return f'<span class="q {quality}">{LIGHTS[quality]}</span>'
 
 
 def first_up(text: str) -> str:
-    """The text with an upper-case first letter."""
+    """Return the text with an upper-case first letter."""
     return text[:1].upper() + text[1:]

@@ -1,7 +1,7 @@
 """Sit-to-stand and stand-to-sit movements with their durations.
 
-A transfer begins and ends where the vertical speed of the pelvis falls below a share of its largest value. Adamowicz et
-al., Sensors 20(22), 2020, take the zero crossings of this speed; a share is less affected by drift of the height.
+A transfer begins and ends when the vertical speed of the pelvis falls below a share of its largest value. Adamowicz et
+al., Sensors 20(22), 2020, use the zero crossings of this speed. A share is less affected by drift of the height.
 """
 
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ SMOOTH_HZ = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A transfer.
+    """A sit-to-stand or stand-to-sit movement.
 
     Attributes:
         start: Start time, s.
         end: End time, s.
-        rising: Whether the person stands up; otherwise sits down.
+        rising: Whether the person stands up; otherwise the person sits down.
     """
 
     start: float
@@ -44,12 +44,12 @@ class Transfer:
 
     @property
     def duration(self) -> float:
-        """Seconds."""
+        """Duration, s."""
         return self.end - self.start
 
 
 def find_transfers(motion: Motion) -> list[Transfer]:
-    """Sit-to-stand and stand-to-sit movements, in the order of time."""
+    """Find sit-to-stand and stand-to-sit movements, in the order of time."""
     if motion.rate < MIN_RATE:
         return []
     ankles = (motion.joint("left_ankle") + motion.joint("right_ankle")) / 2
@@ -71,14 +71,14 @@ def find_transfers(motion: Motion) -> list[Transfer]:
 
 
 def _behind(motion: Motion) -> F64:
-    """Distance (T,) m of the middle of the trunk behind the ankles."""
+    """Return the distance (T,) m of the middle of the trunk behind the ankles."""
     trunk = (motion.joint("pelvis") + motion.joint("thorax")) / 2
     ankles = (motion.joint("left_ankle") + motion.joint("right_ankle")) / 2
     return np.asarray(((ankles - trunk) * motion.facing).sum(axis=1))
 
 
 def _rests(seated: NDArray[np.bool_], times: F64, at: int) -> bool:
-    """Whether the person rests on the seat for `MIN_SEATED_S` around a turning point."""
+    """Return whether the person rests on the seat for `MIN_SEATED_S` around a turning point."""
     near = np.flatnonzero(~seated)
     before = near[near < at]
     after = near[near > at]
@@ -88,10 +88,12 @@ def _rests(seated: NDArray[np.bool_], times: F64, at: int) -> bool:
 
 
 def _moving(height: F64, times: F64) -> tuple[float, float]:
-    """Start and end of the vertical movement around the largest speed between seat and standing, s.
+    """Return start and end of the vertical movement between seat and standing, in s.
+
+    The movement is the one around the largest vertical speed.
 
     Args:
-        height: (T,) leg lengths.
+        height: (T,) heights of the pelvis in leg lengths.
         times: (T,) s.
     """
     speed = np.gradient(height, times) * np.sign(height[-1] - height[0])

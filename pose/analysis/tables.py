@@ -26,7 +26,7 @@ TABLES = {
 
 
 def targets(folder: Path, formats: Sequence[str]) -> list[Path]:
-    """The files that `write` creates."""
+    """Return the paths of the files that `write` creates."""
     names = [f"analysis-{table}" for table in TABLES]
     return [
         folder / f"{name}.{suffix}"
@@ -36,7 +36,12 @@ def targets(folder: Path, formats: Sequence[str]) -> list[Path]:
 
 
 def write(analysis: Analysis, folder: Path, formats: Sequence[str]) -> list[Path]:
-    """Write the tables; returns their paths.
+    """Write the tables of an analysis and return their paths.
+
+    Args:
+        analysis: The analysis.
+        folder: Folder of the tables.
+        formats: Names of the formats.
 
     Raises:
         PoseError: If a library is not installed.
@@ -56,7 +61,7 @@ def write(analysis: Analysis, folder: Path, formats: Sequence[str]) -> list[Path
 
 
 def _curve_rows(curve: Curve) -> list[dict[str, Any]]:
-    """One row per percent of the cycle."""
+    """Return one row per percent of the cycle."""
     none = [None] * len(curve.mean)
     columns = zip(curve.mean, curve.sd, curve.norm_mean or none, curve.norm_sd or none, strict=True)
     head = (curve.person, curve.movement, curve.angle, curve.side)

@@ -1,4 +1,4 @@
-"""People, tracks and angles outside the scope of the definitions; they get one line instead of figures."""
+"""People, tracks and angles outside the scope of the definitions. They get a one-line reason instead of metrics."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ SWAP_SHARE = 0.35  # maximum deviation of swapped tracks, relative to that of th
 
 
 def child(table: PoseTable, person: int) -> str:
-    """Reason to exclude a person for a small body height; empty if the height is unknown or large enough."""
+    """Return why a person of small body height is excluded; empty if the height is unknown or large enough."""
     heights = {} if table.world_info is None else table.world_info.heights
     height, sigma = heights.get(person, (np.inf, 0.0))
     if height + sigma >= CHILD_HEIGHT_M:
@@ -30,14 +30,14 @@ def child(table: PoseTable, person: int) -> str:
 
 
 def not_placed(joints: F32) -> str:
-    """Reason for a person in a scene without a world, with joints (T, 17, 3) m; empty for others."""
+    """Return the reason for a person in a scene without a world, with joints (T, 17, 3) m; empty for others."""
     if not len(joints) or np.isfinite(joints).any():
         return ""
     return "the camera's motion is unknown while the person is in view"
 
 
 def not_seen(times: F64) -> str:
-    """Reason for a person without any part that is long enough.
+    """Return the reason for a person without any part that is long enough.
 
     Args:
         times: (T,) s, frames in which the person is fully visible.
@@ -48,7 +48,7 @@ def not_seen(times: F64) -> str:
 
 
 def unobserved(table: PoseTable) -> list[str]:
-    """Joint angles that a person may lack, each with its reason."""
+    """Return the joint angles that may be missing, each with its reason."""
     feet = "heels and toes are not seen in all frames of two cycles"
     ends = "the lifted skeleton ends at the wrist; --hands adds hands, but no wrist angle"
     hands = "the error of an angle between forearm and estimated hand was not measured"
@@ -60,7 +60,7 @@ def unobserved(table: PoseTable) -> list[str]:
 
 
 def seated_traveller(parts: list[Motion]) -> str:
-    """Reason to exclude a person who travels without steps (wheelchair or vehicle); empty if there is none."""
+    """Return why a person who travels without steps (wheelchair or vehicle) is excluded; otherwise empty."""
     for motion in parts:
         ankles = np.mean([motion.joint(f"{side}_ankle") for side in SIDES], axis=0)
         height = (motion.joint("pelvis") - ankles)[:, 1] / motion.leg_length
@@ -75,10 +75,10 @@ def seated_traveller(parts: list[Motion]) -> str:
 
 
 def swaps(table: PoseTable) -> dict[int, str]:
-    """Probable id switches: by id, why the tracks of two people who come close are probably swapped.
+    """Find probable id switches: by track id, why the tracks of two people who come close are probably swapped.
 
     People are assumed to move at constant velocity over `SWAP_S` before and after a frame. Two tracks are swapped if
-    each continues the other far better than itself.
+    the later part of each fits the earlier part of the other far better than its own.
     """
     assert table.placed is not None
     found: dict[int, str] = {}
@@ -95,14 +95,14 @@ def swaps(table: PoseTable) -> dict[int, str]:
 
 
 def _pelvis(table: PoseTable, person: int) -> tuple[F64, F64]:
-    """Times (T,) s and horizontal positions (T, 2) m."""
+    """Return times (T,) s and horizontal positions of the pelvis (T, 2) m."""
     assert table.placed is not None
     rows = np.flatnonzero((table.id == person) & np.isfinite(table.placed.joints[:, 0, 0]))
     return table.time[rows], table.placed.joints[rows, 0][:, [0, 2]].astype(np.float64)
 
 
 def _swap(a: tuple[F64, F64], b: tuple[F64, F64]) -> float | None:
-    """The time at which two tracks are swapped, s."""
+    """Return the time at which two tracks are swapped, s."""
     times = np.intersect1d(a[0], b[0])
     inner = times[(times - 2 * SWAP_S >= times[:1]) & (times + 2 * SWAP_S <= times[-1:])] if len(times) else times
     if not len(inner):
@@ -115,7 +115,7 @@ def _swap(a: tuple[F64, F64], b: tuple[F64, F64]) -> float | None:
     after = [(place(track, SWAP_S), place(track, 2 * SWAP_S) - place(track, SWAP_S)) for track in (a, b)]
 
     def deviation(one: tuple[F64, F64], other: tuple[F64, F64]) -> F64:
-        """m, how far `other` is from the way on of `one`, in place and in velocity."""
+        """Return how far `other` is from the continuation of `one`, in m, in position and velocity."""
         ahead = np.linalg.norm(one[0] + 2 * one[1] - other[0], axis=1)
         return np.asarray(ahead + np.linalg.norm(one[1] - other[1], axis=1))
 

@@ -20,7 +20,7 @@ SAME_EVENT_S = 0.2  # maximum difference of both methods
 
 
 def gait_metrics(person: int, motion: Motion) -> tuple[list[Metric], list[Event], str]:
-    """Figures and events of the gait of one person, and the reason if there are none (otherwise empty)."""
+    """Return figures and events of the gait of one person, and the reason if there are none (otherwise empty)."""
     gait = analyse_gait(motion)
     straight = [stride for stride in gait.strides if stride.straight]
     events = _events(person, gait)
@@ -80,7 +80,10 @@ def gait_metrics(person: int, motion: Motion) -> tuple[list[Metric], list[Event]
 
 
 def _contacts(person: int, motion: Motion, gait: Gait, seen: tuple[str, str], note: str) -> list[Metric]:
-    """Foot strikes and offs from foot contacts minus those of Zeni: two methods that should agree."""
+    """Return the time differences between foot contacts and the events of Zeni et al., of strikes and offs.
+
+    The two methods should agree.
+    """
     if motion.contacts is None:
         return []
     figures = []
@@ -104,7 +107,7 @@ def _contacts(person: int, motion: Motion, gait: Gait, seen: tuple[str, str], no
 
 
 def _asymmetry(person: int, strides: list[Stride], seen: tuple[str, str], note: str) -> list[Metric]:
-    """Left minus right over their mean, of step length and stance time, in per cent."""
+    """Return the asymmetry of step length and stance time: left minus right, divided by their mean, in per cent."""
     left, right = ([stride for stride in strides if stride.side == side] for side in SIDES)
     if len(left) < 2 or len(right) < 2:
         return []
@@ -129,7 +132,10 @@ def _asymmetry(person: int, strides: list[Stride], seen: tuple[str, str], note: 
 
 
 def _variability(person: int, strides: list[Stride], seen: tuple[str, str], note: str) -> list[Metric]:
-    """Coefficient of variation of stride time, with an interval from the chi-square approximation of its variance."""
+    """Return the coefficient of variation of the stride time.
+
+    The interval uses the chi-square approximation of its variance.
+    """
     if len(strides) < FEW_STRIDES:
         return []
     times = np.array([stride.duration for stride in strides])

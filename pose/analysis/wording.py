@@ -62,7 +62,7 @@ ANGLES = {
 
 
 def parts(figure: Metric) -> tuple[str, str]:
-    """What a figure belongs to and what it measures: ('squat', 'depth'), ('', 'cadence')."""
+    """Split a metric into its subject and its measure: ('squat', 'depth'), ('', 'cadence')."""
     if figure.group == "gait":
         return "", figure.name
     subject, _, measure = figure.name.partition(": ")
@@ -70,7 +70,7 @@ def parts(figure: Metric) -> tuple[str, str]:
 
 
 def meaning(figure: Metric) -> str:
-    """One line that explains a figure; empty if its name does."""
+    """Return a one-line explanation of a metric; empty if its name explains it."""
     measure = parts(figure)[1]
     if figure.group == "ergonomics":
         return ""
@@ -79,7 +79,7 @@ def meaning(figure: Metric) -> str:
 
 
 def levels(name: str) -> str:
-    """The levels of RULA or REBA in words: '1 to 2 acceptable, 3 to 4 investigate, ...'."""
+    """Return the levels of RULA or REBA in words: '1 to 2 acceptable, 3 to 4 investigate, ...'."""
     least, found = 1, []
     for most, level in SCORES[name]:
         found.append(f"{least} {level}" if least == most else f"{least} to {most} {level}")

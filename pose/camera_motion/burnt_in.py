@@ -18,7 +18,7 @@ _MAX_AREA = 0.2  # maximum share of the image
 
 
 def burnt_in(rays: F64, seen: F64, view: View, focal: float) -> Mask:
-    """(N,) whether points are static in the image while the view has moved.
+    """Return (N,) whether points are static in the image while the view has moved.
 
     Args:
         rays: (N, 3) in the key frame, z = 1.
@@ -58,7 +58,7 @@ class BurntIn:
         self._frames, self._region = frames, region if region.any() else None
 
     def without(self, mask: U8) -> U8:
-        """The mask (h, w), 0 also in these regions."""
+        """Return the mask (h, w), 0 also in these regions."""
         if self._region is None or self._region.shape != mask.shape:
             return mask
         return np.where(self._region, np.uint8(0), mask)

@@ -104,7 +104,7 @@ def without_scenes(decision: Decision, reasons: Mapping[int, tuple[str, str]]) -
 
 
 def _named(scenes: Sequence[SceneMotion]) -> str:
-    """`scene 2 (3.0 to 6.5 s)`, or several."""
+    """Return `scene 2 (3.0 to 6.5 s)`, or several."""
     names = [f"{one.number + 1} ({one.begin:.1f} to {one.end:.1f} s)" for one in scenes[:_MAX_NAMED]]
     more = f" and {len(scenes) - _MAX_NAMED} more" if len(scenes) > _MAX_NAMED else ""
     return f"{'scene' if len(scenes) == 1 else 'scenes'} {', '.join(names)}{more}"

@@ -97,7 +97,7 @@ def fit_view(rays: F64, seen: F64, axes: F64, focal: float, start: View = SAME) 
 
 
 def most_common(rays: F64, seen: F64, focal: float, expected: View) -> View:
-    """The expected view, rotated by the most frequent shift of the points."""
+    """Return the expected view, rotated by the most frequent shift of the points."""
     shifts = seen - expected.project(rays, focal)
     alike = np.asarray((np.abs(shifts[:, None] - shifts[None]) < _MAX_SHIFT_DIFFERENCE_PX).all(axis=2))
     best = alike[int(alike.sum(axis=1).argmax())]
@@ -106,7 +106,7 @@ def most_common(rays: F64, seen: F64, focal: float, expected: View) -> View:
 
 
 def off_by(view: View, rays: F64, seen: F64, axes: F64, focal: float) -> F64:
-    """(N,) px by which points are off a view, as far as it can be measured."""
+    """Return (N,) px by which points are off a view, as far as it can be measured."""
     (x, y), parts = (seen - view.project(rays, focal)).T, axes.transpose(1, 2, 0)
     across, down = parts[0, 0] * x + parts[0, 1] * y, parts[1, 0] * x + parts[1, 1] * y
     return np.asarray(np.sqrt(across * across + down * down))
@@ -169,7 +169,7 @@ def _linear(rays: F64, seen: tuple[F64, F64], axes: F64, focal: float, turn: F64
 
 
 def middle_of(values: F64) -> float:
-    """The median of (N,) numbers, without the cost of NumPy's for few of them."""
+    """Return the median of (N,) numbers, without the cost of NumPy's for few of them."""
     upper = len(values) // 2
     ordered = np.partition(values, (upper - 1, upper) if len(values) % 2 == 0 else upper)
     return float(ordered[upper] if len(values) % 2 else (ordered[upper - 1] + ordered[upper]) / 2)

@@ -58,7 +58,7 @@ class _Edge:
 
 
 def place_frames(indices: Sequence[int], samples: Sequence[Background]) -> Placed:
-    """The views of frames with these indices, from their measured backgrounds."""
+    """Return the views of frames with these indices, from their measured backgrounds."""
     keys = sorted({int(link[0]) for sample in samples for link in sample.links if link[0] != NO_LINK})
     node = {key: number for number, key in enumerate(keys)}
     edges = []

@@ -152,7 +152,7 @@ def most_alike(keys: list[KeyFrame], image: Reduced) -> tuple[KeyFrame, View]:
 
 
 def centre(grey: U8) -> F64:
-    """Image centre (2,) px."""
+    """Return the image centre (2,) px."""
     return np.array([(grey.shape[1] - 1) / 2, (grey.shape[0] - 1) / 2])
 
 
@@ -196,14 +196,14 @@ def compare(key: KeyFrame, image: Reduced, expected: View, before: View, levels:
 
 
 def cells_of(seen: F64, shape: tuple[int, ...]) -> list[int]:
-    """The grid cell of each point (N, 2) px from the centre."""
+    """Return the grid cell of each point (N, 2) px from the centre."""
     across, down = CELLS if shape[1] >= shape[0] else CELLS[::-1]
     columns = np.floor((seen[:, 0] / shape[1] + 0.5) * across).astype(int)
     return [int(cell) for cell in columns + across * np.floor((seen[:, 1] / shape[0] + 0.5) * down).astype(int)]
 
 
 def _unless_still(fit: Fit, rays: F64, seen: F64, axes: F64, focal: float, before: View, shape: tuple[int, ...]) -> Fit:
-    """The fit, or that of static points if they are in many parts of the image."""
+    """Return the fit, or that of static points if they are in many parts of the image."""
     still = off_by(before, rays, seen, axes, focal) < _MAX_STATIC_PX
     against = still & (fit.off > 2 * MAX_INLIER_PX)
     if against.sum() < MIN_POINTS:

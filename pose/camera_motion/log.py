@@ -41,7 +41,7 @@ class MotionLog:
         return any(self._peopled)
 
     def solve(self, assumed_focal: bool = False) -> tuple[CameraPath, CameraMotion]:
-        """The camera path over all frames, at least one, and its classification.
+        """Return the camera path over all frames, at least one, and its classification.
 
         Args:
             assumed_focal: Whether the focal length is assumed. Then that of a rotation is used where it clearly

@@ -112,7 +112,7 @@ class BackgroundMotion:
         return Background(_links((image.index, SAME, 0.0)), len(features), 1.0, 0.0)
 
     def _without_features(self, image: Reduced) -> Background:
-        """A frame without features: its view is known only if the image is identical to the previous one."""
+        """Return a frame without features: its view is known only if the image is identical to the previous one."""
         before = self._plain
         if before is not None and before.grey.shape == image.grey.shape:
             both = np.minimum(image.mask, before.mask)
@@ -137,7 +137,7 @@ class BackgroundMotion:
         self._key, self._view, self._time, self._lost_since = key, view, time, None
 
     def _expected(self, time: float) -> View:
-        """The view extrapolated to `time`."""
+        """Return the view extrapolated to `time`."""
         elapsed = self._time - self._before_time
         if not 0 < elapsed < 0.3 or time - self._time > 0.3:
             return self._view
@@ -259,7 +259,7 @@ class BackgroundMotion:
 
 
 def _both(one: Parallax | None, other: Parallax | None) -> Parallax | None:
-    """The larger parallax, with the focal length of the more accurate test."""
+    """Return the larger parallax, with the focal length of the more accurate test."""
     if one is None or other is None:
         return one or other
     lens = one if one.lens_sigma < other.lens_sigma else other
@@ -267,7 +267,7 @@ def _both(one: Parallax | None, other: Parallax | None) -> Parallax | None:
 
 
 def _out_of_reach(match: Match, image: Reduced) -> bool:
-    """Whether much of the key frame is out of view, or the rotation or zoom is too large for small windows."""
+    """Return whether much of the key frame is out of view, or the rotation or zoom is too large for small windows."""
     view = match.fit.view
     roll = abs(float(to_vector(view.turn)[2]))
     height, width = image.grey.shape
@@ -277,7 +277,7 @@ def _out_of_reach(match: Match, image: Reduced) -> bool:
 
 
 def _apart(view: View) -> float:
-    """Distance of a view from identity, rad and zoom combined."""
+    """Return the distance of a view from identity, rad and zoom combined."""
     return float(np.linalg.norm(to_vector(view.turn))) + abs(float(np.log(view.zoom)))
 
 
@@ -286,7 +286,7 @@ def _off(match: Match, expected: View) -> float:
 
 
 def _links(*views: tuple[int, View, float]) -> F64:
-    """The array for `Background` of key frames, views relative to them and standard deviations."""
+    """Return the array for `Background` of key frames, views relative to them and standard deviations."""
     links = np.zeros((2, 6))
     links[:, 0] = NO_LINK
     for row, (key, view, sigma) in enumerate(views):

@@ -92,7 +92,7 @@ def _turned(rays: F64, seen: F64, axes: F64, view: View, focal: float, most: flo
     ahead = np.concatenate([np.zeros((1, 5)), _SLOPE_STEP * np.eye(5)])
 
     def off_by(p: F64) -> F64:
-        """(K, 2, N) px for parameters (K, 5)."""
+        """Return (K, 2, N) px for parameters (K, 5)."""
         lens = np.exp(p[:, 4])
         turns = to_matrix(p[:, :3]) @ view.turn
         turns[:, :, :2] /= lens[:, None, None]
@@ -182,7 +182,7 @@ def _solve(directions: F64, off: F64, slopes: F64, lines: F64) -> _Moved:
 
 
 def _half_sphere(count: int) -> F64:
-    """Directions (count, 3) distributed over half a sphere: a Fibonacci lattice."""
+    """Return directions (count, 3) distributed over half a sphere: a Fibonacci lattice."""
     number = np.arange(count) + 0.5
     z, angle = number / count, np.pi * (1 + 5**0.5) * number
     radius = np.sqrt(1 - z * z)

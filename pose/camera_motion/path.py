@@ -42,13 +42,13 @@ class CameraPath:
     places: F64 | None = None
 
     def view(self, time: float) -> CameraView:
-        """The view of the frame at this time."""
+        """Return the view of the frame at this time."""
         row = int(self.rows(np.array([time]))[0])
         place = None if self.places is None else self.places[row]
         return CameraView(self.turns[row], float(self.zooms[row]), float(np.degrees(self.sigmas[row])), place)
 
     def unknown_in(self, spans: Iterable[tuple[float, float]]) -> "CameraPath":
-        """The path with unknown views, of the camera's own axes, from each begin to before each end (s)."""
+        """Return the path with unknown views, of the camera's own axes, from each begin to before each end (s)."""
         path = self
         for begin, end in spans:
             rows = (path.times >= begin) & (path.times < end)
@@ -60,14 +60,14 @@ class CameraPath:
         return path
 
     def rows(self, times: F64) -> NDArray[np.int64]:
-        """Indices of the frames at these times."""
+        """Return the indices of the frames at these times."""
         return np.searchsorted(self.times, times).clip(max=len(self.times) - 1)
 
 
 def find_path(
     times: F64, indices: Sequence[int], cuts: Sequence[int], measured: Sequence[tuple[int, Background]]
 ) -> CameraPath:
-    """The path of a run.
+    """Return the path of a run.
 
     Args:
         times: (F,) s of the frames.
@@ -147,6 +147,6 @@ def _speeds(times: F64, turns: F64) -> F64:
 
 
 def _hermite(share: F64, between: F64, leaves: F64, arrives: F64) -> F64:
-    """Rotation vectors (N, 3) from 0 to `between`, with given velocities at the ends."""
+    """Return the rotation vectors (N, 3) from 0 to `between`, with given velocities at the ends."""
     s = share[:, None]
     return np.asarray((s**3 - 2 * s**2 + s) * leaves + (3 * s**2 - 2 * s**3) * between + (s**3 - s**2) * arrives)

@@ -29,7 +29,7 @@ _CRITERIA = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 12, 0.02)
 
 
 def reduce(image: U8) -> U8:
-    """The green channel (h, w) of an image (H, W, 3), averaged to a longer side of at most SIDE px."""
+    """Return the green channel (h, w) of an image (H, W, 3), averaged to a longer side of at most SIDE px."""
     height, width = image.shape[:2]
     step = max(1, max(height, width) // (2 * SIDE))
     green = np.ascontiguousarray(image[::step, ::step, 1])
@@ -67,7 +67,7 @@ class Features:
 
 
 def people_mask(shape: tuple[int, ...], scale: float, people: People, skeleton: Skeleton) -> U8:
-    """Mask (h, w), 0 where a person may be, 255 elsewhere: trunk, head and limbs with a margin.
+    """Return mask (h, w), 0 where a person may be, 255 elsewhere: trunk, head and limbs with a margin.
 
     Args:
         shape: (h, w) of the reduced image.
@@ -97,7 +97,7 @@ def people_mask(shape: tuple[int, ...], scale: float, people: People, skeleton: 
 
 
 def within(points: NDArray[np.floating], mask: U8) -> NDArray[np.bool_]:
-    """Which points (N, 2) px are inside the image and not on people."""
+    """Return which points (N, 2) px are inside the image and not on people."""
     height, width = mask.shape
     x, y = points[:, 0], points[:, 1]
     inside = (x >= 1) & (y >= 1) & (x < width - 2) & (y < height - 2)
@@ -106,7 +106,7 @@ def within(points: NDArray[np.floating], mask: U8) -> NDArray[np.bool_]:
 
 
 def find_features(grey: U8, mask: U8) -> Features:
-    """Corners where `mask` is not 0, outside bars at the borders and above noise.
+    """Return corners where `mask` is not 0, outside bars at the borders and above noise.
 
     (J. Shi and C. Tomasi, "Good features to track", CVPR 1994.)
     """
@@ -126,14 +126,14 @@ def find_features(grey: U8, mask: U8) -> Features:
 
 
 def _bars(grey: U8, axis: int) -> NDArray[np.bool_]:
-    """Which rows (axis 1) or columns (axis 0) are black bars; a logo or subtitle may cover a part of them."""
+    """Return which rows (axis 1) or columns (axis 0) are black bars; a logo or subtitle may cover a part of them."""
     dark = grey <= _MAX_BAR_GREY
     black = (grey <= _BLACK_GREY).mean(axis=axis) > _MIN_BAR_SHARE
     return np.asarray(dark.all(axis=axis) | black)
 
 
 def features_at(grey: U8, points: NDArray[np.floating]) -> Features:
-    """The features of an image at points (N, 2) px."""
+    """Return the features of an image at points (N, 2) px."""
     points = np.asarray(points, np.float32)
     height, width = grey.shape
     reach = np.arange(-(WINDOW // 2) - 1, WINDOW // 2 + 2)
@@ -170,7 +170,7 @@ def track(one: U8, other: U8, features: Features, expected: F32, levels: int = 2
 
 
 def thumbnail(grey: U8, mask: U8) -> F32:
-    """A small image for `shift_between`, without people and with mean 0."""
+    """Return a small image for `shift_between`, without people and with mean 0."""
     size = max(8, grey.shape[1] // _THUMB), max(8, grey.shape[0] // _THUMB)
     small = cv2.resize(grey, size, interpolation=cv2.INTER_AREA).astype(np.float32)
     shown = cv2.resize(mask, size, interpolation=cv2.INTER_AREA) > 128

@@ -34,7 +34,7 @@ _CENTRE = 0.5  # px; COLMAP's origin is the corner of the image, ours the centre
 
 
 def has_colmap() -> bool:
-    """Whether the extra is installed."""
+    """Return whether the extra is installed."""
     return find_spec("pycolmap") is not None
 
 
@@ -102,7 +102,7 @@ def reconstruct(images: Sequence[KeyImage], matrix: F64, known: bool) -> Structu
 def _mapped(
     folder: Path, images: Sequence[KeyImage], matrix: F64, known: bool, advance: Callable[[], None]
 ) -> Any:  # fmt: skip
-    """COLMAP's largest model; None without one. Calls `advance` for each image, pair and registered image."""
+    """Return COLMAP's largest model; None without one. Calls `advance` for each image, pair and registered image."""
     import pycolmap
 
     pycolmap.logging.minloglevel = pycolmap.logging.FATAL.value
@@ -187,7 +187,7 @@ def _pairs(count: int) -> Iterator[tuple[int, int]]:
 
 
 def _matches(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.uint32]:
-    """(M, 2) indices of mutually best descriptors that pass the ratio test."""
+    """Return (M, 2) indices of mutually best descriptors that pass the ratio test."""
     if min(len(one), len(other)) < 2:
         return np.zeros((0, 2), np.uint32)
     alike = one @ other.T
@@ -219,7 +219,7 @@ def _checked(model: Any, count: int, focal: float) -> Structure | str:
 
 
 def _spread(model: Any, places: dict[int, F64]) -> tuple[float, float]:
-    """Median triangulation angle in degrees, and median distance of points from the cameras."""
+    """Return the median triangulation angle in degrees, and median distance of points from the cameras."""
     angles, depths = [], []
     for point in model.points3D.values():
         lines = point.xyz - np.array([places[part.image_id] for part in point.track.elements])

@@ -29,7 +29,7 @@ _FEWEST_KEYS = 6
 
 
 def choose_keys(path: CameraPath) -> I64 | str:
-    """Indices (K,) of the key frames of a run, or the reason why there are none."""
+    """Return the indices (K,) of the key frames of a run, or the reason why there are none."""
     if path.scenes[-1] > 0:
         return "the clip has cuts; cut it into its scenes"
     seconds = float(path.times[-1] - path.times[0])
@@ -43,7 +43,7 @@ def choose_keys(path: CameraPath) -> I64 | str:
 
 
 def key_images(frames: Iterator[tuple[Frame, People]], rows: I64, skeleton: Skeleton) -> tuple[list[KeyImage], float]:
-    """The reduced key images of a run, and their scale.
+    """Return the reduced key images of a run, and their scale.
 
     Args:
         frames: All frames of the run, in order.
@@ -66,7 +66,7 @@ def key_images(frames: Iterator[tuple[Frame, People]], rows: I64, skeleton: Skel
 
 
 def scaled_matrix(matrix: F64, scale: float) -> F64:
-    """Intrinsics (3, 3) px of a reduced image."""
+    """Return the intrinsics (3, 3) px of a reduced image."""
     reduced = matrix * scale
     reduced[:2, 2] += (scale - 1) / 2
     reduced[2, 2] = 1.0
@@ -74,7 +74,7 @@ def scaled_matrix(matrix: F64, scale: float) -> F64:
 
 
 def travelled(path: CameraPath, keys: I64, found: Structure) -> CameraPath:
-    """The path of the background with the rotations and positions (up to scale) of structure from motion.
+    """Return the path of the background with the rotations and positions (up to scale) of structure from motion.
 
     Args:
         path: Rotations estimated from the background.
@@ -95,7 +95,7 @@ def travelled(path: CameraPath, keys: I64, found: Structure) -> CameraPath:
 
 
 def _between(wanted: F64, times: F64, turns: F64) -> F64:
-    """Rotations (F, 3, 3) at times `wanted`, interpolated from those at times (K,); constant outside."""
+    """Return rotations (F, 3, 3) at times `wanted`, interpolated from those at times (K,); constant outside."""
     left = np.clip(np.searchsorted(times, wanted, side="right") - 1, 0, len(times) - 2)
     share = np.clip((wanted - times[left]) / (times[left + 1] - times[left]), 0, 1)
     steps = to_vector(np.swapaxes(turns[left], 1, 2) @ turns[left + 1])
@@ -103,7 +103,7 @@ def _between(wanted: F64, times: F64, turns: F64) -> F64:
 
 
 def _spline(wanted: F64, times: F64, values: F64) -> F64:
-    """Cubic Hermite spline (F,) through values (K,); linear outside."""
+    """Return cubic Hermite spline (F,) through values (K,); linear outside."""
     slopes = np.gradient(values, times)
     left = np.clip(np.searchsorted(times, wanted, side="right") - 1, 0, len(times) - 2)
     step = times[left + 1] - times[left]

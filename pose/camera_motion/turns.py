@@ -11,7 +11,7 @@ _SMALL = 1e-9
 
 
 def to_matrix(vectors: NDArray[np.floating]) -> F64:
-    """Rotation matrices (..., 3, 3) from rotation vectors (..., 3), with Rodrigues' formula."""
+    """Return the rotation matrices (..., 3, 3) from rotation vectors (..., 3), with Rodrigues' formula."""
     vectors = np.asarray(vectors, np.float64)
     if vectors.ndim == 1:
         import cv2  # imported here, because help and readers of results do not need it
@@ -29,7 +29,7 @@ def to_matrix(vectors: NDArray[np.floating]) -> F64:
 
 
 def to_vector(matrices: NDArray[np.floating]) -> F64:
-    """Rotation vectors (..., 3), of length up to pi, from rotation matrices (..., 3, 3)."""
+    """Return the rotation vectors (..., 3), of length up to pi, from rotation matrices (..., 3, 3)."""
     matrices = np.asarray(matrices, np.float64)
     if matrices.ndim == 2 and (vector := _vector(np.asarray(matrices, np.float64))) is not None:
         return vector
@@ -55,7 +55,7 @@ def to_vector(matrices: NDArray[np.floating]) -> F64:
 
 
 def _vector(matrix: F64) -> F64 | None:
-    """Rotation vector of one matrix (3, 3), without the cost of NumPy's calls; None for half a turn."""
+    """Return the rotation vector of one matrix (3, 3), without the cost of NumPy's calls; None for half a turn."""
     (a, b, c), (d, e, f), (g, h, i) = matrix.tolist()
     x, y, z = h - f, c - g, d - b
     sine, cosine = math.sqrt(x * x + y * y + z * z) / 2, (a + e + i - 1) / 2

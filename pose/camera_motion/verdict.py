@@ -164,7 +164,7 @@ def _doubted(scenes: Sequence[SceneMotion], step: float) -> list[SceneMotion]:
 
 
 def together(found: Sequence[SceneMotion]) -> CameraMotion:
-    """The motion of a clip with cuts: the worst kind, and the largest numbers, of the scenes with a world."""
+    """Return the motion of a clip with cuts: the worst kind, and the largest numbers, of the scenes with a world."""
     chosen = [one for one in found if one.world] or found
     scenes = [one.motion for one in chosen]
     if len(scenes) == 1:
@@ -183,7 +183,7 @@ def together(found: Sequence[SceneMotion]) -> CameraMotion:
 
 
 def _misfit(focal_ratio: float, focal_sigma: float) -> float:
-    """How far a scene is from proving a rotation; infinite without comparisons."""
+    """Return how far a scene is from proving a rotation; infinite without comparisons."""
     worst = max(abs(np.log(focal_ratio)) / _MAX_LENS_LOG, focal_sigma / _MAX_LENS_SPREAD_LOG)
     return float("inf") if np.isnan(focal_ratio) else float(worst)
 
@@ -191,7 +191,7 @@ def _misfit(focal_ratio: float, focal_sigma: float) -> float:
 def _judge_scene(
     path: CameraPath, measured: Sequence[tuple[int, Background]], peopled: NDArray[np.bool_]
 ) -> CameraMotion:  # fmt: skip
-    """`judge` for one scene."""
+    """Return `judge` for one scene."""
     wanted = peopled if peopled.any() else np.ones(len(path.times), bool)
     seen = np.isfinite(path.sigmas)
     step = float(np.median(np.diff(path.times))) if len(path.times) > 1 else 0.0
@@ -233,7 +233,7 @@ def _kind(numbers: tuple[float, ...], missing: float, slow_span: float) -> str:
 
 
 def _supported(kind: str, tests: F64, span: float) -> str:
-    """The kind, if the absence of translation is plausible.
+    """Return the kind, if the absence of translation is plausible.
 
     Args:
         kind: The kind.
@@ -266,7 +266,7 @@ def lens_of(tests: F64) -> tuple[float, float]:
 
 
 def proves_rotation(focal_ratio: float, focal_sigma: float) -> bool:
-    """Whether all comparisons show the expected focal length, as only a rotation does."""
+    """Return whether all comparisons show the expected focal length, as only a rotation does."""
     return bool(abs(np.log(focal_ratio)) < _MAX_LENS_LOG and focal_sigma < _MAX_LENS_SPREAD_LOG)
 
 

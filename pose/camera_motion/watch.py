@@ -77,7 +77,7 @@ class CameraWatch:
         return proves_rotation(*lens_of(np.array(tests).reshape(-1, 2)))
 
     def see(self, background: Background | None, index: int, time: float, cut: bool = False) -> View:
-        """The view of the next frame, relative to the first since the camera was static, carried or lost.
+        """Return the view of the next frame, relative to the first since the camera was static, carried or lost.
 
         Args:
             background: None if it was not measured.
@@ -103,7 +103,7 @@ class CameraWatch:
         self._lately.clear()
 
     def _take(self, background: Background, index: int, time: float) -> bool:
-        """Whether the frame is connected to earlier ones."""
+        """Return whether the frame is connected to earlier ones."""
         if not np.isnan(background.parallax):
             self._tests.append((time, background.parallax, background.lens, background.lens_sigma))
         links = [row for row in background.links if row[0] != NO_LINK]
@@ -132,7 +132,7 @@ class CameraWatch:
         return linked
 
     def _judge(self, time: float, linked: bool) -> str:
-        """The state, from the frames up to `time` (s)."""
+        """Return the state, from the frames up to `time` (s)."""
         while self._tests and self._tests[0][0] < time - _LATELY:
             self._tests.popleft()
         if self._is_carried() and not self._ignore:

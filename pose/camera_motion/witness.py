@@ -66,7 +66,7 @@ def tested(key: KeyFrame, points: Points, view: View, image: Reduced) -> Paralla
 
 
 def follow(key: KeyFrame, image: Reduced, view: View) -> Points | None:
-    """The features of a key frame found near their last positions; None if there are too few."""
+    """Return the features of a key frame found near their last positions; None if there are too few."""
     middle = centre(image.grey)
     plain = view.project(key.rays, image.focal) + middle
     guess = (plain + key.off).astype(np.float32)

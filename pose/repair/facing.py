@@ -20,13 +20,15 @@ MIN_FACE_EVIDENCE = 0.15  # mean over frames from which the face contradicts a s
 
 
 def face_speaks(scores: F32, skeleton: Skeleton) -> bool:
-    """Whether the scores (J,) of face and ears differ enough in one frame to show the orientation."""
+    """Return whether the scores (J,) of face and ears differ enough in one frame to show the orientation."""
     rows = _rows(skeleton)
     return rows is not None and bool(abs(_sight(scores, rows)) >= MIN_FACE_EVIDENCE)
 
 
 def face_agrees(keypoints: F32, scores: F32, skeleton: Skeleton) -> float:
-    """Agreement of the face with the sides of the body. A person who faces the camera has the left side on the right.
+    """Return how well the face agrees with left and right of the body.
+
+    A person who faces the camera has the left side on the right of the image.
 
     Args:
         keypoints: (T, J, 2) px.
@@ -51,7 +53,7 @@ def face_agrees(keypoints: F32, scores: F32, skeleton: Skeleton) -> float:
 
 
 def _sight(scores: F32, rows: tuple[list[int], ...]) -> F32:
-    """(...,) mean score of nose and eyes less that of the ears, for scores (..., J)."""
+    """Return the mean score of nose and eyes minus that of the ears, (...,), for scores (..., J)."""
     face, ears, *_ = rows
     return np.asarray(
         scores[..., face].sum(axis=-1) / len(face) - scores[..., ears].sum(axis=-1) / len(ears), np.float32
@@ -60,7 +62,7 @@ def _sight(scores: F32, rows: tuple[list[int], ...]) -> F32:
 
 @functools.cache
 def _rows(skeleton: Skeleton) -> tuple[list[int], ...] | None:
-    """Joint indices of nose and eyes, ears, left side and right side; None if the skeleton has no face."""
+    """Return the joint indices of nose and eyes, ears, left side and right side; None if the skeleton has no face."""
     groups = (_FACE, _EARS, *_SIDES)
     if not all(name in skeleton.names for group in groups for name in group):
         return None

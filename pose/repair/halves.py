@@ -2,9 +2,9 @@
 
 In a left-right swap d changes its sign, and nothing else about the pair changes. A Kalman filter with decaying velocity
 (an Ornstein-Uhlenbeck process) gives the likelihood of each next d, and of -d. Each pair has two filters, one for each
-survivor of `pose.repair.swaps`.
+survivor path of `pose.repair.swaps`.
 
-Axis legend: S survivor (0: as seen, 1: swapped), K pair of all limbs in a row, XY 2, G limb.
+Axis legend: S survivor (0: as observed, 1: swapped), K pairs of all limbs concatenated, XY 2, G limb.
 """
 
 import math
@@ -31,12 +31,16 @@ SIGNS = np.array([1.0, -1.0])[:, None, None]
 
 
 class HalfFilters:
-    """The filters of all pairs of one person. For each frame call `see`, then `follow`, then `turn` if necessary."""
+    """Kalman filters of all joint pairs of one person.
+
+    For each frame call `see`, then `follow`, then `turn` if necessary.
+    """
 
     def __init__(self, limbs: list[NDArray[np.int64]]) -> None:
-        """
+        """Create the filters.
+
         Args:
-            limbs: (K, 2) each, the pairs that swap together.
+            limbs: Joint pairs (K, 2) of each limb; the pairs of a limb swap together.
         """
         self._left, self._right = np.concatenate(limbs).T
         self._limb = np.repeat(np.arange(len(limbs)), [len(pairs) for pairs in limbs])  # (K,)
@@ -52,7 +56,7 @@ class HalfFilters:
         self._noise = np.zeros(pairs)  # variance of that d
 
     def pairs_of(self, limb: int) -> Mask:
-        """(K,) which pairs belong to a limb."""
+        """Return (K,) whether each pair belongs to a limb."""
         return np.asarray(self._limb == limb)
 
     def see(self, keypoints: F32, scores: F32, time: float, step: float) -> F64:
@@ -60,12 +64,12 @@ class HalfFilters:
 
         Args:
             keypoints: (J, 2) px.
-            scores: (J,), 0 where not seen.
+            scores: (J,), 0 where not detected.
             time: Time of the frame, s.
-            step: Seconds since the last frame.
+            step: Time since the last frame, s.
 
         Returns:
-            (G, S, 2) nats against each limb, continued survivor and sign of this frame.
+            (G, S, 2) costs in nats, for each limb, continued survivor and sign of this frame.
         """
         self._measure_size(keypoints, scores, time)
         self._predict(time, step)
@@ -81,7 +85,7 @@ class HalfFilters:
         return np.add.reduceat(unlikely * self.seen, self._first, axis=-1).transpose(2, 0, 1)
 
     def follow(self, predecessors: list[Predecessors]) -> None:
-        """Continue these old survivors of each limb as the new ones, and update them with d, each with its sign."""
+        """Continue the chosen survivors of each limb, and update their filters with d of matching sign."""
         continued = np.array(predecessors).T[:, self._limb], np.arange(len(self._limb))
         self._motion, self._covariance = self._motion[:, *continued], self._covariance[:, *continued]  # copies
         position, velocity = self._motion
@@ -99,7 +103,7 @@ class HalfFilters:
         pp -= gain_p * pp
 
     def turn(self, limb: int) -> None:
-        """Switch the survivors of a limb: the sides that seemed swapped are right."""
+        """Switch the survivors of a limb: the sides that seemed swapped are correct."""
         pairs = self.pairs_of(limb)
         self._motion[:, :, pairs] = -self._motion[:, ::-1, pairs]
         self._covariance[:, :, pairs] = self._covariance[:, ::-1, pairs]
@@ -116,7 +120,7 @@ class HalfFilters:
             self._sized = time
 
     def _predict(self, time: float, step: float) -> None:
-        """Predict all pairs by `step` seconds; after a long gap the position is unknown."""
+        """Predict all pairs by `step` seconds. After a long gap the position is unknown."""
         kept = math.exp(-step / TURN_SECONDS)  # of the velocity
         way = TURN_SECONDS * (1 - kept)
         position, velocity = self._motion

@@ -19,13 +19,13 @@ TO_SIGMA = 1.4826  # converts the median absolute deviation of a normal distribu
 
 
 def find_outliers(keypoints: F32, scores: F32, times: NDArray[np.float64], row: int) -> NDArray[np.bool_]:
-    """(J,) outliers in frame `row` among the frames around it.
+    """Return (J,) whether each joint is an outlier in frame `row`, compared with the frames around it.
 
     Args:
         keypoints: (T, J, 2) px.
-        scores: (T, J), 0 where not seen.
+        scores: (T, J), 0 where not detected.
         times: (T,) s. Frames further away than `WINDOW_SECONDS` are ignored.
-        row: The frame to test.
+        row: Index of the frame to test.
     """
     near = np.abs(times - times[row]) <= WINDOW_SECONDS
     seen = scores[near] > 0

@@ -32,8 +32,8 @@ def repair(sequence: Sequence2D, *, lookahead: float = np.inf, min_score: float 
 
     Args:
         sequence: The observed keypoints.
-        lookahead: See `PersonRepair`; 0 gives the result of a live stream.
-        min_score: See `PersonRepair`.
+        lookahead: Delay of the decision, s, as in `PersonRepair`; 0 gives the result of a live stream.
+        min_score: Minimum score of a visible joint; joints below it get score 0.
 
     Returns:
         The sequence with repaired keypoints and scores; times, camera and skeleton are unchanged.
@@ -68,7 +68,7 @@ class Repaired(NamedTuple):
 
 
 class PersonRepair:
-    """Repairs one person frame by frame, with a bounded delay."""
+    """Frame-by-frame repair of one person's keypoints, with a bounded delay."""
 
     def __init__(self, skeleton: Skeleton, lookahead: float, min_score: float = MIN_SCORE) -> None:
         """Start before the first frame.
@@ -112,7 +112,11 @@ class PersonRepair:
         self._settle(self._swapped(frame, np.full(2, swapped)))
 
     def take(self, now: float) -> list[Repaired]:
-        """The frames that are decided at `now` (s; inf: all of them), oldest first."""
+        """Return the frames that are decided at time `now`, oldest first.
+
+        Args:
+            now: Current time, s; inf returns all frames.
+        """
         for swapped in self._body.take(now) if isinstance(self._body, SwapFinder) else []:
             self._settle(self._swapped(self._seen.popleft(), np.repeat(swapped, 2)))
         for swapped in self._limbs.take(now):
@@ -132,7 +136,7 @@ class PersonRepair:
         self._limbs.push(*frame[:3])
 
     def _swapped(self, frame: _Frame, limbs: Flags) -> _Frame:
-        """The frame with left and right of some of the limbs (2,) swapped."""
+        """Return the frame with left and right of some of the limbs (2,) swapped."""
         if not limbs.any():
             return frame
         keypoints, scores, time, before = frame
@@ -141,7 +145,7 @@ class PersonRepair:
         return keypoints, scores, time, before ^ limbs
 
     def _believed(self, begin: int, end: int) -> bool:
-        """Whether the face does not contradict a swap of the whole body in these undecided frames."""
+        """Return whether the face permits a swap of the whole body in these undecided frames."""
         frames = list(self._seen)[begin:end]
         keypoints, scores = np.stack([frame[0] for frame in frames]), np.stack([frame[1] for frame in frames])
         return face_agrees(keypoints, scores, self._skeleton) < MIN_FACE_EVIDENCE

@@ -1,4 +1,4 @@
-"""Keypoints with the left-right swaps undone as before lifting, to be drawn beside their 3D."""
+"""Keypoints with the same left-right swaps undone as before lifting, for display beside the 3D pose."""
 
 import functools
 
@@ -14,7 +14,7 @@ LIMB_NAMES = tuple(LIMBS)  # the columns of `Poses3D.swapped`
 
 @functools.cache
 def mirrored_orders(skeleton: Skeleton) -> NDArray[np.int64]:
-    """(2, J) for each limb the order of joints with left and right of that limb swapped."""
+    """Return, for each limb, the order of joints with left and right of that limb swapped, (2, J)."""
     orders = np.tile(np.arange(len(skeleton)), (len(LIMB_NAMES), 1))
     for order, pairs in zip(orders, limb_pairs(skeleton).values(), strict=True):
         order[pairs] = pairs[:, ::-1]
@@ -22,7 +22,7 @@ def mirrored_orders(skeleton: Skeleton) -> NDArray[np.int64]:
 
 
 def with_lifted_sides(result: FrameResult, skeleton: Skeleton) -> tuple[F32, F32]:
-    """Keypoints (P, J, 2) px and scores (P, J) of a frame, with left and right as they were lifted."""
+    """Return the keypoints (P, J, 2) px and scores (P, J) of a frame, with left and right as they were lifted."""
     keypoints, scores = result.people.keypoints, result.people.scores
     if not result.poses.swapped.any():
         return keypoints, scores

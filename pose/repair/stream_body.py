@@ -1,7 +1,7 @@
-"""Left-right swaps of the whole body in a stream, which cannot wait for the end of a swap.
+"""Detection of left-right swaps of the whole body in a stream, which cannot wait for the end of a swap.
 
 One end alone does not show whether the frames before or after it are swapped; the scores of the face can. Without that
-evidence the body stays as observed. Its sides are still tracked, since the change back is not another swap.
+evidence the body stays as observed. Its sides are still tracked, because the later change back is not another swap.
 """
 
 from collections import deque
@@ -20,7 +20,7 @@ RULES = replace(BODY_RULES, needs_both_ends=False)
 
 
 class StreamBodySwaps:
-    """Detects frame by frame whether the whole body of one person is swapped."""
+    """Frame-by-frame detection of left-right swaps of the whole body of one person."""
 
     def __init__(self, skeleton: Skeleton) -> None:
         self._skeleton = skeleton
@@ -33,11 +33,11 @@ class StreamBodySwaps:
 
     @property
     def has_face(self) -> bool:
-        """Whether the face gave evidence for at least `FACE_SECONDS`; with many networks it never does."""
+        """Whether the face gave evidence for at least `FACE_SECONDS`. With many networks it never does."""
         return self._spoken >= FACE_SECONDS
 
     def swapped(self, keypoints: F32, scores: F32, time: float) -> bool:
-        """Whether the sides are swapped and the face contradicts them.
+        """Process the next frame, and return whether the body is swapped and the face contradicts the observed sides.
 
         Args:
             keypoints: (J, 2) px.

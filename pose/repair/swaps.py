@@ -79,9 +79,10 @@ BODY_RULES = SwapRules(
 
 
 def limb_rules(lookahead: float, face: bool = False) -> SwapRules:
-    """Rules for legs and arms.
+    """Return the rules for legs and arms.
 
-    A stream that does not observe a whole swap would take its end for the next swap, so it has additional limits.
+    A stream that does not observe a whole swap would take its end for the start of the next swap. Streams therefore
+    have additional limits.
 
     Args:
         lookahead: Delay of the decision, s.
@@ -97,12 +98,15 @@ def limb_rules(lookahead: float, face: bool = False) -> SwapRules:
 
 
 def limb_pairs(skeleton: Skeleton) -> dict[str, NDArray[np.int64]]:
-    """(K, 2) indices of the left and the right joint of each pair of each limb."""
+    """Return, by name of the limb, the indices (K, 2) of the left and right joint of each pair."""
     return {limb: _pairs(skeleton, parts) for limb, parts in LIMBS.items()}
 
 
 def body_pairs(skeleton: Skeleton) -> NDArray[np.int64]:
-    """(6, 2) indices of the pairs in all skeletons, legs first; hands and feet would count wrists and ankles twice."""
+    """Return the indices (6, 2) of the joint pairs that all skeletons have, legs first.
+
+    Hands and feet are left out, because they would count wrists and ankles twice.
+    """
     return _pairs(skeleton, BODY)
 
 
@@ -151,10 +155,12 @@ class _Limb:
         return self.cost[1] < self.cost[0]
 
     def choose(self, against: list[list[float]], flip: float, swapped_nats: float) -> Predecessors:
-        """Choose the survivors that the new ones continue, and update their costs.
+        """Choose the predecessors of the new survivors, and update the costs.
 
         Args:
-            against: Nats of each survivor and sign.
+            against: Cost in nats of each survivor and sign.
+            flip: Cost in nats of a change of sign.
+            swapped_nats: Cost in nats of a swapped frame.
         """
         before, (as_seen, swapped) = self.cost, zip(*against, strict=True)
         stay = before[0] + as_seen[0], before[1] + as_seen[1] + flip
@@ -165,15 +171,16 @@ class _Limb:
 
 
 class SwapFinder:
-    """Detects frame by frame which limbs of one person are swapped, with a delay of `lookahead` seconds."""
+    """Frame-by-frame detection of swapped limbs of one person, with a delay of `lookahead` seconds."""
 
     def __init__(
         self, limbs: list[NDArray[np.int64]], rules: SwapRules, lookahead: float, believed: Believed | None = None
     ) -> None:
-        """
+        """Start before the first frame.
+
         Args:
-            limbs: (K, 2) each, the pairs that swap together.
-            rules: Costs and limits.
+            limbs: Joint pairs (K, 2) of each limb; the pairs of a limb swap together.
+            rules: Costs and limits of swaps.
             lookahead: Delay of the decision, s; 0 decides at once, inf only at the end.
             believed: Additional test of a swap, if the rules require both ends to be observed.
         """
@@ -206,14 +213,18 @@ class SwapFinder:
         self._waiting.append(_Sight(time, self._filters.half, self._filters.seen, predecessors))
 
     def change_back(self, time: float) -> None:
-        """Announce, before the frame at `time` s, that the whole body changes back in it.
+        """Announce that the whole body changes back in the frame at `time` (s). Call it before that frame.
 
-        Limbs that seem swapped from there on are as they were before.
+        Limbs that seem swapped from that frame on keep their previous state.
         """
         self._over = time
 
     def take(self, now: float) -> list[Mask]:
-        """(G,) swapped limbs of each frame that is decided at `now` (s; inf at the end), oldest first."""
+        """Return the swapped limbs (G,) of each frame that is decided at `now`, oldest first.
+
+        Args:
+            now: Current time, s; inf at the end returns all frames.
+        """
         if now == math.inf:
             for limb in self._limbs:
                 limb.cost = limb.cost[0], limb.cost[1] + self.rules.switch_cost_nats
@@ -224,7 +235,10 @@ class SwapFinder:
         return self._decide(due) if due else []
 
     def _turned(self) -> list[int]:
-        """Limbs whose likeliest swap lasts too long, or ends such a one: the new sides are right from this frame on."""
+        """Return the limbs whose likeliest swap lasts too long to be a swap, or that turn back from such a state.
+
+        The new sides are correct from this frame on.
+        """
         begun = [limb.since for limb in self._limbs]
         together = all(limb.swapped for limb in self._limbs) and max(begun) - min(begun) < SAME_SECONDS
         found = []
@@ -242,7 +256,7 @@ class SwapFinder:
         return found
 
     def _decide(self, count: int) -> list[Mask]:
-        """Results of the best path for the `count` oldest waiting frames, without swaps that last too long."""
+        """Return results of the best path for the `count` oldest waiting frames, without swaps that last too long."""
         self._trace()
         decided = []
         for row in range(count):
@@ -254,10 +268,11 @@ class SwapFinder:
         return decided
 
     def _is_swapped(self, number: int, row: int) -> bool:
-        """Whether a limb is swapped in the oldest waiting frame.
+        """Return whether a limb is swapped in the oldest waiting frame.
 
         Args:
-            row: State of the frame before it.
+            number: Index of the limb.
+            row: Survivor of the previous frame.
         """
         limb = self._limbs[number]
         if not self._path[0][number]:
@@ -272,16 +287,16 @@ class SwapFinder:
         return self._waiting[end].time - limb.decided_since <= self.rules.max_swap_s and limb.clear
 
     def _ends_are_seen(self, number: int, end: int) -> bool:
-        """Whether both ends of the swap that begins in the oldest waiting frame are observed."""
+        """Return whether both ends of the swap that begins in the oldest waiting frame are observed."""
         if self._waiting[end].time - self._waiting[0].time < self.rules.min_swap_s:
             return False
         sights, first, pairs = [*self._past, *self._waiting], len(self._past), self._filters.pairs_of(number)
         return all(_changes_sides(sights, row, pairs) for row in (first, first + end))
 
     def _trace(self) -> None:
-        """Trace the best path through the waiting frames.
+        """Trace the best path back through the waiting frames.
 
-        Beyond its meeting point with the last path the rest is the same.
+        Tracing stops at the point where the path meets that of the previous call; before it nothing changes.
         """
         self._path.extend([[]] * (len(self._waiting) - len(self._path)))
         state = [limb.swapped for limb in self._limbs]
@@ -294,11 +309,7 @@ class SwapFinder:
 
 
 def _changes_sides(sights: list[_Sight], row: int, pairs: Mask) -> bool:
-    """Whether left and right of a body are apart just before and from frame `row` on, with opposite signs.
-
-    Args:
-        pairs: (K,) which belong to the body.
-    """
+    """Return whether left and right are apart on both sides of frame `row`, with opposite signs."""
     if row == 0 or sights[row].time - sights[row - 1].time > LONGEST_GAP_SECONDS:
         return False
     if sights[row].time - SETTLED_SECONDS < sights[0].time or sights[row].time + SETTLED_SECONDS > sights[-1].time:
@@ -321,7 +332,7 @@ def _changes_sides(sights: list[_Sight], row: int, pairs: Mask) -> bool:
 
 
 def _median(half: F64) -> F64:
-    """(K, 2) median of (T, K, 2), NaN where nothing is seen."""
+    """Return (K, 2) median of (T, K, 2), NaN where nothing is seen."""
     some = ~np.isnan(half).all(axis=0)
     found = np.full(half.shape[1:], np.nan)
     found[some] = np.nanmedian(half[:, some], axis=0)

@@ -26,11 +26,11 @@ INSTALL = "pip install 'pose-run[slam]' estimates translation"
 
 @dataclass(frozen=True, slots=True)
 class RunData:
-    """The data of a run.
+    """Access to the recorded data of a run.
 
     Attributes:
-        results: Can be iterated twice.
-        images: Returns its frames again; None if they are not available.
+        results: Results of the run; can be iterated twice.
+        images: Function that returns the frames of the run again; None if they are not available.
     """
 
     results: Iterable[FrameResult]
@@ -41,9 +41,15 @@ class RunData:
 
 
 def carry(decision: Decision, run: RunData, steps: Steps, rules: Rules = RULES) -> Decision:
-    """The decision about a camera that may be carried, with the translation from structure from motion.
+    """Add the translation from structure from motion to the decision about a camera that may be carried.
 
     Without a reliable reconstruction the decision is unchanged, and its `translation` gives the reason.
+
+    Args:
+        decision: Decision from the background.
+        run: Data of the run.
+        steps: Steps of the world.
+        rules: Thresholds.
     """
     assert decision.measured is not None
     found = _travel(run, decision.measured, steps, rules)

@@ -47,10 +47,10 @@ _UP = np.array([0.0, 1.0, 0.0])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """Which steps run, and what is known about camera and people.
+    """Selection of the steps to run, and known properties of camera and people.
 
     Attributes:
-        camera_known: Whether the intrinsics are known, not an assumed field of view.
+        camera_known: Whether the intrinsics are known; otherwise the field of view is assumed.
         up: (3,) unit vector opposite to gravity, in camera axes.
         heights: Body heights in m by person id; the id None stands for all people.
         path: Path of a moving camera; None if it is static.
@@ -69,7 +69,7 @@ class Steps:
     without_world: Spans = ()
 
     def has_world(self, time: float) -> bool:
-        """Whether the scene at this time (s) has a world."""
+        """Return whether the scene at `time` (s) has a world."""
         return not any(begin <= time < end for begin, end in self.without_world)
 
 
@@ -119,13 +119,16 @@ class Cleaned:
 def clean(
     people: Mapping[int, Person], frames: F64 | None = None, steps: Steps | None = None, rules: Rules = RULES
 ) -> tuple[World, dict[int, Cleaned]]:
-    """The world of people (by id), and each person in it.
+    """Estimate the world of people, and transform each person to it.
 
     Args:
         people: People by track id.
-        frames: (F,) s of the video's frames; without them no gaps are filled.
-        steps: The steps.
+        frames: (F,) s, times of the video's frames; without them no gaps are filled.
+        steps: Steps to run, and what is known about camera and people.
         rules: Thresholds.
+
+    Returns:
+        The world, and the people in it by track id.
     """
     steps = steps or Steps()
     works = {number: prepare(number, person, frames, steps, rules) for number, person in people.items()}
@@ -134,7 +137,7 @@ def clean(
 
 
 def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules: Rules = RULES) -> Work:
-    """Steps 1 to 4, which need no world."""
+    """Run steps 1 to 4 for one person; they need no world."""
     if steps.path is not None:
         person = unzoomed(person, steps.path)
     lengths = lengths_of(person.joints, person.sigma)
@@ -188,7 +191,7 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
 
 
 def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: Rules = RULES) -> Cleaned:
-    """Steps 6 to 8: one person at the final scale on the common floor, with foot contacts."""
+    """Run steps 6 to 8 for one person: final scale, common floor, and foot contacts."""
     work, world, own = resized(work, ground.sizes[number], rules.size), ground.world, ground.floors.get(number)
     if steps.path is not None and steps.path.places is not None:  # the camera's path has its own scale
         own_scale = 1.0 if work.given else ground.sizes[number].scale

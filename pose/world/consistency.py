@@ -30,14 +30,14 @@ _STEPS = 8  # medians per window
 
 
 def check_limbs(person: Person, rules: ConsistencyRules = RULES.consistency) -> tuple[Mask, F64]:
-    """Limbs that contradict the person's bones, and the resulting uncertainty.
+    """Find limbs whose 2D contradicts the person's bone lengths, and the resulting uncertainty.
 
     Args:
         person: Motion with constant bone lengths, at the lifter's distance.
         rules: Thresholds.
 
     Returns:
-        (T, 4) flags of `pose.skeletons.LIMBS`, and (T, 17) mm to be added in quadrature to sigma.
+        (T, 4) flags in the order of `pose.skeletons.LIMBS`, and (T, 17) mm to be added in quadrature to sigma.
     """
     flags, added = np.zeros((len(person), len(LIMBS)), bool), np.zeros((len(person), len(H36M17)))
     if len(person) < rules.least_frames:
@@ -59,7 +59,7 @@ def check_limbs(person: Person, rules: ConsistencyRules = RULES.consistency) -> 
 
 
 def _seen_shares(person: Person, rules: ConsistencyRules) -> tuple[F64, F64]:
-    """Projected lengths (T, 4, 2) of the upper and lower bone of each limb, and the true lengths (4, 2) m.
+    """Return projected lengths (T, 4, 2) of the upper and lower bone of each limb, and the true lengths (4, 2) m.
 
     Projected lengths are relative to the true ones, NaN where not detected.
     """
@@ -77,9 +77,10 @@ def _seen_shares(person: Person, rules: ConsistencyRules) -> tuple[F64, F64]:
 
 
 def _medians(shares: F64, times: F64, rules: ConsistencyRules) -> tuple[F64, F64]:
-    """(T, 4) log ratio of the upper to the lower bone's relative length, and the larger one, as sliding medians.
+    """Return the log ratio of the relative lengths of upper and lower bone, and the larger length, (T, 4) each.
 
-    NaN with too few detections.
+    Relative lengths are projected lengths divided by true lengths. Both results are sliding medians; NaN with too few
+    detections.
     """
     within = np.maximum(shares, _TINY)
     values = np.concatenate([np.log(within[..., 0] / within[..., 1]), shares[..., 0], shares[..., 1]], axis=1)
@@ -99,6 +100,11 @@ def _medians(shares: F64, times: F64, rules: ConsistencyRules) -> tuple[F64, F64
 
 
 def _middle(ratios: F64, lengths: F64) -> F64:
-    """Position along a limb (0 to 1) of its detected middle joint, for log ratios (T, 4) and bones (4, 2) m."""
+    """Return the position of the detected middle joint along its limb, 0 to 1.
+
+    Args:
+        ratios: (T, 4) log ratios of the relative lengths of upper and lower bone.
+        lengths: (4, 2) m, true bone lengths.
+    """
     upper = np.exp(ratios) * lengths[:, 0]
     return np.asarray(upper / (upper + np.maximum(lengths[:, 1], 1e-6)))

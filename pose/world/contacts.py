@@ -18,14 +18,20 @@ _LOWEST = 0.03  # m; tolerance of feet above the lowest joint
 
 
 def ankle_speeds(ankles: NDArray[np.floating], times: F64) -> F64:
-    """Speeds (T, 2) m/s of ankles (T, 2, 3) m, from central differences."""
+    """Return speeds (T, 2) m/s of ankles (T, 2, 3) m, from central differences."""
     if len(times) < 2:
         return np.zeros(ankles.shape[:2])
     return np.asarray(np.linalg.norm(np.gradient(ankles.astype(np.float64), times, axis=0), axis=-1))
 
 
 def find_contacts(ankles: NDArray[np.floating], times: F64, rules: ContactRules = RULES.contacts) -> tuple[Mask, F64]:
-    """Contacts (T, 2) of the left and right foot, and their probability (T, 2), for ankles (T, 2, 3) m on floor 0."""
+    """Find the foot contacts, (T, 2) for the left and right foot, and their probabilities (T, 2).
+
+    Args:
+        ankles: (T, 2, 3) m in a world with its floor at 0.
+        times: (T,) s.
+        rules: Thresholds.
+    """
     speed = ankle_speeds(ankles, times)
     height = ankles[..., 1] - ANKLE_HEIGHT
     middle = (rules.contact_on_speed_mps + rules.contact_off_speed_mps) / 2
@@ -39,9 +45,10 @@ def find_contacts(ankles: NDArray[np.floating], times: F64, rules: ContactRules 
 
 
 def point_contacts(points: F64, times: F64, rules: ContactRules = RULES.contacts) -> Mask:
-    """Contacts (T, ...) of points of feet, such as heels, by the rules for ankles above each point's own floor.
+    """Find the contacts (T, ...) of points of feet, such as heels.
 
-    The floor is a low percentile of the point's height. False where a point is NaN.
+    The rules are those for ankles, above the floor of each point: a low percentile of its height. False where a point
+    is NaN.
 
     Args:
         points: (T, ..., 3) m in the world.
@@ -59,10 +66,10 @@ def point_contacts(points: F64, times: F64, rules: ContactRules = RULES.contacts
 
 
 def ground_below(joints: F64, times: F64, rules: ContactRules = RULES.contacts) -> F64:
-    """Height (T,) m above the floor of the person's support, such as a step, a stool or a treadmill; 0 on the floor.
+    """Return the height above the floor of a person's support, (T,) m; 0 on the floor.
 
-    It is the lowest height of the lower foot within `rules.max_flight_s`, the longest flight phase. Frames in which
-    another joint is lower than the feet do not count.
+    The support may be a step, a stool or a treadmill. Its height is the lowest height of the lower foot within
+    `rules.max_flight_s`, the longest flight phase. Frames in which another joint is lower than the feet do not count.
 
     Args:
         joints: (T, 17, 3) m in the world.
@@ -76,7 +83,7 @@ def ground_below(joints: F64, times: F64, rules: ContactRules = RULES.contacts) 
 
 
 def _held(speed: F64, low: Mask, times: F64, rules: ContactRules) -> Mask:
-    """Contacts (T,) with hysteresis, without short contacts and short pauses."""
+    """Return contacts (T,) with hysteresis, without short contacts and short pauses."""
     stands = np.zeros(len(times), bool)
     begun = False
     for t, (fast, near) in enumerate(zip(speed.tolist(), low.tolist(), strict=True)):
@@ -92,6 +99,6 @@ def _held(speed: F64, low: Mask, times: F64, rules: ContactRules) -> Mask:
 
 
 def runs(mask: Mask) -> list[tuple[int, int]]:
-    """(first, one after the last) of every run of True in (T,)."""
+    """Return (first, one after the last) of every run of True values in (T,)."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

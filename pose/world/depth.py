@@ -25,7 +25,7 @@ class Sighting:
     Attributes:
         depth: (T,) m.
         variance: (T,) m^2, infinite without information.
-        ray: (T, 2); a pelvis at depth z is at x, y = ray z + offset.
+        ray: (T, 2) direction x / z, y / z of the pelvis; its x and y at depth z are ray z + offset.
         offset: (T, 2) m.
     """
 
@@ -35,23 +35,24 @@ class Sighting:
     offset: F64
 
     def place(self, depth: F64) -> F64:
-        """Roots (T, 3) m for depths (T,) m."""
+        """Return pelvis positions (T, 3) m for depths (T,) m."""
         return np.concatenate([self.ray * depth[:, None] + self.offset, depth[:, None]], axis=1)
 
     def distances(self, turns: F64, places: F64 | None = None) -> tuple[F64, F64]:
-        """What stays comparable while the camera moves: the distance along one fixed axis.
+        """Return the linear map from depth to a distance that is comparable over time while the camera moves.
 
-        The distance is linear in the depth z, and for a camera that does not turn it is z itself. The axis is the view
-        of the first frame, or the person's mean direction where the person is ever more than 60 degrees from that
-        view. Without such an axis, each frame uses its own line of sight; the noise of that line adds to the distance.
+        The distance is measured along one fixed axis. It is linear in the depth z; for a camera that does not turn it
+        is z itself. The axis is the view of the first frame. If the person is ever more than 60 degrees from that view,
+        it is the person's mean direction. Without a suitable axis, each frame uses its own line of sight, whose noise
+        adds to the distance.
 
         Args:
-            turns: (T, 3, 3), from each frame's camera axes to fixed ones.
-            places: (T, 3) m, the camera's centre in these; None if it keeps its place. Without a fixed axis, they do
-                not count.
+            turns: (T, 3, 3), from each frame's camera axes to fixed axes.
+            places: (T, 3) m, the camera's centre in the fixed axes; None if the camera does not translate. Ignored
+                without a fixed axis.
 
         Returns:
-            (T,) slope and (T,) m, such that a pelvis at depth z is at distance slope * z + intercept.
+            (T,) slope and (T,) m intercept: a pelvis at depth z is at distance slope * z + intercept.
         """
         sights = np.einsum("tij,tj->ti", turns, np.concatenate([self.ray, np.ones((len(self.ray), 1))], axis=1))
         lines = sights / np.linalg.norm(sights, axis=1, keepdims=True)
@@ -97,9 +98,10 @@ def sight(person: Person, rules: DepthRules = RULES.depth) -> Sighting:
 
 
 def _weights(person: Person, rules: DepthRules) -> tuple[F64, F64]:
-    """Inverse variances (T, 17) of the joints' equations, 1 / m^2, and (T, 17, 2) their constant terms.
+    """Return the weights of the joints' equations, (T, 17) 1 / m^2, and their constant terms (T, 17, 2).
 
-    Joints that are not detected near their lifted position were outliers, or their limb was swapped.
+    The weights are inverse variances. Joints that are not detected near their lifted position were outliers, or their
+    limb was swapped.
     """
     joints, root = person.joints, person.root
     offset = person.rays * joints[..., 2:] - joints[..., :2]
@@ -113,10 +115,20 @@ def _weights(person: Person, rules: DepthRules) -> tuple[F64, F64]:
 def smooth_depths(
     measured: F64, variance: F64, times: F64, rules: DepthRules = RULES.depth, reach_m: float | None = None
 ) -> tuple[F64, F64]:
-    """Depth (T,) m over time and its variance (T,) m^2: Kalman filter and Rauch-Tung-Striebel smoother.
+    """Smooth depths over time with a Kalman filter and a Rauch-Tung-Striebel smoother.
 
     The state is depth and speed; the speed decays within `speed_memory_s` and is driven by `agility_mps15`. The initial
-    depth is the median of the measurements, with a standard deviation of half of `reach_m` (default: the depth itself).
+    depth is the median of the measurements.
+
+    Args:
+        measured: (T,) m, depths of single frames.
+        variance: (T,) m^2, variances of `measured`.
+        times: (T,) s.
+        rules: Thresholds.
+        reach_m: Twice the standard deviation of the initial depth, m; by default the initial depth itself.
+
+    Returns:
+        (T,) m depths, and their variances (T,) m^2.
     """
     agility, settle = rules.agility_mps15, rules.speed_memory_s
     usable = np.isfinite(variance)

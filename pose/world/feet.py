@@ -25,7 +25,14 @@ _LEGS = tuple(
 
 
 def standing(ankles: F64, contacts: Mask, times: F64, rules: FootRules = RULES.feet) -> Mask:
-    """Contacts (T, 2) of ankles (T, 2, 3) m in which the foot does not keep sliding."""
+    """Find contacts (T, 2) in which the foot stands and does not keep sliding.
+
+    Args:
+        ankles: (T, 2, 3) m.
+        contacts: (T, 2) contacts of the left and right foot.
+        times: (T,) s.
+        rules: Thresholds.
+    """
     stands = contacts.copy()
     for side in range(2):
         for first, last in runs(contacts[:, side]):
@@ -39,11 +46,17 @@ def standing(ankles: F64, contacts: Mask, times: F64, rules: FootRules = RULES.f
 
 
 def path_correction(ankles: F64, stands: Mask, times: F64, rules: FootRules = RULES.feet) -> F64:
-    """Correction (T, 3) m of the whole body that keeps standing feet (T, 2) of ankles (T, 2, 3) m in place.
+    """Compute the correction (T, 3) m of the whole body that keeps standing feet in place.
 
     Minimises, per axis, sum (c_t / path)^2 + sum ((c_t+1 - c_t) / shake)^2 + sum over standing feet ((c_t+1 - c_t + its
     step) / step)^2: a tridiagonal system. The terms are defined at `rules.rate_fps`; at other rates they are weighted
     by their duration.
+
+    Args:
+        ankles: (T, 2, 3) m.
+        stands: (T, 2) whether each foot stands.
+        times: (T,) s.
+        rules: Thresholds.
     """
     both = (stands[1:] & stands[:-1]).astype(np.float64)
     steps = (np.diff(ankles, axis=0) * both[..., None]).sum(axis=1)
@@ -68,11 +81,20 @@ def path_correction(ankles: F64, stands: Mask, times: F64, rules: FootRules = RU
 
 
 def hold_feet(joints: F64, stands: Mask, times: F64, rules: FootRules = RULES.feet) -> F64:
-    """Keep standing feet in place: (T, 17, 3) m in the world, with rotated and slightly bent legs.
+    """Keep standing feet in place by rotating and slightly bending the legs.
 
     A foot is kept at its mean position during a contact. Corrections are at most `rules.max_foot_shift_m` and are faded
     over `rules.fade_s` seconds. `rules.bend_share` of a correction along the leg bends it. Lengths of thigh and shank
     are kept.
+
+    Args:
+        joints: (T, 17, 3) m in the world.
+        stands: (T, 2) whether each foot stands.
+        times: (T,) s.
+        rules: Thresholds.
+
+    Returns:
+        Corrected joints (T, 17, 3) m in the world.
     """
     held = joints.copy()
     for side, leg in enumerate(_LEGS):
@@ -92,7 +114,7 @@ def hold_feet(joints: F64, stands: Mask, times: F64, rules: FootRules = RULES.fe
 
 
 def _offsets(ankle: F64, stands: Mask, times: F64, rules: FootRules) -> F64:
-    """Vectors (T, 3) m from an ankle to its target; between two contacts they are interpolated."""
+    """Return vectors (T, 3) m from an ankle to its target; between two contacts they are interpolated."""
     weight, total = np.zeros(len(times)), np.zeros((len(times), 3))
     for first, last in runs(stands):
         offset = ankle[first:last].mean(axis=0) - ankle[first:last]

@@ -14,7 +14,7 @@ _FEW = 5
 def own_floor(
     ankles: NDArray[np.floating], times: F64, rules: FloorRules = RULES.floor, seen: NDArray[np.bool_] | None = None
 ) -> float | None:
-    """Height in m of the floor under one person, y up; None if unknown.
+    """Estimate the height in m of the floor under one person, y up; None if unknown.
 
     It is a low percentile of the heights of slow feet, robust against single wrong frames and against a stool or step
     on which the person stands for a while.
@@ -23,7 +23,7 @@ def own_floor(
         ankles: (T, 2, 3) m.
         times: (T,) s.
         rules: Thresholds.
-        seen: (T, 2), which ankles are detected; others are used if almost none are.
+        seen: (T, 2) whether each ankle is detected. Undetected ankles are used only if almost none are detected.
     """
     if len(ankles) < 3:
         return None
@@ -37,7 +37,12 @@ def own_floor(
 
 
 def common_floor(floors: list[float], seconds: list[float]) -> float:
-    """The common floor: the median of the people's own, weighted by duration."""
+    """Return the height of the common floor: the median over people, weighted by duration.
+
+    Args:
+        floors: Height of the floor under each person, m.
+        seconds: Duration for which each person is seen, s.
+    """
     order = np.argsort(floors)
     share = np.cumsum(np.array(seconds)[order])
     return float(np.array(floors)[order][np.searchsorted(share, share[-1] / 2)])

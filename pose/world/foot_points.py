@@ -37,7 +37,7 @@ _TOES = ("foot_index", "big_toe")
 
 @dataclass(frozen=True, slots=True)
 class FootShape:
-    """Heel and toe of a flat foot, in shank lengths: below the ankle, and in front of it."""
+    """Positions of heel and toe of a flat foot, in shank lengths, below and in front of the ankle."""
 
     below: tuple[float, float] = (0.039 / 0.246, 0.039 / 0.246)
     before: tuple[float, float] = (-0.3 * 0.152 / 0.246, 0.7 * 0.152 / 0.246)
@@ -47,7 +47,7 @@ USUAL = FootShape()
 
 
 def foot_joints(skeleton: Skeleton) -> NDArray[np.int64] | None:
-    """Joints (2, 3) of a 2D skeleton: ankle, heel and toe of the left and right foot; None if there are none."""
+    """Return joints (2, 3) of a 2D skeleton: ankle, heel and toe of the left and right foot; None if there are none."""
     rows = []
     for side in ("left", "right"):
         toe = next((name for part in _TOES if (name := f"{side}_{part}") in skeleton.names), None)
@@ -63,7 +63,7 @@ class ImageFeet:
 
     Attributes:
         pixels: (N, 2, 3, 2) px, ankle, heel and toe of the left and right foot.
-        scores: (N, 2, 3) of these.
+        scores: (N, 2, 3) detection scores of the same points.
         focal: (N, 2) px, focal lengths along x and y.
     """
 
@@ -79,13 +79,13 @@ class ImageFeet:
 
 
 def seen_feet(skeleton: Skeleton, keypoints: F32, scores: F32, swapped: Mask, focal: F64) -> ImageFeet | None:
-    """The feet of N poses; None if the skeleton has no heels and toes.
+    """Extract the feet of N poses from 2D keypoints; None if the skeleton has no heels and toes.
 
     Args:
         skeleton: Skeleton of the keypoints.
         keypoints: (N, J, 2) px.
         scores: (N, J).
-        swapped: (N, 2), whether left and right of legs and arms were swapped before lifting.
+        swapped: (N, 2) whether left and right of the legs, and of the arms, were swapped before lifting.
         focal: (2,) or (N, 2) px.
     """
     joints = foot_joints(skeleton)
@@ -98,13 +98,13 @@ def seen_feet(skeleton: Skeleton, keypoints: F32, scores: F32, swapped: Mask, fo
 
 
 def lift_feet(joints: F64, seen: ImageFeet, up: F64 | None, contacts: F32 | None, shape: FootShape = USUAL) -> F64:
-    """Heels and toes of N poses of one camera.
+    """Estimate heels and toes of N poses of one camera in 3D.
 
     Args:
         joints: (N, 17, 3) m, Human3.6M-17 in the camera frame.
         seen: The feet in the images.
-        up: See `foot_frames`.
-        contacts: See `foot_frames`.
+        up: (N, 3) vertical in the camera frame; None if it is unknown.
+        contacts: (N, 2) contact probability; None if `up` is None.
         shape: Shape of both feet.
 
     Returns:
@@ -124,18 +124,18 @@ def lift_feet(joints: F64, seen: ImageFeet, up: F64 | None, contacts: F32 | None
 def foot_frames(
     joints: F64, seen: ImageFeet | None, up: F64 | None, contacts: F32 | None, shape: FootShape = USUAL
 ) -> F64:
-    """Directions of the feet of N poses of one camera, in the camera frame.
+    """Estimate the directions of the feet of N poses of one camera, in the camera frame.
 
     Args:
         joints: (N, 17, 3) m, Human3.6M-17 in the camera frame.
         seen: The feet in the images; None if they are not observed.
-        up: (N, 3) vertical in the camera frame; None if it is unknown, and feet in contact need not be level.
-        contacts: (N, 2) contact probability; None if `up` is.
+        up: (N, 3) vertical in the camera frame. None if it is unknown; feet in contact are then not assumed level.
+        contacts: (N, 2) contact probability; None if `up` is None.
         shape: Shape of both feet.
 
     Returns:
-        (N, 2, 2, 3) unit vectors, for the left and right foot the direction from heel to toe and the normal of the
-        sole, upwards. Zeros if the joints of a leg coincide.
+        (N, 2, 2, 3) unit vectors. For each foot, left and right: the direction from heel to toe, and the upward normal
+        of the sole. Zeros if the joints of a leg coincide.
     """
     shanks = joints[:, _KNEES] - joints[:, _ANKLES]
     prior = _leg_directions(joints)
@@ -154,9 +154,16 @@ def foot_frames(
 
 
 def ankle_flexions(joints: F64, seen: ImageFeet, up: F64 | None, contacts: F32 | None) -> F64:
-    """Flexion (N, 2) of the ankles in degrees: 0 at a right angle of shank and sole, positive with raised toes.
+    """Compute the flexion of both ankles, (N, 2) degrees.
 
-    NaN where heel or toe is not detected. Arguments as of `foot_frames`.
+    Flexion is 0 at a right angle of shank and sole, and positive with raised toes. NaN where heel or toe is not
+    detected.
+
+    Args:
+        joints: (N, 17, 3) m, Human3.6M-17 in the camera frame.
+        seen: The feet in the images.
+        up: (N, 3) vertical in the camera frame; None if it is unknown.
+        contacts: (N, 2) contact probability; None if `up` is None.
     """
     along = foot_frames(joints, seen, up, contacts)[:, :, 0]
     sine = (along * _unit(joints[:, _KNEES] - joints[:, _ANKLES])).sum(axis=-1)
@@ -187,7 +194,7 @@ def _add_images(weight: F64, pull: F64, ankles: F64, length: F64, seen: ImageFee
 
 
 def _leg_directions(joints: F64) -> F64:
-    """Directions (N, 2, 3) at right angles to the shanks, to where the bent knee and the pelvis point."""
+    """Return directions (N, 2, 3) at right angles to the shanks, to where the bent knee and the pelvis point."""
     hips, knees, ankles = joints[:, _HIPS], joints[:, _KNEES], joints[:, _ANKLES]
     shanks, thighs = _unit(knees - ankles), _unit(hips - knees)
     forward = _unit(np.cross(hips[:, 0] - hips[:, 1], joints[:, _THORAX] - joints[:, 0]))[:, None]
@@ -195,7 +202,7 @@ def _leg_directions(joints: F64) -> F64:
 
 
 def _across(vectors: F64, axes: F64) -> F64:
-    """The part of vectors (..., 3) at right angles to unit vectors (..., 3)."""
+    """Return the part of vectors (..., 3) at right angles to unit vectors (..., 3)."""
     return np.asarray(vectors - (vectors * axes).sum(axis=-1, keepdims=True) * axes)
 
 

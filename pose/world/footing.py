@@ -29,7 +29,7 @@ _REMEDY = "--camera rotating ignores that"
 
 
 def lower_feet(placed: F64, times: F64, seen: Mask, rules: FootingRules = RULES.footing) -> F64:
-    """Velocities of the lower foot of one person in frames where it is visible, near the floor and at constant height.
+    """Compute velocities of one person's lower foot while it is visible, near the floor and at constant height.
 
     Args:
         placed: (T, 17, 3) m in the world, before the correction of feet.
@@ -93,14 +93,14 @@ def find_footing(samples: Iterable[F64], rules: FootingRules = RULES.footing) ->
 
 
 def settle(decision: Decision, samples: Iterable[F64], rules: FootingRules = RULES.footing) -> Decision:
-    """The decision about a compensated camera, checked with the feet.
+    """Check the decision about a compensated camera with the standing feet.
 
-    If the background clearly shows a rotation, feet count only if they clearly contradict it; otherwise they must
-    support it.
+    If the background clearly shows a rotation, feet change the decision only if they clearly contradict it. Otherwise
+    they must support it.
 
     Args:
-        decision: The decision.
-        samples: See `find_footing`; with the camera motion compensated.
+        decision: The decision to check.
+        samples: Samples of each person, from `lower_feet`, with the camera motion compensated.
         rules: Thresholds.
     """
     if decision.path is None or not decision.check_feet:
@@ -116,7 +116,7 @@ def settle(decision: Decision, samples: Iterable[F64], rules: FootingRules = RUL
 
 
 def _settle_scenes(decision: Decision, rows: F64, rules: FootingRules) -> Decision:
-    """`settle` for a clip with cuts: the feet of each scene in which the camera moves decide about that scene."""
+    """Check a decision about a clip with cuts, each scene with its own feet, as `settle` does."""
     scenes, reasons = [], {}
     for one in decision.motion.scenes:
         if one.world and one.motion.moves:
@@ -130,7 +130,7 @@ def _settle_scenes(decision: Decision, rows: F64, rules: FootingRules) -> Decisi
 
 
 def _checked(motion: CameraMotion, rows: F64, rules: FootingRules) -> tuple[CameraMotion, str]:
-    """The motion after the check with samples of feet (N, 4), and why it is unknown; empty if it is known."""
+    """Return the motion after the check with samples of feet (N, 4), and why it is unknown; empty if it is known."""
     footing, certain = find_footing([rows], rules), motion.certain
     shares = footing.shares
     if not len(shares):
@@ -156,7 +156,12 @@ def _all_rows(samples: Iterable[F64]) -> F64:
 
 
 def densest(velocities: F64, width: float) -> tuple[float, float]:
-    """The density of velocities (N, 2) at 0 over that at the most frequent one, and the speed of that, m/s."""
+    """Return the density of velocities at rest relative to the highest density, and the speed at the highest, m/s.
+
+    Args:
+        velocities: (N, 2) m/s.
+        width: Width of the kernel, m/s.
+    """
 
     def weights(at: F64) -> F64:
         return np.asarray(np.exp(-0.5 * ((velocities - at[:, None]) ** 2).sum(axis=2) / width**2))

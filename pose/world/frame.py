@@ -1,4 +1,7 @@
-"""The world of a static camera: x to its right, y up, z towards it, metres; the origin is on the floor below it."""
+"""The world of a static camera: x to the camera's right, y up, z towards the camera, in metres.
+
+The origin is on the floor below the camera.
+"""
 
 import math
 from dataclasses import dataclass
@@ -21,10 +24,10 @@ class World:
         rotation: (3, 3), from the camera's axes to the world's.
         floor: Height of the floor along y after the rotation in m, negative if the camera is above it: p_world =
             rotation @ p_camera - (0, floor, 0).
-        found_by: Source of the vertical: 'given', 'feet' (their plane, with 'bodies'), 'bodies' (upright ones) or
-            'unknown': the camera is assumed to be level.
+        found_by: Source of the vertical: 'given'; 'feet' (the plane of standing feet, combined with bodies); 'bodies'
+            (upright bodies alone); or 'unknown' (the camera is assumed to be level).
         sigma_degrees: Standard deviation of the vertical in both directions; NaN if it is unknown.
-        floor_known: Whether feet determined the floor; otherwise it is 0, the camera's own height.
+        floor_known: Whether feet determined the floor; otherwise `floor` is 0, the camera's own height.
     """
 
     rotation: F64
@@ -53,7 +56,7 @@ class World:
         return placed
 
     def to_camera(self, points: NDArray[np.floating]) -> F64:
-        """The inverse of `place`."""
+        """Transform points (..., 3) m from the world to the camera's axes: the inverse of `place`."""
         lifted = np.array(points, np.float64)
         lifted[..., 1] += self.floor
         back: F64 = lifted @ self.rotation
@@ -61,7 +64,7 @@ class World:
 
 
 def rotation_of(up: NDArray[np.floating]) -> F64:
-    """Rotation (3, 3) from the camera's axes to the world's, for `up` (3,) in the camera's axes.
+    """Return the rotation (3, 3) from the camera's axes to the world's, for `up` (3,) in the camera's axes.
 
     If the camera looks straight up or down, the lower edge of the image defines forward.
     """
@@ -79,7 +82,7 @@ def rotation_of(up: NDArray[np.floating]) -> F64:
 
 
 def up_of(pitch: float, roll: float) -> F64:
-    """Direction (3,) against gravity in camera axes, for a camera's pitch and roll.
+    """Return the direction (3,) against gravity in camera axes, for a camera's pitch and roll.
 
     Args:
         pitch: Elevation of the view above the horizon, degrees.

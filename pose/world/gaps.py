@@ -13,16 +13,16 @@ Mask = NDArray[np.bool_]
 def fill_gaps(person: Person, frames: F64, rules: GapRules = RULES.gaps) -> tuple[Person, Mask]:
     """Fill the short gaps of a person.
 
-    Joints and root are interpolated linearly; sigma is that of the worse end. Filled joints have score 0. Frames in
-    longer gaps, and before and after the person, stay missing.
+    Joints and root are interpolated linearly; sigma is the larger one of both ends. Filled joints have score 0. Frames
+    in longer gaps, and before and after the person, stay missing.
 
     Args:
         person: The person.
-        frames: (F,) s of the video's frames.
+        frames: (F,) s, times of the video's frames.
         rules: Thresholds.
 
     Returns:
-        The person with additional frames, and which of the (T',) are filled.
+        The person in T' frames, including filled ones, and (T',) whether each frame was filled.
     """
     times = person.times
     after = np.searchsorted(times, frames)
@@ -53,6 +53,6 @@ def fill_gaps(person: Person, frames: F64, rules: GapRules = RULES.gaps) -> tupl
 
 
 def stretches(times: F64, rules: GapRules = RULES.gaps) -> list[slice]:
-    """The frames between gaps that are too long to fill."""
+    """Return the slices of frames between gaps that are too long to fill."""
     cuts = (np.flatnonzero(np.diff(times) > rules.longest_gap_s) + 1).tolist()
     return [slice(a, b) for a, b in zip([0, *cuts], [*cuts, len(times)], strict=True)]

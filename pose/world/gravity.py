@@ -53,15 +53,19 @@ class Standing:
 
 
 def given_gravity(up: F64) -> World:
-    """The world of a given vertical, without a floor."""
+    """Return the world for a known vertical, without a floor.
+
+    Args:
+        up: (3,) vector opposite to gravity, in camera axes.
+    """
     return World(rotation_of(up), 0.0, GIVEN, 0.0, floor_known=False)
 
 
 def find_gravity(people: Iterable[Standing], rules: GravityRules = RULES.gravity) -> World:
-    """Estimate the common vertical of people; the floor is not estimated. Unknown if it is not reliable.
+    """Estimate the common vertical of people, without a floor. The result is 'unknown' if it is not reliable.
 
     Args:
-        people: Iterated once; only the positions of standing feet are stored.
+        people: People; iterated once, and only the positions of standing feet are stored.
         rules: Thresholds.
     """
     total, seconds, feet = np.zeros(3), 0.0, []
@@ -89,7 +93,7 @@ def find_gravity(people: Iterable[Standing], rules: GravityRules = RULES.gravity
 
 
 def body_up(people: Iterable[Standing], rules: GravityRules = RULES.gravity) -> F64:
-    """The vertical (3,) from bodies alone; that of a level camera without any."""
+    """Estimate the vertical (3,) from bodies alone; without bodies, return that of a level camera."""
     total = sum((body_direction_sum(person, rules)[0] for person in people), np.zeros(3))
     return _unit(total) if total.any() else LEVEL_UP
 
@@ -97,8 +101,12 @@ def body_up(people: Iterable[Standing], rules: GravityRules = RULES.gravity) -> 
 def body_directions(
     joints: NDArray[np.floating], feet_ahead: float = RULES.gravity.feet_ahead_share
 ) -> tuple[F64, F64]:
-    """Unit vectors (T, 3) from the middle of the feet to the centre of mass of bodies (T, 17, 3), and its height
-    (T,) m.
+    """Return directions (T, 3) from the middle of the feet to the centre of mass, and its height above it (T,) m.
+
+    Args:
+        joints: (T, 17, 3) m.
+        feet_ahead: Distance of the middle of the feet ahead of the ankles, as a share of the height of the centre of
+            mass.
     """
     joints = np.asarray(joints, np.float64)
     axis = _MASSES @ joints - joints[:, ANKLES].mean(axis=1)
@@ -109,9 +117,7 @@ def body_directions(
 
 
 def body_direction_sum(person: Standing, rules: GravityRules = RULES.gravity) -> tuple[F64, float]:
-    """The sum (3,) of the directions of one person's standing body, weighted by duration, and the total duration in
-    s.
-    """
+    """Return the sum (3,) of one person's standing body directions, weighted by duration, and the duration in s."""
     if len(person.times) < 2:
         return np.zeros(3), 0.0
     axes, heights = body_directions(person.joints, rules.feet_ahead_share)
@@ -124,7 +130,7 @@ def body_direction_sum(person: Standing, rules: GravityRules = RULES.gravity) ->
 
 
 def _standing_feet(person: Standing, rules: GravityRules) -> tuple[F64, float]:
-    """Positions (N, 3) m of slow ankles, and how many of them count as one independent observation."""
+    """Return the positions (N, 3) m of slow ankles, and how many of them count as one independent observation."""
     if len(person.times) < 3:
         return np.zeros((0, 3)), 1.0
     ankles = (person.joints + person.root[:, None])[:, ANKLES]
@@ -135,11 +141,11 @@ def _standing_feet(person: Standing, rules: GravityRules) -> tuple[F64, float]:
 
 
 def _plane_information(feet: tuple[F64, float], up: F64, rules: GravityRules, turn: int) -> F64:
-    """Information matrix (3, 3) M: u M u is the misfit of planes with normal u to one person's feet, in squared
-    deviations.
+    """Return the information matrix M (3, 3) of the floor plane from one person's feet.
 
-    Each person has its own parallel plane, because a size error moves the person along the line of sight. Along the
-    floor, only the spread beyond depth errors (`rules.foot_spread_m`) counts.
+    For a plane with normal u, u M u is the misfit in squared deviations. Each person has its own parallel plane,
+    because a size error moves the person along the line of sight. Along the floor, only the spread beyond depth errors
+    (`rules.foot_spread_m`) counts.
     """
     points, together = feet
     if len(points) < _FEW:

@@ -26,9 +26,10 @@ class Ground:
     Attributes:
         world: Vertical and floor.
         floors: Height of the floor under each person along the vertical, m, at the person's final scale, by track id;
-            only if known.
+            only where known.
         sizes: Sizes by track id.
-        travel: Factor for the path of a carried camera, whose scale comes from people: the mean of theirs.
+        travel: Scale factor for the path of a carried camera, whose scale comes from people: the mean factor of the
+            people.
     """
 
     world: World
@@ -48,8 +49,8 @@ def find_world(
         works: People by track id, at the lifted scale.
         up: (3,) vertical in the static frame; None estimates it.
         rules: Thresholds.
-        doubtful: Ids of tracks that may not show a person. They determine nothing about the others, unless all
-            tracks are doubtful; their own size is estimated without the others.
+        doubtful: Ids of tracks that may not show a person. Unless all tracks are doubtful, they do not affect the other
+            people, and their own size is estimated alone.
     """
     trusted = dict.fromkeys(n for n in works if n not in doubtful) or dict.fromkeys(works)
     if up is None:
@@ -85,14 +86,14 @@ def find_world(
 
 
 def _level(floors: Mapping[int, float], seconds: Mapping[int, float], expected: float | None, rules: Rules) -> float:
-    """The common floor, m: the median over people close to the most probable one."""
+    """Return the common floor, m: the median over people close to the most probable one."""
     near = [n for n, floor in floors.items() if expected is None or abs(floor - expected) <= rules.floor.max_step_m]
     chosen = near or list(floors)
     return common_floor([floors[n] for n in chosen], [seconds[n] for n in chosen])
 
 
 def _feet(work: Work, world: World, rules: Rules) -> F64 | None:
-    """Centre (3,) m of a person's standing feet at the height of the sole, in world axes with the camera at 0."""
+    """Return the centre (3,) m of a person's standing feet at sole height, in world axes with the camera at 0."""
     ankles = (work.joints[:, ANKLES] + work.root[:, None]) @ world.rotation.T
     floor = own_floor(ankles, work.times, rules.floor, work.feet_seen)
     if floor is None:

@@ -16,7 +16,7 @@ _STRAIGHT = [H36M17.edges.index((H36M17.index(a), H36M17.index(b))) for a, b in 
 
 
 def stature(bones: NDArray[np.floating], rules: SizeRules = RULES.size) -> float:
-    """Height in m of a straightened body with bones (16,) m (`H36M17.edges`).
+    """Return the height in m of a straightened body with bones (16,) m (`H36M17.edges`).
 
     The sum of shank, thigh, trunk, neck and head, and of the parts above the head joint and below the ankle.
     """
@@ -24,19 +24,20 @@ def stature(bones: NDArray[np.floating], rules: SizeRules = RULES.size) -> float
 
 
 def scaled_stature(own: float, scale: float, rules: SizeRules = RULES.size) -> float:
-    """Height in m of a body whose bones are scaled, from its present height `own` in m.
+    """Return the height in m of a body whose bones are scaled, from its present height `own` in m.
 
-    The parts below the ankle and above the head joint scale with the square root, because children have large feet and
-    heads.
+    The parts below the ankle and above the head joint scale with the square root of `scale`, because children have
+    large feet and heads.
     """
     fixed = rules.ankle_height_m + rules.crown_height_m
     return (own - fixed) * scale + fixed * math.sqrt(scale)
 
 
 def scale_to(height: float, own: float, rules: SizeRules = RULES.size) -> float:
-    """The factor for joints and root that changes the height from `own` to `height` in m.
+    """Return the factor for joints and root that changes the height from `own` to `height`, both in m.
 
-    The parts above the head joint and below the ankle are constant in `stature`, so the factor is that of the rest.
+    `stature` adds constants above the head joint and below the ankle. The factor therefore applies to the remaining
+    height.
     """
     fixed = rules.ankle_height_m + rules.crown_height_m
     return (height - fixed) / (own - fixed) if own > fixed else 1.0  # nothing to scale

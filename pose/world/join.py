@@ -21,12 +21,15 @@ _ENOUGH = 10  # minimum frames to estimate the size
 
 
 def find_joins(people: Mapping[int, Person], scenes: Sequence[float], rules: JoinRules = RULES.joins) -> dict[int, int]:
-    """Find tracks, by id, that belong to an earlier track.
+    """Find tracks that continue an earlier track of the same person.
 
     Args:
         people: People by track id.
         scenes: Start of each scene in s, including the first.
         rules: Thresholds.
+
+    Returns:
+        Id of the first track of each person, by the id of each later track.
     """
     tracks = {number: _track(person) for number, person in people.items()}
     costs = {
@@ -83,7 +86,7 @@ def _track(person: Person) -> _Track:
 
 
 def _cost(one: _Track, other: _Track, scenes: Sequence[float], rules: JoinRules) -> float:
-    """Cost of joining two tracks; below 1 if they may be one person."""
+    """Return the cost of joining two tracks; below 1 if they may be one person."""
     gap = other.begin - one.end
     if not 0 < gap <= rules.longest_gap_s or any(one.end < at <= other.begin for at in scenes):
         return np.inf
@@ -98,10 +101,13 @@ def _cost(one: _Track, other: _Track, scenes: Sequence[float], rules: JoinRules)
 
 
 def _end(person: Person, at: int) -> tuple[F64, F64]:
-    """Position (3,) m and velocity (3,) m/s at the first (0) or last (-1) frame, from a line through neighbouring
-    frames.
+    """Return position (3,) m and velocity (3,) m/s at one end of a track, from a line through neighbouring frames.
 
-    The depth is their median, since single frames have large depth errors.
+    The depth is the median of the neighbouring frames, since single frames have large depth errors.
+
+    Args:
+        person: The track.
+        at: Index of the frame: 0 for the first, -1 for the last.
     """
     near = np.abs(person.times - person.times[at]) <= _NEAR_END
     times, roots = person.times[near] - person.times[at], person.root[near]

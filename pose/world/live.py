@@ -54,7 +54,7 @@ class _Live:
 
 
 class LiveWorld:
-    """Transforms the people of each frame to the world of a camera that does not translate.
+    """Transformation of the people of each frame to the world of a camera that does not translate.
 
     Attributes:
         world: World of the last frame.
@@ -122,7 +122,7 @@ class LiveWorld:
         return _result(result, rows, joints @ view.turn.T, root @ view.turn.T, placed, spread, contacts, moved)
 
     def _known(self, ids: list[int], time: float) -> tuple[list[_Live], list[float]]:
-        """The state of each of these people, and the s since they were seen."""
+        """Return the state of each of the people `ids`, and the time in s since each was last seen."""
         lives, elapsed, rules = [], [], self._rules
         for number in ids:
             one = self._people.get(number)
@@ -134,7 +134,7 @@ class LiveWorld:
         return lives, elapsed
 
     def _seen(self, result: FrameResult, skeleton: Skeleton, rows: "slice | NDArray[np.intp]") -> Person:
-        """The lifted people of the frame, one per row."""
+        """Return the lifted people of the frame, one per row."""
         people, poses = result.people, result.poses
         pixels, scores = to_h36m17(people.keypoints[rows], people.scores[rows], skeleton)
         if not np.isfinite(pixels.sum()):
@@ -145,7 +145,7 @@ class LiveWorld:
         return Person(joints, root, sigma, np.full(len(root), result.time), rays, scores.astype(np.float64))
 
     def _sized(self, person: Person, lives: list[_Live], ids: list[int], elapsed: list[float]) -> tuple[Person, F64]:
-        """Step 1, and bone lengths (P, 16) m."""
+        """Run step 1, and return the people with their bone lengths (P, 16) m."""
         rules, heights = self._rules, self._steps.heights
         for row, one in enumerate(lives):
             if one.bones.wants(elapsed[row]):
@@ -168,8 +168,9 @@ class LiveWorld:
         return Person(joints, root, person.sigma, person.times, person.rays, person.scores), lengths
 
     def _at_depth(self, person: Person, lives: list[_Live], elapsed: list[float]) -> tuple[F64, F64]:
-        """Step 2: roots (P, 3) m, and standard deviation (P,) mm of the distance, including that of size and focal
-        length.
+        """Run step 2, and return roots (P, 3) m and the standard deviations (P,) mm of the distances.
+
+        The deviations include the uncertainty of body size and focal length.
         """
         seen, rules = sight(person, self._rules.depth), self._rules
         lens = 0.0 if self._camera.known else rules.depth.unknown_lens_share
@@ -182,7 +183,7 @@ class LiveWorld:
         return seen.place(depth), spread
 
     def _smoothed(self, joints: F64, root: F64, lives: list[_Live], lengths: F64, time: float) -> tuple[F64, F64]:
-        """Step 3. The root replaces the pelvis, which is 0."""
+        """Run step 3. The root replaces the pelvis, which is 0."""
         both = joints.copy()
         both[:, 0] = root
         for row, one in enumerate(lives):
@@ -195,7 +196,7 @@ class LiveWorld:
 
 
 def _unzoomed(person: Person, zoom: float) -> Person:
-    """The person with the focal length of the frame: `zoom` times longer, hence farther away by that factor."""
+    """Return the person with the focal length of the frame: `zoom` times longer, hence farther away by that factor."""
     return replace(person, root=person.root * [1, 1, zoom], rays=person.rays / zoom)
 
 
@@ -204,7 +205,7 @@ def _lengths(vectors: F64) -> F64:
 
 
 def _whole(poses: Poses3D) -> "slice | NDArray[np.intp]":
-    """Which people have finite 3D."""
+    """Select the people with finite 3D."""
     with np.errstate(invalid="ignore", over="ignore"):  # infinities of both signs give NaN
         total = poses.joints.sum() + poses.root.sum() + poses.sigma.sum()
     if math.isfinite(total):
@@ -223,7 +224,7 @@ def _result(
     contacts: F64,
     moved: F64,
 ) -> FrameResult:
-    """The result with all people in float32; NaN for people without 3D."""
+    """Return the result with all people in float32; NaN for people without 3D."""
     n = len(result.poses)
 
     def per_person(values: F64, missing: float = np.nan) -> NDArray[np.float32]:

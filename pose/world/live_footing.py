@@ -1,7 +1,7 @@
 """Live test whether standing feet stay in place while the camera's rotation is compensated.
 
-The test of `pose.world.footing`, from past frames: a camera that is carried before a wall looks like one that turns,
-and standing feet then slide in the world.
+This is the test of `pose.world.footing`, from past frames only. A camera that is carried in front of a wall looks like
+one that turns, and standing feet then slide in the world.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ Mask = NDArray[np.bool_]
 
 
 class LiveFooting:
-    """Velocities of lower feet before a camera whose rotation is compensated, and what they say about it.
+    """Test of a compensated camera rotation with the velocities of lower feet.
 
     Attributes:
         doubt: `translating` if feet slide, `unknown` if nothing supports the rotation, else empty.
@@ -42,12 +42,12 @@ class LiveFooting:
         self.doubt = ""
 
     def see(self, placed: FrameResult, feet_seen: Mask, watch: CameraWatch) -> str:
-        """Add a frame; returns `doubt`.
+        """Add a frame, and return `doubt`.
 
         Args:
             placed: The frame in the world.
             feet_seen: (P, 2) whether the image shows the left and the right ankle.
-            watch: The camera up to this frame.
+            watch: State of the camera up to this frame.
         """
         live, time = self._rules.live, placed.time
         elapsed = min(max(time - self._last, 0.0), live.speed_window_s) if np.isfinite(self._last) else 0.0

@@ -67,10 +67,10 @@ class LiveGround:
         self.world = self._found
 
     def see(self, ids: list[int], joints: F64, root: F64, time: float) -> list[float]:
-        """Add the people of the next frame; returns m by which each is to be shifted up.
+        """Add the people of the next frame, and return the upward shift in m of each.
 
         Args:
-            ids: (P,).
+            ids: (P,) track ids.
             joints: (P, 17, 3) m, camera axes.
             root: (P, 3) m, camera axes.
             time: Time of the frame, s.
@@ -113,7 +113,7 @@ class LiveGround:
         self._goal = middle + (self._common - middle @ up) * up
 
     def _level(self, ids: list[int], time: float) -> None:
-        """Update the shift of each of these people that places their recent feet on the common floor."""
+        """Update the shift of the people `ids` that places their recent feet on the common floor."""
         rules = self._rules
         self._level_due = time + rules.live.floor_update_s
         for number in ids:
@@ -124,13 +124,13 @@ class LiveGround:
                 one.begun, one.raised = True, one.wanted
 
     def _floor(self, one: Standing) -> float:
-        """The floor under a person, m along the estimated vertical."""
+        """Return the height of the floor under a person along the estimated vertical, m."""
         ankles = (one.joints[:, ANKLES] + one.root[:, None]) @ self._found.rotation.T
         floor = own_floor(ankles, one.times, self._rules.floor)
         return float(ankles[..., 1].min()) - ANKLE_HEIGHT if floor is None else floor
 
     def _move(self, ids: list[int], elapsed: float) -> list[float]:
-        """Move the displayed world towards the estimate; returns m by which each of these people is shifted up."""
+        """Move the displayed world towards the estimate, and return the upward shift in m of the people `ids`."""
         rules = self._rules.live
         if self._goal is not None:
             share = -math.expm1(-elapsed / rules.blend_s)
@@ -166,7 +166,7 @@ class LiveGround:
 
 
 def _standing(one: _Seen, since: float = -np.inf) -> Standing:
-    """The stored poses of a person from `since` s on; at least the last pose."""
+    """Return the stored poses of a person from `since` s on; at least the last pose."""
     kept = [pose for pose in one.poses if pose[0] >= since] or [one.poses[-1]]
     times, joints, root = zip(*kept, strict=True)
     return Standing(np.array(joints), np.array(root), np.array(times))

@@ -16,7 +16,10 @@ _PARENTS, _CHILDREN = np.array(H36M17.edges).T
 
 
 def _mirrored_edges() -> NDArray[np.int64]:
-    """(16,) index of the bone on the other side for each bone; itself in the middle of the body."""
+    """Return, for each bone, the index of the same bone on the other side, (16,).
+
+    Bones in the middle of the body map to themselves.
+    """
     flip = H36M17.flip_order
     edges = list(H36M17.edges)
     return np.array([edges.index((int(flip[a]), int(flip[b]))) for a, b in edges])
@@ -26,14 +29,14 @@ _MIRRORED = _mirrored_edges()
 
 
 class LiveBones:
-    """Bone lengths, equal left and right: running means weighted by 1/sigma^2, which become constant.
+    """Running means of bone lengths, equal left and right and weighted by 1/sigma^2, which become constant.
 
     A bone is settled after `rules.bone_settle_s` s with a sigma of `rules.clear_sigma_mm`; frames with larger sigma
     count for less time.
 
     Attributes:
         lengths: (16,) m.
-        seconds: Mean duration for which they were seen.
+        seconds: Mean duration for which the bones were seen, s.
     """
 
     def __init__(self, rules: LiveRules) -> None:
@@ -43,8 +46,9 @@ class LiveBones:
         self._since, self.settled, self.seconds = 0.0, False, 0.0
 
     def wants(self, elapsed: float) -> bool:
-        """Whether to add the next frame, `elapsed` s after the last one; errors of neighbouring frames are
-        correlated.
+        """Return whether to add the next frame, `elapsed` s after the last added one.
+
+        Frames in quick succession are skipped, because errors of neighbouring frames are correlated.
         """
         self._since += min(elapsed, self._rules.remember_every_s)
         return not self.settled and (self._since >= self._rules.remember_every_s - 1e-6 or not self.seconds)
@@ -68,7 +72,7 @@ class LiveBones:
 class LiveDepth:
     """Filtered distance of a person: the forward pass of `pose.world.depth.smooth_depths`.
 
-    The prior is anywhere in a large room.
+    The prior covers a large room.
 
     Attributes:
         depth: Filtered distance, m.
@@ -113,7 +117,7 @@ class LiveContacts:
         self._since = [-np.inf, -np.inf]  # time of the last change
 
     def see(self, ankles: F64, heights: list[float], time: float) -> tuple[list[bool], list[float]]:
-        """Update the contacts; returns them and their probabilities.
+        """Update the contacts, and return them with their probabilities.
 
         Args:
             ankles: (2, 3) m in axes that do not rotate.

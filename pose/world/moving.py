@@ -15,14 +15,14 @@ F64 = NDArray[np.float64]
 
 
 def unzoomed(person: Person, path: CameraPath) -> Person:
-    """The person with the focal length of each frame: twice as long means twice as far away."""
+    """Correct a person's distance for zoom: twice the focal length means twice as far away."""
     zooms = path.zooms[path.rows(person.times)]
     root = person.root * np.stack([np.ones_like(zooms), np.ones_like(zooms), zooms], axis=1)
     return replace(person, root=root, rays=person.rays / zooms[:, None, None])
 
 
 def to_static(person: Person, path: CameraPath) -> Person:
-    """Joints and root in the axes of the path instead of the camera's; rays are unchanged."""
+    """Rotate joints and root from the camera's axes to those of the path; rays are unchanged."""
     rows = path.rows(person.times)
     turns, root = path.turns[rows], np.einsum("tij,tj->ti", path.turns[rows], person.root)
     if path.places is not None:
@@ -31,7 +31,13 @@ def to_static(person: Person, path: CameraPath) -> Person:
 
 
 def to_cameras(points: F64, times: F64, path: CameraPath) -> F64:
-    """Rotate (T, 17, 3) m from the path's axes to those of the camera at times (T,) s."""
+    """Rotate points from the path's axes to those of the camera.
+
+    Args:
+        points: (T, 17, 3) m.
+        times: (T,) s.
+        path: The camera path.
+    """
     rows = path.rows(times)
     if path.places is not None:
         points = points - path.places[rows][:, None]

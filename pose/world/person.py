@@ -1,4 +1,4 @@
-"""One person over time during the world steps: lifted 3D, and 2D."""
+"""One person over time during the world steps: lifted 3D poses with their 2D keypoints."""
 
 from dataclasses import dataclass
 
@@ -18,11 +18,11 @@ class Person:
 
     Attributes:
         joints: (T, 17, 3) m relative to the pelvis, camera axes.
-        root: (T, 3) m, camera axes.
+        root: (T, 3) m, position of the pelvis, camera axes.
         sigma: (T, 17) mm.
         times: (T,) s, increasing.
-        rays: (T, 17, 2) detected joints, camera-normalised, 0 where not detected.
-        scores: (T, 17).
+        rays: (T, 17, 2) detected joints in normalised camera coordinates, 0 where not detected.
+        scores: (T, 17) detection scores.
     """
 
     joints: F64
@@ -37,7 +37,7 @@ class Person:
 
 
 def person_of(lifted: Sequence3D, seen: Sequence2D) -> Person:
-    """A person from a lifted sequence and its 2D."""
+    """Combine a lifted sequence and its 2D keypoints to a person."""
     pixels, scores = to_h36m17(seen.keypoints, seen.scores, get_skeleton(seen.skeleton))
     rays = np.where(scores[..., None] > 0, normalize_pixels(pixels, seen.camera.matrix), 0.0)
     joints, root, sigma = (part.astype(np.float64) for part in (lifted.joints, lifted.root, lifted.sigma))

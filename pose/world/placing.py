@@ -16,18 +16,18 @@ def place_run(
 ) -> tuple[PlacedRun | None, Decision]:
     """Transform a run to its world, and decide about its camera. The caller closes the run.
 
-    Translation is estimated if the background shows it, if feet slide after compensation of the rotation, and with
-    `free` for every moving camera.
+    Translation is estimated in three cases: the background shows it, feet slide after compensation of the rotation, or
+    `camera` is `free` and the camera moves.
 
     Args:
         recorded: Results of the run, and access to its images.
         log: Backgrounds of its frames.
-        camera: See `PipelineConfig`.
+        camera: Camera mode, as in `PipelineConfig`.
         steps: Steps of the world; their path is ignored.
-        join: See `PlacedRun`.
+        join: Whether to join tracks of one person, and leave out tracks that show no person.
 
     Returns:
-        None without a world; the decision then has a problem.
+        The run in its world and the decision. Without a world the run is None, and the decision has a problem.
     """
     first = decide(log, camera, not steps.camera_known)
     if not log.peopled:  # there are no people
@@ -55,7 +55,7 @@ def place_run(
 
 
 def _settled(recorded: RunData, decision: Decision, steps: Steps, join: bool) -> tuple[PlacedRun | None, Decision]:
-    """The run with the path of a decision, unless feet contradict it."""
+    """Return the run with the path of a decision, unless feet contradict it."""
     if decision.problem:
         return None, decision
     steps = replace(steps, path=decision.path, without_world=decision.without_world)

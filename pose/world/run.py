@@ -72,9 +72,9 @@ class PlacedRun:
             results: Frames in order; can be iterated twice or more, like a spool or a list.
             skeleton: Skeleton of their keypoints.
             camera: The camera.
-            steps: Optional steps.
+            steps: Steps to run; default all.
             rules: Thresholds.
-            join: Join tracks of one person, and leave out what shows no person (`pose.world.tracks`).
+            join: Whether to join tracks of one person, and leave out tracks that show no person (`pose.world.tracks`).
             folder: Folder for unnamed temporary files.
         """
         self._results = results
@@ -178,7 +178,7 @@ class PlacedRun:
             yield self._placed(named, here) if self._steps.has_world(result.time) else self._nowhere(named)
 
     def _renamed(self, result: FrameResult) -> FrameResult:
-        """The result with ids of joined tracks, without dropped people."""
+        """Return the result with ids of joined tracks, without dropped people."""
         ids = result.people.ids.tolist()
         if not {*ids} & (self._left_out.keys() | self.joined.keys()):
             return result
@@ -192,7 +192,7 @@ class PlacedRun:
         return FrameResult(replace(people, ids=named, hands=hands, faces=faces, **parts), kept)
 
     def _nowhere(self, result: FrameResult) -> FrameResult:
-        """The result of a scene without a world."""
+        """Return the result of a scene without a world."""
         doubtful = np.array([number in self.doubtful for number in result.people.ids.tolist()], bool)
         placed = replace(Placed.nowhere(len(result.people)), doubtful=doubtful)
         return FrameResult(result.people, result.poses, placed, self._view(result.time))
@@ -201,7 +201,7 @@ class PlacedRun:
         return None if self.path is None else self.path.view(time)
 
     def _placed(self, result: FrameResult, here: "dict[int, _Cursor]") -> FrameResult:
-        """The result in the world.
+        """Return the result in the world.
 
         Args:
             result: The result.
@@ -245,14 +245,22 @@ def doubtful_tracks(
     rules: Rules = RULES,
     folder: Path | None = None,
 ) -> set[int]:
-    """Ids of tracks that may not show a person, for results without a world. Arguments as in `PlacedRun`."""
+    """Return the ids of tracks that may not show a person, for results without a world.
+
+    Args:
+        results: Frames in order.
+        skeleton: Skeleton of the keypoints.
+        camera: The camera.
+        rules: Thresholds.
+        folder: Folder for unnamed temporary files.
+    """
     with SeenPeople(skeleton, camera, folder) as people:
         people.gather(results)
         return _doubtful(people, Scenes.of(people.frames, people.cuts), rules) if people else set()
 
 
 def _doubtful(people: SeenPeople, scenes: Scenes, rules: Rules) -> set[int]:
-    """Ids of rarely visible tracks, and of those that jitter over another one."""
+    """Return the ids of rarely visible tracks, and of those that jitter over another one."""
     doubtful, jittering = set(), list[int]()
     for number, person in people.items():
         if is_doubtful(person, scenes, rules.tracks):
@@ -267,7 +275,13 @@ def _doubtful(people: SeenPeople, scenes: Scenes, rules: Rules) -> set[int]:
 
 
 def _durations(flags: Flags, times: F64, frames: F64) -> dict[str, float]:
-    """Seconds for which each limb is flagged (T, 4) at times (T,) s, in a video with frames (F,) s."""
+    """Return the time in s for which each limb is flagged.
+
+    Args:
+        flags: (T, 4) flags.
+        times: (T,) s.
+        frames: (F,) s, times of the video's frames.
+    """
     ends = np.append(frames[1:], 2 * frames[-1] - frames[-2] if len(frames) > 1 else frames[-1])
     lasts = (ends - frames)[np.searchsorted(frames, times)]
     seconds = (flags * lasts[:, None]).sum(axis=0).tolist()
@@ -275,10 +289,10 @@ def _durations(flags: Flags, times: F64, frames: F64) -> dict[str, float]:
 
 
 class _Cursor:
-    """The rows of one person in order.
+    """Cursor over the rows of one person, in order.
 
     Attributes:
-        ended: There are no more rows.
+        ended: Whether there are no more rows.
     """
 
     def __init__(self, portions: Iterator[Rows]) -> None:
@@ -288,7 +302,7 @@ class _Cursor:
         self.ended = False
 
     def take(self, time: float) -> Rows | None:
-        """The next row (1,), and advance, if its time is `time` s or earlier."""
+        """Return the next row (1,) and advance, if its time is `time` (s) or earlier; otherwise None."""
         if self._rows["times"][self._at] > time:
             return None
         row = self._rows[self._at : self._at + 1]

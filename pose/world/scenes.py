@@ -54,11 +54,11 @@ class SceneWorlds:
     first: Scene
 
     def at(self, time: float) -> Scene:
-        """The scene of a person who is seen at this time (s)."""
+        """Return the scene of a person who is seen at `time` (s)."""
         return self.scenes[int(scene_numbers(self.begins, np.array([time]))[0])]
 
     def aligned(self, path: CameraPath) -> CameraPath:
-        """The path with one vertical and one floor for all scenes, those of `first`."""
+        """Return the path with one vertical and one floor for all scenes, those of `first`."""
         world, numbers = self.first.ground.world, scene_numbers(self.begins, path.times)
         turns, places = path.turns.copy(), np.zeros((len(path.times), 3))
         if path.places is not None:
@@ -72,7 +72,7 @@ class SceneWorlds:
         return replace(path, turns=turns, places=places if moved else None)
 
     def scaled(self, path: CameraPath) -> CameraPath:
-        """The path with the positions of each scene at the scale of its people."""
+        """Return the path with the positions of each scene at the scale of its people."""
         if path.places is None:
             return path
         factors, numbers = np.ones(len(path.times)), scene_numbers(self.begins, path.times)
@@ -82,12 +82,12 @@ class SceneWorlds:
 
 
 def scene_numbers(begins: F64 | Sequence[float], times: F64) -> NDArray[np.int64]:
-    """Number of the scene at each of these times (N,) s, for scenes that start at `begins` s."""
+    """Return the scene number of each time (N,) s, for scenes that start at `begins` (s)."""
     return np.maximum(np.searchsorted(begins, times, side="right") - 1, 0)
 
 
 def still_path(frames: F64, begins: F64) -> CameraPath:
-    """The path of static cameras, one for each scene, in frames (F,) s."""
+    """Return the path of static cameras, one for each scene, in frames (F,) s."""
     turns = np.tile(np.eye(3), (len(frames), 1, 1))
     return CameraPath(frames, turns, np.ones(len(frames)), np.zeros(len(frames)), scene_numbers(begins, frames))
 
@@ -142,7 +142,7 @@ def _all_standing(works: Mapping[int, Work]) -> Iterator[Standing]:
 
 
 class _Part(Mapping[int, Work]):
-    """Some of the people, read when needed."""
+    """Mapping of some of the people, read when needed."""
 
     def __init__(self, works: Mapping[int, Work], numbers: Sequence[int]) -> None:
         self._works, self._numbers = works, numbers

@@ -59,13 +59,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Size of one person.
+    """Estimated size of one person.
 
     Attributes:
         scale: Factor for the lifted person.
-        sigma: Uncertainty of its logarithm: an interval of +- sigma holds 68 % of the posterior.
+        sigma: Uncertainty of the logarithm of `scale`: an interval of +- sigma holds 68 % of the posterior.
         on_floor: Probability that the person stands on the common floor.
-        alone: Scale of the person without the other people.
+        alone: Scale of the person estimated without the other people.
         reach: Distances from the logarithm of `scale` down and up to the ends of the shortest interval that holds 68 %.
     """
 
@@ -92,7 +92,7 @@ class Sizes:
 
 
 def child_probability(bones: F64, height: float, chosen: SizePrior, rules: SizeRules = RULES.size) -> float:
-    """The probability that a person with these bones (16,) m, `height` m tall, is a child."""
+    """Return the probability that a person with these bones (16,) m, `height` m tall, is a child."""
     leg, trunk, head = (float(bones[part].sum()) for part in (_LEG, _TRUNK, _HEAD))
     whole = leg + trunk + head
     known = min(leg, head) > 0
@@ -103,7 +103,7 @@ def child_probability(bones: F64, height: float, chosen: SizePrior, rules: SizeR
 
 
 def prior(one: Evidence, chosen: SizePrior, rules: SizeRules = RULES.size) -> F64:
-    """(2, U) the probability of each log scale of one person alone, as an adult and as a child."""
+    """Return the prior (2, U) of the log scale of one person alone, as an adult and as a child."""
     if one.given:
         return np.stack([np.abs(_U) < 1e-9, np.zeros(len(_U), bool)]).astype(np.float64)
     share = child_probability(one.bones, one.height, chosen, rules)
@@ -117,9 +117,9 @@ def prior(one: Evidence, chosen: SizePrior, rules: SizeRules = RULES.size) -> F6
 def find_sizes(people: Mapping[int, Evidence], tilt_sigma: float, rules: SizeRules = RULES.size) -> Sizes:
     """Estimate the scales of people, the floor and the error of the vertical.
 
-    First computes the posteriors with each person as adult or child. Then, with each person as the more probable of the
-    two, computes the most probable floor and the scales on it. The uncertainty is that of the first, with its own
-    prior.
+    First, posteriors are computed with each person as adult or child. Then the most probable floor and the scales on it
+    are computed, with each person as the more probable of the two. The uncertainty is that of the first step, with the
+    wider prior for the uncertainty.
 
     Args:
         people: People by track id.
@@ -172,7 +172,7 @@ class _Grid:
         self._rules = rules
 
     def posteriors(self, *priors: Mapping[int, F64]) -> list["_Posterior"]:
-        """For each set of priors, by id, of the scale."""
+        """Compute a posterior for each set of priors of the scale, by track id."""
         marginals: list[dict[int, F64]] = [{} for _ in priors]
         for n in self._heights:
             whole, _ = self.given(n)
@@ -186,7 +186,7 @@ class _Grid:
         return _Posterior(share / share.sum(), marginals)
 
     def given(self, number: int) -> tuple[F64, F64]:
-        """(D, H, U) the likelihood of a person's feet, and what of it is on the floor."""
+        """Return the likelihood (D, H, U) of a person's feet, and the part of it that is due to the floor."""
         return _feet_given(self._heights[number], self._away[number], self.levels, self._rules)
 
 
@@ -203,12 +203,12 @@ class _Posterior:
     marginals: Mapping[int, F64]
 
     def scales(self, number: int, given: F64) -> F64:
-        """(U,) a person's likelihood (D, H, U) for each scale, on the floors that the others make probable."""
+        """Return (U,) a person's likelihood (D, H, U) for each scale, on the floors that the others make probable."""
         return np.asarray(np.tensordot(self.share / self.marginals[number], given, 2))
 
 
 def _tilts(sigma: float) -> tuple[F64, F64, F64]:
-    """Errors of the vertical about x and about z, (D,) rad, and their probabilities."""
+    """Return the errors of the vertical about x and about z, (D,) rad, and their probabilities."""
     if sigma == 0:
         return np.zeros(1), np.zeros(1), np.ones(1)
     one, other = (np.linspace(-_TILT_REACH, _TILT_REACH, count) for count in _TILTS)
@@ -217,7 +217,7 @@ def _tilts(sigma: float) -> tuple[F64, F64, F64]:
 
 
 def _span(heights: Mapping[int, F64], priors: Mapping[int, F64]) -> tuple[float, float]:
-    """The range of floor heights, m: that of all feet at all possible scales."""
+    """Return the range of floor heights, m: that of all feet at all possible scales."""
     ends = []
     for n, height in heights.items():
         scales = np.exp(_U[priors[n] > 1e-4 * priors[n].max()])
@@ -226,12 +226,14 @@ def _span(heights: Mapping[int, F64], priors: Mapping[int, F64]) -> tuple[float,
 
 
 def _feet_given(height: F64, away: float, levels: F64, rules: SizeRules) -> tuple[F64, F64]:
-    """Density (D, H, U) of a person's feet, 1 / m, for each tilt, floor and scale; and the part due to the floor.
+    """Return the density of a person's feet, (D, H, U) 1 / m, and its part due to the floor.
+
+    The axes are tilt, floor height and scale.
 
     Args:
-        height: (D,) m as lifted.
+        height: (D,) m, height of the feet as lifted, for each tilt.
         away: Distance from the camera, m.
-        levels: (H,) m.
+        levels: (H,) m, floor heights.
         rules: Thresholds.
     """
     scale = np.exp(_U)
@@ -244,7 +246,7 @@ def _feet_given(height: F64, away: float, levels: F64, rules: SizeRules) -> tupl
 
 
 def _size(chance: F64, whole: F64, on_floor: float, alone: F64, factor: float = 1.0) -> Size:
-    """The size of one person.
+    """Return the size of one person.
 
     Args:
         chance: (U,) posterior of the log scale on the most probable floor.
@@ -260,7 +262,7 @@ def _size(chance: F64, whole: F64, on_floor: float, alone: F64, factor: float = 
 
 
 def _half_width(chance: F64, middle: float) -> float:
-    """Half the width of the interval about `middle` that holds 68 % of the posterior of a log scale."""
+    """Return half the width of the interval about `middle` that holds 68 % of the posterior of a log scale."""
     if np.count_nonzero(chance) == 1:  # a given height
         return 0.0
     edges, below = _cumulated(chance)
@@ -269,7 +271,10 @@ def _half_width(chance: F64, middle: float) -> float:
 
 
 def _reach(chance: F64, middle: float) -> tuple[float, float]:
-    """How far the shortest interval that holds 68 % of the posterior and `middle` goes down and up from it."""
+    """Return the distances from `middle` down and up to the ends of the shortest interval with 68 % of the posterior.
+
+    The interval contains `middle`.
+    """
     if np.count_nonzero(chance) == 1:
         return 0.0, 0.0
     edges, below = _cumulated(chance)
@@ -281,12 +286,12 @@ def _reach(chance: F64, middle: float) -> tuple[float, float]:
 
 
 def _cumulated(chance: F64) -> tuple[F64, F64]:
-    """The edges of the grid's cells, (U + 1,), and what of a posterior (U,) lies below each."""
+    """Return the edges of the grid's cells, (U + 1,), and the cumulative posterior at each edge."""
     edges = np.append(_U - _STEP / 2, _U[-1] + _STEP / 2)
     return edges, np.append(0, np.cumsum(chance)) / chance.sum()
 
 
 def _median(chance: F64) -> float:
-    """The median of a log scale, interpolated between grid values."""
+    """Return the median of a log scale, interpolated between grid values."""
     below = (np.cumsum(chance) - chance / 2) / chance.sum()
     return float(np.interp(0.5, below, _U))

@@ -13,11 +13,17 @@ _PAD_SECONDS = 1.0  # s of point reflection at both ends, which keeps position a
 
 
 def zero_phase(values: NDArray[np.floating], times: F64, hertz: float, order: int = 2) -> F64:
-    """Low-pass filter (T, ...) at `hertz` with gain 1 / (1 + (f / hertz)^(2 order)), the squared gain of a Butterworth
-    filter.
+    """Low-pass filter values (T, ...) with zero phase.
 
-    This equals a forward and backward pass of a filter of this order; the phase is zero. Uneven time stamps are
-    resampled. Only the removed part is interpolated back, so a constant velocity is unchanged.
+    The gain is 1 / (1 + (f / hertz)^(2 order)), the squared gain of a Butterworth filter. This equals a forward and
+    backward pass of a filter of this order. Uneven time stamps are resampled. Only the removed part is interpolated
+    back, so a constant velocity is unchanged.
+
+    Args:
+        values: (T, ...) values.
+        times: (T,) s.
+        hertz: Cut-off frequency, Hz.
+        order: Order of the Butterworth filter.
     """
     count = len(times)
     smooth = np.array(values, np.float64)
@@ -31,7 +37,7 @@ def zero_phase(values: NDArray[np.floating], times: F64, hertz: float, order: in
 
 
 def _low_passed(flat: F64, times: F64, hertz: float, order: int) -> F64:
-    """`zero_phase` of (T, D)."""
+    """Apply `zero_phase` to values (T, D)."""
     count = len(times)
     step = float((times[-1] - times[0]) / (count - 1))
     even = times[0] + step * np.arange(count)
@@ -73,9 +79,9 @@ class OneEuro:
         """Set the cut-off frequencies, for all values or for each.
 
         Args:
-            least_hertz: Cut-off at rest.
-            slope: Increase per unit/s.
-            speed_hertz: Cut-off of the speed itself.
+            least_hertz: Cut-off frequency at rest, Hz.
+            slope: Increase of the cut-off frequency per unit/s of speed, Hz.
+            speed_hertz: Cut-off frequency of the speed estimate, Hz.
         """
         self._least, self._slope, self._speed_hertz = least_hertz, slope, speed_hertz
         self._time: float | None = None
@@ -96,6 +102,6 @@ class OneEuro:
 
 
 def _share(hertz: NDArray[np.floating] | float, step: float) -> NDArray[np.floating] | float:
-    """Weight of a new value in a first-order low-pass after `step` s."""
+    """Return the weight of a new value in a first-order low-pass after `step` s."""
     turned = 2 * np.pi * hertz * step
     return turned / (1 + turned)

@@ -80,7 +80,7 @@ class SeenPeople(Mapping[int, Person]):
         return len(self._tracks)
 
     def leave_out(self, track: int, times: set[float]) -> None:
-        """Drop the frames of a track at these times, s; or the whole track if these are all of its frames."""
+        """Drop the frames of a track at `times` (s), or the whole track if no other frames remain."""
         rows = self._rows.read(track)["times"]
         left = [time for time in rows.tolist() if time not in times]
         self._left_out[track] = times
@@ -96,7 +96,7 @@ class SeenPeople(Mapping[int, Person]):
             self._tracks.setdefault(joined.get(track, track), []).append(track)
 
     def boxes(self, number: int, times: F64) -> F32:
-        """Boxes (T, 4) px of a person at times (T,) s, interpolated where there are none."""
+        """Return boxes (T, 4) px of a person at times (T,) s, interpolated where there are none."""
         rows = self._read(number)
         sides = [np.interp(times, rows["times"], rows["box"][:, side]) for side in range(4)]
         return np.stack(sides, axis=1).astype(np.float32)
@@ -177,7 +177,7 @@ class Works(Mapping[int, Work]):
 
 
 def rows_of(arrays: object, count: int, kind: "np.dtype[Any]", **more: NDArray[np.generic]) -> Rows:
-    """Rows from the attributes of an object, or `more`, named by the fields of `kind`."""
+    """Make rows of the structured type `kind`, whose fields are filled from `more` or the attributes of `arrays`."""
     rows = np.zeros(count, kind)
     for name in kind.names or ():
         rows[name] = more[name] if name in more else getattr(arrays, name)

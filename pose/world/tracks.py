@@ -33,26 +33,26 @@ class Scenes:
 
     @classmethod
     def of(cls, frames: F64, cuts: Sequence[float] = ()) -> "Scenes":
-        """The scenes of frames (F,) s with cuts at `cuts`."""
+        """Return the scenes of frames (F,) s with cuts at `cuts`."""
         step = float(np.median(np.diff(frames))) if len(frames) > 1 else 0.0
         return cls([float(frames[0]), *cuts], float(frames[-1]), step)
 
     def around(self, time: float) -> tuple[float, float]:
-        """First and last second of the scene that contains `time`."""
+        """Return the first and last second of the scene that contains `time`."""
         first = max((at for at in self.begins if at <= time), default=time)
         return first, min((at for at in [*self.begins, self.end] if at > time), default=self.end)
 
     def touched(self, first: float, last: float, within: float) -> bool:
-        """Whether a scene starts or ends within `within` s of `first` or `last`."""
+        """Return whether a scene starts or ends within `within` s of `first` or `last`."""
         return any(min(abs(first - at), abs(last - at)) <= within for at in [*self.begins, self.end])
 
 
 def shown_frames(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks) -> Mask:
-    """(T,) False for frames that probably do not show a person: short, isolated pieces of a track.
+    """Return (T,) whether frames show a person: False in short, isolated pieces of a track.
 
-    A piece ends where the person is missing for longer than `max_pause_s`. It is dropped if it is shorter than
-    `min_seen_s`, with frames weighted by their fraction of detected joints; if less than `min_seen_share` of the time
-    around it has detections; and if it does not touch an end of its scene, where people enter and leave.
+    A piece ends where the person is missing for longer than `max_pause_s`. It is dropped if all of these hold: it is
+    shorter than `min_seen_s`, with frames weighted by their fraction of detected joints; less than `min_seen_share` of
+    the time around it has detections; and it does not touch an end of its scene, where people enter and leave.
     """
     share = _shown_share(person, rules)
     kept = np.ones(len(person), bool)
@@ -70,7 +70,7 @@ def shown_frames(person: Person, scenes: Scenes, rules: TrackRules = RULES.track
 
 
 def is_doubtful(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks) -> bool:
-    """Whether a track may not be a person: it is short, or few of its frames or joints are detected."""
+    """Return whether a track may not be a person: it is short, or few of its frames or joints are detected."""
     if len(person) == 0:
         return True
     share = _shown_share(person, rules)
@@ -82,7 +82,7 @@ def is_doubtful(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks
 
 
 def jitters(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks) -> bool:
-    """Whether the seen joints of a track jump from frame to frame, as those of no real person do."""
+    """Return whether the detected joints of a track jump from frame to frame, which those of a real person do not."""
     seen, step = person.scores >= rules.seen_score, scenes.step
     even = (np.abs(np.diff(person.times) - step) < 0.5 * step)[:, None]
     known = seen[2:] & seen[1:-1] & seen[:-2] & even[1:] & even[:-1]
@@ -95,7 +95,7 @@ def jitters(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks) ->
 
 
 def lies_over(person: Person, other: Person, rules: TrackRules = RULES.tracks) -> bool:
-    """Whether a track lies over one that is seen much longer, which may be the same body."""
+    """Return whether a track lies over one that is seen much longer, which may be the same body."""
     if len(other) < rules.over_longer * len(person):
         return False
     _, own, theirs = np.intersect1d(person.times, other.times, return_indices=True)
@@ -107,7 +107,7 @@ def lies_over(person: Person, other: Person, rules: TrackRules = RULES.tracks) -
 
 
 def _joint_boxes(person: Person) -> F64:
-    """(T, 4) x1, y1, x2, y2 of the detected joints, camera-normalised; NaN without any."""
+    """Return (T, 4) x1, y1, x2, y2 of the detected joints, camera-normalised; NaN without any."""
     points = np.where(person.scores[..., None] > 0, person.rays, np.nan)
     some = (person.scores > 0).any(axis=1)
     boxes = np.full((len(person), 4), np.nan)
@@ -116,12 +116,12 @@ def _joint_boxes(person: Person) -> F64:
 
 
 def _shown_share(person: Person, rules: TrackRules) -> F64:
-    """(T,) fraction of detected joints."""
+    """Return (T,) fraction of detected joints."""
     return np.asarray((person.scores >= rules.seen_score).mean(axis=1))
 
 
 def _pieces(times: F64, scenes: Scenes, rules: TrackRules) -> Pieces:
-    """First and last frame of each piece."""
+    """Return the first and last frame of each piece."""
     ends = np.flatnonzero(np.diff(times) > _longest_pause(scenes, rules))
     return list(zip([0, *(ends + 1).tolist()], [*ends.tolist(), len(times) - 1], strict=True))
 

@@ -1,12 +1,12 @@
 """The metric scale of a carried camera's path, from people.
 
 Structure from motion gives the camera's path up to scale; the lifter gives people in metres, relative to the camera.
-Standing feet do not move in the static frame: a foot's velocity relative to the camera, in axes that do not rotate, is
-the negative velocity of the camera. The lower foot is mostly in contact, so the scale is the one with the highest
-density of lower-foot velocities at rest (as in `pose.world.footing`), refined by least squares.
+Standing feet do not move in the static frame. A foot's velocity relative to the camera, in axes that do not rotate, is
+therefore the negative velocity of the camera. The lower foot is mostly in contact, so the scale is the one with the
+highest density of lower-foot velocities at rest (as in `pose.world.footing`), refined by least squares.
 
-The uncertainty is that of blocks of time (a sandwich estimator), since errors of neighbouring frames are correlated,
-and that of body heights. If people, or the halves of the clip, contradict each other, there is no scale.
+The uncertainty combines that of blocks of time (a sandwich estimator, since errors of neighbouring frames are
+correlated) and that of body heights. If people, or the halves of the clip, contradict each other, there is no scale.
 """
 
 from collections.abc import Mapping
@@ -63,12 +63,12 @@ class _Samples:
 def find_scale(
     works: Mapping[int, Work], path: CameraPath, depth: float, rules: TravelRules = RULES.travel
 ) -> Scale | str:
-    """The metric scale of a path's positions, or the reason why there is none.
+    """Estimate the metric scale of a path's positions, or return the reason why there is none.
 
     Args:
         works: People, by id, prepared with the path's rotation only.
-        path: The path.
-        depth: Median distance of the structure's points, in its unit.
+        path: Camera path with positions up to scale.
+        depth: Median distance of the structure's points, in the unit of the path.
         rules: Thresholds.
     """
     samples = _samples(works, path, rules)
@@ -134,7 +134,7 @@ def _weights(samples: _Samples, scale: float, width: float) -> F64:
 
 
 def _refined(samples: _Samples, scale: float, rules: TravelRules) -> tuple[float, float]:
-    """The refined scale, and the standard deviation of its logarithm."""
+    """Return the refined scale, and the standard deviation of its logarithm."""
     square, product = (samples.camera**2).sum(axis=1), (samples.camera * samples.feet).sum(axis=1)
     weight = np.ones(len(square))
     for _ in range(_ROUNDS):
@@ -150,7 +150,7 @@ def _refined(samples: _Samples, scale: float, rules: TravelRules) -> tuple[float
 
 
 def _parts(samples: _Samples) -> list[tuple[NDArray[np.bool_], bool]]:
-    """The samples of each half of the time, which must agree, and of each person, if it has enough samples."""
+    """Return the samples of each half of the time, which must agree, and of each person, if it has enough samples."""
     late = samples.seconds >= np.median(samples.seconds)
     people = [samples.people == number for number in np.unique(samples.people)]
     return [(late, True), (~late, True), *((part, False) for part in people if part.sum() >= _FEW)]

@@ -16,13 +16,13 @@ F64 = NDArray[np.float64]
 
 
 def fully_visible(scores: F64, rules: TrimRules = RULES.trim) -> Mask:
-    """(T,) whether enough joints and an ankle are detected, from scores (T, 17)."""
+    """Return (T,) whether enough joints and an ankle are detected, from scores (T, 17)."""
     seen = scores >= rules.seen_score
     return np.asarray((seen.mean(axis=1) >= rules.visible_share) & seen[:, ANKLES].any(axis=1))
 
 
 def partial_frames(placed: F64, visible: Mask, visits: list[slice]) -> Mask:
-    """(T,) whether frames of joints (T, 17, 3) m in the world are partial.
+    """Return (T,) whether frames of joints (T, 17, 3) m in the world are partial.
 
     Args:
         placed: (T, 17, 3) m.

@@ -21,14 +21,18 @@ _FLOOR_RISE = 0.15  # m/s, maximum rise of the floor under a person (stairs, dri
 
 
 def upright_bodies(joints: NDArray[np.floating]) -> F64:
-    """Vectors (N, 3) m from the feet to the centre of mass of those of P bodies (P, 17, 3) m that may stand upright."""
+    """Return vectors (N, 3) m from the feet to the centre of mass of bodies that may stand upright.
+
+    Args:
+        joints: (P, 17, 3) m, joints of P bodies.
+    """
     axes, heights = body_directions(joints)
     result: F64 = (axes * heights[:, None])[axes @ LEVEL_UP > np.cos(np.radians(_MOST_TILT_DEGREES))]
     return result
 
 
 def mean_up(joints: NDArray[np.floating]) -> F64:
-    """The vertical (3,) in the camera frame from many bodies (N, 17, 3); the camera's own without any."""
+    """Return the vertical (3,) in the camera frame from many bodies (N, 17, 3); the camera's own without any."""
     axes = upright_bodies(joints)
     return axes.mean(axis=0) if len(axes) else LEVEL_UP
 
@@ -39,10 +43,10 @@ def to_stage(placed: NDArray[np.floating]) -> F32:
 
 
 class CausalWorld:
-    """Places people on a horizontal floor, causally.
+    """Causal placement of people on a horizontal floor.
 
-    Each person has its own floor, the lowest position of the feet in the last seconds, so that errors of the depth, and
-    with a tilted camera of the height, do not lift people off the floor.
+    Each person has its own floor, the lowest position of the feet in the last seconds. Errors of the depth, and with a
+    tilted camera of the height, therefore do not lift people off the floor.
     """
 
     def __init__(self, up: F64 | None = None) -> None:
@@ -57,7 +61,14 @@ class CausalWorld:
         self._floors: dict[int, tuple[float, float]] = {}  # id -> height of the floor, time of the last frame
 
     def place(self, ids: list[int], joints: NDArray[np.floating], root: NDArray[np.floating], time: float) -> F64:
-        """World positions (P, 17, 3) m of people with joints (P, 17, 3) m and root (P, 3) m in the camera frame."""
+        """Return the world positions (P, 17, 3) m of people.
+
+        Args:
+            ids: Track ids of the P people.
+            joints: (P, 17, 3) m, camera frame.
+            root: (P, 3) m, camera frame.
+            time: Time of the frame, s.
+        """
         elapsed = 0.0 if self._time is None else max(0.0, time - self._time)
         self._time = time
         if self._learn:
@@ -76,20 +87,23 @@ class CausalWorld:
 
 
 class Upright:
-    """Positions of people in the 3D view: from their result, otherwise from a `CausalWorld`."""
+    """Positions of people in the 3D view.
+
+    They come from the result if it has world positions, otherwise from a `CausalWorld`.
+    """
 
     def __init__(self, up: F64 | None = None) -> None:
         """Start without people.
 
         Args:
-            up: See `CausalWorld`.
+            up: (3,) vertical in the camera frame, if known; otherwise it is estimated.
         """
         self._causal = CausalWorld(up)
 
     def place(self, result: FrameResult, rows: NDArray[np.integer]) -> F32:
-        """Positions (P, 17, 3) m in the 3D view of the people in these rows of a result.
+        """Return the positions (P, 17, 3) m in the 3D view of the people in the given rows of a result.
 
-        In a scene without a world they are those of a result without one.
+        People in a scene without a world are placed as in a result without one.
         """
         if result.placed is not None and (not len(rows) or np.isfinite(result.placed.joints[rows]).any()):
             return to_stage(result.placed.joints[rows])

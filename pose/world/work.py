@@ -1,4 +1,4 @@
-"""A person between the steps without and with a world."""
+"""Intermediate data of a person between the steps without a world and the steps with one."""
 
 import math
 from dataclasses import dataclass, replace
@@ -54,7 +54,7 @@ class Work:
 
 
 def resized(work: Work, size: Size, rules: SizeRules = RULES.size) -> Work:
-    """The person at another scale: pose, distance and their uncertainties."""
+    """Return the person at another scale: pose, distance and their uncertainties."""
     scale, height = (1.0, work.height) if work.given else (size.scale, scaled_stature(work.height, size.scale, rules))
     down, up = size.reach
     ends = [scaled_stature(height, math.exp(by), rules) for by in (-size.sigma, size.sigma, -down, up)]
