@@ -159,7 +159,7 @@ def test_a_recording_has_the_world_that_was_known_in_the_end(source, tmp_path):
     assert document["world"]["people"][0]["id"] == 1
     assert np.abs(np.array(document["frames"][-1]["people"][0]["world"]) - table.placed.joints[-1]).max() < 1e-4
     exported = open_recording(recorder.folder / "poses.npz", space="world")
-    assert "degrees off" in exported.space.note
+    assert "degrees from the camera's" in exported.space.note
 
 
 def test_a_recording_keeps_the_heights_of_the_latest_people_only(source, tmp_path):
