@@ -1,7 +1,7 @@
 """Procrustes alignment: the rotation, scale and translation that bring one pose closest to another.
 
-Poses are (..., J, 3) in any unit; joints are rows, so a rotation acts from the right. Reflections are not allowed. All
-arithmetic is float64.
+Poses are (..., J, 3) in any unit. Joints are rows, so a rotation R is applied as `pose @ R`. Reflections are not
+allowed. All arithmetic is float64.
 
 Evaluation aligns millions of poses, so rotations are computed with a vectorised closed form (F. L. Markley, "Attitude
 determination using vector observations: a fast optimal matrix algorithm", Journal of the Astronautical Sciences 41,
@@ -22,15 +22,19 @@ _ROUNDING = 1e-28
 
 
 def similarity_residuals(source: Poses, target: Poses) -> F64:
-    """Residual of each joint (..., J, 3) after the similarity that minimises the sum of squared distances.
+    """Return the residual of each joint after Procrustes alignment with rotation, scale and translation.
 
-    A source with equal joints gets scale 0, which maps all joints to the target's centroid. The rotation of a collinear
-    pose about its line is arbitrary; the distances do not depend on it. Inputs must be finite. (S. Umeyama,
-    "Least-squares estimation of transformation parameters between two point patterns", PAMI 1991.)
+    The alignment minimises the sum of squared joint distances (S. Umeyama, "Least-squares estimation of transformation
+    parameters between two point patterns", PAMI 1991). If all joints of the source coincide, the scale is 0, and all
+    joints are mapped to the target's centroid. For collinear joints, the rotation about their line is arbitrary, but
+    this does not change the distances.
 
     Args:
-        source: (..., J, 3).
-        target: (..., J, 3).
+        source: Poses to align, (..., J, 3), finite.
+        target: Reference poses, (..., J, 3), finite.
+
+    Returns:
+        Aligned source minus target, (..., J, 3), in the unit of the inputs.
     """
     rounding = _ROUNDING * _dot(source, source)
     source, target = _centred(source), _centred(target)
@@ -41,12 +45,20 @@ def similarity_residuals(source: Poses, target: Poses) -> F64:
 
 
 def fit_scale(source: Poses, target: Poses) -> F64:
-    """The factor (...) that brings `source` (..., J, 3) closest to `target` about the origin; 0 for a zero source."""
+    """Return the least-squares scale of each pose about the origin.
+
+    Args:
+        source: Poses to scale, (..., J, 3).
+        target: Reference poses, (..., J, 3).
+
+    Returns:
+        Factors (...) for `source`; 0 if all its joints are at the origin.
+    """
     return _ratio(_dot(source, target), _dot(source, source))
 
 
 def best_rotation(covariance: F64) -> F64:
-    """The proper rotation R (..., 3, 3) that maximises trace(R^T covariance)."""
+    """Return the proper rotation R (..., 3, 3) that maximises trace(R^T covariance), for covariances (..., 3, 3)."""
     flat = covariance.reshape(-1, 3, 3)
     norm = np.sqrt(_dot(flat, flat))
     unit = flat * _ratio(np.ones_like(norm), norm)[:, None, None]
@@ -58,7 +70,7 @@ def best_rotation(covariance: F64) -> F64:
 
 
 def _centred(poses: Poses) -> F64:
-    """Poses (..., J, 3) minus their centroid; products with whole rows are faster than `mean(axis)`."""
+    """Subtract the centroid of each pose (..., J, 3). Matrix products are faster here than `mean(axis)`."""
     joints = poses.shape[-2]
     flat = poses.reshape(-1, 3 * joints).astype(np.float64, copy=False)
     select = np.tile(np.eye(3), (joints, 1))
@@ -67,7 +79,9 @@ def _centred(poses: Poses) -> F64:
 
 
 def _closed_form(covariance: F64) -> tuple[F64, F64]:
-    """Markley's optimal matrix of (N, 3, 3) of norm 1, and its conditioning (s1+s2)(s2+s3)(s3+s1).
+    """Return Markley's optimal rotations for covariances (N, 3, 3) of norm 1, and the conditioning of each.
+
+    The conditioning is (s1+s2)(s2+s3)(s3+s1).
 
     With singular values s1, s2, s3 (s3 has the sign of the determinant), the gain x = s1 + s2 + s3 is the largest root
     of x^4 - 2 x^2 - 8 det(B) x + 2 |B^T B|^2 - 1. All roots are real, so Newton's method from above converges
@@ -101,18 +115,18 @@ def _by_svd(covariance: F64) -> F64:
 
 
 def _cofactors(matrices: F64) -> F64:
-    """(N, 3, 3): signed minor of each entry, the cross product of the other two rows."""
+    """Return the cofactor matrices (N, 3, 3). Each row is the cross product of the other two rows of the input."""
     (a, b, c), (d, e, f), (g, h, i) = matrices.transpose(1, 2, 0)
     rows = (e * i - f * h, f * g - d * i, d * h - e * g, c * h - b * i, a * i - c * g, b * g - a * h)
     return np.stack((*rows, b * f - c * e, c * d - a * f, a * e - b * d), axis=-1).reshape(-1, 3, 3)
 
 
 def _dot(a: Poses, b: Poses) -> F64:
-    """Sum of a * b over the last two axes."""
+    """Return the sum of a * b over the last two axes."""
     result: F64 = np.einsum("...jc,...jc->...", a, b, dtype=np.float64)
     return result
 
 
 def _ratio(numerator: F64, denominator: F64, above: F64 | float = 0.0) -> F64:
-    """numerator / denominator; 0 where the denominator is at most `above`."""
+    """Return numerator / denominator, or 0 where the denominator is at most `above`."""
     return np.divide(numerator, denominator, out=np.zeros_like(denominator), where=denominator > above)

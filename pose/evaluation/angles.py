@@ -1,7 +1,7 @@
-"""Errors of knee and elbow flexion, by true angle.
+"""Errors of knee and elbow flexion, grouped by true angle.
 
-The mean error over all angles hides that lifters bend straight limbs and straighten bent ones: the mean over uncertain
-depths is always a bent limb. Errors are therefore grouped by the true angle.
+Lifters tend to bend straight limbs and to straighten bent ones, because averaging over uncertain depths always gives a
+bent limb. The mean error over all angles hides this bias, so errors are grouped by the true angle.
 """
 
 from dataclasses import dataclass, field
@@ -22,9 +22,15 @@ AngleTable = dict[str, list[dict[str, float | None]]]
 
 
 def flexion(joints: NDArray[np.floating], joint: str) -> F64:
-    """Flexion of the right and the left `joint` ("knee", "elbow") of poses (..., 17, 3), in degrees (..., 2).
+    """Return the flexion angles of the right and the left knee or elbow.
 
-    0 is straight; NaN if a bone has no length or a joint is unknown.
+    Args:
+        joints: Poses (..., 17, 3) in any unit.
+        joint: Joint name, "knee" or "elbow".
+
+    Returns:
+        Angles (..., 2) in degrees, right before left. 0 is a straight limb. NaN if a bone has length 0 or a joint is
+        NaN.
     """
     start, middle, end = ([H36M17.names.index(f"{side}_{part}") for side in ("right", "left")] for part in LIMBS[joint])
     points = np.asarray(joints, np.float64)
@@ -37,12 +43,12 @@ def flexion(joints: NDArray[np.floating], joint: str) -> F64:
 
 @dataclass(slots=True)
 class AngleErrors:
-    """Sums of errors by joint and bin of true angle; both sides count equally."""
+    """Accumulated flexion errors by joint and bin of the true angle. Left and right limbs share the bins."""
 
     _sums: dict[str, F64] = field(default_factory=lambda: {joint: np.zeros((len(EDGES) - 1, 3)) for joint in LIMBS})
 
     def add(self, pred: NDArray[np.floating], true: NDArray[np.floating]) -> None:
-        """Add predicted and true poses (..., 17, 3). Limbs whose true angle is unknown do not count."""
+        """Add the errors of predicted and true poses (..., 17, 3). Limbs with an unknown true angle are skipped."""
         if pred.shape != true.shape:
             raise ValueError(f"pred and true must have the same shape, got {pred.shape} and {true.shape}")
         for joint, sums in self._sums.items():
@@ -53,11 +59,12 @@ class AngleErrors:
                 sums[:, column] += np.bincount(bins, value, len(sums))
 
     def table(self) -> AngleTable:
-        """One row per joint and bin.
+        """Return one row per joint and bin of the true angle.
 
         Returns:
-            Rows with the bin edges `above` and `below` in degrees, the `count` of limbs, the mean absolute `error` and
-            the mean signed `bias` in degrees (positive: too much flexion); None in empty bins.
+            Rows with the bin edges `above` and `below` in degrees, the `count` of limbs, and the mean absolute `error`
+            and mean signed `bias` in degrees. A positive bias is too much flexion. In empty bins `error` and `bias`
+            are None.
         """
         return {joint: [_row(*edges, *sums) for edges, sums in zip(pairwise(EDGES), rows, strict=True)]
                 for joint, rows in self._sums.items()}  # fmt: skip

@@ -1,7 +1,7 @@
 """Calibration of uncertainties: errors compared with the predicted sigma.
 
-The sigma of a joint is the radius that contains the true joint with probability 0.68. Errors are counted in bins of
-sigma and of error / sigma, from which the fraction inside any multiple of sigma follows.
+The sigma of a joint is the radius that contains the true joint with probability 0.68. Errors are counted in a 2D
+histogram over sigma and error / sigma. It gives the fraction of errors within any multiple of sigma.
 """
 
 import itertools
@@ -26,7 +26,7 @@ class Bin(TypedDict):
 
 
 class Calibration(TypedDict):
-    """Fractions of errors inside 1 sigma and inside every multiple of sigma."""
+    """Fractions of errors within 1 sigma and within other multiples of sigma."""
 
     expected_inside_one_sigma: float
     inside_one_sigma: float
@@ -36,7 +36,16 @@ class Calibration(TypedDict):
 
 
 def count(errors: F64, sigma: NDArray[np.floating]) -> NDArray[np.int64]:
-    """Count `errors` (mm, any shape) by `sigma` (mm, same shape): (24, 101); the last column is beyond 5 sigma."""
+    """Return a 2D histogram of errors over sigma and error / sigma.
+
+    Args:
+        errors: Joint errors in mm, any shape.
+        sigma: Predicted sigma in mm, same shape as `errors`.
+
+    Returns:
+        Counts (24, 101): rows are bins of sigma, columns are bins of error / sigma. The last column counts errors
+        beyond 5 sigma.
+    """
     sigma_bins, ratio_bins = len(SIGMA_EDGES) - 1, len(RATIO_EDGES)
     per_bin = np.log(SIGMA_EDGES[1] / SIGMA_EDGES[0])
     row = np.clip(np.log(sigma.ravel() / SIGMA_EDGES[0]) / per_bin, 0, sigma_bins - 1).astype(np.int64)
@@ -45,8 +54,11 @@ def count(errors: F64, sigma: NDArray[np.floating]) -> NDArray[np.int64]:
 
 
 def summarize(counts: NDArray[np.int64]) -> Calibration:
-    """Fractions of errors inside 1 sigma and inside every multiple; and for each sigma, the 68th percentile of
-    errors.
+    """Summarise the counts returned by `count`.
+
+    Returns:
+        The fractions of errors within 1 sigma and other multiples of sigma, and the 68th percentile of the errors in
+        each bin of sigma.
     """
     total = counts.sum()
     inside = np.cumsum(counts.sum(axis=0)[:-1]) / total

@@ -28,8 +28,8 @@ class SequenceLifter(Protocol):
         """Lift every frame of each sequence to 3D.
 
         Args:
-            sequences: 2D of one person each.
-            lookahead: Frames.
+            sequences: 2D keypoint sequences of one person each.
+            lookahead: Number of future frames that a streaming lifter may use.
             mirrored: Whether the lifter may average with the output for the mirror image.
         """
         ...
@@ -37,7 +37,7 @@ class SequenceLifter(Protocol):
 
 @dataclass(slots=True)
 class Evaluation:
-    """Scores by variant ("no flip", "flip", "as given"), the predictions of the last variant, and times."""
+    """Scores by variant ("no flip", "flip", "as given"), the predictions of the last variant, and processing times."""
 
     scores: dict[str, list[SequenceScores]] = field(default_factory=dict)
     predictions: dict[str, F32] = field(default_factory=dict)
@@ -53,9 +53,15 @@ class Evaluation:
         poses: Sequence[F32],
         sigmas: Sequence[F32 | None],
     ) -> None:
-        """Add the scores of sequences; the poses of the last measured variant are kept.
+        """Score predicted poses against the ground truth, and keep them as the predictions of the last variant.
 
-        Sequences are measured in threads, since NumPy releases the interpreter lock.
+        Sequences are scored in parallel threads, because NumPy releases the global interpreter lock.
+
+        Args:
+            variant: Name of the variant: "no flip", "flip" or "as given".
+            sequences: Sequences with ground truth.
+            poses: Predicted poses (T, 17, 3) in m of each sequence.
+            sigmas: Predicted uncertainties (T, 17) in mm of each sequence; None for a sequence without them.
         """
         start = time.perf_counter()
         with ThreadPoolExecutor(min(len(sequences), os.cpu_count() or 1)) as pool:
@@ -73,14 +79,16 @@ def evaluate_lifter(
     lookahead: int = 0,
     advance: Callable[[int], object] = lambda frames: None,
 ) -> Evaluation:
-    """Lift and measure all sequences, without flip and, with `flip`, averaged with the mirror image.
+    """Lift and score all sequences, without and optionally with flip augmentation.
+
+    Flip augmentation averages the output with that for the mirrored input.
 
     Args:
         sequences: Sequences to lift, with ground truth.
         lifter: The lifter.
-        flip: Whether to measure with flip, too.
-        lookahead: Frames, for streaming lifters.
-        advance: Called with the number of finished frames.
+        flip: Whether to evaluate flip augmentation as a second variant.
+        lookahead: Number of future frames that a streaming lifter may use.
+        advance: Progress callback, called with the number of finished frames.
     """
     evaluation = Evaluation()
     for batch in _batches(sequences):
@@ -103,7 +111,13 @@ def evaluate_predictions(
     *,
     advance: Callable[[int], object] = lambda frames: None,
 ) -> Evaluation:
-    """Measure existing predictions, stored under the keys of `sequences`."""
+    """Score existing predictions.
+
+    Args:
+        sequences: Sequences with ground truth.
+        predictions: Predicted poses (T, 17, 3) in m by sequence key, in the space of the ground truth.
+        advance: Progress callback, called with the number of finished frames.
+    """
     evaluation = Evaluation()
     for batch in _batches(sequences):
         evaluation.measure(GIVEN, batch, [predictions[one.key] for one in batch], [None] * len(batch))
@@ -114,10 +128,10 @@ def evaluate_predictions(
 def _measure(
     evaluation: Evaluation, variant: str, batch: list[LabelledSequence], answers: list[Sequence3D], *, sigmas: bool
 ) -> None:
-    """Add the outputs of a lifter for a batch, converted to the space of the ground truth.
+    """Score the outputs of a lifter for a batch, converted to the space of the ground truth.
 
     Args:
-        evaluation: Where to add.
+        evaluation: Evaluation that receives the scores.
         variant: Variant of the prediction.
         batch: The sequences.
         answers: The outputs.
@@ -133,7 +147,7 @@ def _mean(a: Sequence3D, b: Sequence3D) -> Sequence3D:
 
 
 def _poses(answer: Sequence3D, sequence: LabelledSequence) -> F32:
-    """The output (T, 17, 3) in the space of the sequence's ground truth."""
+    """Convert the lifter's output to the space of the ground truth, (T, 17, 3)."""
     poses = answer.joints + answer.root[:, None]
     return poses if sequence.image_space is None else sequence.image_space.from_camera(poses).astype(np.float32)
 
@@ -150,7 +164,7 @@ def _batches(sequences: Sequence[LabelledSequence]) -> Iterator[list[LabelledSeq
 
 
 def _lift(batch: list[LabelledSequence], lifter: SequenceLifter, lookahead: int, mirror: bool) -> list[Sequence3D]:
-    """One output per sequence, lifted in the pieces that the protocol allows."""
+    """Lift each sequence of a batch, split into the clips of its protocol, and return one output per sequence."""
     pieces = [one.observed[piece] for one in batch for piece in _pieces(one)]
     shown = [mirror_picture(piece) if mirror else piece for piece in pieces]
     answers = iter(lifter.lift_many(shown, lookahead, mirrored=False))
@@ -159,7 +173,7 @@ def _lift(batch: list[LabelledSequence], lifter: SequenceLifter, lookahead: int,
 
 
 def _pieces(sequence: LabelledSequence) -> list[slice]:
-    """The clips, and the remaining frames, which do not count but need a prediction."""
+    """Return the clips of the protocol and the frames between them. The latter are not scored but need a prediction."""
     if not sequence.clips:
         return [slice(0, len(sequence))]
     rest = slice(sequence.clips[-1].stop, len(sequence))

@@ -1,13 +1,13 @@
 """Error measures of 3D poses: vectorised, float64, in millimetres.
 
-`pred` and `true` are (..., T, J, 3) in metres, in the same frame: root-relative for every published table
-(`root_relative`). `valid` is (..., T), True where a frame has ground truth; by default frames without NaN in the ground
-truth are valid. Invalid frames are excluded from every mean; a mean over no frames is NaN. A NaN in a prediction for a
-valid frame makes the result NaN.
+`pred` and `true` are (..., T, J, 3) in metres, in the same coordinate frame. Published tables use root-relative poses
+(see `root_relative`). `valid` is (..., T), True where a frame has ground truth. By default, frames without NaN in the
+ground truth are valid. Invalid frames are excluded from every mean; a mean over no frames is NaN. A NaN in a prediction
+for a valid frame makes the result NaN.
 
 The `*_errors` functions return one distance per frame and joint, from which any average (action, joint, camera) can be
-computed. The short names (`mpjpe`, ...) return the mean. Velocity and acceleration are per frame, as in all published
-tables (mm/frame, mm/frame^2), for any frame rate.
+computed. Functions with short names, such as `mpjpe`, return the mean. Velocity and acceleration are in mm/frame and
+mm/frame^2 at any frame rate, as in all published tables.
 """
 
 from typing import TypeVar, cast
@@ -28,85 +28,96 @@ AUC_THRESHOLDS_MM = np.arange(0.0, 151.0, 5.0)
 
 
 def root_relative(poses: Array, root: int = 0) -> Array:
-    """Poses (..., J, 3) with joint `root` at the origin."""
+    """Translate poses (..., J, 3) so that joint number `root` is at the origin."""
     return cast(Array, poses - poses[..., root : root + 1, :])
 
 
 def position_errors(pred: Poses, true: Poses) -> F64:
-    """Distance of each joint, (..., T, J) mm."""
+    """Return the distance between predicted and true joints, (..., T, J) in mm."""
     return _norm_mm(np.subtract(pred, true, dtype=np.float64))
 
 
 def scaled_errors(pred: Poses, true: Poses) -> F64:
-    """Distance of each joint after the best scale of each frame about the origin, (..., T, J) mm.
+    """Return joint errors (..., T, J) in mm after the least-squares scaling of each frame about the origin.
 
-    (H. Rhodin et al., "Unsupervised geometry-aware representation for 3D human pose estimation", ECCV 2018.)
+    Defined by H. Rhodin et al., "Unsupervised geometry-aware representation for 3D human pose estimation", ECCV 2018.
     """
     return _norm_mm(fit_scale(pred, true)[..., None, None] * pred - true)
 
 
 def aligned_errors(pred: Poses, true: Poses) -> F64:
-    """Distance of each joint after the best similarity of each frame without reflections, (..., T, J) mm."""
+    """Return joint errors (..., T, J) in mm after Procrustes alignment of each frame, without reflections."""
     return _norm_mm(similarity_residuals(pred, true))
 
 
 def velocity_errors(pred: Poses, true: Poses) -> F64:
-    """Norm of the first difference over time of the error, (..., T - 1, J) mm/frame."""
+    """Return the norm of the error's first difference over time, (..., T - 1, J) in mm/frame."""
     return _norm_mm(np.diff(np.subtract(pred, true, dtype=np.float64), axis=-3))
 
 
 def acceleration_errors(pred: Poses, true: Poses) -> F64:
-    """Norm of the second difference over time of the error, (..., T - 2, J) mm/frame^2."""
+    """Return the norm of the error's second difference over time, (..., T - 2, J) in mm/frame^2."""
     error = np.subtract(pred, true, dtype=np.float64)
     return _norm_mm(error[..., 2:, :, :] - 2 * error[..., 1:-1, :, :] + error[..., :-2, :, :])
 
 
 def frames_with_truth(true: Poses) -> Mask:
-    """(..., T) True where all joints of `true` (..., T, J, 3) are finite."""
+    """Return a mask (..., T), True for frames in which all joints of `true` (..., T, J, 3) are finite."""
     return np.asarray(np.isfinite(true).all(axis=(-2, -1)))
 
 
 def consecutive(valid: Mask, frames: int) -> Mask:
-    """(..., T - frames + 1) True where `frames` consecutive frames are valid, as differences over time require."""
+    """Return a mask (..., T - frames + 1) of the starts of runs of `frames` consecutive valid frames.
+
+    Args:
+        valid: Mask of valid frames, (..., T).
+        frames: Length of a run. A first difference over time needs 2 frames, a second difference 3.
+    """
     if valid.shape[-1] < frames:
         return valid[..., :0]
     return np.asarray(np.lib.stride_tricks.sliding_window_view(valid, frames, axis=-1).all(axis=-1))
 
 
 def mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
-    """Mean per-joint position error (protocol 1), mm."""
+    """Return the mean per-joint position error (protocol 1) in mm."""
     pred, true = _counted(pred, true, valid)
     return _mean(position_errors(pred, true))
 
 
 def p_mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
-    """Mean error after a similarity Procrustes fit of every frame (protocol 2), mm."""
+    """Return the mean error in mm after Procrustes alignment of every frame (protocol 2)."""
     pred, true = _counted(pred, true, valid)
     return _mean(aligned_errors(pred, true))
 
 
 def n_mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
-    """Mean error after the best scale of every frame, mm."""
+    """Return the mean error in mm after the least-squares scaling of every frame."""
     pred, true = _counted(pred, true, valid)
     return _mean(scaled_errors(pred, true))
 
 
 def mpjve(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
-    """Mean velocity error, mm/frame, over pairs of neighbouring valid frames."""
+    """Return the mean velocity error in mm/frame, over pairs of consecutive valid frames."""
     valid = frames_with_truth(true) if valid is None else valid
     return _mean(velocity_errors(pred, true)[consecutive(valid, 2)])
 
 
 def accel_error(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
-    """Mean acceleration error, mm/frame^2, over triples of neighbouring valid frames."""
+    """Return the mean acceleration error in mm/frame^2, over triples of consecutive valid frames."""
     valid = frames_with_truth(true) if valid is None else valid
     return _mean(acceleration_errors(pred, true)[consecutive(valid, 3)])
 
 
 def counts_below(errors: NDArray[np.floating]) -> NDArray[np.int64]:
-    """Number of joint `errors` (any shape, mm) below 0, 5, ..., 150 mm: (31,). NaN is not counted.
+    """Count the joint errors below each of the thresholds 0, 5, ..., 150 mm.
 
-    Counts of several parts can be added; `pck` and `auc` follow from them.
+    The counts of several arrays can be added. `pck` and `auc` take the sum.
+
+    Args:
+        errors: Joint errors in mm, any shape. NaN is not counted.
+
+    Returns:
+        Counts (31,), one per threshold.
     """
     bins = len(AUC_THRESHOLDS_MM)
     floors = np.fmin(errors.ravel() / AUC_THRESHOLDS_MM[1], bins - 1).astype(np.int64)
@@ -114,27 +125,27 @@ def counts_below(errors: NDArray[np.floating]) -> NDArray[np.int64]:
 
 
 def pck(below: NDArray[np.int64], errors: int) -> float:
-    """Percentage of joint errors below 150 mm; NaN without errors.
+    """Return the percentage of correct keypoints (PCK): joint errors below 150 mm. NaN if `errors` is 0.
 
     Args:
         below: Counts returned by `counts_below`.
-        errors: Number of joint errors.
+        errors: Total number of joint errors.
     """
     return 100.0 * float(below[-1]) / errors if errors else float("nan")
 
 
 def auc(below: NDArray[np.int64], errors: int) -> float:
-    """Area under the PCK curve: its mean over 0, 5, ..., 150 mm, in percent.
+    """Return the area under the PCK curve: the mean PCK in percent over thresholds of 0, 5, ..., 150 mm.
 
     Args:
         below: Counts returned by `counts_below`.
-        errors: Number of joint errors.
+        errors: Total number of joint errors. If it is 0, the result is NaN.
     """
     return 100.0 * float(below.mean()) / errors if errors else float("nan")
 
 
 def _counted(pred: Poses, true: Poses, valid: Mask | None) -> tuple[Poses, Poses]:
-    """The valid frames, as (N, J, 3)."""
+    """Return the valid frames of `pred` and `true`, each as (N, J, 3)."""
     if pred.shape != true.shape:
         raise ValueError(f"pred and true must have the same shape, got {pred.shape} and {true.shape}")
     valid = frames_with_truth(true) if valid is None else valid

@@ -21,7 +21,7 @@ def require_matplotlib() -> None:
     """Check that matplotlib is installed.
 
     Raises:
-        PoseError: If it is missing, with the command that installs it.
+        PoseError: If matplotlib is missing. The message has the command that installs it.
     """
     try:
         import matplotlib  # noqa: F401
@@ -30,7 +30,13 @@ def require_matplotlib() -> None:
 
 
 def figure(draw: Callable[["Axes"], None], width: float = 9.0, height: float = 3.6) -> str:
-    """Render the axes that `draw` fills as one <svg> element. The output is deterministic."""
+    """Render a plot as one <svg> element. The output is deterministic.
+
+    Args:
+        draw: Function that draws on the given matplotlib axes.
+        width: Width of the figure in inches.
+        height: Height of the figure in inches.
+    """
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -48,7 +54,7 @@ def figure(draw: Callable[["Axes"], None], width: float = 9.0, height: float = 3
 
 
 def by_action(results: Sequence[EvaluationResult]) -> str:
-    """MPJPE of each action; one bar per method."""
+    """Plot the MPJPE of each action, with one bar per method, as SVG."""
     groups = [name for name in benchmark_of(results[0]).groups if any(name in _best(one)["actions"] for one in results)]
     labels = [SHORT.get(group, group) for group in groups]
     series = {_label(one): [_value(_best(one)["actions"].get(group)) for group in groups] for one in results}
@@ -56,7 +62,7 @@ def by_action(results: Sequence[EvaluationResult]) -> str:
 
 
 def by_joint(results: Sequence[EvaluationResult]) -> str:
-    """MPJPE of each joint except the pelvis, which is the origin; one bar per method."""
+    """Plot the MPJPE of each joint except the pelvis (the origin), with one bar per method, as SVG."""
     joints = [joint for joint in _best(results[0])["joints"] if joint != "pelvis"]
     labels = [joint.replace("right_", "r. ").replace("left_", "l. ") for joint in joints]
     series = {_label(one): [_value(_best(one)["joints"][joint]) for joint in joints] for one in results}
@@ -64,7 +70,7 @@ def by_joint(results: Sequence[EvaluationResult]) -> str:
 
 
 def over_time(result: EvaluationResult) -> str:
-    """The error over time of the best, the median and the worst sequence."""
+    """Plot the error over time of the best, the median and the worst sequence, as SVG."""
 
     def draw(axes: "Axes") -> None:
         for colour, line in zip(COLOURS, result["over_time"], strict=False):
@@ -79,7 +85,7 @@ def over_time(result: EvaluationResult) -> str:
 
 
 def uncertainty(result: EvaluationResult) -> str:
-    """68th percentile of the error against the predicted sigma; the diagonal is perfect calibration."""
+    """Plot the 68th percentile of the error against the predicted sigma, as SVG; the diagonal is ideal."""
     bins = result["calibration"]["by_sigma"] if result["calibration"] else []
     rows = [row for row in bins if row["joints"] >= 30] or bins
     sigma = [row["sigma"] for row in rows]
@@ -101,7 +107,7 @@ def uncertainty(result: EvaluationResult) -> str:
 
 
 def latency(results: Sequence[EvaluationResult]) -> str:
-    """MPJPE against the latency of a streaming lifter, on a square-root axis."""
+    """Plot the MPJPE of a streaming lifter against its latency, on a square-root axis, as SVG."""
     waits = [latency_of(point) for result in results for point in result["lookahead"]]
     delays = {delay: frames for frames, delay in waits}
 
@@ -124,7 +130,7 @@ def _best(result: EvaluationResult) -> Summary:
 
 
 def _label(result: EvaluationResult) -> str:
-    """The method with its best variant."""
+    """Return a label with the name of the method and its best variant."""
     return f"{result['name']}, {list(result['variants'])[-1]}"
 
 

@@ -1,7 +1,8 @@
 """Files of predictions: one .npz with an array (T, 17, 3) float32 per sequence, under the sequence's key.
 
-Metres, camera frame, root-relative or not. For protocol M the space is that of its ground truth (2.5D image space times
-the factor of the truth, in metres), so that files of the two protocols cannot be confused.
+Joints are in metres in the camera frame, root-relative or absolute. For protocol M of Human3.6M they are in the space
+of its ground truth: 2.5D image space, scaled to metres with the factor of the ground truth. Files of protocols V and M
+therefore cannot be confused.
 """
 
 import zipfile
@@ -20,7 +21,7 @@ Predictions = dict[str, F32]
 
 
 def save_predictions(path: Path, predictions: Predictions) -> None:
-    """Write predictions atomically.
+    """Write predictions, poses (T, 17, 3) by sequence key, to an .npz file atomically.
 
     Raises:
         PoseError: If the file cannot be written.
@@ -32,11 +33,13 @@ def save_predictions(path: Path, predictions: Predictions) -> None:
 
 
 def load_predictions(path: Path, sequences: Sequence[LabelledSequence]) -> Predictions:
-    """Read and check the predictions for `sequences`: complete, of the right lengths, finite, with 17 joints.
+    """Read the predictions for `sequences` from an .npz file and validate them.
+
+    Every sequence needs a prediction of its own length, with 17 joints and finite values.
 
     Raises:
-        UsageError: If there is no such file.
-        PoseError: If the content is invalid; names the sequence.
+        UsageError: If the file does not exist.
+        PoseError: If a prediction is missing or invalid. The message names the sequence.
     """
     if not path.is_file():
         raise UsageError(f"{path}: no such file; expected an .npz with one (T, 17, 3) array per sequence")

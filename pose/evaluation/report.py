@@ -1,4 +1,4 @@
-"""An evaluation as one self-contained HTML file: tables, and plots as inline SVG."""
+"""HTML report of an evaluation: one self-contained file with tables, and plots as inline SVG."""
 
 from collections.abc import Sequence
 from html import escape
@@ -22,7 +22,7 @@ svg { max-width: 100%; height: auto; background: #fff; border-radius: 6px; } cod
 
 
 def html_report(results: Sequence[EvaluationResult]) -> str:
-    """The HTML page, with one section per benchmark."""
+    """Return the HTML page of the results, with one section per benchmark."""
     sections = "\n".join(_section(group) for group in tables(results))
     names = ", ".join(dict.fromkeys(result["name"] for result in results))
     return (

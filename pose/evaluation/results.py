@@ -1,6 +1,7 @@
 """Results of an evaluation as plain data (`results.json`), grouped into tables.
 
-Results record their benchmark: data set, protocol, 2D input, frames. Only results of equal benchmarks share a table.
+Each result records its benchmark: data set, protocol, 2D input and frames. A table contains only results of the same
+benchmark.
 """
 
 import json
@@ -47,8 +48,8 @@ class OverTime(TypedDict):
     Attributes:
         which: "best", "median" or "worst".
         key: Key of the sequence.
-        frames_a_point: Frames that are averaged to one point.
-        mpjpe: MPJPE of each point, mm; None without valid frames.
+        frames_a_point: Number of frames averaged to one point.
+        mpjpe: MPJPE of each point in mm; None for a point without valid frames.
     """
 
     which: str
@@ -58,7 +59,7 @@ class OverTime(TypedDict):
 
 
 class Speed(TypedDict):
-    """Frames and seconds of the lifter and of the metrics, separately."""
+    """Processed frames and seconds, separately for the lifter and the metrics."""
 
     lifter_frames: int
     lifter_seconds: float
@@ -97,16 +98,16 @@ class _File(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """Data set, protocol and input of an evaluation. Results with unequal benchmarks never share a table.
+    """Data set, protocol and input of an evaluation. A table contains only results of equal benchmarks.
 
     Attributes:
         name: The data set.
         protocol: Protocol of the data set; empty if there is only one.
-        input_2d: Source of the 2D.
-        averaging: How averages are computed.
-        groups: The columns, in order.
-        measures: Measures in its tables.
-        selection: Subjects and frames, so that parts of the data are not compared with the whole.
+        input_2d: Source of the 2D keypoints.
+        averaging: Averaging of errors, "actions" (each action first) or "frames" (all frames).
+        groups: Names of the table columns, in order.
+        measures: Names of the error measures that have tables.
+        selection: Subjects and frames that were evaluated. A result on part of the data is a different benchmark.
     """
 
     name: str
@@ -119,7 +120,7 @@ class Benchmark:
 
     @property
     def fields(self) -> BenchmarkFields:
-        """The fields as plain values."""
+        """Return the fields as plain values for JSON."""
         return {
             "name": self.name,
             "protocol": self.protocol,
@@ -132,21 +133,21 @@ class Benchmark:
 
     @property
     def title(self) -> str:
-        """Title of a table: benchmark, protocol, 2D input, selection and averaging."""
+        """Title of a table: data set, protocol, 2D input, selection and averaging."""
         protocol = f", protocol {self.protocol}" if self.protocol else ""
         mean = "each action's mean first" if self.averaging == "actions" else "mean over all frames"
         return f"{self.name}{protocol}, 2D: {self.input_2d} ({self.selection}; {mean})"
 
 
 def describe(name: str, evaluation: Evaluation, benchmark: Benchmark, fps: float, sha256: str = "") -> EvaluationResult:
-    """The result of one lifter or one file of predictions.
+    """Summarise the evaluation of one lifter, or of one file of predictions, as a result.
 
     Args:
         name: Name of the method.
-        evaluation: What was measured.
-        benchmark: What it was measured on.
-        fps: Frame rate of the sequences.
-        sha256: Hash of the lifter's weights.
+        evaluation: Scores and times of the method.
+        benchmark: Benchmark on which the method was evaluated.
+        fps: Frame rate of the sequences in frames/s.
+        sha256: SHA-256 of the lifter's weights; empty if unknown.
     """
     best = list(evaluation.scores)[-1]
     counts = [one.calibration for one in evaluation.scores[best] if one.calibration is not None]
@@ -171,13 +172,20 @@ def describe(name: str, evaluation: Evaluation, benchmark: Benchmark, fps: float
 
 
 def curve_point(lookahead: int, fps: float, evaluation: Evaluation, benchmark: Benchmark) -> CurvePoint:
-    """One point of the accuracy-against-latency curve."""
+    """Return one point of the curve of accuracy against latency.
+
+    Args:
+        lookahead: Number of future frames that the lifter used.
+        fps: Frame rate of the sequences in frames/s.
+        evaluation: Scores with this look-ahead.
+        benchmark: Benchmark on which the lifter was evaluated.
+    """
     average = summarize(next(iter(evaluation.scores.values())), benchmark.averaging)["average"]
     return {"lookahead": lookahead, "latency_ms": 1000 * lookahead / fps, **average}
 
 
 def latency_of(point: CurvePoint) -> tuple[int, float]:
-    """Look-ahead of a point in frames and in ms."""
+    """Return the look-ahead of a curve point in frames and in ms."""
     frames, milliseconds = point["lookahead"], point["latency_ms"]
     assert frames is not None
     assert milliseconds is not None
@@ -189,7 +197,7 @@ def _rate(frames: int, seconds: float) -> float | None:
 
 
 def _over_time(scores: Sequence[SequenceScores]) -> list[OverTime]:
-    """The error over time of the best, the median and the worst sequence, averaged to `_TIME_POINTS`."""
+    """Return the error over time of the best, median and worst sequence, averaged to `_TIME_POINTS` points."""
     known = [one for one in scores if one.frames]
     ranked = sorted(known, key=lambda one: float(np.nanmean(one.over_time)))
     if not ranked:
@@ -214,11 +222,11 @@ def save_results(path: Path, results: Sequence[EvaluationResult]) -> None:
 
 
 def load_results(path: Path) -> list[EvaluationResult]:
-    """Read `results.json`, or the one in a folder.
+    """Read results from a JSON file, or from `results.json` in a folder.
 
     Raises:
-        UsageError: If there is no such file.
-        PoseError: If its content is invalid.
+        UsageError: If the file does not exist.
+        PoseError: If the content is invalid.
     """
     file = path / FILE if path.is_dir() else path
     if not file.is_file():
@@ -249,7 +257,7 @@ def tables(results: Sequence[EvaluationResult]) -> list[list[EvaluationResult]]:
 
 
 def benchmark_of(result: EvaluationResult) -> Benchmark:
-    """The benchmark of a result."""
+    """Return the benchmark of a result."""
     fields = result["benchmark"]
     return Benchmark(
         name=fields["name"],

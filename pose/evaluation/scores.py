@@ -1,6 +1,6 @@
-"""Errors of each sequence, and their means by action, joint and camera.
+"""Errors of each sequence, and mean errors by action, joint and camera.
 
-For each sequence the sums of errors over its frames are kept per joint, so that a mean over any group of sequences is
+For each sequence and joint, the sum of errors over frames is stored. The mean over any group of sequences is therefore
 an exact mean over frames.
 """
 
@@ -23,10 +23,11 @@ class Measure(NamedTuple):
     """An error measure.
 
     Attributes:
-        frames: Number of consecutive frames that one error needs.
-        errors: Errors (N, 17) of N such runs, in the unit of the heading.
-        heading: Heading of its tables, with the unit.
-        decimals: Decimals in tables.
+        frames: Number of consecutive frames that one error needs: 1 for positions, 2 for velocities, 3 for
+            accelerations.
+        errors: Function that computes errors, one row per frame or run of frames, in the unit of `heading`.
+        heading: Heading in tables, with the unit.
+        decimals: Number of decimals in tables.
     """
 
     frames: int
@@ -63,11 +64,12 @@ class SequenceScores:
         action: Action of the sequence.
         camera: Camera of the sequence.
         frames: Number of valid frames.
-        sums: Measure -> (17,) mm, summed over `counts[measure]` frames (or differences of frames).
-        counts: Measure -> number of summands.
-        below: (31,) errors of `PCK_JOINTS` below 0, 5, ..., 150 mm.
-        over_time: (T,) mm, NaN in invalid frames.
-        calibration: (sigma bin, ratio bin) counts, see `pose.evaluation.calibration`; None without uncertainties.
+        sums: Sum of the errors of each joint (17,) over frames, or over runs of frames, by measure; in the measure's
+            unit.
+        counts: Number of summed errors per joint, by measure.
+        below: Number of errors of `PCK_JOINTS` below each of 0, 5, ..., 150 mm, (31,).
+        over_time: MPJPE of each frame (T,) in mm; NaN in invalid frames.
+        calibration: Histogram returned by `pose.evaluation.calibration.count`; None without uncertainties.
     """
 
     key: str
@@ -83,12 +85,12 @@ class SequenceScores:
 
 
 def score(sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | None = None) -> SequenceScores:
-    """Measure one sequence.
+    """Compute the errors of predicted poses for one sequence.
 
     Args:
-        sequence: The sequence with its ground truth.
-        poses: (T, 17, 3) m, root-relative or not, in the space of the ground truth.
-        sigma: (T, 17) mm.
+        sequence: Sequence with ground truth.
+        poses: Predicted poses (T, 17, 3) in m, root-relative or absolute, in the space of the ground truth.
+        sigma: Predicted uncertainties (T, 17) in mm; None without them.
     """
     joints = len(H36M_NAMES)
     sums = {name: np.zeros(joints) for name in MEASURES}
@@ -123,7 +125,7 @@ def score(sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | 
 
 
 def _block_errors(sequence: LabelledSequence, poses: NDArray[np.floating], start: int) -> Iterator[tuple[str, F64]]:
-    """The errors by measure for the frames of a block, and for runs of frames that end in it."""
+    """Yield the errors of each measure for the frames of a block, and for runs of frames that end in the block."""
     first = max(start - _LONGEST_RUN + 1, 0)
     rows = slice(first, start + _BLOCK)
     pred: F64 = metrics.root_relative(poses[rows].astype(np.float64))
@@ -135,7 +137,7 @@ def _block_errors(sequence: LabelledSequence, poses: NDArray[np.floating], start
 
 
 def _errors(measure: Callable[..., F64], needed: int, pred: F64, true: F64, counted: NDArray[np.bool_]) -> F64:
-    """(N, 17) mm: one row per valid frame, or per run of `needed` valid frames."""
+    """Return the errors (N, 17) of a measure, one row per valid frame or per run of `needed` valid frames."""
     if counted.all():
         return measure(pred, true)
     if needed == 1:
@@ -144,7 +146,7 @@ def _errors(measure: Callable[..., F64], needed: int, pred: F64, true: F64, coun
 
 
 class Summary(TypedDict):
-    """The tables of an evaluation: measures by name, in mm and percent; None without valid frames."""
+    """Averages of an evaluation by measure, overall and by group, in the measure's unit; None without valid frames."""
 
     frames: int
     sequences: int
@@ -156,10 +158,15 @@ class Summary(TypedDict):
 
 
 def summarize(scores: Sequence[SequenceScores], averaging: Averaging) -> Summary:
-    """All tables of an evaluation, in mm and percent: the average, and by action, joint, camera and subject.
+    """Average the errors of all sequences: overall, and by action, joint, camera and subject.
 
-    Joints and cameras are averaged like the whole: with "actions", over each action first. The mean of an empty group
-        is None.
+    Args:
+        scores: Errors of each sequence.
+        averaging: Averaging for the overall value, joints, cameras and subjects. "actions" averages over each action
+            first, then over actions; "frames" averages over all frames.
+
+    Returns:
+        Averages in the unit of each measure; percent for PCK and AUC. The mean of an empty group is None.
     """
     actions = _groups(scores, "action")
     return {
@@ -185,7 +192,7 @@ def _frames(scores: Iterable[SequenceScores]) -> int:
 
 
 def _joint_means(scores: Sequence[SequenceScores], name: str) -> F64:
-    """Mean (17,) over all frames of these sequences; NaN without frames."""
+    """Return the mean error of each joint (17,) over all frames of the sequences; NaN without frames."""
     count = sum(one.counts[name] for one in scores)
     total = np.sum([one.sums[name] for one in scores], axis=0)
     return total / count if count else np.full(len(H36M_NAMES), np.nan)

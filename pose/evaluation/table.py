@@ -1,4 +1,4 @@
-"""Results as tables in papers: one row per method and measure, one column per action."""
+"""Text tables of results, laid out as in papers: one row per method and measure, one column per action."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ SHORT = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Column headings, and rows of cells; the first cell of a row is its name.
+    """A table of text cells. The first cell of a row is the name of the row.
 
     Attributes:
         title: Title of the table.
         heads: Column headings.
         rows: Cells of each row, as text.
-        scope: The benchmark; part of the title if the table is printed alone.
-        averaged: Whether the last column is the average of the others.
+        scope: Title of the benchmark, appended to the title if the table is printed alone.
+        averaged: Whether the last column is the average of the other columns.
     """
 
     title: str
@@ -35,7 +35,7 @@ class Table:
     averaged: bool = False
 
     def text(self) -> str:
-        """The table as text, aligned with spaces."""
+        """Return the table as text, with columns aligned by spaces."""
         lines = [self.heads, *self.rows]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.heads))]
         body = [
@@ -49,7 +49,12 @@ class Table:
 
 
 def measure_table(results: Sequence[EvaluationResult], measure: str) -> Table:
-    """One measure for results of one benchmark: one row per method and variant; the average is last."""
+    """Make the table of one measure: one row per method and variant, and the average as last column.
+
+    Args:
+        results: Results of the same benchmark.
+        measure: Name of the measure, such as "mpjpe".
+    """
     benchmark = benchmark_of(results[0])
     assert all(result["benchmark"] == results[0]["benchmark"] for result in results)
     name, digits = COLUMNS[measure]
@@ -65,7 +70,7 @@ def measure_table(results: Sequence[EvaluationResult], measure: str) -> Table:
 
 
 def part_table(result: EvaluationResult, part: Literal["joints", "cameras", "subjects"]) -> Table:
-    """All measures of one result's best variant by `part`: "joints", "cameras" or "subjects"."""
+    """Make the table of all measures of a result's best variant, by joint, camera or subject."""
     variant, summary = list(result["variants"].items())[-1]
     measures = [one for one in benchmark_of(result).measures if one in next(iter(summary[part].values()))]
     rows = [
@@ -77,7 +82,7 @@ def part_table(result: EvaluationResult, part: Literal["joints", "cameras", "sub
 
 
 def lookahead_table(result: EvaluationResult) -> Table:
-    """Accuracy against latency of one result."""
+    """Make the table of accuracy against latency of one result."""
     measures = ("mpjpe", "p_mpjpe", "mpjve", "accel")
     rows = [
         (str(frames), f"{delay:.0f}", *(_cell(point[m], COLUMNS[m][1]) for m in measures))
@@ -89,7 +94,7 @@ def lookahead_table(result: EvaluationResult) -> Table:
 
 
 def speed_table(results: Sequence[EvaluationResult]) -> Table:
-    """Frames per second of the lifter and of the metrics."""
+    """Make the table of the frames per second of the lifter and of the metrics."""
     rows = []
     for result in results:
         speed = result["speed"]

@@ -1,7 +1,7 @@
-"""Evaluation of a whole pipeline on a video: people are matched with the ground truth frame by frame.
+"""Evaluation of a whole pipeline on a video. Detected people are matched with the ground truth frame by frame.
 
-Only matched people have an error, so the fraction of people that were found is reported with it. Otherwise a pipeline
-that finds only the easy half of the people would look better.
+Errors are defined for matched people only. The fraction of people that were found is therefore reported with the
+errors; otherwise a pipeline that finds only the easy people would look better.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,15 +24,16 @@ MAX_MATCH_DISTANCE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """The people of the ground truth as sequences, and the poses and sigmas found for them. Only found frames are
-    valid.
+    """Ground truth of all people as sequences, with the poses and sigmas of the pipeline.
+
+    A frame of a sequence is valid only if the person was found in it.
 
     Attributes:
-        sequences: One per person.
-        poses: (T, 17, 3) m, NaN where not found.
-        sigmas: (T, 17) mm.
-        known: Number of people times frames with ground truth in the evaluated part.
-        found: Number of these that were found.
+        sequences: Sequence of each person.
+        poses: Poses of each person (T, 17, 3) in m; NaN in frames in which the person was not found.
+        sigmas: Uncertainties of each person (T, 17) in mm.
+        known: Number of poses in the ground truth of the evaluated part, summed over people and frames.
+        found: Number of poses of the ground truth that were found.
     """
 
     sequences: list[LabelledSequence]
@@ -43,15 +44,15 @@ class Matched:
 
 
 def match(results: Iterable[FrameResult], skeleton: Skeleton, truth: F32, times: F64, camera: Camera) -> Matched:
-    """Find the people of the ground truth in the results of a pipeline.
+    """Match the people of the ground truth with the people that a pipeline found.
 
     Args:
         results: Results of the pipeline.
         skeleton: Joint set of the results.
-        truth: (T, P, 17, 3) m, camera frame, NaN where unknown.
-        times: (T,) s.
-        camera: Used to project the ground truth. With unknown intrinsics there must be one person, who is matched with
-            the largest box.
+        truth: Ground truth of P people (T, P, 17, 3) in m in the camera frame; NaN where unknown.
+        times: Times of the ground truth (T,) in s.
+        camera: Camera that projects the ground truth into the image. With unknown intrinsics, the ground truth must
+            have one person, who is matched with the largest box.
 
     Raises:
         PoseError: If there are several people and the intrinsics are unknown.
@@ -92,7 +93,7 @@ def match(results: Iterable[FrameResult], skeleton: Skeleton, truth: F32, times:
 
 
 def _aligned(results: Iterable[FrameResult], times: F64) -> Iterator[tuple[int, FrameResult]]:
-    """Each result with the index of the ground truth within half a frame, if there is one."""
+    """Yield (index of the ground truth, result) for each result within half a frame of a time in `times`."""
     tolerance = float(np.median(np.diff(times))) / 2 if len(times) > 1 else 0.02
     for result in results:
         row = int(np.abs(times - result.time).argmin())
@@ -101,7 +102,7 @@ def _aligned(results: Iterable[FrameResult], times: F64) -> Iterator[tuple[int, 
 
 
 def _pairs(result: FrameResult, seen: F32, truth: F32, camera: Camera) -> list[tuple[int, int]]:
-    """(known person, found person) pairs of one frame; each person at most once, closest pairs first."""
+    """Match the people of one frame, closest pairs first; return (ground-truth index, result index) pairs."""
     known = np.flatnonzero(np.isfinite(truth).all(axis=(1, 2)))
     if not len(known):
         return []

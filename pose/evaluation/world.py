@@ -1,10 +1,12 @@
 """Error measures in world coordinates: positions, foot skating and the floor.
 
-`pred` and `true` are (T, J, 3) in metres at 30 frames/s, for which the thresholds per frame are defined. The caller
-drops frames without ground truth from both. Every function returns single values, so that means over many sequences are
-means over frames. W-MPJPE, WA-MPJPE, RTE, jitter and FS are defined as in the public code of S. Shin et al., "WHAM"
-(CVPR 2024), and Z. Shen et al., "GVHMR" (SIGGRAPH Asia 2024). Floor measures follow Y. Yuan et al., "PhysDiff" (ICCV
-2023), with ankles instead of a mesh; the skating measure is therefore called FS-ankle.
+`pred` and `true` are (T, J, 3) in metres at 30 frames/s; thresholds per frame assume this rate. The caller must remove
+frames without ground truth from both. The functions return values per frame, not means, so that a mean over several
+sequences can be a mean over frames.
+
+W-MPJPE, WA-MPJPE, RTE, jitter and foot skating (FS) are defined as in the public code of S. Shin et al., "WHAM" (CVPR
+2024), and Z. Shen et al., "GVHMR" (SIGGRAPH Asia 2024). Floor measures follow Y. Yuan et al., "PhysDiff" (ICCV 2023),
+with ankles instead of a mesh. The skating measure is therefore called FS-ankle.
 """
 
 import numpy as np
@@ -25,13 +27,15 @@ ANKLES = [H36M17.index("left_ankle"), H36M17.index("right_ankle")]
 
 
 def chunk_errors(pred: Points, true: Points, *, first: int | None = ALIGNED_FRAMES, scale: bool = True) -> F64:
-    """Joint errors (T, J) mm after one alignment per 100 frames; the last, shorter chunk counts.
+    """Return joint errors (T, J) in mm after aligning each chunk of 100 frames. The last chunk may be shorter.
 
     Args:
-        pred: Prediction.
-        true: Ground truth.
-        first: Number of first frames of a chunk that are aligned (W-MPJPE); None for all (WA-MPJPE).
-        scale: Align with a similarity, which hides errors of size; otherwise with a rigid motion.
+        pred: Predicted joints (T, J, 3) in m.
+        true: True joints (T, J, 3) in m.
+        first: Number of frames at the start of a chunk that determine the alignment (W-MPJPE); None for all frames
+            (WA-MPJPE).
+        scale: Whether the alignment includes a scale, which hides errors of body size. Without it the alignment is
+            rigid.
     """
     errors = []
     for start in range(0, len(true), CHUNK):
@@ -43,7 +47,16 @@ def chunk_errors(pred: Points, true: Points, *, first: int | None = ALIGNED_FRAM
 
 
 def fit(source: Points, target: Points, scale: bool) -> tuple[F64, float, F64]:
-    """Rotation (3, 3) from the right, scale and translation (3,) that bring `source` (N, 3) closest to `target`."""
+    """Fit a rotation, scale and translation from `source` to `target` by least squares.
+
+    Args:
+        source: Points (N, 3).
+        target: Corresponding points (N, 3).
+        scale: Whether to fit a scale; otherwise it is 1.
+
+    Returns:
+        Rotation R (3, 3), scale s and translation t (3,), with `s * source @ R + t` close to `target`.
+    """
     middle, goal = source.mean(axis=0, dtype=np.float64), target.mean(axis=0, dtype=np.float64)
     source, target = source - middle, target - goal
     turn = best_rotation(source.T.astype(np.float64) @ target)
@@ -53,7 +66,15 @@ def fit(source: Points, target: Points, scale: bool) -> tuple[F64, float, F64]:
 
 
 def root_path_errors(pred: Points, true: Points) -> F64:
-    """RTE (T,) in % of the length of the true path (T, 3), after one rigid alignment; NaN without motion."""
+    """Return the root translation error (RTE) of each frame, after one rigid alignment of the paths.
+
+    Args:
+        pred: Predicted root positions (T, 3) in m.
+        true: True root positions (T, 3) in m.
+
+    Returns:
+        Errors (T,) in percent of the length of the true path; NaN if the true root does not move.
+    """
     turn, factor, move = fit(pred, true, scale=False)
     length = np.linalg.norm(np.diff(true, axis=0), axis=-1).sum()
     error = np.linalg.norm(factor * pred @ turn + move - true, axis=-1)
@@ -61,51 +82,70 @@ def root_path_errors(pred: Points, true: Points) -> F64:
 
 
 def jitter(pred: Points, fps: float) -> F64:
-    """Mean over joints of the third derivative of the motion, (T - 3,) in 10 m/s^3; needs no ground truth."""
+    """Return the jitter: the mean over joints of the magnitude of jerk, (T - 3,) in units of 10 m/s^3.
+
+    Args:
+        pred: Predicted joints (T, J, 3) in m.
+        fps: Frame rate in frames/s.
+    """
     result: F64 = np.linalg.norm(np.diff(pred.astype(np.float64), n=3, axis=0), axis=-1).mean(axis=-1) * fps**3 / 10
     return result
 
 
 def foot_slides(pred: Points, true: Points) -> F64:
-    """FS-ankle (N,) mm: steps of the predicted ankles (T, 2, 3) between frames in which the true ones are static."""
+    """Return FS-ankle: displacements of the predicted ankles between frames in which the true ankle is static.
+
+    Args:
+        pred: Predicted ankles (T, 2, 3) in m.
+        true: True ankles (T, 2, 3) in m.
+
+    Returns:
+        Displacements (N,) in mm.
+    """
     still = np.linalg.norm(np.diff(true, axis=0), axis=-1) < MAX_STATIC_STEP_M
     result: F64 = MM_PER_M * np.linalg.norm(np.diff(pred.astype(np.float64), axis=0), axis=-1)[still]
     return result
 
 
 def penetrations(heights: Points) -> F64:
-    """Depth (T,) mm of the lowest sole, from heights (T, 2) m, below the floor; 0 if it is above."""
+    """Return the depth of the lower sole below the floor, (T,) in mm; 0 if it is above.
+
+    Args:
+        heights: Heights of both soles above the floor, (T, 2) in m.
+    """
     result: F64 = MM_PER_M * np.maximum(-heights.min(axis=1), 0)
     return result
 
 
 def floats(heights: Points) -> F64:
-    """Height (T,) mm of the lowest sole, from heights (T, 2) m, above the floor; 0 if it is below. Jumps count as
-    well.
+    """Return the height of the lower sole above the floor, (T,) in mm; 0 if it is below. Jumps are included.
+
+    Args:
+        heights: Heights of both soles above the floor, (T, 2) in m.
     """
     result: F64 = MM_PER_M * np.maximum(heights.min(axis=1), 0)
     return result
 
 
 def angle_between(a: Points, b: Points) -> float:
-    """Angle in degrees between two directions (3,)."""
+    """Return the angle between two vectors (3,) in degrees."""
     cross, dot = np.linalg.norm(np.cross(a, b)), float(np.dot(a, b))
     return float(np.degrees(np.arctan2(cross, dot)))
 
 
 def f1_counts(pred: Mask, true: Mask) -> NDArray[np.int64]:
-    """(3,) true positives, false positives and false negatives."""
+    """Return the numbers of true positives, false positives and false negatives, (3,)."""
     return np.array([(pred & true).sum(), (pred & ~true).sum(), (~pred & true).sum()])
 
 
 def f1_score(counts: NDArray[np.int64]) -> float:
-    """F1 of summed `f1_counts`; NaN without positives in both."""
+    """Return the F1 score of summed `f1_counts`; NaN if neither prediction nor ground truth has positives."""
     hit, false, missed = counts.tolist()
     return 2 * hit / (2 * hit + false + missed) if hit + false + missed else float("nan")
 
 
 def bone_variation(joints: Points) -> F64:
-    """Standard deviation over time (16,) mm of each bone length of joints (T, 17, 3) m."""
+    """Return the standard deviation over time of each bone length, (16,) in mm, for joints (T, 17, 3) in m."""
     parents, children = np.array(H36M17.edges).T
     lengths = np.linalg.norm(joints[:, children].astype(np.float64) - joints[:, parents], axis=-1)
     result: F64 = MM_PER_M * lengths.std(axis=0)
