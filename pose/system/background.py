@@ -1,4 +1,4 @@
-"""Work in a background thread that overlaps with its caller."""
+"""Processing of queued items in a background thread."""
 
 import queue
 import threading
@@ -11,10 +11,15 @@ Item = TypeVar("Item")
 
 @contextmanager
 def in_background(work: Callable[[Item], None], max_queued: int = 4) -> Iterator[Callable[[Item], None]]:
-    """Yield a function that queues an item for `work` in a thread, in order; it blocks while `max_queued` items wait.
+    """Context that runs `work` on items in a background thread, in the order in which they are queued.
 
-    All work is done at the end of the block. The first error of `work` is raised by the next call or at the end of the
-    block; later items are dropped.
+    The context yields a function that queues one item. It blocks while `max_queued` items wait. All items are processed
+    before the context ends. The first exception of `work` is raised by the next call of the function, or at the end of
+    the context. Items queued after the one that failed are dropped.
+
+    Args:
+        work: Function that processes one item.
+        max_queued: Maximum number of waiting items.
     """
     waiting: queue.Queue[Item | _End] = queue.Queue(max_queued)
     failed: list[BaseException] = []
@@ -44,4 +49,4 @@ def in_background(work: Callable[[Item], None], max_queued: int = 4) -> Iterator
 
 
 class _End:
-    """Marks the end of the queue."""
+    """Marker for the end of the queue."""

@@ -19,7 +19,7 @@ def resolve_device(name: str) -> str:
     'auto' means CUDA if torch supports it.
 
     Raises:
-        PoseError: If 'cuda' is requested and not available: there is no silent fallback to the CPU.
+        PoseError: If 'cuda' is requested but not available. There is no silent fallback to the CPU.
     """
     if name == "cpu" or (name == "auto" and not (driver_present() and has_torch())):
         return "cpu"
@@ -36,7 +36,7 @@ def resolve_device(name: str) -> str:
 
 
 def driver_present() -> bool:
-    """Whether NVIDIA's driver library is installed. Much faster than importing torch."""
+    """Return whether NVIDIA's driver library is installed. This is much faster than importing torch."""
     try:
         ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:
@@ -45,7 +45,7 @@ def driver_present() -> bool:
 
 
 def onnx_has_cuda() -> bool:
-    """Whether ONNX Runtime is installed in a CUDA build."""
+    """Return whether a CUDA build of ONNX Runtime is installed."""
     try:
         import onnxruntime
     except ImportError:
@@ -54,12 +54,12 @@ def onnx_has_cuda() -> bool:
 
 
 def has_torch() -> bool:
-    """Whether torch is installed, without importing it."""
+    """Return whether torch is installed, without importing it."""
     return find_spec("torch") is not None
 
 
 def torch_has_cuda() -> bool:
-    """Whether torch is installed and can use a GPU."""
+    """Return whether torch is installed and can use a GPU."""
     if not has_torch():
         return False
     import torch
@@ -68,7 +68,7 @@ def torch_has_cuda() -> bool:
 
 
 def require_torch(what: str) -> None:
-    """Raise PoseError, a line that begins with `what`, if torch is not installed."""
+    """Raise PoseError if torch is not installed. The message begins with `what`, the feature that needs torch."""
     if not has_torch():
         raise PoseError(f'{what} needs torch: pip install "pose-run[torch]"')
 
@@ -95,7 +95,7 @@ def torch_threads(count: int) -> Iterator[None]:
 
 @contextmanager
 def opencv_threads(count: int) -> Iterator[None]:
-    """Context that sets the number of threads of OpenCV; on usual image sizes many threads are slower."""
+    """Context that sets the number of threads of OpenCV. At common image sizes, many threads are slower than few."""
     import cv2
 
     before = cv2.getNumThreads()

@@ -1,4 +1,4 @@
-"""Limit on the number of frames that fill gaps in time, for all functions that do so."""
+"""Limit on the number of frames that are inserted to fill gaps between time stamps."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,14 @@ GAP_SECONDS = 0.25  # longer steps between two frames are gaps
 
 
 def check_filled(times: F64, rate: float, advice: str) -> None:
-    """Raise PoseError if frames at `rate` frames/s between increasing `times` (T,) s would be too many.
+    """Raise PoseError if filling the gaps between time stamps would need too many frames.
 
-    A step is a gap if it is longer than `GAP_SECONDS` and than one and a half times the median step.
+    A gap is a time step that is longer than `GAP_SECONDS` and longer than 1.5 times the median step.
 
     Args:
-        advice: What the user can do.
+        times: Increasing time stamps (T,) in s.
+        rate: Rate of the inserted frames in frames/s.
+        advice: Advice to the user, part of the error message.
     """
     if len(times) < 2:
         return

@@ -14,10 +14,10 @@ MOST_BYTES = 64 << 20  # of a file
 
 
 def read_text_file(path: Path, max_bytes: int = MOST_BYTES) -> bytes:
-    """Read a small file.
+    """Read a whole file of at most `max_bytes` bytes.
 
     Raises:
-        PoseError: If it is not a regular file, such as a pipe, or too large.
+        PoseError: If the file is too large, or is not a regular file (for example, a pipe).
     """
     with file_errors(path):
         if not path.is_file():
@@ -28,11 +28,16 @@ def read_text_file(path: Path, max_bytes: int = MOST_BYTES) -> bytes:
 
 
 def conform(value: Any, hint: Any, where: str = "") -> None:
-    """Raise TypeError, naming the place, unless `value` has the type `hint`.
+    """Check that a value parsed from JSON has the type `hint`.
 
     Args:
-        hint: A TypedDict, list, dict, tuple, union, Literal, float, int, str, bool or None. A float may be an int, and
-            must be finite; neither may be a boolean.
+        value: Value to check.
+        hint: Expected type: a TypedDict, list, dict, tuple, union, Literal, float, int, str, bool or None. For float,
+            the value must be finite and may be an int. A boolean is neither an int nor a float.
+        where: Position of the value in the JSON document, for the error message.
+
+    Raises:
+        TypeError: If the type differs. The message states the position.
     """
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any or hint is object:

@@ -11,7 +11,11 @@ Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json
 
 
 def strict_json(content: str | bytes) -> Json:
-    """Parse JSON. Raises ValueError, in one line, also for NaN and infinity, which are not JSON."""
+    """Parse JSON according to the standard.
+
+    Raises:
+        ValueError: If the content is not valid JSON, which has no NaN or infinity. The message is one line.
+    """
     try:
         value: Json = json.loads(content, parse_constant=_refuse, parse_float=_finite)
         return value
@@ -31,21 +35,21 @@ def _finite(digits: str) -> float:
 
 
 def member(value: Json, key: str) -> Json:
-    """Return the value of an object under `key`."""
+    """Return the value under `key` of a JSON object."""
     if not isinstance(value, Mapping):
         raise TypeError(f"expected an object with {key!r}, got {type(value).__name__}")
     return value[key]
 
 
 def items(value: Json) -> Sequence[Json]:
-    """Return a list."""
+    """Return `value`, which must be a list."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise TypeError(f"expected a list, got {type(value).__name__}")
     return value
 
 
 def number(value: Json) -> float:
-    """Return a finite number that is not a boolean."""
+    """Return `value` as float; it must be a finite number and not a boolean."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"expected a number, got {type(value).__name__}")
     if not abs(value) < 1e300:
@@ -54,14 +58,19 @@ def number(value: Json) -> float:
 
 
 def text(value: Json) -> str:
-    """Return a string."""
+    """Return `value`, which must be a string."""
     if not isinstance(value, str):
         raise TypeError(f"expected a string, got {type(value).__name__}")
     return value
 
 
 def like(values: object, usual: Mapping[str, object]) -> dict[str, Any]:
-    """Check keys and values against those of `usual`: known names, the same types. Raises TypeError or ValueError."""
+    """Return `values` after checking that its keys are in `usual` and its values have the types in `usual`.
+
+    Raises:
+        TypeError: If `values` is not a mapping.
+        ValueError: If a key is unknown or a value has another type.
+    """
     if not isinstance(values, dict):
         raise TypeError("expected a mapping")
     for name, value in values.items():

@@ -13,10 +13,13 @@ POLL_SECONDS = 0.1
 
 
 def prefetch(frames: Iterable[Item], times: StageTimes, stop: threading.Event, what: str = "") -> Iterator[Item]:
-    """Yield the same frames, produced by a thread at most PREFETCHED_FRAMES ahead; ends early if `stop` is set.
+    """Yield the items of `frames`, which a background thread reads up to `PREFETCHED_FRAMES` ahead.
 
     Args:
-        what: Prefix of the names of its stages.
+        frames: Iterable to read ahead.
+        times: Record of the time spent in each stage.
+        stop: Event that ends the iteration early when set.
+        what: Prefix of the stage names in `times`.
     """
     ready: queue.Queue[Item | BaseException | None] = queue.Queue(PREFETCHED_FRAMES)
     left = threading.Event()  # the consumer has stopped

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar or a line on a terminal, nothing otherwise."""
+"""Progress display for long operations: a bar or a line on a terminal. Without a terminal nothing is shown."""
 
 import shutil
 import sys
@@ -15,7 +15,7 @@ _hidden: ContextVar[bool] = ContextVar("hidden", default=False)
 
 @contextmanager
 def hidden_progress(hide: bool = True) -> Iterator[None]:
-    """Context in which this thread shows no progress, for `--quiet`; inside another one it shows none either."""
+    """Context in which the current thread shows no progress, for `--quiet`. Contexts may be nested."""
     token = _hidden.set(hide or _hidden.get())
     try:
         yield
@@ -24,12 +24,12 @@ def hidden_progress(hide: bool = True) -> Iterator[None]:
 
 
 def is_shown() -> bool:
-    """Whether progress is shown."""
+    """Return whether progress is shown."""
     return sys.stderr.isatty() and not _hidden.get()
 
 
 def print_progress(line: str) -> None:
-    """Print a line about work in progress."""
+    """Print a line about the progress of an operation."""
     if is_shown():
         from tqdm import tqdm
 
@@ -50,14 +50,14 @@ def progress_bar(
     """Make a progress bar, to be used with `with` and advanced by `update(n)`.
 
     Args:
-        what: Label.
-        total: Total amount; None if unknown.
-        unit: Unit.
-        done: Amount already done.
-        scaled: Write k and M for thousands and millions.
-        kept: Keep the bar on the terminal at the end.
-        hidden: Show nothing.
-        form: Format of the line; None uses that of tqdm.
+        what: Label of the bar.
+        total: Total amount of work in `unit`; None if unknown.
+        unit: Name of the unit.
+        done: Amount of work that is already done.
+        scaled: Whether to write k for thousands and M for millions.
+        kept: Whether the bar stays on the terminal after it is closed.
+        hidden: Whether to show nothing.
+        form: Format string of tqdm (`bar_format`); None for the default of tqdm.
     """
     from tqdm import tqdm  # imported here, since commands without long work do not need it
 

@@ -9,10 +9,14 @@ STEP = 1 << 18  # bytes
 
 
 class Reserve:
-    """A file that occupies disk space. `release` it when the space is needed."""
+    """A placeholder file that occupies disk space until `release` frees it."""
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError if there is no space."""
+        """Create the placeholder file.
+
+        Raises:
+            OSError: If there is not enough disk space.
+        """
         self._path = path
         self._size = 0
         self._file = path.open("wb", buffering=0)
@@ -26,7 +30,7 @@ class Reserve:
         """Reserve `size` bytes.
 
         Raises:
-            OSError: If they are not available.
+            OSError: If there is not enough disk space.
         """
         while self._size < size:
             step = max(STEP, self._size // 4)

@@ -10,7 +10,7 @@ _MEMORY = Path("/proc/meminfo")
 
 
 def available_cores() -> int:
-    """Number of processors that this process may use, limited by affinity and the container's quota."""
+    """Return the number of processors that this process may use, limited by CPU affinity and the container's quota."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     share = _words(_CGROUP / "cpu.max")
     if len(share) == 2 and all(word.isdigit() for word in share):
@@ -19,7 +19,7 @@ def available_cores() -> int:
 
 
 def available_megabytes() -> float | None:
-    """Available memory; None if unknown (not Linux)."""
+    """Return the available memory in MiB, limited by the container; None on systems other than Linux."""
     if not _MEMORY.exists():
         return None
     line = next(line for line in _MEMORY.read_text().splitlines() if line.startswith("MemAvailable:"))

@@ -1,4 +1,4 @@
-"""Structured rows of many keys in a temporary file, for data that exceeds memory."""
+"""Rows of a structured NumPy array, grouped by key, in a temporary file. For data that exceeds memory."""
 
 import tempfile
 from collections.abc import Iterator
@@ -17,16 +17,16 @@ _AT_ONCE = 4096  # rows per read
 
 
 class RowFile:
-    """Stores structured rows by key, in order of arrival, in an unnamed temporary file.
+    """Structured rows grouped by key, in the order in which they were appended, in an unnamed temporary file.
 
-    Memory contains only the positions: 16 bytes per block.
+    Only the file positions of the blocks are kept in memory.
     """
 
     def __init__(self, kind: "np.dtype[Any]", folder: Path | None = None) -> None:
         """
         Args:
             kind: Data type of the rows.
-            folder: Folder of the file; None uses the system's.
+            folder: Folder of the file; None for the system's temporary folder.
         """
         self.kind = kind
         self._folder = folder or Path(tempfile.gettempdir())
@@ -43,11 +43,11 @@ class RowFile:
 
     @property
     def keys(self) -> list[int]:
-        """The keys in order of first arrival."""
+        """Keys in the order of their first `append`."""
         return list(self._blocks)
 
     def append(self, key: int, rows: Rows) -> None:
-        """Append a block.
+        """Append a block of rows under a key.
 
         Raises:
             PoseError: If the disk is full.
@@ -60,11 +60,11 @@ class RowFile:
         self._end += rows.nbytes
 
     def count(self, key: int) -> int:
-        """Number of rows of a key."""
+        """Return the number of rows of a key."""
         return sum(count for _, count in self._blocks.get(key, []))
 
     def read(self, key: int) -> Rows:
-        """All rows of a key."""
+        """Return all rows of a key."""
         rows = np.zeros(self.count(key), self.kind)
         first = 0
         for block in self.portions(key, _AT_ONCE):

@@ -13,8 +13,8 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"})
 def shown(text: object, max_chars: int = MOST) -> str:
     r"""Return one line that any terminal and any Unicode encoding can display.
 
-    Invisible characters become escapes as in Python, such as ``\x1b``; line ends become spaces; text beyond `max_chars`
-    characters becomes an ellipsis.
+    Invisible characters become Python escapes such as ``\x1b``, and line ends become spaces. Text beyond `max_chars`
+    characters is replaced by an ellipsis.
     """
     whole = str(text)
     line = " ".join(filter(None, map(str.strip, whole[: max_chars + 1].splitlines())))
@@ -23,7 +23,7 @@ def shown(text: object, max_chars: int = MOST) -> str:
 
 
 def in_brief(error: BaseException) -> str:
-    """Return the message of a library's exception as `shown`, or its type if there is none; some quote a whole file."""
+    """Return the message of an exception, shortened by `shown`, or the exception's type if it has no message."""
     return shown(" ".join(str(error).split()) or type(error).__name__, MOST_OF_ERROR)
 
 
@@ -33,7 +33,9 @@ def shown_in_html(text: object, max_chars: int = MOST) -> str:
 
 
 def in_utf8(text: str) -> str:
-    r"""Replace lone surrogates, as in file names that are not UTF-8, by escapes such as ``\udcff``."""
+    r"""Replace lone surrogates by escapes such as ``\udcff``. File names that are not valid UTF-8 contain
+    surrogates.
+    """
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -7,11 +7,12 @@ from contextlib import contextmanager
 
 
 class StageTimes:
-    """Seconds spent in each stage, by name. Time in a nested stage counts for the inner stage only.
+    """Seconds spent in each stage of a run. Time in a nested stage counts for the inner stage only.
 
     Attributes:
-        seconds: Wall time.
-        processor: CPU time of the stage's own thread; threads of networks and codecs count in `rest`.
+        seconds: Wall-clock time in s by stage.
+        processor: CPU time in s by stage, of the thread that ran the stage. `rest` measures the time of other threads,
+            such as those of networks and codecs.
     """
 
     def __init__(self) -> None:
@@ -21,7 +22,7 @@ class StageTimes:
 
     @contextmanager
     def measure(self, stage: str) -> Iterator[None]:
-        """Context that measures a stage."""
+        """Context that measures the time of a stage."""
         outer, self._thread.inner = getattr(self._thread, "inner", (0.0, 0.0)), (0.0, 0.0)
         start, worked = time.perf_counter(), time.thread_time()
         try:
@@ -34,7 +35,10 @@ class StageTimes:
 
     @contextmanager
     def rest(self, name: str) -> Iterator[None]:
-        """Context that measures the CPU time outside of all stages. Stages that began before it must not end inside."""
+        """Context that adds the CPU time of the process outside all stages as stage `name`.
+
+        Stages that began before the context must not end inside it.
+        """
         worked, known = time.process_time(), sum(list(self.processor.values()))
         try:
             yield
@@ -43,6 +47,6 @@ class StageTimes:
             self.add(name, 0.0, max(0.0, worked - known))
 
     def add(self, stage: str, seconds: float, processor: float) -> None:
-        """Add time to a stage."""
+        """Add wall-clock time `seconds` and CPU time `processor`, both in s, to a stage."""
         self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
         self.processor[stage] = self.processor.get(stage, 0.0) + processor

@@ -23,10 +23,10 @@ def file_errors(path: Path | str) -> Iterator[None]:
 
 
 class WholeFile:
-    """A file being written.
+    """A file that is written under a temporary name. Call `commit` or `discard` at the end.
 
     Attributes:
-        path: Hidden temporary path beside `target`. End with `commit` or `discard`.
+        path: Hidden temporary path in the folder of `target`.
     """
 
     def __init__(self, target: Path) -> None:
@@ -35,9 +35,9 @@ class WholeFile:
 
     @staticmethod
     def remove_leftovers(folder: Path, is_target: Callable[[str], bool]) -> None:
-        """Remove temporary files of killed processes whose target name satisfies `is_target`.
+        """Remove the temporary files that killed processes left for targets whose name satisfies `is_target`.
 
-        Call it only if no process writes such a file.
+        No process may be writing one of these targets.
         """
         for path in folder.iterdir():
             found = _PART.fullmatch(path.name)
@@ -45,7 +45,11 @@ class WholeFile:
                 path.unlink(missing_ok=True)
 
     def commit(self) -> None:
-        """Rename to the final name, replacing an existing file. Raises PoseError, and then nothing is left."""
+        """Rename the file to its final name, replacing an existing file.
+
+        Raises:
+            PoseError: If the file cannot be renamed. The temporary file is deleted.
+        """
         try:
             with file_errors(self.target):
                 self.path.replace(self.target)
@@ -53,15 +57,16 @@ class WholeFile:
             self.discard()
 
     def discard(self) -> None:
-        """Delete the file. No effect after `commit` or a second time."""
+        """Delete the temporary file. This has no effect after `commit` or an earlier `discard`."""
         self.path.unlink(missing_ok=True)
 
 
 def part_of(name: str, targets: Collection[str]) -> str | None:
-    """Target name of a hidden temporary file; None for other files.
+    """Return the name of the target to which a hidden temporary file belongs, or None for other files.
 
     Args:
-        targets: Names that may be cut short.
+        name: Name of the file.
+        targets: Names of possible targets. The temporary name may contain a shortened target name.
     """
     found = _PART.fullmatch(name)
     if found is None or len(found[1]) < _SHOWN:
@@ -71,9 +76,12 @@ def part_of(name: str, targets: Collection[str]) -> str | None:
 
 @contextmanager
 def whole_file(target: Path) -> Iterator[Path]:
-    """Context with a hidden path to write to, which becomes `target` at the end; after an error nothing is left.
+    """Context that yields a temporary path, which is renamed to `target` at the end of the block.
 
-    Raises PoseError, naming `target`, for OSErrors in the block (disk full, no such folder).
+    After an error, the temporary file is deleted.
+
+    Raises:
+        PoseError: If an OSError occurs in the block, such as a full disk. The message names `target`.
     """
     file = WholeFile(target)
     try:
@@ -85,6 +93,10 @@ def whole_file(target: Path) -> Iterator[Path]:
 
 
 def write_whole(target: Path, content: bytes | str) -> None:
-    """Write a small file atomically, text as UTF-8. Raises PoseError, and then nothing is left."""
+    """Write a small file atomically, text as UTF-8.
+
+    Raises:
+        PoseError: If the file cannot be written. No temporary file is left.
+    """
     with whole_file(target) as hidden:
         hidden.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -1,10 +1,10 @@
 """Hidden folders for incomplete files, and removal of those that killed processes left.
 
-A folder contains a marker file with its own name and the names of the files that may be written into it. Only those are
-deleted; other files in it stay, and the folder with them.
+Each work folder contains a marker file with the folder's name and the names of the files that may be written into it.
+Only the named files are deleted. If the folder contains other files, they and the folder are kept.
 
-A folder in use is locked (`flock` of the folder itself, released with the process). Where folders cannot be locked, on
-Windows and some network disks, folders older than a day are removed.
+A folder in use is locked with `flock` on the folder itself; the lock ends with the process. Windows and some network
+file systems cannot lock folders. There, folders older than a day are removed.
 """
 
 import os
@@ -34,13 +34,14 @@ DAY = 86_400.0
 
 @contextmanager
 def work_folder(parent: Path, names: Collection[str]) -> Iterator[Path]:
-    """Context of a hidden folder in the existing folder `parent`; it is deleted with the named files at the end.
+    """Context that creates a hidden work folder and deletes it with the named files at the end.
 
-    Folders of killed processes in `parent` are removed first.
+    Work folders that killed processes left in `parent` are removed first.
 
     Args:
-        parent: Folder in which it is created.
-        names: Names of the files that will be written into it, or globs; `folder/name` for files in subfolders.
+        parent: Existing folder in which the work folder is created.
+        names: Names or globs of the files that will be written into the work folder; `folder/name` for files in
+            subfolders.
 
     Raises:
         PoseError: If the folder cannot be created.
@@ -57,9 +58,10 @@ def work_folder(parent: Path, names: Collection[str]) -> Iterator[Path]:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[bool | None]:
-    """Context that marks the folder as in use, and yields whether no other process uses it; None without locks.
+    """Context that marks a folder as in use by this process.
 
-    It also yields False if the folder is gone, because another process has just removed it.
+    It yields True if no other process uses the folder, and None if folders cannot be locked. It yields False if another
+    process uses the folder or has just removed it.
     """
     lock, alone = None, None
     try:
@@ -74,7 +76,7 @@ def alone_in(folder: Path) -> Iterator[bool | None]:
 
 
 def remove_leftovers(parent: Path) -> None:
-    """Remove the unused work folders in `parent`; only those that `work_folder` made."""
+    """Remove the work folders in `parent` that no process uses. Folders not created by `work_folder` are kept."""
     for folder in parent.glob(f"{PREFIX}*"):
         if folder.is_symlink() or not folder.is_dir():
             continue
@@ -91,7 +93,7 @@ def remove_leftovers(parent: Path) -> None:
 
 
 def _remove(folder: Path, names: Collection[str]) -> None:
-    """Delete the named files, the mark, and every folder that is empty then."""
+    """Delete the named files and the marker file, then every folder that is empty."""
     exact = {name for name in names if not _GLOB.search(name)} | {MARK}
     globs = [name for name in names if _GLOB.search(name)]
     for place, folders, files in os.walk(folder, topdown=False):
@@ -109,9 +111,10 @@ def _remove(folder: Path, names: Collection[str]) -> None:
 
 
 def _recorded(folder: Path) -> list[str] | None:
-    """The names of its files; None if `work_folder` did not make it, or it was copied or renamed.
+    """Return the names of a work folder's files from its marker file.
 
-    An empty folder counts: its process was killed before the mark was written.
+    The result is None if `work_folder` did not create the folder, or if the folder was copied or renamed. An empty
+    folder is accepted, because its process may have been killed before it wrote the marker file.
     """
     mark = folder / MARK
     try:

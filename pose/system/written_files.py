@@ -1,10 +1,10 @@
-"""Record of the files that this program wrote to a folder; commands delete or replace no others.
+"""Record of the files that this program wrote to a folder. Commands delete or replace only recorded files.
 
-A hidden file contains their names and the SHA-256 of their contents. Files that are not recorded, or have changed,
-belong to the user: if a new file needs their name, they are renamed, never deleted. `writing` applies this to the
-files that a command writes.
+A hidden file contains the names and SHA-256 hashes of the written files. Files that are not recorded, or have changed
+since, belong to the user. If a new file needs the name of a user's file, the user's file is renamed, never deleted.
+`writing` applies this to the files that a command writes.
 
-The only exception is a single file that the user names and allows to replace (`--out FILE --overwrite`).
+The only exception is a single file that the user allows the program to replace (`--out FILE --overwrite`).
 """
 
 import hashlib
@@ -32,13 +32,13 @@ def say_warning(message: str) -> None:
 
 
 class WrittenFiles:
-    """The record of one folder, read at construction. Without a valid record the program owns no file."""
+    """Record of one folder, read at construction. If there is no valid record, all files belong to the user."""
 
     def __init__(self, folder: Path, warn: Callable[[str], None] = say_warning) -> None:
         """
         Args:
-            folder: The folder.
-            warn: Called with one line per renamed file.
+            folder: Folder of the files.
+            warn: Function called with a one-line message for each renamed file.
         """
         self._folder, self._warn = folder, warn
         self._hashes: dict[str, list[str]] = _read(folder / RECORD)
@@ -49,20 +49,23 @@ class WrittenFiles:
         return [name for name in self._hashes if name == Path(name).name and os.path.lexists(self._folder / name)]
 
     def owns(self, path: Path) -> bool:
-        """Whether a file or subfolder is unchanged since this program wrote it."""
+        """Return whether this program wrote a file or subfolder that has not changed since."""
         try:
             return _sha256(path) in self._hashes.get(path.name, ())
         except OSError:
             return False
 
     def expect(self, path: Path, name: str) -> None:
-        """Announce that `path` will be renamed to `name`; both its content and the existing one are ours."""
+        """Announce that the file `path` will be renamed to `name`.
+
+        Until `settled` is called, the record accepts both the old and the new content under `name`.
+        """
         with file_errors(path):
             sha256 = _sha256(path)
         self._hashes[name] = [one for one in self._hashes.get(name, []) if one != sha256] + [sha256]
 
     def settled(self, name: str) -> None:
-        """Confirm that the announced file has the name `name`."""
+        """Confirm that the file announced by `expect` has been renamed to `name`."""
         self._hashes[name] = self._hashes[name][-1:]
 
     def add(self, path: Path) -> None:
@@ -71,7 +74,7 @@ class WrittenFiles:
             self._hashes[path.name] = [_sha256(path)]
 
     def make_way(self, path: Path) -> None:
-        """Rename a file at `path` that this program did not write, to free the name."""
+        """Rename an existing file at `path` if this program did not write it, so that the path can be used."""
         if not os.path.lexists(path) or self.owns(path):
             return
         kept = _free_name(path)
@@ -89,15 +92,15 @@ class WrittenFiles:
             self._hashes.pop(path.name, None)
 
     def save(self) -> None:
-        """Store the record, without missing files.
+        """Write the record of all files that still exist.
 
-        If the disk is full, unrecorded files count as the user's, and stay.
+        If the record cannot be written because the disk is full, unrecorded files count as the user's and are kept.
         """
         there = {name: hashes for name, hashes in self._hashes.items() if os.path.lexists(self._folder / name)}
         self._write(there)
 
     def save_expected(self) -> None:
-        """Store the record including names announced by `expect`; otherwise like `save`."""
+        """Write the record like `save`, but include announced names whose files do not exist yet."""
         self._write(self._hashes)
 
     def _write(self, hashes: dict[str, list[str]]) -> None:
@@ -114,12 +117,13 @@ class WrittenFiles:
 def writing(
     paths: Collection[Path], warn: Callable[[str], None] = say_warning, *, rename: bool = True
 ) -> Iterator[None]:
-    """Context of writing files: what this program did not write is renamed before, and the new files are recorded.
+    """Context for writing files. Existing files of the user are renamed first, and the new files are recorded at the
+    end.
 
     Args:
         paths: Files or folders that the block writes. Parent folders are created.
-        warn: See `WrittenFiles`.
-        rename: False to replace what is there, if the user continues a run.
+        warn: Function called with a one-line message for each renamed file.
+        rename: Whether to rename existing files of the user; False to replace them when a run is resumed.
 
     Raises:
         PoseError: If a folder cannot be created, or a file cannot be renamed.
@@ -164,10 +168,10 @@ def _free_name(path: Path) -> Path:
 
 
 def _sha256(path: Path) -> str:
-    """SHA-256 of a regular file, or of the names and contents of a folder.
+    """Return the SHA-256 of a regular file, or of the names and contents of a folder.
 
     Raises:
-        OSError: For links and others.
+        OSError: If the path is a link or another special file, or cannot be read.
     """
     digest = hashlib.sha256()
     for part in _parts(path):
