@@ -75,9 +75,9 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
 
 
 def _space(recording: Recording, people: list[int]) -> Space:
-    """The world; where the camera moved in an unknown way, its own frame with the lowest feet at 0.
+    """Return the world; if the camera's motion is unknown, the camera frame with the lowest feet at height 0.
 
-    The view of such a camera says nothing about the vertical, so no person is levelled.
+    A camera with unknown motion gives no information about the vertical, so people are not levelled.
     """
     if not without_world(recording.table):
         return recording.world
@@ -96,11 +96,11 @@ def _thinned(timeline: Timeline) -> Timeline:
 def _facts(
     recording: Recording, timeline: Timeline, tracks: list[Track], space: Space, left_out: int
 ) -> dict[str, Any]:
-    """Metadata of the page.
+    """Return the metadata of the page.
 
     Args:
-        recording: The recording.
-        timeline: Time stamps of the track.
+        recording: Exported recording.
+        timeline: Time stamps of the tracks.
         tracks: People on the page.
         space: Coordinate frame.
         left_out: Number of people who are not on the page.
@@ -120,13 +120,14 @@ def _facts(
 
 
 def _person_facts(recording: Recording, track: Track) -> dict[str, Any]:
-    """Metadata of a person.
+    """Return the metadata of a person.
 
     Returns:
         `doubtful`: whether the track may be a false detection. `first`, `count`: frames of the page. `frames`: number
-        of frames of the recording with the person. `marks`: spans as [first, end] s with counts of the recording's
-        frames (a subsampled page thus hides none) in which the person is missing, was interpolated, left and right of
-        a limb were swapped, or the 2D of a limb contradicts the bones.
+        of frames of the recording with the person. `marks`: spans as [first, end] s, with their numbers of frames in
+        the
+            recording, so that a subsampled page omits none. Their kinds: the person is missing or interpolated, left
+            and right of a limb were swapped, or the 2D joints of a limb contradict the bones.
     """
     whole = recording.track(track.person, recording.timeline)
     assert whole is not None, "who is in a thinned timeline is in the whole one"
@@ -144,19 +145,19 @@ def _person_facts(recording: Recording, track: Track) -> dict[str, Any]:
 
 
 def _seconds(flags: NDArray[np.bool_], track: Track) -> list[list[float]]:
-    """[first, end] s of every run of True; a frame lasts until the next one."""
+    """Return [first, end] s of every run of True; a frame lasts until the next one."""
     ends = np.append(track.times[1:], track.times[-1])
     return [[round(float(track.times[a]), 4), round(float(ends[b]), 4)] for a, b in stretches(flags)]
 
 
 def _mesh(bodies: dict[int, PageBody]) -> dict[str, Any]:
-    """What the bodies of the page share."""
+    """Return the mesh data that all bodies on the page share."""
     arrays = {name: _packed(values) for name, values in mesh_arrays().items()} if bodies else {}
     return mesh_facts() | arrays | {"moving": {person: body.moving for person, body in bodies.items()}}
 
 
 def _write_person(file: IO[str], track: Track, space: Space, body: PageBody | None) -> None:
-    """The person's frames, one script element per quantity, in portions."""
+    """Write the person's frames in portions, as one script element per quantity."""
     columns: dict[str, list[str]] = {name: [] for name in ("stage", "sigma", "angles", "deviations", "lines")}
     for part in _portions(track, space):
         for name, values in part.items():
@@ -172,9 +173,9 @@ def _write_person(file: IO[str], track: Track, space: Space, body: PageBody | No
 
 
 def _portions(track: Track, space: Space) -> Iterator[dict[str, NDArray[np.generic]]]:
-    """Quantized arrays of the frames.
+    """Yield quantized arrays of n frames at a time.
 
-    Returns:
+    Yields:
         `stage`: (n, 51) mm, x right, y away, z up. `sigma`: (n, 17) mm. `angles`, `deviations`: (n, 16) tenths of a
         degree. `lines`: (n, 4) speed and height of the pelvis in mm/s and mm, mean score and fraction of joints without
         2D, in thousandths.
@@ -199,7 +200,10 @@ def _portions(track: Track, space: Space) -> Iterator[dict[str, NDArray[np.gener
 
 
 def _speed(times: NDArray[np.float64], roots: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Speed (T,) m/s between the frames half a window before and after; NaN if one of them is missing."""
+    """Return the speed (T,) m/s between the frames half a window before and after each frame.
+
+    The speed is NaN if either frame is missing.
+    """
     last = len(times) - 1
     earlier = np.searchsorted(times, times - _SPEED_SECONDS / 2 - 1e-6)
     later = np.minimum(np.searchsorted(times, times + _SPEED_SECONDS / 2 + 1e-6, side="right") - 1, last)
@@ -228,7 +232,7 @@ def _is_small(video: Path) -> bool:
 
 
 def _offset(recording: Recording, video: Path) -> float:
-    """Start of a video on the result's time line, s."""
+    """Return the start of a video on the result's time line, s."""
     if video.name == OVERLAY:
         return float(recording.times[0])
     cameras = result_cameras(recording.table.run)
@@ -249,7 +253,7 @@ def _write_video(file: IO[str], video: Path, target: Path, offset: float) -> Non
 
 
 def _inline(value: Any) -> str:
-    """JSON that cannot end the HTML element that contains it."""
+    """Return JSON in which no character sequence can end the enclosing HTML element."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
@@ -265,7 +269,7 @@ def _head(recording: Recording) -> str:
 
 
 def _scripts() -> str:
-    """The page's modules as data URLs with their names, because browsers load no modules from disk."""
+    """Return the page's modules by name as data URLs, because browsers load no modules from disk."""
     imports = {f"pose/{name}": f"data:text/javascript;base64,{_packed_text(_module(name))}" for name in _MODULES}
     start = '<script type="module">import { start } from "pose/report.js"; start();</script>'
     return f'<script type="importmap">{json.dumps({"imports": imports})}</script>\n{start}\n</body>\n</html>\n'

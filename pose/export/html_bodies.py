@@ -1,4 +1,4 @@
-"""Bodies and hands in the report: meshes, rotations of bones and points of hands, as numbers in script elements."""
+"""Bodies and hands of the HTML report: meshes, bone rotations and hand points, as numbers in script elements."""
 
 from collections.abc import Iterator
 
@@ -30,9 +30,10 @@ class PageBody:
         return rest_numbers(self._character)
 
     def frames(self) -> Iterator[NDArray[np.float64]]:
-        """Poses (n, 3 + 3 M) of each portion of the track; NaN in gaps.
+        """Yield the poses (n, 3 + 3 M) of each portion of the track; NaN in gaps.
 
-        Position of the first bone in mm, then x, y, z of the quaternions of the M moving bones times `TURN`.
+        A pose is the position of the first bone in mm, then x, y, z of the quaternions of the M moving bones times
+        `TURN`.
         """
         for span, motion in self._motion.spans():
             rows = pose_numbers(motion.root, motion.turns[:, self._moving])
@@ -51,13 +52,16 @@ def rest_numbers(character: Character) -> NDArray[np.float64]:
 
 
 def pose_numbers(root: NDArray[np.float64], turns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Poses (n, 3 + 3 M): root (n, 3) m in mm, then x, y, z of rotations (n, M, 4) times `TURN`."""
+    """Return poses (n, 3 + 3 M) from the root (n, 3) m and rotations (n, M, 4).
+
+    A pose is the root in mm, then x, y, z of the quaternions times `TURN`.
+    """
     turns = np.where(turns[..., :1] < 0, -turns, turns)[..., 1:] * TURN
     return np.concatenate([1000 * root, turns.reshape(len(turns), -1)], axis=1)
 
 
 def mesh_arrays() -> dict[str, NDArray[np.generic]]:
-    """The mesh that all bodies share: triangles (F, 3), bones and weights (V, 4)."""
+    """Return the mesh that all bodies share: triangles (F, 3), bones and weights (V, 4)."""
     model = body_model("light")
     return {
         "triangles": model.faces.astype("<u2"),
@@ -67,12 +71,15 @@ def mesh_arrays() -> dict[str, NDArray[np.generic]]:
 
 
 def mesh_facts() -> dict[str, Json]:
-    """Metadata that the page needs to decode bodies."""
+    """Return the metadata that the page needs to decode bodies."""
     return {"parents": body_model("light").parents.tolist(), "unit": _REST_UNIT, "turn": TURN}
 
 
 def hand_rows(track: Track, space: Space) -> Iterator[NDArray[np.float64]]:
-    """Hands (n, 126) mm of each portion of a track: 2 x 21 points in the page's axes; NaN where not detected."""
+    """Yield the hand points (n, 126) mm of each portion of a track; NaN where not detected.
+
+    The columns are 2 x 21 points x 3 coordinates in the page's axes.
+    """
     for span in track.spans():
         at = span.start + np.arange(len(span.times))
         placed = space.to_file(track.hands(at).places)

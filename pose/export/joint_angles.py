@@ -1,7 +1,7 @@
 """Joint angles in degrees from joint positions, with the uncertainty that follows from the joints' sigma.
 
 docs/studies/exports.md defines every angle and its sign. Directions are relative to the pelvis (x to the left, y along
-the trunk, z forward) or to the chest (the same with the shoulders):
+the trunk, z forward) or to the chest (the same axes, from shoulders and thorax):
 
 - hip and shoulder flexion: atan2(forward, down), positive to the front; -180 to 180
 - hip and shoulder abduction: asin(outward), positive away from the body; -90 to 90. Close to 90 the flexion is
@@ -10,8 +10,8 @@ the trunk, z forward) or to the chest (the same with the shoulders):
 - knee and elbow flexion: between the two bones, 0 straight; hyperextension is positive as well
 - trunk lean: between pelvis-to-thorax and the vertical of the space
 - neck flexion: thorax to crown in the chest's frame, atan2(forward, up)
-- ankle flexion: 0 at a right angle of shank and sole, positive with raised toes; where heel and toe are observed in 2D.
-  Its deviation is a measured constant
+- ankle flexion: 0 at a right angle of shank and sole, positive with raised toes. It is known where heel and toe are
+  observed in 2D; its standard deviation is a measured constant
 
 Uncertainty is first order: sigma is the 68 % radius of an isotropic normal distribution, and errors of different joints
 are assumed to be independent. Neighbouring joints are in fact correlated; docs/studies/exports.md reports the measured
@@ -54,11 +54,11 @@ Gradient = dict[str, F64]
 
 @dataclass(frozen=True, slots=True)
 class Angles:
-    """Angles in T frames.
+    """Joint angles of one person in T frames.
 
     Attributes:
-        degrees: (T, 16), in the order of `NAMES`, or (T, 18), in that of `ALL_NAMES`; NaN where unknown.
-        deviations: Standard deviations of these, degrees.
+        degrees: (T, 16), in the order of `NAMES`, or (T, 18), in the order of `ALL_NAMES`; NaN where unknown.
+        deviations: Standard deviations of `degrees`, in the same shape.
     """
 
     degrees: F64
@@ -66,12 +66,12 @@ class Angles:
 
 
 def joint_angles(places: F64, sigma: F64, up: F64) -> Angles:
-    """Angles of joints in any right-handed frame.
+    """Compute joint angles from positions in any right-handed frame.
 
     Args:
         places: (T, 17, 3) m, Human3.6M order.
-        sigma: (T, 17) mm. Frames with NaN give NaN.
-        up: (3,) vertical.
+        sigma: (T, 17) uncertainty of the positions, mm. Frames with NaN give NaN.
+        up: (3,) upward vertical.
     """
     values, gradients = _all(places, up)
     variance = (sigma / 1000 / RADIUS_PER_STD) ** 2
@@ -90,7 +90,7 @@ def with_ankles(angles: Angles, ankles: F64) -> Angles:
 
 
 def _all(places: F64, up: F64) -> tuple[dict[str, F64], dict[str, Gradient]]:
-    """Every angle, in radians, and its gradient."""
+    """Return every angle, in radians, and its gradient."""
 
     def vector(start: str, end: str) -> F64:
         return places[:, H36M17.index(end)] - places[:, H36M17.index(start)]
@@ -125,7 +125,7 @@ def _all(places: F64, up: F64) -> tuple[dict[str, F64], dict[str, Gradient]]:
 
 
 def _between(a: F64, b: F64, a_ends: tuple[str, str], b_ends: tuple[str, str] | None) -> tuple[F64, Gradient]:
-    """The angle between two vectors, 0 to pi; `b_ends` is None for a constant direction."""
+    """Return the angle between two vectors, 0 to pi, and its gradient; `b_ends` is None for a constant direction."""
     aa, bb, ab = dot(a, a), dot(b, b), dot(a, b)
     sine = np.sqrt(np.maximum(aa * bb - ab * ab, 0))
     scale = 1 / np.maximum(sine, _TINY)
@@ -149,7 +149,7 @@ class _Frame:
         self._skew = dot(up, x) / self._up  # component of `up` along it
 
     def flexion(self, vector: F64, ends: tuple[str, str], sign: float) -> tuple[F64, Gradient]:
-        """atan2(forward, up) of `vector` for sign 1, atan2(forward, down) for -1."""
+        """Return atan2(forward, up) of `vector` for sign 1, or atan2(forward, down) for -1, with its gradient."""
         x, y, z = self._within(vector)
         square = np.maximum(y * y + z * z, _TINY**2)
         # d = (up dz - z d(up)) / (up^2 + z^2), with up = sign y
@@ -157,7 +157,7 @@ class _Frame:
         return np.arctan2(z, sign * y), self._gradient((np.zeros_like(x), dy, dz), (x, y, z), ends)
 
     def abduction(self, vector: F64, ends: tuple[str, str], outward: float) -> tuple[F64, Gradient]:
-        """asin of the component of `vector` along `outward` times x."""
+        """Return asin of the component of `vector` along `outward` times x, with its gradient."""
         x, y, z = self._within(vector)
         square = np.maximum(x * x + y * y + z * z, _TINY**2)
         rest = np.maximum(np.sqrt(y * y + z * z), _TINY)
@@ -170,7 +170,7 @@ class _Frame:
         return x, y, z
 
     def _gradient(self, d: tuple[F64, F64, F64], v: tuple[F64, F64, F64], ends: tuple[str, str]) -> Gradient:
-        """Gradient of a function with derivatives `d` by the coordinates `v` of a vector in this frame.
+        """Return the gradient of a function with derivatives `d` by the coordinates `v` of a vector in this frame.
 
         The frame rotates by w = (dup.z - skew dacross.z) / |up| about x, -dacross.z / |across| about y, and dacross.y /
         |across| about z. A rotation w of the frame changes the coordinates of a constant vector by v x w.
@@ -200,7 +200,7 @@ def _added(*gradients: Gradient) -> Gradient:
 
 
 def columns(names: Sequence[str] = ALL_NAMES) -> list[str]:
-    """Column headings: each angle in degrees, followed by its standard deviation."""
+    """Return the column headings: each angle in degrees, followed by its standard deviation."""
     return [head for name in names for head in (f"{name}_deg", f"{name}_sd")]
 
 
@@ -219,7 +219,7 @@ class JointAngles:
     deviations: F64
 
     def __getitem__(self, name: str) -> F64:
-        """(P, F) degrees of one angle.
+        """Return one angle by name, (P, F) degrees.
 
         Raises:
             KeyError: For an unknown name.

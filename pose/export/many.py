@@ -7,7 +7,7 @@ MOST_CHARACTERS = 100  # maximum per file of skinned meshes, 0.8 MB each
 
 
 def seen_most(recording: Recording, people: list[int], max_people: int) -> tuple[list[int], list[str]]:
-    """At most `max_people` people, in the same order, and a note if some are omitted."""
+    """Select at most `max_people` people, in the same order; also return a note if some are omitted."""
     if len(people) <= max_people:
         return people, []
     frames = {person: len(recording.rows_of(person)) for person in people}

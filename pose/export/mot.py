@@ -1,7 +1,7 @@
 """MOT: generalised coordinates over time, with the names of OpenSim's models.
 
-Body axes are those of OpenSim (x forward, y up, z right), rotations in the order z, x, y. Columns and signs:
-docs/studies/exports.md. Left and right have the same sign for the same movement.
+Body axes are those of OpenSim (x forward, y up, z right). Rotations are in the order z, x, y.
+docs/studies/exports.md lists columns and signs. Left and right have the same sign for the same movement.
 
 In this order `pelvis_tilt` and `pelvis_list` are tilt and list only for a person who faces +x, as OpenSim assumes. The
 motion is therefore rotated about the vertical until the person faces +x on average. The pelvis' position is the origin
@@ -50,7 +50,10 @@ def write(track: Track, target: Path) -> Notes:
 
 
 def facing(track: Track) -> F64:
-    """Rotation (4,) about y after which a person faces +x on average; the identity without a mean direction."""
+    """Return the rotation (4,) about y after which a person faces +x on average.
+
+    It is the identity if there is no mean direction.
+    """
     total = np.zeros(3)
     for span in track.sample():
         _, _, forward = pelvis_frame(track.space.to_file(span.places)[:, ORDER])
@@ -59,7 +62,7 @@ def facing(track: Track) -> F64:
 
 
 def write_mot(track: Track, target: Path, turn: F64) -> Notes:
-    """Write the motion.
+    """Write the motion of one person to a MOT file.
 
     Args:
         track: The person.
@@ -84,24 +87,25 @@ def write_mot(track: Track, target: Path, turn: F64) -> Notes:
 
 
 def pelvis_origin(body: Body) -> F64:
-    """Vector (3,) m from the midpoint of the hips to the origin of the model's pelvis, in rest-pose axes."""
+    """Return the vector (3,) m from the midpoint of the hips to the origin of the model's pelvis, in rest-pose axes."""
     scale = abs(body.offsets[_AT["left_hip"], 0]) / setup.HALF_HIPS
     return rotate(_BODY, -scale * np.array(setup.HIPS))
 
 
 def _turned(motion: Motion, turn: F64, origin: F64) -> Motion:
-    """The motion after a rotation (4,), with the root at the pelvis' `origin` (3,)."""
+    """Rotate a motion by `turn` (4,), and move its root to the pelvis' `origin` (3,) m."""
     turns = motion.turns.copy()
     turns[:, 0] = multiply(turn, turns[:, 0])
     return Motion(rotate(turn, motion.root) + rotate(turns[:, 0], origin), turns)
 
 
 def coordinates(motion: Motion, previous: dict[str, F64] | None = None) -> F64:
-    """Columns (T, 27) after the time, in degrees and m.
+    """Return the columns (T, 27) that follow the time column, in degrees and m.
 
     Args:
-        motion: The motion.
-        previous: Last angles of the previous portion; updated to those of this one, so that angles do not jump.
+        motion: Motion of T frames.
+        previous: Last angles of the previous portion, so that angles do not jump. They are updated to the last angles
+            of this portion.
     """
     previous = {} if previous is None else previous
     turns = {name: motion.turns[:, place] for name, place in _AT.items()}
@@ -130,7 +134,7 @@ def _mirrored(side: str) -> F64:
 
 
 def _bend(turn: F64) -> F64:
-    """Flexion (T, 1) in degrees, 0 straight."""
+    """Return the flexion (T, 1) in degrees; 0 is straight."""
     sine = np.sqrt((turn[..., 1:] ** 2).sum(axis=-1))
     result: F64 = np.degrees(2 * np.arctan2(sine, np.abs(turn[..., 0])))[:, None]
     return result

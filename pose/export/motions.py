@@ -1,4 +1,4 @@
-"""A track as motion of constant bones, for formats with rotations."""
+"""A track as the motion of a skeleton with constant bone lengths, for formats with rotations."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -20,7 +20,7 @@ _NAMED_FROM = 10  # mm, mean distance of a joint from its bone above which the s
 
 
 class Bones:
-    """One person's bones. Gaps are interpolated: rotations by slerp, the root linearly."""
+    """The skeleton and motion of one person. In gaps, rotations are interpolated by slerp and the root linearly."""
 
     def __init__(self, track: Track) -> None:
         self.track = track
@@ -32,7 +32,7 @@ class Bones:
         return fit_body(self.track.space.to_file(span.places) for span in self.track.sample())
 
     def spans(self) -> Iterator[tuple[Span, Motion]]:
-        """All frames, with gaps filled, in portions."""
+        """Yield all frames in portions, with gaps filled."""
         self._distance, self._count = np.zeros(len(H36M17)), 0
         index = np.arange(len(self.track))
         earlier = np.maximum.accumulate(np.where(self.track.known, index, 0))
@@ -44,12 +44,12 @@ class Bones:
             yield span, self._filled(_spread(solved.motion, span.known), span, earlier, later)
 
     def distance_note(self) -> str:
-        """Mean distance of the joints of known frames from the bones, after `spans` is exhausted."""
+        """Return a note on the mean distance of joints from bones; valid after `spans` is exhausted."""
         away = 1000 * self._distance / max(1, self._count)
         return f"joints lie {away.mean():.0f} mm from the bones on average{far_joints(away)}"
 
     def _solved(self, span: Span) -> Solved:
-        """The solution of a span, cached because several formats use it."""
+        """Return the solution of a span, cached because several formats use it."""
         kept, key = self.track.recording.solved, (self.track.person, self.track.resampled, span.start, len(span.known))
         solved = kept.get(key)
         if solved is None:
@@ -80,14 +80,14 @@ class Bones:
 
 
 def far_joints(away: F64) -> str:
-    """Joints whose mean distance (17,) mm from their bones is above 10 mm, for example `, spine 34 mm, neck 21 mm`."""
+    """List joints with a mean distance (17,) mm from their bones above 10 mm, such as `, spine 34 mm, neck 21 mm`."""
     return "".join(
         f", {name} {mm:.0f} mm" for name, mm in zip(H36M17.names, away.tolist(), strict=True) if mm > _NAMED_FROM
     )
 
 
 def _spread(motion: Motion, known: NDArray[np.bool_]) -> Motion:
-    """The known frames at their positions among all; other frames are undefined."""
+    """Place the known frames at their positions among all frames; the other frames are undefined."""
     if known.all():
         return motion
     root, turns = np.empty((len(known), 3)), np.empty((len(known), *motion.turns.shape[1:]))

@@ -27,14 +27,14 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
 
 
 def _people(part: People2D) -> list[bytes]:
-    """The JSON object of each row."""
+    """Return the JSON object of each row."""
     head = ('{"person_id":[', number(part.ids), '],"pose_keypoints_2d":[')
     left, right = ("", "") if part.hands is None else (keypoints(part.hands[:, side]) for side in range(2))
     return text(joined(*head, keypoints(part.points), _LEFT, left, _RIGHT, right, _OTHERS)).splitlines()
 
 
 def _write_small(path: str, content: bytes) -> None:
-    """Like `Path.write_bytes`, whose overhead would double the time per file."""
+    """Write a small file; the overhead of `Path.write_bytes` would double the time per file."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         while content:

@@ -64,10 +64,10 @@ def write(track: Track, target: Path) -> Notes:
 
 
 def _trunk(track: Track) -> setup.Trunk:
-    """Scale factors of the torso of the named model.
+    """Return the scale factors of the model's torso.
 
-    Distances of hips, back and shoulders in an upright model equal those of the person; the pelvis is scaled by the
-    distance of the hips.
+    They make the distances of hips, back and shoulders in the upright model equal to those of the person. The distance
+    of the hips scales the pelvis.
     """
     names = [f"{side}_{joint}" for joint in ("hip", "shoulder") for side in setup.SIDES]
     ends = [H36M17.index(name) for name in names]
@@ -83,7 +83,7 @@ def _trunk(track: Track) -> setup.Trunk:
 
 
 def _reach(start: F64, along: F64, length: float) -> float:
-    """The largest s with |start + s along| = length, or the s of the nearest point if there is none."""
+    """Return the largest s with |start + s along| = length, or the s of the nearest point if there is none."""
     a, b, c = float(along @ along), float(start @ along), float(start @ start) - length**2
     return (-b + math.sqrt(max(b * b - a * c, 0.0))) / a
 

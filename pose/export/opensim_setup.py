@@ -32,19 +32,19 @@ _MEASURED = {  # bodies scaled by ratios of distances between markers
 
 @dataclass(frozen=True, slots=True)
 class Trunk:
-    """Scale factors of the torso: along x and y, and along z (the width)."""
+    """The scale factors of the torso: along x and y, and along z (the width)."""
 
     length: float
     width: float
 
 
 def markers() -> list[str]:
-    """Names of the markers used, as in the TRC file."""
+    """Return the names of the markers in the TRC file that the tools use."""
     return [f"{side}_{joint}" for joint in _LIMBS for side in SIDES]
 
 
 def marker_set() -> str:
-    """The model's markers."""
+    """Return the marker set file of the model."""
     lines = []
     for joint, body in _LIMBS.items():
         for side in SIDES:
@@ -56,7 +56,7 @@ def marker_set() -> str:
 
 
 def scale_setup(name: str, trunk: Trunk, span: tuple[float, float]) -> str:
-    """The setup file of the Scale tool.
+    """Return the setup file of the Scale tool.
 
     Args:
         name: Name of the person.
@@ -91,7 +91,7 @@ def scale_setup(name: str, trunk: Trunk, span: tuple[float, float]) -> str:
 
 
 def ik_setup(span: tuple[float, float]) -> str:
-    """The setup file of the Inverse Kinematics tool.
+    """Return the setup file of the Inverse Kinematics tool.
 
     Args:
         span: First and last time of the recording, s.

@@ -7,7 +7,7 @@ from pose.export.tracks import Track
 
 
 def presence(track: Track, start: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Times (K,) s after `start` at which the person appears or disappears, and the new state 1 or 0."""
+    """Return the times (K,) s after `start` at which the person appears (state 1) or disappears (0), and the states."""
     recording = track.recording
     steps: list[tuple[float, float]] = [(0.0, 0.0)] if track.times[0] > start else []
     steps.append((float(track.times[0]) - start, 1.0))

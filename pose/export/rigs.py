@@ -32,7 +32,7 @@ _VRM_THUMB = ("Metacarpal", "Proximal", "Distal")
 
 
 def bone_names(rig: str) -> dict[str, str]:
-    """The name in `rig` of each of the 52 bones, by Mixamo's name without its prefix."""
+    """Return the names of the 52 bones in `rig`, keyed by Mixamo's names without their prefix."""
     column = ("mixamo", "unreal", "rigify", "vrm", "plain").index(rig)
     names = {row[0]: row[column] for row in _MIDDLE}
     for side in ("Left", "Right"):

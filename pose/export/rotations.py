@@ -15,7 +15,7 @@ _LOCKED = 1e-7  # cosine of the middle angle below which the outer angles are no
 
 
 def multiply(a: F64, b: F64) -> F64:
-    """Product (..., 4): rotation `b` followed by rotation `a`."""
+    """Multiply quaternions (..., 4): rotation `b` followed by rotation `a`."""
     aw, ax, ay, az = a[..., 0], a[..., 1], a[..., 2], a[..., 3]
     bw, bx, by, bz = b[..., 0], b[..., 1], b[..., 2], b[..., 3]
     return _together(
@@ -27,7 +27,7 @@ def multiply(a: F64, b: F64) -> F64:
 
 
 def _together(*columns: F64) -> F64:
-    """`numpy.stack` along a new last axis, twice as fast for few rows."""
+    """Stack arrays along a new last axis, twice as fast as `numpy.stack` for few rows."""
     stacked = np.empty((*columns[0].shape, len(columns)))
     for at, column in enumerate(columns):
         stacked[..., at] = column
@@ -35,7 +35,7 @@ def _together(*columns: F64) -> F64:
 
 
 def inverse(q: F64) -> F64:
-    """The inverse rotations."""
+    """Invert rotations (..., 4)."""
     result: F64 = q * np.array([1.0, -1.0, -1.0, -1.0])
     return result
 
@@ -48,33 +48,33 @@ def rotate(q: F64, vector: F64) -> F64:
 
 
 def cross(a: F64, b: F64) -> F64:
-    """Cross product (..., 3); several times faster than `numpy.cross` on short axes."""
+    """Compute the cross product (..., 3), several times faster than `numpy.cross` on short axes."""
     ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
     bx, by, bz = b[..., 0], b[..., 1], b[..., 2]
     return _together(ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx)
 
 
 def dot(a: F64, b: F64) -> F64:
-    """Dot product over the last axis."""
+    """Compute the dot product over the last axis."""
     result: F64 = np.einsum("...i,...i->...", a, b)
     return result
 
 
 def unit(vector: F64) -> F64:
-    """Normalised vectors (..., n); a zero vector stays zero."""
+    """Normalise vectors (..., n); a zero vector stays zero."""
     return vector / np.maximum(np.sqrt(dot(vector, vector)), _TINY)[..., None]
 
 
 def about(axis: F64, angle: F64) -> F64:
-    """The rotation by `angle` (...,) about the unit vectors `axis` (..., 3)."""
+    """Return the rotations (..., 4) by `angle` (...,) rad about the unit vectors `axis` (..., 3)."""
     half = np.asarray(angle)[..., None] / 2
     return np.concatenate([np.cos(half), np.sin(half) * axis], axis=-1)
 
 
 def between(start: F64, goal: F64) -> F64:
-    """The shortest rotation from unit vectors `start` to `goal`, (..., 3) -> (..., 4).
+    """Return the shortest rotations from unit vectors `start` to `goal`, (..., 3) -> (..., 4).
 
-    For opposite directions it is by 180 degrees about an axis that depends on `start` only.
+    For opposite directions, the rotation is 180 degrees about an axis that depends on `start` only.
     """
     start, goal = np.broadcast_arrays(start, goal)
     q = np.concatenate([1 + dot(start, goal)[..., None], cross(start, goal)], axis=-1)
@@ -86,7 +86,7 @@ def between(start: F64, goal: F64) -> F64:
 
 
 def of_axes(x: F64, y: F64, z: F64) -> F64:
-    """The rotation of the coordinate axes to three perpendicular unit vectors (..., 3)."""
+    """Return the rotation (..., 4) of the coordinate axes to three perpendicular unit vectors (..., 3)."""
     return from_matrix(np.stack([x, y, z], axis=-1))
 
 
@@ -111,13 +111,13 @@ def from_matrix(m: F64) -> F64:
 
 
 def angle_between(a: F64, b: F64) -> F64:
-    """The angle (...,) of the rotation from `a` to `b`, 0 to pi."""
+    """Return the angle (...,) of the rotation from `a` to `b`, 0 to pi."""
     difference = multiply(inverse(a), b)
     return 2 * np.arctan2(np.sqrt(dot(difference[..., 1:], difference[..., 1:])), np.abs(difference[..., 0]))
 
 
 def slerp(a: F64, b: F64, share: F64) -> F64:
-    """Spherical linear interpolation from `a` to `b` (..., 4); `share` (...,) is the fraction of the angle."""
+    """Interpolate spherically from `a` to `b` (..., 4); `share` (...,) is the fraction of the angle."""
     b = np.where(dot(a, b)[..., None] < 0, -b, b)
     cosine = np.clip(dot(a, b), -1, 1)
     angle = np.arccos(cosine)
@@ -140,7 +140,7 @@ def same_sign(q: F64, previous: F64 | None = None) -> F64:
 
 
 def euler(q: F64, order: str) -> F64:
-    """Euler angles (..., 3) of intrinsic rotations about three different axes: "zxy" is R = Rz Rx Ry.
+    """Return Euler angles (..., 3) of intrinsic rotations about three different axes: "zxy" is R = Rz Rx Ry.
 
     The middle angle is in -90 to 90 degrees; at these limits (gimbal lock) the last angle is 0.
     """
@@ -163,10 +163,11 @@ def euler(q: F64, order: str) -> F64:
 
 
 def unwrapped_euler(q: F64, order: str, previous: F64 | None = None) -> F64:
-    """`euler` of rotations over time (T, ..., 4) without jumps, (T, ..., 3).
+    """Return Euler angles (T, ..., 3) of rotations over time (T, ..., 4) without jumps.
 
-    Each rotation has two triples, (a, b, c) and (a + pi, pi - b, c + pi), plus full rotations of each angle. The one
-    nearest to the previous frame is chosen, or to `previous` (..., 3) for the first frame.
+    Two triples describe each rotation, (a, b, c) and (a + pi, pi - b, c + pi), up to multiples of 2 pi per angle. The
+    triple nearest to the previous frame is chosen. In the first frame it is the one nearest to `previous` (..., 3).
+    `euler` defines `order`.
     """
     triples = euler(q, order)
     start = triples[:1] if previous is None else previous[None]
@@ -183,5 +184,5 @@ def unwrapped_euler(q: F64, order: str, previous: F64 | None = None) -> F64:
 
 
 def _wrapped(angle: F64) -> F64:
-    """The angle wrapped to -pi to pi."""
+    """Wrap angles to -pi to pi."""
     return angle - 2 * np.pi * np.round(angle / (2 * np.pi))

@@ -54,7 +54,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
 
 
 def _place_cameras(stream: Any, recording: Recording, rerun: Any) -> str:
-    """The world is the recording's space; each camera has its pose in it, per frame if it moves."""
+    """Log the cameras with their poses in the recording's space, per frame for moving cameras."""
     space = recording.space
     axes = rerun.ViewCoordinates.RDF if space.name == CAMERA else rerun.ViewCoordinates.RIGHT_HAND_Y_UP
     stream.log("world", axes, static=True)
@@ -109,7 +109,7 @@ def _send(
 
 
 def _log_3d(stream: Any, track: Track, span: Span, rerun: Any) -> None:
-    """Log 3D joints; a frame without the person clears them."""
+    """Log 3D joints; clear them in frames without the person."""
     known, joints = span.known, len(H36M17)
     places: F32 = track.space.to_table(span.places[known]).astype(np.float32)
     index = rerun.TimeColumn(TIMELINE, duration=span.times)
@@ -132,7 +132,7 @@ def _log_3d(stream: Any, track: Track, span: Span, rerun: Any) -> None:
 
 
 def _log_hands(stream: Any, track: Track, span: Span, rerun: Any) -> None:
-    """The bones of the hands that are seen; a frame without hands clears them."""
+    """Log the bones of detected hands; clear them in frames without hands."""
     hands = track.hands(span.start + np.arange(len(span.times))).places
     places: F32 = track.space.to_table(hands).astype(np.float32)
     seen = np.isfinite(places).all(axis=(2, 3))
@@ -148,13 +148,13 @@ def _log_hands(stream: Any, track: Track, span: Span, rerun: Any) -> None:
 
 
 def _limbs(skeleton: Skeleton) -> tuple[I64, np.ndarray]:
-    """Joints (E, 2) and colours (E, 3) of the limbs."""
+    """Return the joint pairs (E, 2) and colours (E, 3) of the E limbs."""
     colours = [SIDE_COLOURS[edge_side(skeleton, a, b)] for a, b in skeleton.edges]
     return np.array(skeleton.edges, np.int64), np.array(colours, np.uint8)
 
 
 def _path(number: int) -> str:
-    """Path of the camera with this number; 2 is the second camera."""
+    """Return the entity path of a camera; number 2 is the second camera."""
     return "world/camera" if number == 1 else f"world/camera{number}"
 
 

@@ -1,4 +1,4 @@
-"""Checks of a result before export, and rows of it that are read in portions."""
+"""Checks of a result before export, and reading of its rows in portions."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,7 +21,7 @@ SAMPLE = 4096  # rows from which medians of a whole result are computed
 
 
 def without_world(table: PoseTable) -> str:
-    """Why a result cannot be exported in world coordinates; empty if it can."""
+    """Return why a result cannot be exported in world coordinates; empty if it can."""
     motion = None if table.run is None or table.world_info is not None else table.run.motion
     if motion is None or not (motion.motion.moves or motion.motion.kind == UNKNOWN):
         return ""
@@ -29,7 +29,7 @@ def without_world(table: PoseTable) -> str:
 
 
 def scale_factors(table: PoseTable, heights: Mapping[int | None, float]) -> dict[int, float]:
-    """Factors by id that scale people to these heights.
+    """Return the factor, by id, that scales each person to the height in `heights` (m, by id).
 
     Raises:
         UsageError: If no person has the id of a height.
@@ -53,12 +53,12 @@ def scale_factors(table: PoseTable, heights: Mapping[int | None, float]) -> dict
 
 
 def some_ids(people: Sequence[int] | I64) -> str:
-    """The first ids of a result, for an error message."""
+    """Return the first ids of a result, for an error message."""
     return ", ".join(map(str, people[:20])) + (", ..." if len(people) > 20 else "") or "nobody"
 
 
 def finite_rows(table: PoseTable, rows: I64) -> NDArray[np.bool_]:
-    """Whether the pose of each row is finite, (N,); releases mapped pages."""
+    """Return whether the pose of each row is finite, (N,), and release mapped pages."""
     finite = np.zeros(len(rows), bool)
     for start in range(0, len(rows), CHUNK):
         at = rows[start : start + CHUNK]
@@ -74,5 +74,5 @@ def release_pages(table: PoseTable) -> None:
 
 
 def time_range(times: F64) -> str:
-    """First and last time stamp, for an error message."""
+    """Return the first and last time stamp as text, for an error message."""
     return f"{times[0]:g} to {times[-1]:g} s"

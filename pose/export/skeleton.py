@@ -1,8 +1,8 @@
 """Conversion of joint positions to bone rotations, and forward kinematics.
 
 The rest pose is a T-pose in file axes (x to the person's left, y up, z forward, metres): arms along the x axis, legs
-down, trunk up, facing z. All rotations are the identity there. A rotation applies to what follows the joint: the hip
-rotates the thigh.
+down, trunk up, facing z. All rotations are the identity in the rest pose. The rotation of a joint applies to the bones
+after it: the hip rotates the thigh.
 
 A direction determines two of a bone's three degrees of freedom. For pelvis and thorax the third comes from hips and
 shoulders. For thigh and upper arm it comes from the plane of the bend, with knee and elbow as hinges; within 15 degrees
@@ -41,10 +41,11 @@ _MIRROR = np.array([-1.0, 1, 1])
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The constant bones of one person.
+    """The constant bone lengths of one person.
 
     Attributes:
-        offsets: (17, 3) m, a joint from its parent in the rest pose, in the order of `NAMES`; 0 for the root.
+        offsets: (17, 3) m, vector from the parent to each joint in the rest pose, in the order of `NAMES`; 0 for the
+            root.
         tips: (17, 3) m, end of the bone of a leaf (an assumed hand, foot or crown, which no joint marks).
     """
 
@@ -54,10 +55,10 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """T frames of a body.
+    """The motion of a body in T frames.
 
     Attributes:
-        root: (T, 3) m, the pelvis.
+        root: (T, 3) m, position of the pelvis in file axes.
         turns: (T, 17, 4), rotation of each joint in its parent's frame.
     """
 
@@ -67,7 +68,7 @@ class Motion:
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """Result of fitting the bones to poses.
+    """The result of fitting bones to poses.
 
     Attributes:
         motion: The motion of the bones.
@@ -79,7 +80,7 @@ class Solved:
 
 
 def fit_body(chunks: Iterable[F64]) -> Body:
-    """Median bones of points (T, 17, 3) in file axes, Human3.6M order, pooled over left and right."""
+    """Compute the median bones from points (T, 17, 3) m in file axes, Human3.6M order; left and right are pooled."""
     sides, middle, shoulders, necks = [], [], [], []
     for points in chunks:
         ordered = points[:, ORDER]
@@ -105,7 +106,7 @@ def fit_body(chunks: Iterable[F64]) -> Body:
 
 
 def _tips(offsets: F64) -> F64:
-    """Bones of leaves in proportion to the previous bone: foot forward, hand outward, crown upward."""
+    """Return leaf bones in proportion to the previous bone: foot forward, hand outward, crown upward."""
     tips = np.zeros_like(offsets)
     for leg, arm in zip(_LEGS, _ARMS, strict=True):
         shin = np.linalg.norm(offsets[leg[2]])
@@ -116,10 +117,10 @@ def _tips(offsets: F64) -> F64:
 
 
 def solve(points: F64, body: Body) -> Motion:
-    """Bone rotations of `body` from points (T, 17, 3) in file axes, in the joint order of Human3.6M.
+    """Compute the bone rotations of `body` from points (T, 17, 3) m in file axes, in Human3.6M order.
 
-    Only the directions of the bones count, not their lengths: a wrong scale in a frame does not change the pose. The
-    docstring of the module defines the axes and the rest pose.
+    Only the directions of the bones count, not their lengths: a wrong scale in a frame does not change the pose. File
+    axes: x to the person's left, y up, z forward. The rest pose is a T-pose.
     """
     ordered = points[:, ORDER]
     whole = np.empty((*ordered.shape[:2], 4))  # rotations in the file's frame
@@ -141,7 +142,7 @@ def solve(points: F64, body: Body) -> Motion:
 
 
 def place(body: Body, motion: Motion) -> F64:
-    """Forward kinematics: joints (T, 17, 3) m in file axes, in Human3.6M order."""
+    """Compute joints (T, 17, 3) m in file axes, in Human3.6M order, by forward kinematics."""
     points, _ = whole_turns(body, motion)
     placed = np.empty_like(points)
     placed[:, ORDER] = points
@@ -149,7 +150,7 @@ def place(body: Body, motion: Motion) -> F64:
 
 
 def whole_turns(body: Body, motion: Motion) -> tuple[F64, F64]:
-    """Positions (T, 17, 3) m and rotations (T, 17, 4) of the joints in the file's frame, in the order of `NAMES`."""
+    """Return joint positions (T, 17, 3) m and rotations (T, 17, 4) in the file's frame, in the order of `NAMES`."""
     points = np.empty((*motion.turns.shape[:2], 3))
     whole = np.empty_like(motion.turns)
     points[:, 0], whole[:, 0] = motion.root, motion.turns[:, 0]
@@ -163,21 +164,21 @@ Axes = tuple[F64, F64, F64]
 
 
 def pelvis_frame(ordered: F64) -> Axes:
-    """Left, up and forward (T, 3) of the pelvis, from the hips and the trunk; points in the order of `NAMES`."""
+    """Return left, up and forward (T, 3) of the pelvis from hips and trunk; points are in the order of `NAMES`."""
     return frame(ordered[:, _LEGS[0][0]] - ordered[:, _LEGS[1][0]], ordered[:, _THORAX] - ordered[:, _PELVIS])
 
 
 def thorax_frame(ordered: F64) -> Axes:
-    """Left, up and forward (T, 3) of the chest, from the shoulders and the trunk; points in the order of `NAMES`."""
+    """Return left, up and forward (T, 3) of the chest from shoulders and trunk; points are in the order of `NAMES`."""
     return frame(ordered[:, _ARMS[0][0]] - ordered[:, _ARMS[1][0]], ordered[:, _THORAX] - ordered[:, _PELVIS])
 
 
 def frame(across: F64, up: F64) -> Axes:
-    """Orthonormal axes x, y, z, (T, 3) each, from two vectors.
+    """Compute orthonormal axes x, y, z, (T, 3) each, from two vectors.
 
     Args:
         across: (T, 3) direction of x.
-        up: (T, 3); y is its component perpendicular to x, normalised.
+        up: (T, 3) vectors whose normalised component perpendicular to x is y.
     """
     x = unit(across)
     y = unit(up - dot(up, x)[..., None] * x)
@@ -192,7 +193,7 @@ def _turn(axes: Axes) -> F64:
 
 
 def _within(axes: Axes, vector: F64) -> F64:
-    """Coordinates (T, 3) of vectors in a frame."""
+    """Return the coordinates (T, 3) of vectors in a frame."""
     return np.stack([dot(vector, axis) for axis in axes], axis=-1)
 
 
@@ -201,13 +202,13 @@ def _direction(ordered: F64, start: int, end: int) -> F64:
 
 
 def aimed(parent: F64, rest: F64, direction: F64) -> F64:
-    """The parent's rotation (T, 4), followed by the shortest rotation from `rest` (3,) to `direction` (T, 3)."""
+    """Return the parent's rotation (T, 4), followed by the shortest one from `rest` (3,) to `direction` (T, 3)."""
     local = rotations.rotate(rotations.inverse(parent), direction)
     return rotations.multiply(parent, rotations.between(rest, local))
 
 
 def hinged(turn: F64, upper: F64, lower: F64, hinge: F64) -> F64:
-    """Rotation `turn` (T, 4) of an upper bone, twisted so that the hinge at its end bends it to `lower`."""
+    """Twist the rotation `turn` (T, 4) of an upper bone so that the hinge at its end bends towards `lower`."""
     expected = rotations.rotate(turn, hinge)
     seen = cross(upper, lower)
     bend = np.arctan2(np.sqrt(dot(seen, seen)), dot(upper, lower))
@@ -219,6 +220,6 @@ def hinged(turn: F64, upper: F64, lower: F64, hinge: F64) -> F64:
 
 
 def residual(points: F64, body: Body, motion: Motion) -> F64:
-    """Distances (T, 17) m between points in file axes and the bones of `motion`, both in Human3.6M order."""
+    """Return the distances (T, 17) m between points in file axes and the bones of `motion`, both in Human3.6M order."""
     result: F64 = np.linalg.norm(place(body, motion) - points, axis=-1)
     return result

@@ -7,7 +7,7 @@ F64 = NDArray[np.float64]
 
 
 def smoothed(values: F64, times: F64, sigma_s: float) -> F64:
-    """Means (T, ...) over time of values (T, ...) at `times` (T,) s, weighted by a Gaussian window of `sigma_s`."""
+    """Smooth values (T, ...) at `times` (T,) s with a Gaussian window of standard deviation `sigma_s` in seconds."""
     reach = np.searchsorted(times, [times - 4 * sigma_s, times + 4 * sigma_s])
     result = np.empty_like(values)
     for frame, (first, last) in enumerate(reach.T):
@@ -17,15 +17,15 @@ def smoothed(values: F64, times: F64, sigma_s: float) -> F64:
 
 
 class StreamingSmoother:
-    """Causal low-pass filter of first order, for the values of one person."""
+    """A causal first-order low-pass filter for the values of one person."""
 
     def __init__(self, constant_s: float) -> None:
-        """constant_s: Time constant."""
+        """Create a filter with the time constant `constant_s` in seconds."""
         self._constant_s = constant_s
         self._last: tuple[float, F64] | None = None
 
     def step(self, values: F64, times: F64) -> F64:
-        """The smoothed values (T, ...) of the next frames, values (T, ...) at `times` (T,) s."""
+        """Smooth the values (T, ...) of the next frames, at `times` (T,) s."""
         result = values.copy()
         for frame, time in enumerate(times.tolist()):
             if self._last is not None:
@@ -36,7 +36,7 @@ class StreamingSmoother:
 
 
 def foot_frames_of(vectors: F64) -> F64:
-    """Frames (T, 2, 2, 3) of feet, at right angles, of smoothed ones; zeros where they vanish."""
+    """Make smoothed foot axes (T, 2, 2, 3) orthonormal again; axes of zero length stay zero."""
     along = _unit(vectors[:, :, 0])
     above = vectors[:, :, 1]
     return np.stack([along, _unit(above - (above * along).sum(axis=-1, keepdims=True) * along)], axis=2)

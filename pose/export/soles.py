@@ -1,4 +1,4 @@
-"""Feet of results: what is known about them, and their directions for formats whose characters turn their feet."""
+"""Feet in results: their 2D and 3D points, and their directions for formats with characters."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ SMOOTH_S = 0.05  # standard deviation of the weights over time; docs/studies/fee
 
 
 def focal_lengths(table: PoseTable, rows: I64) -> F64:
-    """(2,) or (n, 2) px, focal lengths in rows (n,) of a result with a camera."""
+    """Return the focal lengths, (2,) or (n, 2) px, in rows (n,) of a result with a camera."""
     assert table.camera is not None
     focal = np.diag(table.camera.matrix)[:2]
     if table.camera_zoom is None:
@@ -27,7 +27,7 @@ def focal_lengths(table: PoseTable, rows: I64) -> F64:
 
 
 def feet_in_images(table: PoseTable, rows: I64) -> ImageFeet | None:
-    """The feet of rows (n,) of a result; None without a camera, or heels and toes in 2D."""
+    """Return the 2D feet in rows (n,) of a result; None without a camera, or without heels and toes in 2D."""
     if table.camera is None:
         return None
     focal = focal_lengths(table, rows)
@@ -35,7 +35,7 @@ def feet_in_images(table: PoseTable, rows: I64) -> ImageFeet | None:
 
 
 def vertical_and_contacts(table: PoseTable, rows: I64) -> tuple[F64, F32] | tuple[None, None]:
-    """The vertical (n, 3) in the camera frame of rows, and contact probabilities (n, 2); None without a world."""
+    """Return the vertical (n, 3) in the camera frame, and contact probabilities (n, 2); None without a world."""
     if table.placed is None or table.world_info is None:
         return None, None
     up = np.broadcast_to(table.world_info.world.up, (len(rows), 3))
@@ -45,10 +45,10 @@ def vertical_and_contacts(table: PoseTable, rows: I64) -> tuple[F64, F32] | tupl
 
 
 def world_feet(table: PoseTable, *, level: bool) -> tuple[F64, F64] | None:
-    """Heels and toes (N, 2, 2, 3) m of all rows of a result with a world: in the camera frame, and in the world.
+    """Return heels and toes (N, 2, 2, 3) m of all rows, in the camera frame and in the world.
 
-    None without heels and toes in 2D. `level` tells whether feet in contact are level; contacts of heels and toes use
-    feet that are not.
+    The result must have a world. The function returns None without heels and toes in 2D. `level` tells whether feet in
+    contact are made level; the contacts of heels and toes are computed from feet that are not.
     """
     rows = np.arange(len(table.id))
     seen, (up, contacts) = feet_in_images(table, rows), vertical_and_contacts(table, rows)
@@ -65,7 +65,7 @@ def world_feet(table: PoseTable, *, level: bool) -> tuple[F64, F64] | None:
 
 
 def row_ankles(table: PoseTable, rows: I64) -> F64:
-    """Flexion of the ankles (n, 2) in degrees, as `ankle_flexions` gives it, NaN where a foot is not detected."""
+    """Return the flexion of the ankles (n, 2) in degrees, as defined by `ankle_flexions`; NaN where not detected."""
     seen = feet_in_images(table, rows)
     if seen is None:
         return np.full((len(rows), 2), np.nan)
@@ -74,7 +74,7 @@ def row_ankles(table: PoseTable, rows: I64) -> F64:
 
 
 def track_foot_points(track: Track, at: I64) -> F64:
-    """Heels and toes (n, 2, 2, 3) m in the frames `at`, in the axes of the track's places; NaN where not detected."""
+    """Return heels and toes (n, 2, 2, 3) m in frames `at`, in the axes of the track's joints; NaN if not detected."""
     recording = track.recording
     table, turned = recording.table, track.space.name == WORLD
 
@@ -94,7 +94,7 @@ def track_foot_points(track: Track, at: I64) -> F64:
 
 
 def track_feet(track: Track, at: I64, space: Space) -> F64:
-    """Directions of the feet (n, 2, 2, 3) in the frames `at`, as `foot_frames` gives them, in the axes of `space`."""
+    """Return the foot axes (n, 2, 2, 3) in the frames `at`, as defined by `foot_frames`, in the axes of `space`."""
     recording, rows = track.recording, track.rows(at)
     table = recording.table
     joints, root = recording.bodies(rows, False)
@@ -108,11 +108,11 @@ def track_feet(track: Track, at: I64, space: Space) -> F64:
 
 
 def smooth_feet(track: Track, at: I64, space: Space) -> F64:
-    """`track_feet`, smoothed over time, for characters."""
+    """Return the foot axes of `track_feet`, smoothed over time, for characters."""
     return foot_frames_of(smoothed(track_feet(track, at, space), track.times[at], SMOOTH_S))
 
 
 def _frames(table: PoseTable, rows: I64) -> I64:
-    """Positions (n,) of the frames of rows."""
+    """Return the positions (n,) of the rows' frames in the result."""
     result: I64 = np.searchsorted(table.frames, table.frame_index[rows])
     return result

@@ -1,4 +1,4 @@
-"""The coordinate frame of exported points: named in every file, and converted to the axes of the format.
+"""The coordinate frame of exported points. Every file names it; points are converted to the format's axes.
 
 Motion files have y up, right-handed, metres. The camera frame becomes (x, -y, -z), a half-turn about x. The world frame
 is that of the result; for a result without a world, vertical and floor are estimated from the people.
@@ -30,7 +30,7 @@ class Space:
 
     Attributes:
         name: 'world' or 'camera'.
-        note: Describes it in summaries and files.
+        note: Description in summaries and files.
         turn: (3, 3) rotation from the camera's axes to y up.
         floor: Height of the floor along y after the rotation, m; it becomes 0.
     """
@@ -41,18 +41,18 @@ class Space:
     floor: float = 0.0
 
     def to_file(self, points: NDArray[np.floating]) -> F64:
-        """Convert (..., 3) m in camera axes (x right, y down, z forward) to file axes, y up."""
+        """Convert points (..., 3) m in camera axes (x right, y down, z forward) to file axes, y up."""
         placed: F64 = points @ self.turn.T
         placed[..., 1] -= self.floor
         return placed
 
     def to_table(self, points: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Convert (..., 3) to the axes of tables: camera axes, as in `poses.npz`, or the world."""
+        """Convert points (..., 3) m in camera axes to the axes of tables: the same axes, or the world."""
         return points if self.name == CAMERA else self.to_file(points)
 
     @property
     def up(self) -> F64:
-        """The vertical (3,) in camera axes; in the camera frame it is that of the image."""
+        """The vertical (3,) in camera axes; if this space is the camera frame, the vertical of the image."""
         result: F64 = self.turn[1]
         return result
 
@@ -62,13 +62,11 @@ CAMERA_SPACE = Space(CAMERA, CAMERA_NOTE, np.diag([1.0, -1.0, -1.0]))
 
 
 def level_space(bodies: Iterable[tuple[F32, F32]], up: F64 | None = None, source: str = AS_GIVEN) -> Space:
-    """A world estimated from people, given in portions.
-
-    The floor is at their lowest feet.
+    """Estimate a world from people, given in portions. The floor is at their lowest feet.
 
     Args:
         bodies: Joints (N, 17, 3) m and root (N, 3) m, in the camera frame.
-        up: (3,) vertical in camera axes; None for the mean of their feet-to-centre directions.
+        up: (3,) vertical in camera axes; None for the mean direction from people's feet to their centre.
         source: Where `up` comes from, for the note; empty if it is unknown.
     """
     total, feet = np.zeros(3), []
@@ -84,12 +82,12 @@ def level_space(bodies: Iterable[tuple[F32, F32]], up: F64 | None = None, source
 
 
 def world_space(world: World) -> Space:
-    """The world of a result."""
+    """Return the space of a result's world."""
     return Space(WORLD, _note(world.rotation, where_from(world)), world.rotation, world.floor)
 
 
 def where_from(world: World) -> str:
-    """The source of its vertical, as text; empty if it is unknown."""
+    """Return the source of the world's vertical, as text; empty if unknown."""
     return {GIVEN: AS_GIVEN, FEET: _FROM_FEET, BODIES: _FROM_BODIES}.get(world.found_by, "")
 
 

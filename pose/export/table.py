@@ -25,16 +25,16 @@ OBSERVERS = "observers"  # column after the others, of results of several camera
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """People in n frames.
+    """Table rows of people in n frames, with J joints each.
 
     Attributes:
-        person: (n,) ids.
+        person: (n,) ids of the people.
         frame: (n,) index in the result, or in the resampled timeline.
         time: (n,) s.
         values: (n, J, 5) x, y, z m, sigma mm, 2D score.
         filled: (n, J) True where no 2D joint was detected and the lifter estimated it.
-        observers: (n, J), bit c is set if camera c of several observed the joint; 0 for hands and feet, and with one
-            camera.
+        observers: (n, J) bit masks; bit c is set if camera c observed the joint. The mask is 0 for hands and feet, and
+            with a single camera.
         names: (J,) names of the joints of Human3.6M-17, of the feet, or of one hand.
     """
 
@@ -48,21 +48,23 @@ class Rows:
 
 
 def columns(recording: Recording) -> tuple[str, ...]:
-    """Names of the columns."""
+    """Return the names of the columns."""
     run = recording.table.run
     return (*COLUMNS, OBSERVERS) if run is not None and run.cameras else COLUMNS
 
 
 def observer_names() -> list[str]:
-    """(256,) values of the column `OBSERVERS`: numbers of cameras, such as 1+3, the first is 1; empty without any."""
+    """Return the text in the column `OBSERVERS` for each of 256 bit masks: camera numbers from 1, such as 1+3."""
     return ["+".join(str(camera + 1) for camera in range(8) if bits >> camera & 1) for bits in range(256)]
 
 
 def rows(recording: Recording, people: list[int]) -> Iterator[Rows]:
-    """The rows of one person after another, in portions of about `CHUNK` frames; frames without the person have no row.
+    """Yield the rows of one person after another, in portions of about `CHUNK` frames.
 
-    A portion contains several people if they are in few frames, which is more efficient. Feet and hands have portions
-    of their own, after those of the bodies.
+    Frames without the person have no row.
+
+    A portion contains several people if each is in few frames, which is more efficient. Feet and hands have separate
+    portions after the bodies.
     """
     parts: dict[tuple[str, ...], list[Rows]] = {}
     held = 0
@@ -108,7 +110,10 @@ def _of_person(recording: Recording, track: Track) -> Iterator[Rows]:
 
 
 def _of_feet(track: Track, span: Span, joints: NDArray[np.int64]) -> Iterator[Rows]:
-    """Heels and toes in a span; only frames in which all four are detected. joints: (2, 3), of the 2D skeleton."""
+    """Yield the rows of heels and toes in a span, only for frames in which all four are detected.
+
+    `joints` are the (2, 3) indices of the foot joints in the 2D skeleton.
+    """
     recording = track.recording
     every = np.arange(span.start, span.start + len(span.times))
     places = track_foot_points(track, every).reshape(-1, 4, 3)
@@ -127,7 +132,7 @@ def _of_feet(track: Track, span: Span, joints: NDArray[np.int64]) -> Iterator[Ro
 
 
 def _of_hands(recording: Recording, track: Track, span: Span) -> Iterator[Rows]:
-    """The hands in a span; only frames in which they are detected."""
+    """Yield the rows of the hands in a span, only for frames in which they are detected."""
     hands = track.hands(np.arange(span.start, span.start + len(span.times)))
     for side, names in enumerate((LEFT_NAMES, RIGHT_NAMES)):
         at = np.flatnonzero(np.isfinite(hands.places[:, side]).all(axis=(1, 2)))
@@ -141,5 +146,5 @@ def _of_hands(recording: Recording, track: Track, span: Span) -> Iterator[Rows]:
 
 
 def axes_note(recording: Recording) -> str:
-    """The meaning of x, y and z in a table."""
+    """Return the meaning of x, y and z in a table."""
     return "x right, y down, z forward, as in poses.npz" if recording.space.name == CAMERA else "y up"

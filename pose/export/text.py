@@ -10,16 +10,16 @@ FILLED = "first_frame,last_frame,first_time,last_time"
 
 
 def timing(track: Track) -> str:
-    """Number of frames, start time and rate."""
+    """Return a note with the number of frames, start time and rate."""
     rate = f" at {track.rate:.6g} frames/s" if track.rate is not None else ", on their own time stamps"
     resampled = ", resampled" if track.resampled else ""
     return f"{len(track)} frames{rate}{resampled}, the first at {track.times[0]:.3f} s (frame {track.first + 1} of all)"
 
 
 def list_filled(track: Track, target: Path) -> list[str]:
-    """Write the filled frames beside a file whose format cannot mark missing frames; returns notes.
+    """List the filled frames in a file beside `target`, whose format cannot mark missing frames, and return notes.
 
-    Frames count from 1, as in the file.
+    Frames count from 1, as in `target`.
     """
     listed = target.with_name(f"{target.name}{LIST}")
     if not track.gaps:
@@ -31,6 +31,6 @@ def list_filled(track: Track, target: Path) -> list[str]:
 
 
 def missing(track: Track) -> list[str]:
-    """Notes on missing frames, for a format that can mark them."""
+    """Return notes on missing frames, for a format that can mark them."""
     count = sum(b - a + 1 for a, b in track.gaps)
     return [f"{count} frames are missing and marked so"] if count else []

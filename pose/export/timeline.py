@@ -16,12 +16,12 @@ MAX_UNEVEN_FRAMES = 0.1  # maximum deviation of even time stamps from a constant
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Time stamps.
+    """The time stamps of an exported motion.
 
     Attributes:
         times: (T,) s.
         rate: Frames/s if it is constant, otherwise None.
-        resampled: Whether they differ from the result's own time stamps.
+        resampled: Whether the time stamps differ from the result's own.
     """
 
     times: F64
@@ -36,8 +36,8 @@ class Span:
     Attributes:
         places: (n, 17, 3) m in the camera frame.
         sigma: (n, 17) mm, NaN where the person is missing.
-        score: (n, 17) of the 2D joints.
-        known: (n,) whether the person is there.
+        score: (n, 17) scores of the 2D joints.
+        known: (n,) False where the person is missing.
     """
 
     start: int
@@ -55,7 +55,7 @@ class HandSpan:
     Attributes:
         places: (n, 2, 21, 3) m in the camera frame.
         sigma: (n, 2, 21) mm, NaN where a hand is not detected.
-        score: (n, 2, 21).
+        score: (n, 2, 21) scores of the 2D points.
     """
 
     places: F64
@@ -64,24 +64,24 @@ class HandSpan:
 
 
 def fits(times: F64, rate: float) -> bool:
-    """Whether time stamps (T,) s have a constant rate in frames/s, except for rounding."""
+    """Return whether time stamps (T,) s have the constant rate `rate` in frames/s, except for rounding."""
     grid = times[0] + np.arange(len(times)) / rate
     return bool((np.abs(grid - times) * rate < MAX_UNEVEN_FRAMES).all())
 
 
 def stretches(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """(first, last) of every run of True in (T,)."""
+    """Return (first, last) of every run of True in flags (T,)."""
     edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0))
     return [(int(first), int(end) - 1) for first, end in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def thinned(values: I64, max_count: int) -> I64:
-    """At most `max_count` of the values, evenly spaced."""
+    """Return at most `max_count` of the values, evenly spaced."""
     return values[:: max(1, math.ceil(len(values) / max_count))]
 
 
 def between_frames(frames: F64, positions: I64, times: F64) -> tuple[I64, F64, NDArray[np.bool_]]:
-    """For each time, the row at or before it, the weight of the next row, and whether both are consecutive frames."""
+    """Return, for each time, the row at or before it, the next row's weight, and whether both are consecutive."""
     own = frames[positions]
     earlier = np.searchsorted(own, times + 1e-9, side="right") - 1
     at, later = np.maximum(earlier, 0), np.minimum(earlier + 1, len(own) - 1)

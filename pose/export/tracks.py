@@ -48,20 +48,23 @@ class Recording:
         trim: bool = True,
         rig: str = RIGS[0],
     ) -> None:
-        """Select the part to export. Raises UsageError if it is empty, or no person has the id of a height.
+        """Select the part of a result to export.
 
         Args:
             table: The result.
             name: Name of the source.
-            fps: Resample everything to it, frames/s.
-            start: First time in the video, s.
+            fps: Frame rate to resample to, frames/s; None keeps the result's time stamps where the format can.
+            start: Start time in the video, s.
             end: End time in the video, s.
-            space: 'world' or 'camera'; default the world if the result has one or `up` is given.
-            video: Video of the images.
+            space: 'world' or 'camera'; None selects the world if the result has one or `up` is given.
+            video: Path of the video from which the result was made.
             up: (3,) vertical in camera axes, if known better than in the result.
             heights: Body heights in m by id (`pose.world.clean.Steps`); people and their distances are scaled.
-            trim: Omit frames that the result marks as partial (`pose.world.trim`).
-            rig: One of `RIGS`, the bone names of characters.
+            trim: Whether to omit frames that the result marks as partial (`pose.world.trim`).
+            rig: Bone names of characters, one of `RIGS`.
+
+        Raises:
+            UsageError: If the part is empty, or no person has an id of `heights`.
         """
         self._up, self._trim, self.rig = up, trim, rig
         self._scale = scale_factors(table, heights or {})
@@ -88,12 +91,12 @@ class Recording:
 
     @property
     def rescaled(self) -> bool:
-        """Whether people have other heights than in the result."""
+        """Whether people are scaled to other heights than in the result."""
         return bool(self._scale)
 
     @property
     def people(self) -> list[int]:
-        """Ids, in order."""
+        """The ids of the people, in ascending order."""
         return [int(person) for person in np.unique(self._ids)]
 
     @cached_property
@@ -117,7 +120,7 @@ class Recording:
 
     @cached_property
     def timeline(self) -> Timeline:
-        """The result's time stamps, or those of --fps."""
+        """The result's time stamps, or those resampled to `fps`."""
         return self.uniform if self._fps else Timeline(self.times, self._rate, False)
 
     @cached_property
@@ -161,7 +164,7 @@ class Recording:
         return self._fps or min(MOST_RATE, float(f"{1 / np.median(np.diff(self.times)):.4g}"))
 
     def bodies(self, rows: I64, turned: bool) -> tuple[F32, F32]:
-        """Joints (N, 17, 3) m and root (N, 3) m of rows of the table, scaled, in the camera frame.
+        """Return joints (N, 17, 3) m and root (N, 3) m of rows of the table, scaled, in the camera frame.
 
         `turned` uses the camera's frame in the first image if the camera moves; otherwise that of each row.
         """
@@ -180,11 +183,11 @@ class Recording:
 
     @property
     def path_scale(self) -> float:
-        """Factor of the camera's positions: the mean of those by which people are scaled."""
+        """Scale factor of the camera's positions: the mean of people's scale factors."""
         return float(np.mean(list(self._scale.values()))) if self._scale else 1.0
 
     def rows_of(self, person: int) -> I64:
-        """Rows of a person in the table, in the order of the frames."""
+        """Return the rows of a person in the table, in the order of the frames."""
         order, ids = self._by_person
         first, end = np.searchsorted(ids, [person, person + 1])
         result: I64 = order[first:end] + self._rows.start
@@ -192,12 +195,12 @@ class Recording:
 
     @cached_property
     def _by_person(self) -> tuple[I64, I64]:
-        """Rows sorted by id and frame, and their ids."""
+        """The rows sorted by id and frame, and their ids."""
         order = np.argsort(self._ids, kind="stable")
         return order, self._ids[order]
 
     def track(self, person: int, timeline: Timeline) -> "Track | None":
-        """One person's motion; None if the timeline contains no frame of the person."""
+        """Return one person's motion, or None if the timeline contains no frame of the person."""
         rows = self.rows_of(person)
         positions = self._positions[rows - self._rows.start]
         kept = self._finite_rows[rows - self._rows.start]
@@ -211,7 +214,7 @@ class Recording:
 
     @cached_property
     def _finite_rows(self) -> NDArray[np.bool_]:
-        """Whether each row has a pose, and in world coordinates a place in the world."""
+        """Whether each row has a finite pose and, for world coordinates, a finite position in the world."""
         finite = finite_rows(self.table, np.arange(self._rows.start, self._rows.stop))
         if self._space_name == WORLD and self.table.placed is not None:
             finite &= np.isfinite(self.table.placed.joints[self._rows, 0, 0])
@@ -228,12 +231,12 @@ class Recording:
 class Track:
     """One person on a timeline, from the first frame to the last.
 
-    Attributes: `times` (T,) s; `rate` in frames/s or None; `known` (T,) False in gaps; others are those of the
-    recording.
+    `times` is (T,) s, `rate` is in frames/s or None, and `known` (T,) is False in gaps. Other attributes are those of
+    the recording.
     """
 
     def __init__(self, recording: Recording, person: int, timeline: Timeline, rows: I64, positions: I64) -> None:
-        """Take the rows (N,) of the person in the table, and the positions (N,) of their frames in the recording."""
+        """Create a track from table rows (N,) and the positions (N,) of their frames in the recording."""
         self.person, self.recording, self.space = person, recording, recording.space
         self._rows = rows
         # Only the part with the person: the whole timeline for each of many people would be quadratic.
@@ -258,14 +261,14 @@ class Track:
         return len(self.times)
 
     def spans(self) -> Iterator[Span]:
-        """All frames, in portions."""
+        """Yield all frames in portions."""
         for start in range(0, len(self), CHUNK):
             end = min(start + CHUNK, len(self))
             yield self.read(np.arange(start, end))
             self.recording.release(end - start)
 
     def read(self, at: I64) -> Span:
-        """The frames `at`, in increasing order."""
+        """Return the frames `at`, which must be in increasing order."""
         earlier, share, known = self._earlier[at], self._share[at], self.known[at]
         later = np.minimum(earlier + (share > 0), len(self._rows) - 1)
         places, sigma, score = self._values(self._rows[np.maximum(earlier, 0)])
@@ -285,12 +288,12 @@ class Track:
         return places, table.sigma[rows].astype(np.float64), score.astype(np.float64)
 
     def rows(self, at: I64) -> I64:
-        """(n,) rows of the table at, or last before, the frames `at`."""
+        """Return the table rows (n,) at, or last before, the frames `at`."""
         result: I64 = self._rows[np.maximum(self._earlier[at], 0)]
         return result
 
     def blended(self, at: I64, values: Callable[[I64], F64]) -> F64:
-        """(n, ...) `values` of rows of the table, in the frames `at`; interpolated between two frames."""
+        """Return `values` (n, ...) of table rows in the frames `at`, interpolated between two frames of the table."""
         earlier, share = np.maximum(self._earlier[at], 0), self._share[at]
         result = values(self._rows[earlier])
         if share.any():
@@ -299,9 +302,10 @@ class Track:
         return result
 
     def observers(self, at: I64) -> U8:
-        """(n, 17) in the frames `at`, bit c is set if camera c of several observed the joint, 0 in gaps.
+        """Return the cameras that observed each joint in the frames `at`, as bit masks (n, 17); 0 in gaps.
 
-        Between two frames, it is set if the camera observed the joint in one of them, and any camera in both.
+        Bit c stands for camera c of several. Between two frames of the table, bit c is set if camera c observed the
+        joint in one of them, and any camera observed it in both.
         """
         rows, seen_by = self._rows[np.maximum(self._earlier[at], 0)], self.recording.table.seen_by
         later = np.minimum(self._earlier[at] + (self._share[at] > 0), len(self._rows) - 1)
@@ -310,7 +314,7 @@ class Track:
         return np.where(both, before | after, 0).astype(np.uint8)
 
     def hands(self, at: I64) -> HandSpan:
-        """Left and right hand in the frames `at`, in increasing order; not detected if the result has no hands."""
+        """Return both hands in the frames `at`, in increasing order; not detected if the result has no hands."""
         earlier, share, known = self._earlier[at], self._share[at], self.known[at]
         later = np.minimum(earlier + (share > 0), len(self._rows) - 1)
         places, sigma, score = self._hand_values(self._rows[np.maximum(earlier, 0)])
@@ -338,7 +342,7 @@ class Track:
         return places, np.hypot(sigma, wrist_sigma).astype(np.float64), scores.astype(np.float64)
 
     def sample(self) -> Iterator[Span]:
-        """Known frames spread over the track, for medians."""
+        """Yield known frames spread over the track, for medians."""
         at = thinned(np.flatnonzero(self.known), SAMPLE)
         for start in range(0, len(at), CHUNK):
             part = at[start : start + CHUNK]
@@ -347,24 +351,24 @@ class Track:
 
     @cached_property
     def gaps(self) -> list[tuple[int, int]]:
-        """(first, last) frame of every gap."""
+        """The (first, last) frame of every gap."""
         return stretches(~self.known)
 
     @property
     def swapped(self) -> NDArray[np.bool_]:
-        """(T, 2) whether left and right of legs and arms were swapped before lifting; False in gaps."""
+        """Whether left and right of legs and arms were swapped before lifting, (T, 2); False in gaps."""
         return self._flags(self.recording.table.swapped[self._rows])
 
     @property
     def filled(self) -> NDArray[np.bool_]:
-        """(T,) whether the person was not detected and the result interpolates between two frames."""
+        """Whether the person was not detected and the result is interpolated between two frames, (T,)."""
         placed = self.recording.table.placed
         flags = np.zeros(len(self._rows), bool) if placed is None else np.asarray(placed.filled[self._rows])
         return self._flags(flags[:, None])[:, 0]
 
     @property
     def contacts(self) -> F64:
-        """(T, 2) probability of contact of the left and the right foot; NaN in gaps, and without a world."""
+        """The contact probabilities (T, 2) of the left and the right foot; NaN in gaps, and without a world."""
         placed = self.recording.table.placed
         if placed is None:
             return np.full((len(self), 2), np.nan)
@@ -376,13 +380,16 @@ class Track:
 
     @property
     def inconsistent(self) -> NDArray[np.bool_]:
-        """(T, 4) whether the 2D of each of `pose.skeletons.LIMBS` contradicts the bones; False in gaps."""
+        """Whether 2D joints of each limb (`pose.skeletons.LIMBS`) contradict the bones, (T, 4); False in gaps."""
         placed = self.recording.table.placed
         nowhere = np.zeros((len(self._rows), len(LIMBS)), bool)
         return self._flags(nowhere if placed is None else np.asarray(placed.inconsistent[self._rows]))
 
     def _flags(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """(T, ...) of flags (N, ...) of the rows: those of either neighbour if interpolated; False in gaps."""
+        """Convert flags (N, ...) of rows to frames (T, ...); an interpolated frame has the flags of either neighbour.
+
+        Flags are False in gaps.
+        """
         earlier = np.maximum(self._earlier, 0)
         later = np.minimum(earlier + (self._share > 0), len(flags) - 1)
         result: NDArray[np.bool_] = (flags[earlier] | flags[later]) & self.known[:, None]
@@ -402,7 +409,7 @@ def open_recording(
     trim: bool = True,
     rig: str = RIGS[0],
 ) -> Recording:
-    """Open a result file of `pose-run`, the live demo or `pose-lift`; options are those of `Recording`.
+    """Open a result file of `pose-run`, the live demo or `pose-lift`; `Recording` describes the options.
 
     Raises:
         UsageError: If the file is missing.

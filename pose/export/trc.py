@@ -27,7 +27,7 @@ def write(track: Track, target: Path) -> Notes:
 
 
 def write_trc(track: Track, target: Path, turn: F64, names: Sequence[str]) -> None:
-    """Write the markers.
+    """Write the joints of one person as markers.
 
     Args:
         track: The person.

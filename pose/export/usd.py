@@ -1,7 +1,8 @@
 """USD (binary `.usdc`): all people in one stage, as UsdSkel characters or stick figures with one animation each.
 
-Metres, y up, time codes in frames of the constant rate. Joint names are converted to valid identifiers, as USD
-requires. Source: Pixar and AOUSD, UsdSkel: Introduction to Skeletons, and the usd-core wheel that writes the file.
+Units are metres, with y up; time codes are frames at the constant rate. Joint names are converted to valid identifiers,
+as USD requires. Source: Pixar and AOUSD, UsdSkel: Introduction to Skeletons, and the usd-core wheel that writes the
+file.
 """
 
 import re
@@ -134,7 +135,7 @@ def _mesh(stage: "Usd.Stage", look: Look, path: str) -> Any:
 
 
 def _joints(look: Look) -> list[str]:
-    """Path of each joint from the root, such as `Hips/Spine`."""
+    """Return the path of each joint from the root, such as `Hips/Spine`."""
     ways: list[str] = []
     for name, parent in zip(look.names, look.parents, strict=True):
         own = re.sub(r"\W", "_", name)

@@ -21,12 +21,12 @@ class Viewpoint:
     """A camera in F frames, or in one if it is static.
 
     Attributes:
-        name: Unique among the cameras of a result.
+        name: Name, unique among the cameras of a result.
         size: (width, height) px.
-        matrix: (3, 3) px, for zoom 1.
+        matrix: (3, 3) intrinsics for zoom 1, px.
         times: (F,) s.
-        places: (F, 3) m in the space.
-        turns: (F, 3, 3) from camera axes (x right, y down, z forward) to those of the space, y up.
+        places: (F, 3) positions in the space, m.
+        turns: (F, 3, 3) rotations from camera axes (x right, y down, z forward) to those of the space, y up.
         zooms: (F,) focal length relative to that of `matrix`.
     """
 
@@ -40,13 +40,13 @@ class Viewpoint:
 
 
 def viewpoints(recording: Recording, space: Space) -> list[Viewpoint]:
-    """The cameras of a recording; none if they are unknown.
+    """Return the cameras of a recording; an empty list if they are unknown.
 
     A camera whose motion is not compensated has no pose in a world.
 
     Args:
-        recording: The recording.
-        space: `recording.space` or `recording.world`.
+        recording: Exported recording.
+        space: Space of the poses, `recording.space` or `recording.world`.
 
     Raises:
         PoseError: If the cameras of the result are invalid.
@@ -79,15 +79,15 @@ def viewpoints(recording: Recording, space: Space) -> list[Viewpoint]:
 def _static(
     name: str, size: tuple[int, int], matrix: F64, start: F64, place: F64, turn: F64, space: Space
 ) -> Viewpoint:
-    """A static camera.
+    """Create a static camera.
 
     Args:
         name: Name of the camera.
         size: (width, height) px.
-        matrix: (3, 3) px.
+        matrix: (3, 3) intrinsics, px.
         start: Start of the recording, s.
-        place: (3,) m in the source axes of `space`.
-        turn: (3, 3) in the source axes of `space`.
+        place: (3,) position in the source axes of `space`, m.
+        turn: (3, 3) rotation in the source axes of `space`.
         space: Target frame.
     """
     places, turns = space.to_file(place[None]), (space.turn @ turn)[None]
