@@ -1,4 +1,4 @@
-"""Logos and subtitles, which do not move with a camera's view."""
+"""Detection of logos and subtitles, which stay in place in the image while the camera moves."""
 
 import cv2
 import numpy as np
@@ -21,8 +21,8 @@ def burnt_in(rays: F64, seen: F64, view: View, focal: float) -> Mask:
     """Return (N,) whether points are static in the image while the view has moved.
 
     Args:
-        rays: (N, 3) in the key frame, z = 1.
-        seen: (N, 2) px from the centre, later.
+        rays: (N, 3) rays of the points in the key frame, z = 1.
+        seen: (N, 2) px from the image centre, positions in the later frame.
         view: View of the later frame relative to the key frame.
         focal: Focal length, px.
     """
@@ -35,14 +35,14 @@ def burnt_in(rays: F64, seen: F64, view: View, focal: float) -> Mask:
 
 
 class BurntIn:
-    """Image regions with such points in several frames; kept after cuts."""
+    """Image regions with logos or subtitles in several frames; kept after cuts."""
 
     def __init__(self) -> None:
         self._frames: U8 | None = None  # (h, w)
         self._region: Mask | None = None
 
     def add(self, points: F64, shape: tuple[int, ...]) -> None:
-        """Add the points (N, 2) px of a frame of this shape."""
+        """Add the static points (N, 2) px of a frame of the given shape."""
         if not len(points):
             return
         frames = self._frames
@@ -58,7 +58,7 @@ class BurntIn:
         self._frames, self._region = frames, region if region.any() else None
 
     def without(self, mask: U8) -> U8:
-        """Return the mask (h, w), 0 also in these regions."""
+        """Return the mask (h, w), set to 0 in these regions as well."""
         if self._region is None or self._region.shape != mask.shape:
             return mask
         return np.where(self._region, np.uint8(0), mask)

@@ -18,16 +18,16 @@ _MOVED_CAMERA = "the camera moved from its place", "--camera rotating ignores th
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """How a run handles the motion of its camera.
+    """Handling of the camera motion of a run.
 
     Attributes:
         motion: The camera's motion.
         path: Path to compensate; None if there is none.
-        problem: Why there is no world; empty if there is one.
+        problem: Reason why there is no world; empty if there is one.
         check_feet: Whether standing feet must confirm the path (`pose.world.footing`).
         measured: Path of the background, independent of the decision.
-        translation: Why translation could not be estimated; empty if it was, or was not attempted.
-        notices: Why some scenes have no world, one text for each reason.
+        translation: Reason why translation could not be estimated; empty if it was estimated, or not attempted.
+        notices: Reasons why some scenes have no world, one text for each reason.
     """
 
     motion: CameraMotion
@@ -52,12 +52,12 @@ class Decision:
 
 
 def decide(log: MotionLog, camera: str = AUTO, assumed_focal: bool = False) -> Decision:
-    """Decide about the camera of a run with at least one frame.
+    """Decide how to handle the camera motion of a run with at least one frame.
 
     Args:
         log: The backgrounds of the run.
-        camera: See `PipelineConfig`.
-        assumed_focal: See `MotionLog.solve`.
+        camera: Camera mode, as in `PipelineConfig`.
+        assumed_focal: Whether the focal length is assumed, as in `MotionLog.solve`.
     """
     if camera == FIXED or not log.measured:
         return Decision(CameraMotion(FIXED))
@@ -76,11 +76,11 @@ def decide(log: MotionLog, camera: str = AUTO, assumed_focal: bool = False) -> D
 
 
 def without_scenes(decision: Decision, reasons: Mapping[int, tuple[str, str]]) -> Decision:
-    """The decision about a clip with cuts with no world for some scenes, or none at all if no other scene is left.
+    """Remove the world of some scenes from the decision about a clip with cuts, or of the clip if none is left.
 
     Args:
         decision: The decision; its motion has scenes.
-        reasons: Why a scene has no world, and what the user can do, by the number of the scene.
+        reasons: Reason why a scene has no world, and advice to the user, by the number of the scene.
     """
     if not reasons:
         return decision
@@ -104,7 +104,7 @@ def without_scenes(decision: Decision, reasons: Mapping[int, tuple[str, str]]) -
 
 
 def _named(scenes: Sequence[SceneMotion]) -> str:
-    """Return `scene 2 (3.0 to 6.5 s)`, or several."""
+    """Name scenes with their times: `scene 2 (3.0 to 6.5 s)`."""
     names = [f"{one.number + 1} ({one.begin:.1f} to {one.end:.1f} s)" for one in scenes[:_MAX_NAMED]]
     more = f" and {len(scenes) - _MAX_NAMED} more" if len(scenes) > _MAX_NAMED else ""
     return f"{'scene' if len(scenes) == 1 else 'scenes'} {', '.join(names)}{more}"

@@ -37,12 +37,15 @@ class View:
     zoom: float
 
     def project(self, rays: F64, focal: float) -> F64:
-        """Project rays (N, 3) of the key frame to (N, 2) px from the image centre; far away if behind the camera."""
+        """Project rays (N, 3) of the key frame to (N, 2) px from the image centre.
+
+        Rays behind the camera are projected far outside the image.
+        """
         seen = rays @ self.turn.T
         return np.asarray(self.zoom * focal * seen[:, :2] / np.maximum(seen[:, 2:], 1e-3))
 
     def of(self, other: "View") -> "View":
-        """Return this view relative to the key frame, where it is now relative to a frame with the view `other`."""
+        """Return this view relative to the key frame, given that it is relative to a frame with the view `other`."""
         return View(self.turn @ other.turn, self.zoom * other.zoom)
 
     @property
@@ -75,13 +78,13 @@ class Fit:
 
 
 def fit_view(rays: F64, seen: F64, axes: F64, focal: float, start: View = SAME) -> Fit:
-    """Fit the view in which rays (N, 3) of the key frame are at (N, 2) px from the centre, N >= 4.
+    """Fit the view in which rays of the key frame appear at given image positions.
 
     An insignificant zoom is kept at its start value, so that it does not drift while the camera only rotates.
 
     Args:
-        rays: (N, 3).
-        seen: (N, 2) px.
+        rays: (N, 3), N >= 4.
+        seen: (N, 2) px from the image centre.
         axes: (N, 2, 2), as in `Features`.
         focal: Focal length, px.
         start: Initial view.
@@ -106,7 +109,7 @@ def most_common(rays: F64, seen: F64, focal: float, expected: View) -> View:
 
 
 def off_by(view: View, rays: F64, seen: F64, axes: F64, focal: float) -> F64:
-    """Return (N,) px by which points are off a view, as far as it can be measured."""
+    """Return the residuals (N,) px of points for a view, in the directions that can be measured."""
     (x, y), parts = (seen - view.project(rays, focal)).T, axes.transpose(1, 2, 0)
     across, down = parts[0, 0] * x + parts[0, 1] * y, parts[1, 0] * x + parts[1, 1] * y
     return np.asarray(np.sqrt(across * across + down * down))
@@ -153,9 +156,9 @@ def _solve(
 
 
 def _linear(rays: F64, seen: tuple[F64, F64], axes: F64, focal: float, turn: F64, zoom: float) -> tuple[F64, F64]:
-    """Residuals (2, N) px of points, and their Jacobian (4, 2, N) px for a small rotation (rad) and zoom (log).
+    """Return the residuals (2, N) px of points, and their Jacobian (4, 2, N) px.
 
-    Both are along `axes` (2, 2, N).
+    The Jacobian is that for a small rotation (rad) and zoom (log). Both results are along `axes` (2, 2, N).
     """
     there = turn @ rays.T
     scale = zoom * focal

@@ -21,7 +21,10 @@ _MIN_TURN_DEGREES = 8.0
 
 
 def focal_ratios(path: CameraPath, motion: CameraMotion) -> dict[int, float]:
-    """Focal length over the assumed one, by the number of each scene in which rotation determines another one."""
+    """Return the ratio of the measured to the assumed focal length, by scene number.
+
+    Scenes in which rotation does not determine another focal length are left out.
+    """
     scenes = {one.number: one.motion for one in motion.scenes} or {int(path.scenes[0]): motion}
     return {number: one.focal_ratio for number, one in scenes.items() if _determined(one)}
 
@@ -35,10 +38,10 @@ def _determined(motion: CameraMotion) -> bool:
 def rescaled(
     measured: Sequence[tuple[int, Background]], scenes: Sequence[int], ratios: Mapping[int, float]
 ) -> list[tuple[int, Background]]:
-    """The comparisons with the focal lengths of `ratios`: displacements in the image mean smaller or larger rotations.
+    """Convert the comparisons to the focal lengths of `ratios`, which turns displacements into other rotations.
 
     Args:
-        measured: Background motion, see `find_path`.
+        measured: Position and background of each measured frame, as in `find_path`.
         scenes: Number of the scene of each frame.
         ratios: Output of `focal_ratios`.
     """

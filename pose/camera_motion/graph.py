@@ -58,7 +58,12 @@ class _Edge:
 
 
 def place_frames(indices: Sequence[int], samples: Sequence[Background]) -> Placed:
-    """Return the views of frames with these indices, from their measured backgrounds."""
+    """Compute the views of measured frames.
+
+    Args:
+        indices: Indices of the frames.
+        samples: Measured backgrounds of the frames.
+    """
     keys = sorted({int(link[0]) for sample in samples for link in sample.links if link[0] != NO_LINK})
     node = {key: number for number, key in enumerate(keys)}
     edges = []
@@ -87,11 +92,11 @@ def place_frames(indices: Sequence[int], samples: Sequence[Background]) -> Place
 
 
 def _solve(count: int, edges: list[_Edge]) -> tuple[F64, F64, F64, NDArray[np.int64]]:
-    """Initial values of each node.
+    """Compute initial values of each node.
 
     Returns:
-        The rotation to the axes of its stretch's first node, the logarithm of its zoom, its standard deviation in rad,
-        and the number of its stretch.
+        Rotation to the axes of the first node of the stretch, logarithm of the zoom, standard deviation in rad, and
+        number of the stretch.
     """
     turns, zooms, sigmas = np.tile(np.eye(3), (count, 1, 1)), np.zeros(count), np.zeros(count)
     stretches = np.full(count, -1)
@@ -118,7 +123,7 @@ def _solve(count: int, edges: list[_Edge]) -> tuple[F64, F64, F64, NDArray[np.in
 
 
 def _relax(nodes: NDArray[np.int64], edges: list[_Edge], turns: F64, zooms: F64, sigmas: F64) -> None:
-    """Least squares over one stretch, in place. Its first node is fixed."""
+    """Solve least squares over one stretch, in place. The first node of the stretch is fixed."""
     row = {int(node): number for number, node in enumerate(nodes)}
     incidence = np.zeros((len(edges), len(nodes)))
     for number, edge in enumerate(edges):

@@ -1,4 +1,4 @@
-"""Key frames, with which later images are compared, and their views."""
+"""Key frames, with which later frames are compared, and their views."""
 
 from dataclasses import dataclass
 
@@ -120,7 +120,7 @@ class Match:
 
     @property
     def share(self) -> float:
-        """Fraction of inliers."""
+        """Fraction of points that are inliers."""
         return float(self.fit.inliers.mean())
 
     @property
@@ -129,7 +129,10 @@ class Match:
         return int(self.fit.inliers.sum())
 
     def remember(self, image: "Reduced") -> None:
-        """Store the residuals of points for the next search; only for a short time, because they may be wrong."""
+        """Store the residuals of points for the next search.
+
+        They are used for a short time only, because they may be wrong.
+        """
         key, points = self.key, self.points
         off = points.seen - self.fit.view.project(key.rays[points.rows], image.focal)
         if image.time - key.time > REMEMBERED_S:
@@ -143,7 +146,7 @@ class Match:
 
 
 def most_alike(keys: list[KeyFrame], image: Reduced) -> tuple[KeyFrame, View]:
-    """The key frame with the largest overlap with a frame, and the approximate view of the frame relative to it."""
+    """Return the key frame with the largest overlap with a frame, and the frame's approximate view relative to it."""
     thumb = thumbnail(image.grey, image.mask)
     shifts = [shift_between(key.thumb, thumb) for key in keys]
     best = max(range(len(keys)), key=lambda number: shifts[number][1])
@@ -203,7 +206,7 @@ def cells_of(seen: F64, shape: tuple[int, ...]) -> list[int]:
 
 
 def _unless_still(fit: Fit, rays: F64, seen: F64, axes: F64, focal: float, before: View, shape: tuple[int, ...]) -> Fit:
-    """Return the fit, or that of static points if they are in many parts of the image."""
+    """Return the fit, or the fit of static points if they are in many parts of the image."""
     still = off_by(before, rays, seen, axes, focal) < _MAX_STATIC_PX
     against = still & (fit.off > 2 * MAX_INLIER_PX)
     if against.sum() < MIN_POINTS:

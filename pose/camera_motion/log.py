@@ -41,11 +41,11 @@ class MotionLog:
         return any(self._peopled)
 
     def solve(self, assumed_focal: bool = False) -> tuple[CameraPath, CameraMotion]:
-        """Return the camera path over all frames, at least one, and its classification.
+        """Estimate the camera path over all frames, at least one, and classify it.
 
         Args:
-            assumed_focal: Whether the focal length is assumed. Then that of a rotation is used where it clearly
-                differs (`pose.camera_motion.focal`); the zooms of the path contain it.
+            assumed_focal: Whether the focal length is assumed. The focal length found from rotation is then used where
+                it clearly differs (`pose.camera_motion.focal`); the zooms of the path contain it.
         """
         times, peopled = np.array(self._times), np.array(self._peopled)
         path = find_path(times, self._indices, self._cuts, self._measured)

@@ -1,8 +1,8 @@
-"""The stage beside the detector: causal measurement of each frame's view relative to key frames.
+"""Causal measurement of each frame's view relative to key frames, in a stage beside the detector.
 
-Frames are compared with the current key frame, so that errors do not accumulate from frame to frame. When little of it
-remains in view, another one replaces it: an earlier one with the same view, which closes a loop, or the current frame.
-`pose.camera_motion.graph` combines the comparisons.
+Frames are compared with the current key frame, so that errors do not accumulate from frame to frame. When little of the
+key frame remains in view, another one replaces it. That is an earlier key frame with the same view, which closes a
+loop, or the current frame. `pose.camera_motion.graph` combines the comparisons.
 """
 
 from dataclasses import replace
@@ -40,7 +40,7 @@ _TEST_EVERY = 0.75  # s
 
 
 class BackgroundMotion:
-    """Measures the motion of the background in frames with people. Times must increase."""
+    """Measurement of the motion of the background in frames with people. Times must increase."""
 
     def __init__(self, focal: float, skeleton: Skeleton, known: bool = False) -> None:
         """Start without frames.
@@ -112,7 +112,7 @@ class BackgroundMotion:
         return Background(_links((image.index, SAME, 0.0)), len(features), 1.0, 0.0)
 
     def _without_features(self, image: Reduced) -> Background:
-        """Return a frame without features: its view is known only if the image is identical to the previous one."""
+        """Process a frame without features. Its view is known only if the image is identical to the previous one."""
         before = self._plain
         if before is not None and before.grey.shape == image.grey.shape:
             both = np.minimum(image.mask, before.mask)
@@ -150,7 +150,7 @@ class BackgroundMotion:
         return match if match is not None and match.good else None
 
     def _found_again(self, image: Reduced) -> Match | None:
-        """A match from other start values after the first attempt failed: fast rotation, or occluded background."""
+        """Match with other start values after a failed attempt: fast rotation, or an occluded background."""
         assert self._key is not None
         if self._lost_since is None and self._last is not None:  # from the previous frame
             last = self._last
@@ -188,7 +188,7 @@ class BackgroundMotion:
         return Background(_links(*links), *numbers, found.parallax, found.lens, found.lens_sigma)
 
     def _tested(self, match: Match, image: Reduced) -> Parallax | None:
-        """Test for camera translation; None if it is too early."""
+        """Test for camera translation; return None if it is too early."""
         key, view, found = match.key, match.fit.view, None
         assert self._key is not None
         last = self._key is not key
@@ -205,7 +205,7 @@ class BackgroundMotion:
         return found
 
     def _other_key(self, match: Match, image: Reduced) -> Match | None:
-        """Switch to a better key frame; returns the match with an earlier one if it was chosen."""
+        """Switch to a better key frame, and return the match with an earlier key frame if one was chosen."""
         key, view = match.key, match.fit.view
         worn = match.kept < _MIN_KEPT_SHARE or match.share < _MIN_INLIER_SHARE or _out_of_reach(match, image)
         if not worn and image.time < self._next_try:
@@ -225,9 +225,13 @@ class BackgroundMotion:
         return found
 
     def _earlier_key(self, key: KeyFrame, image: Reduced, now: View, nearer: float) -> Match | None:
-        """The match with an earlier key frame: of another stretch, one that closes a loop, or one with a closer view.
+        """Return the match with an earlier key frame.
+
+        It is of another stretch, closes a loop, or has a closer view.
 
         Args:
+            key: The current key frame.
+            image: The frame.
             now: View of the frame in the coordinates of the key frames' views.
             nearer: Maximum angle, rad.
         """

@@ -34,13 +34,13 @@ _REFINED, _STEPS = 6, 4
 
 @dataclass(frozen=True, slots=True)
 class Parallax:
-    """Result of a test.
+    """Result of a parallax test.
 
     Attributes:
-        parallax: Residual in rad of a tenth of the points for the best rotation and zoom, if a translation explains it;
-            or a third of that of a twentieth.
+        parallax: Residual for the best rotation and zoom that a tenth of the points exceed, in rad, if a translation
+            explains it; or a third of the residual that a twentieth exceed.
         lens: Focal length relative to the expected one for which a rotation fits best, at most `LONGEST_LENS`.
-        lens_sigma: Standard deviation of its logarithm, from the residuals.
+        lens_sigma: Standard deviation of the logarithm of `lens`, from the residuals.
     """
 
     parallax: float
@@ -49,15 +49,15 @@ class Parallax:
 
 
 def parallax(rays: F64, seen: F64, axes: F64, view: View, focal: float, known: bool = False) -> Parallax:
-    """Test points of a key frame.
+    """Test points of a key frame for camera translation.
 
     Args:
         rays: (N, 3) in the key frame, z = 1.
-        seen: (N, 2) px from the centre, later.
+        seen: (N, 2) px from the image centre, positions in the later frame.
         axes: (N, 2, 2), as in `Features`.
         view: Approximate view of the later camera.
         focal: Focal length of the key frame, px.
-        known: Whether it is calibrated.
+        known: Whether the focal length is calibrated.
     """
     best, off, slopes, longest = _turned(rays, seen, axes, view, focal, LONGEST_LENS)
     lens, sigma = float(np.exp(best[4])), _lens_sigma(off, slopes)
@@ -72,8 +72,11 @@ def parallax(rays: F64, seen: F64, axes: F64, view: View, focal: float, known: b
 
 
 def _lens_sigma(off: F64, slopes: F64) -> float:
-    """Standard deviation of the logarithm of the focal length, from residuals (N, 2) px and their derivatives (N, 2,
-    5).
+    """Return the standard deviation of the logarithm of the focal length.
+
+    Args:
+        off: (N, 2) px, residuals.
+        slopes: (N, 2, 5), derivatives of the residuals.
     """
     square = (off * off).sum(axis=1)
     weight = 1 / (1 + square / _WIDTH**2)
@@ -83,16 +86,18 @@ def _lens_sigma(off: F64, slopes: F64) -> float:
 
 
 def _turned(rays: F64, seen: F64, axes: F64, view: View, focal: float, most: float) -> tuple[F64, F64, F64, float]:
-    """The best rotation, zoom and focal length, `most` times the expected one or less: parameters (5,), px off (N, 2)
-    and their slopes (N, 2, 5), both along `axes`, and the longest or shortest focal length that was tried, as a factor
-    above 1.
+    """Find the best rotation, zoom and focal length.
+
+    Returns:
+        Parameters (5,); residuals (N, 2) px and their derivatives (N, 2, 5), both along `axes`; and the longest or
+        shortest focal length that was tried, as a factor above 1.
     """
     parameters, bound, longest = np.zeros(5), float(np.log(most)), 0.0
     flat, parts, goal = rays.T, axes.transpose(1, 2, 0), seen.T
     ahead = np.concatenate([np.zeros((1, 5)), _SLOPE_STEP * np.eye(5)])
 
     def off_by(p: F64) -> F64:
-        """Return (K, 2, N) px for parameters (K, 5)."""
+        """Return the residuals (K, 2, N) px for parameters (K, 5)."""
         lens = np.exp(p[:, 4])
         turns = to_matrix(p[:, :3]) @ view.turn
         turns[:, :, :2] /= lens[:, None, None]

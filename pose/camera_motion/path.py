@@ -48,7 +48,10 @@ class CameraPath:
         return CameraView(self.turns[row], float(self.zooms[row]), float(np.degrees(self.sigmas[row])), place)
 
     def unknown_in(self, spans: Iterable[tuple[float, float]]) -> "CameraPath":
-        """Return the path with unknown views, of the camera's own axes, from each begin to before each end (s)."""
+        """Return the path with unknown views in the given spans, each from begin to before end (s).
+
+        Unknown views use the camera's own axes.
+        """
         path = self
         for begin, end in spans:
             rows = (path.times >= begin) & (path.times < end)
@@ -67,11 +70,11 @@ class CameraPath:
 def find_path(
     times: F64, indices: Sequence[int], cuts: Sequence[int], measured: Sequence[tuple[int, Background]]
 ) -> CameraPath:
-    """Return the path of a run.
+    """Interpolate the camera path of a run from its measured frames.
 
     Args:
-        times: (F,) s of the frames.
-        indices: Indices of these frames, as in links.
+        times: (F,) s, times of the frames.
+        indices: Indices of the frames, as used in the links of backgrounds.
         cuts: Positions of frames that start another scene.
         measured: Position and background of each measured frame, in order.
     """
@@ -147,6 +150,6 @@ def _speeds(times: F64, turns: F64) -> F64:
 
 
 def _hermite(share: F64, between: F64, leaves: F64, arrives: F64) -> F64:
-    """Return the rotation vectors (N, 3) from 0 to `between`, with given velocities at the ends."""
+    """Interpolate rotation vectors (N, 3) from 0 to `between`, with given velocities at the ends."""
     s = share[:, None]
     return np.asarray((s**3 - 2 * s**2 + s) * leaves + (3 * s**2 - 2 * s**3) * between + (s**3 - s**2) * arrives)

@@ -154,9 +154,10 @@ def features_at(grey: U8, points: NDArray[np.floating]) -> Features:
 
 
 def track(one: U8, other: U8, features: Features, expected: F32, levels: int = 2) -> tuple[F32, NDArray[np.bool_]]:
-    """Track features to another image: (N, 2) px near their expected positions, and which were found.
+    """Track features to another image, and return their positions (N, 2) px and whether each was found.
 
-    Pyramidal optical flow of B. Lucas and T. Kanade, forward and backward.
+    Features are searched near the positions `expected`, by the pyramidal optical flow of B. Lucas and T. Kanade,
+    forward and backward.
     """
     points = features.points
     if not len(points):

@@ -34,13 +34,13 @@ _CENTRE = 0.5  # px; COLMAP's origin is the corner of the image, ours the centre
 
 
 def has_colmap() -> bool:
-    """Return whether the extra is installed."""
+    """Return whether the extra with COLMAP is installed."""
     return find_spec("pycolmap") is not None
 
 
 @dataclass(frozen=True, slots=True)
 class KeyImage:
-    """A key frame for structure from motion.
+    """Key frame for structure from motion.
 
     Attributes:
         grey: (h, w) uint8.
@@ -102,7 +102,10 @@ def reconstruct(images: Sequence[KeyImage], matrix: F64, known: bool) -> Structu
 def _mapped(
     folder: Path, images: Sequence[KeyImage], matrix: F64, known: bool, advance: Callable[[], None]
 ) -> Any:  # fmt: skip
-    """Return COLMAP's largest model; None without one. Calls `advance` for each image, pair and registered image."""
+    """Return COLMAP's largest model; None without one.
+
+    `advance` is called for each image, pair and registered image.
+    """
     import pycolmap
 
     pycolmap.logging.minloglevel = pycolmap.logging.FATAL.value

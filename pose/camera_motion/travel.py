@@ -29,7 +29,7 @@ _FEWEST_KEYS = 6
 
 
 def choose_keys(path: CameraPath) -> I64 | str:
-    """Return the indices (K,) of the key frames of a run, or the reason why there are none."""
+    """Choose the key frames of a run: indices (K,), or the reason why there are none."""
     if path.scenes[-1] > 0:
         return "the clip has cuts; cut it into its scenes"
     seconds = float(path.times[-1] - path.times[0])
@@ -43,7 +43,7 @@ def choose_keys(path: CameraPath) -> I64 | str:
 
 
 def key_images(frames: Iterator[tuple[Frame, People]], rows: I64, skeleton: Skeleton) -> tuple[list[KeyImage], float]:
-    """Return the reduced key images of a run, and their scale.
+    """Return the reduced images of the key frames, and their scale relative to the original images.
 
     Args:
         frames: All frames of the run, in order.
@@ -74,11 +74,11 @@ def scaled_matrix(matrix: F64, scale: float) -> F64:
 
 
 def travelled(path: CameraPath, keys: I64, found: Structure) -> CameraPath:
-    """Return the path of the background with the rotations and positions (up to scale) of structure from motion.
+    """Combine the background's path with the rotations and positions (up to scale) of structure from motion.
 
     Args:
         path: Rotations estimated from the background.
-        keys: (K,) indices of its key images.
+        keys: (K,) indices of the key frames.
         found: The structure.
     """
     at = keys[found.rows]

@@ -1,4 +1,4 @@
-"""Classification of a camera's motion in a run, with numbers."""
+"""Classification of the camera motion of a run, with its amounts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -81,7 +81,7 @@ class CameraMotion:
 
     @property
     def carried(self) -> bool:
-        """Whether the camera's translation is known."""
+        """Whether the translation of the camera is known."""
         return not np.isnan(self.distance)
 
     @property
@@ -112,8 +112,8 @@ class SceneMotion:
         begin: Start of the scene, s.
         end: Start of the next scene, or time of the last frame of the clip, s.
         motion: The motion.
-        frames: Number of frames that matter: those with people, or all of a clip without people.
-        world: Whether it has a world.
+        frames: Number of frames that count: those with people, or all frames of a clip without people.
+        world: Whether the scene has a world.
     """
 
     number: int
@@ -127,13 +127,13 @@ class SceneMotion:
 def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled: NDArray[np.bool_]) -> CameraMotion:
     """Classify the motion of a path.
 
-    Each scene is judged on its own, and the numbers of the clip are those of the least favourable one: most scenes must
-    not outvote one in which the camera is carried.
+    Each scene is classified separately. The result for the clip is that of the least favourable scene, so that many
+    scenes do not outvote one in which the camera is carried.
 
     Args:
         path: The path.
-        measured: See `find_path`.
-        peopled: (F,) frames with people; the views of others do not matter.
+        measured: Position and background of each measured frame, as in `find_path`.
+        peopled: (F,) whether each frame has people; the views of other frames are ignored.
     """
     found = []
     for scene in np.unique(path.scenes).tolist():
@@ -152,7 +152,12 @@ def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled:
 
 
 def _doubted(scenes: Sequence[SceneMotion], step: float) -> list[SceneMotion]:
-    """The scenes, `step` s from frame to frame; those that lack views are unknown if all together lack too many."""
+    """Mark scenes that lack views as unknown, if all scenes together lack too many.
+
+    Args:
+        scenes: The scenes.
+        step: Time between frames, s.
+    """
     frames = sum(one.frames for one in scenes)
     missing = sum((1 - one.motion.known) * one.frames for one in scenes)
     if missing <= _UNKNOWN_SHARE * frames or missing * step <= _UNKNOWN_SECONDS:
@@ -164,7 +169,7 @@ def _doubted(scenes: Sequence[SceneMotion], step: float) -> list[SceneMotion]:
 
 
 def together(found: Sequence[SceneMotion]) -> CameraMotion:
-    """Return the motion of a clip with cuts: the worst kind, and the largest numbers, of the scenes with a world."""
+    """Combine the scenes with a world of a clip with cuts: the worst kind, and the largest amounts."""
     chosen = [one for one in found if one.world] or found
     scenes = [one.motion for one in chosen]
     if len(scenes) == 1:
@@ -191,7 +196,7 @@ def _misfit(focal_ratio: float, focal_sigma: float) -> float:
 def _judge_scene(
     path: CameraPath, measured: Sequence[tuple[int, Background]], peopled: NDArray[np.bool_]
 ) -> CameraMotion:  # fmt: skip
-    """Return `judge` for one scene."""
+    """Classify the motion of one scene, as `judge` does for a clip."""
     wanted = peopled if peopled.any() else np.ones(len(path.times), bool)
     seen = np.isfinite(path.sigmas)
     step = float(np.median(np.diff(path.times))) if len(path.times) > 1 else 0.0
@@ -233,12 +238,12 @@ def _kind(numbers: tuple[float, ...], missing: float, slow_span: float) -> str:
 
 
 def _supported(kind: str, tests: F64, span: float) -> str:
-    """Return the kind, if the absence of translation is plausible.
+    """Return the kind if the absence of translation is plausible, otherwise 'translating' or 'unknown'.
 
     Args:
         kind: The kind.
-        tests: (N, 4) s, parallax, lens and its sigma.
-        span: Degrees.
+        tests: (N, 4) time in s, parallax, lens and its sigma.
+        span: Range of the rotation, degrees.
     """
     for time in tests[:, 0]:
         part = tests[(tests[:, 0] <= time) & (tests[:, 0] > time - _WHILE), 1]
@@ -250,7 +255,9 @@ def _supported(kind: str, tests: F64, span: float) -> str:
 
 
 def lens_of(tests: F64) -> tuple[float, float]:
-    """Ratio of the focal length of a rotation to that of the intrinsics, and its deviation (log); NaN without tests.
+    """Return the focal length of a rotation relative to that of the intrinsics, and the deviation of its logarithm.
+
+    NaN without tests.
 
     Args:
         tests: (N, 2) lens and its sigma.

@@ -77,13 +77,15 @@ class CameraWatch:
         return proves_rotation(*lens_of(np.array(tests).reshape(-1, 2)))
 
     def see(self, background: Background | None, index: int, time: float, cut: bool = False) -> View:
-        """Return the view of the next frame, relative to the first since the camera was static, carried or lost.
+        """Process the next frame, and return its view.
+
+        The view is relative to the first frame since the camera was last static, carried or lost.
 
         Args:
-            background: None if it was not measured.
+            background: Background of the frame; None if it was not measured.
             index: Index of the frame.
             time: Time of the frame, s.
-            cut: Whether another scene starts.
+            cut: Whether the frame starts another scene.
         """
         if cut:
             self._tests.clear()
@@ -103,7 +105,7 @@ class CameraWatch:
         self._lately.clear()
 
     def _take(self, background: Background, index: int, time: float) -> bool:
-        """Return whether the frame is connected to earlier ones."""
+        """Store a measured frame, and return whether it is connected to earlier ones."""
         if not np.isnan(background.parallax):
             self._tests.append((time, background.parallax, background.lens, background.lens_sigma))
         links = [row for row in background.links if row[0] != NO_LINK]

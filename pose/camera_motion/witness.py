@@ -21,7 +21,7 @@ _LEAST_SHIFT, _FAR = 5.0, 70  # px, minimum 70th percentile of the points' motio
 
 
 class Witness:
-    """Tracks the points of one key frame."""
+    """Tracking of the points of one key frame."""
 
     def __init__(self, key: KeyFrame, time: float) -> None:
         """Start at the replacement of a key frame.
@@ -33,7 +33,7 @@ class Witness:
         self.key, self._end, self._next, self.over = key, time + _MAX_S, time, False
 
     def step(self, image: Reduced, view: View) -> Parallax | None:
-        """Test for parallax; None if it is too early.
+        """Track the points to the next frame and test for parallax; return None if it is too early.
 
         Args:
             image: The frame.
@@ -66,7 +66,7 @@ def tested(key: KeyFrame, points: Points, view: View, image: Reduced) -> Paralla
 
 
 def follow(key: KeyFrame, image: Reduced, view: View) -> Points | None:
-    """Return the features of a key frame found near their last positions; None if there are too few."""
+    """Find the features of a key frame near their last positions; return None if there are too few."""
     middle = centre(image.grey)
     plain = view.project(key.rays, image.focal) + middle
     guess = (plain + key.off).astype(np.float32)
