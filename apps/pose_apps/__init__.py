@@ -1,7 +1,7 @@
-"""The commands, one small file each: parse options, build, run, report.
+"""Implementations of the `pose-*` commands. Each command parses its options, runs the task and prints a report.
 
 On import, closed standard streams (`2>&-`) are redirected to the null device. Otherwise the next opened file, for
-example a result, would get their descriptor and the output of libraries.
+example a result file, would reuse the closed descriptor and receive text that libraries print.
 """
 
 import os
@@ -22,7 +22,7 @@ _open_standard_streams()
 
 
 def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print Ctrl-C during import as one line, as later."""
+    """Print one line instead of a traceback for Ctrl-C during import, as the running commands do."""
     if issubclass(kind, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
     else:

@@ -1,4 +1,4 @@
-"""`pose-analyse`: movement measures from a result."""
+"""`pose-analyse`: compute movement measures from a result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from pose_apps.support.options import command_parser, config_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyseOptions(Options):
-    """What to analyse and where to write.
+    """Options of `pose-analyse`.
 
     Raises:
-        UsageError: For a value that is not allowed.
+        UsageError: If a value is invalid.
     """
 
     poses: str = argument(REQUIRED, "a poses.npz of pose-run, or its folder", metavar="POSES.npz")
@@ -41,7 +41,7 @@ class AnalyseOptions(Options):
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of `pose-analyse`."""
+    """Run the command `pose-analyse`."""
     parser = command_parser("pose-analyse", "Gait, repetitions, jumps, sit-to-stand and ergonomics.", AnalyseOptions)
     options = config_of(AnalyseOptions, parse_arguments(parser, argv))
     from pose.analysis import GROUPS, Inputs

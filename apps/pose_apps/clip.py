@@ -1,4 +1,4 @@
-"""The steps of `pose-run` for one video: track and lift, transform to world coordinates, write, draw, export."""
+"""The steps of `pose-run` for one video: track, lift, transform to world coordinates, write, draw and export."""
 
 import math
 import threading
@@ -96,9 +96,19 @@ class RunConfig(WorldConfig):
 
 
 def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -> Done:
-    """Process one video, or single images if requested, given, or of different sizes.
+    """Process the input as one video or as single images.
 
-    `networks` may be called twice. Raises as `run_clip` and `run_stills`.
+    The input counts as single images with `config.stills`, if it is one image file, or if its images differ in size.
+
+    Args:
+        config: Options of `pose-run`.
+        networks: Function that builds the pipeline; may be called twice.
+        host: Callbacks of the command.
+
+    Raises:
+        UsageError: If an option is not available for single images, or as in `run_clip` and `run_stills`.
+        PoseError: If processing fails.
+        KeyboardInterrupt: After Ctrl-C, if there is nothing to report.
     """
     from pose.video.images import SUFFIXES, SizesDifferError
     from pose_apps.stills import Request, run_stills
@@ -123,10 +133,10 @@ def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -
 
 @dataclass(frozen=True, slots=True)
 class _Clip:
-    """A video in process.
+    """State of one video while it is processed.
 
     Attributes:
-        outputs: Files in the hidden folder of the run.
+        outputs: Output files in the hidden folder of the run, before they are moved to their final places.
     """
 
     config: RunConfig
@@ -138,9 +148,16 @@ class _Clip:
 
 
 def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -> Done:
-    """Process one video into its files. `networks` is called after the video is open and the folder ready.
+    """Process one video and write its result files.
 
-    Raises PoseError on failure, and KeyboardInterrupt after Ctrl-C if there is nothing to report.
+    Args:
+        config: Options of `pose-run`.
+        networks: Function that builds the pipeline; called after the video is open and the output folder exists.
+        host: Callbacks of the command.
+
+    Raises:
+        PoseError: If processing fails.
+        KeyboardInterrupt: After Ctrl-C, if there is nothing to report.
     """
     from pose.video import open_source
     from pose.video.images import SizesDifferError
@@ -170,7 +187,11 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) 
 
 
 def _planned_outputs(config: RunConfig, host: Host) -> Outputs:
-    """The files to write. Raises UsageError for one that exists or cannot be written, before any work."""
+    """Return the files to write, after checking them before any work.
+
+    Raises:
+        UsageError: If a file exists already or cannot be written.
+    """
     assert config.video is not None
     outputs = plan_outputs(config.video, config.out, config.formats, config.overlay, npz=config.analyse)
     if not config.overwrite:
@@ -185,7 +206,7 @@ def _planned_outputs(config: RunConfig, host: Host) -> Outputs:
 
 
 def _derive(clip: _Clip, results: Outputs, wanted: Outputs) -> tuple[list[Path], list[str], list[str]]:
-    """Write the files that are made from poses.npz: exports and tables. Returns files, notes and problems."""
+    """Write the exports and analysis tables, which are made from poses.npz; return files, notes and problems."""
     config, times = clip.config, clip.pipeline.times
     assert config.video is not None
     files, notes, problems = list[Path](), list[str](), list[str]()
@@ -202,7 +223,7 @@ def _derive(clip: _Clip, results: Outputs, wanted: Outputs) -> tuple[list[Path],
 
 
 def _process(clip: _Clip) -> tuple[bool, "Found"]:
-    """Track and lift, transform, write and draw; returns whether all is complete, and what the cache contained."""
+    """Run all steps up to the overlay; return whether all frames were processed, and what the cache contained."""
     from pose.camera_motion.log import MotionLog
     from pose.files import ResultSpool
 
@@ -234,7 +255,7 @@ def _process(clip: _Clip) -> tuple[bool, "Found"]:
 
 
 def _track_and_lift(clip: _Clip, stop: threading.Event, spool: "ResultSpool", motion: "MotionLog") -> "Found":
-    """Write results to the spool as they come; returns what the cache contained."""
+    """Write each result to the spool as soon as it is available; return what the cache contained."""
     results, known = _results(clip.source, clip.pipeline, stop, clip.host.cache)
     for result in clip.host.shown(results, clip.source, "poses"):
         with clip.pipeline.times.measure("write"):
@@ -245,7 +266,7 @@ def _track_and_lift(clip: _Clip, stop: threading.Event, spool: "ResultSpool", mo
 
 
 def _recorded(clip: _Clip, spool: "ResultSpool", info: "RunInfo", stop: threading.Event) -> "RunData":
-    """The results, with the images where they can be read again."""
+    """Return the spooled results, with access to the images if the source can be read again."""
     from pose.world.carried import RunData
 
     source = clip.source
@@ -257,7 +278,7 @@ def _recorded(clip: _Clip, spool: "ResultSpool", info: "RunInfo", stop: threadin
 def _into_world(
     clip: _Clip, recorded: "RunData", info: "RunInfo", log: "MotionLog", stack: ExitStack
 ) -> tuple["Iterable[FrameResult]", "RunInfo"]:
-    """The results in world coordinates, if there is a world, and the run information with it."""
+    """Return the results and the run information, in world coordinates if a world is enabled and found."""
     from pose.camera_motion.decision import decide
     from pose.files import MotionInfo, WorldInfo
     from pose.world.placing import place_run
@@ -318,7 +339,7 @@ def _write(results: "Iterable[FrameResult]", info: "RunInfo", outputs: Outputs, 
 def _results(
     source: "Source", pipeline: "Pipeline", stop: threading.Event, cache: "Cache | None"
 ) -> tuple["Iterator[FrameResult]", "Found"]:
-    """The results of all frames, and what the cache contained."""
+    """Return the results of all frames, and what the cache contained."""
     if cache is None:
         return pipeline.run(source, stop=stop), "nothing"
     from pose.cache import CachedRun

@@ -68,7 +68,7 @@ class ConvertOptions(Options):
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of `pose-convert`."""
+    """Run the command `pose-convert`."""
     about = "Write a poses.npz of pose-run, of the live demo or of pose-lift in other programs' formats."
     options = config_of(ConvertOptions, parse_arguments(command_parser("pose-convert", about, ConvertOptions), argv))
     names = list(dict.fromkeys(name.strip() for name in options.to.split(",") if name.strip()))

@@ -24,7 +24,7 @@ class ExportOptions(Options):
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of `pose-export`."""
+    """Run the command `pose-export`."""
     about = "Export a lifter: offline lifters take windows, streaming lifters single frames."
     options = config_of(ExportOptions, parse_arguments(command_parser("pose-export", about, ExportOptions), argv))
     out = Path(options.out)

@@ -53,7 +53,7 @@ class LiftConfig(WorldConfig):
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point of `pose-lift`."""
+    """Run the command `pose-lift`."""
     purpose = "Lift 2D keypoints to 3D, one file per person. File formats: docs/reference/outputs.md."
     parser = command_parser("pose-lift", purpose, LiftConfig, presets=True)
     parsed = parse_arguments(parser, config_first(argv))
@@ -65,7 +65,15 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = print) -> None:
-    """Lift every input. All inputs are read and checked before the first network runs."""
+    """Lift every input file and write one output file per person.
+
+    All inputs are read and checked before the first network runs.
+
+    Args:
+        inputs: Files with 2D keypoints.
+        config: Options of `pose-lift`.
+        log: Function that prints a line of text.
+    """
     people = [_read(path, config) for path in inputs]
     targets = plan_targets(inputs, [list(one) for one in people], config)
     if nobody := unknown_heights(config, {number for one in people for number in one}):
@@ -106,7 +114,7 @@ def _into_world(
     config: LiftConfig,
     log: Callable[[str], None],
 ) -> "dict[int, dict[str, Array]]":
-    """The arrays of each person of one input, in their common world."""
+    """Return the output arrays of each person of one input by id, in one common world frame."""
     import json
 
     import numpy as np
@@ -141,7 +149,7 @@ def _into_world(
 
 
 def _read(path: Path, config: LiftConfig) -> "dict[int, Sequence2D]":
-    """All people in one input, by id."""
+    """Return the 2D sequences of all people in one input, by id."""
     if path.is_dir() or path.suffix.lower() == ".json":
         from pose.files.keypoints_json import read_people
 
@@ -161,15 +169,15 @@ def _image_size(text: str | None) -> tuple[int, int] | None:
 
 
 def plan_targets(inputs: list[Path], people: list[list[int]], config: LiftConfig) -> list[Path]:
-    """The output file of each person.
+    """Return the output file of each person.
 
     Args:
         inputs: Input files.
-        people: Ids in each input; part of the file name if there are several.
+        people: Ids of the people in each input. If an input has several people, the file names contain the id.
         config: Options.
 
     Raises:
-        UsageError: If two outputs would have the same name, or one exists already.
+        UsageError: If two output files would have the same name, or an output file exists already.
     """
     out = None if config.out is None else Path(config.out)
     targets = []
@@ -195,8 +203,8 @@ def write_answer(path: Path, answer: "Sequence3D", placed: "dict[str, Array] | N
 
     Args:
         path: File to write.
-        answer: The sequence.
-        placed: Additional arrays, which replace those of the sequence.
+        answer: Lifted sequence of one person.
+        placed: Additional arrays by name. An array here replaces that of the sequence with the same name.
 
     Raises:
         PoseError: If the file cannot be written.

@@ -1,6 +1,6 @@
-"""`pose-prepare`: convert published data to the files that training and evaluation read.
+"""`pose-prepare`: convert published data sets to the files that training and evaluation read.
 
-To add a data set, write its reader in `pose_datasets`, a class here, and add a line to `DATA_SETS`.
+To add a data set, write its reader in `pose_datasets`, add a class here, and list the class in `DATA_SETS`.
 """
 
 from abc import abstractmethod
@@ -24,10 +24,10 @@ _CLIPS = "file of clips to write"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSet(Options):
-    """Options of a subcommand for a data set.
+    """Options of a `pose-prepare` subcommand, which converts one data set.
 
     Attributes:
-        purpose: Help text.
+        purpose: Help text of the subcommand.
     """
 
     purpose: ClassVar[str]
@@ -43,7 +43,7 @@ class DataSet(Options):
 
     @abstractmethod
     def prepare(self, log: Log) -> None:
-        """Read `source`, which exists, write `out`, and report it.
+        """Read `source`, write `out`, and log what was written. The caller has checked that `source` exists.
 
         Raises:
             PoseError: If a file is invalid.
@@ -52,7 +52,7 @@ class DataSet(Options):
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point of `pose-prepare`."""
+    """Run the command `pose-prepare`."""
     parsed = parse_arguments(_parser(), argv)
     data = config_of(DATA_SETS[parsed.command], parsed[parsed.command])
     for source in data.sources:
@@ -196,7 +196,7 @@ class ToForecast(DataSet):
 
     @property
     def sources(self) -> list[Path]:
-        """The files of clips."""
+        """The clip files to read."""
         return [Path(name) for name in self.source.split(",")]
 
     def prepare(self, log: Log) -> None:

@@ -1,4 +1,4 @@
-"""`pose-run`: tracked 3D people in a video."""
+"""`pose-run`: track the people in a video and estimate their 3D poses."""
 
 import argparse
 import time
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of `pose-run`."""
+    """Run the command `pose-run`."""
     parser = ArgumentParser(prog="pose-run", description="Track every person of a video in 3D.", exit_on_error=False)
     clip = parser.add_argument(
         "clip",
@@ -62,11 +62,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 class _Video(argparse.Action):
-    """The video, as a positional argument (`pose-run clip.mp4`) or as an option.
+    """The input video, given as a positional argument (`pose-run clip.mp4`) or as an option.
 
     Attributes:
         given: The argument or option as typed.
-        videos: All videos if there are several.
+        videos: All input videos, if more than one is given.
     """
 
     given: str | None = None
@@ -86,7 +86,7 @@ class _Video(argparse.Action):
 
 
 def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[], None] = lambda: None) -> int:
-    """Process one video; returns the exit status. `loaded` is called before the first output."""
+    """Process one video and return the exit status. `loaded` is called before the first output."""
     from pose_apps.support.intrinsics import read_intrinsics
 
     if config.demo:
@@ -138,13 +138,17 @@ def _several(
     pipeline_config: PipelineConfig,
     loaded: Callable[[], None],
 ) -> int:
-    """Process videos of several cameras that film the same scene; see `run`."""
+    """Process videos of several cameras that film the same scene, and return the exit status."""
     check_several(config)
     return run_several(videos, cameras, common_of(config), pipeline_config, loaded)
 
 
 def check_several(config: RunConfig) -> None:
-    """Raises UsageError for an option that several cameras do not have."""
+    """Check that no option is set that is unavailable with several cameras.
+
+    Raises:
+        UsageError: If such an option is set.
+    """
     usual = RunConfig()
     for name in ("stills", "start", "end", "intrinsics", "profile", "world", "demo", "inset", "body"):
         if getattr(config, name) != getattr(usual, name):
@@ -152,5 +156,5 @@ def check_several(config: RunConfig) -> None:
 
 
 def common_of(config: RunConfig) -> Common:
-    """The options that several cameras have too."""
+    """Return those options of `config` that also apply to several cameras."""
     return Common(**{entry.name: getattr(config, entry.name) for entry in fields(Common)})

@@ -20,7 +20,7 @@ OTHER_OPENCV = ("opencv-python", "opencv-contrib-python", "opencv-contrib-python
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """Installation of a package.
+    """Instructions for installing one package.
 
     Attributes:
         steps: Arguments of successive pip calls.
@@ -60,7 +60,7 @@ PACKAGES = {
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of `pose-setup`."""
+    """Run the command `pose-setup`."""
     package = PACKAGES[parse_arguments(_parser(), argv).command]
     if importlib.util.find_spec("pip") is None:
         raise PoseError("this environment has no pip: run python -m ensurepip first")
@@ -84,7 +84,7 @@ def _parser() -> ArgumentParser:
 
 
 def _leave_one_opencv() -> None:
-    """Remove other variants of OpenCV that a package installed, and repair ours."""
+    """Remove other variants of OpenCV that a package installed, and repair the headless variant."""
     others = [name for name in OTHER_OPENCV if _release(name) is not None]
     if not others:
         return
@@ -95,7 +95,7 @@ def _leave_one_opencv() -> None:
 
 
 def _release(name: str) -> str | None:
-    """The installed version without its local part; None if not installed."""
+    """Return the installed version of a package without its local part; None if it is not installed."""
     try:
         return version(name).partition("+")[0]
     except PackageNotFoundError:
@@ -110,7 +110,7 @@ def _run(command: list[str]) -> None:
     """Run a command.
 
     Raises:
-        PoseError: If it fails, with the last line of its output.
+        PoseError: If the command fails. The message contains the last line of its output.
     """
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     if done.returncode:

@@ -1,7 +1,7 @@
-"""Single images of any size: people in each, 3D from that frame alone, and a gallery of all.
+"""Processing of single images of any size: 3D people from each image alone, and a gallery of all images.
 
-Each image has its own result files, NAME.json and NAME.npz, like a clip of one frame. Ids are per image, since there is
-no tracking between images.
+Each image has its own result files, NAME.json and NAME.npz, like a clip of one frame. Ids are valid within one image
+only, because people are not tracked between images.
 """
 
 import os
@@ -33,7 +33,7 @@ PASSES = 2  # passes per image: the first crops people by the detector's box, th
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Options of `pose-run` that apply."""
+    """Options of `pose-run` that apply to single images."""
 
     pictures: str
     out: str | None
@@ -45,7 +45,12 @@ class Request:
 
 
 def run_stills(request: Request, networks: "Callable[[], Pipeline]", host: Host) -> Done:
-    """Process single images into their files.
+    """Process single images and write their result files.
+
+    Args:
+        request: Options of the processing.
+        networks: Function that builds the pipeline.
+        host: Callbacks of the command.
 
     Raises:
         UsageError: If the input contains no images.
@@ -98,7 +103,7 @@ def _check_free(source: "ImageSource", folder: Path) -> None:
 
 
 def _names(source: "ImageSource") -> list[str]:
-    """Globs of the files that may be written."""
+    """Return glob patterns of the files that may be written."""
     names = (f"{path.name}{ending}" for path in source.paths for ending in (".json", ".npz"))
     return [GALLERY.format("*"), *map(escape, names)]
 
@@ -111,7 +116,7 @@ def _results(
     interrupts: Interrupts,
     request: Request,
 ) -> "Iterator[FrameResult]":
-    """The result of every image, after its files are written; gallery sheets are written when full."""
+    """Yield the result of each image after writing its files. Write each gallery sheet when it is full."""
     from pose.bodies import BodyMeshes
     from pose.video.lens import focal_35mm
     from pose.view.gallery import Gallery
@@ -137,12 +142,12 @@ def _results(
 
 
 def still(pipeline: "Pipeline", image: "U8", focal_35mm: float | None = None) -> "FrameResult":
-    """2D and 3D of the people in one image (H, W, 3) uint8 RGB.
+    """Estimate the 2D and 3D keypoints of the people in one image.
 
     Args:
-        pipeline: The pipeline.
-        image: The image.
-        focal_35mm: See `Pipeline.camera`.
+        pipeline: Pipeline with loaded networks.
+        image: Image, (H, W, 3) uint8 RGB.
+        focal_35mm: 35 mm equivalent focal length, mm; None if unknown. See `Pipeline.camera`.
     """
     from pose.types import Frame, FrameResult
 
@@ -164,11 +169,11 @@ def _write(
     folder: Path,
     wanted: set[str],
 ) -> None:
-    """Write the files of an image.
+    """Write the result files of one image.
 
     Args:
-        size: (width, height) px.
-        focal_35mm: See `Pipeline.camera`.
+        size: (width, height) of the image, px.
+        focal_35mm: 35 mm equivalent focal length, mm; None if unknown. See `Pipeline.camera`.
     """
     from pose.files import WRITERS
 

@@ -37,18 +37,18 @@ FILES = ("config.yaml", "state.pt", "training.csv", "evaluation.csv", *WEIGHTS) 
 
 
 class TrainingData(Protocol):
-    """Training batches (a `pose.training.batches.BatchSource`), and fixed sets for evaluation and calibration."""
+    """Training batches (see `pose.training.batches.BatchSource`), and fixed batches for evaluation and calibration."""
 
     def batch(self, step: int) -> "LiftBatch":
-        """The training batch of a step."""
+        """Return the training batch of a step."""
         ...
 
     def evaluation(self, part: str) -> "dict[str, Iterator[LiftBatch]]":
-        """Batches of one part of the data by condition of the 2D."""
+        """Return the batches of one part of the data, by condition of the 2D keypoints."""
         ...
 
     def calibration(self) -> "list[Iterator[LiftBatch]]":
-        """Batches for the calibration of sigma."""
+        """Return the batches for the calibration of sigma."""
         ...
 
 
@@ -64,12 +64,13 @@ class TrainOptions(Options):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model that can be trained, hence a subcommand.
+    """A trainable model. Each one is a subcommand of `pose-train`.
 
     Attributes:
-        add: Adds its options; `short` adds only those of `--help`, which is faster.
-        check: Builds the network to check options that only its parts can judge.
-        build: Returns the trainer, and a function that reports the quality of the model at the end.
+        add: Function that adds the options to a parser. If its second argument is true, the function adds only the
+            options that `--help` shows, which is faster.
+        check: Function that builds the network, to validate options that only the parts of the network can check.
+        build: Function that returns the trainer, and a function that reports the quality of the trained model.
     """
 
     purpose: str
@@ -85,10 +86,10 @@ class DataSet:
     """A data set for training.
 
     Attributes:
-        files: Field of its configuration with the file names, which selects the data set.
-        metavar: Name of the value in the help.
+        files: Name of the configuration field with the file names. Setting this field selects the data set.
+        metavar: Placeholder of the value in the help.
         purpose: Help text.
-        classes: Class of the configuration, and class that makes batches from it and a seed.
+        classes: Class of the configuration, and class that makes batches from a configuration and a seed.
     """
 
     files: str
@@ -117,7 +118,7 @@ DATA_SETS = {  # the first one with files is used
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of `pose-train`."""
+    """Run the command `pose-train`."""
     words = sys.argv[1:] if argv is None else argv
     short = bool({"--help", "-h"} & set(words))
     is_completion = any(word.startswith("--print-completion") for word in words)
@@ -145,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _recipe(parser: "ArgumentParser", parsed: "Namespace", model: Model) -> "Namespace":
-    """The dataclasses of the parsed options.
+    """Convert the parsed options to their dataclasses.
 
     Raises:
         UsageError: If options are invalid or cannot be combined.
@@ -165,10 +166,10 @@ def _recipe(parser: "ArgumentParser", parsed: "Namespace", model: Model) -> "Nam
 
 
 def _parsers(named: Collection[str], short: bool = False) -> "tuple[ArgumentParser, dict[str, ArgumentParser]]":
-    """The parser of `pose-train`, and those of its subcommands.
+    """Return the parser of `pose-train`, and the parsers of its subcommands by name.
 
     Args:
-        named: Subcommands on the command line. The others get no options, because describing them takes longest.
+        named: Subcommands on the command line. Other subcommands get no options, because adding options is slow.
         short: Include only the options that `--help` shows.
     """
     from jsonargparse import ArgumentParser
@@ -258,7 +259,7 @@ def _train(trainer: "Loop[Any, Any, Any]", quiet: bool) -> None:
 
 
 def _report_lifter(trainer: "Trainer", source: TrainingData) -> None:
-    """Calibrate sigma on the validation subjects, save, and report the errors on the test subjects."""
+    """Calibrate sigma on the validation subjects, save the model, and report the errors on the test subjects."""
     from pose.lifter.checkpoint import save_checkpoint
     from pose.training.measure import measure
     from pose.training.sigma import calibrate
@@ -357,7 +358,7 @@ def _build_forecaster(options: "Namespace", out: Path) -> "tuple[ForecasterTrain
 
 
 def _report_forecaster(trainer: "ForecasterTrainer", source: "MotionSource") -> None:
-    """Calibrate sigma on the validation subjects, save, and report the errors on the test subjects."""
+    """Calibrate sigma on the validation subjects, save the model, and report the errors on the test subjects."""
     from pose.forecast.build import save_forecaster
     from pose.forecast.format import HORIZONS
     from pose.training.forecast_sigma import calibrate_forecaster

@@ -46,7 +46,7 @@ class ViewOptions(Options):
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of `pose-view`."""
+    """Run the command `pose-view`."""
     parser = command_parser("pose-view", "Show a poses.npz of pose-run or pose-lift in 3D.", ViewOptions)
     options = config_of(ViewOptions, parse_arguments(parser, argv))
     if options.save is None:
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def show(poses: Path) -> None:
-    """Open a window on a result, until the user closes it."""
+    """Show a result in a window until the user closes the window."""
     with StatusLine("loading the viewer"):
         from pose.view.open3d_scene import check_window
         from pose.view.open3d_window import open_window
@@ -69,7 +69,15 @@ def show(poses: Path) -> None:
 
 
 def render(poses: Path, target: Path, size: tuple[int, int], fps: float | None, speed: float) -> None:
-    """Render a result into the video `target`."""
+    """Render a result to a video file.
+
+    Args:
+        poses: Result to render, poses.npz.
+        target: Video file to write.
+        size: (width, height) of the video, px.
+        fps: Frame rate of the video; None to use the time stamps of the result.
+        speed: Playback speed; 1 is real time.
+    """
     with StatusLine("loading the viewer"):
         from pose.view.open3d_scene import check_off_screen, save_video
 

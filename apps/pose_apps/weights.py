@@ -23,27 +23,27 @@ from pose_apps.support.options import add_subcommand, command_parser, config_of
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of `pose-weights`."""
+    """Run the command `pose-weights`."""
     parsed = parse_arguments(_parser(), argv)
     return config_of(COMMANDS[parsed.command], parsed[parsed.command]).run(Store.from_environment())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command(Options):
-    """Options of a subcommand.
+    """Options of a subcommand of `pose-weights`.
 
     Attributes:
-        purpose: Help text.
+        purpose: Help text of the subcommand.
     """
 
     purpose: ClassVar[str]
 
     @abstractmethod
     def run(self, store: Store) -> int:
-        """Run the subcommand; returns the exit status.
+        """Run the subcommand and return the exit status.
 
         Raises:
-            PoseError: If it fails.
+            PoseError: If the subcommand fails.
         """
 
 
@@ -152,13 +152,13 @@ def _parser() -> ArgumentParser:
 
 
 def _default_names(store: Store) -> list[str]:
-    """Weights of the default networks, except unavailable ones that another weight replaces."""
+    """Return the names of the default weights, without unavailable weights that have a replacement."""
     default = [weight for weight in store.catalogue.values() if weight.default]
     return [weight.name for weight in default if not (weight.stand_in and _fails(store, weight))]
 
 
 def _fails(store: Store, weight: Weight) -> bool:
-    """Whether a weight could not be fetched; prints a warning."""
+    """Fetch a weight. Return True and print a warning if this fails."""
     try:
         store.fetch(weight.name)
     except FetchError as error:

@@ -57,7 +57,7 @@ class BatchConfig(Options):
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of `pose-batch`."""
+    """Run the command `pose-batch`."""
     parser = ArgumentParser(prog="pose-batch", description="Track people in 3D in many clips.", exit_on_error=False)
     add_config_option(parser)
     add_options(parser, BatchConfig)

@@ -22,7 +22,7 @@ SUBCOMMANDS: Mapping[str, type[Bench]] = {
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point of `pose-bench`."""
+    """Run the command `pose-bench`."""
     parsed = parse_arguments(_parser(), argv)
     config_of(SUBCOMMANDS[parsed.command], parsed[parsed.command]).run()
 

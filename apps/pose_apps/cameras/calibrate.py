@@ -43,7 +43,7 @@ class CalibrateConfig(CamerasConfig):
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of `pose-calibrate`."""
+    """Run the command `pose-calibrate`."""
     purpose = "Calibrate and synchronise several cameras by the people in their videos."
     parser = command_parser("pose-calibrate", purpose, CalibrateConfig, PipelineConfig, presets=True)
     parsed = parse_arguments(parser, config_first(argv))

@@ -47,7 +47,7 @@ class CompareOptions(Options):
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point of `pose-eval`."""
+    """Run the command `pose-eval`."""
     parsed = parse_arguments(_parser(), argv)
     options: Namespace = parsed[parsed.command]
     if parsed.command == "forecast":

@@ -18,7 +18,7 @@ from pose_apps.support.options import add_subcommand, command_parser, config_of
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> None:
-    """Entry point of `pose-lab`."""
+    """Run the command `pose-lab`."""
     parsed = parse_arguments(_parser(), argv)
     config_of(COMMANDS[parsed.command], parsed[parsed.command]).run()
 

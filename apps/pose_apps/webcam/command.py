@@ -18,7 +18,7 @@ NOT_WITH_WEB = ("headless", "record", "report", *(sink.name for sink in fields(S
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of `pose-webcam`."""
+    """Run the command `pose-webcam`."""
     purpose = "Track people live: in a window, in a browser (--web), or without display (--headless)."
     parser = command_parser("pose-webcam", purpose, WebcamConfig, PipelineConfig, presets=True)
     parsed = parse_arguments(parser, gathered(config_first(argv), "--source"))
