@@ -38,17 +38,26 @@ class HandTurns:
 
     @property
     def seen(self) -> NDArray[np.bool_]:
-        """(T, 2) whether a hand is detected."""
+        """Mask (T, 2) of the detected hands."""
         return np.asarray(np.isfinite(self.palms[..., 0]))
 
 
 def finger_bones(side: int) -> list[str]:
-    """Names of the 15 bones of a side, in the order of `pose.export.fingers.FINGER_NAMES`."""
+    """Return the names of the 15 finger bones of a hand, in the order of `pose.export.fingers.FINGER_NAMES`.
+
+    Args:
+        side: Hand: 0 for left, 1 for right.
+    """
     return [f"{_SIDES[side]}Hand{finger}{part}" for finger in _FINGERS for part in (1, 2, 3)]
 
 
 def hands_of(character: Character, places: F64) -> HandTurns:
-    """The rotations that fit a character's hands to points (T, 2, 21, 3) m in file axes, NaN where not detected."""
+    """Compute the rotations that fit a character's hands to detected hand points.
+
+    Args:
+        character: Character to pose.
+        places: (T, 2, 21, 3) m in file axes, NaN where a hand is not detected.
+    """
     palms = np.full((*places.shape[:2], 4), np.nan)
     fingers = np.full((*places.shape[:2], len(FINGER_PARENTS), 4), np.nan)
     for side in range(2):
@@ -63,7 +72,10 @@ def hands_of(character: Character, places: F64) -> HandTurns:
 
 
 def _rest_hand(character: Character, side: int) -> tuple[F64, F64]:
-    """Wrist and knuckles in the T-pose (21, 3) m, other points NaN, and directions of the fingers (15, 3)."""
+    """Return the hand points in the T-pose, (21, 3) m, and the directions of the finger bones, (15, 3).
+
+    Only the wrist and the knuckles of index, middle and little finger are known; the other points are NaN.
+    """
     model, heads = character.model, character.heads
     points, directions = np.full((POINTS, 3), np.nan), np.empty((len(FINGER_PARENTS), 3))
     points[0] = heads[model.index(f"{_SIDES[side]}Hand")]
@@ -79,11 +91,11 @@ def _rest_hand(character: Character, side: int) -> tuple[F64, F64]:
 
 
 def filled(turns: F64, seen: NDArray[np.bool_]) -> F64:
-    """Fill rotations (T, ..., 4) of missing frames by slerp, constant at the ends.
+    """Fill the rotations of missing frames by slerp. Before the first and after the last valid frame they are constant.
 
     Args:
-        turns: (T, ..., 4).
-        seen: (T,). If no frame is valid, the result is the identity.
+        turns: (T, ..., 4) rotations.
+        seen: (T,) mask of the valid frames. If no frame is valid, all rotations become the identity.
     """
     known = np.flatnonzero(seen)
     if len(known) == len(seen):
@@ -100,7 +112,11 @@ def filled(turns: F64, seen: NDArray[np.bool_]) -> F64:
 
 
 def twist_of(turns: F64) -> F64:
-    """Twist (T,) in radians about x, the bone's axis, of a hand's rotations (T, 4) in the forearm's frame."""
+    """Compute the twist (T,) in radians of a hand about x, the axis of its bone.
+
+    Args:
+        turns: (T, 4) rotations of the hand in the frame of the forearm.
+    """
     angle = 2 * np.arctan2(turns[:, 1], turns[:, 0]) - _NEUTRAL
     twist: F64 = _NEUTRAL + angle - 2 * np.pi * np.round(angle / (2 * np.pi))
     return twist

@@ -1,8 +1,9 @@
 """Rotations of heads from nose, eyes and ears in the image.
 
-Joints give the direction from neck to crown, and the chest where the face points. Points of the face in the image
-correct both: the most probable rotation for Gaussian errors of the points and of the correction, by Gauss-Newton. Only
-differences of points count, so an error of the lifted head does not turn it. A head seen from behind is not corrected.
+The lifted joints give the direction from neck to crown, and the chest gives the direction of the face. The points of
+the face in the image correct both directions. The correction is the most probable rotation for Gaussian errors of the
+points and of the correction, found by Gauss-Newton. Only differences of points are used, so an error in the position
+of the lifted head does not rotate it. A head seen from behind is not corrected.
 """
 
 from dataclasses import dataclass
@@ -39,11 +40,11 @@ _NECK, _HEAD = NAMES.index("neck"), NAMES.index("head")
 
 @dataclass(frozen=True, slots=True)
 class SeenHeads:
-    """Heads in the images of T poses.
+    """Points of the head in the images of T poses.
 
     Attributes:
         pixels: (T, 5, 2) px, nose, eyes and ears.
-        scores: (T, 5) of these.
+        scores: (T, 5) scores of the points.
         focal: (T, 2) px, focal lengths along x and y.
     """
 
@@ -53,7 +54,17 @@ class SeenHeads:
 
     @classmethod
     def of(cls, skeleton: Skeleton, keypoints: F32, scores: F32, focal: F64) -> Self | None:
-        """The heads of keypoints (T, J, 2) px; None if the skeleton lacks a point. focal: (2,) or (T, 2) px."""
+        """Select the points of the head from a detector's keypoints.
+
+        Args:
+            skeleton: Skeleton of the keypoints.
+            keypoints: (T, J, 2) px.
+            scores: (T, J).
+            focal: (2,) or (T, 2) px, focal lengths along x and y.
+
+        Returns:
+            The heads, or None if the skeleton lacks one of the five points.
+        """
         if not skeleton.names or not set(_POINTS) <= set(skeleton.names):
             return None
         at = [skeleton.index(name) for name in _POINTS]
@@ -61,7 +72,7 @@ class SeenHeads:
 
 
 def lifted_heads(ordered: F64) -> F64:
-    """Rotations (T, 4) of heads in file axes, from their joints and the chest.
+    """Compute the rotations (T, 4) of the head in file axes from the lifted joints of head and chest.
 
     Args:
         ordered: (T, 17, 3) m in file axes, in the order of `pose.export.skeleton.NAMES`.
@@ -71,11 +82,14 @@ def lifted_heads(ordered: F64) -> F64:
 
 
 def head_turns(places: F64, seen: SeenHeads) -> F64:
-    """Corrections (T, 3) of `lifted_heads`: rotation vectors in the head's own frame, rad; 0 where it is not seen.
+    """Compute corrections of the rotations from `lifted_heads`.
 
     Args:
         places: (T, 17, 3) m in the camera frame, x right, y up, z towards the camera, in the order of Human3.6M.
         seen: The heads in the images.
+
+    Returns:
+        (T, 3) rotation vectors in the frame of the head, rad; 0 where the head is not detected.
     """
     ordered = places[:, ORDER]
     lifted = lifted_heads(ordered)
@@ -113,13 +127,13 @@ def head_turns(places: F64, seen: SeenHeads) -> F64:
 
 
 def from_vectors(vectors: F64) -> F64:
-    """Quaternions (..., 4) of rotation vectors (..., 3)."""
+    """Convert rotation vectors (..., 3), rad, to quaternions (..., 4)."""
     angle = np.linalg.norm(vectors, axis=-1)
     return rotations.about(vectors / np.maximum(angle, 1e-12)[..., None], angle)
 
 
 def _vectors(turns: F64) -> F64:
-    """Rotation vectors (..., 3) of quaternions (..., 4), at most pi long."""
+    """Convert quaternions (..., 4) to rotation vectors (..., 3) of at most pi rad."""
     turns = np.where(turns[..., :1] < 0, -turns, turns)
     size = np.linalg.norm(turns[..., 1:], axis=-1, keepdims=True)
     result: F64 = 2 * np.arctan2(size, turns[..., :1]) * turns[..., 1:] / np.maximum(size, 1e-12)

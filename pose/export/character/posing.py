@@ -4,10 +4,9 @@ Hips and upper chest take the frames of pelvis and thorax. The spine bends to re
 the neck to reach the base of the skull. Collar bones point to the shoulders. Arms and legs are two-bone chains to
 wrists and ankles; elbow and knee are hinges, whose plane determines the twist of the upper bone
 (`pose.export.skeleton`). Hand points rotate hand and fingers, with half of the twist in the forearm. Feet take their
-directions (`pose.world.foot_points`), with half of the twist in the shank. Nose, eyes and ears turn the head
-(`pose.export.character.heads`), and the direction of a face twists it. The
-twist of arms without hands is not observable and is copied from the bone above. Toes, and fingers without points, keep
-their rest pose.
+directions (`pose.world.foot_points`), with half of the twist in the shank. Nose, eyes and ears rotate the head
+(`pose.export.character.heads`), and the direction of the face twists it. The twist of an arm without a detected hand is
+not observable and is copied from the parent bone. Toes, and fingers without points, keep their rest pose.
 """
 
 from dataclasses import dataclass
@@ -38,10 +37,10 @@ class Posed:
     """Poses of a character in T frames.
 
     Attributes:
-        root: (T, 3) m, the head of Hips.
+        root: (T, 3) m, head of the bone Hips.
         turns: (T, B, 4), rotation of each bone in its parent's frame, (w, x, y, z).
-        whole: (T, B, 4) in the file's frame.
-        heads: (T, B, 3) m.
+        whole: (T, B, 4), rotation of each bone in the frame of the file, (w, x, y, z).
+        heads: (T, B, 3) m, heads of the bones.
     """
 
     root: F64
@@ -51,7 +50,7 @@ class Posed:
 
 
 class _Solver:
-    """Partial solution for T frames: global rotations and heads, bone by bone from the root."""
+    """Partial solution for T frames, filled bone by bone from the root: global rotations and heads of the bones."""
 
     def __init__(self, character: Character, count: int) -> None:
         self.rest, self.model = character.heads, character.model
@@ -60,12 +59,12 @@ class _Solver:
         self.posed: set[str] = set()  # finger bones rotated by points
 
     def carry(self, bone: int, point: F64) -> F64:
-        """Position (T, 3) of a rest-pose point after the rotation of its bone."""
+        """Return the positions (T, 3) m of a rest-pose point (3,) m after the rotation of its bone."""
         moved: F64 = self.heads[:, bone] + rotations.rotate(self.whole[:, bone], point - self.rest[bone])
         return moved
 
     def set(self, name: str, whole: F64) -> None:
-        """Set the global rotation of a bone; its head follows from the parent."""
+        """Set the global rotations (T, 4) of a bone, and compute its head from the parent bone."""
         bone = self.model.index(name)
         self.whole[:, bone] = whole
         if bone:
@@ -84,19 +83,19 @@ def pose_character(
     feet: F64 | None = None,
     heads: F64 | None = None,
 ) -> Posed:
-    """The poses of T frames.
+    """Fit the pose of a character to lifted points in T frames.
 
-    Rotations of a hand that is not detected are interpolated by slerp within the frames of this call; so is the twist
-    of a head without a detected face.
+    Where a hand is not detected, its rotations are interpolated by slerp between the frames of this call. The twist of
+    a head without a detected face is interpolated likewise.
 
     Args:
-        character: The character.
+        character: Character to pose.
         points: (T, 17, 3) m in file axes, Human3.6M order.
         hands: Hands in the same frames.
         faces: (T, 3) directions of the faces in file axes, NaN where not detected.
-        feet: (T, 2, 2, 3) in file axes, as `pose.world.foot_points.foot_frames` gives them; feet at right angles to the
-            shanks if None.
-        heads: (T, 3) corrections of the heads, as `pose.export.character.heads.head_turns` gives them.
+        feet: (T, 2, 2, 3) frames of the feet in file axes, as returned by `pose.world.foot_points.foot_frames`. If
+            None, feet are perpendicular to the shanks.
+        heads: (T, 3) corrections of the heads, rad, as returned by `pose.export.character.heads.head_turns`.
     """
     ordered = points[:, ORDER]
     solver = _Solver(character, len(points))
@@ -128,7 +127,7 @@ def pose_character(
 
 
 def _turn_head(solver: _Solver, character: Character, ordered: F64, faces: F64 | None, heads: F64 | None) -> None:
-    """Align the head with its joints and its points in the image, twisted to the direction of the face.
+    """Align the head with its joints and image points, and twist it to the direction of the face.
 
     The neck gets half of the twist.
     """
@@ -151,7 +150,7 @@ def _turn_head(solver: _Solver, character: Character, ordered: F64, faces: F64 |
 
 
 def _bend_spine(solver: _Solver, character: Character, ordered: F64, pelvis: F64) -> None:
-    """Bend Spine and Spine1 so that the joints of spine and thorax are reached, as far as their lengths allow."""
+    """Bend the bones Spine and Spine1 to reach the joints spine and thorax, as far as bone lengths allow."""
     chest = rotations.of_axes(*thorax_frame(ordered))
     count, rest = len(ordered), solver.rest
     middle, top = (solver.model.index(name) for name in ("Spine1", "Spine2"))
@@ -179,7 +178,10 @@ def _aim(solver: _Solver, name: str, point: F64, goal: F64) -> None:
 def _limb(
     solver: _Solver, ordered: F64, joints: list[str], bones: list[str], parent: F64, rest: F64, hinge: F64
 ) -> None:
-    """A chain of two bones to the far joint; the hinge between them bends like the joints."""
+    """Pose a limb of two bones so that it reaches the far joint.
+
+    The hinge between the bones bends in the plane of the three joints.
+    """
     upper, lower, end = (solver.model.index(name) for name in bones)
     solver.set(bones[0], parent)  # sets its position
     points = ordered[:, [_AT[name] for name in joints]].copy()
@@ -193,7 +195,7 @@ def _limb(
 
 
 def _turn_hand(solver: _Solver, at: int, side: str, hands: HandTurns) -> None:
-    """Rotate the hand and its fingers to their points; the forearm gets part of the twist."""
+    """Rotate the hand and its fingers to their points, and apply part of the twist to the forearm."""
     seen, forearm = hands.seen[:, at], solver.turn(f"{side}ForeArm")
     turns = filled(rotations.multiply(rotations.inverse(forearm), hands.palms[:, at]), seen)
     hand = rotations.multiply(forearm, turns)
@@ -208,7 +210,7 @@ def _turn_hand(solver: _Solver, at: int, side: str, hands: HandTurns) -> None:
 
 
 def _turn_foot(solver: _Solver, side: str, frames: F64) -> None:
-    """Rotate the foot to its frames (T, 2, 3), where they are known; the shank gets part of the twist."""
+    """Rotate the foot to its frames (T, 2, 3) where they are known, and apply part of the twist to the shank."""
     shank = solver.turn(f"{side}Leg")
     along, above = frames[:, 0], frames[:, 1]
     known = np.linalg.norm(cross(above, along), axis=-1) > 0.5
@@ -232,7 +234,7 @@ def _finished(solver: _Solver) -> Posed:
 
 
 def joints_of(character: Character, posed: Posed) -> F64:
-    """The character's joints in the order of Human3.6M-17, (T, 17, 3) m."""
+    """Return the joints of a posed character, (T, 17, 3) m, in the order of Human3.6M-17."""
     index, rest = character.model.index, character.heads
     places = np.empty((len(posed.root), len(H36M17), 3))
     for name, bone, point in (
@@ -250,7 +252,7 @@ def joints_of(character: Character, posed: Posed) -> F64:
 
 
 def skin(character: Character, posed: Posed, frame: int) -> F64:
-    """Vertices (V, 3) m of one frame, with linear blend skinning by four bones, as in viewers."""
+    """Compute the vertices (V, 3) m of frame `frame` by linear blend skinning with four bones, as viewers do."""
     whole = posed.whole[frame]
     axes = np.eye(3)
     turned = np.stack([rotations.rotate(whole, np.broadcast_to(axis, (len(whole), 3))) for axis in axes], axis=-1)

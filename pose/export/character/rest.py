@@ -1,7 +1,9 @@
-"""The T-pose of a fitted character: the rotated A-pose of the model, stretched by the remaining differences of bones.
+"""The T-pose of a fitted character.
 
-Linear blend skinning shrinks rotated shoulders. Each vertex is therefore the mean of its skinned position, and of the
-position from which skinning leads back to the A-pose. This halves the loss of volume.
+The A-pose of the model is rotated to the T-pose. Its bones are stretched to remove remaining differences of length.
+
+Linear blend skinning shrinks rotated shoulders. Each vertex is therefore the mean of two positions: the skinned one,
+and the one that skinning moves back to its place in the A-pose. This halves the loss of volume.
 """
 
 from dataclasses import dataclass
@@ -26,18 +28,18 @@ _TRUNK = ("Hips", "Spine", "Spine1", "Spine2")
 
 @dataclass(frozen=True, slots=True)
 class Character:
-    """A person's body in the T-pose, soles at 0, arms along x, facing z.
+    """Body of a person in the T-pose: soles at y = 0, arms along x, facing z.
 
-    The other joints of Human3.6M-17 are heads of bones.
+    Five joints of Human3.6M-17 are attributes; the other twelve are heads of bones.
 
     Attributes:
-        heads: (B, 3) m of the bones.
+        heads: (B, 3) m, heads of the bones.
         vertices: (V, 3) m.
-        pelvis: (3,) m, this joint of Human3.6M-17; moves with Hips.
-        spine: (3,) m, moves with Spine1.
-        thorax: (3,) m, moves with Spine2.
-        neck: (3,) m, moves with Head.
-        head: (3,) m, moves with Head.
+        pelvis: (3,) m, joint of Human3.6M-17 that moves with the bone Hips.
+        spine: (3,) m, joint that moves with Spine1.
+        thorax: (3,) m, joint that moves with Spine2.
+        neck: (3,) m, joint that moves with Head.
+        head: (3,) m, joint that moves with Head.
     """
 
     model: BodyModel
@@ -52,7 +54,7 @@ class Character:
 
 
 def make_character(model: BodyModel, shape: Shape, body: Body) -> Character:
-    """The character with the shape `shape` and the bones of `body`."""
+    """Make the character with a fitted shape, and stretch its bones to the lengths of `body`."""
     old = model.heads_of(shape.coefficients)
     parents, index = model.parents, model.index
     offsets = dict(zip(NAMES, body.offsets, strict=True))
@@ -65,7 +67,7 @@ def make_character(model: BodyModel, shape: Shape, body: Body) -> Character:
     maps = np.zeros((len(parents), 3, 3))
 
     def carried(bone: int, point: F64) -> F64:
-        """Apply the map of a bone to a point of the A-pose."""
+        """Move a point (3,) m of the A-pose with a bone to the T-pose."""
         moved: F64 = new[bone] + maps[bone] @ (point - old[bone])
         return moved
 
@@ -114,7 +116,7 @@ def make_character(model: BodyModel, shape: Shape, body: Body) -> Character:
 
 
 def _neck_stretch(model: BodyModel, shape: Shape, body: Body, old: F64) -> float:
-    """Stretch of the neck that gives the joints' distance from the base of the skull to the thorax."""
+    """Return the stretch factor of the neck that matches the tracked distance from thorax to base of the skull."""
     neck, head = (old[model.index(name)][1] for name in ("Neck", "Head"))
     missing = lengths_of_body(body)[LENGTHS.index("skull")] - shape.lengths[LENGTHS.index("skull")]
     return float(np.clip((head - neck + missing) / (head - neck), 1 / MOST_NECK, MOST_NECK))
@@ -125,7 +127,7 @@ def _bounded(ratio: float) -> float:
 
 
 def _rotation(start: F64, goal: F64) -> F64:
-    """The shortest rotation (3, 3) from one direction to another."""
+    """Return the shortest rotation (3, 3) from direction `start` to unit vector `goal`."""
     w, x, y, z = between(start / np.linalg.norm(start), goal)
     matrix: F64 = np.array(
         [
@@ -138,14 +140,20 @@ def _rotation(start: F64, goal: F64) -> F64:
 
 
 def _aimed(bone: F64, goal: F64, length: float) -> F64:
-    """Matrix (3, 3) that rotates a bone to a direction and stretches it to a length in m, within `MOST_STRETCH`."""
+    """Return the matrix (3, 3) that rotates a bone to `goal` and stretches it to `length` m.
+
+    The factor of the stretch is limited by `MOST_STRETCH`.
+    """
     own = float(np.linalg.norm(bone))
     along = bone / own
     return _rotation(along, goal) @ (np.eye(3) + (_bounded(length / own) - 1) * np.outer(along, along))
 
 
 def _skinned(model: BodyModel, vertices: F64, old: F64, new: F64, maps: F64) -> F64:
-    """Vertices (V, 3) m of the T-pose. The docstring of the module explains the method."""
+    """Move vertices (V, 3) m from the A-pose to the T-pose with less loss of volume than linear blend skinning.
+
+    Each result is the mean of the skinned vertex and of the point that skinning maps back to the A-pose vertex.
+    """
     there = _blended(model, maps, new - np.einsum("bij,bj->bi", maps, old))
     back: F64 = np.linalg.inv(maps).astype(np.float64)
     again = _blended(model, back, old - np.einsum("bij,bj->bi", back, new))
@@ -156,13 +164,13 @@ def _skinned(model: BodyModel, vertices: F64, old: F64, new: F64, maps: F64) -> 
 
 
 def _blended(model: BodyModel, maps: F64, shift: F64) -> tuple[F64, F64]:
-    """Linear map (V, 3, 3) and translation (V, 3) m of each vertex, blended from those of its bones."""
+    """Blend the linear maps and translations of bones to those of vertices, (V, 3, 3) and (V, 3) m."""
     matrix = np.einsum("vk,vkij->vij", model.weights, maps[model.bones])
     return matrix, np.einsum("vk,vkj->vj", model.weights, shift[model.bones])
 
 
 def vertex_normals(character: Character) -> F64:
-    """Unit normals (V, 3), weighted by the areas of adjacent triangles."""
+    """Compute unit normals (V, 3) of the vertices, weighted by the areas of adjacent triangles."""
     corners = character.vertices[character.model.faces.astype(np.int64)]
     across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     total = np.zeros_like(character.vertices)

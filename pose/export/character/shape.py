@@ -1,7 +1,7 @@
 """The shape of a person: phenotypes and local changes of the body model, fitted to bone lengths.
 
-Bone lengths contain little information about gender, age, muscle and weight; for these the prior dominates, an average
-adult.
+Bone lengths contain little information about gender, age, muscle and weight; for these the prior, an average adult,
+dominates.
 """
 
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ LENGTHS = ("hip", "thigh", "shank", "trunk", "shoulder", "upper arm", "forearm",
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A fitted shape.
+    """Shape of a person, fitted to bone lengths.
 
     Attributes:
-        phenotypes: (6,) in the order of `PHENOTYPES`.
-        local: (L,) local changes.
-        coefficients: (S,) of the model.
-        lengths: (8,) m.
+        phenotypes: (6,) values from 0 to 1, in the order of `PHENOTYPES`.
+        local: (L,) local changes, from -1 to 1.
+        coefficients: (S,) coefficients of the shape directions of the body model.
+        lengths: (8,) m, bone lengths of the shape in the order of `LENGTHS`.
     """
 
     phenotypes: F64
@@ -44,7 +44,10 @@ class Shape:
 
 
 def lengths_of_heads(model: BodyModel, heads: F64) -> F64:
-    """Lengths (8,) m in the order of `LENGTHS`, averaged over left and right, from the bones' heads (B, 3)."""
+    """Compute bone lengths (8,) m in the order of `LENGTHS` from the heads (B, 3) m of bones.
+
+    Lengths are averaged over left and right.
+    """
 
     def at(name: str) -> F64:
         result: F64 = heads[model.index(name)]
@@ -70,7 +73,7 @@ def lengths_of_heads(model: BodyModel, heads: F64) -> F64:
 
 
 def thorax_of_heads(model: BodyModel, heads: F64) -> F64:
-    """Position (3,) m where collar bones and neck meet, the thorax of Human3.6M-17."""
+    """Return the thorax of Human3.6M-17, (3,) m: the point where collar bones and neck meet."""
     collars = heads[model.index("LeftShoulder")] + heads[model.index("RightShoulder")]
     thorax: F64 = (collars + 2 * heads[model.index("Neck")]) / 4
     return thorax
@@ -82,7 +85,7 @@ NECK_POINT, HEAD_POINT = np.array([0.0, 0.015, 0.03]), np.array([0.0, 0.13, 0.0]
 
 
 def lengths_of_body(body: Body) -> F64:
-    """Lengths (8,) m in the order of `LENGTHS`, from the median bones of a tracked person."""
+    """Compute bone lengths (8,) m in the order of `LENGTHS` from the median bones of a tracked person."""
     offsets = dict(zip(NAMES, body.offsets, strict=True))
     return np.array(
         [
@@ -99,7 +102,7 @@ def lengths_of_body(body: Body) -> F64:
 
 
 def fit_shape(model: BodyModel, lengths: F64) -> Shape:
-    """The most probable shape for lengths (8,) m: regularised Gauss-Newton within the bounds."""
+    """Find the most probable shape for bone lengths (8,) m by regularised Gauss-Newton within the bounds."""
     count = len(model.local_names)
     mean = np.array([*(_PRIOR[name][0] for name in PHENOTYPES), *[0.0] * count])
     sigma = np.array([*(_PRIOR[name][1] for name in PHENOTYPES), *[_LOCAL_SIGMA] * count])
