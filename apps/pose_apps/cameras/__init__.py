@@ -1,1 +1,1 @@
-"""Several cameras that film the same people: `pose-run` with more than one video, and `pose-calibrate`."""
+"""Processing of several cameras that film the same people: `pose-run` with several videos, and `pose-calibrate`."""

@@ -53,15 +53,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callable[[], None] = lambda: None) -> int:
-    """Write the cameras of `config.videos`; returns the exit status.
+    """Calibrate the cameras of `config.videos`, write them to a file, and return the exit status.
 
     Args:
         config: Options.
         networks: Options of the pipeline.
-        loaded: Called before the first output.
+        loaded: Function called before the first output.
 
     Raises:
-        PoseError: If the cameras cannot be calibrated, or the file exists.
+        PoseError: If the cameras cannot be calibrated, or the output file exists already.
     """
     from pose.files.cameras import CAMERAS_FILE, write_cameras
     from pose_apps.cameras.run import Request, camera_lines, check_request, check_videos, find_scene

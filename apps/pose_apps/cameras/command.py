@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
-    """Options of `pose-run` that also apply to several cameras; fields of its `RunConfig`."""
+    """Options of `pose-run` that also apply to several cameras. The fields have the same names as in `RunConfig`."""
 
     out: str | None
     formats: str
@@ -46,14 +46,14 @@ def run_several(
     pipeline_config: PipelineConfig,
     loaded: Callable[[], None] = lambda: None,
 ) -> int:
-    """Process videos of several cameras that film the same scene; returns the exit status.
+    """Process videos of several cameras that film the same scene, and return the exit status.
 
     Args:
-        videos: Two or more, or a folder of them.
+        videos: Two or more video files, or one folder of video files.
         cameras: Options of the cameras.
         config: Common options.
         pipeline_config: Options of the pipeline.
-        loaded: Called before the first output.
+        loaded: Function called before the first output.
 
     Raises:
         PoseError: If processing fails.
@@ -92,9 +92,19 @@ def process_cameras(
     host: Host,
     workers: int = 1,
 ) -> "CamerasDone":
-    """Process videos of several cameras into the folder `config.out`, with all requested files.
+    """Process videos of several cameras and write all requested files into the folder `config.out`.
 
-    Raises PoseError, and KeyboardInterrupt where Ctrl-C ends it.
+    Args:
+        videos: Video file of each camera.
+        cameras: Options of the cameras.
+        config: Common options.
+        networks: Function that builds the pipeline.
+        host: Callbacks of the command.
+        workers: Number of cameras that are processed at the same time.
+
+    Raises:
+        PoseError: If processing fails.
+        KeyboardInterrupt: If Ctrl-C ends the processing.
     """
     from pose_apps.cameras.run import Request, run_cameras
 

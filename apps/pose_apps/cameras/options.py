@@ -38,10 +38,10 @@ class CamerasConfig(Options):
 
 
 def read_offsets(text: str | None) -> list[float] | None:
-    """Parse `0,1.25` as seconds.
+    """Parse start times of the videos in seconds, such as `0,1.25`.
 
     Raises:
-        UsageError: If it is invalid.
+        UsageError: If the text is invalid.
     """
     if text is None:
         return None
@@ -55,10 +55,13 @@ def read_offsets(text: str | None) -> list[float] | None:
 
 
 def read_distance(text: str, names: Sequence[str]) -> tuple[int, int, float]:
-    """Parse `cam1,cam2=3.4`, or with names of videos, as two camera indices and metres.
+    """Parse a distance between two cameras, such as `cam1,cam2=3.4`. Video names may replace `cam1` and `cam2`.
+
+    Returns:
+        The indices of the two cameras, and their distance in metres.
 
     Raises:
-        UsageError: If it is invalid.
+        UsageError: If the text is invalid.
     """
     pair, _, metres = str(text).partition("=")
     words = [word.strip() for word in pair.split(",")]
@@ -78,10 +81,14 @@ def read_distance(text: str, names: Sequence[str]) -> tuple[int, int, float]:
 
 
 def camera_videos(videos: Sequence[str], cameras: str | None) -> list[str]:
-    """The videos of the cameras, from the arguments of a command.
+    """Return the video file of each camera.
+
+    Args:
+        videos: Arguments of a command: video files, or one folder of video files.
+        cameras: Value of the option `--cameras`; None if it is not given. A folder is only allowed with this option.
 
     Raises:
-        UsageError: If they are missing, duplicate or too many.
+        UsageError: If videos are missing, duplicate, too few or too many.
     """
     if len(videos) == 1:
         folder = Path(videos[0])
@@ -103,12 +110,12 @@ def camera_videos(videos: Sequence[str], cameras: str | None) -> list[str]:
 
 
 def camera_names(videos: Sequence[str]) -> list[str]:
-    """Names of the cameras: those of the videos, made unique."""
+    """Return unique names of the cameras, which are made from the file names of their videos."""
     return unique_names([Path(video).stem for video in videos])
 
 
 def joint_folder(videos: Sequence[str]) -> Path:
-    """Default folder of the results: beside the first video, named after all videos."""
+    """Return the default folder of the results, which is beside the first video and named after all videos."""
     first = Path(videos[0])
     if len(videos) == 1:
         return first.resolve().with_name(f"{first.resolve().name}-poses")

@@ -1,4 +1,4 @@
-"""Several videos of one scene to people in one world."""
+"""Processing of several videos of one scene to people in one common world frame."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Options of the processing.
+    """Options for processing several cameras.
 
     Attributes:
-        videos: One per camera.
-        height: See `WorldConfig`.
-        pitch: See `WorldConfig`.
-        roll: See `WorldConfig`.
-        refine: Whether a calibration file is only the initial value.
+        videos: Video file of each camera.
+        height: Body heights in m, as text; see `WorldConfig`.
+        pitch: Pitch in degrees; see `WorldConfig`.
+        roll: Roll in degrees; see `WorldConfig`.
+        refine: Whether the camera poses of a given calibration are refined; the intrinsics are fixed.
     """
 
     videos: list[str]
@@ -48,12 +48,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class CamerasDone:
-    """Results of the processing.
+    """Results of processing several cameras.
 
     Attributes:
         tally: Statistics of the first camera.
         files: Written files.
-        lines: Lines for the summary.
+        lines: Lines of text for the summary.
     """
 
     tally: Tally
@@ -74,7 +74,15 @@ def run_cameras(
     overwrite: bool,
     workers: int = 1,
 ) -> CamerasDone:
-    """Process several videos into one result, `workers` cameras at the same time.
+    """Process the videos of several cameras into one result.
+
+    Args:
+        request: Options of the processing.
+        networks: Function that builds the pipeline.
+        outputs: Files to write.
+        host: Callbacks of the command.
+        overwrite: Whether to replace existing results.
+        workers: Number of cameras that are processed at the same time.
 
     Raises:
         PoseError: If processing fails.
@@ -108,10 +116,10 @@ def run_cameras(
 
 
 def check_request(request: Request, names: Sequence[str]) -> None:
-    """Check that options can be combined, before any work.
+    """Check before any work that the options can be combined.
 
     Raises:
-        UsageError: If they cannot.
+        UsageError: If options are invalid or cannot be combined.
         PoseError: If the calibration file is invalid.
     """
     cameras = request.cameras
@@ -134,10 +142,10 @@ def check_request(request: Request, names: Sequence[str]) -> None:
 
 
 def check_videos(videos: Sequence[str]) -> None:
-    """Check that all videos can be opened, before the first one is processed.
+    """Check before any work that all videos can be opened.
 
     Raises:
-        PoseError: If one cannot.
+        PoseError: If a video cannot be opened.
     """
     from pose.video import open_source
 
@@ -146,7 +154,7 @@ def check_videos(videos: Sequence[str]) -> None:
 
 
 def find_scene(request: Request, names: Sequence[str], seen: Sequence[Counted], host: "Host") -> "RigScene":
-    """The cameras and the motion of all people, at the requested scale."""
+    """Estimate the cameras and the motion of all people, at the requested scale."""
     from pose.multiview.calibration_files import read_cameras
     from pose.multiview.scene import Given, find_scene
 
@@ -188,7 +196,7 @@ def _results(
 
 
 def camera_lines(scene: "RigScene") -> list[str]:
-    """Summary of the calibration, as lines of text."""
+    """Summarise the calibration as lines of text."""
     people = len(scene.motions)
     shared = sum(len(tracks) > 1 for tracks in scene.rig.people)
     lines = [f"{len(scene.rig.cameras)} cameras, {people} people, {shared} of them seen by several cameras"]

@@ -1,4 +1,4 @@
-"""The pipelines of several cameras, with progress, cache and statistics."""
+"""Processing of several cameras, each with its own pipeline, with progress bar, cache and statistics."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The results of one camera's own pipeline.
+    """Results of the pipeline for one camera.
 
     Attributes:
-        spool: The results.
+        spool: Results of all frames.
         run: Metadata of the run.
         known: Results found in the cache.
-        tally: Counts of its frames.
+        tally: Statistics of the frames of this camera.
     """
 
     spool: "ResultSpool"
@@ -45,19 +45,19 @@ def track_cameras(
     stop: threading.Event,
     workers: int = 1,
 ) -> list[Counted]:
-    """Run the pipeline on every video, see `pose.camera_runs.CameraRuns`.
+    """Run the pipeline on the video of every camera with `pose.camera_runs.CameraRuns`.
 
     Args:
         videos: Video of each camera.
         pipeline: Pipeline of the first worker; further workers build their own.
         folder: Folder for temporary files.
-        stack: Closes them.
-        host: See `pose_apps.clip`.
-        stop: Ends all workers at their next frame.
-        workers: Cameras processed at the same time, each by a thread.
+        stack: Exit stack that closes the results.
+        host: Callbacks of the command.
+        stop: Event that ends all workers at their next frame.
+        workers: Number of cameras that are processed at the same time, each in one thread.
 
     Returns:
-        One for each video; fewer if `stop` is set.
+        The results of each video. The list is shorter if `stop` is set.
 
     Raises:
         PoseError: If a video has no frames, its camera moves, or two videos have the same images.

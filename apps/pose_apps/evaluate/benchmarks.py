@@ -1,6 +1,6 @@
 """The benchmarks of `pose-eval`: their options and sequences.
 
-To add one, write its reader in `pose_datasets`, a class here, and add a line to `BENCHMARKS`.
+To add one, write its reader in `pose_datasets`, add a class here, and list the class in `BENCHMARKS`.
 """
 
 from abc import abstractmethod
@@ -26,8 +26,8 @@ class Task:
     """The data of an evaluation.
 
     Attributes:
-        slug: Name of the results folder.
-        fps: Frame rate of the sequences.
+        slug: Part of the default name of the results folder.
+        fps: Frame rate of the sequences, frames/s.
     """
 
     sequences: "list[LabelledSequence]"
@@ -38,17 +38,17 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labelled(Options):
-    """Options of a subcommand for sequences with ground truth.
+    """Options of a subcommand that evaluates on sequences with ground truth.
 
     Attributes:
-        purpose: Help text.
+        purpose: Help text of the subcommand.
     """
 
     purpose: ClassVar[str]
 
     @abstractmethod
     def task(self) -> Task:
-        """Read the data.
+        """Read the sequences and describe the protocol of the evaluation.
 
         Raises:
             UsageError: If options cannot be combined.
@@ -58,7 +58,7 @@ class Labelled(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Human36m(Labelled):
-    """Human3.6M, protocol V or M; each has options that the other does not support."""
+    """Options for Human3.6M with protocol V or M. Some options apply to one of the protocols only."""
 
     purpose = "Human3.6M, protocol V or M."
 
@@ -71,7 +71,7 @@ class Human36m(Labelled):
     actions: str | None = option(None, "protocol V: some of the 15 actions, separated by commas")
 
     def task(self) -> Task:
-        """Sequences and protocol of the evaluation."""
+        """Read the sequences and describe the protocol of the evaluation."""
         folder = Path(self.data)
         if self.protocol == "M":
             for name, value in (("2d", self.input_2d), ("subjects", self.subjects), ("actions", self.actions)):
@@ -93,7 +93,7 @@ def _human36m(sequences: "list[LabelledSequence]", protocol: str, input_2d: str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MpiInf3dhp(Labelled):
-    """The test set of MPI-INF-3DHP, with its own 2D."""
+    """Options for the test set of MPI-INF-3DHP, with the 2D keypoints of the data set."""
 
     purpose = "The MPI-INF-3DHP test set."
 
@@ -104,7 +104,7 @@ class MpiInf3dhp(Labelled):
     fps: float = option(mpi.DEFAULT_FPS, "frame rate; the files do not contain it")
 
     def task(self) -> Task:
-        """Sequences and protocol of the evaluation."""
+        """Read the sequences and describe the protocol of the evaluation."""
         if not self.fps > 0:
             raise UsageError(f"--fps: expected a number above 0, got {self.fps}")
         sequences = mpi.load_sequences(Path(self.data), self.truth, self.fps)
@@ -115,7 +115,7 @@ class MpiInf3dhp(Labelled):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnySequence(Labelled):
-    """Any sequences with ground truth."""
+    """Options for any other sequences with ground truth."""
 
     purpose = "2D keypoints with 3D ground truth."
 
@@ -125,7 +125,7 @@ class AnySequence(Labelled):
     )
 
     def task(self) -> Task:
-        """Sequences and protocol of the evaluation."""
+        """Read the sequences and describe the protocol of the evaluation."""
         from pose_datasets.sequences import load_sequences
 
         keypoints, truth = Path(self.keypoints), Path(self.gt)
@@ -161,12 +161,18 @@ def make_benchmark(
     averaging: "Averaging",
     groups: tuple[str, ...],
 ) -> "Benchmark":
-    """The benchmark of these sequences, as used in tables.
+    """Describe a benchmark for the tables of results.
 
     Args:
-        protocol: Protocol as text.
-        input_2d: Source of the 2D, as text.
-        groups: Groups of the average.
+        name: Name of the benchmark.
+        protocol: Description of the protocol.
+        input_2d: Description of the source of the 2D keypoints.
+        sequences: Sequences of the benchmark.
+        averaging: How errors are averaged.
+        groups: Names of the groups that are averaged, such as actions.
+
+    Raises:
+        PoseError: If no frame has ground truth.
     """
     from pose.evaluation.results import Benchmark
     from pose.evaluation.scores import MEASURES, SHARES

@@ -1,4 +1,4 @@
-"""Evaluation of candidates on a task, with progress, and output of the results."""
+"""Evaluation of candidates (lifters or predictions) on a task, and output of the results."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -35,7 +35,7 @@ class OutputOptions(Options):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where results are written, and how progress is shown."""
+    """Settings for the output of results and progress."""
 
     folder: Path
     report: bool
@@ -44,7 +44,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A lifter or its predictions, with its name in tables."""
+    """A lifter, or predictions of a lifter, with a name for the tables."""
 
     name: str
     lifter: "Lifter | None" = None
@@ -64,7 +64,10 @@ class Candidate:
 
 
 def short_names(files: Sequence[str]) -> list[str]:
-    """Short names: `final` for runs/a/final.safetensors, or `a-final` if there is another `final`."""
+    """Return unique short names of files.
+
+    For example, runs/a/final.safetensors becomes `final`, or `a-final` if another file is named `final` too.
+    """
     names: list[str] = []
     for depth in range(1, max(len(Path(file).parts) for file in files) + 1):
         names = ["-".join((*Path(file).parts[-depth:-1], Path(file).stem)) for file in files]
@@ -74,10 +77,14 @@ def short_names(files: Sequence[str]) -> list[str]:
 
 
 def plan_output(options: OutputOptions, slug: str) -> Output:
-    """Check the output before the evaluation.
+    """Check the output options before the evaluation, and return the output settings.
+
+    Args:
+        options: Output options.
+        slug: Part of the default name of the results folder.
 
     Raises:
-        UsageError: If results would be replaced.
+        UsageError: If existing results would be replaced without `--overwrite`.
         PoseError: If the report cannot be drawn.
     """
     folder = Path(options.out or f"pose-eval-{slug}")
@@ -96,7 +103,18 @@ def plan_output(options: OutputOptions, slug: str) -> Output:
 def evaluate_all(
     candidates: Sequence[Candidate], task: Task, output: Output, *, flip: bool, lookaheads: Sequence[int]
 ) -> list[EvaluationResult]:
-    """Evaluate all candidates on the task; predictions are written as soon as they are complete."""
+    """Evaluate all candidates on the task, and write the predictions of each lifter as soon as they are complete.
+
+    Args:
+        candidates: Lifters or predictions.
+        task: Sequences and protocol.
+        output: Output settings.
+        flip: Whether to average with the prediction of the mirrored input.
+        lookaheads: Look-aheads, in frames, at which streaming lifters are evaluated additionally.
+
+    Raises:
+        UsageError: If `lookaheads` is not empty and no candidate is a streaming lifter.
+    """
     from pose.evaluation.results import curve_point, describe
 
     if lookaheads and not any(one.lifter is not None and one.lifter.streaming for one in candidates):
@@ -141,7 +159,7 @@ def _progress(name: str, task: Task, output: Output) -> "Iterator[tqdm[NoReturn]
 
 
 def write_predictions(output: Output, name: str, evaluation: "Evaluation") -> None:
-    """Write predictions.npz, or predictions-`name`.npz."""
+    """Write the predictions to predictions.npz, or to predictions-`name`.npz if `name` is not empty."""
     from pose.evaluation.predictions import save_predictions
 
     _make(output.folder)

@@ -28,7 +28,7 @@ from pose_apps.support.status import StatusLine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateOptions(Options):
-    """What is evaluated on a benchmark."""
+    """Options that select the lifters or predictions to evaluate on a benchmark."""
 
     lifter: str | None = option(None, "offline, sliding, stream or a checkpoint file; default: offline")
     predictions: str | None = option(None, "evaluate predictions from this .npz instead of a lifter", metavar="FILE")
@@ -40,7 +40,7 @@ class CandidateOptions(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompareOptions(Options):
-    """Results to compare."""
+    """Options of `pose-eval compare`."""
 
     results: list[str] = argument(REQUIRED, "results.json files, or their folders")
 
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def evaluate(labelled: Labelled, options: CandidateOptions, output_options: OutputOptions) -> None:
-    """Evaluate; all options and files are checked before the first network runs."""
+    """Evaluate candidates on a benchmark. All options and files are checked before the first network runs."""
     lookaheads = _lookaheads(options.lookahead)
     with StatusLine("loading", hidden=output_options.quiet):
         task = labelled.task()
@@ -75,7 +75,7 @@ def evaluate(labelled: Labelled, options: CandidateOptions, output_options: Outp
 
 
 def compare(options: CompareOptions, output_options: OutputOptions) -> None:
-    """Compare results of earlier evaluations; ambiguous names are extended by the file name."""
+    """Compare results of earlier evaluations. The file name is appended to names that occur more than once."""
     from pose.evaluation.results import load_results
 
     output = plan_output(output_options, "compare")

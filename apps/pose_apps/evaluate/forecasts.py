@@ -42,11 +42,13 @@ class ForecastOptions(Options):
 
 
 def evaluate_forecasts(options: ForecastOptions) -> None:
-    """Measure, write `forecast.json`, print the tables.
+    """Evaluate forecasters, write `forecast.json`, and print the tables.
+
+    All errors below are raised before the first forecast.
 
     Raises:
-        UsageError: If options are invalid; before the first forecast.
-        PoseError: If a file is invalid; before the first forecast.
+        UsageError: If options are invalid.
+        PoseError: If a file is invalid.
     """
     target = Path(options.out) / RESULTS
     if target.exists() and not options.overwrite:
@@ -67,7 +69,7 @@ def evaluate_forecasts(options: ForecastOptions) -> None:
 
 
 def _names(files: Sequence[str]) -> list[str]:
-    """Names in the tables: checkpoints by the folder of their run if that is unique."""
+    """Return names for the tables. Checkpoints are named after the folder of their run if these names are unique."""
     if len(set(files)) < len(files):
         raise UsageError("--forecasters: name each once")
     if all(Path(file).stem in ("final", "best", "last") for file in files if file.endswith(".safetensors")):
@@ -76,7 +78,7 @@ def _names(files: Sequence[str]) -> list[str]:
 
 
 def _measured(name: str, forecaster: "Forecaster", moments: "Moments", options: ForecastOptions) -> dict[str, Any]:
-    """Results from both kinds of past, see `measure`."""
+    """Evaluate a forecaster on true and on lifted past poses with `measure`."""
     from pose_datasets.forecast_training import SOURCES
 
     with progress_bar(name, 2 * len(moments.every_measured()[0]), " moments", hidden=options.quiet) as bar:
@@ -87,11 +89,18 @@ def _measured(name: str, forecaster: "Forecaster", moments: "Moments", options: 
 def measure(
     forecaster: "Forecaster", moments: "Moments", lifted: bool, advance: Any = lambda count: None
 ) -> dict[str, list[float]]:
-    """Errors at each of `HORIZONS`.
+    """Compute the mean errors of a forecaster at each of `HORIZONS`.
+
+    Args:
+        forecaster: Forecaster to evaluate.
+        moments: Moments of motion at which forecasts start.
+        lifted: Whether the past poses come from the pipeline; otherwise they are the true poses.
+        advance: Function called with the number of moments after each batch.
 
     Returns:
-        `mpjpe`: mean of 17 joints relative to the pelvis, mm. `root`: error of the pelvis without its mean lifting
-        error in the past second, mm. `inside`, `root_inside`: fractions within one sigma.
+        Lists with one value per horizon. `mpjpe`: mean error of 17 joints relative to the pelvis, mm. `root`: error of
+        the pelvis, without its mean lifting error in the past second, mm. `inside` and `root_inside`: fractions of
+        joint and pelvis errors within one sigma.
     """
     from pose.forecast.format import HORIZONS
 
@@ -120,7 +129,7 @@ def measure(
 
 
 def tables(results: Sequence[dict[str, Any]]) -> list[str]:
-    """Markdown: MPJPE from both kinds of past, the pelvis, and the fractions inside one sigma."""
+    """Return Markdown tables of MPJPE, pelvis error and fraction within one sigma, by source of the past poses."""
     from pose_datasets.forecast_training import SOURCES
 
     shown = [

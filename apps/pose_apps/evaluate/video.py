@@ -1,4 +1,4 @@
-"""`pose-eval video`: the whole pipeline on a video, compared with 3D ground truth."""
+"""`pose-eval video`: run the whole pipeline on a video and compare the results with 3D ground truth."""
 
 import math
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ class VideoOptions(Options):
 
 
 def evaluate_video(options: VideoOptions, config: PipelineConfig, output_options: OutputOptions) -> None:
-    """Run the pipeline on the video and evaluate the people with ground truth."""
+    """Run the pipeline on the video and evaluate the people that have ground truth."""
     truth = load_truth(Path(options.gt))
     output = plan_output(output_options, f"video-{Path(options.video).stem}")
     from pose.evaluation.lifting import GIVEN, Evaluation
@@ -75,7 +75,7 @@ def _shown(results: Iterator["FrameResult"], source: "Source", quiet: bool) -> I
 
 
 def _times(truth: Truth, fps: float) -> NDArray[np.float64]:
-    """The time stamps of the ground truth; by default those of the video's frames."""
+    """Return the time stamps of the ground truth in s. Without stored time stamps, derive them from `fps`."""
     if truth.times is not None:
         return truth.times
     return np.arange(len(truth.joints)) / fps

@@ -1,1 +1,1 @@
-"""`pose-lab`: the laboratory's experiments, their tables, and attention maps of lifters."""
+"""`pose-lab`: experiments of the laboratory, tables of their results, and attention maps of lifters."""

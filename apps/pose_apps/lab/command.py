@@ -25,10 +25,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command(Options):
-    """Options of a subcommand.
+    """Options of a subcommand of `pose-lab`.
 
     Attributes:
-        purpose: Help text.
+        purpose: Help text of the subcommand.
     """
 
     purpose: ClassVar[str]
@@ -38,7 +38,7 @@ class Command(Options):
         """Run the subcommand.
 
         Raises:
-            PoseError: If it fails.
+            PoseError: If the subcommand fails.
         """
 
 

@@ -1,4 +1,4 @@
-"""`pose-lab maps`: image of the attention maps of a lifter's heads for a clip, with their entropy and reach."""
+"""`pose-lab maps`: draw the attention maps of all heads of a lifter for a clip, with their entropy and reach."""
 
 from dataclasses import astuple
 from pathlib import Path
@@ -16,7 +16,19 @@ from pose.system.written_files import writing
 
 
 def draw(checkpoint: str, clip: Path, start: int, frames: int, out: Path) -> str:
-    """Write the image; returns a Markdown table of all heads."""
+    """Draw the attention maps to an image file, and return a Markdown table of the metrics of all heads.
+
+    Args:
+        checkpoint: Name of a shipped lifter, or checkpoint file.
+        clip: File with 2D keypoints, .npz.
+        start: Index of the first frame.
+        frames: Maximum number of frames.
+        out: Image file to write.
+
+    Raises:
+        UsageError: If `start` and `frames` select fewer than two frames.
+        PoseError: If the network has no attention maps.
+    """
     if start < 0 or frames < 2:
         raise UsageError("--start must be at least 0 and --frames at least 2")
     sequence = read_keypoints(clip)[start : start + frames]
@@ -51,13 +63,13 @@ def _table(metrics: HeadMetrics, apart: torch.Tensor | None) -> str:
 
 
 def _picture(maps: torch.Tensor, metrics: HeadMetrics, times: torch.Tensor, out: Path) -> None:
-    """Draw the maps.
+    """Draw the attention maps to an image file.
 
     Args:
-        maps: (L, H, T, T); rows are queries, columns are keys.
+        maps: Attention weights of L layers and H heads, (L, H, T, T); rows are queries, columns are keys.
         metrics: Statistics of the heads.
-        times: Times of the frames.
-        out: Image file.
+        times: Times of the frames (T,), s.
+        out: Image file to write.
     """
     try:
         from matplotlib.figure import Figure

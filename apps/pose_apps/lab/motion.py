@@ -1,4 +1,4 @@
-"""Motion capture for the laboratory's experiments: `pose.laboratory.trial.Motion` over prepared files."""
+"""Motion capture data for experiments: an implementation of `pose.laboratory.trial.Motion` that reads files."""
 
 import functools
 import random
@@ -21,10 +21,10 @@ BODY = [tuple(map(POINTS.index, bone)) for bone in _BODY]
 
 
 class MocapMotion:
-    """`Motion` from prepared files.
+    """Motion capture data from files. Implements `pose.laboratory.trial.Motion`.
 
     Args:
-        files: Files of `pose-prepare`, separated by commas.
+        files: Paths of files written by `pose-prepare mocap`, separated by commas.
     """
 
     def __init__(self, files: str) -> None:
@@ -36,7 +36,7 @@ class MocapMotion:
     def training(
         self, frames: int, sequences: int, seed: int, share: float = 1.0, without: str = ""
     ) -> Callable[[int], LiftBatch]:
-        """See `pose.laboratory.trial.Motion.training`."""
+        """Return the training batches by step; the arguments are those of `pose.laboratory.trial.Motion.training`."""
         return self._training(frames, sequences, seed, share, without)
 
     def _batches(
@@ -49,18 +49,18 @@ class MocapMotion:
         return functools.lru_cache(CACHED_BATCHES)(MocapSource(config, seed).batch)
 
     def evaluation(self, part: str, condition: str, frames: int) -> Iterator[LiftBatch]:
-        """Batches of one part of the data under a condition of the 2D."""
+        """Return batches of one part of the data under a condition of the 2D keypoints."""
         return evaluation_batches(self._clips.clips(part), condition=condition, frames=frames)
 
     def of_subject(self, name: str, condition: str, frames: int) -> Iterator[LiftBatch]:
-        """Batches of one training subject."""
+        """Return batches of one training subject."""
         clips = [clip for clip in self._clips.clips("train") if clip.subject == name]
         if not clips:
             raise UsageError(f"--mocap: no training subject is named {name}")
         return evaluation_batches(clips, condition=condition, frames=frames)
 
     def groups(self, by: str, condition: str, frames: int) -> Iterator[GroupedBatches]:
-        """Test batches grouped by a property of the clips."""
+        """Yield the test batches grouped by a property of the clips."""
         name_of = GROUPINGS[by]
         members: dict[str, list[Clip]] = {}
         for clip in self._clips.clips("test"):
@@ -70,13 +70,13 @@ class MocapMotion:
 
 
 def _exercise(clip: Clip) -> str:
-    """The exercise of a UI-PRMD clip, m01 to m10."""
+    """Return the exercise of a UI-PRMD clip, m01 to m10, or `CMU` for other clips."""
     parts = clip.name.split("_")
     return parts[1] if clip.subject.startswith("uiprmd-") else "CMU"
 
 
 def _size(clip: Clip) -> str:
-    """Total length of trunk, head, thigh and shank, rounded to 5 cm."""
+    """Return the total length of trunk, head, thigh and shank, rounded to 5 cm."""
     bones = [np.linalg.norm(clip.points[:, a] - clip.points[:, b], axis=-1) for a, b in BODY]
     return f"{round(float(np.median(np.sum(bones, axis=0))) * 20) / 20:.2f} m"
 

@@ -1,4 +1,4 @@
-"""`pose-lab run`: run the remaining trials of experiments within a budget of processor time."""
+"""`pose-lab run`: run the unfinished trials of experiments within a budget of processor time."""
 
 import functools
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from pose_apps.lab.options import RunOptions
 
 
 def run(options: RunOptions, folder: Path) -> None:
-    """Run the trials; all experiments are validated before the first trial."""
+    """Run the unfinished trials. All experiments are validated before the first trial."""
     torch.set_num_threads(options.threads)
     chosen = [find_experiment(name, folder) for name in options.names] or list(experiments(folder).values())
     for experiment in chosen:
@@ -41,7 +41,7 @@ def run(options: RunOptions, folder: Path) -> None:
 
 
 def _motion(files: str | None) -> Callable[[], Motion]:
-    """A function that reads the motion capture at its first call."""
+    """Return a function that reads the motion capture data when it is first called."""
 
     @functools.cache
     def motion() -> Motion:

@@ -18,10 +18,10 @@ VIEWS = ("both", "2D", "3D")
 
 
 class LiveBodies:
-    """Bodies of the people nearest to the camera. Implements `pose.view.bodies.Bodies`.
+    """Body meshes of the people nearest to the camera. Implements `pose.view.bodies.Bodies`.
 
-    They are computed from the image as captured, also where it is shown mirrored. In a stream without its camera there
-    are none.
+    The meshes are computed from the captured image, and then mirrored if the image is shown mirrored. There are no
+    meshes if the camera of the stream is unknown.
     """
 
     def __init__(self) -> None:
@@ -30,11 +30,11 @@ class LiveBodies:
         self._shown: list[BodyMesh] = []
 
     def take(self, live: LiveResult, *, mirror: bool) -> None:
-        """Compute the bodies of the next frame, which `of` returns.
+        """Compute the body meshes of a frame. The method `of` returns them.
 
         Args:
-            live: The frame as captured.
-            mirror: Whether it is shown mirrored.
+            live: Result of the captured frame.
+            mirror: Whether the frame is shown mirrored.
         """
         if live.stream is not self._stream:
             self._stream, self._meshes = live.stream, None
@@ -46,27 +46,27 @@ class LiveBodies:
             self._shown = [replace(mesh, corners=last + mesh.corners * side) for mesh in self._shown]
 
     def of(self, result: FrameResult) -> list[BodyMesh]:
-        """The bodies of the last frame given to `take`."""
+        """Return the body meshes of the last frame given to `take`; `result` is ignored."""
         return self._shown
 
 
 class Canvas:
-    """Draws the frames of one size and skeleton, in order.
+    """A renderer for frames that have the same size and skeleton.
 
     Attributes:
-        size: (width, height) px of what `draw` returns.
+        size: (width, height) of the drawn images, px.
     """
 
     def __init__(
         self, picture: tuple[int, int], skeleton: Skeleton, view: str, bodies: LiveBodies | None = None
     ) -> None:
-        """Set up the drawing.
+        """Prepare drawing for one image size, skeleton and view.
 
         Args:
             picture: (width, height) px of the images.
-            skeleton: Joint set of the keypoints.
-            view: One of VIEWS.
-            bodies: Bodies to draw under the skeletons; None draws none.
+            skeleton: Skeleton of the keypoints.
+            view: One of `VIEWS`.
+            bodies: Body meshes to draw under the skeletons; None to draw skeletons only.
         """
         width, height = picture
         self.picture, self.skeleton, self.view = picture, skeleton, view
@@ -77,11 +77,11 @@ class Canvas:
         self.size = (width + panel[0], height) if view == "both" else picture
 
     def fits(self, live: LiveResult, view: str) -> bool:
-        """Whether it can draw this frame in this view."""
+        """Return whether this canvas can draw a frame in a view."""
         return (self.picture, self.skeleton, self.view) == (live.size, live.skeleton, view)
 
     def draw(self, live: LiveResult, *, mirror: bool = False) -> U8:
-        """Draw a frame, mirrored or as captured, (H, W, 3) uint8 RGB."""
+        """Draw a frame and return the image, (H, W, 3) uint8 RGB. `mirror` flips the frame left to right."""
         if self._bodies is not None and self.view != "3D":
             self._bodies.take(live, mirror=mirror)
         live = live.mirrored() if mirror else live

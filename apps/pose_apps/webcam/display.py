@@ -1,4 +1,4 @@
-"""A window with pygame (SDL): shows an image with lines of text below, and reports pressed keys."""
+"""A pygame (SDL) window that shows an image above lines of text, and reports pressed keys."""
 
 import os
 import sys
@@ -21,10 +21,10 @@ LARGEST_SHARE = 0.85  # maximum fraction of the screen for a new window
 
 
 class Display:
-    """The window, as a context manager.
+    """A window that is open within its context.
 
     Raises:
-        PoseError: If there is no display or no pygame.
+        PoseError: If there is no display, or pygame is not installed.
     """
 
     def __init__(self, title: str) -> None:
@@ -51,7 +51,7 @@ class Display:
         self._shape: tuple[int, int] | None = None
 
     def pressed(self) -> list[str]:
-        """Names of the keys pressed since the last call, in order; 'q' when the window was closed."""
+        """Return the names of the keys pressed since the last call, in order. Closing the window counts as key 'q'."""
         pygame, names = self._pygame, []
         for event in pygame.event.get():
             if event.type == pygame.QUIT:
@@ -61,13 +61,13 @@ class Display:
         return names
 
     def show(self, picture: U8 | None, lines: list[str], alert: str = "", recording: str = "") -> None:
-        """Show an image as large as it fits, with `alert` and lines of text below.
+        """Show an image at the largest size that fits, with text below.
 
         Args:
-            picture: The image.
+            picture: Image, (H, W, 3) uint8 RGB; None for text only.
             lines: Lines of text.
-            alert: First line.
-            recording: Text beside the red dot; empty for no dot.
+            alert: Highlighted first line; empty for none.
+            recording: Text beside a red dot; empty to show neither.
         """
         pygame = self._pygame
         if picture is not None and picture.shape[:2] != self._shape:
@@ -111,7 +111,7 @@ class Display:
         self._screen.blit(surface, ((area[0] - size[0]) // 2, (area[1] - size[1]) // 2))
 
     def _wrapped(self, text: str, width: int) -> list[str]:
-        """Wrap text to rows that fit."""
+        """Wrap text into rows of at most `width` px."""
         rows: list[str] = []
         for word in text.split(" ") if text else []:
             longer = f"{rows[-1]} {word}" if rows else word

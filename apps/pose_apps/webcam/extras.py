@@ -23,10 +23,10 @@ def load_pipeline(config: PipelineConfig, intrinsics: str | None = None) -> "Pip
 
     Args:
         config: Options of the pipeline.
-        intrinsics: Value of the option.
+        intrinsics: Camera matrix as `fx,fy,cx,cy` in px, or a file with the matrix; None if unknown.
 
     Raises:
-        PoseError: If they cannot be loaded.
+        PoseError: If the networks cannot be loaded.
     """
     from pose.pipeline import Pipeline
     from pose_apps.support.intrinsics import read_intrinsics
@@ -39,15 +39,15 @@ def load_pipeline(config: PipelineConfig, intrinsics: str | None = None) -> "Pip
 
 
 def world_steps(config: WebcamConfig, pipeline: "Pipeline") -> "Steps | None":
-    """The steps from camera to world coordinates; None without a world."""
+    """Return the processing steps from camera to world coordinates; None without a world."""
     return steps_of(config, bones=pipeline.config.constant_bones) if config.world else None
 
 
 class Extras:
-    """Sinks and recording of a loop.
+    """Sinks and recording of a live loop.
 
     Attributes:
-        sinks: Sinks by option.
+        sinks: Sinks by name of their option.
         failures: Problems that make the run fail.
     """
 
@@ -62,14 +62,14 @@ class Extras:
         """Start recording.
 
         Raises:
-            PoseError: If it is not possible.
+            PoseError: If recording cannot start.
         """
         from pose.live.recorder import Recorder
 
         self.recorder = Recorder(self._loop, self._folder, anew=True)
 
     def stop_recording(self) -> str:
-        """Finish the files; returns and prints one line about them. Empty if nothing was recorded."""
+        """Finish the recording; print and return one line about its files. Without a recording, return ''."""
         if self.recorder is None:
             return ""
         recorder, self.recorder = self.recorder, None
@@ -80,14 +80,14 @@ class Extras:
         return words
 
     def troubles(self) -> dict[str, str]:
-        """Current problems of each sink and of the recording; empty strings if there are none."""
+        """Return the current problem of each sink and of the recording, or an empty string for no problem."""
         found = {option: sink.problem or sink.trouble for option, sink in self.sinks.items()}
         if (recorder := self.recorder) is not None:  # read once, because another thread may end the recording
             found["the recording"] = recorder.problem or ""
         return found
 
     def lost(self) -> dict[str, int]:
-        """Number of lost messages per sink, and of frames not recorded because the disk was too slow."""
+        """Return the number of lost messages per sink, and of frames that a slow disk kept from being recorded."""
         lost = {option: sink.lost for option, sink in self.sinks.items()}
         recorder = self.recorder
         missing = self._missing + (recorder.dropped if recorder is not None else 0)
@@ -96,10 +96,10 @@ class Extras:
 
 @contextmanager
 def live_extras(loop: "Loop", config: WebcamConfig) -> Iterator[Extras]:
-    """Start sinks and recording before the loop; at the end finish them and print problems.
+    """Start sinks and recording before the loop. At the end of the context, finish them and print problems.
 
     Raises:
-        PoseError: If one cannot start.
+        PoseError: If a sink or the recording cannot start.
     """
     extras = Extras(loop, config)
     with ExitStack() as stack:
@@ -121,7 +121,7 @@ def _close(option: str, sink: Sink) -> None:
 
 
 def finish_interrupted_recordings(config: WebcamConfig) -> None:
-    """Finish recordings of killed runs in --out, and print a note."""
+    """Finish recordings in the folder `config.out` that killed runs left incomplete, and print a note."""
     from pose.live.recording import finish_interrupted
 
     for line in finish_interrupted(Path(config.out)):
@@ -129,7 +129,7 @@ def finish_interrupted_recordings(config: WebcamConfig) -> None:
 
 
 def close_recorder(recorder: "Recorder") -> str:
-    """Finish the files; returns and prints one line about them."""
+    """Finish the files of a recording; print and return one line about them."""
     recorder.close()
     parts = []
     for recording in recorder.done:

@@ -1,9 +1,13 @@
 """Options of `pose-webcam`, apart from those of the pipeline.
 
-`pose_apps.webcam.web.serve(config: WebcamConfig, pipeline: Pipeline) -> int` runs `--web` until Ctrl-C or until
-`config.seconds` have passed, and returns the exit status. It makes a `LiveLoop` over `open_live_source(config)` where
-`config.source` has one source, a `SeveralLoop` where it has more, else one `LiveLoop` over `PushedFrames` for each
-browser's camera; all of them share the pipeline.
+With `--web`, `pose_apps.webcam.web.serve` runs the server until Ctrl-C or until `config.seconds` have passed. The
+server makes one of three kinds of loops:
+
+- `LiveLoop` over `open_live_source(config)`, if `config.source` has one source.
+- `SeveralLoop`, if `config.source` has several sources.
+- `LiveLoop` over `PushedFrames` for the camera of each browser, if `config.source` is empty.
+
+All loops share the pipeline.
 """
 
 from dataclasses import dataclass
@@ -66,7 +70,7 @@ def check_live_source(config: WebcamConfig) -> None:
     """Check the sources and their calibration before networks are loaded, without connecting.
 
     Raises:
-        PoseError: If one is invalid.
+        PoseError: If a source or the calibration is invalid.
     """
     from pose.video import check_source
 
@@ -81,7 +85,7 @@ def check_several(config: WebcamConfig, pipeline: PipelineConfig) -> None:
     """Check that the other options fit the number of sources.
 
     Raises:
-        UsageError: If they do not.
+        UsageError: If an option does not fit the number of sources.
     """
     if len(config.source) < 2:
         if config.cameras is not None:
@@ -109,10 +113,10 @@ def check_several(config: WebcamConfig, pipeline: PipelineConfig) -> None:
 
 
 def open_live_source(config: WebcamConfig) -> "LiveSource":
-    """Open the requested source; the first if there are several; default the first camera.
+    """Open the first of the requested sources, or the first camera if no source is given.
 
     Raises:
-        PoseError: If it cannot be opened.
+        PoseError: If the source cannot be opened.
     """
     from pose.live import open_live
 
@@ -120,10 +124,15 @@ def open_live_source(config: WebcamConfig) -> "LiveSource":
 
 
 def open_loop(config: WebcamConfig, pipeline: "Pipeline", world: "Steps | None") -> "Loop":
-    """Make the loop of the requested sources. Stopping it closes them.
+    """Make a loop over the requested sources. Stopping the loop closes the sources.
+
+    Args:
+        config: Options of the live run.
+        pipeline: Pipeline with loaded networks.
+        world: Processing steps from camera to world coordinates; None without a world.
 
     Raises:
-        PoseError: If one cannot be opened.
+        PoseError: If a source cannot be opened.
     """
     from pose.live import LiveLoop, open_live
     from pose.live.several import SeveralLoop

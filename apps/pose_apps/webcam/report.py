@@ -32,7 +32,7 @@ SETTLED_SECONDS = 60.0  # s after which memory should not grow
 
 
 class Latency(TypedDict):
-    """Latency from capture to 3D, ms; None without processed frames."""
+    """Statistics of the latency from capture to 3D result, ms; None if no frame was processed."""
 
     median: float | None
     p95: float | None
@@ -41,11 +41,11 @@ class Latency(TypedDict):
 
 
 class PeopleCounts(TypedDict):
-    """Statistics of people.
+    """Statistics of the people in a live run.
 
     Attributes:
         ids: Number of different people.
-        most_at_a_time: Maximum number in view.
+        most_at_a_time: Maximum number of people in view at the same time.
     """
 
     ids: int
@@ -53,7 +53,7 @@ class PeopleCounts(TypedDict):
 
 
 class MemoryUse(TypedDict):
-    """Memory of this process, MiB: at SETTLED_SECONDS, maximum since, and at the end; None if unknown."""
+    """Memory of this process at `SETTLED_SECONDS`, its maximum after that, and at the end, MiB; None if unknown."""
 
     settled: float | None
     highest_after: float | None
@@ -61,7 +61,7 @@ class MemoryUse(TypedDict):
 
 
 class LiveReport(TypedDict):
-    """Content of `--report`; defined in docs/reference/live-messages.md."""
+    """Content of the `--report` file. The fields are defined in docs/reference/live-messages.md."""
 
     format: str
     version: int
@@ -89,7 +89,7 @@ class LiveReport(TypedDict):
 
 @contextmanager
 def watched(loop: Loop) -> Iterator["Watch"]:
-    """A `Watch` that runs in its own threads while the loop runs."""
+    """Yield a `Watch` that runs in its own threads within the context."""
     watch, over = Watch(loop), threading.Event()
 
     def look() -> None:
@@ -107,10 +107,10 @@ def watched(loop: Loop) -> Iterator["Watch"]:
 
 
 class Watch:
-    """Monitors a loop, reports problems, and summarises it at the end.
+    """Monitor of a live loop, which reports problems and summarises the run at the end.
 
     Attributes:
-        extras: Sinks and recording, once they run.
+        extras: Sinks and recording; None before they are started.
     """
 
     def __init__(self, loop: Loop) -> None:
@@ -126,7 +126,7 @@ class Watch:
         self.extras: Extras | None = None
 
     def look(self) -> None:
-        """Record current memory and problems."""
+        """Record the current memory use, and report the current problems."""
         self._seconds = time.monotonic() - self._begun
         try:
             memory = memory_mib()
@@ -142,7 +142,7 @@ class Watch:
                 self._troubles.look(option, trouble, lost.get(option))
 
     def see(self, live: LiveResult) -> None:
-        """Record the people of a frame."""
+        """Record the people in a frame."""
         if live.stream is not self._stream:
             self._stream, self._people_before, self._ids = live.stream, self._people_before + len(self._ids), set()
         self._ids.update(live.result.people.ids.tolist())
@@ -150,7 +150,7 @@ class Watch:
         self._most_people = max(self._most_people, seen)
 
     def report(self) -> LiveReport:
-        """Results as plain values after the end of the loop; defined in docs/reference/live-messages.md."""
+        """Return the report after the end of the loop. Its fields are defined in docs/reference/live-messages.md."""
         self.look()
         loop, status, meter = self._loop, self._loop.status(), self._loop.meter
         return {
@@ -192,7 +192,7 @@ def check_report(config: WebcamConfig) -> None:
     """Check at the start that the report can be written.
 
     Raises:
-        PoseError: If it cannot.
+        PoseError: If the file cannot be written.
     """
     if config.report is None:
         return
@@ -210,7 +210,7 @@ def check_report(config: WebcamConfig) -> None:
 
 
 def write_report(path: Path, report: LiveReport) -> None:
-    """Write the report; it is printed if that fails.
+    """Write the report to a file, or print the report if writing fails.
 
     Raises:
         PoseError: If the file cannot be written.
@@ -233,7 +233,7 @@ def _as_report() -> Iterator[None]:
 
 
 def summary(report: LiveReport) -> str:
-    """A summary of two lines, and one for each of several cameras."""
+    """Return a summary of two lines, followed by one line per camera if there are several."""
     latency, memory = report["latency_ms"], report["memory_mib"]
     if not report["processed"]:
         return f"{report['source']}: no frame in {report['seconds']:.1f} s"
@@ -248,7 +248,7 @@ def summary(report: LiveReport) -> str:
 
 
 def camera_line(camera: Mapping[str, Any]) -> str:
-    """How well one of several cameras is known."""
+    """Return a line about the accuracy of the calibration of one of several cameras."""
     if camera["residual_px"] is None:
         return f"{camera['name']}: calibration given"
     sigma = camera["sigma"]
@@ -260,7 +260,10 @@ def camera_line(camera: Mapping[str, Any]) -> str:
 
 
 def memory_mib() -> float:
-    """Resident memory of this process; the peak on systems without it, NaN if unknown."""
+    """Return the resident memory of this process in MiB.
+
+    On systems that do not report the current value, return the peak. Return NaN if neither is known.
+    """
     now = resident_megabytes()
     if now is not None:
         return now

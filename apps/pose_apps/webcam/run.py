@@ -1,4 +1,4 @@
-"""A live run with any display: source, networks, sinks, loop, and the final report."""
+"""Steps of a live run with any display: source, networks, sinks, loop, and final report."""
 
 import math
 import time
@@ -25,11 +25,16 @@ POLL_SECONDS = 0.5
 
 
 def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callable[[Loop, Extras], None]) -> int:
-    """Run the loop until `show` returns; returns the exit status. Ctrl-C ends it gracefully.
+    """Run the live loop until `show` returns, and return the exit status. Ctrl-C ends the run gracefully.
+
+    Args:
+        config: Options of the live run.
+        pipeline_config: Options of the pipeline.
+        show: Function that displays the results of the loop.
 
     Raises:
         PoseError: If something cannot start or fails.
-        KeyboardInterrupt: After Ctrl-C, when everything is finished.
+        KeyboardInterrupt: After Ctrl-C, when all files are complete.
     """
     interrupted = False
     check_live_source(config)
@@ -67,7 +72,10 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
 
 
 def run_headless(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
-    """Run the loop without display, at the source's pace, until source or time end; returns the exit status."""
+    """Run the live loop without display until the source ends or the time is up; return the exit status.
+
+    Frames are processed at the rate of the source.
+    """
 
     def wait(loop: Loop, _extras: Extras) -> None:
         end = math.inf if config.seconds is None else time.monotonic() + config.seconds

@@ -1,6 +1,7 @@
-"""Outputs of live poses besides the display: their options and construction.
+"""Options and construction of sinks, which output live poses in addition to the display.
 
-To add a sink, write a file in `pose/live` that implements `Sink`, and add an option and lines in `open_sinks` here.
+To add a sink, implement `Sink` in a new module of `pose.live`. Then add an option to `SinkConfig` and open the sink in
+`open_sinks`.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Sink(Protocol):
-    """Receives a loop's results until it is closed."""
+    """An output that receives the results of a loop until it is closed."""
 
     @property
     def lost(self) -> int:
@@ -23,12 +24,12 @@ class Sink(Protocol):
 
     @property
     def trouble(self) -> str:
-        """Why results are lost now; empty if none are."""
+        """Reason why results are being lost; empty if no results are being lost."""
         ...
 
     @property
     def problem(self) -> str | None:
-        """Why the sink stopped, or None."""
+        """Reason why the sink stopped; None while it works."""
         ...
 
     def close(self) -> None:
@@ -38,7 +39,7 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, kw_only=True)  # no slots, because of multiple inheritance
 class SinkConfig:
-    """The sinks; each is off by default."""
+    """Options of the sinks. All sinks are off by default."""
 
     udp: str | None = option(None, "send each pose as a JSON message to HOST:PORT")
     ws: str | None = option(None, "serve each pose as a JSON message to WebSocket clients at [HOST:]PORT")
@@ -46,10 +47,10 @@ class SinkConfig:
 
 
 def check_sinks(config: SinkConfig) -> None:
-    """Check the addresses before networks are loaded.
+    """Check the addresses of the sinks before networks are loaded.
 
     Raises:
-        PoseError: If one is invalid.
+        PoseError: If an address is invalid.
     """
     from pose.live.sinks import LOOPBACK, find_receiver, read_address
 
@@ -60,10 +61,10 @@ def check_sinks(config: SinkConfig) -> None:
 
 
 def open_sinks(loop: "Loop", config: SinkConfig) -> Iterator[tuple[str, Sink]]:
-    """Open the requested sinks; yields each with its option.
+    """Open the requested sinks, and yield each with the name of its option.
 
     Raises:
-        PoseError: If one cannot be opened.
+        PoseError: If a sink cannot be opened.
     """
     from pose.live.sinks import LOOPBACK, UdpSink, read_address
 

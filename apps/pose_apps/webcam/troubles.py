@@ -1,4 +1,4 @@
-"""Problems of a live run, printed once when they start, and kept for the report."""
+"""Problems of a live run. Each problem is printed once when it starts, and kept for the report."""
 
 import sys
 
@@ -6,10 +6,10 @@ MOST_KEPT = 100
 
 
 class Troubles:
-    """Reported problems.
+    """Record of the problems of a live run.
 
     Attributes:
-        kept: The latest ones, as printed.
+        kept: Latest problems, as printed.
     """
 
     def __init__(self) -> None:
@@ -18,10 +18,10 @@ class Troubles:
         self._away: dict[str, bool] = {}
 
     def look(self, what: str, trouble: str, lost: int | None = None) -> None:
-        """Print the current problem of `what` if it is new, or that it is resolved.
+        """Print the current problem of a source or sink if it is new, or a note if the previous problem is resolved.
 
         Args:
-            what: Source or sink.
+            what: Name of the source or sink.
             trouble: Current problem; empty if there is none.
             lost: Number of lost messages; None for a source.
         """

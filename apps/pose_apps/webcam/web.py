@@ -23,20 +23,20 @@ NO_LIBRARY = 'pose-webcam --web needs aiohttp: pip install "pose-run[web]"'
 
 
 def web_settings(config: WebcamConfig) -> WebSettings:
-    """The validated settings of the server; call it before loading networks.
+    """Validate and return the settings of the server. Call this function before loading networks.
 
     Raises:
-        UsageError: If they are invalid.
+        UsageError: If a setting is invalid.
     """
     values = {entry.name: getattr(config, entry.name) for entry in fields(WebSettings)}
     return WebSettings(**values | {"token": token_from(config.token)})
 
 
 def check_library() -> None:
-    """Check that the web server is installed; call it before loading networks.
+    """Check that the web server library is installed. Call this function before loading networks.
 
     Raises:
-        PoseError: If it is not.
+        PoseError: If the library is not installed.
     """
     try:
         import aiohttp  # noqa: F401
@@ -45,13 +45,15 @@ def check_library() -> None:
 
 
 def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
-    """Serve until Ctrl-C, SIGTERM, SIGHUP, `config.seconds`, or with `config.once` the end of the source.
+    """Serve until Ctrl-C, SIGTERM, SIGHUP or the time limit `config.seconds`.
+
+    With `config.once`, the end of the source also ends the server.
 
     Returns:
         The exit status: 130 after Ctrl-C, otherwise 0.
 
     Raises:
-        PoseError: If it cannot start.
+        PoseError: If the server cannot start.
     """
     from pose.web.server import WebServer
 
@@ -90,7 +92,7 @@ def _say(line: str) -> None:
 
 
 async def _until_told(work: Coroutine[object, None, None]) -> None:
-    """Run to the end, or cancel on SIGTERM or SIGHUP; asyncio does the same on Ctrl-C."""
+    """Run a coroutine to its end, and cancel it on SIGTERM or SIGHUP. For Ctrl-C, asyncio cancels it itself."""
     task = asyncio.ensure_future(work)
     if sys.platform != "win32":
         events = asyncio.get_running_loop()
@@ -113,9 +115,9 @@ async def _until_told(work: Coroutine[object, None, None]) -> None:
 
 
 def _announce(port: int, settings: WebSettings, own_cameras: bool) -> None:
-    """Print the address to open.
+    """Print the address to open in a browser.
 
-    A wildcard address is of no use in a browser, so the machine's name is shown.
+    Browsers cannot open a wildcard address, so the name of the machine replaces it.
     """
     address = ip_address(settings.host)
     if address is not None and address.is_unspecified:

@@ -23,17 +23,17 @@ NOTICE_SECONDS = 5.0
 
 
 def run_window(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
-    """Show the window until the user quits, the source ends or the time limit is reached; returns the exit status."""
+    """Show the window until the user quits, the source ends or the time is up; return the exit status."""
     with Display("pose-webcam") as display:
         display.show(None, ["loading ..."])
         return run_live(config, pipeline_config, lambda loop, extras: Window(loop, display, config, extras).run())
 
 
 class Window:
-    """A running window. Everything runs in the main thread, except loading another preset.
+    """The window of a live run. All work is in the main thread, except for loading another preset.
 
     Attributes:
-        is_open: Whether the user has not quit and the loop runs.
+        is_open: Whether the loop is running and the user has not quit.
     """
 
     def __init__(self, loop: Loop, display: Display, config: WebcamConfig, extras: Extras) -> None:
@@ -62,7 +62,7 @@ class Window:
         }
 
     def run(self) -> None:
-        """Run until the user quits, or the loop or the time ends. Raises the error that ended the loop."""
+        """Run until the user quits, the loop ends or the time is up. Raise the error that ended the loop, if any."""
         seconds = self._config.seconds
         end = math.inf if seconds is None else time.monotonic() + seconds
         try:
@@ -90,12 +90,12 @@ class Window:
             self.is_open = False
 
     def stop_recording(self) -> None:
-        """Finish the files of a recording, if there is one."""
+        """Finish the files of the current recording, if there is one."""
         if self._extras.recorder is not None:
             self._say(self._extras.stop_recording())
 
     def _draw(self) -> None:
-        """The newest frame as shown."""
+        """Draw the newest frame in the current view."""
         if self._last is None:
             return
         live = self._last
@@ -173,11 +173,11 @@ class Window:
 
 
 def write_png(path: Path, picture: U8) -> None:
-    """Write an image.
+    """Write an image as a PNG file.
 
     Args:
         path: File to write.
-        picture: (H, W, 3) uint8 RGB.
+        picture: Image, (H, W, 3) uint8 RGB.
 
     Raises:
         PoseError: If the file cannot be written.
@@ -191,4 +191,4 @@ def write_png(path: Path, picture: U8) -> None:
 
 
 def _nothing() -> None:
-    """Action of unused keys."""
+    """Do nothing; the action of unused keys."""
