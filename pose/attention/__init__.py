@@ -1,4 +1,7 @@
-"""Attention mechanisms by name. To add one, write a file and add a line to `ATTENTIONS`; the tests include it."""
+"""Attention mechanisms by name.
+
+To add a mechanism, write a module and add a line to `ATTENTIONS`. The tests then cover it automatically.
+"""
 
 import inspect
 from collections.abc import Mapping
@@ -77,7 +80,7 @@ def build_attention(
     length: int | None = None,
     **options: Option,
 ) -> Attention:
-    """One attention layer; see `build_attentions`."""
+    """Build one attention layer; the arguments are those of `build_attentions`."""
     return build_attentions(name, 1, dim, heads, options, causal=causal, streaming=streaming, length=length)[0]
 
 
@@ -92,16 +95,16 @@ def build_attentions(
     streaming: bool = False,
     length: int | None = None,
 ) -> list[Attention]:
-    """The attention layers of a stack of blocks.
+    """Build the attention layers for a stack of blocks.
 
     Args:
-        name: One of `ATTENTIONS`.
+        name: Name of the mechanism, a key of `ATTENTIONS`.
         depth: Number of layers.
-        dim: Features of a token.
+        dim: Number of features of a token.
         heads: Number of heads.
         options: Keyword arguments of the mechanism.
         causal: Whether each frame attends only to itself and earlier frames.
-        streaming: The layers will be stepped; needs `causal`.
+        streaming: Whether the layers must support frame-by-frame processing with `step`; requires `causal`.
         length: Length of the longest sequence in frames, if known.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Attention with a learned span per head (Sukhbaatar et al., 2019), in seconds.
+"""Attention with a learned span per head, in seconds (Sukhbaatar et al., 2019).
 
 Axes: B batch, H head, T time, S key, A key of a band, K feature of one head.
 """
@@ -20,16 +20,16 @@ DENSE_UP_TO = 2  # in multiples of a band's keys; blocks are faster in longer se
 
 
 class AdaptiveSpanAttention(SoftmaxAttention):
-    """Softmax attention whose weights are multiplied by a learned mask and normalised again.
+    """Softmax attention whose weights are multiplied by a learned mask and renormalised.
 
     The mask for a key x seconds from the query is m(x) = clamp((z S - x) / R + 1, 0, 1), with a learned z per head.
 
     Args:
         span: Longest span S, s.
-        ramp: Width R of the ramp, s; the smallest reach of a head, at z = 0.
+        ramp: Width R of the mask's linear ramp, s. A head with z = 0 still reaches this far.
         cost: Penalty in the loss per second of mean span.
-        rate: Highest supported frame rate, frames/s. It bounds the cache of a stream: frames farther from the query
-            than `rate` times the longest learned span are cut off, in streams and in whole sequences.
+        rate: Highest supported frame rate, frames/s. It limits attention to `rate` times the longest learned span, in
+            frames. The limit applies to whole sequences and bounds the cache of a stream.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T S D)")
@@ -62,7 +62,7 @@ class AdaptiveSpanAttention(SoftmaxAttention):
 
     @property
     def spans(self) -> Tensor:
-        """Distance in s up to which each head (H,) has full weight."""
+        """Distance in s up to which each head has full weight, (H,)."""
         return self.longest * self.share.detach().clamp(0, 1)
 
     @property
@@ -93,7 +93,7 @@ class AdaptiveSpanAttention(SoftmaxAttention):
         return self._shares(q @ k.mT, *self._dense(x_BTD.shape[1], context))
 
     def banded(self, q: Tensor, k: Tensor, v: Tensor, context: Context, band: Band) -> Tensor:
-        """`attend` with the scores of reachable keys only."""
+        """Compute the output of `attend` from the scores of reachable keys only."""
         length = q.shape[2]
         key_TA = band.keys(length, q.device)
         there = (key_TA >= 0) & (key_TA < length)

@@ -1,4 +1,6 @@
-"""Windowed attention with time and memory linear in the length: blocks of queries, each with its band of keys.
+"""Windowed attention with time and memory linear in the sequence length.
+
+Queries are processed in blocks, and each block is compared only with a band of nearby keys.
 
 Axes: B batch, H head, X both, T time, K feature of one head, N block, C query of a block, L key of a block's band.
 """
@@ -15,12 +17,15 @@ SMALLEST_BLOCK = 32
 
 
 def band_length(window: Window) -> int:
-    """Number of keys for which each query's scores are computed."""
+    """Return the number of keys for which each query's scores are computed."""
     return _block(window) + (window.reach - 1) * (1 if window.causal else 2) + window.pinned
 
 
 def banded_attention(q: Tensor, k: Tensor, v: Tensor, window: Window, valid_BT: Tensor | None) -> Tensor:
-    """softmax(q k^T / sqrt(K)) v masked by `window.mask(T, valid_BT)`; all (B, H, T, K)."""
+    """Compute softmax(q k^T / sqrt(K)) v, masked by `window.mask(T, valid_BT)`.
+
+    The queries, keys, values and the result have shape (B, H, T, K).
+    """
     heads, length = q.shape[1:3]
     window = replace(window, pinned=min(window.pinned, length))
     block, before = _block(window), window.reach - 1
@@ -50,7 +55,7 @@ def _block(window: Window) -> int:
 
 
 def _mask(window: Window, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
-    """(1 or B, N, C, L): which keys of its band each query sees; pinned frames come last."""
+    """Return which keys of its band each query sees, (1 or B, N, C, L); pinned frames come last."""
     block, before = _block(window), window.reach - 1
     start_N11 = torch.arange(0, length, block, device=device)[:, None, None]
     query_NC1 = start_N11 + torch.arange(block, device=device)[:, None]

@@ -1,4 +1,4 @@
-"""Base of all attention mechanisms: the context of a batch, declared capabilities, rotary time and the base class.
+"""Base class of all attention mechanisms, their capabilities, the context of a batch, rotary time and caches.
 
 Axes: B batch, T time, D feature, H head, K feature of one head, S cache slot.
 """
@@ -23,16 +23,16 @@ class Capabilities:
     """Features that a mechanism supports. `build_attention` raises an error if an unsupported one is requested.
 
     Attributes:
-        padding: Invalid frames have no influence. If False they take part as zeros, so the output depends on their
-            number.
-        bidirectional: Has a form in which every frame sees all others.
-        causal: Has a form in which each frame attends only to itself and earlier frames.
-        streaming: The causal form can be stepped frame by frame with a cache of constant size.
-        relative_time: Uses the rotary phases, hence the seconds between frames. If False the model adds the time to the
-            tokens, unless `own_time`.
-        own_time: Encodes time itself, as set by its options.
+        padding: Whether invalid frames have no influence. If False, they enter as zeros, so the output depends on the
+            number of invalid frames.
+        bidirectional: Whether there is a form in which every frame sees all others.
+        causal: Whether there is a form in which each frame attends only to itself and earlier frames.
+        streaming: Whether the causal form can be stepped frame by frame with a cache of constant size.
+        relative_time: Whether the mechanism uses the rotary phases, and thus the seconds between frames. If False, the
+            model adds the time to the tokens, unless `own_time` is True.
+        own_time: Whether the mechanism has its own time encoding, chosen by its options.
         max_length: Longest sequence in frames; None for any.
-        random: Uses random numbers in training, so its outputs differ from those in evaluation mode.
+        random: Whether random numbers are used in training, so that outputs differ from those in evaluation mode.
         cost: Time and memory of one layer.
     """
 
@@ -53,18 +53,18 @@ class Capabilities:
 
 
 def rotary_phases(times_BT: Tensor, head_dim: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of every frame's rotary angles (Su et al., 2021), with time in seconds as the position.
+    """Compute the cosine and sine of every frame's rotary angles, with time in seconds as the position.
 
-    The head_dim/2 frequencies are spaced evenly in logarithm from 0.1 Hz, whose period covers the longest window, to 10
-    Hz; 30 frames/s do not resolve higher ones.
+    Rotary embeddings: Su et al., 2021. The head_dim/2 frequencies are evenly spaced in logarithm from 0.1 Hz to 10 Hz.
+    The period of the lowest covers the longest window. At 30 frames/s, higher frequencies would not be resolved.
 
     Args:
-        times_BT: Seconds from any origin, float64: angles are then exact to 1e-7 rad for a month.
-        head_dim: Features of one head.
+        times_BT: Seconds from any origin, float64. In this type the angles stay exact to 1e-7 rad for a month.
+        head_dim: Number of features of one head.
         dtype: Type of the results.
 
     Returns:
-        Two (B, T, head_dim/2) tensors.
+        Two (B, T, head_dim/2) tensors: the cosines and the sines.
     """
     omega_K = torch.logspace(
         math.log10(2 * math.pi * SLOWEST_HZ),
@@ -82,10 +82,11 @@ class Context:
     """Data of one batch that all layers share, built once per forward pass. In a streaming step T is 1.
 
     Attributes:
-        cos: (B, T, K/2) from `rotary_phases`.
-        sin: (B, T, K/2) from `rotary_phases`.
-        valid: (B, T) bool, False for missing frames and padding; None if all are valid.
-        times: (B, T) float64 s, for mechanisms that need more than phases; None if no layer needs them.
+        cos: (B, T, K/2) cosines from `rotary_phases`.
+        sin: (B, T, K/2) sines from `rotary_phases`.
+        valid: (B, T) bool, False for missing frames and padding; None if all frames are valid.
+        times: (B, T) float64 s, for mechanisms that need the times in addition to the phases; None if no layer needs
+            times.
         replay: Whether this pass repeats an earlier one and must repeat its random choices (see `keep`).
     """
 
@@ -104,15 +105,15 @@ class Context:
 
         Args:
             times_BT: (B, T) seconds, float64.
-            head_dim: Features of one head.
-            valid_BT: (B, T) bool or None.
+            head_dim: Number of features of one head.
+            valid_BT: (B, T) bool, False for invalid frames; None if all frames are valid.
             dtype: Type of the rotary phases.
         """
         return cls(*rotary_phases(times_BT, head_dim, dtype), valid_BT, times_BT)
 
     @property
     def seconds(self) -> Tensor:
-        """The frame times, `times`.
+        """Return the frame times (B, T), float64 s.
 
         Raises:
             ValueError: If the context was built without times.
@@ -122,31 +123,31 @@ class Context:
         return self.times
 
     def shared_mask(self, key: object, make: Callable[[], Tensor | None]) -> Tensor | None:
-        """The mask from `make()`, computed once for all layers with an equal `key`."""
+        """Return the mask that `make` builds, computed once for all layers with an equal `key`."""
         if key not in self._masks:
             self._masks[key] = make()
         return self._masks[key]
 
     def keep(self, layer: object, value: Tensor) -> Tensor:
-        """Store `value` for later layers of this pass, which read it with `kept(layer)`; returns `value`."""
+        """Store and return `value`. Later layers of this pass read it with `kept(layer)`."""
         self._masks[layer] = value
         return value
 
     def kept(self, layer: object) -> Tensor:
-        """The value that `layer` stored in this pass."""
+        """Return the value that `layer` stored in this pass."""
         value = self.find(layer)
         assert value is not None
         return value
 
     def find(self, layer: object) -> Tensor | None:
-        """Like `kept`, or None if `layer` stored nothing."""
+        """Return the value that `layer` stored in this pass, or None if there is none."""
         return self._masks.get(layer)
 
 
 def rotate(x_BHTK: Tensor, context: Context) -> Tensor:
-    """Rotate each pair (i, i + K/2) of features by the frame's angle.
+    """Rotate each pair (i, i + K/2) of features by the frame's rotary angle.
 
-    Products of two rotated vectors depend only on the time between them.
+    Dot products of two rotated vectors depend only on the time between their frames, not on the origin of time.
     """
     cos, sin = context.cos[:, None], context.sin[:, None]
     a, b = x_BHTK.chunk(2, dim=-1)
@@ -154,15 +155,16 @@ def rotate(x_BHTK: Tensor, context: Context) -> Tensor:
 
 
 class KVCache(NamedTuple):
-    """Keys and values of a stream: `pinned` slots for its first frames, then a ring buffer.
+    """Keys and values of a stream. The first `pinned` slots hold its first frames; the remaining slots are a ring
+    buffer.
 
     To restart one row of the batch, set its position to -1 and its frames to 0.
 
     Attributes:
-        keys: (B, H, S, K), rotated; may be wider than values.
+        keys: (B, H, S, K), rotated; may have more features than the values.
         values: (B, H, S, K).
         position: (B, S) number of the frame in each slot, from the start of its stream; -1 for an empty slot.
-        frames: (B,) number of frames so far.
+        frames: (B,) number of frames processed so far.
     """
 
     keys: Tensor
@@ -182,7 +184,7 @@ class KVCache(NamedTuple):
         *,
         value_dim: int | None = None,
     ) -> "KVCache":
-        """An empty cache.
+        """Create an empty cache.
 
         Args:
             batch: Number of streams.
@@ -201,7 +203,7 @@ class KVCache(NamedTuple):
         )
 
     def push(self, k_BH1K: Tensor, v_BH1K: Tensor, valid_B1: Tensor | None, pinned: int = 0) -> "KVCache":
-        """The cache with one more frame, in the slot of the oldest frame that is not pinned."""
+        """Return a cache with one more frame, which replaces the oldest frame that is not pinned."""
         slot_B = ring_slot(self.frames, self.keys.shape[2], pinned)
         position_B1 = self.frames[:, None]
         if valid_B1 is not None:
@@ -216,13 +218,16 @@ class KVCache(NamedTuple):
 
 
 def ring_slot(frame_B: Tensor, slots: int, pinned: int) -> Tensor:
-    """(B,) the slot of a frame number: the first `pinned` frames keep theirs, the others share a ring buffer."""
+    """Return the slot (B,) for each frame number.
+
+    The first `pinned` frames each have a fixed slot. All other frames share a ring buffer.
+    """
     slot_B = pinned + (frame_B - pinned) % (slots - pinned)
     return torch.where(frame_B < pinned, frame_B, slot_B) if pinned else slot_B
 
 
 class TimedCache(NamedTuple):
-    """A `KVCache` with the times (B, S) float64 s of its frames."""
+    """A `KVCache` with the times of its frames, (B, S) float64 s."""
 
     keys: Tensor
     values: Tensor
@@ -237,24 +242,24 @@ class TimedCache(NamedTuple):
         return cls(*empty, torch.zeros(position.shape, device=position.device, dtype=torch.float64))
 
     def push(self, k_BH1K: Tensor, v_BH1K: Tensor, seconds_B1: Tensor, valid_B1: Tensor | None) -> "TimedCache":
-        """See `KVCache.push`."""
+        """Return a cache with one more frame and its time; see `KVCache.push`."""
         slot_B = ring_slot(self.frames, self.times.shape[1], 0)
         times = self.times.scatter(1, slot_B[:, None], seconds_B1)
         return TimedCache(*KVCache(*self[:4]).push(k_BH1K, v_BH1K, valid_B1), times)
 
 
 class Attention(nn.Module):
-    """Base class: mixes the frames of a sequence.
+    """Base class of mechanisms that mix the frames of a sequence.
 
-    Subclasses implement `mix`; those that stream also implement `empty_cache` and `mix_step`.
+    Subclasses implement `mix`. Those that support streaming also implement `empty_cache` and `mix_step`.
 
     Args:
-        dim: Features of a token.
+        dim: Number of features of a token.
         heads: Number of heads; must divide `dim`.
         causal: Whether each frame attends only to itself and earlier frames.
 
     Attributes:
-        capabilities: What the mechanism supports.
+        capabilities: Features that the mechanism supports.
         cache_fields: Names of the parts of a stream's cache, in order.
     """
 
@@ -275,12 +280,17 @@ class Attention(nn.Module):
 
     @classmethod
     def build_layers(cls, depth: int, dim: int, heads: int, **options: Option) -> "list[Attention]":
-        """The attention layers of a stack of blocks. Mechanisms whose layers share parameters override this."""
+        """Build the attention layers for a stack of blocks. Mechanisms whose layers share parameters override this
+        method.
+        """
         build: Callable[..., Attention] = cls  # keywords depend on the mechanism; `build_attentions` checks them
         return [build(dim, heads, **options) for _ in range(depth)]
 
     def forward(self, x_BTD: Tensor, context: Context) -> Tensor:
-        """Mix (B, T, D) over time. The content of invalid frames, NaN included, has no effect; their output is 0."""
+        """Mix the tokens (B, T, D) over time.
+
+        The content of invalid frames, NaN included, has no effect. Their output is 0.
+        """
         limit = self.capabilities.max_length
         if limit is not None and x_BTD.shape[1] > limit:
             raise ValueError(f"{type(self).__name__} was built for at most {limit} frames, got {x_BTD.shape[1]}")
@@ -290,32 +300,32 @@ class Attention(nn.Module):
         return self.mix(x_BTD.where(valid_BT1, 0), context).where(valid_BT1, 0)
 
     def begin_step(self, step: int, generator: torch.Generator) -> None:
-        """Called before each training step; mechanisms with random parts sample them here.
+        """Prepare for a training step; mechanisms with random parts sample them here.
 
         `generator` depends only on the seed of the run, the step and the layer, so a resumed run repeats the same
         numbers.
         """
 
     def penalty(self) -> Tensor | None:
-        """Term that training adds to the loss for this layer, in units of the loss; None for no term."""
+        """Return the term that training adds to the loss for this layer, or None for no term."""
         return None
 
     def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
-        """The empty cache of `batch` streams."""
+        """Create the empty cache for `batch` streams."""
         if not (self.causal and self.capabilities.streaming):
             raise ValueError(f"{type(self).__name__} built with causal={self.causal} cannot stream")
         return self.empty_cache(batch, device, dtype)
 
     def step(self, x_B1D: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process the next frame of every stream; `cache` itself is not changed.
+        """Process the next frame of every stream. The given cache is not modified.
 
         Args:
-            x_B1D: (B, 1, D).
+            x_B1D: Tokens of the new frame, (B, 1, D).
             context: Context with T = 1.
             cache: State of the streams.
 
         Returns:
-            The output of the causal `forward` for the frame, (B, 1, D), and the new cache.
+            The output for the new frame (B, 1, D), equal to that of the causal `forward`, and the new cache.
         """
         if context.valid is None:
             return self.mix_step(x_B1D, context, cache)
@@ -324,11 +334,14 @@ class Attention(nn.Module):
         return y_B1D.where(valid_B11, 0), cache
 
     def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
-        """The mechanism. `x_BTD` is 0 in invalid frames, whose output is discarded."""
+        """Compute the output of the mechanism, (B, T, D).
+
+        `x_BTD` is already 0 in invalid frames, and the output of invalid frames is discarded.
+        """
         raise NotImplementedError
 
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
-        """The attention map (B, H, T, T): weight of each value (column) in the output of each frame (row).
+        """Compute the attention map (B, H, T, T): the weight of each value (column) in the output of each frame (row).
 
         Raises:
             ValueError: If the output of the mechanism is not a weighted sum of values.
@@ -354,7 +367,7 @@ class Attention(nn.Module):
 
 
 def layer_penalty(network: nn.Module) -> Tensor | None:
-    """Sum of `Attention.penalty` over the distinct layers of a network; None without terms."""
+    """Sum `Attention.penalty` over the distinct layers of a network; None if no layer has a penalty."""
     layers = (module.penalty() for module in network.modules() if isinstance(module, Attention))
     penalties = [penalty for penalty in layers if penalty is not None]
     return torch.stack(penalties).sum() if penalties else None

@@ -1,4 +1,4 @@
-"""Attention in blocks of time that share their keys (Image Transformer, Parmar et al., 2018).
+"""Attention in blocks of time; all queries of a block see the same keys (Image Transformer, Parmar et al., 2018).
 
 Axes: B batch, H head, T time, A key of a block's memory, K feature of one head.
 """
@@ -17,10 +17,11 @@ DENSE_UP_TO = 2  # in multiples of a block's keys; blocks are faster in longer s
 
 @dataclass(frozen=True, slots=True)
 class BlockPattern(Pattern):
-    """Every query in a block of `size` frames sees the block and `beyond` frames on either side.
+    """Visibility pattern in which every query of a block of `size` frames sees the block and `beyond` frames on either
+    side.
 
-    In the causal form it sees the part before itself: from `beyond` to `beyond` + `size` - 1 frames back, depending on
-    its position in the block.
+    In the causal form a query sees only the part of this range up to itself. That is `beyond` to `beyond` + `size` - 1
+    frames back, depending on its position in the block.
     """
 
     size: int
@@ -34,18 +35,18 @@ class BlockPattern(Pattern):
         return self.size + self.beyond
 
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
-        """Whether a query sees a key."""
+        """Return whether a query sees a key."""
         start = query // self.size * self.size
         seen = (key >= start - self.beyond) & (key < start + self.size + self.beyond)
         return seen & (key <= query) if self.causal else seen
 
     @property
     def band(self) -> Band:
-        """The keys of each block."""
+        """Return the band layout: the keys with which each block is compared."""
         return Band(self.size, self.beyond, 0 if self.causal else self.beyond)
 
     def seen(self, band: Band, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
-        """(B or 1, 1, T, A): which keys of a band each query sees, as in `mask`."""
+        """Return which keys of a band each query sees, (B or 1, 1, T, A), consistent with `mask`."""
         key_TA, query_T1 = band.keys(length, device), torch.arange(length, device=device)[:, None]
         seen = (self.allows(query_T1, key_TA) & (key_TA >= 0) & (key_TA < length))[None, None]
         if valid_BT is None:
@@ -54,11 +55,13 @@ class BlockPattern(Pattern):
 
 
 class BlockAttention(SoftmaxAttention):
-    """Softmax attention in blocks, see `BlockPattern`. Blocks follow frame numbers, so the start of a sequence matters.
+    """Softmax attention in blocks, with the visibility of `BlockPattern`.
+
+    Blocks are counted from the first frame, so the output depends on where the sequence starts.
 
     Args:
-        block: Frames in a block.
-        beyond: Visible frames on either side of the block; default one block.
+        block: Number of frames in a block.
+        beyond: Number of visible frames on either side of the block; by default the length of one block.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T L D)")
@@ -74,7 +77,7 @@ class BlockAttention(SoftmaxAttention):
         self.window = BlockPattern(block, beyond, causal)
 
     def is_short(self, length: int) -> bool:
-        """Whether a mask of all pairs is faster than blocks for this length."""
+        """Return whether a mask of all pairs is faster than blocks for this length."""
         return length <= DENSE_UP_TO * (self.window.size + 2 * self.window.beyond)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
@@ -84,5 +87,8 @@ class BlockAttention(SoftmaxAttention):
 
 
 def block_attention(q: Tensor, k: Tensor, v: Tensor, pattern: BlockPattern, valid_BT: Tensor | None) -> Tensor:
-    """softmax(q k^T / sqrt(K)) v masked by `pattern.mask(T, valid_BT)`, computed per block; all (B, H, T, K)."""
+    """Compute softmax(q k^T / sqrt(K)) v per block, masked by `pattern.mask(T, valid_BT)`.
+
+    The queries, keys, values and the result have shape (B, H, T, K).
+    """
     return pattern.band.attended(q, k, v, pattern.seen(pattern.band, q.shape[2], valid_BT, q.device))

@@ -18,13 +18,13 @@ def _check(order: str) -> None:
 
 
 class CoAttention(nn.Module):
-    """Each of two sequences attends to the other: x' = x + attention(x, z) and z' = z + attention(z, x).
+    """Attention of each of two sequences to the other: x' = x + attention(x, z) and z' = z + attention(z, x).
 
-    Lengths are kept. Queries and keys are rotated by their own times in seconds. If one sequence has no valid frames,
-    the other is unchanged.
+    Both sequences keep their lengths. Queries and keys are rotated by their own times in seconds. If one sequence has
+    no valid frames, the other is unchanged.
 
     Args:
-        order: "parallel", or "alternating": z' = z + attention(z, x').
+        order: "parallel" for the formula above, or "alternating" for z' = z + attention(z, x').
     """
 
     def __init__(self, dim: int, heads: int, order: str = "parallel") -> None:
@@ -34,7 +34,7 @@ class CoAttention(nn.Module):
         self.first, self.second = CrossAttention(dim, heads), CrossAttention(dim, heads)
 
     def forward(self, x_BTD: Tensor, x_context: Context, z_BSD: Tensor, z_context: Context) -> tuple[Tensor, Tensor]:
-        """Returns x' and z'. Only the valid frames of both contexts are attended to."""
+        """Return x' and z'. Only frames that are valid in their context are attended to."""
         x = x_BTD + self.first(x_BTD, x_context, self.first.remember(z_BSD, z_context), z_context.valid)
         seen = x if self.alternating else x_BTD
         z = z_BSD + self.second(z_BSD, z_context, self.second.remember(seen, x_context), x_context.valid)
@@ -57,13 +57,13 @@ class ParallelSummaries(nn.Module):
     def forward(
         self, x_BTD: Tensor, z_BSD: Tensor, x_valid: Tensor | None = None, z_valid: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """The summaries, (B, D) each; 0 for a sequence without valid tokens.
+        """Compute the summary of each sequence, (B, D) each; 0 for a sequence without valid tokens.
 
         Args:
             x_BTD: First sequence.
             z_BSD: Second sequence.
-            x_valid: (B, T).
-            z_valid: (B, S).
+            x_valid: (B, T) bool, the valid tokens of the first sequence; None for all.
+            z_valid: (B, S) bool, the valid tokens of the second sequence; None for all.
         """
         x_BTD, z_BSD = _absent_as_zero(x_BTD, x_valid), _absent_as_zero(z_BSD, z_valid)
         affinity_BST = torch.tanh(z_BSD @ self.affinity(x_BTD).mT)
@@ -74,9 +74,9 @@ class ParallelSummaries(nn.Module):
 
 
 class AlternatingSummaries(nn.Module):
-    """Summaries in three steps (Lu et al., 2016, alternating): of z, of x given z, and of z given x.
+    """Summaries computed in three steps (Lu et al., 2016, alternating): of z, of x given z, and of z given x.
 
-    One step is A(X; g) = softmax(w.tanh(W X + W_g g)) X, with its own weights.
+    Each step is A(X; g) = softmax(w.tanh(W X + W_g g)) X, with its own weights.
     """
 
     def __init__(self, dim: int, hidden: int) -> None:
@@ -88,7 +88,7 @@ class AlternatingSummaries(nn.Module):
     def forward(
         self, x_BTD: Tensor, z_BSD: Tensor, x_valid: Tensor | None = None, z_valid: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """See `ParallelSummaries.forward`."""
+        """Compute both summaries; arguments and results are those of `ParallelSummaries.forward`."""
         x_BTD, z_BSD = _absent_as_zero(x_BTD, x_valid), _absent_as_zero(z_BSD, z_valid)
         z_BD = summary(self.score[0](torch.tanh(self.seen[0](z_BSD))), z_BSD, z_valid)
         x_BD = self._guided(1, x_BTD, z_BD, x_valid)
@@ -100,7 +100,10 @@ class AlternatingSummaries(nn.Module):
 
 
 def summary(scores_BT1: Tensor, x_BTD: Tensor, valid_BT: Tensor | None) -> Tensor:
-    """softmax(scores) x over the valid tokens, (B, D); 0 without valid tokens. There may be several leading axes."""
+    """Compute softmax(scores) x over the valid tokens, (B, D); 0 if there are none.
+
+    The tensors may have several leading axes in place of B.
+    """
     if valid_BT is None:
         return (scores_BT1.softmax(dim=-2) * x_BTD).sum(dim=-2)
     unseen = ~valid_BT[..., None]

@@ -1,7 +1,7 @@
-"""Attention composed of a score function, a distribution, a visible range and a time encoding.
+"""Attention composed of a score function, a distribution, a range of visible frames and a time encoding.
 
-Mechanisms of the literature that differ from scaled dot-product attention in one of these are options here. The default
-is `softmax`, without fused kernels.
+Many mechanisms of the literature differ from scaled dot-product attention in only one of these parts. Here they are
+options. The defaults compute the same function as `softmax`, without fused kernels.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,18 +20,18 @@ POSITIONS = ("global", "local", "predicted")
 
 
 class ComposedAttention(Attention):
-    """out(sum_s a_ts v_s), a_t = distribution(score(q_t, k_s)) over the frames s that t sees.
+    """Attention out(sum_s a_ts v_s) with weights a_t = distribution(score(q_t, k_s)) over the frames s that t sees.
 
     Args:
         score: One of `pose.attention.scores.SCORES`.
         distribution: One of `pose.attention.distributions.DISTRIBUTIONS`.
-        position: "global": all frames (causal: the last `window`, default 1024). "local": the last `window` frames,
-            including the query, and unless causal as many after it (Luong et al., 2015, local-m). "predicted": all
-            frames, with weights multiplied by a Gaussian around a frame that each query predicts (local-p, without its
-            hard edge). Its standard deviation is half the window (default 27).
+        position: "global": all frames are visible (causal: the last `window`, default 1024). "local": the last `window`
+            frames are visible, including the query, and unless causal as many after it (Luong et al., 2015, local-m).
+            "predicted": all frames are visible. Their weights are multiplied by a Gaussian around a frame that each
+            query predicts (local-p, without its hard edge). The standard deviation is half the window (default 27).
         time: One of `pose.attention.time_codes.TIMES`.
-        window: See `position`, frames.
-        max_length: Longest sequence for parts that count from the first frame; default 243.
+        window: Size of the window in frames; its meaning depends on `position`.
+        max_length: Longest sequence in frames, for parts with parameters per frame number; default 243.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T^2 D)")
@@ -84,7 +84,7 @@ class ComposedAttention(Attention):
         return self.answer(self.merge(self._shares(x_BTD, context).to(v.dtype) @ v), x_BTD)
 
     def answer(self, summed_BTD: Tensor, x_BTD: Tensor) -> Tensor:
-        """The output from the frames (B, T, D) and the weighted sums of values."""
+        """Compute the output from the frames (B, T, D) and the weighted sums of values (B, T, D)."""
         y_BTD: Tensor = self.out_proj(summed_BTD)
         return y_BTD
 
@@ -104,7 +104,9 @@ class ComposedAttention(Attention):
         return weights
 
     def compared(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries (B, H, T, K), and the queries and keys as the score compares them, (B, H, T, P) each."""
+        """Return the queries (B, H, T, K), and the transformed queries and keys that the score compares, (B, H, T, P)
+        each.
+        """
         x_BTD, context = self.time(x_BTD, context)
         nothing_BHT0 = x_BTD.new_zeros(len(x_BTD), self.heads, x_BTD.shape[1], 0)
         q_BHTK = nothing_BHT0 if self.q_proj is None else self.split(self.q_proj(x_BTD))
@@ -138,10 +140,10 @@ class ComposedAttention(Attention):
 
 
 class _Centre(nn.Module):
-    """Luong's local-p: exp(-(s - p_t)^2 / (2 s0^2)) with p_t predicted from the query and s0 half the window.
+    """Gaussian factor exp(-(s - p_t)^2 / (2 s0^2)) of Luong's local-p, with s0 half the window.
 
-    p_t is last * sigmoid(w.tanh(W q_t)) in frames, with the sequence's last frame `last`. In the causal form it is t -
-    window * sigmoid(...).
+    The centre p_t in frames is predicted from the query as last * sigmoid(w.tanh(W q_t)), where `last` is the last
+    frame of the sequence. In the causal form, p_t is t - window * sigmoid(...).
     """
 
     def __init__(self, heads: int, head_dim: int, window: int) -> None:
@@ -153,7 +155,7 @@ class _Centre(nn.Module):
             nn.init.normal_(weight, std=head_dim**-0.5)
 
     def forward(self, q_BHTK: Tensor, query_BT: Tensor, key_BS: Tensor, last_B: Tensor | None) -> Tensor:
-        """The factors (B, H, T, S) for frame numbers of queries and keys."""
+        """Compute the factors (B, H, T, S) from the queries and the frame numbers of queries and keys."""
         share = torch.sigmoid((torch.tanh(q_BHTK @ self.weight) * self.out[:, None]).sum(dim=-1))  # (B, H, T)
         centre = query_BT[:, None] - self.reach * share if last_B is None else last_B[:, None, None] * share
         apart = (key_BS[:, None, None, :] - centre[..., None]) / self.spread
@@ -161,7 +163,7 @@ class _Centre(nn.Module):
 
 
 def _last_frame(x_BTD: Tensor, context: Context) -> Tensor:
-    """(B,) number of the last valid frame."""
+    """Return the number of the last valid frame, (B,)."""
     if context.valid is None:
         return torch.full((len(x_BTD),), x_BTD.shape[1] - 1, device=x_BTD.device)
     frames = torch.arange(x_BTD.shape[1], device=x_BTD.device)
@@ -169,7 +171,7 @@ def _last_frame(x_BTD: Tensor, context: Context) -> Tensor:
 
 
 def _check(parts: Mapping[str, str]) -> None:
-    """Check the parts.
+    """Check that all parts exist and can be combined.
 
     Raises:
         ValueError: If a part is unknown or parts cannot be combined.

@@ -1,4 +1,4 @@
-"""Attention of one sequence to another: queries from one, keys and values from the other."""
+"""Cross-attention: queries come from one sequence, keys and values from another."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -25,20 +25,23 @@ class CrossAttention(nn.Module):
         self.v_proj, self.out_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
 
     def remember(self, memory_BSD: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-        """Keys and values (B, H, S, K) of the attended sequence, computed once for several calls."""
+        """Compute the keys and values (B, H, S, K) of the attended sequence once, for several calls of `forward`."""
         return rotate(self._split(self.k_proj(memory_BSD)), context), self._split(self.v_proj(memory_BSD))
 
     def forward(
         self, x_BTD: Tensor, context: Context, remembered: tuple[Tensor, Tensor], valid_BS: Tensor | None = None
     ) -> Tensor:
-        """Attend to a remembered sequence; returns (B, T, D).
+        """Attend to a remembered sequence.
 
         Args:
-            x_BTD: Queries.
+            x_BTD: Tokens from which the queries are computed.
             context: Context of the queries.
             remembered: Keys and values returned by `remember`.
-            valid_BS: False for invalid tokens of the attended sequence, whose content, NaN included, has no effect.
-                Without valid tokens the output is 0.
+            valid_BS: Validity of the tokens of the attended sequence; None for all valid. The content of invalid
+                tokens, NaN included, has no effect.
+
+        Returns:
+            The output (B, T, D); 0 if the attended sequence has no valid tokens.
         """
         keys, values = remembered
         q_BHTK = rotate(self._split(self.q_proj(x_BTD)), context)

@@ -39,7 +39,7 @@ class FastformerAttention(Attention):
         return y_BTD
 
     def _pool(self, x_BTD: Tensor, score: nn.Linear, valid_BT: Tensor | None) -> Tensor:
-        """Average (B, 1, D) over time, weighted per head by the softmax of the scores."""
+        """Average the tokens over time, (B, 1, D), weighted per head by the softmax of the scores."""
         score_BHT = score(x_BTD).mT * self.head_dim**-0.5
         if valid_BT is not None:
             someone_B1 = valid_BT.any(dim=1, keepdim=True)  # without valid frames the average of zeros is correct
@@ -49,7 +49,7 @@ class FastformerAttention(Attention):
 
 
 class FastformerCache(NamedTuple):
-    """State of the poolings of the queries and of p, see `ScanState`."""
+    """State of two poolings, that of the queries and that of p; each part is a `ScanState`."""
 
     query_sums: Tensor
     query_norms: Tensor
@@ -60,10 +60,10 @@ class FastformerCache(NamedTuple):
 
 
 class CumulativeFastformerAttention(FastformerAttention):
-    """Causal variant of Fastformer with both poolings over the frames so far: Q_t, p_t = k_t Q_t and G_t.
+    """Causal variant of Fastformer: both poolings run over the frames so far and give Q_t, p_t = k_t Q_t and G_t.
 
-    The published mechanism pools once over all frames, so this is not a masked form of it. It is a recurrence whose
-    stream keeps two sums of constant size.
+    The published mechanism pools once over all frames, so this variant is not a masked form of it. It is a recurrence;
+    a stream keeps two running sums of constant size.
     """
 
     capabilities = Capabilities(

@@ -11,12 +11,13 @@ from pose.attention.composed import ComposedAttention
 
 
 class KeyValueAttention(ComposedAttention):
-    """out(sum_s a_ts v_s), a_t = softmax_s(w.tanh(W_y k_s + W_h k_t + b)) (Mino et al., 2017): keys are also queries.
+    """Attention with separate parts of a token for keys and values, and without separate queries (Mino et al., 2017).
 
-    The score has a time term, as in `additive`.
+    The output is out(sum_s a_ts v_s) with a_t = softmax_s(w.tanh(W_y k_s + W_h k_t + b)). The score also has a time
+    term, as in the score `additive`.
 
     Args:
-        window: Visible frames before the query, itself included, and as many after it unless causal.
+        window: Number of visible frames up to and including the query, and as many after it unless causal.
     """
 
     def __init__(self, dim: int, heads: int, *, causal: bool = False, window: int = 27) -> None:
@@ -30,8 +31,10 @@ class KeyValueAttention(ComposedAttention):
 
 
 class KeyValuePredictAttention(KeyValueAttention):
-    """tanh(W_r sum_s a_ts v_s + W_x p_t), with a third part p of each frame for its own output (Daniluk et al.,
+    """Key-value attention with a third part p of each token, used only for the frame's own output (Daniluk et al.,
     2017).
+
+    The output is tanh(W_r sum_s a_ts v_s + W_x p_t).
     """
 
     weights = Attention.weights

@@ -1,6 +1,9 @@
-"""Layouts of visible keys for sparse mechanisms, with dense products: time and memory are linear in the visible keys.
+"""Layouts of visible keys for sparse mechanisms.
 
-Axes: B batch, H head, T time, K feature of one head, A key that a query is computed against, N block, C frame of one.
+The products are dense, and time and memory are linear in the number of visible keys.
+
+Axes: B batch, H head, T time, K feature of one head, A key that a query is computed against, N block, C frame of a
+block.
 """
 
 from dataclasses import dataclass
@@ -14,24 +17,26 @@ SMALLEST_BLOCK = 32
 
 
 class Layout(Protocol):
-    """The A keys for which each query's scores are computed."""
+    """Interface of layouts. A layout defines the A keys for which each query's scores are computed."""
 
     def keys(self, length: int, device: torch.device) -> Tensor:
-        """Frame numbers (T or 1, A) of the keys; they may lie outside the sequence."""
+        """Return the frame numbers of the keys, (T or 1, A); they may lie outside the sequence."""
         ...
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
-        """Products (B, H, T, A) of each query with its keys."""
+        """Compute the dot products of each query with its keys, (B, H, T, A), from queries and keys (B, H, T, K)."""
         ...
 
     def summed(self, weights: Tensor, v: Tensor) -> Tensor:
-        """Sums (B, H, T, K) of values v, weighted by (B, H, T, A)."""
+        """Sum the values v (B, H, T, K) with the given weights (B, H, T, A); returns (B, H, T, K)."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Blocks of `size` queries, each with the keys of its own frames, `before` frames before and `after` after them."""
+    """Layout in blocks of `size` queries; each block sees its own frames, `before` frames before and `after` after
+    them.
+    """
 
     size: int
     before: int
@@ -39,29 +44,30 @@ class Band:
 
     @classmethod
     def of(cls, reach: int, causal: bool) -> "Band":
-        """The layout for queries that see `reach` frames before them and, unless causal, as many after."""
+        """Create the layout for queries that see `reach` frames before them and, unless causal, as many after."""
         return cls(max(SMALLEST_BLOCK, reach), reach, 0 if causal else reach)
 
     def keys(self, length: int, device: torch.device) -> Tensor:
-        """Indices (T, S) of the keys that each query is compared with; they may lie outside the sequence."""
+        """Return the frame numbers (T, A) of the keys of each query; they may lie outside the sequence."""
         start_T1 = (torch.arange(length, device=device) // self.size * self.size)[:, None]
         return start_T1 - self.before + torch.arange(self.before + self.size + self.after, device=device)
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
-        """Dot products (B, H, T, S) of queries and keys (B, H, T, K)."""
+        """Compute the dot products (B, H, T, A) of queries and keys (B, H, T, K)."""
         return (self._blocks(q) @ self._bands(k).mT).flatten(2, 3)[:, :, : q.shape[2]]
 
     def summed(self, weights: Tensor, v: Tensor) -> Tensor:
-        """Sums (B, H, T, K) of values, weighted by (B, H, T, S)."""
+        """Sum the values with the weights (B, H, T, A); returns (B, H, T, K)."""
         return (self._blocks(weights) @ self._bands(v)).flatten(2, 3)[:, :, : v.shape[2]]
 
     def attended(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-        """softmax(q k^T / sqrt(K)) v with the fused kernel.
+        """Compute softmax(q k^T / sqrt(K)) v with the fused kernel.
 
         Args:
-            q: (B, H, T, K).
-            k: (B, H, T, K); a frame may hold several keys of K features side by side, as in the mask.
-            v: Like `k`.
+            q: Queries (B, H, T, K).
+            k: Keys (B, H, T, K). A frame may hold several keys of K features side by side; the mask then has an entry
+                for each.
+            v: Values, in the same layout as `k`.
             mask: (B or 1, H or 1, T, A) bool, with at least one visible key per query, or a term added to the scores.
         """
         batch, _, length, width = q.shape
@@ -88,25 +94,25 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Comb:
-    """Every query with the frames at multiples of `stride` from it."""
+    """Layout in which each query sees the frames at multiples of `stride` from it."""
 
     stride: int
 
     def keys(self, length: int, device: torch.device) -> Tensor:
-        """Indices (T, S) of the keys that each query is compared with; they may lie outside the sequence."""
+        """Return the frame numbers (T, A) of the keys of each query; they may lie outside the sequence."""
         teeth = torch.arange(0, length, self.stride, device=device)
         return (torch.arange(length, device=device) % self.stride)[:, None] + teeth
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
-        """Dot products (B, H, T, S) of queries and keys (B, H, T, K)."""
+        """Compute the dot products (B, H, T, A) of queries and keys (B, H, T, K)."""
         return (self._teeth(q) @ self._teeth(k).mT).transpose(2, 3).flatten(2, 3)[:, :, : q.shape[2]]
 
     def summed(self, weights: Tensor, v: Tensor) -> Tensor:
-        """Sums (B, H, T, K) of values, weighted by (B, H, T, S)."""
+        """Sum the values with the weights (B, H, T, A); returns (B, H, T, K)."""
         return (self._teeth(weights) @ self._teeth(v)).transpose(2, 3).flatten(2, 3)[:, :, : v.shape[2]]
 
     def _teeth(self, x_BHTK: Tensor) -> Tensor:
-        """(B, H, C, N, K)."""
+        """Reshape (B, H, T, K) to (B, H, C, N, K), so that frames `stride` apart lie side by side."""
         padded = F.pad(x_BHTK, (0, 0, 0, -x_BHTK.shape[2] % self.stride))
         teeth: Tensor = padded.unflatten(2, (-1, self.stride)).transpose(2, 3)
         return teeth
@@ -114,23 +120,23 @@ class Comb:
 
 @dataclass(frozen=True, slots=True)
 class Summaries:
-    """Every query with the last `count` frames of every block of `stride` frames."""
+    """Layout in which each query sees the last `count` frames of every block of `stride` frames."""
 
     stride: int
     count: int
 
     def keys(self, length: int, device: torch.device) -> Tensor:
-        """Indices (T, S) of the keys that each query is compared with; they may lie outside the sequence."""
+        """Return the frame numbers (T, A) of the keys of each query; they may lie outside the sequence."""
         ends = torch.arange(self.stride, length + self.stride, self.stride, device=device)[:, None]
         frames = (ends - self.count + torch.arange(self.count, device=device)).flatten()
         return frames.expand(length, -1)
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
-        """Dot products (B, H, T, S) of queries and keys (B, H, T, K)."""
+        """Compute the dot products (B, H, T, A) of queries and keys (B, H, T, K)."""
         return q @ self._chosen(k).mT
 
     def summed(self, weights: Tensor, v: Tensor) -> Tensor:
-        """Sums (B, H, T, K) of values, weighted by (B, H, T, S)."""
+        """Sum the values with the weights (B, H, T, A); returns (B, H, T, K)."""
         return weights @ self._chosen(v)
 
     def _chosen(self, x_BHTK: Tensor) -> Tensor:

@@ -17,14 +17,16 @@ class LinformerAttention(Attention):
     """softmax(q (E k)^T / sqrt(K)) F v, with E, F of shape (R, max_length) and R = max_length / compression.
 
     Shorter sequences use the first columns. Columns belong to frame numbers, not to times, so the start of a clip
-    matters. Each output depends on all frames, so there is no causal form. As in the authors' code, E is applied to the
-    tokens before the weights of keys and values, whose biases are added afterwards.
+    matters. Each output depends on all frames, so there is no causal form.
+
+    As in the authors' code, E is applied to the tokens before the key and value projections, and the biases are added
+    afterwards.
 
     Args:
         max_length: Longest sequence, frames.
         compression: Ratio of max_length to R.
-        sharing: "none": each head has its own E and F. "headwise": heads share them. "kv": also E = F. "layer": also
-            one matrix for all layers.
+        sharing: "none": each head has its own E and F. "headwise": all heads of a layer share one E and one F. "kv": in
+            addition, E = F. "layer": in addition, all layers share this matrix.
     """
 
     capabilities = Capabilities(
@@ -77,7 +79,9 @@ class LinformerAttention(Attention):
         return y_BTD
 
     def _compress(self, x_BTD: Tensor, rows: Tensor, linear: nn.Linear) -> Tensor:
-        """Compress the projected tokens: rows (x W) + bias. It equals linear(rows x) if the heads share the rows.
+        """Compress the projected tokens along time: rows (x W) + bias.
+
+        If the heads share the rows, the result equals linear(rows x), which is cheaper.
 
         Returns:
             (B, H, R, K).

@@ -15,7 +15,7 @@ DENSE_UP_TO = 2  # in multiples of a band's keys; blocks are faster in longer se
 
 @dataclass(frozen=True, slots=True)
 class HeadWindows(Pattern):
-    """A `Window` per head; only the dilation differs."""
+    """Visibility pattern with one `Window` per head. The windows differ only in their dilation."""
 
     span: int
     causal: bool
@@ -28,11 +28,11 @@ class HeadWindows(Pattern):
         return (self.span - 1) * max(self.dilations) + 1
 
     def of(self, dilation: int) -> Window:
-        """The window of the heads with this dilation."""
+        """Return the window of the heads with this dilation."""
         return Window(self.span, self.causal, dilation, self.pinned)
 
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
-        """Whether a query sees a key, per head."""
+        """Return whether a query sees a key, per head."""
         age, dilation = query - key, torch.tensor(self.dilations, device=query.device)[:, None, None]
         seen = (age.abs() <= (self.span - 1) * dilation) & (age % dilation == 0)
         if self.pinned:
@@ -41,7 +41,7 @@ class HeadWindows(Pattern):
 
 
 class PinnedCache(NamedTuple):
-    """A `KVCache`, with the global-attention keys and values of the first frames, (B, H, G, K)."""
+    """A `KVCache` and, for its first G frames, the keys and values of the global attention, (B, H, G, K)."""
 
     keys: Tensor
     values: Tensor
@@ -55,11 +55,11 @@ class LocalAttention(SoftmaxAttention):
     """Softmax attention to the last `window` frames, including the query, and unless causal as many after it.
 
     Args:
-        window: Frames.
+        window: Number of visible frames.
         dilation: Distance between visible frames; one number, or one per head as in "1,1,2,4".
         global_tokens: Number of first frames that see all frames and are seen by all. A stream keeps them in its cache.
-        global_projections: "own": separate queries, keys and values for the outputs of these frames, as in Longformer;
-            "shared": those of all frames.
+        global_projections: "own": the global frames have separate projections to queries, keys and values for their
+            outputs, as in Longformer. "shared": they use the projections of all frames.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T W D)")
@@ -157,7 +157,7 @@ class LocalAttention(SoftmaxAttention):
 
 
 def attention_by_dilation(q: Tensor, k: Tensor, v: Tensor, windows: HeadWindows, valid_BT: Tensor | None) -> Tensor:
-    """`banded_attention`, separately for the heads of each dilation."""
+    """Compute `banded_attention` separately for the heads of each dilation."""
     y_BHTK = torch.empty_like(q)
     for dilation in sorted(set(windows.dilations)):
         heads = [head for head, own in enumerate(windows.dilations) if own == dilation]
@@ -166,7 +166,7 @@ def attention_by_dilation(q: Tensor, k: Tensor, v: Tensor, windows: HeadWindows,
 
 
 def _dilations(dilation: int | str, heads: int) -> tuple[int, ...]:
-    """The dilation of each head."""
+    """Return the dilation of each head."""
     each = str(dilation).split(",") if isinstance(dilation, str) else [str(dilation)] * heads
     if isinstance(dilation, bool) or not all(part.strip().lstrip("-").isdecimal() for part in each):
         raise ValueError(f"dilation must be a whole number, or one for each head as in 1,1,2,4, got {dilation!r}")

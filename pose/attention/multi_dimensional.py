@@ -13,7 +13,7 @@ from pose.attention.softmax import DEFAULT_MEMORY, Window
 
 
 class FeatureScores(Additive):
-    """W tanh(W_q q + W_k k + b): a score per feature, with a shared time term."""
+    """W tanh(W_q q + W_k k + b): one score per feature; the time term is the same for all features."""
 
     def __init__(self, heads: int, head_dim: int) -> None:
         super().__init__(heads, head_dim)
@@ -21,7 +21,7 @@ class FeatureScores(Additive):
         nn.init.normal_(self.out, std=head_dim**-0.5)
 
     def compare(self, q_BHTP: Tensor, k_BHSP: Tensor) -> Tensor:
-        """Scores (B, H, T, K, S)."""
+        """Compute the scores (B, H, T, K, S)."""
         (q, turned), (k, phases) = q_BHTP.chunk(2, dim=-1), k_BHSP.chunk(2, dim=-1)
         hidden = torch.tanh(q[..., :, None, :] + k[..., None, :, :])
         return (hidden @ self.out[:, None]).mT + (turned @ phases.mT)[..., None, :]
@@ -30,10 +30,11 @@ class FeatureScores(Additive):
 class MultiDimensionalAttention(Attention):
     """y_tk = sum_s softmax_s(W tanh(W_q q_t + W_k k_s + b))_k v_sk, for each feature k (Shen et al., 2018).
 
-    A bias of the scores would cancel. Training needs O(T^2 D) memory; inference computes blocks of queries in O(T D).
+    The scores have no output bias, because softmax would cancel it. Training needs O(T^2 D) memory. Inference processes
+    blocks of queries in O(T D) memory.
 
     Args:
-        memory: Causal form only: number of visible frames, including the query.
+        memory: Number of visible frames, including the query; for the causal form only.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T^2 D K)")

@@ -1,6 +1,6 @@
 """Attention in blocks of time x joints: Image Transformer (Parmar et al., 2018) with joints as columns.
 
-Axes: B batch, J joint, A joint beside another, H head, T time, K feature of one head, D width, S cache slot.
+Axes: B batch, J joint, A neighbouring joint, H head, T time, K feature of one head, D width, S cache slot.
 """
 
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from pose.attention.blocks import BlockAttention
 class NeighbourhoodAttention(Attention):
     """`BlockAttention` over frames of J tokens each: one softmax over visible frames and neighbouring joints.
 
-    x is (B J, T, D), with all joints of a sequence in consecutive rows, and so are the contexts.
+    The input is (B J, T, D). The joints of one sequence are in consecutive rows, and the contexts have the same rows.
 
     Args:
         inner: Mechanism that has the weights and selects the frames.
-        near: Per joint, the visible joints, including itself.
+        near: Visible joints of each joint, including itself.
     """
 
     beside: Tensor  # (J, A) visible joints of each joint, padded with itself
@@ -73,12 +73,12 @@ class NeighbourhoodAttention(Attention):
         return self._answer(y)
 
     def _by_joint(self, x_BHTK: Tensor) -> Tensor:
-        """(B J, H, T, K) to (J, B H, T, K), so that all sequences and heads of a joint share a mask."""
+        """Reshape (B J, H, T, K) to (J, B H, T, K), so that all sequences and heads of a joint share a mask."""
         x_BJHTK: Tensor = x_BHTK.unflatten(0, (-1, len(self.beside)))
         return x_BJHTK.transpose(0, 1).flatten(1, 2)
 
     def _beside(self, x_BHTK: Tensor) -> Tensor:
-        """(B J, H, T, K) to (J, B H, T, A K): the neighbours of each joint, side by side."""
+        """Gather the neighbours of each joint side by side: (B J, H, T, K) to (J, B H, T, A K)."""
         x_JAXTK: Tensor = self._by_joint(x_BHTK)[self.beside]
         return x_JAXTK.permute(0, 2, 3, 1, 4).flatten(3)
 
@@ -89,7 +89,7 @@ class NeighbourhoodAttention(Attention):
         return (seen[..., None] & self.there[:, None, None, None]).flatten(3)
 
     def _answer(self, y: Tensor) -> Tensor:
-        """(J, B H, T, K) to (B J, T, D)."""
+        """Reshape (J, B H, T, K) to (B J, T, D)."""
         y_BHTK = y.unflatten(1, (-1, self.heads)).transpose(0, 1).flatten(0, 1)
         y_BTD: Tensor = self.inner.out_proj(self.merge(y_BHTK))
         return y_BTD

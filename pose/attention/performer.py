@@ -10,10 +10,10 @@ EPSILON = 1e-6
 
 
 def orthogonal_features(blocks: int, size: int, generator: torch.Generator | None = None) -> Tensor:
-    """(blocks * size, size) rows that are orthogonal within each block, with the lengths of Gaussian vectors.
+    """Sample (blocks * size, size) rows that are orthogonal within each block and have the lengths of Gaussian vectors.
 
-    The signs of a QR decomposition are not random, which would bias the estimate. They are replaced by those of R's
-    diagonal (Mezzadri, 2007).
+    The signs of a QR decomposition are not random, which would bias the estimate. The signs of R's diagonal correct
+    them (Mezzadri, 2007).
     """
     q, r = torch.linalg.qr(torch.randn(blocks, size, size, generator=generator, dtype=torch.float64))
     directions = (q * r.diagonal(dim1=1, dim2=2).sign()[:, None]).mT
@@ -23,19 +23,22 @@ def orthogonal_features(blocks: int, size: int, generator: torch.Generator | Non
 
 
 class PerformerAttention(Attention):
-    """Softmax attention estimated with positive random features; a stream has a state of constant size.
+    """Softmax attention estimated with positive random features. A stream has a state of constant size.
 
-    sum_i (phi(q_t) . phi(k_i)) v_i / sum_i phi(q_t) . phi(k_i) with phi(x)_m = exp(w_m . x' - |x'|^2 / 2) and x' = x /
-    K^(1/4). The products estimate exp(q . k / sqrt(K)); w_m are orthogonal random features.
+    The output is sum_i (phi(q_t) . phi(k_i)) v_i / sum_i phi(q_t) . phi(k_i). The features are phi(x)_m = exp(w_m . x'
+    - |x'|^2 / 2) with x' = x / K^(1/4). Their products estimate exp(q . k / sqrt(K)); the w_m are orthogonal random
+    vectors.
 
-    Time rotates the features in the numerator only (Su et al., 2021, eq. 19): with rotation before phi, the estimate
-    would depend on the origin of time. Features of a frame are divided by their largest one before epsilon is added.
-    Keys are then weighted by that value relative to the largest one so far. This prevents overflow, and no weight
-    depends on later frames; the authors' global maximum leaks the future through epsilon.
+    Time rotates the features in the numerator only (Su et al., 2021, eq. 19). With a rotation before phi, the estimate
+    would depend on the origin of time.
+
+    The features of a frame are divided by their largest one before epsilon is added. Keys are then weighted by that
+    value relative to the largest one so far. This prevents overflow, and no weight depends on later frames. The
+    authors' global maximum leaks the future through epsilon.
 
     Args:
-        blocks: Number of blocks of K random features; heads share them.
-        redraw_every: Training steps between new random features; 0 for never.
+        blocks: Number of blocks of K random features, which all heads share.
+        redraw_every: Number of training steps between new random features; 0 for never.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T M D)")
@@ -59,7 +62,7 @@ class PerformerAttention(Attention):
         """Draw new random features from a CPU generator.
 
         Raises:
-            ValueError: In evaluation mode, where outputs must not change.
+            ValueError: If the layer is in evaluation mode, where outputs must not change.
         """
         if not self.training:
             raise ValueError("random features are redrawn in training only")
@@ -95,7 +98,7 @@ class PerformerAttention(Attention):
             return Terms(q_BHTM, k_BHTM, v_BHTK.to(k_BHTM.dtype), weight_BHT, *turned)
 
     def _features(self, x_BHTK: Tensor) -> tuple[Tensor, Tensor]:
-        """phi(x) divided by its largest feature, plus epsilon; and the logarithm of that feature."""
+        """Return phi(x) divided by its largest feature, plus epsilon, and the logarithm of that largest feature."""
         x_BHTK = x_BHTK.to(torch.promote_types(x_BHTK.dtype, torch.float32)) * self.head_dim**-0.25
         log_BHTM = x_BHTK @ self.random_features.to(x_BHTK.dtype).mT
         peak_BHT1 = log_BHTM.amax(dim=-1, keepdim=True)

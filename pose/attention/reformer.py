@@ -14,13 +14,14 @@ TO_ITSELF = -1e5  # a frame's score of itself: a frame attends to itself only wi
 
 
 class ReformerAttention(Attention):
-    """softmax(q_t . k_s) v_s with k = q / |q|, over frames near t in any of `rounds` hashings.
+    """softmax(q_t . k_s) v_s with k = q / |q|, over frames s that hashing places near t in at least one of `rounds`
+    rounds.
 
-    The bucket of a frame is the random direction, or its opposite, that is nearest to its query; there are 2 T /
-    `chunk`. Frames are sorted by bucket and time, and cut into chunks. Each chunk attends to itself and the previous
-    chunk (the first one only to itself). Pairs that meet in several rounds count once, so the result is a softmax over
-    the union, as in the paper. Hashes are of queries without rotary time, so that they do not depend on the origin of
-    time.
+    Each round has 2 T / `chunk` buckets, each with one random direction or its opposite. A frame belongs to the bucket
+    whose direction is nearest to its query. Frames are sorted by bucket and time, and cut into chunks. Each chunk
+    attends to itself and the previous chunk (the first one only to itself). Pairs that meet in several rounds count
+    once, so the result is a softmax over the union, as in the paper. Hashes are of queries without rotary time, so that
+    they do not depend on the origin of time.
 
     Random directions are drawn for every training step and fixed in evaluation mode. There is no causal form, because
     the assignment to chunks depends on later frames.
@@ -65,7 +66,7 @@ class ReformerAttention(Attention):
         return scores.softmax(dim=-1).to(x_BTD.dtype)
 
     def _places(self, raw_BHTK: Tensor, context: Context) -> Tensor:
-        """(B, H, R, T): rank of each frame in the order of bucket and time; invalid frames come last.
+        """Return the rank of each frame when sorted by bucket and time, (B, H, R, T); invalid frames come last.
 
         With `context.replay` the ranks of the earlier pass are reused.
         """
@@ -114,7 +115,7 @@ class ReformerAttention(Attention):
         return (share.to(v.dtype) * y_BHRTK).sum(dim=2)
 
     def _meetings(self, place_BHRT: Tensor, frame_BHRNC: Tensor, seen_BHRNL: Tensor) -> Tensor:
-        """(B, H, R, N, C, L): number of rounds in which a frame sees another; at least 1."""
+        """Count the rounds in which a frame sees another, (B, H, R, N, C, L); at least 1."""
         chunk_BHRT = F.pad(place_BHRT // self.chunk, (1, 0), value=-2)
         count = torch.zeros(*frame_BHRNC.shape, seen_BHRNL.shape[-1], dtype=torch.int64, device=place_BHRT.device)
         for chunk_BHT in chunk_BHRT.unbind(dim=2):
@@ -128,14 +129,17 @@ class ReformerAttention(Attention):
 
 
 def _compared(raw_BHTK: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-    """Queries and keys rotated by time; keys have length 1. At least float32, for the scores of -1e5."""
+    """Return queries and keys rotated by time, with keys of length 1.
+
+    The type is at least float32, because masked scores are as low as -1e5.
+    """
     q = rotate(raw_BHTK, context)
     q = q.to(torch.promote_types(q.dtype, torch.float32))
     return q, F.normalize(q, dim=-1)
 
 
 def _with_the_one_before(frame_BHRNC: Tensor) -> Tensor:
-    """(B, H, R, N, 2 C): frames of the previous chunk (zeros for the first) and of the chunk itself.
+    """Join the frames of the previous chunk (zeros for the first chunk) and of the chunk itself, (B, H, R, N, 2 C).
 
     Frames count from 1, and 0 is padding.
     """
@@ -144,7 +148,7 @@ def _with_the_one_before(frame_BHRNC: Tensor) -> Tensor:
 
 
 def _taken(x_BHTK: Tensor, frames: Tensor) -> Tensor:
-    """(B, H, R, N, C or L, K): vectors of the given frames, which count from 1; zeros for 0."""
+    """Gather the vectors of the given frames, (B, H, R, N, C or L, K). Frames count from 1; 0 gives zeros."""
     padded = F.pad(x_BHTK, (0, 0, 1, 0))[:, :, None].expand(-1, -1, frames.shape[2], -1, -1)
     index = frames.flatten(3)[..., None].expand(-1, -1, -1, -1, x_BHTK.shape[-1])
     taken: Tensor = padded.gather(3, index).unflatten(3, frames.shape[3:])

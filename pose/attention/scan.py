@@ -1,8 +1,8 @@
 """Cumulative weighted sums: stable causal linear attention with a state of constant size.
 
-For each frame t: sum over i <= t of exp(w_i) (q_t . k_i) v_i, divided by the same sum without v_i. Only differences of
-the w matter. They are taken relative to the largest w so far, never to that of a later frame; this keeps the sums
-causal and prevents overflow.
+The output of frame t is the sum over i <= t of exp(w_i) (q_t . k_i) v_i, divided by the same sum without v_i. Only
+differences between the w matter. They are computed relative to the largest w so far, never to that of a later frame.
+This keeps the sums causal and prevents overflow.
 
 Axes: B batch, H head, T time, M feature of the kernel, K feature of a value, N chunk, C frame of a chunk.
 """
@@ -18,12 +18,12 @@ CHUNK = 64
 
 
 class ScanState(NamedTuple):
-    """Sums over the frames so far.
+    """Running sums over the frames so far, with weights w_i, keys k_i and values v_i.
 
     Attributes:
         sums: (B, H, M, K), sum of exp(w_i - peak) k_i v_i.
-        norms: (B, H, M, 1), the same without v_i.
-        peak: (B, H), largest w so far.
+        norms: (B, H, M, 1), sum of exp(w_i - peak) k_i.
+        peak: (B, H), largest w_i so far.
     """
 
     sums: Tensor
@@ -34,7 +34,7 @@ class ScanState(NamedTuple):
     def empty(
         cls, batch: int, heads: int, features: int, size: int, device: torch.device | str, dtype: torch.dtype
     ) -> "ScanState":
-        """The state before the first frame, in float32 or wider."""
+        """Create the state before the first frame, in float32 or wider."""
         dtype = torch.promote_types(dtype, torch.float32)  # long sums in half precision stop growing
         lowest = torch.finfo(dtype).min / 2  # finite: the difference of two infinities is not a number
         return cls(
@@ -45,15 +45,15 @@ class ScanState(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """The terms of the sums.
+    """Queries, keys, values and weights of the cumulative sums.
 
     Attributes:
-        q: (B, H, T, M); products with k are positive.
-        k: (B, H, T, M).
-        v: (B, H, T, K).
-        weight: (B, H, T); -inf excludes a frame.
-        q_value: Replaces q in the sum with v.
-        k_value: Replaces k in the sum with v.
+        q: (B, H, T, M) queries; their dot products with the keys are positive.
+        k: (B, H, T, M) keys.
+        v: (B, H, T, K) values.
+        weight: (B, H, T) logarithm w of each frame's weight; -inf excludes a frame.
+        q_value: Queries that replace `q` in the sum with v, the numerator.
+        k_value: Keys that replace `k` in the sum with v, the numerator.
     """
 
     q: Tensor
@@ -64,7 +64,7 @@ class Terms(NamedTuple):
     k_value: Tensor
 
     def quotient(self) -> Tensor:
-        """The bidirectional form, over all frames: (B, H, T, K); 0 if all are excluded."""
+        """Compute the bidirectional form, over all frames: (B, H, T, K); 0 if all frames are excluded."""
         weight_BHT = self.weight
         lowest = torch.finfo(weight_BHT.dtype).min / 2
         with torch.autocast(weight_BHT.device.type, enabled=False):
@@ -75,9 +75,12 @@ class Terms(NamedTuple):
             return sums / _positive(self.q @ (self.k * gain_BHT1).sum(dim=2)[..., None])
 
     def scan(self, state: ScanState) -> tuple[Tensor, ScanState]:
-        """The causal form: outputs (B, H, T, K) over each frame, earlier ones and those in `state`, and the new state.
+        """Compute the causal form over each frame, the earlier ones and those in `state`.
 
-        Pairs within a chunk are computed directly, earlier chunks through their sums: O(T (C + M) K).
+        Pairs within a chunk are computed directly, and earlier chunks through their sums. The cost is O(T (C + M) K).
+
+        Returns:
+            The outputs (B, H, T, K) and the new state.
         """
         length = self.weight.shape[-1]
         with torch.autocast(state.sums.device.type, enabled=False):
@@ -100,7 +103,7 @@ class Terms(NamedTuple):
             return answer_BHTK, ScanState(sums, norms, end_BHN[..., -1])
 
     def _chunks(self, dtype: torch.dtype) -> Iterator[Tensor]:
-        """Each term in chunks of its time axis, (B, H, N, C, ...); the last chunk is padded with excluded frames."""
+        """Yield each term in chunks of time, (B, H, N, C, ...). The last chunk is padded with excluded frames."""
         length = self.weight.shape[-1]
         size = min(CHUNK, length)
         fill = -length % size
@@ -111,7 +114,7 @@ class Terms(NamedTuple):
 
 
 def _accumulate(sums_BHNMK: Tensor, fade_BHN11: Tensor, start_BHMK: Tensor) -> tuple[Tensor, Tensor]:
-    """For each chunk, the decayed sum of the chunks before it; and the sum of all."""
+    """Return the decayed sum of all earlier chunks for each chunk, and the sum of all chunks."""
     before = [start_BHMK]
     for chunk, fade in zip(sums_BHNMK.unbind(2), fade_BHN11.unbind(2), strict=True):
         before.append(chunk + fade * before[-1])

@@ -19,21 +19,22 @@ PAIRS = 2048  # pairs of queries and keys whose hidden units are computed at onc
 
 
 def queries_at_a_time(keys: int) -> int:
-    """Number of queries per block for this number of keys."""
+    """Return the number of queries to process per block, given the number of keys."""
     return max(1, PAIRS // keys)
 
 
 class Score(nn.Module):
-    """Base class, and the dot product q.k with rotary time. Subclasses override `transform` or `compare`.
+    """Dot product q.k with rotary time, and the base class of other scores. Subclasses override `transform` or
+    `compare`.
 
     Attributes:
         width: Number of features of a cached key.
         reads_query: Whether the score depends on the query.
-        reads_key: Whether it depends on the key.
-        reads_time: Whether it depends on the rotary phases.
+        reads_key: Whether the score depends on the key.
+        reads_time: Whether the score depends on the rotary phases.
         streaming: Whether a key depends only on its own frame, so that a stream can cache it.
         one_space: Whether a distance between query and key is defined.
-        max_length: See `Capabilities`.
+        max_length: Longest sequence in frames; None for any.
     """
 
     reads_query = reads_key = reads_time = streaming = one_space = True
@@ -56,12 +57,15 @@ class Score(nn.Module):
         return q_BHTK
 
     def compare(self, q_BHTP: Tensor, k_BHSP: Tensor) -> Tensor:
-        """Scores (B, H, T, S)."""
+        """Compute the scores (B, H, T, S)."""
         return q_BHTP @ k_BHSP.mT
 
 
 class ScaledDot(Score):
-    """q.k / sqrt(K) (Vaswani et al., 2017): a dot product of K unit features has standard deviation sqrt(K)."""
+    """q.k / sqrt(K) (Vaswani et al., 2017).
+
+    Without the scaling, a dot product of K features with unit variance has a standard deviation of sqrt(K).
+    """
 
     def compare(self, q_BHTP: Tensor, k_BHSP: Tensor) -> Tensor:
         return super().compare(q_BHTP, k_BHSP) / math.sqrt(self.head_dim)
@@ -70,7 +74,7 @@ class ScaledDot(Score):
 class Cosine(Score):
     """b q.k / (|q| |k|) (Graves et al., 2014) with a learned b > 0 per head.
 
-    Without b all scores lie within 2, and a softmax over many frames could not become sharp.
+    Without b all scores would lie between -1 and 1, and a softmax over many frames could not become sharp.
     """
 
     START, EPS = 8.0, 1e-6
@@ -85,7 +89,7 @@ class Cosine(Score):
 
 
 class General(Score):
-    """q^T W k (Luong et al., 2015). W is initialised to 1 / sqrt(K), the scaled dot product."""
+    """q^T W k (Luong et al., 2015). W is initialised to the identity / sqrt(K), which gives the scaled dot product."""
 
     def __init__(self, heads: int, head_dim: int) -> None:
         super().__init__(heads, head_dim)
@@ -109,7 +113,7 @@ class BiasedGeneral(General):
 
 
 class ActivatedGeneral(General):
-    """c tanh(q^T W k + b) (Ma et al., 2017) with a learned c per head; without it scores lie within 2."""
+    """c tanh(q^T W k + b) (Ma et al., 2017) with a learned c per head; without c, scores would lie between -1 and 1."""
 
     START = 8.0
 
@@ -138,16 +142,17 @@ class ToldTime(Score):
         nn.init.normal_(self.time, std=0.5)
 
     def hidden_query(self, q_BHTK: Tensor) -> Tensor:
-        """Part of the hidden features that depends on the query."""
+        """Compute the part of the hidden features that depends on the query."""
         raise NotImplementedError
 
     def hidden_key(self, k_BHSK: Tensor) -> Tensor:
-        """Part of the hidden features that depends on the key."""
+        """Compute the part of the hidden features that depends on the key."""
         raise NotImplementedError
 
     def queries(self, q_BHTK: Tensor, context: Context) -> Tensor:
-        """Hidden features with c rotated to the query's time; its product with the phases of a key is the term of
-        time.
+        """Compute the hidden features of the queries, followed by c rotated to each query's time.
+
+        The product of the rotated c with the phases of a key is the time term.
         """
         cos, sin = context.cos[:, None], context.sin[:, None]
         even, odd = self.time[:, None].chunk(2, dim=-1)
@@ -188,7 +193,7 @@ class Additive(ToldTime):
         return torch.cat(pairs, dim=-2) + turned @ phases.mT
 
     def score(self, sum_BHTSA: Tensor) -> Tensor:
-        """(B, H, T, S) from the summed hidden units of query and key."""
+        """Compute the scores (B, H, T, S) from the sums of the hidden units of query and key."""
         return (torch.tanh(sum_BHTSA) * self.out[:, None, None]).sum(dim=-1)
 
 
@@ -207,20 +212,20 @@ class Deep(Additive):
 
 
 class Kernel(ToldTime):
-    """phi(q).phi(k) with phi = relu + 0.001 (generalised attention, Choromanski et al., 2021), for the distribution
+    """Generalised attention (Choromanski et al., 2021): phi(q).phi(k) with phi = relu + 0.001, for the distribution
     `ratio`.
 
-    Scores are not negative, so time is a factor: the exponential of its term.
+    Scores must not be negative. The time term is therefore not added; its exponential multiplies the score.
     """
 
     LEAST = 1e-3
 
     def hidden_query(self, q_BHTK: Tensor) -> Tensor:
-        """Positive features of the queries."""
+        """Compute the positive features of the queries."""
         return q_BHTK.relu() + self.LEAST
 
     def hidden_key(self, k_BHSK: Tensor) -> Tensor:
-        """Positive features of the keys."""
+        """Compute the positive features of the keys."""
         return self.hidden_query(k_BHSK)
 
     def compare(self, q_BHTP: Tensor, k_BHSP: Tensor) -> Tensor:
@@ -229,9 +234,9 @@ class Kernel(ToldTime):
 
 
 class Location(Score):
-    """c tanh(W q)_s (Luong et al., 2015): a query scores frame numbers, independent of the keys.
+    """c tanh(W q)_s (Luong et al., 2015): the query alone scores each frame number s, without the keys.
 
-    Scores of a tanh lie within 2, so each head has a learned c.
+    The hyperbolic tangent lies between -1 and 1, so each head has a learned factor c.
     """
 
     reads_key = reads_time = streaming = one_space = False
@@ -255,9 +260,10 @@ class Location(Score):
 
 
 class Feature(Score):
-    """w.tanh(W_0 mean + W_1 spread + w_2 ln n + b) of the keys of the last n frames up to s; independent of the query.
+    """Score of a segment: w.tanh(W_0 mean + W_1 spread + w_2 ln n + b), independent of the query.
 
-    The features of a segment are those of Li et al. (2019).
+    The mean and spread are over the keys of the last n frames up to s. These features of a segment are those of Li et
+    al. (2019).
     """
 
     reads_query = reads_time = streaming = one_space = False
@@ -278,7 +284,7 @@ class Feature(Score):
         return q_BHTK
 
     def keys(self, k_BHSK: Tensor, context: Context) -> Tensor:
-        """The scores, (B, H, S, 1)."""
+        """Compute the scores, (B, H, S, 1), which take the place of the keys."""
         there_BS = k_BHSK.new_ones(len(k_BHSK), k_BHSK.shape[2])
         if context.valid is not None:
             there_BS = context.valid.to(k_BHSK.dtype)
@@ -293,7 +299,7 @@ class Feature(Score):
         return (torch.tanh(hidden) * self.out[:, None]).sum(dim=-1, keepdim=True)
 
     def _segments(self, x_BHSK: Tensor) -> Tensor:
-        """(B, H, S, K, F): each frame with the frames before it."""
+        """Gather each frame with the frames before it, (B, H, S, K, F)."""
         return F.pad(x_BHSK, (0, 0, self.FRAMES - 1, 0)).unfold(2, self.FRAMES, 1)
 
     def compare(self, q_BHTP: Tensor, k_BHSP: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """Consecutive layers that share an attention map (SAN, Xiao et al., 2019).
 
-The first layer of a group computes the weights. The others apply them to their own values, and have no queries or keys.
+The first layer of a group, the leader, computes the weights. The following layers apply these weights to their own
+values and have no queries or keys.
 
 Axes: B batch, H head, T time, S cache slot, D width, K feature of one head.
 """
@@ -16,10 +17,12 @@ from pose.attention.softmax import SoftmaxAttention
 
 
 def share_maps(layers: Sequence[Attention], group: int) -> list[Attention]:
-    """Group the layers: each `group` consecutive ones share the map of the first; 1 for no sharing.
+    """Divide the layers into groups of `group` consecutive layers that share the map of their first layer.
+
+    A `group` of 1 means no sharing.
 
     Raises:
-        ValueError: As for `share_in_groups`.
+        ValueError: If the mechanism has no map, or its stream does not weight cached values.
     """
     if group < 1:
         raise ValueError(f"shared_maps: a group needs at least 1 block, got {group}")
@@ -27,7 +30,7 @@ def share_maps(layers: Sequence[Attention], group: int) -> list[Attention]:
 
 
 def share_in_groups(layers: Sequence[Attention], groups: Sequence[int]) -> list[Attention]:
-    """Group the layers by the given sizes; each group shares the map of its first layer.
+    """Divide the layers into groups of the given sizes; each group shares the map of its first layer.
 
     Raises:
         ValueError: If the mechanism has no map, or its stream does not weight cached values.
@@ -42,7 +45,7 @@ def share_in_groups(layers: Sequence[Attention], groups: Sequence[int]) -> list[
 
 
 class MapLeader(Attention):
-    """A mechanism that keeps its map for the following layers of the same pass."""
+    """Layer that stores its attention map for the following layers of the same pass."""
 
     def __init__(self, inner: Attention) -> None:
         self.capabilities = inner.capabilities
@@ -82,11 +85,11 @@ class MapLeader(Attention):
 
 
 class ValueRing(NamedTuple):
-    """Cached values of a follower.
+    """Cached values of a `MapFollower`.
 
     Attributes:
-        values: (B, H, S, K), in the same slots as the leader's.
-        frames: (B,) number of frames so far.
+        values: (B, H, S, K), in the same slots as in the cache of the leader.
+        frames: (B,) number of frames processed so far.
     """
 
     values: Tensor
@@ -94,7 +97,7 @@ class ValueRing(NamedTuple):
 
 
 class MapFollower(Attention):
-    """A layer with its own values, which reuses the attention map of an earlier layer (the leader)."""
+    """Layer with its own values that reuses the attention map of an earlier layer (the leader)."""
 
     cache_fields = ValueRing._fields
 

@@ -14,7 +14,9 @@ DEFAULT_MEMORY = 1024
 
 
 class Pattern(ABC):
-    """Which frames a query sees, as a pure function of two frame numbers; comparable and hashable.
+    """Base class of visibility patterns: which frames a query sees, as a pure function of two frame numbers.
+
+    Patterns can be compared and hashed.
 
     Attributes:
         causal: Whether each frame attends only to itself and earlier frames.
@@ -32,26 +34,27 @@ class Pattern(ABC):
 
     @abstractmethod
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
-        """Whether frame number `query` sees frame number `key`; broadcasts. If heads differ, they are the third axis
-        from last.
+        """Return whether frame number `query` sees frame number `key`; the arguments are broadcast.
+
+        If heads differ, the result has the heads as its third axis from last.
         """
 
     def is_triangle(self, length: int) -> bool:
-        """Whether the mask for this length is the plain causal one, for which there are faster kernels."""
+        """Return whether the mask for this length is the plain causal one, for which faster kernels exist."""
         return False
 
     def mask(self, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
-        """The mask: True where the query (row) sees the key (column).
+        """Build the mask: True where the query (row) sees the key (column).
 
         Invalid frames are seen only by themselves, so that no row is empty.
 
         Returns:
-            (T, T), or (B, 1, T, T) with `valid_BT`. If heads differ, H is added in front or replaces the 1.
+            (T, T), or (B, 1, T, T) with `valid_BT`. If heads differ, the shape is (H, T, T) or (B, H, T, T).
         """
         return self.mask_rows(slice(length), length, valid_BT, device)
 
     def mask_rows(self, rows: slice, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
-        """Some rows of `mask`."""
+        """Build only the given rows of `mask`."""
         frame = torch.arange(length, device=device)
         query = frame[rows, None]
         allowed = self.allows(query, frame)
@@ -60,10 +63,10 @@ class Pattern(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Window(Pattern):
-    """The nearest frames.
+    """Visibility pattern of the nearest frames.
 
     Attributes:
-        span: Number of visible frames before the query, itself included, and as many after it unless causal.
+        span: Number of visible frames up to and including the query, and as many after it unless causal.
         causal: Whether each frame attends only to itself and earlier frames.
         dilation: Distance between visible frames.
         pinned: Number of first frames that see all others and are seen by all (causal: by all later ones).
@@ -96,8 +99,8 @@ class SoftmaxAttention(Attention):
     """softmax(q k^T / sqrt(K)) v per head, with queries and keys rotated by their time in seconds.
 
     Args:
-        memory: Causal form only: number of visible frames, including the query. It bounds the cache of a stream; whole
-            sequences are masked accordingly, so both give the same output.
+        memory: Number of visible frames, including the query; for the causal form only. It bounds the cache of a
+            stream. Whole sequences are masked accordingly, so that both give the same output.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T^2 D)")
@@ -117,7 +120,7 @@ class SoftmaxAttention(Attention):
         self.out_proj = nn.Linear(dim, dim)
 
     def project(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:
-        """Rotated queries, rotated keys and values, each (B, H, T, K)."""
+        """Compute rotated queries, rotated keys and values, each (B, H, T, K)."""
         q_BHTK = rotate(self.split(self.q_proj(x_BTD)), context)
         k_BHTK = rotate(self.split(self.k_proj(x_BTD)), context)
         return q_BHTK, k_BHTK, self.split(self.v_proj(x_BTD))
@@ -127,7 +130,7 @@ class SoftmaxAttention(Attention):
         return y_BTD
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
-        """The output of every head; all (B, H, T, K)."""
+        """Compute the output of every head; arguments and result are (B, H, T, K)."""
         length = q.shape[2]
         if context.valid is None and self.window is not None and self.window.is_triangle(length):
             return F.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -135,7 +138,10 @@ class SoftmaxAttention(Attention):
         return self.summed(q, k, v, mask)
 
     def summed(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """softmax(q k^T / sqrt(K)) v with `mask`. Mechanisms whose rows can be empty override this."""
+        """Compute softmax(q k^T / sqrt(K)) v with `mask`.
+
+        Mechanisms whose mask can have empty rows override this method.
+        """
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
@@ -166,17 +172,17 @@ class SoftmaxAttention(Attention):
         return self.out_proj(self.merge(y_BH1K)), kept
 
     def attend_step(self, x_B1D: Tensor, context: Context, before: KVCache) -> tuple[KVCache, Tensor]:
-        """The new cache, and the output of every head, (B, H, 1, K)."""
+        """Process the next frame; return the new cache, and the output of every head, (B, H, 1, K)."""
         kept, q, seen = self.push(x_B1D, context, before)
         return kept, self.summed(q, kept.keys, kept.values, seen)
 
     def weigh_step(self, x_B1D: Tensor, context: Context, before: KVCache) -> tuple[KVCache, Tensor]:
-        """The new cache, and the weights of its slots, (B, H, 1, S)."""
+        """Process the next frame; return the new cache, and the weights of its slots, (B, H, 1, S)."""
         kept, q, seen = self.push(x_B1D, context, before)
         return kept, masked_softmax(q @ kept.keys.mT / math.sqrt(self.head_dim), seen)
 
     def push(self, x_B1D: Tensor, context: Context, before: KVCache) -> tuple[KVCache, Tensor, Tensor]:
-        """The new cache, the query of the new frame, and which slots it sees."""
+        """Return the new cache, the query of the new frame, and which slots this query sees."""
         assert self.window is not None
         q, k, v = self.project(x_B1D, context)
         kept = before.push(k, v, context.valid, self.window.pinned)
@@ -187,7 +193,7 @@ class SoftmaxAttention(Attention):
         return kept, q, seen
 
     def _kept_seen(self, now_B: Tensor, position_BS: Tensor) -> Tensor:
-        """(B, 1 or H, 1, S): which cached frames the newest frame sees."""
+        """Return which cached frames the newest frame sees, (B, 1 or H, 1, S)."""
         assert self.window is not None
         position = position_BS[:, None, None]
         return (position >= 0) & self.window.allows(now_B[:, None, None, None], position)

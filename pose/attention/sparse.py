@@ -22,20 +22,20 @@ DENSE_UP_TO = 4  # in multiples of the visible keys; blocks are faster in longer
 
 @dataclass(frozen=True, slots=True)
 class SparsePattern(Pattern):
-    """Near and far frames.
+    """Visibility pattern of near frames and a sparse selection of far frames.
 
-    "strided": near frames are less than `stride` away, far frames a multiple of `stride`. "fixed": near frames are in
-    the query's block of `stride` frames, far frames are the last `summary` of every block.
+    "strided": near frames are less than `stride` away, and far frames are a multiple of `stride` away. "fixed": near
+    frames are in the query's block of `stride` frames, and far frames are the last `summary` of every block.
 
     Attributes:
         kind: "strided" or "fixed".
-        stride: Frames.
-        summary: Frames.
+        stride: Distance between far frames, or length of a block, frames.
+        summary: Number of far frames at the end of each block ("fixed" only).
         causal: Whether each frame attends only to itself and earlier frames.
         reach: Reach of the causal form, frames.
         near: Whether heads see near frames; one entry for all heads, or one per head.
-        far: Whether heads see far frames, likewise.
-        pinned: See `Pattern`.
+        far: Whether heads see far frames; one entry for all heads, or one per head.
+        pinned: Number of first frames that a stream always keeps.
     """
 
     kind: str
@@ -53,19 +53,19 @@ class SparsePattern(Pattern):
         return seen & self.in_time(query, key)
 
     def is_near(self, query: Tensor, key: Tensor) -> Tensor:
-        """Whether a key belongs to the local part of a query's keys."""
+        """Return whether a key is a near frame of a query."""
         if self.kind == "fixed":
             return query // self.stride == key // self.stride
         return (query - key).abs() < self.stride
 
     def is_far(self, query: Tensor, key: Tensor) -> Tensor:
-        """Whether a key belongs to the strided or summary part of a query's keys."""
+        """Return whether a key is a far frame of a query."""
         if self.kind == "fixed":
             return (key % self.stride >= self.stride - self.summary) & (query >= -1)  # broadcasts
         return (query - key) % self.stride == 0
 
     def in_time(self, query: Tensor, key: Tensor) -> Tensor:
-        """Whether a key is within reach and, if causal, not in the future."""
+        """Return whether a key is within reach and, if causal, not in the future."""
         age = query - key
         return (age >= 0) & (age < self.reach) if self.causal else age == age
 
@@ -78,16 +78,17 @@ class SparsePattern(Pattern):
 class SparseAttention(SoftmaxAttention):
     """Softmax attention over near frames and a few far ones; two layers connect all frames.
 
-    A query that sees no frame gets 0.
+    The output for a query that sees no frame is 0.
 
     Args:
         pattern: "strided" or "fixed", see `SparsePattern`.
-        stride: About the square root of the length.
-        summary: Number of frames at the end of each block that all frames see ("fixed" only); default a quarter of the
-            block.
-        arrange: "merged": every head sees both; "heads": half of the heads see near, half far frames; "layers": odd
-            layers (the first, third, ...) see near, the others far frames.
-        memory: Causal form only: number of visible frames, including the query.
+        stride: Distance between far frames, or length of a block, frames; best about the square root of the sequence
+            length.
+        summary: Number of frames at the end of each block that all frames see ("fixed" only); by default a quarter of
+            the block.
+        arrange: "merged": every head sees both near and far frames. "heads": half of the heads see near frames, half
+            see far frames. "layers": odd layers (the first, third, ...) see near frames, even layers far frames.
+        memory: Number of visible frames, including the query; for the causal form only.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T sqrt(T) D)")
@@ -149,7 +150,10 @@ class SparseAttention(SoftmaxAttention):
 
 
 def sparse_attention(q: Tensor, k: Tensor, v: Tensor, pattern: SparsePattern, valid_BT: Tensor | None) -> Tensor:
-    """softmax(q k^T / sqrt(K)) v masked by `pattern.mask(T, valid_BT)`, from visible keys only; all (B, H, T, K)."""
+    """Compute softmax(q k^T / sqrt(K)) v from visible keys only, masked by `pattern.mask(T, valid_BT)`.
+
+    The queries, keys, values and the result have shape (B, H, T, K).
+    """
     if len(pattern.near) == 1:
         return _same_in_all_heads(q, k, v, pattern, valid_BT)
     halves = sum(pattern.near), sum(pattern.far)  # near heads come first
@@ -179,13 +183,13 @@ def _same_in_all_heads(q: Tensor, k: Tensor, v: Tensor, pattern: SparsePattern, 
 
 
 class Sees(Protocol):
-    """Whether a query may attend to a key, for broadcast indices."""
+    """Function that returns whether a query may attend to a key, for broadcast indices."""
 
     def __call__(self, query: Tensor, key: Tensor, /) -> Tensor: ...
 
 
 def _layouts(pattern: SparsePattern) -> list[tuple[Layout, Sees]]:
-    """The layouts of the keys with their masks; no key counts twice."""
+    """Return the layouts of the keys with their masks; no key appears in two of them."""
     near: Layout
     far: Layout
     if pattern.kind == "fixed":

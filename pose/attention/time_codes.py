@@ -1,4 +1,4 @@
-"""Time encodings: added to the inputs of queries and keys, or as rotation angles.
+"""Time encodings, which are added to the inputs of queries and keys or used as rotation angles.
 
 Axes: B batch, T time, D feature.
 """
@@ -15,30 +15,31 @@ DEFAULT_LENGTH = 243
 
 
 class RotaryTime(nn.Module):
-    """Base class, and rotary time: queries and keys are rotated by their time in seconds (Su et al., 2021).
+    """Rotary time: queries and keys are rotated by their time in seconds (Su et al., 2021). Base class of the time
+    encodings.
 
     Attributes:
         streaming: Whether the encoding is independent of the start of the sequence.
-        max_length: See `Capabilities`.
+        max_length: Longest sequence in frames; None for any.
     """
 
     streaming = True
     max_length: int | None = None
 
     def forward(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Context]:
-        """The input of queries and keys, and the context whose phases rotate them."""
+        """Return the input of queries and keys, and the context whose phases rotate them."""
         return x_BTD, context
 
 
 class NoTime(RotaryTime):
-    """No time encoding: frames are a set (causal: the set of frames so far)."""
+    """No time encoding: the frames form an unordered set (causal: the set of frames so far)."""
 
     def forward(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Context]:
         return x_BTD, replace(context, cos=torch.ones_like(context.cos), sin=torch.zeros_like(context.sin))
 
 
 class SinusoidalTime(NoTime):
-    """Adds sines and cosines of the seconds since the first valid frame (Vaswani et al., 2017)."""
+    """Sines and cosines of the seconds since the first valid frame, added to the input (Vaswani et al., 2017)."""
 
     streaming = False
 
@@ -53,7 +54,7 @@ class SinusoidalTime(NoTime):
 
 
 class LearntTime(NoTime):
-    """Adds a learned vector per frame number (Gehring et al., 2017)."""
+    """A learned vector per frame number, added to the input (Gehring et al., 2017)."""
 
     streaming = False
 

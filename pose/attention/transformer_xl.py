@@ -18,13 +18,13 @@ DEFAULT_SEGMENT = 81
 
 
 class LayerInputs(NamedTuple):
-    """The cache of a stream: inputs of the layer.
+    """Cache of a stream: inputs of the layer for the remembered frames.
 
     Attributes:
-        inputs: (B, 1, S, D).
+        inputs: (B, 1, S, D) inputs of the layer.
         phases: (B, 1, S, K), cosines and sines of the frames' rotary angles.
-        position: See `KVCache`.
-        frames: See `KVCache`.
+        position: (B, S) number of the frame in each slot, from the start of its stream; -1 for an empty slot.
+        frames: (B,) number of frames processed so far.
     """
 
     inputs: Tensor
@@ -90,7 +90,7 @@ class TransformerXLAttention(Attention):
         return torch.cat([self._segment(x_BTD, context, *span) for span in self._spans(x_BTD.shape[1])], dim=1)
 
     def _spans(self, length: int) -> Iterator[tuple[int, int, int]]:
-        """First remembered frame, first frame and end of every segment."""
+        """Yield the first remembered frame, the first frame and the end of every segment."""
         for start in range(0, length, self.segment):
             yield max(0, start - self.memory), start, min(length, start + self.segment)
 
@@ -104,7 +104,7 @@ class TransformerXLAttention(Attention):
         return self._attend(x_BTD[:, start:stop], own, known_BTD, _phases(context)[:, first:stop], mask)
 
     def _attend(self, x_BTD: Tensor, context: Context, known: Tensor, phases: Tensor, mask: Tensor | None) -> Tensor:
-        """Attend from frames to known frames (B, S, D) with phases (B, S, K)."""
+        """Attend from the frames (B, T, D) to known frames (B, S, D) with phases (B, S, K)."""
         v = self.split(self.v_proj(known))
         q, k = self._compared(x_BTD, context, known, phases)
         v = F.pad(v, (0, self.head_dim))  # the fused kernel requires equal widths
@@ -115,10 +115,10 @@ class TransformerXLAttention(Attention):
         return y_BTD
 
     def _compared(self, x_BTD: Tensor, context: Context, known: Tensor, phases: Tensor) -> tuple[Tensor, Tensor]:
-        """Vectors (B, H, T, 2 K) and (B, H, S, 2 K) whose products are the scores times sqrt(K).
+        """Return vectors (B, H, T, 2 K) and (B, H, S, 2 K) whose dot products are the scores times sqrt(K).
 
         With [a, b] = W_R^T (q + w), the second term is sum_i a_i sin(omega_i (t - s)) + b_i cos(omega_i (t - s)). By
-        the angle-sum formulas it is a product of a vector at t and a vector at s.
+        the angle-sum formulas it is the dot product of a vector at t and a vector at s.
         """
         q = self.split(self.q_proj(x_BTD))
         k = self.split(self.k_proj(known))
@@ -152,5 +152,5 @@ class TransformerXLAttention(Attention):
 
 
 def _phases(context: Context) -> Tensor:
-    """Cosines and sines of the rotary angles, (B, T, K)."""
+    """Return the cosines and sines of the rotary angles, (B, T, K)."""
     return torch.cat((context.cos, context.sin), dim=-1)

@@ -1,4 +1,4 @@
-"""Functions from scores to attention weights. A new one is a line here."""
+"""Functions from scores to attention weights. To add one, add a line to `DISTRIBUTIONS`."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Base class of distributions, and those without parameters.
+"""Base class of distributions, and the distributions without parameters.
 
 Axes: B batch, H head, T query, S key, P feature that is compared.
 """
@@ -14,8 +14,8 @@ class Compared:
     """Queries and keys, for distributions that need more than the scores.
 
     Attributes:
-        queries: (B, H, T, P).
-        keys: (B, H, S, P) as the score compares them.
+        queries: (B, H, T, P) queries, as the score compares them.
+        keys: (B, H, S, P) keys, as the score compares them.
         query_times: (B, T) float64 s.
         key_times: (B, S) float64 s.
     """
@@ -27,7 +27,7 @@ class Compared:
 
 
 class Distribution(nn.Module):
-    """Base class, and softmax: maps scores to weights.
+    """Softmax from scores to weights, and the base class of other distributions.
 
     Weights are 0 where `seen` is False, and all 0 for a query that sees no key.
     """
@@ -37,7 +37,7 @@ class Distribution(nn.Module):
         self.heads = heads
 
     def begin_step(self, generator: torch.Generator) -> None:
-        """Called before each training step; a random distribution samples from `generator`."""
+        """Prepare for a training step; a random distribution samples from `generator` here."""
 
     def forward(self, scores_BHTS: Tensor, seen: Tensor, compared: Compared) -> Tensor:
         """Compute the weights (B, H, T, S).
@@ -53,7 +53,7 @@ class Distribution(nn.Module):
 
 
 class Sigmoid(Distribution):
-    """sigmoid(e - ln n) with n visible keys: weights are independent and need not sum to 1."""
+    """sigmoid(e - ln n) of the scores e, with n visible keys. Weights are independent and need not sum to 1."""
 
     def forward(self, scores_BHTS: Tensor, seen: Tensor, compared: Compared) -> Tensor:
         seen = seen.expand_as(scores_BHTS)
@@ -62,7 +62,7 @@ class Sigmoid(Distribution):
 
 
 class Ratio(Distribution):
-    """e / sum e of non-negative scores: attention without softmax (Choromanski et al., 2021)."""
+    """Non-negative scores e divided by their sum: attention without softmax (Choromanski et al., 2021)."""
 
     def forward(self, scores_BHTS: Tensor, seen: Tensor, compared: Compared) -> Tensor:
         odds = scores_BHTS.where(seen, 0)
@@ -70,7 +70,7 @@ class Ratio(Distribution):
 
 
 def below_the_largest(scores: Tensor, seen: Tensor) -> Tensor:
-    """Scores minus the largest visible score, which prevents overflow; at most 0 where seen."""
+    """Subtract the largest visible score from all scores to prevent overflow. Visible results are at most 0."""
     lowest = torch.finfo(scores.dtype).min
     largest = scores.detach().masked_fill(~seen, lowest).amax(dim=-1, keepdim=True)
     return (scores - largest.where(largest > lowest, 0)).where(seen, 0)

@@ -12,7 +12,7 @@ from pose.attention.distributions.base import Compared, Distribution
 
 
 class Coda(Distribution):
-    """tanh(e) 2 sigmoid(-|q - k| / sqrt(K)) (Tay et al., 2019): weights between -1 and 1. O(T^2 K) memory.
+    """Weights tanh(e) 2 sigmoid(-|q - k| / sqrt(K)) between -1 and 1 (Tay et al., 2019). Memory is O(T^2 K).
 
     The distance |q - k| is the sum of the distances of rotated feature pairs. The paper sums over single features,
     which would depend on a rotation that both share.

@@ -50,7 +50,7 @@ class Continuous(Distribution):
         return torch.exp(-apart.square() / 2)
 
     def expected(self, mean_BHT1: Tensor, variance_BHT1: Tensor) -> Tensor:
-        """(B, H, T, N): E[psi_n] under the density with this mean and variance."""
+        """Compute E[psi_n], (B, H, T, N), under the density with this mean and variance."""
         width = 1 / (self.BASIS - 1)
         wider = (1 + variance_BHT1 / width**2).sqrt()
         centres = torch.linspace(0, 1, self.BASIS, dtype=mean_BHT1.dtype, device=mean_BHT1.device)
@@ -58,10 +58,16 @@ class Continuous(Distribution):
 
 
 class ContinuousSparse(Continuous):
-    """A truncated parabola as the density, as for 2-entmax (sparsemax): 0 beyond sqrt(5) standard deviations."""
+    """Continuous attention with a truncated parabola as the density, as for 2-entmax (sparsemax).
+
+    The density is 0 beyond sqrt(5) standard deviations.
+    """
 
     def expected(self, mean_BHT1: Tensor, variance_BHT1: Tensor) -> Tensor:
-        """By Gauss-Legendre quadrature: the density on [-r, r] is 3 (1 - (t / r)^2) / (4 r), of variance r^2 / 5."""
+        """Compute E[psi_n], (B, H, T, N), by Gauss-Legendre quadrature.
+
+        The density on [-r, r] is 3 (1 - (t / r)^2) / (4 r), with variance r^2 / 5.
+        """
         node_G = torch.tensor(_NODES, dtype=mean_BHT1.dtype, device=mean_BHT1.device)
         share_G = torch.tensor(_NODE_SHARES, dtype=mean_BHT1.dtype, device=mean_BHT1.device)
         place_BHTG = mean_BHT1 + (5 * variance_BHT1).sqrt() * node_G
@@ -69,7 +75,7 @@ class ContinuousSparse(Continuous):
 
 
 def _places(compared: Compared, seen: Tensor) -> Tensor:
-    """(B, 1, T, S): position of each key in the visible time span of a query, from 0 to 1; 0 where it is not seen."""
+    """Return the position (0 to 1) of each key in the visible time span of a query, (B, 1, T, S); 0 if not visible."""
     seconds_BTS = compared.key_times[:, None, :] - compared.query_times[:, :, None]
     seconds_B1TS, seen = seconds_BTS[:, None], seen.expand(len(seconds_BTS), -1, -1, -1)
     first = seconds_B1TS.masked_fill(~seen, torch.inf).amin(dim=-1, keepdim=True)
@@ -79,9 +85,9 @@ def _places(compared: Compared, seen: Tensor) -> Tensor:
 
 
 def solve_positive(matrix_NN: Tensor, right_NS: Tensor) -> Tensor:
-    """matrix^-1 right for batched positive definite matrices.
+    """Compute matrix^-1 right for batched positive definite matrices.
 
-    Gauss-Jordan elimination needs no pivots for them, and only operators that all exporters support.
+    Gauss-Jordan elimination needs no pivoting for such matrices, and uses only operators that all exporters support.
     """
     size = matrix_NN.shape[-1]
     joined = torch.cat((matrix_NN, right_NS), dim=-1)

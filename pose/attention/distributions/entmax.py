@@ -1,4 +1,4 @@
-"""Sparse distributions, which give most keys weights of exactly 0: sparsemax and entmax.
+"""Sparse distributions: sparsemax and entmax, which give most keys a weight of exactly 0.
 
 Axes: B batch, H head, T query, S key.
 """
@@ -10,12 +10,14 @@ from pose.attention.distributions.base import Compared, Distribution, below_the_
 
 
 class Entmax(Distribution):
-    """alpha-entmax (Peters et al., 2019): max(0, (alpha - 1) e - tau)^(1 / (alpha - 1)) with tau so that weights sum to
-    1.
+    """alpha-entmax (Peters et al., 2019): weights max(0, (alpha - 1) e - tau)^(1 / (alpha - 1)) of scores e.
 
-    Weights of keys far below the best are exactly 0. alpha 1 is softmax, 2 is sparsemax (Martins and Astudillo, 2016).
-    Each head learns its own alpha between 1 and 2, initially 1.5. The sum is convex and decreasing in tau, so Newton's
-    method converges from any point below the root, without sorting.
+    The threshold tau is chosen so that the weights sum to 1. Keys far below the best have a weight of exactly 0. alpha
+    1 is softmax, 2 is sparsemax (Martins and Astudillo, 2016). Each head learns its own alpha between 1 and 2,
+    initially 1.5.
+
+    The sum is convex and decreasing in tau. Newton's method therefore converges from any point below the root, without
+    sorting.
     """
 
     STEPS = 9  # reaches rounding errors for thousands of keys; equal scores at alpha 1.01 take 12
@@ -25,24 +27,24 @@ class Entmax(Distribution):
         self.sharpness = nn.Parameter(torch.zeros(heads))
 
     def alpha(self, scores: Tensor) -> Tensor:
-        """alpha per head; broadcasts to (B, H, T, S)."""
+        """Return alpha per head, in a shape that broadcasts to (B, H, T, S)."""
         return 1 + torch.sigmoid(self.sharpness).clamp(0.01, 1)[:, None, None].to(scores.dtype)
 
     def power(self, u: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
-        """max(0, u)^(1 / (alpha - 1)) and its derivative; both 0, with zero gradients, for u <= 0."""
+        """Return max(0, u)^(1 / (alpha - 1)) and its derivative; both are 0, with zero gradients, for u <= 0."""
         positive = u > 0
         base = u.where(positive, 1)
         power = base ** (1 / (alpha - 1))
         return power.where(positive, 0), (power / (base * (alpha - 1))).where(positive, 0)
 
     def sums(self, u: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
-        """Sums over the keys of both results of `power`. May overwrite u."""
+        """Sum both results of `power` over the keys. May overwrite `u`."""
         weights, slopes = self.power(u, alpha)
         return weights.sum(dim=-1, keepdim=True), slopes.sum(dim=-1, keepdim=True)
 
     @torch.no_grad()
     def root(self, z: Tensor, seen: Tensor, alpha: Tensor) -> Tensor:
-        """tau (B, H, T, 1) of z = (alpha - 1) e, to rounding errors."""
+        """Solve for the threshold tau (B, H, T, 1), given z = (alpha - 1) e; accurate to rounding errors."""
         count = seen.sum(dim=-1, keepdim=True).clamp_min(1).to(z.dtype)
         mean = z.where(seen, 0).sum(dim=-1, keepdim=True) / count
         tau = (mean - count ** (1 - alpha)).clamp_min(-1)  # a lower bound of the root, as powers are convex
@@ -67,7 +69,7 @@ class Entmax(Distribution):
 
 
 class Entmax15(Entmax):
-    """alpha-entmax at alpha 1.5."""
+    """alpha-entmax with alpha fixed at 1.5."""
 
     ALPHA = 1.5
 
@@ -87,7 +89,7 @@ class Entmax15(Entmax):
 
 
 class Sparsemax(Entmax15):
-    """alpha-entmax at alpha 2: the Euclidean projection of the scores onto the simplex."""
+    """alpha-entmax with alpha fixed at 2: the Euclidean projection of the scores onto the simplex."""
 
     ALPHA = 2.0
 
@@ -100,5 +102,5 @@ class Sparsemax(Entmax15):
 
 
 def _rise(total: Tensor, slope: Tensor) -> Tensor:
-    """The Newton step of tau, (B, H, T, 1)."""
+    """Compute the Newton step of tau, (B, H, T, 1)."""
     return (total - 1) / slope.clamp_min(1e-6)

@@ -1,4 +1,4 @@
-"""Hard attention: each query takes one key, sampled in training, the most probable one otherwise.
+"""Hard attention: each query attends to one key, sampled in training and the most probable one in evaluation.
 
 Axes: B batch, H head, T query, S key.
 """
@@ -13,7 +13,10 @@ from pose.attention.distributions.base import Compared, Distribution
 
 
 class _OneKey(Distribution):
-    """Samples from the softmax with noise that depends only on the training step, so that resumed runs are equal."""
+    """Base class that samples one key from the softmax.
+
+    The noise depends only on the training step, so resumed runs give equal results.
+    """
 
     def __init__(self, heads: int) -> None:
         super().__init__(heads)
@@ -23,7 +26,7 @@ class _OneKey(Distribution):
         self._seed = int(torch.randint(2**62, (), generator=generator))
 
     def chosen(self, share_BHTS: Tensor, seen: Tensor) -> Tensor:
-        """One-hot choice of a key per query; all 0 for queries that see no key."""
+        """Choose one key per query, one-hot; all 0 for queries that see no key."""
         odds = share_BHTS.detach()
         if self.training:
             generator = torch.Generator(odds.device).manual_seed(self._seed)
@@ -36,7 +39,7 @@ class _OneKey(Distribution):
 class StraightThrough(_OneKey):
     """One sampled key with the gradient of the softmax (Bengio et al., 2013): biased, with low variance.
 
-    In evaluation mode it is the most probable key, without a gradient.
+    In evaluation mode the most probable key is chosen, without a gradient.
     """
 
     def forward(self, scores_BHTS: Tensor, seen: Tensor, compared: Compared) -> Tensor:
@@ -85,7 +88,9 @@ class Hard(_OneKey):
         return chosen
 
     def penalty(self, loss_B: Tensor) -> Tensor:
-        """Term that training adds to the loss, given the loss (B,) of each sequence; updates the baseline."""
+        """Return the term that training adds to the loss, given the loss (B,) of each sequence, and update the
+        baseline.
+        """
         assert self._said is not None, "a training step calls forward first"
         (probability_B, entropy_B), self._said = self._said, None
         ahead_B = (loss_B - self.baseline).detach()
@@ -94,11 +99,11 @@ class Hard(_OneKey):
 
 
 def choice_penalty(network: nn.Module, losses: Callable[[], Tensor]) -> Tensor | None:
-    """Sum of `Hard.penalty` over the network's layers, each with its own baseline; None without such layers.
+    """Sum `Hard.penalty` over the network's layers, each with its own baseline; None without such layers.
 
     Args:
-        network: The network.
-        losses: Returns the loss (B,) of each sequence; called only if needed.
+        network: Network whose distributions are searched for `Hard`.
+        losses: Function that returns the loss (B,) of each sequence; called only if needed.
     """
     layers = [layer for layer in network.modules() if isinstance(layer, Hard)]
     if not layers:
