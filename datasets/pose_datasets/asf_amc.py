@@ -1,7 +1,8 @@
 """Acclaim ASF skeletons and AMC motion, as published by the CMU Graphics Lab Motion Capture Database.
 
-A bone rotates about its own axes C: its rotation is parent @ C @ M @ C^-1 with the motion M of its degrees of freedom.
-Its far end is at `length * direction` (given in the rest pose) from its parent's far end.
+A bone rotates about its own axes, the columns of a matrix C. Its global rotation is P @ C @ M @ C^-1, with the rotation
+P of the parent and the rotation M of its degrees of freedom. In the rest pose, the far end of a bone is at
+`length * direction` from the far end of its parent.
 """
 
 import math
@@ -25,16 +26,16 @@ FPS = 120.0  # sampling rate of the CMU database; AMC files do not contain it
 
 @dataclass(frozen=True, slots=True)
 class AsfSkeleton:
-    """The bones of an ASF file, root first, each after its parent.
+    """Bones of an ASF file. The root is first, and each bone comes after its parent.
 
     Attributes:
-        names: B names.
-        parents: (B,), -1 for the root.
-        offsets: (B, 3) m, a bone's far end from its parent's, in the rest pose.
-        axes: (B, 3, 3) the bone's own axes.
-        orders: Fixed-axis order of its rotation, such as "xyz".
-        dofs: Channels of its AMC line in file order, such as ("rx", "rz").
-        metres: Length of one unit of the AMC's root translation.
+        names: Names of the B bones.
+        parents: (B,) indices of the parent bones; -1 for the root.
+        offsets: (B, 3) m, vector from the far end of the parent to the far end of the bone, in the rest pose.
+        axes: (B, 3, 3) rotation of each bone's own axes.
+        orders: Fixed-axis rotation order of each bone, such as "xyz".
+        dofs: Channels of each bone in the order of the AMC lines, such as ("rx", "rz").
+        metres: Metres per unit of the root translation in AMC files.
     """
 
     names: tuple[str, ...]
@@ -56,10 +57,14 @@ class _Bone:
 
 
 def parse_asf(text: str, source: str) -> AsfSkeleton:
-    """Read an ASF file's text. `source` names it in errors.
+    """Parse the text of an ASF file.
+
+    Args:
+        text: Content of the file.
+        source: Name of the file, for error messages.
 
     Raises:
-        PoseError: With the file and line.
+        PoseError: If the text is invalid. The message names the file and line.
     """
     section = ""
     bones: dict[str, _Bone] = {"root": _Bone(dof=("tx", "ty", "tz", "rx", "ry", "rz"))}
@@ -185,17 +190,25 @@ def _assemble(
 
 
 def _columns(order: str) -> list[int]:
-    """Positions of the angles in intrinsic order (the reverse of the fixed-axis order) in an x, y, z triple."""
+    """Return the indices of angles in an (x, y, z) triple, in intrinsic order: the reverse of the fixed-axis order."""
     return ["xyz".index(axis) for axis in order[::-1]]
 
 
 def parse_amc(text: str, skeleton: AsfSkeleton, source: str) -> dict[str, F64]:
-    """Parse an AMC file -> {bone: (T, number of its degrees of freedom)}, in the file's units.
+    """Parse the text of an AMC file.
 
     Every frame must list the same bones in the same order, as in all published files.
 
+    Args:
+        text: Content of the file.
+        skeleton: Skeleton of the motion.
+        source: Name of the file, for error messages.
+
+    Returns:
+        An array (T, D) for each bone name, with D degrees of freedom, in the units of the file.
+
     Raises:
-        PoseError: With the line.
+        PoseError: If the text is invalid. The message names the line.
     """
     frame_numbers = _FRAME_NUMBER.finditer(text)
     first, second = next(frame_numbers, None), next(frame_numbers, None)
@@ -236,7 +249,10 @@ def _check_layout(layout: list[tuple[str, int]], skeleton: AsfSkeleton, source: 
 
 
 def _locate(text: str, layout: list[tuple[str, int]], source: str) -> PoseError:
-    """Find the first line that deviates from the layout of the first frame; slow, and only for invalid files."""
+    """Return an error that names the first line with a layout different from the first frame.
+
+    The search is slow, and is used only for invalid files.
+    """
     expected = [(None, 0), *layout]
     position = -1
     for number, line in enumerate(text.splitlines(), start=1):
@@ -261,9 +277,10 @@ def _locate(text: str, layout: list[tuple[str, int]], source: str) -> PoseError:
 
 
 def forward_kinematics(skeleton: AsfSkeleton, motion: dict[str, F64]) -> tuple[F64, F64]:
-    """Far ends (T, B, 3) m and rotations (T, B, 3, 3) of all bones; the root's far end is its position.
+    """Compute the far ends (T, B, 3) m and global rotations (T, B, 3, 3) of all bones.
 
-    World frame of the file: y up; a body in the rest pose faces z with its left towards x.
+    The far end of the root is its position. In the world frame of the file y is up. In the rest pose, the body faces z
+    and its left is x.
     """
     frames = len(motion["root"])
     ends = np.empty((frames, len(skeleton.names), 3))
@@ -281,7 +298,7 @@ def forward_kinematics(skeleton: AsfSkeleton, motion: dict[str, F64]) -> tuple[F
 
 
 def _motion(skeleton: AsfSkeleton, bone: int, motion: dict[str, F64], frames: int) -> F64:
-    """(T, 3, 3) rotation of a bone's degrees of freedom about its own axes."""
+    """Compute the rotations (T, 3, 3) of a bone about its own axes from its degrees of freedom."""
     values = motion.get(skeleton.names[bone])
     angles = np.zeros((frames, 3))
     for i, channel in enumerate(skeleton.dofs[bone]):

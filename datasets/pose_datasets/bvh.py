@@ -1,4 +1,4 @@
-"""Biovision hierarchy (BVH) motion files: a skeleton of offsets, and channels in any order."""
+"""Biovision hierarchy (BVH) motion files."""
 
 from dataclasses import dataclass, field
 
@@ -16,15 +16,17 @@ FARTHEST = 1e6  # maximum value of a length, position or angle, in any unit
 
 @dataclass(frozen=True, slots=True)
 class BvhMotion:
-    """A BVH file in its own unit of length, which the format does not specify.
+    """Skeleton and motion of a BVH file.
+
+    Lengths are in the unit of the file, which the format does not specify.
 
     Attributes:
-        names: B joints, each after its parent; an end site is called "<parent>_end".
-        parents: (B,), -1 for the root.
-        offsets: (B, 3) from the parent's joint.
+        names: Names of the B joints, each after its parent. An end site is called "<parent>_end".
+        parents: (B,) indices of the parent joints; -1 for the root.
+        offsets: (B, 3) offset of each joint from its parent.
         channels: Channels of each joint in file order, such as "Zrotation".
-        values: (T, sum of channels), degrees for rotations.
-        fps: Frames/s.
+        values: (T, C) values of the C channels of all joints, degrees for rotations.
+        fps: Frame rate, frames/s.
     """
 
     names: tuple[str, ...]
@@ -37,7 +39,7 @@ class BvhMotion:
 
 @dataclass
 class _Tree:
-    """The hierarchy during parsing."""
+    """Joint hierarchy while a file is parsed."""
 
     names: list[str] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
@@ -46,11 +48,11 @@ class _Tree:
     open_joints: list[int] = field(default_factory=list)
 
     def add(self, words: list[str]) -> None:
-        """Parse one line.
+        """Parse the words of one line.
 
         Raises:
             ValueError: If the line is invalid.
-            IndexError: If it is too short.
+            IndexError: If the line is too short.
         """
         if words[0] in ("ROOT", "JOINT", "End"):
             parent = self.open_joints[-1] if self.open_joints else -1
@@ -78,10 +80,14 @@ class _Tree:
 
 
 def parse_bvh(text: str, source: str) -> BvhMotion:
-    """Read a BVH file's text. `source` names it in errors.
+    """Parse the text of a BVH file.
+
+    Args:
+        text: Content of the file.
+        source: Name of the file, for error messages.
 
     Raises:
-        PoseError: With the file and line.
+        PoseError: If the text is invalid. The message names the file and line.
     """
     lines = text.splitlines()
     start = next((number for number, line in enumerate(lines, start=1) if line.split() == ["MOTION"]), None)
@@ -109,7 +115,14 @@ def _channels(words: list[str]) -> tuple[str, ...]:
 
 
 def _parse_motion(lines: list[str], start: int, width: int, source: str) -> tuple[F64, float]:
-    """Parse the frames after line number `start` ("MOTION")."""
+    """Parse the frames after the line "MOTION", and return values (T, width) and the frame rate in frames/s.
+
+    Args:
+        lines: Lines of the file.
+        start: Number of the line "MOTION".
+        width: Number of channels.
+        source: Name of the file, for error messages.
+    """
     try:
         frames = int(lines[start].split()[1])
         seconds = float(lines[start + 1].split()[2])
@@ -135,7 +148,10 @@ def _parse_motion(lines: list[str], start: int, width: int, source: str) -> tupl
 
 
 def forward_kinematics(motion: BvhMotion) -> tuple[F64, F64]:
-    """Positions (T, B, 3), in the file's unit, and rotations (T, B, 3, 3) of all joints, y up."""
+    """Compute positions (T, B, 3) and global rotations (T, B, 3, 3) of all joints.
+
+    Positions are in the unit of the file, in a world frame with y up.
+    """
     frames = len(motion.values)
     positions = np.empty((frames, len(motion.names), 3))
     turns = np.empty((frames, len(motion.names), 3, 3))

@@ -51,13 +51,13 @@ class StudioCamera:
 
     Attributes:
         id: Id of the Human3.6M camera.
-        size: (width, height) px.
-        focal: (2,) px.
-        centre: (2,) px.
+        size: Image width and height, px.
+        focal: (2,) px, focal lengths along x and y.
+        centre: (2,) px, principal point.
         radial: Coefficients k1, k2, k3 of radial distortion.
         tangential: Coefficients p1, p2 of tangential distortion.
-        rotation: (3, 3), world to camera.
-        position: (3,) m, world frame.
+        rotation: (3, 3) matrix from the world to the camera frame.
+        position: (3,) m, camera position in the world frame.
     """
 
     id: str
@@ -71,7 +71,7 @@ class StudioCamera:
 
     @property
     def ideal(self) -> Camera:
-        """The camera without lens distortion."""
+        """Pinhole camera with the same intrinsics and without lens distortion."""
         matrix = np.array([[self.focal[0], 0, self.centre[0]], [0, self.focal[1], self.centre[1]], [0, 0, 1.0]])
         return Camera.of(self.size, matrix)
 
@@ -82,13 +82,13 @@ class StudioCamera:
     def project(self, points: NDArray[np.floating]) -> F64:
         """Project points (..., 3) m in the camera frame to (..., 2) px, with distortion.
 
-        x = X / Z is clamped to [-1, 1] as in the public ground-truth 2D.
+        Normalised coordinates X / Z and Y / Z are clamped to [-1, 1], as in the public ground-truth 2D.
         """
         rays = np.clip(points[..., :2] / points[..., 2:], -1, 1)
         return self.distort(rays) * self.focal + self.centre
 
     def distort(self, rays: F64) -> F64:
-        """Apply the distortion to x = X / Z, (..., 2)."""
+        """Apply the lens distortion to normalised coordinates (X / Z, Y / Z), shape (..., 2)."""
         (k1, k2, k3), (p1, p2) = self.radial.tolist(), self.tangential.tolist()
         x, y = rays[..., 0], rays[..., 1]
         square = x * x + y * y
@@ -96,9 +96,9 @@ class StudioCamera:
         return np.stack([x * factor + p1 * square, y * factor + p2 * square], axis=-1)
 
     def undistort(self, pixels: NDArray[np.floating]) -> F64:
-        """Convert pixels (..., 2) to those of the camera without distortion, `ideal`.
+        """Convert pixels (..., 2) of this camera to pixels of the camera without distortion, `ideal`.
 
-        Inverts `distort` by fixed-point iterations until steps are below 1e-7 px.
+        The method inverts `distort` by fixed-point iterations until steps are below 1e-10 in normalised coordinates.
         """
         seen = (pixels - self.centre) / self.focal
         rays = seen
@@ -123,11 +123,11 @@ class _Lens(TypedDict):
 
 
 class _Place(TypedDict):
-    """Extrinsics of one camera.
+    """Extrinsics of one camera in `human36m_cameras.json`.
 
     Attributes:
-        orientation: Quaternion, w first, camera to world.
-        translation: Position in mm.
+        orientation: Quaternion (w, x, y, z) of the rotation from the camera to the world frame.
+        translation: Camera position in the world frame, mm.
     """
 
     orientation: list[float]
@@ -136,7 +136,7 @@ class _Place(TypedDict):
 
 @functools.cache
 def load_cameras() -> dict[str, tuple[StudioCamera, ...]]:
-    """The four cameras of each subject, in the order of the 2D files."""
+    """Return the four cameras of each subject, in the order of the cameras in the 2D files."""
     text = resources.files("pose_datasets").joinpath("human36m_cameras.json").read_text("utf-8")
     data = json.loads(text)
     return {
@@ -160,7 +160,7 @@ def _camera(lens: _Lens, place: _Place) -> StudioCamera:
 
 
 def rotation_from_quaternion(quaternion: F64) -> F64:
-    """Rotation (3, 3) of column vectors from a quaternion (4,) w, x, y, z of any length."""
+    """Convert a quaternion (w, x, y, z) of any length to a matrix (3, 3) that rotates column vectors."""
     w, x, y, z = quaternion / np.linalg.norm(quaternion)
     return np.array(
         [
@@ -172,15 +172,19 @@ def rotation_from_quaternion(quaternion: F64) -> F64:
 
 
 def canonical_take(name: str) -> str:
-    """The name of a take in the spelling of the public files, such as `Directions 1`."""
+    """Return the name of a take in the spelling of the public files, such as `Directions 1`."""
     return name.replace("TakingPhoto", "Photo").replace("WalkingDog", "WalkDog")
 
 
 def action_of(take: str, source: str) -> str:
-    """The action of a take.
+    """Return the action of a take.
+
+    Args:
+        take: Name of the take, such as `Directions 1`.
+        source: Name of the file, for the error message.
 
     Raises:
-        PoseError: If it is not one of the 15; names `source`.
+        PoseError: If the action is not one of the 15 of Human3.6M.
     """
     action = take.split(" ")[0]
     if action not in ACTIONS:
@@ -191,15 +195,15 @@ def action_of(take: str, source: str) -> str:
 def load_sequences(
     folder: Path, detections: str, subjects: Iterable[str] = TEST_SUBJECTS, actions: Iterable[str] = ACTIONS
 ) -> list[LabelledSequence]:
-    """The sequences of protocol V, in the order of the files, one per take and camera.
+    """Load the sequences of protocol V in the order of the files, one per take and camera.
 
-    Observed 2D are pixels without distortion; the ground truth is the pose in the camera frame.
+    The 2D joints are in pixels without lens distortion. The ground truth is the pose in the camera frame, in metres.
 
     Args:
-        folder: The prepared files.
-        detections: `gt` or `cpn`.
-        subjects: Subjects.
-        actions: Actions.
+        folder: Folder with the prepared files.
+        detections: Source of the 2D joints: `gt` (ground truth) or `cpn` (detections).
+        subjects: Subjects to load.
+        actions: Actions to load.
 
     Raises:
         UsageError: If a file is missing.
@@ -250,7 +254,12 @@ def _sequence(subject: str, take: str, camera: StudioCamera, world: F32, seen: o
 
 
 def read_positions_3d(folder: Path) -> Positions3D:
-    """`positions_3d` of `data_3d_h36m.npz`, validated: subjects, names, joint count, NaN, metres."""
+    """Read `positions_3d` of `data_3d_h36m.npz`: arrays (T, 32, 3) m in the world frame, by subject and take.
+
+    Raises:
+        UsageError: If the file is missing.
+        PoseError: If an action, a joint count, a value or the unit is invalid.
+    """
     path = _existing(folder, FILE_3D)
     positions: Positions3D = {}
     for subject, takes in _renamed(load_npz_object(path, "positions_3d"), path).items():
@@ -266,10 +275,10 @@ def read_positions_3d(folder: Path) -> Positions3D:
 
 
 def _numbers(values: object, shape: tuple[int, ...], source: str) -> F32:
-    """Validate an array (T, *shape).
+    """Validate an array (T, *shape) and convert it to float32.
 
     Raises:
-        PoseError: If the shape is wrong or it is not numeric; names `source`.
+        PoseError: If the shape is wrong or the values are not numeric. The message names `source`.
     """
     found = getattr(values, "shape", type(values).__name__)
     if not isinstance(values, np.ndarray) or values.ndim != 1 + len(shape) or values.shape[1:] != shape:
@@ -280,10 +289,10 @@ def _numbers(values: object, shape: tuple[int, ...], source: str) -> F32:
 
 
 def require_pixels(pixels: F32, source: str) -> None:
-    """Check that (T, J, 2) can be people in pixels.
+    """Check that joints (T, J, 2) are plausible for a person in pixels.
 
     Raises:
-        PoseError: If not; names `source`.
+        PoseError: If the values are not plausible. The message names `source`.
     """
     try:
         check_pixels(pixels, source)
@@ -292,10 +301,10 @@ def require_pixels(pixels: F32, source: str) -> None:
 
 
 def require_metres(world: F32, source: str) -> None:
-    """Check that raw joints (T, 32, 3) can be people in metres.
+    """Check that raw joints (T, 32, 3) are plausible for a person in metres.
 
     Raises:
-        PoseError: If not; names `source`.
+        PoseError: If the values are not plausible. The message names `source`.
     """
     try:
         check_metres(world[:, KEPT_JOINTS], source)
@@ -304,7 +313,18 @@ def require_metres(world: F32, source: str) -> None:
 
 
 def read_positions_2d(folder: Path, detections: str) -> dict[str, dict[str, list[object]]]:
-    """`positions_2d` of the 2D file of `detections`: the arrays of each camera by take, not validated."""
+    """Read `positions_2d` of a 2D file: for each subject and take, a list with the array of each camera.
+
+    The arrays are not validated.
+
+    Args:
+        folder: Folder with the prepared files.
+        detections: Source of the 2D joints: `gt` or `cpn`.
+
+    Raises:
+        UsageError: If `detections` is unknown or the file is missing.
+        PoseError: If a take does not contain a list of cameras.
+    """
     if detections not in FILES_2D:
         raise UsageError(f"--2d: {detections!r} is unknown; known: {', '.join(FILES_2D)}")
     path = _existing(folder, FILES_2D[detections])

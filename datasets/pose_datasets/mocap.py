@@ -1,6 +1,6 @@
 """Motion capture clips: reading of databases, cleaning, resampling, storage in one file, and the split by subject.
 
-Points are the 19 of `pose_datasets.mapping`. World frame: metres, y up, floor near y = 0.
+Clips contain the 19 points of `pose_datasets.mapping`. They are in a world frame: metres, y up, floor near y = 0.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,10 +34,10 @@ class Clip:
     """One uninterrupted piece of motion.
 
     Attributes:
-        subject: Number in the database, such as "07", or a name such as "uiprmd-s01".
-        name: Name of the trial, "07_01", with "/2" and so on for later pieces of a trial that was cut.
+        subject: Number of the subject in the database, such as "07", or a name such as "uiprmd-s01".
+        name: Name of the trial, such as "07_01". Later pieces of a trial that was cut end in "/2", "/3", and so on.
         points: (T, 19, 3) m, `pose_datasets.mapping.POINTS` in the world frame.
-        times: (T,) s from the trial's start.
+        times: (T,) s from the start of the trial.
     """
 
     subject: str
@@ -47,7 +47,11 @@ class Clip:
 
 
 def split(clips: list[Clip], part: str) -> list[Clip]:
-    """The clips of "train", "validation" or "test", split by subject."""
+    """Return the clips whose subjects belong to `part`: "train", "validation" or "test".
+
+    Raises:
+        ValueError: If `part` is unknown.
+    """
     subjects = {"test": TEST_SUBJECTS, "validation": VALIDATION_SUBJECTS}
     if part == "train":
         held_out = {*TEST_SUBJECTS, *VALIDATION_SUBJECTS}
@@ -58,7 +62,15 @@ def split(clips: list[Clip], part: str) -> list[Clip]:
 
 
 def clean(points: F64, times: F64) -> list[tuple[F64, F64]]:
-    """Cut (T, 19, 3) where a point is NaN or moves faster than 13 m/s, and keep pieces of at least half a second."""
+    """Cut motion where a point is NaN or moves faster than 13 m/s, and keep pieces of at least half a second.
+
+    Args:
+        points: (T, 19, 3) m.
+        times: (T,) s.
+
+    Returns:
+        The points and times of each piece.
+    """
     speed = np.linalg.norm(np.diff(points, axis=0), axis=-1).max(axis=-1) / np.diff(times)
     cuts = [0, *(np.flatnonzero(~(speed <= _MAX_SPEED)) + 1), len(points)]
     pieces = [(points[a:b], times[a:b]) for a, b in pairwise(cuts)]
@@ -66,9 +78,17 @@ def clean(points: F64, times: F64) -> list[tuple[F64, F64]]:
 
 
 def decimate(points: F64, times: F64, fps: float = FPS) -> tuple[F64, F64]:
-    """Resample (T, J, 3) from a constant rate to about `fps`, without aliasing (windowed-sinc low-pass).
+    """Reduce the constant frame rate of points to about `fps`, without aliasing (windowed-sinc low-pass).
 
-    The rate is divided by the nearest integer; slower input is unchanged.
+    The rate is divided by the integer nearest to rate / `fps`. If this integer is below 2, the motion is unchanged.
+
+    Args:
+        points: (T, J, 3) m.
+        times: (T,) s.
+        fps: Desired frame rate, frames/s.
+
+    Returns:
+        The points and times of the remaining frames.
     """
     rate = (len(times) - 1) / (times[-1] - times[0])
     factor = max(1, round(rate / fps))
@@ -86,12 +106,12 @@ def decimate(points: F64, times: F64, fps: float = FPS) -> tuple[F64, F64]:
 
 
 def read_trials(source: Path) -> Iterator[tuple[str, str, F64, float]]:
-    """All trials below a folder: (subject, trial, points (T, 19, 3) m, frames/s).
+    """Yield (subject, trial, points (T, 19, 3) m, frames/s) for each trial below a folder.
 
-    The folder contains a sub-folder or ZIP file per subject, as published by the CMU database.
+    The folder contains a sub-folder or ZIP file for each subject, as published by the CMU database.
 
     Raises:
-        PoseError: If there are none, or a file is invalid.
+        PoseError: If the folder contains no trial, or a file is invalid.
     """
     entries = sorted(source.iterdir()) if source.is_dir() else []
     found = False
@@ -104,7 +124,7 @@ def read_trials(source: Path) -> Iterator[tuple[str, str, F64, float]]:
 
 
 def read_subject(folder: Path) -> Iterator[tuple[str, str, F64, float]]:
-    """The trials of one subject's folder or ZIP file, as from `read_trials`."""
+    """Yield (subject, trial, points (T, 19, 3) m, frames/s) for each trial in the folder or ZIP file of a subject."""
     with closing(MotionFiles(folder)) as files:
         skeletons = {PurePosixPath(name).stem: name for name in files.names if name.lower().endswith(".asf")}
         for name in files.names:
@@ -125,7 +145,7 @@ def read_subject(folder: Path) -> Iterator[tuple[str, str, F64, float]]:
 
 
 class MotionFiles:
-    """The files of a folder or ZIP, by name. A ZIP is read in memory."""
+    """Files of a folder or ZIP archive, by name. ZIP members are read into memory."""
 
     def __init__(self, path: Path) -> None:
         self._opened = ExitStack()
@@ -147,18 +167,18 @@ class MotionFiles:
 
 
 def load_source(source: Path, calibrated: bool = True) -> list[Clip]:
-    """Read and clean every trial below `source`, and resample it to about 60 Hz (see `read_trials`).
+    """Read and clean every trial below `source`, and resample it to about 60 Hz.
 
     Args:
-        source: The database.
-        calibrated: Calibrate limb lengths (`pose_datasets.limbs`); otherwise as recorded.
+        source: Folder of the database, with a sub-folder or ZIP file for each subject.
+        calibrated: Whether to calibrate limb lengths (`pose_datasets.limbs`).
     """
     clips = [clip for trial in read_trials(source) for clip in trial_clips(*trial)]
     return calibrate_limbs(clips) if calibrated else clips
 
 
 def trial_clips(subject: str, trial: str, points: F64, fps: float) -> list[Clip]:
-    """The clips of one trial (T, 19, 3) m: cleaned, and resampled to about 60 Hz."""
+    """Clean a trial with points (T, 19, 3) m, resample it to about 60 Hz, and return its clips."""
     clips = []
     for i, (piece, times) in enumerate(clean(points, np.arange(len(points)) / fps), start=1):
         piece, times = decimate(piece, times)
@@ -167,7 +187,7 @@ def trial_clips(subject: str, trial: str, points: F64, fps: float) -> list[Clip]
 
 
 def calibrate_limbs(clips: list[Clip]) -> list[Clip]:
-    """The clips with calibrated arms and legs of every subject (`pose_datasets.limbs`)."""
+    """Return the clips with calibrated lengths of arms and legs, subject by subject (`pose_datasets.limbs`)."""
     points = [clip.points for clip in clips]
     for subject in {clip.subject for clip in clips}:
         rows = [i for i, clip in enumerate(clips) if clip.subject == subject]
@@ -190,10 +210,10 @@ def save_clips(clips: list[Clip], path: Path) -> None:
 
 
 def load_clips(path: Path) -> list[Clip]:
-    """Read a file of `save_clips`.
+    """Read a file written by `save_clips`.
 
     Raises:
-        PoseError: If the file is missing or of another kind.
+        PoseError: If the file is missing or is not a motion file.
     """
     try:
         with open_arrays(path) as arrays:
@@ -205,11 +225,11 @@ def load_clips(path: Path) -> list[Clip]:
 
 
 def _split_clips(arrays: Mapping[str, Array]) -> list[Clip]:
-    """Split arrays into clips.
+    """Split the arrays of a motion file into clips.
 
     Raises:
         KeyError: If an array is missing.
-        ValueError: If arrays do not match.
+        ValueError: If the lengths of the arrays do not match.
         TypeError: If an array has the wrong type.
     """
     lengths, points, times = arrays["length"].astype(np.int64), arrays["points"], arrays["times"]
@@ -232,12 +252,18 @@ def _split_clips(arrays: Mapping[str, Array]) -> list[Clip]:
 
 
 def prepare_mocap(source: Path, out: Path, calibrated: bool = True) -> str:
-    """Write the clips of the database in `source` (see `load_source`) to `out`; returns a summary line."""
+    """Write the clips of a motion capture database to one file, and return a summary line.
+
+    Args:
+        source: Folder of the database, with a sub-folder or ZIP file for each subject.
+        out: File to write.
+        calibrated: Whether to calibrate limb lengths (`pose_datasets.limbs`).
+    """
     return prepare_clips(load_source(source, calibrated), out)
 
 
 def prepare_clips(clips: list[Clip], out: Path) -> str:
-    """Write clips to `out`; returns a summary line."""
+    """Write clips to the file `out`, and return a summary line."""
     save_clips(clips, out)
     seconds = sum(clip.times[-1] - clip.times[0] for clip in clips)
     subjects = len({clip.subject for clip in clips})

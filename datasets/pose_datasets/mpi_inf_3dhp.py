@@ -1,7 +1,8 @@
 """MPI-INF-3DHP test set: `TS1` ... `TS6`, each with an `annot_data.mat` (MATLAB 7.3, which is HDF5).
 
-`annot2` (N, 1, 17, 2) px, `annot3` and `univ_annot3` (N, 1, 17, 3) mm in the camera frame, `valid_frame` (N). (D. Mehta
-et al., "Monocular 3D human pose estimation in the wild using improved CNN supervision", 3DV 2017.)
+The files contain `annot2` (N, 1, 17, 2) px, `annot3` and `univ_annot3` (N, 1, 17, 3) mm in the camera frame,
+`valid_frame` (N). (D. Mehta et al., "Monocular 3D human pose estimation in the wild using improved CNN supervision",
+3DV 2017.)
 """
 
 from collections.abc import Callable
@@ -34,17 +35,19 @@ TRUTHS = ("univ_annot3", "annot3")
 
 
 def load_sequences(folder: Path, truth: str = "univ_annot3", fps: float = DEFAULT_FPS) -> list[LabelledSequence]:
-    """The sequences below `folder`, in Human3.6M-17; only `valid_frame` frames count.
+    """Load the test sequences with joints in the order of Human3.6M-17.
 
-    The camera is computed from `annot2` and `annot3`, which are projections of each other.
+    Only frames marked in `valid_frame` are evaluated. The camera matrix is fitted so that it projects `annot3` to
+    `annot2`.
 
     Args:
-        folder: The prepared annotations.
-        truth: `univ_annot3` (people scaled to one height, as in published tables) or `annot3` (true size).
-        fps: Frames/s.
+        folder: Folder with the prepared annotations.
+        truth: Ground truth: `univ_annot3` (people scaled to one height, as in published tables) or `annot3` (true
+            size).
+        fps: Frame rate, frames/s.
 
     Raises:
-        UsageError: If there is no sequence.
+        UsageError: If `folder` contains no sequence.
         PoseError: If a file is invalid.
     """
     paths = [folder / name / FILE for name in SEQUENCES if (folder / name / FILE).is_file()]
@@ -57,12 +60,17 @@ def load_sequences(folder: Path, truth: str = "univ_annot3", fps: float = DEFAUL
 
 
 def prepare(source: Path, out: Path) -> list[Path]:
-    """Extract the annotations, without images, from the test set: a folder or its .zip.
+    """Extract the annotations from the test set, without its images, and validate them.
 
-    Writes validated files `TS1/annot_data.mat` and so on to `out`.
+    Args:
+        source: Folder or ZIP file of the test set.
+        out: Folder for the files `TS1/annot_data.mat` to `TS6/annot_data.mat`.
+
+    Returns:
+        The written files.
 
     Raises:
-        UsageError: If there are none.
+        UsageError: If `source` contains no annotations.
     """
     files = _in_zip(source) if source.is_file() else _in_folder(source)
     if not files:
@@ -116,11 +124,11 @@ def _sequence(path: Path, truth: str, fps: float) -> LabelledSequence:
 
 
 def _read(path: Path, shown: Path | None = None) -> dict[str, F64]:
-    """The validated arrays of one sequence.
+    """Read and validate the arrays of one sequence.
 
     Args:
-        path: The file.
-        shown: Name in errors.
+        path: File to read.
+        shown: Path to name in error messages, if different from `path`.
     """
     try:
         import h5py
@@ -148,7 +156,10 @@ def _read(path: Path, shown: Path | None = None) -> dict[str, F64]:
 
 
 def fit_pinhole(points: F64, pixels: F64) -> F64:
-    """The matrix (3, 3) px that best projects points (N, J, 3) in the camera frame to pixels (N, J, 2)."""
+    """Fit the camera matrix (3, 3) px that projects points (N, J, 3) in the camera frame to pixels (N, J, 2).
+
+    The fit is by least squares, separately for x and y.
+    """
     rays = (points[..., :2] / points[..., 2:]).reshape(-1, 2)
     lens = np.eye(3)
     for axis in range(2):

@@ -1,7 +1,7 @@
-"""Motion of the Movement Research Lab of Seoul National University, as it lies in public repositories: sport, walks.
+"""Motion of the Movement Research Lab of Seoul National University, from its public repositories: sport and walks.
 
-Four groups, each a ZIP file or folder of BVH files at 30 Hz; points and world frame are those of
-`pose_datasets.mapping`. The first frame of a file, often a T-pose, is dropped.
+There are four groups, each a ZIP file or folder of BVH files at 30 Hz. Points and world frame are those of
+`pose_datasets.mapping`. The first frame of each file, often a T-pose, is dropped.
 
 | group | what | skeleton |
 |---|---|---|
@@ -20,7 +20,7 @@ Four groups, each a ZIP file or folder of BVH files at 30 Hz; points and world f
 | base of the skull | 3 cm above Head, along the head | same |
 | neck / nose, head, nose, ears | in the frame of the head, as in `mapping` | same |
 
-Thorax and skull lie where they do in the CMU skeletons against mid-shoulders and the top of the head.
+Relative to mid-shoulders and the top of the head, thorax and skull have the same positions as in the CMU skeletons.
 """
 
 import re
@@ -51,12 +51,12 @@ _SKULL = 0.03  # base of the skull above the head joint, m
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A group of recordings.
+    """Properties of a group of recordings.
 
     Attributes:
-        subject: Subject of its clips.
-        head: Axes of the head bone that point left, up and forward when the person looks ahead, as columns, and the
-            pitch correction in degrees (up).
+        subject: Subject of the clips.
+        head: Axes of the head bone that point left, up and forward when the person looks ahead, as columns.
+        pitch: Upward pitch correction of the head, degrees.
     """
 
     subject: str
@@ -83,19 +83,25 @@ _OTHER_SUBJECTS = (
 
 
 def prepare_snu(source: Path, out: Path, calibrated: bool = True) -> str:
-    """Write the clips of the groups in `source` to `out`; returns a summary line."""
+    """Write the clips of all groups to one file, and return a summary line.
+
+    Args:
+        source: Folder with the groups.
+        out: File to write.
+        calibrated: Whether to calibrate limb lengths (`pose_datasets.limbs`).
+    """
     return prepare_clips(load_snu(source, calibrated), out)
 
 
 def load_snu(source: Path, calibrated: bool = True) -> list[Clip]:
-    """All groups in a folder, `NAME.zip` or folders `NAME`, as clips.
+    """Load all groups in a folder as clips.
 
     Args:
-        source: The folder.
-        calibrated: Calibrate limb lengths (`pose_datasets.limbs`).
+        source: Folder with the groups, as ZIP files `NAME.zip` or folders `NAME`.
+        calibrated: Whether to calibrate limb lengths (`pose_datasets.limbs`).
 
     Raises:
-        PoseError: If there is no group, or a file is invalid.
+        PoseError: If `source` contains no group, or a file is invalid.
     """
     clips: list[Clip] = []
     for name, group in GROUPS.items():
@@ -109,7 +115,7 @@ def load_snu(source: Path, calibrated: bool = True) -> list[Clip]:
 
 
 def read_group(folder: Path, group: _Group) -> Iterator[tuple[str, str, F64, float]]:
-    """The trials of one group's ZIP file or folder: subject, trial, points (T, 19, 3) m, frames/s."""
+    """Yield (subject, trial, points (T, 19, 3) m, frames/s) for each trial in the ZIP file or folder of a group."""
     with closing(MotionFiles(folder)) as files:
         for name in files.names:
             path = PurePosixPath(name)
@@ -122,10 +128,10 @@ def read_group(folder: Path, group: _Group) -> Iterator[tuple[str, str, F64, flo
 
 
 def snu_points(motion: bvh.BvhMotion, group: _Group, source: str) -> F64:
-    """Points (T, 19, 3) m of a motion without its first frame.
+    """Compute points (T, 19, 3) m from a motion, without the first frame of the file.
 
     Raises:
-        PoseError: If it is another skeleton.
+        PoseError: If the file has another skeleton. The message names `source`.
     """
     positions, turns = bvh.forward_kinematics(motion)
     names = [name.lower() for name in motion.names]
@@ -152,12 +158,15 @@ def snu_points(motion: bvh.BvhMotion, group: _Group, source: str) -> F64:
 
 
 def _unit(motion: bvh.BvhMotion, knee: int, ankle: int) -> float:
-    """Metres per unit: legs of about 80 units are in centimetres, of about 34 in inches."""
+    """Return the metres per unit of length in a file, from the length of a leg (thigh and shank).
+
+    Legs of about 80 units are in centimetres, and legs of about 34 units in inches.
+    """
     leg = sum(float(np.linalg.norm(motion.offsets[joint])) for joint in (knee, ankle))
     return 0.01 if leg > _LONGEST_LEG_IN_INCHES else _INCH
 
 
 def _towards(start: F64, end: F64, metres: float) -> F64:
-    """The point (T, 3) at that many metres from `start` towards `end`."""
+    """Return the points (T, 3) at a distance of `metres` from `start` in the direction of `end`."""
     way = end - start
     return start + metres * way / norm(way)[:, None]

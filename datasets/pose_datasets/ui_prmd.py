@@ -1,8 +1,9 @@
 """UI-PRMD: rehabilitation exercises of ten people with optical markers, as published.
 
 Vakanski, Jun, Paul, Baker: A Data Set of Human Body Movements for Physical Rehabilitation Exercises, Data 3(1):2, 2018.
-Files are `mXX_sYY_eZZ_positions.txt` (`..._inc.txt` where done wrongly): a row a frame, 39 Plug-in-Gait markers x
-(x, y, z) mm, z up, comma or space separated, 100 Hz. Zeros stand for a marker that was not seen.
+Files are named `mXX_sYY_eZZ_positions.txt`, or `..._inc.txt` for exercises performed incorrectly. Each row is one frame
+at 100 Hz: x, y and z in mm (z up) of 39 Plug-in-Gait markers, separated by commas or spaces. A marker that was not
+detected has zeros.
 """
 
 import io
@@ -28,23 +29,24 @@ FARTHEST = 1e5  # maximum distance from the origin, mm
 
 
 def prepare_ui_prmd(source: Path, out: Path, log: Callable[[str], None]) -> str:
-    """Write the clips of the data set in `source` to `out`; returns a summary line.
+    """Write the clips of UI-PRMD to one file, and return a summary line.
 
     Args:
-        source: Folder or ZIP file.
+        source: Folder or ZIP file of the data set.
         out: File to write.
-        log: Called with a line per person (`marker_trials.marker_clips`).
+        log: Function that is called with a line about the joints of each person.
     """
     return prepare_clips(load_ui_prmd(source, log), out)
 
 
 def load_ui_prmd(source: Path, log: Callable[[str], None] = lambda line: None) -> list[Clip]:
-    """All trials in or below `source`, a folder or ZIP file, as clips of subjects "uiprmd-s01" and so on.
+    """Load all trials in or below `source`, a folder or ZIP file, as clips.
 
-    Folders may contain ZIP files. The Kinect half of the data set, whose files have the same names, is ignored.
+    Subjects are named "uiprmd-s01", "uiprmd-s02", and so on. Folders may contain ZIP files. The Kinect half of the data
+    set, whose files have the same names, is ignored.
 
     Raises:
-        PoseError: If there is no trial, or a file is invalid.
+        PoseError: If `source` contains no trial, or a file is invalid.
     """
     trials: dict[str, MarkerTrial] = {}
     for folder, name, text in _texts(source):
@@ -67,7 +69,7 @@ def load_ui_prmd(source: Path, log: Callable[[str], None] = lambda line: None) -
 
 
 def _texts(source: Path) -> Iterator[tuple[Path, str, str]]:
-    """(folder or ZIP, name in it, content) of all position files."""
+    """Yield (folder or ZIP file, file name within it, content) for each position file."""
     if source.is_dir():
         files = sorted(file for file in source.rglob("*") if file.is_file())
         for file in files:
@@ -89,10 +91,16 @@ def _wanted(name: str) -> bool:
 
 
 def parse_positions(text: str, source: str) -> F64:
-    """Parse a file -> markers (T, 39, 3) m, NaN where not detected; people face z, left is x.
+    """Parse a position file to markers (T, 39, 3) m, NaN where not detected.
+
+    In the result y is up, people face z, and their left is x.
+
+    Args:
+        text: Content of the file.
+        source: Name of the file, for error messages.
 
     Raises:
-        PoseError: If the content is invalid; names `source`.
+        PoseError: If the content is invalid.
     """
     if not text.strip():
         raise PoseError(f"{source}: the file is empty")
