@@ -27,8 +27,8 @@ FINISHED = (
     "pose/world",
 )  # fmt: skip
 FINISHED_STUDIES = (
-    "ahead", "analysis", "attention", "detector-errors", "exports", "feet", "forecast", "hands", "index",
-    "laboratory", "live", "moving-camera", "performance", "repair", "rtmpose", "tracking", "world",
+    "ahead", "analysis", "attention", "cameras", "detector-errors", "exports", "feet", "forecast", "hands", "index",
+    "laboratory", "lifter", "live", "moving-camera", "performance", "repair", "rtmpose", "tracking", "world",
 )  # fmt: skip
 TERMS = {  # what not to write -> what to write
     r"exchang(?:e[sd]?|ing)": "left-right swap, swapped",
