@@ -1,1 +1,1 @@
-"""The laboratory: claims of the literature as small experiments with error bars, each repeated by one command."""
+"""Experiments that test claims of the literature. Each has error bars and is repeated with one command."""

@@ -18,7 +18,12 @@ from pose.lifter.reversible import ReversibleStack
 
 
 def attention_maps(network: LifterNetwork, observations: Observations, times: Tensor) -> Tensor:
-    """The maps (L, B, H, T, S) for observations (B, T) at `times` (B, T) s.
+    """Compute the attention maps (L, B, H, T, S) of a network.
+
+    Args:
+        network: Lifter whose mechanism has attention maps.
+        observations: Observations of B sequences of T frames.
+        times: (B, T) frame times, s.
 
     Raises:
         ValueError: If the network's mechanism has no maps.
@@ -45,14 +50,14 @@ def attention_maps(network: LifterNetwork, observations: Observations, times: Te
 
 @dataclass(frozen=True, slots=True)
 class HeadMetrics:
-    """Statistics of each head, (L, H), averaged over queries.
+    """Statistics of the attention map of each head, (L, H), averaged over queries and sequences.
 
     Attributes:
         entropy: Entropy of the weights, bits.
-        seen: 2^entropy, the effective number of visible frames.
+        seen: Effective number of visible frames, 2^entropy.
         reach: Mean distance in time of visible frames, s.
         near: Fraction of the weight within `NEAR` seconds.
-        rank: Number of singular values that contain 90 % of their sum.
+        rank: Number of the largest singular values that contain 90 % of the sum of all.
     """
 
     entropy: Tensor
@@ -67,11 +72,11 @@ RANK_SHARE = 0.9
 
 
 def head_metrics(maps: Tensor, times: Tensor) -> HeadMetrics:
-    """Statistics of attention maps. Negative weights count by their absolute value.
+    """Compute statistics of attention maps. Negative weights count by their absolute value.
 
     Args:
-        maps: (L, B, H, T, S).
-        times: (B, T) s.
+        maps: (L, B, H, T, S) attention maps.
+        times: (B, T) frame times, s.
     """
     shares = _shares(maps)
     entropy = -torch.special.xlogy(shares, shares).sum(dim=-1) / math.log(2)
@@ -86,24 +91,31 @@ def head_metrics(maps: Tensor, times: Tensor) -> HeadMetrics:
 
 
 def neighbours_apart(maps: Tensor) -> Tensor:
-    """Mean Jensen-Shannon distance (base 2: 0 to 1) of each head of a layer to each of the next, (L - 1, H, H)."""
+    """Compute the Jensen-Shannon distances between the heads of each layer and those of the next, (L - 1, H, H).
+
+    The distances are base 2, from 0 to 1, and are averaged over all rows of the maps (L, B, H, T, S).
+    """
     shares = _shares(maps)
     return torch.stack([_jensen_shannon(one, other) for one, other in pairwise(shares)])
 
 
 def layers_alike(maps: Tensor) -> Tensor:
-    """1 - mean Jensen-Shannon divergence (base 2) of two layers' rows, head by head (Xiao et al., 2019): (L, L)."""
+    """Compute the similarity of each pair of layers, (L, L), as in SAN (Xiao et al., 2019).
+
+    The similarity is 1 - the mean Jensen-Shannon divergence (base 2) of the maps' rows. Each head is compared with the
+    head of the same index.
+    """
     shares = _shares(maps)
     return torch.stack([1 - _divergence(shares, one[None]).mean(dim=(1, 2, 3)) for one in shares])
 
 
 def _jensen_shannon(one_BHTS: Tensor, other_BHTS: Tensor) -> Tensor:
-    """(H, H): mean over rows of the square root of the divergence, for each pair of heads."""
+    """Return the mean over rows of the square root of the divergence, for each pair of heads, (H, H)."""
     return _divergence(one_BHTS[:, :, None], other_BHTS[:, None]).sqrt().mean(dim=(0, 3))
 
 
 def _divergence(p: Tensor, q: Tensor) -> Tensor:
-    """Jensen-Shannon divergence, base 2, along the last axis: 0 to 1."""
+    """Compute the Jensen-Shannon divergence along the last axis, base 2, from 0 to 1."""
     middle = (p + q) / 2
 
     def surprise(x: Tensor) -> Tensor:
@@ -114,6 +126,6 @@ def _divergence(p: Tensor, q: Tensor) -> Tensor:
 
 
 def _shares(maps: Tensor) -> Tensor:
-    """Absolute weights as fractions of their row; rows of zeros stay zero."""
+    """Convert weights to absolute values as fractions of their row's sum; rows of zeros stay zero."""
     sizes = maps.abs()
     return sizes / sizes.sum(dim=-1, keepdim=True).clamp_min(1e-12)

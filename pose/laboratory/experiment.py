@@ -1,4 +1,7 @@
-"""Experiments: a claim, the conditions under which it is tested, and the finding; read from YAML, without torch."""
+"""Experiments, read from YAML: a claim, the conditions under which it is tested, and the finding.
+
+This module does not import torch.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,11 +20,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published value.
+    """A result as published in the literature.
 
     Attributes:
         value: The value.
-        of: Number of answers of a percentage; 0 if unknown.
+        of: Number of answers on which a percentage is based; 0 if unknown.
     """
 
     value: float
@@ -33,9 +36,9 @@ class Plot:
     """A plot of y over x with one line per value of `by`.
 
     Attributes:
-        x: A setting.
-        y: A result.
-        by: A setting.
+        x: Name of a setting.
+        y: Name of a result.
+        by: Name of a setting.
         log: Whether both axes are logarithmic.
     """
 
@@ -47,16 +50,16 @@ class Plot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """A claim and its conditions.
+    """A claim, the conditions under which it is tested, and the finding.
 
     Attributes:
         name: Name of the file.
         kind: One of `pose.laboratory.kinds.KINDS`.
         claim: One sentence, with its source.
         finding: The result in one sentence; empty before the first evaluation.
-        conditions: Settings of the kind, by name of the condition.
+        conditions: Settings of each condition, by its name.
         published: Published values, by condition and result.
-        plot: The plot, if any.
+        plot: The plot; None for no plot.
     """
 
     name: str
@@ -69,10 +72,10 @@ class Experiment:
 
 
 def load_experiment(path: Path) -> Experiment:
-    """Read an experiment from a file.
+    """Read an experiment from a YAML file.
 
     Raises:
-        PoseError: If it is not an experiment; names file and key.
+        PoseError: If the file is not an experiment. The message names the file and the key.
     """
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -131,15 +134,15 @@ def _built(kind: type[T], values: Mapping[str, Json], key: str) -> T:
 
 
 def experiments(folder: Path) -> dict[str, Experiment]:
-    """All experiments of a folder, by name."""
+    """Read all experiments of a folder; returns them by name."""
     return {path.stem: load_experiment(path) for path in sorted(folder.glob("*.yaml"))}
 
 
 def find_experiment(name: str, folder: Path) -> Experiment:
-    """An experiment of the folder, or of the user's own YAML file.
+    """Return an experiment of the folder by name, or read one from the user's own YAML file.
 
     Raises:
-        UsageError: If there is none.
+        UsageError: If there is no such experiment.
     """
     path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
     if not path.is_file():

@@ -28,10 +28,10 @@ class Kind:
     """A kind of experiment.
 
     Attributes:
-        settings: Dataclass of a condition; raises ValueError for invalid settings.
-        run: Runs one trial.
-        columns: Result -> title of its column. Results that are not listed get one row each.
-        seeded: Whether results depend on the seed; otherwise there is one trial.
+        settings: Dataclass of a condition's settings; raises ValueError for invalid ones.
+        run: Function that runs one trial.
+        columns: Titles of the table's columns, by result. Results that are not listed get one row each.
+        seeded: Whether results depend on the seed; otherwise there is one trial per condition.
     """
 
     settings: Callable[..., Any]
@@ -60,10 +60,10 @@ KINDS: dict[str, Kind] = {
 
 
 def kind_of(experiment: Experiment) -> Kind:
-    """The kind of an experiment.
+    """Return the kind of an experiment.
 
     Raises:
-        PoseError: If it is unknown.
+        PoseError: If the experiment's kind is unknown.
     """
     if experiment.kind not in KINDS:
         raise PoseError(f"experiment {experiment.name}: kind {experiment.kind!r} is not one of {', '.join(KINDS)}")
@@ -71,10 +71,10 @@ def kind_of(experiment: Experiment) -> Kind:
 
 
 def settings_of(experiment: Experiment, condition: str) -> Any:
-    """The validated settings of a condition.
+    """Return the validated settings of a condition.
 
     Raises:
-        PoseError: If they are invalid; names the condition.
+        PoseError: If the settings are invalid. The message names the condition.
     """
     kind, values = kind_of(experiment), experiment.conditions[condition]
     try:
@@ -98,5 +98,5 @@ def _checked(settings: Callable[..., Any], values: Settings) -> Any:
 
 
 def _is_bool(value: object, usual: object) -> bool:
-    """Whether a bool was given instead of a number."""
+    """Return whether a bool was given instead of a number."""
     return isinstance(value, bool) and not isinstance(usual, bool)

@@ -17,15 +17,15 @@ from pose.system.whole_file import file_errors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One finished trial.
+    """The log entry of one finished trial.
 
     Attributes:
         experiment: Name of the experiment.
         condition: Name of the condition.
         seed: Random seed.
         settings: Settings of the condition.
-        steps: Optimiser steps.
-        examples: Sequences trained on.
+        steps: Number of optimiser steps.
+        examples: Number of training sequences, repetitions included.
         cpu_seconds: Processor time of all threads.
         results: Results by name.
     """
@@ -41,7 +41,7 @@ class Record:
 
     @classmethod
     def parse(cls, line: str) -> Self:
-        """Parse a line of `TrialLog.append`.
+        """Parse a line written by `TrialLog.append`.
 
         Raises:
             ValueError: If the line is invalid.
@@ -67,9 +67,9 @@ class _Fields(TypedDict):
 
 
 class TrialLog:
-    """The records of one experiment in `folder`.
+    """Log file with the records of one experiment, in `folder`.
 
-    An incomplete last line, after an interruption, is ignored and replaced by the next record.
+    An interruption can leave an incomplete last line. It is ignored, and the next record replaces it.
     """
 
     def __init__(self, folder: Path, experiment: str) -> None:
@@ -79,7 +79,7 @@ class TrialLog:
         """Read all records.
 
         Raises:
-            PoseError: If a line is invalid, except an incomplete last one.
+            PoseError: If a line is invalid. An incomplete last line is ignored instead.
         """
         if not self.path.is_file():
             return []

@@ -1,6 +1,6 @@
 """Ridge regression from a frame and its neighbours to the joints: a baseline for lifters.
 
-Closed form: W = (X^T X + penalty n I)^-1 X^T Y over all valid frames, X with a constant.
+The weights have a closed form over n valid frames: W = (X^T X + penalty n I)^-1 X^T Y. X includes a constant column.
 """
 
 from collections.abc import Iterable
@@ -15,9 +15,9 @@ from pose.training.batches import TensorBatch
 
 
 class RidgeLifter(nn.Module):
-    """A lifter for `pose.training.measure.measure`.
+    """A ridge regression with the interface that `pose.training.measure.measure` requires of a lifter.
 
-    The root is at the distance of a body of mean size. Sigma is the standard deviation of the residuals, mm.
+    The distance of the root follows from the size of a mean body. Sigma is the standard deviation of the residuals, mm.
 
     Args:
         before: Number of earlier frames in the input. Frames outside the sequence repeat its ends.
@@ -34,7 +34,7 @@ class RidgeLifter(nn.Module):
         self.size, self.sigma = 0.5, torch.ones(JOINTS)
 
     def rows(self, features_BTF: Tensor) -> Tensor:
-        """The inputs of the regression, (B, T, width)."""
+        """Build the inputs of the regression, (B, T, width)."""
         count = features_BTF.shape[1]
         numbers = torch.arange(count)[:, None] + torch.arange(-self.before, self.after + 1)
         near = features_BTF[:, numbers.clamp(0, count - 1)].flatten(2)
@@ -42,7 +42,7 @@ class RidgeLifter(nn.Module):
 
     @torch.no_grad()
     def fit(self, batches: Iterable[TensorBatch]) -> "RidgeLifter":
-        """Solve for all batches at once; their lengths may differ."""
+        """Fit the weights to all batches in one solution; the lengths of the sequences may differ."""
         squares = torch.zeros(self.width, self.width, dtype=torch.float64)
         products = torch.zeros(self.width, 3 * JOINTS, dtype=torch.float64)
         energy, sizes, count = torch.zeros(3 * JOINTS, dtype=torch.float64), [], 0

@@ -1,4 +1,4 @@
-"""Run the remaining trials of an experiment: all conditions with the first seed, then with the next."""
+"""Execution of the remaining trials of an experiment: all conditions with the first seed, then with the next."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -13,21 +13,21 @@ from pose.laboratory.trial import Clock, Motion, OutOfTime, Setup
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Number of finished trials, and of all."""
+    """Number of finished trials and of all trials."""
 
     done: int
     all: int
 
 
 def trials(experiment: Experiment, seeds: int) -> Iterator[tuple[str, int]]:
-    """(condition, seed) in the order in which they run."""
+    """Yield the condition and seed of each trial, in the order in which they run."""
     for seed in range(seeds if kind_of(experiment).seeded else 1):
         for condition in experiment.conditions:
             yield condition, seed
 
 
 def current(experiment: Experiment, records: list[Record]) -> list[Record]:
-    """The records of the conditions with their current settings, the newest of each trial."""
+    """Select the records whose settings equal the current ones of their condition; only the newest of each trial."""
     newest = {
         (record.condition, record.seed): record
         for record in records
@@ -45,7 +45,7 @@ def run_experiment(
     motion: Callable[[], Motion],
     tell: Callable[[Record, Progress], None] = lambda record, progress: None,
 ) -> Progress:
-    """Run the trials without a record in `folder` until the budget of the clock is spent.
+    """Run the trials that have no record in `folder`, until the budget of the clock is spent.
 
     Every condition is validated before the first trial. A trial that exceeds the budget continues at the next call if
     its kind saves a state; otherwise it restarts.
@@ -54,9 +54,12 @@ def run_experiment(
         experiment: The experiment.
         folder: Folder of the logs.
         seeds: Number of seeds.
-        clock: Measures the budget.
-        motion: Returns the motion data, if needed.
-        tell: Called after each trial.
+        clock: Clock that measures the budget.
+        motion: Function that returns the motion data; called only if a trial needs them.
+        tell: Function called after each trial with its record and the progress.
+
+    Returns:
+        The progress at the end of this call.
     """
     kind, log = kind_of(experiment), TrialLog(folder, experiment.name)
     settings = {condition: settings_of(experiment, condition) for condition in experiment.conditions}

@@ -1,4 +1,4 @@
-"""The training loop of small networks, which can be interrupted and resumed exactly."""
+"""A training loop for small networks that can be interrupted and resumed with exactly equal results."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ class Trained:
     """Statistics of a training.
 
     Attributes:
-        seconds: Processor time in steps, without building batches.
-        before: Processor time of the trial in earlier calls.
-        diverged: Whether the loss was not finite.
+        seconds: Processor time of the optimiser steps, without building batches, s.
+        before: Processor time of the trial in earlier calls, s.
+        diverged: Whether the training stopped because the loss was not finite.
     """
 
     seconds: float = 0.0
@@ -39,9 +39,9 @@ class Training(Generic[T]):
         network: The network.
         optimizer: The optimiser.
         schedule: The learning rate schedule.
-        batch: The batch of a step; equal steps give equal batches.
-        loss: The loss of a batch at a step.
-        key: Must equal the key of a saved state.
+        batch: Function from step to batch; equal steps must give equal batches.
+        loss: Function from batch and step to the loss.
+        key: Identifier of the training. A saved state is used only if its key is equal.
         stage: Whether the trial has several trainings; the state is then kept after the end, for the next one.
     """
 
@@ -54,7 +54,7 @@ class Training(Generic[T]):
     stage: bool = False
 
     def run(self, steps: int, setup: Setup) -> Trained:
-        """Train to step `steps`, from a saved state if there is one.
+        """Train up to step `steps`, starting from the saved state if there is one.
 
         Raises:
             OutOfTime: If the budget is spent. The state is saved in `setup.state`, as at any interruption.

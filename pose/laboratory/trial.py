@@ -1,4 +1,4 @@
-"""A trial, which is a condition with a seed: inputs, results, and the budget of processor time."""
+"""Trials: the combination of a condition and a seed, with its inputs, results and budget of processor time."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class OutOfTime(Exception):  # noqa: N818  a signal, not an error
-    """The budget is spent. A trial that saves a state can be resumed."""
+    """Error that the budget of processor time is spent. A trial that saves a state can be resumed."""
 
 
 class Clock:
-    """Processor time of this process with all its threads, independent of other processes.
+    """Clock for the processor time of this process with all its threads, independent of other processes.
 
     Args:
-        budget: Seconds that may be spent from now on.
+        budget: Processor seconds that may be spent from now on.
     """
 
     def __init__(self, budget: float = float("inf"), now: Callable[[], float] = time.process_time) -> None:
@@ -26,14 +26,14 @@ class Clock:
 
     @property
     def spent(self) -> float:
-        """Seconds since the start of the trial."""
+        """Return the processor seconds since the start of the trial."""
         return self._now() - self._began
 
     def check(self) -> None:
         """Check the budget.
 
         Raises:
-            OutOfTime: If it is spent.
+            OutOfTime: If the budget is spent.
         """
         if self.spent >= self.budget:
             raise OutOfTime
@@ -41,11 +41,11 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class GroupedBatches:
-    """Sequences of one group.
+    """Sequences that have one property in common.
 
     Attributes:
-        group: Common property, such as the subject.
-        batches: The sequences.
+        group: Value of the common property, such as the name of the subject.
+        batches: Batches of these sequences.
     """
 
     group: str
@@ -53,35 +53,43 @@ class GroupedBatches:
 
 
 class Motion(Protocol):
-    """Motion capture seen by virtual cameras. The command provides it, so that the laboratory does not read files."""
+    """Interface to motion capture seen by virtual cameras.
+
+    The command provides the implementation, so that the laboratory does not read files.
+    """
 
     def training(
         self, frames: int, sequences: int, seed: int, share: float = 1.0, without: str = ""
     ) -> "Callable[[int], LiftBatch]":
-        """A function that returns the training batch of a step.
+        """Return a function from step to training batch.
 
         Args:
-            frames: Frames of a sequence.
-            sequences: Sequences of a batch.
+            frames: Number of frames of a sequence.
+            sequences: Number of sequences of a batch.
             seed: Random seed.
             share: Fraction of the training subjects, at least one, sampled with the seed; larger fractions contain
                 smaller ones.
-            without: A subject to leave out.
+            without: Name of a subject to leave out; empty for none.
         """
         ...
 
     def evaluation(self, part: str, condition: str, frames: int) -> "Iterator[LiftBatch]":
-        """Fixed sequences of "validation" or "test" subjects.
+        """Return fixed sequences of the validation or test subjects.
 
         Args:
             part: "validation" or "test".
-            condition: "gt" or "detector".
-            frames: Frames of a sequence.
+            condition: Kind of 2D input: "gt" (exact) or "detector".
+            frames: Number of frames of a sequence.
         """
         ...
 
     def of_subject(self, name: str, condition: str, frames: int) -> "Iterator[LiftBatch]":
-        """Fixed sequences of one training subject.
+        """Return fixed sequences of one training subject.
+
+        Args:
+            name: Name of the subject.
+            condition: Kind of 2D input: "gt" (exact) or "detector".
+            frames: Number of frames of a sequence.
 
         Raises:
             UsageError: If there is no such subject.
@@ -89,12 +97,12 @@ class Motion(Protocol):
         ...
 
     def groups(self, by: str, condition: str, frames: int) -> Iterator[GroupedBatches]:
-        """Test batches of each group of sequences.
+        """Yield test batches of each group of sequences.
 
         Args:
             by: Property that the sequences of a group have in common, such as the subject.
-            condition: Condition of the 2D input.
-            frames: Length of the sequences.
+            condition: Kind of 2D input: "gt" (exact) or "detector".
+            frames: Length of the sequences, frames.
         """
         ...
 
@@ -105,8 +113,8 @@ class Setup:
 
     Attributes:
         seed: Random seed.
-        clock: The budget.
-        motion: Returns the motion data; raises UsageError if none was given.
+        clock: Clock with the budget of processor time.
+        motion: Function that returns the motion data; raises UsageError if none was given.
         state: File for the state of an interrupted trial; does not exist at the first start.
     """
 
@@ -116,19 +124,19 @@ class Setup:
     state: Path
 
     def stage(self, name: str) -> "Setup":
-        """Inputs for a part of the trial, with its own state file."""
+        """Return the inputs for a part of the trial, with its own state file."""
         return replace(self, state=self.state.with_stem(f"{self.state.stem}.{name}"))
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Results of a trial; see `pose.laboratory.log.Record`.
+    """Results of a trial, from which a `pose.laboratory.log.Record` is made.
 
     Attributes:
         results: Results by name.
-        steps: Optimiser steps.
-        examples: Sequences trained on.
-        cpu_seconds: Processor time of earlier calls, if resumed.
+        steps: Number of optimiser steps.
+        examples: Number of training sequences, repetitions included.
+        cpu_seconds: Processor time of earlier calls, if the trial was resumed.
     """
 
     results: Mapping[str, float]
