@@ -1,6 +1,7 @@
 """Ridge regression from a frame and its neighbours to the joints: a baseline for lifters.
 
-The weights have a closed form over n valid frames: W = (X^T X + penalty n I)^-1 X^T Y. X includes a constant column.
+The weights have a closed form over n valid frames: W = (X^T X + penalty n I)^-1 X^T Y. X includes a constant column,
+which is not regularised.
 """
 
 from collections.abc import Iterable
@@ -17,7 +18,8 @@ from pose.training.batches import TensorBatch
 class RidgeLifter(nn.Module):
     """A ridge regression with the interface that `pose.training.measure.measure` requires of a lifter.
 
-    The distance of the root follows from the size of a mean body. Sigma is the standard deviation of the residuals, mm.
+    The distance of the root follows from the median body size in the training data. Sigma is the standard deviation of
+    the residuals, mm.
 
     Args:
         before: Number of earlier frames in the input. Frames outside the sequence repeat its ends.

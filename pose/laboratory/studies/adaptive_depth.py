@@ -1,4 +1,4 @@
-"""Steps of a lifter with adaptive depth for fast, occluded or difficult frames."""
+"""Study of adaptive depth: the number of steps that a lifter takes for fast, occluded or difficult frames."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -34,7 +34,10 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveDepthSettings(lifters.LifterSettings):
-    """Settings of a transformer; one of fixed depth is trained and measured too, without counting steps."""
+    """Settings of a lifter whose model is a transformer.
+
+    The model may also have fixed depth. It is then trained and measured without counting steps.
+    """
 
     def __post_init__(self) -> None:
         lifters.LifterSettings.__post_init__(self)
@@ -44,7 +47,7 @@ class AdaptiveDepthSettings(lifters.LifterSettings):
 
 @dataclass(frozen=True, slots=True)
 class FrameMeasurements:
-    """Measurements of every valid frame: steps, mean speed of the joints (m/s), MPJPE (mm)."""
+    """Measurements of all valid frames: number of steps, mean speed of the joints (m/s) and MPJPE (mm)."""
 
     steps: np.ndarray
     speeds: np.ndarray
@@ -52,9 +55,10 @@ class FrameMeasurements:
 
 
 def run(settings: AdaptiveDepthSettings, setup: Setup) -> Outcome:
-    """Train as `lifters.run` does, and count the steps of frames of the validation subjects.
+    """Train as `lifters.run` does, and count the steps for frames of the validation subjects.
 
-    Steps are counted by speed, and for frames in the middle of sequences with all people occluded there and visible.
+    Steps are counted by speed. They are also compared for frames in the middle of sequences, with and without occlusion
+    of all people in these frames.
     """
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
     network = lifters.built(settings, TensorBatch.of(batches(0)), setup.seed)
@@ -66,7 +70,7 @@ def run(settings: AdaptiveDepthSettings, setup: Setup) -> Outcome:
 
 
 def depths(network: LifterNetwork, settings: AdaptiveDepthSettings, setup: Setup) -> dict[str, float]:
-    """Mean number of steps on the validation data, and its correlation with the motion."""
+    """Compute the mean number of steps on the validation data and its correlations with speed and error."""
 
     def batches(condition: str) -> Iterator[LiftBatch]:
         every = setup.motion().evaluation("validation", condition, settings.frames)
@@ -89,7 +93,7 @@ def depths(network: LifterNetwork, settings: AdaptiveDepthSettings, setup: Setup
 
 
 def watched(network: LifterNetwork, batches: Iterator[LiftBatch]) -> FrameMeasurements:
-    """Collect steps, speed and error of each frame."""
+    """Collect the steps, speed and error of each valid frame."""
     parts: tuple[list[np.ndarray], ...] = ([], [], [])
     for batch in batches:
         joints, steps = steps_taken(network, batch)
@@ -103,8 +107,9 @@ def watched(network: LifterNetwork, batches: Iterator[LiftBatch]) -> FrameMeasur
 
 
 def where_hidden(network: LifterNetwork, batch: LiftBatch) -> tuple[np.ndarray, np.ndarray]:
-    """Steps of the frames in the middle with all people occluded and visible, for sequences that continue after
-    them.
+    """Return the steps for the middle frames of sequences, first with all people occluded there, then with all visible.
+
+    Only sequences that continue after these frames are used.
     """
     first = (batch.valid.shape[1] - HIDDEN) // 2
     frames = slice(first, first + HIDDEN)
@@ -116,7 +121,7 @@ def where_hidden(network: LifterNetwork, batch: LiftBatch) -> tuple[np.ndarray, 
 
 
 def steps_taken(network: LifterNetwork, batch: LiftBatch) -> tuple[Tensor, Tensor]:
-    """Joints (B, T, 17, 3) and steps (B, T) of each frame, from one pass."""
+    """Compute the joints (B, T, 17, 3) and the number of steps (B, T) of each frame in one pass."""
     (block,) = (module for module in network.modules() if isinstance(module, AdaptiveBlock))
     taken: list[Tensor] = []
     handle = block.register_forward_hook(lambda module, given, answer: taken.append(block.run(*given)[1]))

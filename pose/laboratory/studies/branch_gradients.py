@@ -1,5 +1,7 @@
-"""Gradients at the first step against depth: Post-LN, Pre-LN, T-Fixup and a plain stack (Xiong et al., 2020; Huang et
-al., 2020). One batch, no training but one step of Adam."""
+"""Study of the gradients at the first step against depth: Post-LN, Pre-LN, T-Fixup and a plain stack.
+
+Sources: Xiong et al., 2020; Huang et al., 2020. A trial uses one batch and makes a single step of Adam.
+"""
 
 from dataclasses import dataclass
 from typing import cast
@@ -35,11 +37,11 @@ class BranchGradientsSettings:
 
     Attributes:
         method: One of `METHODS`.
-        depth: Blocks.
-        dim: Width.
-        heads: Attention heads.
-        frames: Frames of a sequence.
-        sequences: Sequences of the batch.
+        depth: Number of blocks.
+        dim: Width of the tokens.
+        heads: Number of attention heads.
+        frames: Number of frames of a sequence.
+        sequences: Number of sequences of the batch.
         rate: Learning rate of the step of Adam.
     """
 
@@ -58,12 +60,14 @@ class BranchGradientsSettings:
 
 
 def run(settings: BranchGradientsSettings, setup: Setup) -> Outcome:
-    """Norms of gradients and the size of the first update.
+    """Measure the norms of gradients and the size of the first update.
+
+    The loss is the mean squared distance of the network's outputs to unit-normal numbers. The lifter's own loss would
+    include exponentials.
 
     Returns:
-        `last`, `first`: norm of the gradient of the second feed-forward matrix of the last and of the first block. The
-        loss is the mean squared distance of the network's outputs to unit-normal numbers; the lifter's own loss would
-        include exponentials. `update`: root mean square change of the outputs by one step of Adam.
+        `last`, `first`: norm of the gradient of the second feed-forward matrix, in the last and in the first block.
+            `update`: root mean square change of the outputs by one step of Adam.
     """
     torch.manual_seed(setup.seed)
     norm, init = METHODS[settings.method]
@@ -87,7 +91,7 @@ def run(settings: BranchGradientsSettings, setup: Setup) -> Outcome:
 
 
 def _outputs(network: LifterNetwork, batch: TensorBatch) -> Tensor:
-    """Network outputs (B, T, OUTPUTS) before decoding."""
+    """Compute the network outputs (B, T, OUTPUTS) before decoding."""
     kept: list[Tensor] = []
     handle = network.head.register_forward_hook(lambda module, inputs, output: kept.append(output))
     network(batch.observe(), batch.times)

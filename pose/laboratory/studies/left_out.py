@@ -1,4 +1,4 @@
-"""Leave one subject out: the increase in error on a subject that is not in the training data."""
+"""Study that leaves one subject out: the increase in error on a subject that is not in the training data."""
 
 import math
 from dataclasses import dataclass, field
@@ -14,10 +14,10 @@ EVERYBODY = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOutSettings(lifters.LifterSettings):
-    """Settings; all trainings have equal numbers of steps and sequences.
+    """Settings of a trial of this study. All trainings have equal numbers of steps and sequences.
 
     Attributes:
-        subjects: Training subjects, each left out in turn.
+        subjects: Names of training subjects, each left out in turn.
     """
 
     subjects: list[str] = field(default_factory=list)
@@ -31,9 +31,9 @@ class LeftOutSettings(lifters.LifterSettings):
 
 
 def run(settings: LeftOutSettings, setup: Setup) -> Outcome:
-    """The error on each subject, exact 2D, of lifters trained with and without this subject, from equal weights.
+    """Measure the error on each subject of lifters trained with and without this subject, for exact 2D.
 
-    After an interruption, the current training is continued.
+    All trainings start from equal weights. After an interruption, the current training is continued.
     """
     names = (EVERYBODY, *settings.subjects)
     stages = {name: setup.stage(name) for name in names}

@@ -1,6 +1,7 @@
-"""Short trainings of lifters, measured on the validation subjects.
+"""Study of lifters in short trainings, measured on the validation subjects.
 
-Data, loss, optimiser and metrics are equal for all networks, including recurrent ones and ridge regression.
+Data, loss, optimiser and metrics are equal for all networks, including recurrent networks. Ridge regression uses the
+same data and metrics.
 """
 
 import math
@@ -48,7 +49,10 @@ RIDGE = "ridge"
 
 
 class CubeLifter(LifterNetwork):
-    """Predicts positions relative to the hip, independent of the rays; the root's distance follows from the size."""
+    """Lifter that predicts positions relative to the hip, independent of the rays.
+
+    The distance of the root follows from the predicted size of the body and its spread in the image.
+    """
 
     def decode(self, outputs: Tensor, observations: Observations) -> Lifted:
         along_rays = super().decode(outputs, observations)
@@ -68,12 +72,12 @@ class LifterSettings:
 
     Attributes:
         model: A `LifterConfig`, or {model: ridge, before: frames, after: frames}.
-        steps: Optimiser steps.
-        frames: Frames of a sequence.
-        sequences: Sequences of a batch.
+        steps: Number of optimiser steps.
+        frames: Number of frames of a sequence.
+        sequences: Number of sequences of a batch.
         rate: Peak learning rate.
         output: `rays`, as in the lifter, or `cube`: positions in a cube of 2 m around the hip.
-        ponder: Cost of a step of adaptive depth.
+        ponder: Cost in the loss of a step of adaptive depth.
         evaluated: Number of batches in the evaluation.
     """
 
@@ -104,7 +108,7 @@ class LifterSettings:
                 raise ValueError(f"{name}: must be at least 1")
 
     def recipe(self) -> tuple[LifterConfig, OptimizerConfig, ScheduleConfig]:
-        """Configurations of model, optimiser and schedule.
+        """Build the configurations of model, optimiser and schedule.
 
         Raises:
             ValueError: If settings are invalid.
@@ -118,7 +122,7 @@ class LifterSettings:
 
 
 def run(settings: LifterSettings, setup: Setup) -> Outcome:
-    """Train, then measure on exact and on detected 2D of the validation subjects."""
+    """Train a lifter, then measure its errors on exact and on detected 2D of the validation subjects."""
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
     examples = settings.steps * settings.sequences
     if settings.model.get("model") == RIDGE:
@@ -133,10 +137,10 @@ def run(settings: LifterSettings, setup: Setup) -> Outcome:
 
 
 def built(settings: LifterSettings, example: TensorBatch, seed: int) -> LifterNetwork:
-    """The initial network.
+    """Build the network with its initial weights.
 
     Args:
-        settings: The settings.
+        settings: Settings of the trial.
         example: Batch for data-dependent initialisation.
         seed: Random seed.
     """
@@ -155,14 +159,14 @@ def train(
     setup: Setup,
     stage: str = "",
 ) -> Trained:
-    """Train with the lifter's loss.
+    """Train a network with the lifter's loss.
 
     Args:
-        network: The network.
-        batches: Returns the batch of a step.
-        settings: The settings.
-        setup: The trial.
-        stage: Name of this training if a trial has several.
+        network: Network to train, modified in place.
+        batches: Function from step to training batch.
+        settings: Settings of the trial.
+        setup: Inputs of the trial.
+        stage: Name of this training if a trial has several; otherwise empty.
     """
 
     def loss(batch: TensorBatch, step: int) -> Tensor:
@@ -185,13 +189,13 @@ def descend(
     """Run all steps of the recipe with any loss.
 
     Args:
-        network: The network.
-        batches: Returns the batch of a step.
-        loss: The loss of a batch.
-        settings: The settings.
-        setup: The trial.
-        name: See `Training`.
-        stage: See `Training`.
+        network: Network to train, modified in place.
+        batches: Function from step to training batch.
+        loss: Function from batch and step to the loss.
+        settings: Settings of the trial.
+        setup: Inputs of the trial.
+        name: Key of the training. A saved state is used only if its key is equal.
+        stage: Whether the trial has several trainings; the state is then kept after the end, for the next one.
     """
     _, optimizer_config, schedule_config = settings.recipe()
     optimizer = build_optimizer(network, optimizer_config)
@@ -209,7 +213,10 @@ def descend(
 
 
 def learnt(network: LifterNetwork) -> dict[str, float]:
-    """Learned parameters of the attention, averaged over heads and blocks: spans in seconds, alpha of entmax."""
+    """Return learned parameters of the attention, over all heads and blocks.
+
+    These are the mean and the longest span in seconds, and the mean alpha of entmax.
+    """
     spans = [part.spans for part in network.modules() if isinstance(part, AdaptiveSpanAttention)]
     free = [part for part in network.modules() if type(part) is Entmax]
     found: dict[str, float] = {}
@@ -221,18 +228,18 @@ def learnt(network: LifterNetwork) -> dict[str, float]:
 
 
 def size(network: LifterNetwork) -> float:
-    """Number of parameters."""
+    """Return the number of parameters."""
     return float(sum(parameter.numel() for parameter in network.parameters()))
 
 
 def metrics(network: LifterNetwork, trained: Trained, settings: LifterSettings, setup: Setup) -> dict[str, float]:
-    """Cost of a step, and `measured`; errors are infinite after divergence."""
+    """Return the processor time of a training step in ms, and the errors of `measured`; infinite after divergence."""
     errors = dict.fromkeys(MEASURED, math.inf) if trained.diverged else measured(network, settings, setup)
     return {"step_ms": 1000 * trained.seconds / settings.steps} | errors
 
 
 def measured(network: LifterNetwork, settings: LifterSettings, setup: Setup) -> dict[str, float]:
-    """Errors of a lifter on exact and detected 2D of the validation data."""
+    """Measure the errors of a lifter on exact and detected 2D of the validation subjects."""
     exact, detected = (
         measure(
             network, islice(setup.motion().evaluation("validation", condition, settings.frames), settings.evaluated)

@@ -1,6 +1,6 @@
-"""Sharing of attention maps, determined from a trained lifter (SAN, Xiao et al., 2019).
+"""Study of the sharing of attention maps, determined from a trained lifter (SAN, Xiao et al., 2019).
 
-Train, merge consecutive blocks with similar maps, train again, until nothing is merged.
+A trial trains a lifter, merges consecutive blocks with similar maps and trains again, until no more blocks are merged.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ class MapSharingSettings(lifters.LifterSettings):
     """Settings of a trial of this study. Every training has `steps` steps.
 
     Attributes:
-        threshold: Minimum similarity of maps that are merged, see `merged`.
+        threshold: Minimum similarity of maps for blocks to be merged, see `merged`.
     """
 
     threshold: float = 0.9
@@ -60,12 +60,15 @@ _PLAIN |= {"shared_layers": False, "adaptive_depth": False}
 
 
 def merged(groups: Sequence[int], alike: Tensor, threshold: float) -> list[int]:
-    """Merge groups of blocks: from the first one on, a group absorbs the next while all their maps are similar.
+    """Merge groups of blocks. From the first one on, a group absorbs the next while the maps of all are similar.
 
     Args:
-        groups: Sizes of runs of blocks that share a map.
-        alike: (G, G) similarity of these maps.
-        threshold: Minimum similarity to every group absorbed before.
+        groups: Sizes of the groups of consecutive blocks that share a map.
+        alike: (G, G) similarities of the groups' maps.
+        threshold: Minimum similarity of the next group to every group absorbed before.
+
+    Returns:
+        The sizes of the groups after merging.
     """
     runs: list[list[int]] = []
     for number in range(len(groups)):
@@ -77,7 +80,7 @@ def merged(groups: Sequence[int], alike: Tensor, threshold: float) -> list[int]:
 
 
 def run(settings: MapSharingSettings, setup: Setup) -> Outcome:
-    """The errors without sharing and after merging, each trained for equal steps from the same seed."""
+    """Measure the errors without sharing and after merging, each trained for equal steps from the same seed."""
     config = settings.recipe()[0]
     groups, trainings, before = [1] * config.depth, 0, 0.0
     stages, results = list[Setup](), dict[str, float]()
@@ -111,7 +114,7 @@ def _trained(
 
 
 def shared(config: LifterConfig, groups: Sequence[int], seed: int) -> LifterNetwork:
-    """A network whose blocks share maps in the given groups, with weights from the seed."""
+    """Build a network whose blocks share maps in the given groups, with weights from the seed."""
     torch.manual_seed(seed)
     network = LifterNetwork(config)
     blocks = [cast(Block, block) for block in network.blocks]
@@ -123,7 +126,7 @@ def shared(config: LifterConfig, groups: Sequence[int], seed: int) -> LifterNetw
 
 
 def _alike(network: LifterNetwork, groups: Sequence[int], settings: MapSharingSettings, setup: Setup) -> Tensor:
-    """Similarity (G, G) of the maps of the groups, on validation subjects with exact 2D."""
+    """Compute the similarities (G, G) of the groups' maps, on validation subjects with exact 2D."""
     batch = TensorBatch.of(next(setup.motion().evaluation("validation", "gt", settings.frames)))
     firsts = [0, *accumulate(groups[:-1])]
     return layers_alike(attention_maps(network, batch.observe(), batch.times)[firsts])

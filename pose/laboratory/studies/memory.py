@@ -1,4 +1,4 @@
-"""Effective memory of a stream: the error against the number of frames since its state was empty."""
+"""Study of the effective memory of a stream: the error against the number of frames since the stream started."""
 
 from dataclasses import dataclass, field
 
@@ -24,7 +24,7 @@ class MemorySettings(lifters.LifterSettings):
     """Settings of a trial of this study.
 
     Attributes:
-        lifter: A shipped lifter or a checkpoint, instead of a model to train.
+        lifter: Shipped lifter or checkpoint to measure, instead of a model to train.
         share: Number of sixteenths of the test subjects' sequences to use; 16 uses all.
     """
 
@@ -42,9 +42,10 @@ class MemorySettings(lifters.LifterSettings):
 
 
 def run(settings: MemorySettings, setup: Setup) -> Outcome:
-    """The error of single frames of the test subjects against the context, for exact and detected 2D.
+    """Measure the error of single frames of the test subjects against the context, for exact and detected 2D.
 
-    `effective` is the shortest of these contexts within 1 % of the best.
+    The context is the number of frames since the stream started. `effective` gives the shortest context whose error is
+    within 1 % of the best.
     """
     network, before = _network(settings, setup)
     longest = max(CONTEXTS) + max(TARGETS)
@@ -68,7 +69,7 @@ def _network(settings: MemorySettings, setup: Setup) -> tuple[LifterNetwork, flo
 
 
 def error_after(network: LifterNetwork, batch: TensorBatch, frames: int) -> float:
-    """MPJPE in mm of the last of `frames` frames, from an empty state."""
+    """Compute the MPJPE in mm of the last of `frames` frames, when the stream starts from an empty state."""
     length, errors = batch.valid.shape[1], []
     for target in TARGETS:
         last = max(CONTEXTS) + target
@@ -81,5 +82,5 @@ def error_after(network: LifterNetwork, batch: TensorBatch, frames: int) -> floa
 
 
 def effective(errors: dict[int, float]) -> int:
-    """The shortest context whose error is within 1 % of the best."""
+    """Return the shortest context, in frames, whose error is within 1 % of the best."""
     return min(frames for frames, error in errors.items() if error <= NEAR * min(errors.values()))

@@ -1,4 +1,4 @@
-"""Pre-training on the 2D poses of all training subjects, then fine-tuning on the 3D of some of them."""
+"""Study of pre-training on the 2D poses of all training subjects, then fine-tuning on the 3D poses of some of them."""
 
 import math
 from collections.abc import Callable
@@ -30,13 +30,13 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PretrainingSettings:
-    """Settings; others are as in `lifters.LifterSettings`.
+    """Settings of a trial of this study. All attributes that are not listed are as in `lifters.LifterSettings`.
 
     Attributes:
         objective: `none`, or one of `pose.training.config.OBJECTIVES`, on 2D poses of all training subjects.
-        first: Steps of pre-training.
-        steps: Steps of fine-tuning, from the same weights for each of `shares`.
-        shares: Fractions of the subjects with 3D.
+        first: Number of steps of pre-training.
+        steps: Number of steps of fine-tuning, which starts from the same weights for each of `shares`.
+        shares: Fractions of the training subjects whose 3D poses are used.
     """
 
     model: dict[str, Json]
@@ -64,10 +64,10 @@ class PretrainingSettings:
         self.lifter(self.steps)
 
     def lifter(self, steps: int) -> lifters.LifterSettings:
-        """The settings for fine-tuning.
+        """Return the settings for training a lifter with this number of steps.
 
         Raises:
-            ValueError: If they are invalid.
+            ValueError: If the settings are invalid.
         """
         return lifters.LifterSettings(
             model=self.model, steps=steps, frames=self.frames, sequences=self.sequences, optimizer=self.optimizer,
@@ -76,7 +76,7 @@ class PretrainingSettings:
 
 
 def run(settings: PretrainingSettings, setup: Setup) -> Outcome:
-    """The error with exact 2D on the validation subjects for each fraction, and the metrics of the objective.
+    """Measure the error on exact 2D of the validation subjects for each fraction, and the metrics of the objective.
 
     After an interruption, the current training is continued.
     """

@@ -1,4 +1,4 @@
-"""The standard deviation of scores against the width of a head: why the dot product is scaled.
+"""Study of the standard deviation of scores against the width of a head: why the dot product is scaled.
 
 There is no training: queries and keys are unit-normal, as at the start of a training.
 """
@@ -27,7 +27,7 @@ class ScoreWidthsSettings:
 
     Attributes:
         score: Score function, one of those of `attention: composed`.
-        width: Features of a head.
+        width: Number of features of a head.
         distribution: Distribution, one of those of `attention: composed`.
         keys: Number of random keys.
         queries: Number of random queries.
@@ -48,12 +48,12 @@ class ScoreWidthsSettings:
 
 
 def run(settings: ScoreWidthsSettings, setup: Setup) -> Outcome:
-    """Statistics of scores and weights.
+    """Measure statistics of scores and weights.
 
     Returns:
         `spread`: standard deviation of the scores. `largest`: mean of each query's largest weight. `effective`: mean of
-        2^entropy. `passed`: mean of sum_s a_s (1 - a_s), the trace of the softmax's Jacobian, in per cent of that of
-        equal weights; it is 0, without a gradient, if one key has all the weight.
+            2^entropy. `passed`: mean of sum_s a_s (1 - a_s), the trace of the softmax's Jacobian, in per cent of that
+            for equal weights. If one key has all the weight, `passed` is 0 and no gradient flows.
     """
     torch.manual_seed(setup.seed)
     score = SCORES[settings.score](1, settings.width).double()

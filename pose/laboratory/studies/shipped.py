@@ -1,4 +1,4 @@
-"""Analysis of a trained lifter: attention maps, errors in gaps, and errors by group of people."""
+"""Studies of a trained lifter: attention maps, and errors in gaps, by group of people and by context."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -33,12 +33,12 @@ LIMBS = {"right wrist": (16,), "right arm": (14, 15, 16), "both arms": tuple(ran
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapSettings:
-    """Settings of a trial of this study.
+    """Settings of a trial of `maps`.
 
     Attributes:
-        block: Counted from 1; results are means over its heads and the sequences.
-        lifter: A shipped lifter or a checkpoint.
-        frames: Frames of a sequence.
+        block: Number of the block, counted from 1. Results are means over its heads and the sequences.
+        lifter: Shipped lifter or checkpoint.
+        frames: Number of frames of a sequence.
         share: Number of sixteenths of the test subjects' sequences to use; 16 uses all.
     """
 
@@ -53,7 +53,10 @@ class MapSettings:
 
 
 def maps(settings: MapSettings, setup: Setup) -> Outcome:
-    """Statistics of the maps for test subjects with sufficiently long clips, exact 2D at 30 frames/s."""
+    """Compute statistics of the attention maps for test subjects, with exact 2D at 30 frames/s.
+
+    Only clips of at least the required number of frames are used.
+    """
     network = _network(settings.lifter)
     if settings.block > len(network.blocks):
         raise PoseError(f"block: {settings.lifter} has {len(network.blocks)}, got {settings.block}")
@@ -72,14 +75,15 @@ def maps(settings: MapSettings, setup: Setup) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapSettings:
-    """Settings of a trial of this study.
+    """Settings of a trial of `gaps`.
 
     Attributes:
-        hidden: One of `LIMBS`.
+        hidden: Limb whose joints are masked, one of `LIMBS`.
         seconds: Duration of the gap, in the middle of sequences of `frames` at 30 frames/s.
-        fill: `none`, or `linear` interpolation in the image between the frames beside the gap, with their scores.
-        lifter: A shipped lifter or a checkpoint.
-        frames: Frames of a sequence.
+        fill: `none`, or `linear` interpolation in the image between the frames on both sides of the gap. Interpolated
+            joints keep their original scores.
+        lifter: Shipped lifter or checkpoint.
+        frames: Number of frames of a sequence.
         share: Number of sixteenths of the test subjects' sequences to use; 16 uses all.
     """
 
@@ -100,7 +104,7 @@ class GapSettings:
 
 
 def gaps(settings: GapSettings, setup: Setup) -> Outcome:
-    """Errors of the masked joints during the gap, and of all other joints in the same frames."""
+    """Measure the errors of the masked joints during the gap, and of all other joints in the same frames."""
     network, count = _network(settings.lifter), round(settings.seconds * 30)
     first = (settings.frames - count) // 2
     frames = slice(first, first + max(count, 1))  # without a gap, the middle frame
@@ -130,13 +134,13 @@ def gaps(settings: GapSettings, setup: Setup) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """Settings of a trial of this study.
+    """Settings of a trial of `groups`.
 
     Attributes:
-        by: `subject`, `exercise`, `size` or `speed`.
-        condition: `gt` or `detector`.
-        lifter: A shipped lifter or a checkpoint.
-        frames: Maximum length of a sequence.
+        by: Property by which sequences are grouped: `subject`, `exercise`, `size` or `speed`.
+        condition: Kind of 2D input: `gt` (exact) or `detector`.
+        lifter: Shipped lifter or checkpoint.
+        frames: Maximum length of a sequence, frames.
         batches: Number of batches per group.
     """
 
@@ -154,7 +158,7 @@ class GroupSettings:
 
 
 def groups(settings: GroupSettings, setup: Setup) -> Outcome:
-    """MPJPE of each group of the test subjects, mm."""
+    """Measure the MPJPE of each group of the test subjects, mm."""
     network = _network(settings.lifter)
     results, examples = {}, 0
     for group in setup.motion().groups(settings.by, settings.condition, settings.frames):
@@ -170,11 +174,11 @@ def groups(settings: GroupSettings, setup: Setup) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSettings:
-    """Settings of a trial of this study.
+    """Settings of a trial of `context`.
 
     Attributes:
         context: Number of frames around the target frame that the lifter sees.
-        lifter: A shipped lifter or a checkpoint.
+        lifter: Shipped lifter or checkpoint.
         share: Number of sixteenths of the test subjects' sequences to use; 16 uses all.
     """
 
@@ -194,7 +198,7 @@ CONTEXT_COLUMNS = {"gt": "exact 2D: MPJPE, mm", "detector": "detector's 2D: MPJP
 
 
 def context(settings: ContextSettings, setup: Setup) -> Outcome:
-    """The error of the middle frame of sequences of 81 frames with `context` visible frames around it."""
+    """Measure the error of the middle frame of 81-frame sequences, with `context` visible frames around it."""
     network = _network(settings.lifter)
     middle, half = LONGEST // 2, settings.context // 2
     frames = slice(middle - half, middle + half + 1)
@@ -216,7 +220,10 @@ def _network(lifter: str) -> LifterNetwork:
 
 
 def sequences(setup: Setup, condition: str, frames: int, share: int) -> Iterator[LiftBatch]:
-    """The first `share` of each 16 sequences of the test subjects, cut to `frames`, without shorter ones."""
+    """Yield the first `share` of every 16 sequences of the test subjects, cut to `frames`.
+
+    Sequences shorter than `frames` are left out.
+    """
     # Clips are cut into equal pieces; with twice the length, no clip that is long enough gets too short.
     for batch in setup.motion().evaluation("test", condition, 2 * frames):
         if (

@@ -1,4 +1,4 @@
-"""Small synthetic tasks: training on a fixed set of questions, evaluation on unseen ones."""
+"""Study of small synthetic tasks: training on a fixed set of questions, evaluation on unseen ones."""
 
 import math
 from dataclasses import dataclass, field
@@ -40,14 +40,14 @@ class SmallTasksSettings:
 
     Attributes:
         task: One of `TASKS`.
-        letters: Letters of the free group.
-        variant: Variant of the free group.
+        letters: Number of letters of a word, for the task of the free group.
+        variant: Form of the answer, for the task of the free group.
         model: A `LifterConfig` of the stack, made causal.
-        form: `decoder`: one stack; `encoder-decoder`: two with as many blocks each.
-        positions: See `TokenModel`.
+        form: `decoder`: one stack. `encoder-decoder`: two stacks, each with as many blocks.
+        positions: Position encoding, see `TokenModel`.
         examples: Number of training questions.
         asked: Number of unseen questions in the evaluation.
-        optimizer: `gd` (plain gradient descent) or one of pose-train's.
+        optimizer: `gd` (plain gradient descent) or one of pose-train's optimisers.
     """
 
     task: str
@@ -83,7 +83,7 @@ class SmallTasksSettings:
         check_recipe(self.adam(), self.schedule(), self.stack().init)
 
     def drawn(self) -> Task:
-        """The task of the trial."""
+        """Build the task of the trial."""
         if self.task == "free-group":
             return free_group.task(self.letters, self.variant)
         return parentheses.TASK if self.task == "parentheses" else calculator.task(2 if self.task == "max-min" else 4)
@@ -97,25 +97,25 @@ class SmallTasksSettings:
         return TokenModel(*sizes)
 
     def stack(self) -> LifterConfig:
-        """Configuration of the blocks."""
+        """Build the configuration of the blocks."""
         return LifterConfig.from_dict({**self.model, "streaming": True})
 
     def adam(self) -> OptimizerConfig:
-        """Configuration of the optimizer."""
+        """Build the configuration of the optimiser."""
         name = "adamw" if self.optimizer == "gd" else self.optimizer
         return OptimizerConfig(name=name, lr=self.rate, betas=(0.9, self.beta2), weight_decay=0.01)
 
     def schedule(self) -> ScheduleConfig:
-        """Configuration of the learning rate."""
+        """Build the configuration of the learning rate schedule."""
         return ScheduleConfig(warmup=self.warmup, warmup_steps=self.warmup_steps, decay=self.decay, final=0.01)
 
 
 def run(settings: SmallTasksSettings, setup: Setup) -> Outcome:
-    """Train and evaluate.
+    """Train and evaluate a model.
 
     Returns:
-        `right`: fraction of unseen questions with a completely correct answer. `harder`: the same for questions that
-        the best simple rule answers wrongly. `trick`: the fraction that this rule answers correctly.
+        `right`: fraction of unseen questions with a completely correct answer. `harder`: the same fraction among
+            questions that the best simple rule answers wrongly. `trick`: fraction that this rule answers correctly.
     """
     task = settings.drawn()
     shown = list(islice(distinct(task, (setup.seed, 0)), settings.examples))
@@ -158,7 +158,7 @@ def run(settings: SmallTasksSettings, setup: Setup) -> Outcome:
 
 
 def answer_loss(network: nn.Module, batch: Batch) -> Tensor:
-    """Cross-entropy of the tokens of the answers."""
+    """Compute the cross-entropy of the tokens of the answers."""
     tokens = torch.from_numpy(batch.tokens)
     chosen = torch.from_numpy(batch.answers)
     return F.cross_entropy(network(tokens[:, :-1])[chosen], tokens[:, 1:][chosen])
@@ -166,9 +166,9 @@ def answer_loss(network: nn.Module, batch: Batch) -> Tensor:
 
 @torch.inference_mode()
 def answers_right(network: nn.Module, examples: list[Example], task: Task) -> NDArray[np.bool_]:
-    """(N,) whether the whole answer is correct when written token by token.
+    """Return (N,) whether each whole answer is correct when the network writes it token by token.
 
-    As long as all earlier tokens are correct, the inputs equal those of the given answer.
+    A single pass over the given answers suffices: as long as all earlier tokens are correct, the inputs are equal.
     """
     rights = []
     for first in range(0, len(examples), CHUNK):
@@ -179,7 +179,7 @@ def answers_right(network: nn.Module, examples: list[Example], task: Task) -> ND
 
 
 def tricks(task: Task, examples: list[Example]) -> dict[str, float]:
-    """Fraction of correct answers of each simple rule."""
+    """Compute the fraction of correct answers of each simple rule."""
     return {
         name: sum(guess(example.question) == example.answer for example in examples) / len(examples)
         for name, guess in task.guesses.items()

@@ -1,4 +1,4 @@
-"""The cost of a stream's next frame: one step with the cache, or all past frames again."""
+"""Study of the cost of the next frame of a stream: one step with the cache, or a pass over all past frames."""
 
 import time
 from collections.abc import Callable
@@ -41,15 +41,15 @@ class StepCostSettings:
         self.stream()
 
     def stream(self) -> LifterConfig:
-        """Configuration of the streaming lifter."""
+        """Build the configuration of the streaming lifter."""
         return LifterConfig.from_dict({**self.model, "streaming": True})
 
 
 @torch.inference_mode()
 def run(settings: StepCostSettings, setup: Setup) -> Outcome:
-    """Processor time in ms for one person, with random weights at 30 frames/s.
+    """Measure the processor time in ms for one person, with random weights at 30 frames/s.
 
-    `apart` is the difference of the two outputs, which should be a rounding error.
+    `apart` is the difference between the outputs of the step and of the full pass, which should be a rounding error.
     """
     torch.manual_seed(setup.seed)
     network = LifterNetwork(settings.stream()).eval()
@@ -79,7 +79,7 @@ def run(settings: StepCostSettings, setup: Setup) -> Outcome:
 
 
 def _measured(work: Callable[[], object], count: int, setup: Setup) -> float:
-    """Processor seconds of one call, the minimum of five rounds."""
+    """Return the processor seconds of one call, the minimum of five rounds."""
     rounds = []
     for _ in range(5):
         setup.clock.check()

@@ -1,4 +1,6 @@
-"""Why a lifter without LayerNorm learns differently: inputs and outputs of the stack, changed one at a time."""
+"""Study of why a lifter without LayerNorm learns differently. Inputs and outputs of the stack are changed one at a
+time.
+"""
 
 from dataclasses import dataclass
 from typing import cast
@@ -28,7 +30,7 @@ class WithoutNormSettings(lifters.LifterSettings):
     Attributes:
         centred: Whether a bias removes the mean of the initial tokens.
         token_size: Root mean square of the initial tokens; 0 keeps that of the initialisation.
-        last_norm: LayerNorm before the head: `as it is`, `layer` or `none`.
+        last_norm: Normalisation before the head: `as it is`, `layer` or `none`.
     """
 
     centred: bool = False
@@ -48,8 +50,8 @@ class WithoutNormSettings(lifters.LifterSettings):
 def run(settings: WithoutNormSettings, setup: Setup) -> Outcome:
     """Train without normalisation, and measure as `lifters.run` does.
 
-    Further results: `tokens`, the root mean square of the tokens, and `differs`, that of the tokens minus their mean
-    over all frames, relative to `tokens`.
+    There are two further results. `tokens` is the root mean square of the tokens. `differs` is that of the tokens minus
+    their mean over all frames, relative to `tokens`.
     """
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
     example = TensorBatch.of(batches(0))
@@ -68,9 +70,9 @@ def change(network: LifterNetwork, settings: WithoutNormSettings, features: Tens
     """Apply the settings to a network.
 
     Args:
-        network: Changed in place.
-        settings: The settings.
-        features: (N, F) of training frames.
+        network: Network to change in place.
+        settings: Settings of the trial.
+        features: (N, F) features of training frames.
     """
     embed = cast(nn.Linear, network.embed)
     if settings.centred:

@@ -1,4 +1,4 @@
-"""Nested MAX and MIN of digits: `MAX( 3 5 MIN( 9 2 ) ) =` -> 5. Optionally with mean and modular sum.
+"""Task of nested MAX and MIN of digits, optionally with mean and modular sum: `MAX( 3 5 MIN( 9 2 ) ) =` -> 5.
 
 A call has two or three arguments, one of them an inner call with probability 1/2, and at most ten tokens before the
 equals sign. The mean is rounded down; the sum is modulo 10.
@@ -22,7 +22,7 @@ LONGEST = 10
 
 
 def drawing(operators: Sequence[int]) -> Callable[[np.random.Generator], Example]:
-    """The sampler of questions with these operators."""
+    """Return a function that samples questions with these operators."""
 
     def draw(rng: np.random.Generator) -> Example:
         nested = bool(rng.random() < 0.5)
@@ -68,20 +68,22 @@ def value(tokens: Sequence[int]) -> int:
 
 
 def flat(question: Sequence[int]) -> tuple[int, ...]:
-    """The outer operator applied to all digits, without nesting."""
+    """Answer with the outer operator applied to all digits, ignoring the nesting."""
     return (DIGIT + OPERATORS[question[0]]([token - DIGIT for token in question if DIGIT <= token < DIGIT + 10]),)
 
 
 def by_operator(question: Sequence[int]) -> tuple[int, ...]:
-    """The most probable answer given the outer operator: 9 for MAX, 0 for MIN, 4 for the mean, 0 for the sum."""
+    """Answer with the most probable value given the outer operator: 9 for MAX, 0 for MIN, 4 for the mean, 0 for the
+    sum.
+    """
     return (DIGIT + {"MAX(": 9, "MIN(": 0, "MEAN(": 4, "SUM(": 0}[VOCABULARY[question[0]]],)
 
 
 def task(operators: int) -> Task:
-    """The task.
+    """Build the task.
 
     Args:
-        operators: 2 for MAX and MIN, 4 to include mean and sum.
+        operators: Number of operators: 2 for MAX and MIN, 4 to include mean and sum.
     """
     tricks = {"the outer operator alone": by_operator, "nesting ignored": flat}
     return Task(VOCABULARY[: 13 + operators], LONGEST + 2, drawing(list(OPERATORS)[:operators]), tricks)

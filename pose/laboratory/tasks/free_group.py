@@ -1,7 +1,8 @@
-"""Reduction of words of a free group: `a b e d b c =` -> `b c eos`, where d, e, f are the inverses of a, b, c.
+"""Task of reducing words of a free group: `a b e d b c =` -> `b c eos`, where d, e, f are the inverses of a, b, c.
 
-Variants include intermediate steps: `steps` removes the first cancelling pair and writes the shorter word, until none
-is left: `a b e d = a d = 1 eos`; `brackets` marks the pair first: `a b e d = a ( b e ) d = a d = ( a d ) = 1 eos`.
+Two variants include intermediate steps. `steps` repeatedly removes the first cancelling pair and writes the shorter
+word, until no pair is left: `a b e d = a d = 1 eos`. `brackets` marks the pair before removing it: `a b e d = a ( b e )
+d = a d = ( a d ) = 1 eos`.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,12 +18,12 @@ VARIANTS = ("answer", "steps", "brackets")
 
 
 def inverse(letter: int) -> int:
-    """The letter of the inverse of a generator."""
+    """Return the letter of the inverse of a generator."""
     return (letter - FIRST + GENERATORS) % (2 * GENERATORS) + FIRST
 
 
 def reduced(word: Sequence[int]) -> tuple[int, ...]:
-    """The word without adjacent inverse letters, computed with a stack."""
+    """Remove all pairs of adjacent inverse letters from a word, with a stack."""
     stack: list[int] = []
     for letter in word:
         if stack and stack[-1] == inverse(letter):
@@ -33,12 +34,12 @@ def reduced(word: Sequence[int]) -> tuple[int, ...]:
 
 
 def written(word: Sequence[int]) -> tuple[int, ...]:
-    """The word as tokens; the empty word is written 1."""
+    """Convert a word to tokens; the empty word is written as 1."""
     return tuple(word) or (ONE,)
 
 
 def solution(word: Sequence[int], variant: str) -> tuple[int, ...]:
-    """The tokens after the equals sign."""
+    """Return the tokens after the equals sign."""
     if variant == "answer":
         return (*written(reduced(word)), END)
     word, lines = tuple(word), []
@@ -57,7 +58,7 @@ def _first_pair(word: Sequence[int]) -> int | None:
 
 
 def task(letters: int, variant: str) -> Task:
-    """The task with uniformly random words of `letters` letters.
+    """Build the task with uniformly random words of `letters` letters.
 
     Raises:
         ValueError: If the variant is unknown.

@@ -1,4 +1,4 @@
-"""Small networks for tokens, built from the lifter's blocks or cells, that predict the next token."""
+"""Small networks that predict the next token, built from the lifter's blocks or recurrent cells."""
 
 import math
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ TOKEN_SECONDS = 0.05  # s between tokens for rotary time; the fastest phase rota
 
 
 class TokenModel(nn.Module):
-    """A causal model of the next token.
+    """A causal network that predicts the next token.
 
     Args:
         config: Configuration of the stack, which is made causal.
         words: Size of the vocabulary.
-        length: Length of the longest sequence.
+        length: Length of the longest sequence, tokens.
         positions: One of `POSITIONS`; all but rotary disable the time in the attention. Recurrent cells need none.
     """
 
@@ -51,7 +51,7 @@ class TokenModel(nn.Module):
         self.places = places(length, config, positions)
 
     def forward(self, tokens_BN: Tensor) -> Tensor:
-        """Logits of the next token (B, N, words) for tokens (B, N)."""
+        """Compute the logits of the next token (B, N, words) for tokens (B, N)."""
         x = self.embed(F.one_hot(tokens_BN, self.words).float()) + self.places[: tokens_BN.shape[1]]
         context = token_context(tokens_BN, self.head_dim, self.rotary)
         for block in self.blocks:
@@ -66,7 +66,7 @@ class EncoderDecoder(nn.Module):
     Args:
         config: Configuration of both stacks, with softmax attention.
         words: Size of the vocabulary.
-        length: Length of the longest sequence.
+        length: Length of the longest sequence, tokens.
         equals: Token that ends a question. The decoder gets padding instead of the question, so positions agree.
     """
 
@@ -90,7 +90,7 @@ class EncoderDecoder(nn.Module):
             self.decoder.embed.weight.data *= words**0.5
 
     def forward(self, tokens_BN: Tensor) -> Tensor:
-        """Logits of the next token (B, N, words) for tokens (B, N); undefined within the question."""
+        """Compute the logits of the next token (B, N, words) for tokens (B, N); undefined within the question."""
         sign = tokens_BN == self.equals
         writes = sign.cumsum(dim=1) > 0
         asked = ~writes | (sign & (sign.cumsum(dim=1) == 1))
@@ -131,9 +131,9 @@ def write(network: nn.Module, question: Sequence[int], count: int) -> list[int]:
 
 
 def places(length: int, config: LifterConfig, positions: str) -> nn.Parameter:
-    """Position embeddings (length, D); zeros if the attention has positions or there should be none.
+    """Create the position embeddings (length, D); zeros if the attention has positions or there should be none.
 
-    T-Fixup includes them in the size of the tokens at the input of the stack.
+    T-Fixup includes the embeddings in the size of the tokens at the input of the stack.
     """
     if positions == "sinusoidal":
         return nn.Parameter(sinusoids(length, config.dim), requires_grad=False)
@@ -145,13 +145,13 @@ def places(length: int, config: LifterConfig, positions: str) -> nn.Parameter:
 
 
 def token_context(tokens_BN: Tensor, head_dim: int, rotary: bool) -> Context:
-    """Context with the times of tokens; all equal unless rotary."""
+    """Build a context in which times are proportional to the token positions if `rotary`, and otherwise all equal."""
     seconds = torch.arange(tokens_BN.shape[1], dtype=torch.float64) * (TOKEN_SECONDS if rotary else 0.0)
     return Context.from_times(seconds.expand(tokens_BN.shape), head_dim)
 
 
 def sinusoids(length: int, dim: int) -> Tensor:
-    """(length, dim) sines and cosines of wavelengths from 2 pi to 10,000 2 pi (Vaswani et al., 2017)."""
+    """Compute (length, dim) sines and cosines of wavelengths from 2 pi to 10,000 2 pi (Vaswani et al., 2017)."""
     rates = torch.exp(-math.log(10_000.0) * torch.arange(0, dim, 2) / dim)
     angles = torch.arange(length)[:, None] * rates
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :dim]

@@ -1,4 +1,7 @@
-"""Which tokens are inside the parentheses: `2 ( 3 8 7 ) 4 =` -> `0 0 1 1 1 0 0`. Parentheses count as outside."""
+"""Task of marking the tokens inside the parentheses: `2 ( 3 8 7 ) 4 =` -> `0 0 1 1 1 0 0`.
+
+The parentheses themselves count as outside.
+"""
 
 from collections.abc import Sequence
 
@@ -12,7 +15,10 @@ DIGIT, OPEN, CLOSE, EQUALS = (VOCABULARY.index(token) for token in ("0", "(", ")
 
 
 def draw(rng: np.random.Generator) -> Example:
-    """One pair around at least one digit; all 15 positions have equal probability."""
+    """Sample a question with one pair of parentheses around at least one digit.
+
+    All 15 positions of the pair are equally probable.
+    """
     places = [(first, last) for first in range(SIZE) for last in range(first + 2, SIZE)]
     first, last = places[rng.integers(len(places))]
     tokens = [int(token) for token in DIGIT + rng.integers(10, size=SIZE)]
@@ -21,7 +27,7 @@ def draw(rng: np.random.Generator) -> Example:
 
 
 def likeliest(question: Sequence[int]) -> tuple[int, ...]:
-    """One of the 15 answers, for any question."""
+    """Answer every question with the same one of the 15 answers."""
     return tuple(DIGIT + int(token) for token in (0, 1, 1, 1, 0, 0, 0))
 
 

@@ -17,8 +17,8 @@ class Example:
     """A question with its answer.
 
     Attributes:
-        question: Ends with an equals sign.
-        answer: Includes the end token.
+        question: Tokens of the question, with the equals sign at the end.
+        answer: Tokens of the answer, including the end token.
         tags: Categories of the question, which are counted separately.
     """
 
@@ -29,12 +29,12 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task.
+    """A kind of question, with its vocabulary and simple rules as baselines.
 
     Attributes:
         vocabulary: Tokens by code; the first is the padding.
-        length: Maximum length of question and answer together.
-        draw: Samples an example.
+        length: Maximum length of question and answer together, tokens.
+        draw: Function that samples an example.
         guesses: Simple rules by name, which answer a question; baselines for models.
     """
 
@@ -44,7 +44,7 @@ class Task:
     guesses: Mapping[str, Callable[[Sequence[int]], tuple[int, ...]]]
 
     def written(self, tokens: Sequence[int]) -> str:
-        """Tokens as text."""
+        """Convert tokens to text."""
         return " ".join(self.vocabulary[token] for token in tokens)
 
 
@@ -52,7 +52,7 @@ PAD = 0
 
 
 def distinct(task: Task, seed: tuple[int, ...], without: frozenset[tuple[int, ...]] = frozenset()) -> Iterator[Example]:
-    """Endless examples without the questions in `without`; equal seeds give equal examples."""
+    """Yield endless examples, except questions in `without`; equal seeds give equal examples."""
     rng = np.random.default_rng(seed)
     while True:
         example = task.draw(rng)
@@ -62,11 +62,11 @@ def distinct(task: Task, seed: tuple[int, ...], without: frozenset[tuple[int, ..
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A padded batch.
+    """Examples padded to equal length.
 
     Attributes:
         tokens: (B, N) questions and answers.
-        answers: (B, N - 1) True where the next token is part of the answer.
+        answers: (B, N - 1) bool, True where the next token is part of the answer.
     """
 
     tokens: I64
