@@ -1,4 +1,7 @@
-"""Bodies of tracked people in the image: the light mesh of the body model, fitted to each person, posed and shaded."""
+"""Shaded body meshes of tracked people for the image overlay.
+
+The light mesh of the body model is fitted to each person and posed in each frame.
+"""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -23,7 +26,7 @@ from pose.view.overlay import Overlay
 F64 = NDArray[np.float64]
 
 AHEAD = 32  # frames per batch
-_MIN_SCORE = 0.12  # as in the overlay; people whose keypoints all have lower scores are not drawn
+_MIN_SCORE = 0.12  # people are not drawn if all their keypoints have lower scores; same value as in the overlay
 _NEAREST_M = 0.15  # triangles nearer to the camera are not drawn
 # Direction to the light in file axes: mostly from above, and from the camera's side.
 _LIGHT = rotations.unit(np.array([-0.45, 0.7, 0.55]))
@@ -31,19 +34,19 @@ _AMBIENT = 0.35  # light on a surface parallel to the rays
 
 
 class BodyMeshes:
-    """Computes the meshes of a video's people, frame by frame. Implements `pose.view.bodies.Bodies`.
+    """Generator of the body meshes of a video, frame by frame. Implements `pose.view.bodies.Bodies`.
 
-    A shape follows from the median bone lengths so far. It can change in the first seconds of a stream, but not if bone
-    lengths are constant.
+    The body shape of a person is fitted to the median bone lengths of the frames so far. It can change in the first
+    seconds of a stream, but not if bone lengths are constant.
     """
 
     def __init__(self, camera: Camera, skeleton: Skeleton, *, live: bool = False) -> None:
         """Start without people.
 
         Args:
-            camera: Camera of the 3D.
-            skeleton: Skeleton of the keypoints.
-            live: Draw bodies only for the people nearest to the camera, which bounds the time per frame.
+            camera: Camera of the 3D poses.
+            skeleton: Skeleton of the 2D keypoints.
+            live: Whether to draw only the people nearest to the camera, which limits the time per frame.
         """
         self._live = live
         self._matrix, self._skeleton = camera.matrix, skeleton
@@ -51,15 +54,16 @@ class BodyMeshes:
         self._ready: dict[int, list[BodyMesh]] = {}
 
     def of(self, result: FrameResult) -> list[BodyMesh]:
-        """The meshes of the visible people in a frame."""
+        """Return the meshes of the visible people in a frame."""
         if result.index not in self._ready:
             self._ready = {}
             self._prepare([result])
         return self._ready[result.index]
 
     def ahead(self, results: Iterable[FrameResult]) -> Iterator[FrameResult]:
-        """Pass the results on, and compute their meshes in batches; `of` is available until the next result is
-        taken.
+        """Yield the results unchanged, and compute their meshes in batches.
+
+        `of` returns the meshes of a result immediately until the next result is taken.
         """
         rest = iter(results)
         while portion := list(islice(rest, AHEAD)):
@@ -94,12 +98,19 @@ class BodyMeshes:
 
 
 def make_overlay(camera: Camera, skeleton: Skeleton, *, inset: bool, body: bool) -> Overlay:
-    """The overlay of RGB images of a camera, with or without the 3D inset and bodies."""
+    """Make the overlay for the RGB images of a camera.
+
+    Args:
+        camera: Camera of the images.
+        skeleton: Skeleton of the 2D keypoints.
+        inset: Whether to draw the 3D inset.
+        body: Whether to draw bodies.
+    """
     return Overlay(camera.size, skeleton, AUTO if inset else OFF, bodies=BodyMeshes(camera, skeleton) if body else None)
 
 
 def _zoomed(matrix: F64, zoom: float) -> F64:
-    """Intrinsics (3, 3) px with a focal length multiplied by `zoom`."""
+    """Return intrinsics (3, 3) px with the focal length multiplied by `zoom`."""
     zoomed = matrix.copy()
     zoomed[[0, 1], [0, 1]] *= zoom
     return zoomed
@@ -119,7 +130,13 @@ class _Skin:
         self._normals = vertex_normals(character).astype(np.float32)
 
     def meshes(self, number: int, posed: Posed, matrices: list[F64]) -> Iterator[BodyMesh]:
-        """The meshes of the posed frames as seen by cameras with intrinsics (3, 3) px."""
+        """Yield the mesh of each posed frame in the image.
+
+        Args:
+            number: Id of the person.
+            posed: Character posed in each frame.
+            matrices: Camera intrinsics (3, 3) px of each frame.
+        """
         turned = np.swapaxes(rotations.rotate(posed.whole[:, :, None], np.eye(3)), -1, -2)
         shift = posed.heads - (turned @ self.character.heads[..., None])[..., 0]
         # Per bone: the map from the rest pose, and the direction of the light in the rest pose.
@@ -131,13 +148,13 @@ class _Skin:
             yield self._seen(number, places, (maps[:, 12:] * self._normals).sum(axis=1), matrix)
 
     def _seen(self, number: int, places: F32, facing: F32, matrix: F64) -> BodyMesh:
-        """The visible triangles of one frame.
+        """Return the visible triangles of one frame.
 
         Args:
             number: Id of the person.
-            places: (V, 3) m in file axes.
-            facing: (V,) cosines between normals and the light.
-            matrix: (3, 3) px.
+            places: (V, 3) m, vertices in file axes.
+            facing: (V,) cosines between the normals and the direction to the light.
+            matrix: (3, 3) px, camera intrinsics.
         """
         depth = -places[:, 2]  # in file axes, z points to the camera
         near = depth < _NEAREST_M

@@ -1,4 +1,4 @@
-"""2D, tracks and 3D of the videos of several cameras, each camera by itself, some of them at the same time."""
+"""Separate processing of the videos of several cameras: 2D pose, tracking and 3D pose, with cameras in parallel."""
 
 import queue
 import threading
@@ -30,7 +30,7 @@ from pose.video.waveform import read_waveform
 LARGEST_TURN = 1.0  # maximum total rotation of a static camera, degrees; larger than tracking errors of the background
 LARGEST_ZOOM = 1.03  # maximum ratio of the longest to the shortest focal length
 
-# Runs a pipeline on the source of a camera, given its index.
+# Runs a pipeline on the source of a camera. Arguments: index of the camera, source, pipeline.
 Follow = Callable[[int, Source, Pipeline], Iterable[FrameResult]]
 
 
@@ -40,9 +40,9 @@ class CameraResults:
 
     Attributes:
         index: Index of the camera.
-        spool: The results.
-        run: Metadata of the run.
-        problems: Warnings.
+        spool: Results of all frames.
+        run: Tracks, times and camera parameters of the run.
+        problems: Warnings about the video.
     """
 
     index: int
@@ -52,7 +52,12 @@ class CameraResults:
 
 
 def camera_workers(count: int, device: str) -> int:
-    """Cameras that are processed at the same time, as cores and memory allow; one where networks run on a GPU."""
+    """Return the number of cameras to process in parallel, limited by cores and memory; 1 on a GPU.
+
+    Args:
+        count: Number of cameras.
+        device: Device as in `PipelineConfig`.
+    """
     if resolve_device(device) != "cpu":
         return 1
     memory = available_megabytes()
@@ -61,21 +66,21 @@ def camera_workers(count: int, device: str) -> int:
 
 
 def with_threads(config: PipelineConfig, workers: int) -> PipelineConfig:
-    """The configuration of each of some workers, which share the cores."""
+    """Return the configuration of one worker, with at most an equal share of the cores for each of `workers`."""
     return replace(config, threads=max(1, min(config.threads, available_cores() // workers)))
 
 
 @dataclass(frozen=True, slots=True)
 class CameraRuns:
-    """The pipelines of several cameras.
+    """Runs of the pipeline on the videos of several cameras.
 
     Attributes:
-        videos: Video of each camera.
+        videos: Path of each camera's video.
         pipeline: Pipeline of the first worker; further workers build their own.
-        follow: Runs a pipeline.
+        follow: Function that runs a pipeline on a source and returns the results.
         folder: Folder for temporary files.
-        stop: Ends all workers at their next frame.
-        workers: Cameras processed at the same time, each by a thread.
+        stop: Event that ends all workers at their next frame.
+        workers: Number of threads, each of which processes one camera at a time.
     """
 
     videos: Sequence[str]
@@ -86,16 +91,16 @@ class CameraRuns:
     workers: int = 1
 
     def collect(self, stack: ExitStack) -> list[CameraResults]:
-        """Run the pipelines.
+        """Run the pipeline on all videos.
 
         Args:
-            stack: Closes the temporary files.
+            stack: Stack that closes the temporary files on exit.
 
         Returns:
-            One for each video; fewer if `stop` is set.
+            Results of each video, in the order of the videos; of fewer videos if `stop` is set.
 
         Raises:
-            PoseError: If a video has no frames, its camera moves, or two videos have the same images.
+            PoseError: If a video has no frames, a camera moves, or two videos have the same images.
         """
         spools = []
         for _ in self.videos:
@@ -115,7 +120,7 @@ class CameraRuns:
         return [found[row] for row in sorted(found)]
 
     def _tracked(self, spools: list[ResultSpool]) -> Generator[CameraResults, None, None]:
-        """Each camera, as soon as it is done. An error of one of them ends all."""
+        """Yield the results of each camera as soon as it is done. An error in one camera ends all."""
         if self.workers == 1:
             for row in range(len(self.videos)):
                 seen = self._track(row, spools[row], self.pipeline)
@@ -138,7 +143,7 @@ class CameraRuns:
                     if (seen := self._track(row, spools[row], own)) is not None:
                         done.put(seen)
                 done.put(None)
-            except BaseException as error:  # it is raised in the thread that waits
+            except BaseException as error:  # raised again in the waiting thread
                 done.put(error)
 
         threads = [
@@ -167,7 +172,7 @@ class CameraRuns:
                 thread.join()
 
     def _track(self, row: int, spool: ResultSpool, pipeline: Pipeline) -> CameraResults | None:
-        """One camera; None if it was stopped before its first frame."""
+        """Return the results of one camera; None if the run was stopped before the first frame."""
         video, motion = self.videos[row], MotionLog()
         with open_source(video) as source:
             wave = read_waveform(source.sound) if source.sound is not None else None
@@ -193,10 +198,14 @@ class CameraRuns:
 
 
 def check_still(video: str, motion: CameraMotion) -> None:
-    """Check that a camera is static. Unknown motion passes: the reprojection error reveals it later.
+    """Check that a camera is static. Unknown motion passes, because the reprojection error reveals it later.
+
+    Args:
+        video: Name of the video in the error message.
+        motion: Motion of the camera.
 
     Raises:
-        PoseError: If it moves.
+        PoseError: If the camera moves.
     """
     turn = max(motion.pan, motion.tilt, motion.roll)
     carried = motion.kind == TRANSLATING
@@ -206,7 +215,7 @@ def check_still(video: str, motion: CameraMotion) -> None:
 
 
 def _same(tracks: list[ViewTrack], others: list[ViewTrack]) -> bool:
-    """Whether two videos have identical motion at identical pixels, hence are the same video."""
+    """Return whether the tracks of two videos are identical to the pixel, which means that the videos are the same."""
     if not tracks or len(tracks) != len(others):
         return False
     return all(

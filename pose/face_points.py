@@ -1,8 +1,8 @@
 """The 468 points of a face, and the faces of people as plain arrays.
 
-Order: MediaPipe's face mesh. Axes: P person, K point of a face. Faces are not identified. Source of the numbers of
-points: Kartynnik et al., Real-time Facial Surface Geometry from Monocular Video on Mobile GPUs, 2019, arXiv:1907.06724,
-and the connections of MediaPipe 0.10.21 (Apache-2.0).
+The points are those of MediaPipe's face mesh, in its order. In shapes, P is the number of people. Faces are not
+identified. Sources of the point indices: Kartynnik et al., Real-time Facial Surface Geometry from Monocular Video on
+Mobile GPUs, 2019, arXiv:1907.06724, and the connections of MediaPipe 0.10.21 (Apache-2.0).
 """
 
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class Faces:
 
     @classmethod
     def unseen(cls, people: int) -> Self:
-        """Undetected faces of `people` people."""
+        """Make faces of `people` people that are all undetected."""
         return cls(np.zeros((people, POINTS, 3), np.float32), np.zeros(people, np.float32))
 
     def with_unseen(self, people: int) -> "Faces":
@@ -85,14 +85,15 @@ class Faces:
 
 
 def head_turns(points: NDArray[np.floating]) -> F64:
-    """Head rotations relative to the line of sight.
+    """Compute head rotations relative to the line of sight.
 
     Args:
         points: (..., 468, 3) px, as in `Faces`.
 
     Returns:
-        (..., 3, 3) with columns the head's axes (to the person's left, up, out of the face) in x right, y up, z towards
-        the camera. The identity is a face that looks into the camera, with forehead and chin at equal depth.
+        (..., 3, 3) rotation matrices from head axes to camera axes. Head axes: to the person's left, up, out of the
+        face. Camera axes: x right, y up, z towards the camera. A face that looks into the camera, with forehead and
+        chin at equal depth, has the identity.
     """
     flipped = np.asarray(points, np.float64) * (1, -1, -1)
     left = _unit((flipped[..., _PAIRS[:, 1], :] - flipped[..., _PAIRS[:, 0], :]).sum(axis=-2))
@@ -102,10 +103,10 @@ def head_turns(points: NDArray[np.floating]) -> F64:
 
 
 def head_angles(points: NDArray[np.floating]) -> F64:
-    """Head angles (..., 3) in degrees, in the order of `ANGLES`, from points (..., 468, 3) px.
+    """Compute head angles (..., 3) in degrees, in the order of `ANGLES`, from points (..., 468, 3) px.
 
-    Positive to the person's left, upwards, and tilted to the person's left shoulder; 0 if the face looks into the
-    camera.
+    Yaw is positive to the person's left, pitch is positive upwards, and roll is positive towards the person's left
+    shoulder. All are 0 if the face looks into the camera.
     """
     turns = head_turns(points)
     yaw = np.arctan2(turns[..., 0, 2], turns[..., 2, 2])
@@ -116,12 +117,17 @@ def head_angles(points: NDArray[np.floating]) -> F64:
 
 
 def measures(points: NDArray[np.floating]) -> F64:
-    """Openness of eyes and mouth, and height of brows: (..., 6) in the order of `MEASURES`, from points (..., 468, 3)
-    px.
+    """Measure the openness of eyes and mouth, the height of the brows, and the width of the mouth.
 
-    Distances are in 3D, so they do not depend on the rotation of the head. Eyes and brows (height above the centre of
-    the eye) are relative to the width of the eye; the mouth is relative to the distance between the outer corners of
-    both eyes.
+    All distances are in 3D, so they do not depend on the rotation of the head. The height of a brow is its distance
+    from the centre of the eye.
+
+    Args:
+        points: (..., 468, 3) px, as in `Faces`.
+
+    Returns:
+        (..., 6) ratios in the order of `MEASURES`. Values of eyes and brows are relative to the width of the eye.
+        Values of the mouth are relative to the distance between the outer corners of both eyes.
     """
     p = np.asarray(points, np.float64)
 

@@ -24,11 +24,11 @@ from pose.world.foot_points import foot_frames, seen_feet
 F64 = NDArray[np.float64]
 Made = TypeVar("Made")
 
-LIVE_PEOPLE = 4  # people with a body in a live view, the nearest ones
+LIVE_PEOPLE = 4  # maximum number of people with a body in a live view; the nearest people are drawn
 _SAMPLE = 256  # number of frames to which a shape is fitted
 _GROWN = 4  # factor in the number of frames after which a shape is checked again
-_CHANGED = 0.03  # relative change of a bone length after which it is fitted again
-_KEPT = 64  # people whose characters are kept, the last seen ones
+_CHANGED = 0.03  # relative change of a bone length after which the shape is fitted again
+_KEPT = 64  # number of characters that are kept; those of the most recently seen people
 
 
 @dataclass(slots=True)
@@ -36,11 +36,13 @@ class _Person(Generic[Made]):
     """Poses of a person so far, and the fitted body.
 
     Attributes:
-        seen: Poses (n, 17, 3) m in file axes.
-        lengths: Bone lengths to which the shape was fitted.
-        made: What was made of the fitted character.
-        head: Smooths the head.
-        feet: Smooths the feet.
+        seen: Arrays of poses (n, 17, 3) m in file axes.
+        frames: Number of frames so far.
+        checked: Number of frames at the last check of the shape.
+        lengths: Bone lengths to which the shape was fitted, m.
+        made: Object that `make` returned for the fitted character.
+        head: Smoother of the head's rotation.
+        feet: Smoother of the directions of the feet.
     """
 
     seen: list[F64]
@@ -53,23 +55,28 @@ class _Person(Generic[Made]):
 
 
 class FittedBodies(Generic[Made]):
-    """The characters of people by track id, with the light mesh.
+    """Characters of people by track id, with the light mesh.
 
-    A shape follows from the median bone lengths of a person's first frames: it is checked after 1, 4, 16, 64 and 256
-    frames, and fitted again if a bone length has changed by 3 %.
+    The shape of a character is fitted to the median bone lengths of a person's first frames. It is checked after 1, 4,
+    16, 64 and 256 frames, and fitted again if a bone length has changed by more than 3 %.
     """
 
     def __init__(self, make: Callable[[Character], Made]) -> None:
         """Start without people.
 
         Args:
-            make: Called with each fitted character; `of` returns what it makes.
+            make: Function that is called with each fitted character. `of` returns its result.
         """
         self._make = make
         self._people: dict[int, _Person[Made]] = {}
 
     def of(self, number: int, places: F64) -> Made:
-        """Update a person's character with poses (n, 17, 3) m in file axes, and return the result of `make` for it."""
+        """Add poses of a person, fit the character again if needed, and return the result of `make`.
+
+        Args:
+            number: Id of the person.
+            places: (n, 17, 3) m, the new poses in file axes.
+        """
         person = self._people.pop(number, None) or _Person[Made]([])
         self._people[number] = person  # the last seen person is the last one
         for oldest in list(self._people)[:-_KEPT]:
@@ -90,17 +97,18 @@ class FittedBodies(Generic[Made]):
     def feet(
         self, number: int, rows: list[tuple[FrameResult, int]], joints: F32, matrix: F64, skeleton: Skeleton
     ) -> F64:
-        """Smoothed directions of the feet (n, 2, 2, 3) of a person given to `of`, in file axes of the camera frame.
+        """Estimate smoothed directions of the feet of a person. Call `of` for the person first.
 
         Args:
             number: Id of the person.
-            rows: Results and the rows of the person.
+            rows: Result of each of n frames, with the row of the person.
             joints: (n, 17, 3) m, the joints in the camera frame.
             matrix: (3, 3) px, camera intrinsics.
-            skeleton: Skeleton of the keypoints.
+            skeleton: Skeleton of the 2D keypoints.
 
         Returns:
-            As `pose.world.foot_points.foot_frames`.
+            (n, 2, 2, 3) unit vectors in file axes of the camera frame. For the left and the right foot: the direction
+            from heel to toe, and the upward normal of the sole.
         """
         keypoints, scores, focal = _observed(rows, matrix)
         swapped = np.stack([result.poses.swapped[row] for result, row in rows])
@@ -111,9 +119,12 @@ class FittedBodies(Generic[Made]):
     def heads(
         self, number: int, rows: list[tuple[FrameResult, int]], joints: F32, matrix: F64, skeleton: Skeleton
     ) -> F64 | None:
-        """Smoothed corrections (n, 3) of the heads of a person given to `of`; None without points of heads.
+        """Estimate smoothed corrections of the head of a person. Call `of` for the person first.
 
-        Arguments as of `feet`.
+        The arguments are those of `feet`.
+
+        Returns:
+            (n, 3) rotation vectors, rad, in the head's own frame; None if the skeleton has no points of the head.
         """
         keypoints, scores, focal = _observed(rows, matrix)
         seen = SeenHeads.of(skeleton, keypoints, scores, focal)
@@ -124,7 +135,7 @@ class FittedBodies(Generic[Made]):
 
 
 def known_rows(result: FrameResult, least_score: float) -> list[int]:
-    """Rows of the people with 3D and a keypoint whose score exceeds `least_score`."""
+    """Return the rows of people with a 3D pose and at least one keypoint whose score exceeds `least_score`."""
     people, poses = result.people, result.poses
     seen = (people.scores > least_score).any(axis=1) & np.isfinite(poses.root).all(axis=1)
     seen &= np.isfinite(poses.joints).all(axis=(1, 2))
@@ -133,12 +144,20 @@ def known_rows(result: FrameResult, least_score: float) -> list[int]:
 
 
 def nearest_rows(result: FrameResult, rows: list[int]) -> list[int]:
-    """The rows of the `LIVE_PEOPLE` people nearest to the camera."""
+    """Return those of the given rows that are the `LIVE_PEOPLE` people nearest to the camera."""
     return sorted(sorted(rows, key=lambda row: float(result.poses.root[row, 2]))[:LIVE_PEOPLE])
 
 
 def hands_in(rows: list[tuple[FrameResult, int]], joints: F32) -> F64 | None:
-    """Hands (n, 2, 21, 3) m in file axes, on the wrists of joints (n, 17, 3) m; None without hand tracking."""
+    """Return the hands of one person in n frames, attached to the lifted wrists.
+
+    Args:
+        rows: Result of each frame, with the row of the person.
+        joints: (n, 17, 3) m in the camera frame.
+
+    Returns:
+        (n, 2, 21, 3) m in file axes; None without hand tracking.
+    """
     found = [(result.people.hands, row) for result, row in rows]
     parts = [hands[row : row + 1] for hands, row in found if hands is not None]
     if len(parts) < len(rows):
@@ -150,7 +169,12 @@ def hands_in(rows: list[tuple[FrameResult, int]], joints: F32) -> F64 | None:
 
 
 def faces_in(rows: list[tuple[FrameResult, int]], matrix: F64) -> F64 | None:
-    """Directions (n, 3) of the faces in file axes; None without face tracking."""
+    """Return the directions (n, 3) of the face of one person in file axes; None without face tracking.
+
+    Args:
+        rows: Result of each of n frames, with the row of the person.
+        matrix: (3, 3) px, camera intrinsics.
+    """
     found = [(result.people.faces, row) for result, row in rows]
     parts = [faces[row : row + 1] for faces, row in found if faces is not None]
     if len(parts) < len(rows):
@@ -164,7 +188,7 @@ def _times(rows: list[tuple[FrameResult, int]]) -> F64:
 
 
 def _observed(rows: list[tuple[FrameResult, int]], matrix: F64) -> tuple[F32, F32, F64]:
-    """Keypoints (n, J, 2) px and scores (n, J) of a person's rows, and focal lengths (n, 2) px."""
+    """Return keypoints (n, J, 2) px, scores (n, J) and focal lengths (n, 2) px of one person in n frames."""
     zooms = np.array([1.0 if result.view is None else result.view.zoom for result, _ in rows])
     keypoints = np.stack([result.people.keypoints[row] for result, row in rows])
     scores = np.stack([result.people.scores[row] for result, row in rows])

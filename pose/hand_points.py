@@ -1,7 +1,7 @@
 """The 21 points of a hand, and the hands of people as plain arrays.
 
 Order and names are those of COCO-WholeBody, OpenPose and MediaPipe: the wrist, then four points of each finger from
-the palm to the tip. Axes: P person, S side (left, right), K point of a hand.
+the palm to the tip. Arrays have the shape (P, 2, 21, ...): P people, left and right side, points.
 """
 
 from dataclasses import dataclass
@@ -29,8 +29,9 @@ _MIDDLE = np.array([WRIST, 9, 10, 11, 12])  # the chain that defines the length 
 
 # Joints of Human3.6M-17: elbow and wrist of each side.
 ELBOWS, WRISTS = (12, 15), (13, 16)
-# Hand (wrist to tip of the middle finger) over forearm (elbow to wrist): 0.108 and 0.146 of the stature. Source:
-# Drillis and Contini 1966, in Winter, Biomechanics and Motor Control of Human Movement.
+# Ratio of the length of a hand (wrist to tip of the middle finger) to that of a forearm (elbow to wrist), which are
+# 0.108 and 0.146 of the stature. Source: Drillis and Contini 1966, in Winter, Biomechanics and Motor Control of Human
+# Movement.
 HAND_PER_FOREARM = 0.108 / 0.146
 
 
@@ -66,15 +67,17 @@ SIGMA = np.array(
 
 @dataclass(frozen=True, slots=True)
 class Hands:
-    """The hands of P people in one frame. The side is that of the arm as the estimator saw it.
+    """The hands of P people in one frame.
+
+    A hand is left or right according to the 2D estimator, before any repair of left-right swaps.
 
     Attributes:
-        points: (P, 2, 21, 2) px.
-        scores: (P, 2, 21) probability that the hand is visible; 0 if it is not seen, and for points outside the image.
-        shapes: (P, 2, 21, 3) m from the wrist, camera axes (x right, y down, z forward), in the size that the network
-            assumes.
-        sigma: (P, 2, 21) radius of the 68 % interval in mm of hands that several cameras measured, whose shapes have
-            their true size; NaN where one camera's network gives the shape. None with one camera.
+        points: (P, 2, 21, 2) px in the image.
+        scores: (P, 2, 21) probability that the hand is visible; 0 for undetected hands and points outside the image.
+        shapes: (P, 2, 21, 3) m relative to the wrist, in camera axes (x right, y down, z forward). Shapes from one
+            camera have the size that the network assumes, shapes measured by several cameras have their true size.
+        sigma: (P, 2, 21) mm, radius of the 68 % interval of shapes measured by several cameras; NaN for shapes from one
+            camera. None if there is only one camera.
     """
 
     points: F32
@@ -100,12 +103,12 @@ class Hands:
 
     @classmethod
     def unseen(cls, people: int) -> Self:
-        """Unseen hands of `people` people."""
+        """Make hands of `people` people that are all undetected."""
         scores = np.zeros((people, len(SIDES), POINTS), np.float32)
         return cls(np.zeros((*scores.shape, 2), np.float32), scores, np.zeros((*scores.shape, 3), np.float32))
 
     def with_unseen(self, people: int) -> "Hands":
-        """Append people with unseen hands."""
+        """Append people with undetected hands."""
         more = Hands.unseen(people)
         points, scores, shapes = (
             np.concatenate([getattr(self, name), getattr(more, name)]) for name in ("points", "scores", "shapes")
@@ -117,25 +120,25 @@ class Hands:
 
     @property
     def seen(self) -> NDArray[np.bool_]:
-        """(P, 2) whether a hand is seen."""
+        """(P, 2) whether a hand is detected."""
         return np.asarray((self.scores > 0).any(axis=2))
 
 
 def lengths(shapes: F32) -> F32:
-    """Length (...,) m from the wrist along the bones of the middle finger to its tip, for shapes (..., 21, 3)."""
+    """Return the length (...,) m of hands (..., 21, 3) m, from the wrist along the middle finger to its tip."""
     steps = np.diff(shapes[..., _MIDDLE, :], axis=-2)
     return np.asarray(np.linalg.norm(steps, axis=-1).sum(axis=-1), np.float32)
 
 
 def sigma_of(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
-    """Radius (P, 2, 21) mm of the 68 % interval of each point for an exact wrist; NaN if unknown.
+    """Return the radius (P, 2, 21) mm of the 68 % interval of each point relative to the wrist; NaN if unknown.
 
     docs/studies/hands.md describes the measurement for one camera.
 
     Args:
         hands: Hands of P people.
-        joints: (P, 2, 21, 3) m, from `on_body`.
-        swapped: See `on_body`.
+        joints: (P, 2, 21, 3) m, hands returned by `on_body`.
+        swapped: (P, 2) whether repair swapped left and right of legs and of arms.
     """
     sigma = np.asarray(1000 * lengths(joints)[..., None] * SIGMA, np.float32)
     if hands.sigma is None:
@@ -145,28 +148,35 @@ def sigma_of(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
 
 
 def by_arms(values: NDArray[Value], swapped: NDArray[np.bool_]) -> NDArray[Value]:
-    """Swap left and right (P, 2, ...) of people whose arms were swapped (P, 2) before lifting, or swap them back."""
+    """Swap left and right hands of people whose arms were swapped. A second call restores the original order.
+
+    Args:
+        values: (P, 2, ...) values of left and right hands.
+        swapped: (P, 2) whether repair swapped left and right of legs and of arms before lifting.
+    """
     turned = swapped[:, 1].reshape(-1, *[1] * (values.ndim - 1))
     return np.where(turned, values[:, ::-1], values)
 
 
 def on_body(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
-    """Attach hands to lifted people: (P, 2, 21, 3) m from the lifted wrist, camera axes; NaN where a hand is not seen.
+    """Scale hands to the size of lifted people, and assign them to the lifted arms.
+
+    The length of a hand becomes `HAND_PER_FOREARM` times that of the forearm. Hands measured by several cameras keep
+    their size.
 
     Args:
-        hands: Hands of the same people.
-        joints: (P, 17, 3) m, Human3.6M-17 in any frame that keeps lengths.
-        swapped: (P, 2), whether repair swapped left and right of legs and arms; hands follow the arms.
+        hands: Hands of P people.
+        joints: (P, 17, 3) m, Human3.6M-17 joints of the same people, in any metric frame.
+        swapped: (P, 2) whether repair swapped left and right of legs and of arms. Hands are swapped with the arms.
 
     Returns:
-        Hands as long as `HAND_PER_FOREARM` of the forearm, so that their size matches the body. Hands that several
-        cameras measured keep their size.
+        (P, 2, 21, 3) m relative to the lifted wrist, in camera axes; NaN for undetected hands.
     """
     shapes, seen = by_arms(hands.shapes, swapped), by_arms(hands.seen, swapped)
     forearms = np.linalg.norm(joints[:, WRISTS] - joints[:, ELBOWS], axis=-1).mean(axis=1, keepdims=True)
     own = lengths(shapes)
     factor = HAND_PER_FOREARM * forearms / np.where(own > 0, own, 1)
-    if hands.sigma is not None:  # also of hands that the camera of the 2D points does not see
+    if hands.sigma is not None:  # includes hands that the camera of the 2D points does not see
         factor = np.where(np.isfinite(by_arms(hands.sigma, swapped)).all(axis=2), 1.0, factor)
         seen = own > 0
     seen = seen & (own > 0) & np.isfinite(factor)

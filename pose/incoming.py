@@ -1,6 +1,7 @@
-"""Validation of external input against the units of the stages: pixels, seconds, RGB uint8.
+"""Validation of the units of external input: pixels, seconds, RGB uint8.
 
-Other units would silently produce meaningless results. Impossible values are an error, unlikely ones a `PoseWarning`.
+Input in other units would silently produce meaningless results. Impossible values raise an error, unlikely values a
+`PoseWarning`.
 """
 
 import math
@@ -12,25 +13,30 @@ from numpy.typing import NDArray
 from pose.errors import PoseWarning, UsageError
 from pose.types import F32, Frame
 
-MAX_NORMALISED_PX = 2.0  # no person is so small and so close to the corner in every frame
-MAX_FRAME_STEP_S = 1.0  # frame numbers and milliseconds are at least as far apart
+MAX_NORMALISED_PX = 2.0  # keypoints that are all closer to the image's corner are relative coordinates
+MAX_FRAME_STEP_S = 1.0  # times that are farther apart are frame numbers or milliseconds
 MIN_FRAMES_TO_JUDGE = 4
 
 
 class IncomingFrames:
-    """The frames of one session: images of one size at increasing times."""
+    """Checker of the frames of one session, which must be images of one size at increasing times."""
 
     def __init__(self, size: tuple[int, int]) -> None:
-        """
+        """Start before the first frame.
+
         Args:
-            size: (width, height) px.
+            size: Expected (width, height) of the images, px.
         """
         self._size = size
         self._last, self._number = -math.inf, 0
         self._slow = 0  # consecutive frames with too large a step
 
     def check(self, frame: Frame) -> None:
-        """Raise UsageError if an image has another shape, dtype or size, or its time does not increase."""
+        """Check the next frame. Warns if several successive frames are too far apart for times in seconds.
+
+        Raises:
+            UsageError: If the image has another shape, dtype or size, or its time does not increase.
+        """
         image = frame.image
         if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
             raise UsageError(f"frame {frame.index}: expected (H, W, 3) uint8 RGB, got {image.shape} {image.dtype}")
@@ -51,15 +57,19 @@ class IncomingFrames:
 def check_units(
     keypoints: F32, scores: F32, times: NDArray[np.float64], image_size: tuple[int, int], where: str = ""
 ) -> None:
-    """Check that keypoints (T, J, 2), with scores (T, J), times (T,) and a (width, height), are in px and seconds.
+    """Check that keypoints are in px and times in seconds.
 
-    Warns of times that look like frame numbers or milliseconds, and if most keypoints lie outside the image.
+    Warns if times look like frame numbers or milliseconds, or if most keypoints lie outside the image.
 
     Args:
+        keypoints: (T, J, 2) px.
+        scores: (T, J) scores; keypoints with score 0 are ignored.
+        times: (T,) s.
+        image_size: (width, height) px.
         where: Prefix of the warnings.
 
     Raises:
-        ValueError: For keypoints in 0 to 1.
+        ValueError: If all keypoints lie within 2 px of the image's corner, as relative coordinates from 0 to 1 do.
     """
     seen = keypoints[scores > 0]
     size = np.array(image_size)

@@ -1,4 +1,4 @@
-"""Thresholds of live world coordinates; names follow `pose.world.rules`."""
+"""Thresholds of live world coordinates. The suffixes of their names give the units, as in `pose.world.rules`."""
 
 from dataclasses import dataclass
 
@@ -8,25 +8,31 @@ class LiveRules:
     """Thresholds of live processing (`pose.world.live`).
 
     Attributes:
-        bone_settle_s: Seconds of clear view after which a bone length is constant.
+        bone_settle_s: Duration of clear view after which a bone length no longer changes.
         clear_sigma_mm: Sigma of clearly seen joints.
-        unsettled_share: Additional relative error of the height in the first second.
-        start_depth_m: Prior distance of a person.
-        start_depth_sigma_m: Standard deviation of that prior.
-        min_depth_m: Lower bound of distances.
-        contact_on_speed_mps: See `ContactRules`; for speeds over the last `speed_window_s`.
-        contact_off_speed_mps: See `ContactRules`; for these speeds.
-        remember_every_s: Interval between poses stored for the world, for `memory_s`, of at most `max_people`.
-        update_s: Interval between two estimates of the world.
-        first_update_s: Time of the first estimate.
-        floor_update_s: Interval between two estimates of the floor under each person, from the last `floor_window_s`.
-        blend_s: Time constant with which the displayed world follows the estimate.
-        forget_s: A person unseen for this long is forgotten.
-        footing_s: Minimum duration of samples of standing feet that decide about the camera
+        unsettled_share: Additional relative standard deviation of a person's height at first. It decreases while bone
+            lengths are measured.
+        start_depth_m: Mean of the prior of a person's distance.
+        start_depth_sigma_m: Standard deviation of this prior.
+        min_depth_m: Minimum distance of a person.
+        contact_on_speed_mps: Speed of an ankle below which a contact begins, measured over `speed_window_s`.
+        contact_off_speed_mps: Speed of an ankle above which a contact ends, measured over `speed_window_s`.
+        speed_window_s: Time window of ankle speeds.
+        remember_every_s: Interval between stored poses, from which the vertical, floor and sizes are estimated.
+        memory_s: Time for which poses are stored.
+        max_people: Maximum number of people whose poses are stored.
+        update_s: Interval between two estimates of the world frame.
+        first_update_s: Time of the first estimate of the world frame.
+        floor_update_s: Interval between two estimates of the floor under each person.
+        floor_window_s: Duration of the motion from which the floor under a person is estimated.
+        blend_s: Time constant with which the displayed world frame follows the estimate.
+        forget_s: Time without detections after which a person is forgotten.
+        footing_s: Minimum duration of samples of standing feet for a decision whether the camera translates
             (`pose.world.live_footing`).
-        sliding_s: Time for which they must slide before the world ends.
-        footing_update_s: Interval between two such decisions.
-        unsupported_s: Time for which a camera may move if neither feet nor background show that it only turns.
+        sliding_s: Time for which standing feet must slide before world coordinates end.
+        footing_update_s: Interval between two decisions whether the camera translates.
+        unsupported_s: Maximum duration of a camera motion for which neither feet nor background show that it is a pure
+            rotation.
     """
 
     bone_settle_s: float = 10.0

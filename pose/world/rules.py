@@ -1,7 +1,7 @@
-"""Thresholds of the world steps; `pose.world.clean` has their order.
+"""Thresholds of the processing steps that give world coordinates. `pose.world.clean` defines the order of the steps.
 
-All were chosen on training subjects of the motion capture (docs/studies/world.md), none on test subjects. A name says
-what it bounds and in which unit: `_m`, `_s`, `_mps` (m/s), `_hz`, `_mm`, `_share` (a ratio), `_degrees`, `_rad`.
+All values were chosen on training subjects of motion capture data (docs/studies/world.md), none on test subjects. The
+suffix of a name gives its unit: `_m`, `_s`, `_mps` (m/s), `_hz`, `_mm`, `_share` (a ratio), `_degrees`, `_rad`.
 """
 
 from dataclasses import dataclass, field
@@ -11,19 +11,20 @@ from pose.world.live_rules import LiveRules
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DepthRules:
-    """Thresholds of the distance step.
+    """Thresholds of the step that estimates the distance between camera and person.
 
     Attributes:
-        fitted_share: Weight of the least-squares fit to the 2D in the distance of a frame; the rest is the lifter's
-            own.
+        fitted_share: Weight of the least-squares fit to the 2D joints in the distance of a frame. The lifter's distance
+            has the remaining weight.
         pixel_sigma_share: Standard deviation of a 2D joint, as a share of the body's extent.
         variance_factor: Factor on the variance of one frame's distance, because errors of neighbouring frames are
             correlated.
-        outlier_share: Share of the body's extent by which a joint may be off before its weight falls to half.
+        outlier_share: Distance between a detected and a lifted joint at which the weight of the joint is halved, as a
+            share of the body's extent.
         agility_mps15: Process noise of the speed along the viewing direction, m/s^1.5.
-        speed_memory_s: Time constant with which that speed decays.
-        unknown_lens_share: Relative standard deviation of distances when the field of view is assumed; lenses in use
-            span 35 to 90 degrees.
+        speed_memory_s: Time constant with which the speed along the viewing direction decays.
+        unknown_lens_share: Relative standard deviation of distances if the field of view is assumed. Common lenses have
+            fields of view of 35 to 90 degrees.
     """
 
     fitted_share: float = 0.25
@@ -40,7 +41,7 @@ class GapRules:
     """Thresholds of gap filling.
 
     Attributes:
-        longest_gap_s: Longest gap that is filled. There is no filling or smoothing across longer ones.
+        longest_gap_s: Longest gap that is filled. Motion is not smoothed across longer gaps.
     """
 
     longest_gap_s: float = 0.5
@@ -48,13 +49,15 @@ class GapRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmoothRules:
-    """Cut-off frequencies of the smoothing.
+    """Cut-off frequencies of the smoothing filters.
 
     Attributes:
-        cutoff_hz: Cut-off of the zero-phase filter.
-        live_cutoff_hz, live_cutoff_hz_per_mps: Cut-off of the One-Euro filter at rest, and its increase per m/s;
-            live_root_...: the same for the pelvis.
-        live_speed_cutoff_hz: Cut-off of the speed that One-Euro uses.
+        cutoff_hz: Cut-off of the zero-phase filter for recorded motion.
+        live_cutoff_hz: Cut-off of the live One-Euro filter for joints at rest.
+        live_cutoff_hz_per_mps: Increase of `live_cutoff_hz` per m/s of speed.
+        live_root_cutoff_hz: Cut-off of the live One-Euro filter for the pelvis at rest.
+        live_root_cutoff_hz_per_mps: Increase of `live_root_cutoff_hz` per m/s of speed.
+        live_speed_cutoff_hz: Cut-off of the low-pass filter for the speed in the One-Euro filters.
     """
 
     cutoff_hz: float = 6.0
@@ -67,22 +70,24 @@ class SmoothRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GravityRules:
-    """Thresholds of the vertical.
+    """Thresholds of the estimate of the vertical.
 
     Attributes:
-        feet_ahead_share: The middle of the feet lies ahead of the ankles by this share of the height of the centre of
-            mass above them.
-        upright_share: Minimum ratio of that height to its maximum for a frame to count.
-        max_tilt_degrees: Bodies that lean more from the camera's vertical are ignored.
-        body_sigma_rad: Error of the direction from one person in one posture.
-        posture_sigma_rad: Additional error for a person seen for one second; it falls with the square root of the
-            duration.
-        standing_speed_mps: Slower feet may stand.
-        foot_height_sigma_m: Distance of standing feet from their plane.
-        foot_spread_m: Spread over the floor that depth errors alone cause.
-        plane_distance_m: Feet farther from the plane do not stand on it.
-        correlation_s: Time for which foot errors stay the same.
-        trusted_degrees: Maximum standard deviation of the vertical; above it the vertical is reported as unknown.
+        feet_ahead_share: Horizontal distance from the ankles forward to the middle of the feet, as a share of the
+            height of the centre of mass above the ankles.
+        upright_share: Minimum height of the centre of mass above the ankles, as a share of the person's maximum. Frames
+            with a lower centre of mass are ignored.
+        max_tilt_degrees: Maximum angle between a body and the camera's vertical. Bodies with a larger angle are
+            ignored.
+        body_sigma_rad: Standard deviation of the vertical from one person in one posture.
+        posture_sigma_rad: Additional standard deviation for a person seen for one second. The value is divided by the
+            square root of the duration in s.
+        standing_speed_mps: Maximum speed of an ankle at which the foot may be standing.
+        foot_height_sigma_m: Standard deviation of the height of standing feet above their plane.
+        foot_spread_m: Standard deviation of foot positions along the floor that depth errors alone cause.
+        plane_distance_m: Maximum distance from the plane for feet that stand on it.
+        correlation_s: Time over which errors of a foot are correlated.
+        trusted_degrees: Maximum standard deviation of the vertical. Above it, the vertical is reported as unknown.
     """
 
     feet_ahead_share: float = 0.09
@@ -100,13 +105,14 @@ class GravityRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloorRules:
-    """Thresholds of the floor.
+    """Thresholds of the estimate of the floor.
 
     Attributes:
-        standing_speed_mps: Slower feet stand.
-        lowest_percentile: Per cent of standing feet that may be lower than the floor because of errors.
-        max_step_m: A person whose own floor is this close to the common floor is moved onto it; one farther away stands
-            on something else.
+        standing_speed_mps: Maximum speed of a standing foot.
+        lowest_percentile: Percentile of the heights of standing feet that gives the floor. Errors can place feet below
+            the floor.
+        max_step_m: Maximum distance between a person's own floor and the common floor for the person to be moved onto
+            the common floor. A person with a larger distance stands on an object.
         seen_score: Minimum 2D score of an ankle.
     """
 
@@ -121,11 +127,13 @@ class ContactRules:
     """Thresholds of foot contacts.
 
     Attributes:
-        contact_on_speed_mps, contact_off_speed_mps: Hysteresis thresholds of the ankle's speed.
-        contact_height_m: Maximum height of the ankle above its standing height.
-        max_flight_s: Maximum flight time before or after the lowest point of a jump.
-        min_contact_s: Shortest contact, and shortest pause between two.
-        speed_width_mps, height_width_m: Widths of the logistic functions that give the probability.
+        contact_on_speed_mps: Ankle speed below which a contact begins.
+        contact_off_speed_mps: Ankle speed above which a contact ends.
+        contact_height_m: Maximum height of the ankle above its height in standing.
+        max_flight_s: Maximum duration of a flight phase.
+        min_contact_s: Minimum duration of a contact, and of a pause between two contacts.
+        speed_width_mps: Width of the logistic function that converts speed to contact probability.
+        height_width_m: Width of the logistic function that converts height to contact probability.
     """
 
     contact_on_speed_mps: float = 0.5
@@ -142,15 +150,17 @@ class FootRules:
     """Thresholds of the foot-locking step.
 
     Attributes:
-        max_slide_m: Distance (x, y, z of the world) that a foot may move within slide_window_s and still count as
-            standing; in a whole stance three times as far. z is the viewing direction, in which depth drifts.
-        contact_step_sigma_m: Standard deviation of a standing foot's motion between frames at rate_fps.
-        path_sigma_m: Standard deviation of the body's path (x, y, z).
-        step_sigma_m: Standard deviation of the change of its correction between frames.
-        max_foot_shift_m: Limit of the correction of a foot.
-        bend_share: Share of that correction along the leg that bending takes; the rest turns the leg only, because a
-            nearly straight leg moves its knee far for a small change of length.
-        fade_s: Duration over which a correction begins and ends.
+        max_slide_m: Maximum motion of a standing foot along x, y and z of the world within `slide_window_s`. Over a
+            whole contact the limit is three times as large. z is the viewing direction, in which depth drifts.
+        slide_window_s: Time window of `max_slide_m`.
+        contact_step_sigma_m: Standard deviation of a standing foot's motion between two frames at `rate_fps`.
+        rate_fps: Frame rate to which the standard deviations per frame refer.
+        path_sigma_m: Standard deviation of the correction of the body's position along x, y and z.
+        step_sigma_m: Standard deviation of the change of this correction between two frames at `rate_fps`.
+        max_foot_shift_m: Maximum correction of a foot.
+        bend_share: Share of the correction along the leg that is made by bending the leg. The remaining part is
+            omitted, because the knee of a nearly straight leg moves far for a small change of the leg's length.
+        fade_s: Duration over which a correction is faded in and out.
     """
 
     max_slide_m: tuple[float, float, float] = (0.2, 0.2, 0.4)
@@ -166,17 +176,19 @@ class FootRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizePrior:
-    """Prior of the log scale of one person relative to the lifter's size: a mixture of adults and children.
+    """Prior of a person's scale: true size divided by the size from the lifter.
 
-    Very small adults count as children.
+    The logarithm of the scale has a mixture of two normal distributions: adults with mean 0, and children. Very small
+    adults count as children.
 
     Attributes:
-        adult_sigma: Standard deviation of adults.
-        child_log_scale: Mean of children.
-        child_sigma: Standard deviation of children.
-        child_log_odds: Intercept of the logistic regression of child against adult.
-        child_slopes: Slopes of that regression for leg length and head length, relative to the straight body, and for
-            height, normalised with `SizeRules.adult_means`.
+        adult_sigma: Standard deviation of the log scale of adults.
+        child_log_scale: Mean log scale of children.
+        child_sigma: Standard deviation of the log scale of children.
+        child_log_odds: Intercept of the logistic regression that gives the probability of a child.
+        child_slopes: Slopes of this regression for the logarithms of leg length, head length and height. The lengths
+            are shares of the sum of leg, trunk and head. All three are standardised with `SizeRules.adult_means` and
+            `SizeRules.adult_sigmas`.
     """
 
     adult_sigma: float
@@ -193,22 +205,28 @@ class SizeRules:
     The priors were fitted to virtual people of training subjects with proportions from two years to adult.
 
     Attributes:
-        adult_log_heights: Range of the logarithm of the lifted height (m) of adults; outside it the lifter is wrong.
-        adult_means: Mean logarithms of leg length and head length, as shares of the straight body, and of the height.
+        ankle_height_m: Height of the ankle joint above the floor.
+        crown_height_m: Distance from the head joint to the top of the head.
+        live_sigma_share: Relative standard deviation of the height in live processing.
+        adult_log_heights: Range of the logarithm of the lifted height (m) of adults. Values outside are errors of the
+            lifter.
+        adult_means: Mean logarithms of leg length, head length and height (m) of adults. The lengths are shares of the
+            sum of leg, trunk and head.
         adult_sigmas: Standard deviations of these logarithms.
-        estimate: Prior of the estimate: four of ten people are children, and adults are rarely taken for children.
-        uncertainty: Prior of the uncertainty: half of the people are adults, half are children of 0.9 to 1.6 m. Adults
-            vary as both sexes do (0.054: C. C. Gordon et al., NATICK/TR-15/007, ANSUR II, 2014: men 1.756 +- 0.069 m,
-            women 1.629 +- 0.064 m). It ignores the share of the legs, which the lifter shortens if the camera looks
-            down.
-        group_sigma_factor: Factor on the uncertainty of people who are compared with others, whose feet have common
-            errors.
-        floor_sigma_m: Error of the height of standing feet.
-        floor_sigma_share: The part of that error that grows with the distance.
-        step_share: Probability that a person stands on something.
-        step_m: Mean height of that object.
-        stray_share: Probability that feet are at any height.
-        stray_m: Range of these heights.
+        estimate: Prior for the estimated size. Four of ten people are children, and adults are rarely classified as
+            children.
+        uncertainty: Prior for the uncertainty of the size. Half of the people are adults, half are children of 0.9 to
+            1.6 m. The share of the legs is ignored, because the lifter shortens legs if the camera looks down. The
+            standard deviation of adults, 0.054, includes both sexes: men 1.756 +- 0.069 m, women 1.629 +- 0.064 m.
+            Source: C. C. Gordon et al., NATICK/TR-15/007, ANSUR II, 2014.
+        group_sigma_factor: Factor on the uncertainty of people who are compared with other people on the same floor.
+            Their feet have common errors.
+        floor_sigma_m: Standard deviation of the height of standing feet.
+        floor_sigma_share: Part of this standard deviation that grows with the distance from the camera, in m per m.
+        step_share: Probability that a person stands on an object.
+        step_m: Mean height of such an object.
+        stray_share: Probability that feet are at an arbitrary height.
+        stray_m: Range of arbitrary heights.
     """
 
     ankle_height_m: float = 0.08
@@ -240,12 +258,13 @@ class JoinRules:
 
     Attributes:
         longest_gap_s: Longest gap between two tracks of one person.
-        across_m, along_m: Maximum distance of the second track's start from where the first would be, across the view
-            and along it.
-        growth_mps: Increase of both limits per second of the gap.
-        bone_share: Maximum relative difference of bone lengths.
-        pose_m: Maximum mean distance of joints.
-        pose_growth_mps: Increase of that limit per second of the gap.
+        across_m: Maximum distance, perpendicular to the viewing direction, between the start of the second track and
+            the extrapolated first track.
+        along_m: Maximum distance along the viewing direction between the same two positions.
+        growth_mps: Increase of `across_m` and `along_m` per second of the gap.
+        bone_share: Maximum relative difference between the sums of the bone lengths.
+        pose_m: Maximum mean distance between the joints of the last pose before the gap and the first pose after it.
+        pose_growth_mps: Increase of `pose_m` per second of the gap.
     """
 
     longest_gap_s: float = 3.0
@@ -259,21 +278,28 @@ class JoinRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackRules:
-    """Thresholds for doubtful tracks.
+    """Thresholds for doubtful tracks, which may not show a real person.
+
+    A piece is a part of a track without a long pause. A track covers another one if their boxes overlap in most frames.
+    A covering track that jitters is doubtful.
 
     Attributes:
-        seen_score: Minimum 2D score of a joint that counts as seen.
-        max_pause_s: Longest pause within a piece of a track, at least two frames.
-        min_seen_s: A piece seen for less is left out where less than min_seen_share of the time within around_s of it
-            is seen.
-        doubtful_seen_s, doubtful_joint_share: A track is doubtful if it is seen for less, or with a smaller share of
-            its joints in the mean.
-        jitter_share, jitter_per_s2: A track that lies over another one and jitters is doubtful: joints deviate from
-            uniform motion in the median by more than the sum of this share of the body's height in the image and, per
-            square of the time between frames, the other, which people's own accelerations reach.
-        over_share: Minimum share of the frames of such a track in which it lies over the other.
-        over_longer: Minimum ratio of the frames of the other track to those of such a track.
-        over_overlap: Minimum share of the smaller of both boxes that they have in common there.
+        seen_score: Minimum 2D score of a joint that counts as detected.
+        max_pause_s: Longest pause within a piece. At low frame rates the limit is 2.5 frame intervals.
+        min_seen_s: Minimum duration of a piece, with frames weighted by their fraction of detected joints. A shorter
+            piece is dropped if the track is detected too rarely around it (`around_s`, `min_seen_share`).
+        around_s: Time before and after a short piece in which detections are counted.
+        min_seen_share: Minimum fraction of this time with detections. A whole track with a smaller fraction is
+            doubtful.
+        doubtful_seen_s: Duration of detections below which a track is doubtful.
+        doubtful_joint_share: Mean fraction of detected joints below which a track is doubtful.
+        jitter_share: Maximum median second difference of joint positions, as a share of the body's height in the image.
+            A track with a larger value jitters.
+        jitter_per_s2: Increase of this limit per square of the frame interval, s^-2. It allows for the accelerations of
+            people.
+        over_share: Minimum fraction of the frames of a covering track in which the boxes overlap.
+        over_longer: Minimum number of frames of the covered track, relative to that of the covering track.
+        over_overlap: Minimum intersection of overlapping boxes, as a share of the smaller box.
     """
 
     seen_score: float = 0.3
@@ -292,10 +318,10 @@ class TrackRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrimRules:
-    """Thresholds for partial frames.
+    """Thresholds for frames that show only a part of a person.
 
     Attributes:
-        seen_score: Minimum 2D score of a joint that counts as seen.
+        seen_score: Minimum 2D score of a joint that counts as visible.
         visible_share: Minimum fraction of visible joints for a person to count as fully visible.
     """
 
@@ -305,19 +331,22 @@ class TrimRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsistencyRules:
-    """Thresholds of limbs whose 2D contradicts the bone lengths (`pose.world.consistency`).
+    """Thresholds for limbs whose detected joints contradict the bone lengths (`pose.world.consistency`).
+
+    The relative length of a bone is its length in the image divided by its length in 3D. The log ratio of a limb is the
+    logarithm of the ratio of two relative lengths: thigh to shank, or upper arm to forearm.
 
     Attributes:
         seen_score: Minimum 2D score of a joint that is used.
-        window_s: Duration over which medians are taken.
-        least_frames: Minimum number of frames in it that show both ends of a bone.
-        least_share: Minimum fraction of such frames.
-        leg_log_ratio: Minimum absolute logarithm of the ratio of thigh to shank, each relative to its bone length.
-        leg_difference: Minimum difference of this logarithm from that of the other leg.
-        arm_log_ratio: Minimum of that logarithm for an arm.
-        arm_stretch: Minimum length in the image of one of the arm's bones, relative to its bone length.
-        leg_sigma_share: Added sigma of a knee, relative to its displacement. With it, about 68 % of the displaced
-            joints of training and validation subjects are within sigma.
+        window_s: Duration of the window of the sliding medians.
+        least_frames: Minimum number of frames in a window that show both ends of a bone.
+        least_share: Minimum fraction of frames in a window that show both ends of a bone.
+        leg_log_ratio: Minimum absolute log ratio of a contradictory leg.
+        leg_difference: Minimum difference between the log ratios of a contradictory leg and the other leg.
+        arm_log_ratio: Minimum absolute log ratio of a contradictory arm.
+        arm_stretch: Minimum relative length of one bone of a contradictory arm.
+        leg_sigma_share: Added sigma of a knee, relative to its displacement. About 68 % of the displaced joints of
+            training and validation subjects are then within sigma.
         arm_sigma_share: Added sigma of an elbow, relative to its displacement.
     """
 
@@ -335,19 +364,24 @@ class ConsistencyRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FootingRules:
-    """Thresholds of the test of standing feet with a compensated camera (`pose.world.footing`).
+    """Thresholds of the test whether standing feet are at rest after compensation of the camera's motion.
+
+    `pose.world.footing` describes the test. It uses a kernel density of the velocities of feet.
 
     Attributes:
-        width_mps: Width of the kernel of the density of velocities.
+        width_mps: Width of the kernel.
         along_share: Factor on velocities along the line of sight, which are less accurate.
-        vertical_mps: A foot that rises or falls faster is not in contact.
-        window_s: Duration of a window.
+        vertical_mps: Maximum vertical speed of a foot in contact.
+        window_s: Duration of a time window.
         least_s: Minimum duration of samples in a window.
-        least_standing: Minimum ratio of the density at rest to the highest density of standing feet.
-        least_standing_uncertain: That minimum if the background does not distinguish rotation from translation.
-        most_sliding: Maximum fraction of windows with sliding feet.
-        max_drift_mps, max_drift_m: Maximum of the most frequent velocity of standing feet over the whole scene, and of
-            its product with the duration. A slow translation is constant; errors of feet differ over time.
+        least_standing: Minimum ratio of the density at zero velocity to the highest density.
+        least_standing_uncertain: Minimum of the same ratio if the background does not distinguish rotation from
+            translation.
+        most_sliding: Maximum fraction of windows in which feet slide.
+        max_drift_mps: Maximum of the drift, the most frequent speed of standing feet over the whole scene. A slow
+            translation of the camera causes a constant drift, whereas errors of feet vary over time.
+        max_drift_m: Maximum product of drift and duration. The test fails only if this and `max_drift_mps` are
+            exceeded.
     """
 
     width_mps: float = 0.1
@@ -369,11 +403,13 @@ class TravelRules:
     Attributes:
         width_mps: Kernel width of the density of velocities.
         along_share: Factor on velocities along the line of sight, which have larger errors.
-        nearest_m, farthest_m: Range of the background's distance.
+        nearest_m: Minimum distance of the background.
+        farthest_m: Maximum distance of the background.
         block_s: Time over which errors of velocities are correlated.
-        most_sigma: Maximum standard deviation of the scale's logarithm, without that of heights.
-        agree: Maximum difference of the logarithm for each person and each half of the clip.
-        feet_sigma: Standard deviation of the logarithm from errors of the lifter that are constant over the clip.
+        most_sigma: Maximum standard deviation of the logarithm of the scale, without `feet_sigma` and `height_sigma`.
+        agree: Maximum difference between the logarithm from the whole clip and that from each person or each half of
+            the clip.
+        feet_sigma: Standard deviation of the logarithm of the scale from lifter errors that are constant over the clip.
         height_sigma: Standard deviation of the logarithm of body heights.
     """
 
@@ -390,7 +426,7 @@ class TravelRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The thresholds of all steps."""
+    """Thresholds of all steps."""
 
     depth: DepthRules = field(default_factory=DepthRules)
     gaps: GapRules = field(default_factory=GapRules)
