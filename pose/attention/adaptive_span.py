@@ -108,7 +108,9 @@ class AdaptiveSpanAttention(SoftmaxAttention):
         return band.summed(self._shares(band.scores(q, k), apart_B1TA, seen).to(v.dtype), v)
 
     def _dense(self, length: int, context: Context) -> tuple[Tensor, Tensor]:
-        """Seconds (B, 1, T, T) between all pairs of frames, and whether one sees the other."""
+        """Return the seconds between all pairs of frames, (B, 1, T, T), and whether the query of each pair sees the
+        key.
+        """
         seconds = context.seconds
         apart = context.shared_mask("seconds apart", lambda: (seconds[:, :, None] - seconds[:, None, :]).abs()[:, None])
         assert apart is not None
@@ -119,29 +121,30 @@ class AdaptiveSpanAttention(SoftmaxAttention):
         return apart, seen
 
     def _in_reach(self, age: Tensor) -> Tensor:
-        """
+        """Return whether keys are within reach of the query.
+
         Args:
-            age: Frames from key to query.
+            age: Number of frames from key to query.
         """
         near = age.abs() <= self.reach
         return near & (age >= 0) if self.causal else near
 
     def _shares(self, products: Tensor, apart: Tensor, seen: Tensor) -> Tensor:
-        """Attention weights from products q . k and the seconds between keys and queries."""
+        """Compute the attention weights from the products q . k and the seconds between keys and queries."""
         ramp = self._ramp(apart)
         inside = ramp > 0
         scores = products / math.sqrt(self.head_dim) + ramp.where(inside, 1).log()
         return masked_softmax(scores, seen & inside)
 
     def _added(self, apart: Tensor, seen: Tensor) -> Tensor:
-        """ln m, or -inf for keys that are not seen.
+        """Return ln m, which is added to the scores e; -inf for keys that are not seen.
 
         The published product of mask and softmax, divided by its sum, equals the softmax of e + ln m.
         """
         return self._ramp(apart).log().masked_fill(~seen, -torch.inf)
 
     def _ramp(self, apart: Tensor) -> Tensor:
-        """The mask m (B, H, .., ..)."""
+        """Compute the mask m, (B, H, .., ..)."""
         share_H11 = self.share[:, None, None]
         return ((share_H11 * self.longest - apart.to(share_H11.dtype)) / self.ramp + 1).clamp(0, 1)
 

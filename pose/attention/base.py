@@ -155,10 +155,10 @@ def rotate(x_BHTK: Tensor, context: Context) -> Tensor:
 
 
 class KVCache(NamedTuple):
-    """Keys and values of a stream. The first `pinned` slots hold its first frames; the remaining slots are a ring
-    buffer.
+    """Keys and values of a stream.
 
-    To restart one row of the batch, set its position to -1 and its frames to 0.
+    The first `pinned` slots hold the first frames of the stream; the remaining slots are a ring buffer. To restart one
+    row of the batch, set its position to -1 and its frames to 0.
 
     Attributes:
         keys: (B, H, S, K), rotated; may have more features than the values.
@@ -357,12 +357,12 @@ class Attention(nn.Module):
         raise NotImplementedError
 
     def split(self, x_BTD: Tensor) -> Tensor:
-        """Split heads: (B, T, D) to (B, H, T, K)."""
+        """Reshape (B, T, D) to (B, H, T, K), one slice of features per head."""
         x_BTHK: Tensor = x_BTD.unflatten(-1, (self.heads, self.head_dim))
         return x_BTHK.transpose(1, 2)
 
     def merge(self, x_BHTK: Tensor) -> Tensor:
-        """Merge heads: (B, H, T, K) to (B, T, D)."""
+        """Reshape (B, H, T, K) to (B, T, D), the inverse of `split`."""
         return x_BHTK.transpose(1, 2).flatten(2)
 
 

@@ -17,11 +17,11 @@ DENSE_UP_TO = 2  # in multiples of a block's keys; blocks are faster in longer s
 
 @dataclass(frozen=True, slots=True)
 class BlockPattern(Pattern):
-    """Visibility pattern in which every query of a block of `size` frames sees the block and `beyond` frames on either
-    side.
+    """Visibility pattern in blocks of `size` frames.
 
-    In the causal form a query sees only the part of this range up to itself. That is `beyond` to `beyond` + `size` - 1
-    frames back, depending on its position in the block.
+    Every query of a block sees the block and `beyond` frames on either side. In the causal form a query sees only the
+    part of this range up to itself. That is `beyond` to `beyond` + `size` - 1 frames back, depending on its position in
+    the block.
     """
 
     size: int

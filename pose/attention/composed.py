@@ -114,7 +114,7 @@ class ComposedAttention(Attention):
         return q_BHTK, self.score.queries(q_BHTK, context), self.score.keys(k_BHTK, context)
 
     def _seen(self, x_BTD: Tensor, valid_BT: Tensor | None) -> Tensor:
-        """(B or 1, 1, T, T): True where query (row) sees key (column)."""
+        """Return the mask (B or 1, 1, T, T): True where the query (row) sees the key (column)."""
         window = self.window or Window(x_BTD.shape[1], causal=False)
         mask = window.mask(x_BTD.shape[1], valid_BT, x_BTD.device)
         return mask if mask.ndim == 4 else mask[None, None]

@@ -31,10 +31,9 @@ class KeyValueAttention(ComposedAttention):
 
 
 class KeyValuePredictAttention(KeyValueAttention):
-    """Key-value attention with a third part p of each token, used only for the frame's own output (Daniluk et al.,
-    2017).
+    """Key-value attention with a third part p of each token (Daniluk et al., 2017).
 
-    The output is tanh(W_r sum_s a_ts v_s + W_x p_t).
+    The part p_t is used only for the output of frame t, which is tanh(W_r sum_s a_ts v_s + W_x p_t).
     """
 
     weights = Attention.weights

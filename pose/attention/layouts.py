@@ -34,8 +34,9 @@ class Layout(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Layout in blocks of `size` queries; each block sees its own frames, `before` frames before and `after` after
-    them.
+    """Layout in blocks of `size` queries.
+
+    Each block sees its own frames, `before` frames before it and `after` frames after it.
     """
 
     size: int

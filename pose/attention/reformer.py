@@ -14,14 +14,14 @@ TO_ITSELF = -1e5  # a frame's score of itself: a frame attends to itself only wi
 
 
 class ReformerAttention(Attention):
-    """softmax(q_t . k_s) v_s with k = q / |q|, over frames s that hashing places near t in at least one of `rounds`
-    rounds.
+    """Attention softmax(q_t . k_s) v_s with k = q / |q|, over frames s that are hashed near frame t.
 
-    Each round has 2 T / `chunk` buckets, each with one random direction or its opposite. A frame belongs to the bucket
-    whose direction is nearest to its query. Frames are sorted by bucket and time, and cut into chunks. Each chunk
-    attends to itself and the previous chunk (the first one only to itself). Pairs that meet in several rounds count
-    once, so the result is a softmax over the union, as in the paper. Hashes are of queries without rotary time, so that
-    they do not depend on the origin of time.
+    A frame is seen if hashing places it near t in at least one of `rounds` rounds. Each round has 2 T / `chunk`
+    buckets, each with one random direction or its opposite. A frame belongs to the bucket whose direction is nearest to
+    its query. Frames are sorted by bucket and time, and cut into chunks. Each chunk attends to itself and the previous
+    chunk (the first one only to itself). Pairs that meet in several rounds count once, so the result is a softmax over
+    the union, as in the paper. Hashes are of queries without rotary time, so that they do not depend on the origin of
+    time.
 
     Random directions are drawn for every training step and fixed in evaluation mode. There is no causal form, because
     the assignment to chunks depends on later frames.

@@ -24,8 +24,9 @@ def queries_at_a_time(keys: int) -> int:
 
 
 class Score(nn.Module):
-    """Dot product q.k with rotary time, and the base class of other scores. Subclasses override `transform` or
-    `compare`.
+    """Dot product q.k with rotary time, and the base class of other scores.
+
+    Subclasses override `transform` or `compare`.
 
     Attributes:
         width: Number of features of a cached key.

@@ -44,7 +44,7 @@ class Continuous(Distribution):
         return torch.einsum("bhtn,btns->bhts", expected_BHTN, regression_B1TNS[:, 0])
 
     def _bumps(self, place: Tensor, axis: int) -> Tensor:
-        """psi_n at positions in [0, 1], along a new last axis or a broadcast one before it."""
+        """Compute psi_n at positions in [0, 1], along a new last axis or a broadcast axis before the last."""
         centres = torch.linspace(0, 1, self.BASIS, dtype=place.dtype, device=place.device)
         apart = (place - (centres[:, None] if axis == -2 else centres)) * (self.BASIS - 1)
         return torch.exp(-apart.square() / 2)
