@@ -1,4 +1,4 @@
-"""Sequences with ground truth: output of benchmark readers, input of evaluation and training."""
+"""Sequences with ground truth, which benchmark readers return and evaluation and training use."""
 
 from dataclasses import dataclass
 
@@ -8,21 +8,22 @@ from numpy.typing import NDArray
 from pose.sequences import Sequence2D
 from pose.types import F32, F64
 
-# Bounds of the distance from the pelvis to the furthest joint in m: wide enough for people and poor predictions, and
-# narrow enough to detect other units.
+# Bounds in m of the distance from the pelvis to the furthest joint. They accept people and poor predictions, but detect
+# other units.
 _SMALLEST_REACH, _LARGEST_REACH = 0.1, 10.0
-# Minimum of the longer side around a person in px: too small to be lifted, but far above coordinates of -1 to 1.
+# Minimum of the longer side of a person's bounding box in px. Smaller people cannot be lifted; normalised coordinates
+# from -1 to 1 are far below.
 _SMALLEST_EXTENT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class ImageSpace:
-    """Human3.6M's "2.5D" space: pixels and pixel-sized depth, scaled to the size of millimetres.
+    """The "2.5D" space of Human3.6M: pixel coordinates and a depth in pixels, scaled to metric size.
 
     Attributes:
-        factor: (T,) mm per pixel at the pelvis, from the ground truth of every frame.
-        focal: (2,) px.
-        centre: (2,) px.
+        factor: (T,) mm per pixel at the pelvis, from the ground truth of each frame.
+        focal: (2,) px, focal lengths.
+        centre: (2,) px, principal point.
     """
 
     factor: F64
@@ -30,20 +31,28 @@ class ImageSpace:
     centre: F64
 
     def from_camera(self, poses: NDArray[np.floating]) -> F64:
-        """Convert (T, 17, 3) m in the camera frame to this space, in metres.
+        """Convert poses (T, 17, 3) m in the camera frame to this space, in metres.
 
-        The predicted depth of each frame determines the pixel scale, so a person predicted at twice the size and twice
-        the distance is the same person here.
+        The predicted depth of each frame determines the pixel scale. A person predicted at twice the size and twice the
+        distance therefore has the same coordinates in this space.
         """
         image = to_image_space(poses, self.focal, self.centre)
         return image * (self.factor[:, None, None] / 1000)
 
 
 def to_image_space(poses: NDArray[np.floating], focal: F64, centre: F64) -> F64:
-    """Convert (T, 17, 3) m in the camera frame to (T, 17, 3) px: pinhole projection, and depth relative to the pelvis.
+    """Convert poses from the camera frame to pixels, with depth relative to the pelvis.
 
-    Depth is scaled by the width in pixels of a rectangle of 2000 mm at the pelvis, plus one, over 2000, as in the
-    public Human3.6M image-space labels (whose factor is the inverse).
+    x and y are the pinhole projection. Depth in mm is multiplied by (w + 1) / 2000, where w is the width in pixels of a
+    rectangle 2000 mm wide at the pelvis. The public Human3.6M image-space labels have the inverse factor.
+
+    Args:
+        poses: (T, 17, 3) m in the camera frame.
+        focal: (2,) px, focal lengths.
+        centre: (2,) px, principal point.
+
+    Returns:
+        (T, 17, 3) px.
     """
     depth = poses[..., 2:]
     pelvis = depth[:, :1]
@@ -56,15 +65,17 @@ class LabelledSequence:
     """One person seen by one camera, with ground truth.
 
     Attributes:
-        key: Unique in its data set, such as `S9/Directions 1/54138969`; predictions are stored under it.
+        key: Name that is unique in the data set, such as `S9/Directions 1/54138969`. Predictions are stored under this
+            name.
         subject: Name of the subject.
-        action: Group that is averaged first.
+        action: Name of the action. Errors are averaged within each action first.
         camera: Name of the camera.
-        observed: Input of a lifter.
-        truth: (T, 17, 3) m, camera frame, with or without the global position; in `image_space` if that is given.
-        counted: (T,) False without ground truth or if the protocol omits the frame.
+        observed: 2D sequence, the input of a lifter.
+        truth: (T, 17, 3) m in the camera frame, or in `image_space` if that is given, with or without the global
+            position.
+        counted: (T,) False for frames without ground truth, and for frames that the protocol omits.
         image_space: Space of `truth`; None for the camera frame.
-        clips: Slices that a lifter sees one at a time; empty for the whole sequence.
+        clips: Slices of frames that are lifted separately; empty to lift the whole sequence at once.
     """
 
     key: str
@@ -90,7 +101,15 @@ class LabelledSequence:
 
 
 def check_metres(poses: NDArray[np.floating], source: str) -> None:
-    """Raise ValueError, naming `source`, if (T, J, 3) poses cannot be people in metres. NaN frames are ignored."""
+    """Check that poses are in metres. Frames with NaN are ignored.
+
+    Args:
+        poses: (T, J, 3), with the pelvis first.
+        source: Name of the data in the error message.
+
+    Raises:
+        ValueError: If the poses are too small or too large for people in metres.
+    """
     known = poses[np.isfinite(poses).all(axis=(1, 2))]
     if not len(known):
         return
@@ -104,7 +123,15 @@ def check_metres(poses: NDArray[np.floating], source: str) -> None:
 
 
 def check_pixels(keypoints: NDArray[np.floating], source: str) -> None:
-    """Raise ValueError, naming `source`, if (T, J, 2) keypoints cannot be people in pixels."""
+    """Check that keypoints are in pixels.
+
+    Args:
+        keypoints: (T, J, 2).
+        source: Name of the data in the error message.
+
+    Raises:
+        ValueError: If the keypoints are too close together for people in pixels.
+    """
     if not len(keypoints):
         return
     extent = float(np.median(np.ptp(keypoints, axis=1).max(axis=-1)))

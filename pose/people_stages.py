@@ -1,4 +1,4 @@
-"""Construction of the people stage of a configuration."""
+"""Construction of the stage that detects and tracks people, from a configuration."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,13 +18,15 @@ from pose.system.times import StageTimes
 def people_stages(
     config: PipelineConfig, times: StageTimes, detector: Detector | None = None, *, warm: bool = False
 ) -> tuple[Skeleton, Callable[[], PeopleStage]]:
-    """Return the 2D skeleton, and a factory of stages that detect and track people; networks are loaded once.
+    """Load the networks, and return the 2D skeleton and a factory of stages that detect and track people.
+
+    All stages of the factory share the networks.
 
     Args:
-        config: Configuration.
-        times: Collects the time of each stage.
-        detector: Replaces the configured detector.
-        warm: Run the networks once as well.
+        config: Configuration of the pipeline.
+        times: Collector of the processing time of each stage.
+        detector: Detector to use instead of the configured one; ignored with a one-pass network.
+        warm: Whether to run the networks once, so that the first frame is not slow.
     """
     options = config.stage_options
     tracking = TrackingConfig(

@@ -1,7 +1,7 @@
-"""Refinement of lifted motion over all frames of a person: constant bone lengths, and legs that can be straight.
+"""Refinement of a person's lifted motion over all frames: constant bone lengths, and legs that can be straight.
 
-A lifter bends limbs whose depth is uncertain, and a single frame cannot show this. A whole clip can: frames whose image
-shows a straight leg determine its length.
+A lifter bends limbs whose depth is uncertain, which cannot be detected in a single frame. In a whole clip, frames whose
+image shows a straight leg determine the length of the leg.
 """
 
 from dataclasses import dataclass, replace
@@ -20,14 +20,15 @@ Joints = TypeVar("Joints", bound=NDArray[np.floating])
 
 _LEGS = ((1, 2, 3), (4, 5, 6))  # hip, knee, ankle of H36M17
 _MAX_FLEXION_2D = 8.0  # degrees in the image; below it a leg counts as straight
-_MIN_LEG_SCORE = 0.5  # minimum score of hip, knee and ankle for that
-_MIN_STRAIGHT_LEGS = 20  # over both sides
-_REACH_PERCENTILE, _FLEXION = 90, 3.0  # this percentile of their reach corresponds to so many degrees
+_MIN_LEG_SCORE = 0.5  # minimum score of hip, knee and ankle of a straight leg
+_MIN_STRAIGHT_LEGS = 20  # minimum number of straight legs, both sides together
+# The percentile of the hip-ankle distances of straight legs, and the flexion in degrees that it corresponds to.
+_REACH_PERCENTILE, _FLEXION = 90, 3.0
 _MIN_LEG_FACTOR = 0.97
 
 
 def _chains() -> NDArray[np.float64]:
-    """(17, 16) matrix, 1 if a bone is between the pelvis and a joint."""
+    """Return a (17, 16) matrix with 1 where a bone is part of the chain from the pelvis to a joint, else 0."""
     chains = np.zeros((len(H36M17), len(H36M17.edges)))
     for bone, (parent, child) in enumerate(H36M17.edges):  # parents precede their children
         chains[child] = chains[parent]
@@ -41,11 +42,12 @@ _CHAINS = _chains()
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Constants of a person's body.
+    """Constant dimensions of a person's body.
 
     Attributes:
-        bones: (16,) m, one length for each of `H36M17.edges`.
-        legs: Factor (at most 1) of thigh and shank that makes legs straight where the image shows them so.
+        bones: (16,) m, length of each bone in the order of `H36M17.edges`.
+        legs: Factor (at most 1) for thigh and shank, with which legs are straight in 3D where they are straight in the
+            image.
     """
 
     bones: F32
@@ -53,21 +55,27 @@ class Body:
 
 
 def refine(lifted: Sequence3D, seen: Sequence2D) -> Sequence3D:
-    """Give the motion of one person constant bone lengths (`body_of`, `on_body`).
+    """Give the motion of one person constant bone lengths.
+
+    The result is that of `body_of` followed by `on_body`.
 
     Args:
         lifted: Motion of the person.
-        seen: The lifted 2D by frame.
+        seen: 2D sequence from which the motion was lifted, with the same frames.
     """
     return on_body(lifted, body_of(lifted, seen))
 
 
 def body_of(lifted: Sequence3D, seen: Sequence2D) -> Body:
-    """Estimate the body of one person from some frames.
+    """Estimate the body of one person.
 
-    The factor of the legs is 1 unless the image shows enough straight legs. Then thigh and shank are shortened so that
-    the longest of these are straight in 3D as well; hips and ankles stay. A lifter that bends a straight leg moves its
-    knee too near or too far, and thereby makes its bones too long.
+    A lifter that bends a straight leg moves its knee towards or away from the camera, which makes thigh and shank too
+    long. If the image shows enough straight legs, `Body.legs` shortens both, so that the most extended of these legs
+    are straight in 3D. Otherwise the factor is 1.
+
+    Args:
+        lifted: Motion of the person in some or all frames.
+        seen: 2D sequence from which the motion was lifted, with the same frames.
     """
     bones = bone_lengths(lifted)
     joints = constant_bones(lifted).joints
@@ -94,7 +102,11 @@ def body_of(lifted: Sequence3D, seen: Sequence2D) -> Body:
 
 
 def on_body(lifted: Sequence3D, body: Body) -> Sequence3D:
-    """Keep the direction of every bone, and set its length to that in `body`; legs are scaled by `body.legs`."""
+    """Set the bone lengths of a motion to those of a body.
+
+    Bone directions are kept. If `body.legs` is below 1, thigh and shank are then scaled by this factor, by moving the
+    knees. Hips keep their positions, as do ankles within reach.
+    """
     joints = assembled(lifted.joints, body.bones)
     if body.legs < 1:
         exact = joints.astype(np.float64)
@@ -108,16 +120,21 @@ def on_body(lifted: Sequence3D, body: Body) -> Sequence3D:
 def constant_bones(sequence: Sequence3D) -> Sequence3D:
     """Give all frames the same bone lengths.
 
-    The length of a bone is the median over all frames and both sides of the body (people are symmetric within the error
-    of the lifter), each frame weighted by 1 / sigma^2 of its two ends. The joints are then reassembled from the pelvis
-    outwards with the original bone directions. Root, sigma and times stay. A bone of length 0 has no direction and
-    stays.
+    The length of a bone is a weighted median over all frames and both sides of the body, since people are symmetric
+    within the error of the lifter. The weight of a frame is 1 / (sigma_1^2 + sigma_2^2) of the two ends. The joints are
+    then reassembled from the pelvis outwards with the original bone directions. Root, sigma and times are unchanged. A
+    bone of length 0 has no direction and is unchanged.
     """
     return replace(sequence, joints=assembled(sequence.joints, bone_lengths(sequence)))
 
 
 def assembled(directed: Joints, lengths: NDArray[np.floating]) -> Joints:
-    """Joints (T, 17, 3) with bone lengths (16,) or (T, 16) and the bone directions of `directed`."""
+    """Return joints with the bone directions of `directed` and the given bone lengths.
+
+    Args:
+        directed: (T, 17, 3) m, joints that give the position of the pelvis and the bone directions.
+        lengths: (16,) or (T, 16) m, in the order of `H36M17.edges`.
+    """
     bones = directed[:, _CHILDREN] - directed[:, _PARENTS]
     size = np.sqrt((bones * bones).sum(axis=-1))
     bones *= (lengths / np.maximum(size, 1e-12))[..., None]
@@ -126,12 +143,12 @@ def assembled(directed: Joints, lengths: NDArray[np.floating]) -> Joints:
 
 
 def bone_lengths(sequence: Sequence3D) -> F32:
-    """(16,) m, one for each of `H36M17.edges`: the lengths that `constant_bones` uses."""
+    """Return the bone lengths (16,) m that `constant_bones` uses, in the order of `H36M17.edges`."""
     return lengths_of(sequence.joints, sequence.sigma)
 
 
 def lengths_of(joints: NDArray[np.floating], sigma: NDArray[np.floating]) -> F32:
-    """(16,) m, `bone_lengths` of joints (T, 17, 3) m with their sigma (T, 17) mm."""
+    """Return the lengths (16,) m of `bone_lengths`, from joints (T, 17, 3) m and their sigma (T, 17) mm."""
     parents, children = np.array(H36M17.edges).T
     length = np.linalg.norm(joints[:, children] - joints[:, parents], axis=-1)
     weight = 1 / (sigma[:, children] ** 2 + sigma[:, parents] ** 2)
@@ -143,7 +160,7 @@ def lengths_of(joints: NDArray[np.floating], sigma: NDArray[np.floating]) -> F32
 
 
 def _weighted_median(values: NDArray[np.floating], weights: NDArray[np.floating]) -> float:
-    """The smallest value at which the cumulative weight reaches half of the total."""
+    """Return the smallest value at which the cumulative weight reaches half of the total."""
     order = np.argsort(values, axis=None)
     share = np.cumsum(weights.ravel()[order], dtype=np.float64)
     return float(values.ravel()[order[np.searchsorted(share, share[-1] / 2)]])

@@ -1,6 +1,6 @@
-"""One person over time: input and output of a lifter, training data, and their mirror images.
+"""Sequences of one person: input and output of a lifter, training batches, and their mirror images.
 
-Axes and units as in `pose.types`; B sequences of T frames, J joints.
+In shapes, B is the number of sequences, T of frames and J of joints. Axes and units are those of `pose.types`.
 """
 
 from dataclasses import dataclass, replace
@@ -22,10 +22,10 @@ class Sequence2D:
 
     Attributes:
         keypoints: (T, J, 2) px.
-        scores: (T, J), 0 where not seen.
+        scores: (T, J) confidence; 0 for undetected keypoints.
         times: (T,) float64 s, strictly increasing.
-        camera: The camera.
-        skeleton: A name in `pose.skeletons.SKELETONS`.
+        camera: Camera that recorded the person.
+        skeleton: Name of the skeleton in `pose.skeletons.SKELETONS`.
     """
 
     keypoints: F32
@@ -45,7 +45,7 @@ class Sequence2D:
         return len(self.times)
 
     def __getitem__(self, frames: slice) -> Self:
-        """Some of the frames, with the same camera; the arrays are views."""
+        """Return a slice of the frames, with the same camera. The arrays are views."""
         return replace(self, keypoints=self.keypoints[frames], scores=self.scores[frames], times=self.times[frames])
 
 
@@ -55,8 +55,8 @@ class Sequence3D:
 
     Attributes:
         joints: (T, 17, 3) m, relative to the root.
-        root: (T, 3) m.
-        sigma: (T, 17) mm.
+        root: (T, 3) m, position of the pelvis in the camera frame or the world.
+        sigma: (T, 17) mm, radius of the 68 % interval of each joint.
         times: (T,) s.
     """
 
@@ -80,14 +80,14 @@ class LiftBatch:
     """B sequences of T frames with ground truth 3D, for training and evaluation of lifters.
 
     Attributes:
-        keypoints: (B, T, 17, 2) px in Human3.6M-17 as `pose.skeletons.to_h36m17` returns it.
-        scores: (B, T, 17), 0 where not seen.
+        keypoints: (B, T, 17, 2) px, Human3.6M-17 as returned by `pose.skeletons.to_h36m17`.
+        scores: (B, T, 17) confidence; 0 for undetected keypoints.
         derived: (B,) True if the five trunk and head joints were derived from a detector's skeleton.
         times: (B, T) s, increasing.
         valid: (B, T) False for padding after the end of a sequence.
-        intrinsics: (B, 3, 3) px, input of the model.
-        intrinsics_known: (B,) False if they follow from the assumed field of view.
-        image_size: (B, 2) width, height in px.
+        intrinsics: (B, 3, 3) px, camera intrinsics that the model receives.
+        intrinsics_known: (B,) False if the intrinsics follow from the assumed field of view.
+        image_size: (B, 2) px, width and height.
         joints: (B, T, 17, 3) m, relative to the root, camera axes.
         root: (B, T, 3) m in the camera frame. With assumed intrinsics its depth is scaled by assumed / true focal
             length, so that it projects to the same pixels.
@@ -106,7 +106,7 @@ class LiftBatch:
 
 
 def mirror_picture(sequence: Sequence2D) -> Sequence2D:
-    """Mirror a person with the image: left joints become right ones, and the intrinsics are mirrored."""
+    """Mirror a 2D sequence with its image. Left and right joints are swapped, and the intrinsics are mirrored."""
     order = list(get_skeleton(sequence.skeleton).flip_order)
     keypoints = sequence.keypoints[:, order] * _SIDES[:2]
     keypoints[..., 0] += sequence.camera.size[0] - 1
@@ -114,11 +114,11 @@ def mirror_picture(sequence: Sequence2D) -> Sequence2D:
 
 
 def mirror_poses(poses: F32) -> F32:
-    """Mirror poses (..., 17, 3) in the camera frame."""
+    """Mirror poses (..., 17, 3) in the camera frame. x is negated, and left and right joints are swapped."""
     return poses[..., list(H36M17.flip_order), :] * _SIDES
 
 
 def mirror_answer(answer: Sequence3D) -> Sequence3D:
-    """Map the output of a lifter for a mirrored image to the original image, and vice versa."""
+    """Convert the output of a lifter for a mirrored image to that for the original image, or vice versa."""
     sigma = answer.sigma[:, list(H36M17.flip_order)]
     return Sequence3D(mirror_poses(answer.joints), answer.root * _SIDES, sigma, answer.times)

@@ -1,4 +1,4 @@
-"""Protocols of the pipeline stages. A stage depends on its input and output types, and on no other stage."""
+"""Protocols of the pipeline stages. A stage depends only on its input and output types, not on other stages."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -9,68 +9,85 @@ from pose.types import U8, Boxes, FrameResult, Keypoints2D, People, Regions
 
 @runtime_checkable
 class Detector(Protocol):
-    """Detects people in images."""
+    """Detector of people in images."""
 
     name: str
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
-        """Return person boxes of each (H, W, 3) uint8 RGB image, in its pixels, sorted by descending score."""
+        """Return the boxes of people in each (H, W, 3) uint8 RGB image, in px, sorted by descending score."""
         ...
 
 
 @runtime_checkable
 class Estimator(Protocol):
-    """Estimates 2D keypoints in crops."""
+    """Estimator of 2D keypoints in crops of images."""
 
     name: str
     skeleton: Skeleton
 
     def regions(self, boxes: Boxes) -> Regions:
-        """Return the crops for detections."""
+        """Return the image regions to crop for detected boxes."""
         ...
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
-        """Estimate keypoints in every region of every image, in as few batches as the network allows."""
+        """Estimate keypoints in every region of every image, in as few batches as the network allows.
+
+        Args:
+            images: Images (H, W, 3) uint8 RGB.
+            regions: Regions of each image.
+
+        Returns:
+            Keypoints of each image in px, one row for each region.
+        """
         ...
 
 
 @runtime_checkable
 class OnePass(Protocol):
-    """Detects people and their keypoints in one pass over the image."""
+    """Network that detects people and their keypoints in one pass over the image."""
 
     name: str
     skeleton: Skeleton
 
     def find(self, images: Sequence[U8]) -> list[tuple[Boxes, Keypoints2D]]:
-        """Return boxes and keypoints, row by row, of each (H, W, 3) uint8 RGB image, sorted by descending score."""
+        """Return the boxes and keypoints of people in each (H, W, 3) uint8 RGB image, sorted by descending score.
+
+        Box and keypoints of a person have the same row.
+        """
         ...
 
 
 class PeopleStage(Protocol):
-    """Detects and tracks people: detector, estimator and tracker together."""
+    """Stage that detects and tracks people. It combines detector, estimator and tracker."""
 
     skeleton: Skeleton
 
     def step(self, image: U8, index: int, time: float) -> People:
-        """Process the next frame. Frames must be in order; ids are stable and never reused."""
+        """Return the people in the next frame. Ids of people are stable and never reused.
+
+        Args:
+            image: (H, W, 3) uint8 RGB.
+            index: Index of the frame; increases from call to call.
+            time: Time of the frame, s; increases from call to call.
+        """
         ...
 
 
 class LifterStage(Protocol):
-    """Lifts tracked 2D people to 3D, in order, with bounded delay."""
+    """Stage that lifts tracked people from 2D to 3D, in the order of the frames and with bounded delay."""
 
     def push(self, people: People) -> list[FrameResult]:
-        """Process the next frame; return the frames that are now final, oldest first."""
+        """Process the next frame, and return the frames that are now ready, oldest first."""
         ...
 
     def flush(self) -> list[FrameResult]:
-        """End the stream; return all remaining frames."""
+        """End the stream, and return all remaining frames, oldest first."""
         ...
 
 
 @runtime_checkable
 class Refining(Protocol):
-    """A `LifterStage` that may return each frame a second time, refined with later frames."""
+    """Additional methods of a `LifterStage` that can return each frame a second time, refined with later frames."""
 
     @property
     def refines(self) -> bool:
@@ -78,5 +95,5 @@ class Refining(Protocol):
         ...
 
     def take_refined(self) -> list[FrameResult]:
-        """Return the frames refined since the last call, oldest first; after `flush`, all remaining ones."""
+        """Return the frames refined since the last call, oldest first. After `flush`, return all remaining frames."""
         ...

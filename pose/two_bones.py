@@ -1,33 +1,38 @@
-"""Arms and legs as two bones: reach, and position of the middle joint."""
+"""Geometry of arms and legs as chains of two bones."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
 
-_SOFT = 6.0  # degrees; below, the transition to straight limbs is smooth
-_PLANE = 0.01  # m from the chord; below, the typical bending direction contributes
+_SOFT = 6.0  # degrees of flexion below which the transition to straight limbs is smooth
+_PLANE = 0.01  # m; distance of the middle joint from the chord below which the typical bending direction contributes
 
 
 def reach(near: float, far: float, degrees: float) -> float:
-    """Distance between the ends of two bones whose joint is flexed by `degrees`."""
+    """Return the distance between the ends of two connected bones.
+
+    Args:
+        near: Length of the first bone.
+        far: Length of the second bone, in the same unit.
+        degrees: Flexion of the joint between them; 0 for a straight limb.
+    """
     return float(np.sqrt(near**2 + far**2 + 2 * near * far * np.cos(np.radians(degrees))))
 
 
 def place_middle(
     points: F64, joints: tuple[int, int, int], lengths: tuple[float, float], usual: F64 | None = None
 ) -> None:
-    """Move the middle joint of a limb (end, middle, end) of (T, J, 3) m to where bones of these lengths (near, far)
-    meet.
+    """Give the two bones of a limb the required lengths by moving the middle joint. `points` is changed in place.
 
-    Works in place, in the plane of the limb. The near end is kept. The far end is kept if it is within reach, with a
-    smooth transition below 6 degrees of flexion.
+    The limb stays in its plane. The near end is kept. The far end is kept if it is within reach, with a smooth
+    transition below 6 degrees of flexion.
 
     Args:
         points: (T, J, 3) m.
-        joints: The limb.
-        lengths: (near, far) m.
-        usual: (T, 3) typical bending direction, for straight limbs, which do not determine their plane.
+        joints: Indices of the near end, middle joint and far end of the limb.
+        lengths: Required lengths of the near and the far bone, m.
+        usual: (T, 3) typical bending direction, which defines the plane of straight limbs.
     """
     start, middle, end = joints
     near, far = lengths
@@ -48,7 +53,7 @@ def place_middle(
 
 
 def _square(vector: F64, direction: F64) -> F64:
-    """Component of (T, 3) perpendicular to the unit vectors `direction`."""
+    """Return the component of vectors (T, 3) perpendicular to the unit vectors `direction` (T, 3)."""
     across: F64 = vector - (vector * direction).sum(axis=-1, keepdims=True) * direction
     return across
 

@@ -1,8 +1,8 @@
-"""Joints of COCO-WholeBody beyond COCO's 17: feet, face and hands, in the order of the data set.
+"""Names of the joints that COCO-WholeBody adds to COCO's 17: feet, face and hands, in the order of the data set.
 
-Source: Jin et al., Whole-Body Human Pose Estimation in the Wild, 2020, arXiv:2007.11858. The data set numbers the 68
-face points. Here names contain side and part, numbered so that mirror images have the same number. Left and right are
-the person's.
+Source: Jin et al., Whole-Body Human Pose Estimation in the Wild, 2020, arXiv:2007.11858. The data set only numbers its
+68 face points. The names in this module contain side, part and number, and mirrored points have the same number. Left
+and right are those of the person.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ _FINGERS = ("thumb", "forefinger", "middle_finger", "ring_finger", "pinky_finger
 
 
 def _fingers(side: str) -> list[tuple[str, ...]]:
-    """Joints from the root of the hand to the tips, finger by finger."""
+    """Return the joints of each finger, from the root of the hand to the tip."""
     return [(f"{side}_hand_root", *_points(f"{side}_{finger}", range(1, 5))) for finger in _FINGERS]
 
 
@@ -56,7 +56,7 @@ def _line(points: tuple[str, ...], *, closed: bool = False) -> Iterator[Edge]:
 
 
 def edges() -> tuple[Edge, ...]:
-    """Edges to draw in addition to those of the body."""
+    """Return the edges of feet, hands and face, to draw in addition to those of the body."""
     feet = (
         (f"{side}_ankle", f"{side}_{part}") for side in ("left", "right") for part in ("big_toe", "small_toe", "heel")
     )

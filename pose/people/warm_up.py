@@ -1,4 +1,7 @@
-"""Warm-up before the first live frame: libraries load, buffers are allocated and kernels compiled at the first use."""
+"""Warm-up of networks and trackers, so that the first live frame is not slow.
+
+At their first use, libraries are loaded, buffers are allocated and kernels are compiled.
+"""
 
 import numpy as np
 
@@ -13,25 +16,25 @@ _ID = np.ones(1, np.int64)
 
 
 def warm_up_networks(detector: Detector, estimator: Estimator) -> None:
-    """Run detector and estimator once, on a black image."""
+    """Run the detector and the estimator once on a black image."""
     detector.detect([_IMAGE])
     estimator.estimate([_IMAGE], [estimator.regions(Boxes(_BOX, _SCORE))])
 
 
 def warm_up_one_pass(network: OnePass) -> None:
-    """Run a network that finds people and joints once, on a black image."""
+    """Run a one-pass network once on a black image."""
     network.find([_IMAGE])
 
 
 def try_once(stage: Detector | Estimator | OnePass) -> None:
-    """Run a network on a black image and check the output.
+    """Run a network on a black image, and check the output.
 
     Args:
-        stage: A network made from a user's file.
+        stage: Network that was loaded from a user's file.
 
     Raises:
-        ValueError: The output has the wrong shape, or contains NaN or infinity. A file of another model family can also
-            raise other exceptions.
+        ValueError: If the output has the wrong shape, or contains NaN or infinity. Files of other model families may
+            cause other exceptions.
     """
     if isinstance(stage, Detector):
         _check_boxes(stage.detect([_IMAGE])[0])
@@ -56,7 +59,7 @@ def _check_boxes(boxes: Boxes) -> None:
 
 
 def warm_up_tracker(tracker: str) -> None:
-    """Re-identify a person once: `pose.people.identities` loads the box tracker only then.
+    """Lose and re-identify a person once, because `pose.people.identities` loads the box tracker only then.
 
     Args:
         tracker: Name of the tracker.
@@ -68,7 +71,7 @@ def warm_up_tracker(tracker: str) -> None:
 
 
 def warm_up_lifter(stage: LifterStage, joints: int) -> None:
-    """Lift one person with `joints` keypoints."""
+    """Lift one person with `joints` keypoints once."""
     keypoints, scores = np.full((1, joints, 2), 128, np.float32), np.ones((1, joints), np.float32)
     stage.push(People(0, 0.0, _ID, _BOX, _SCORE, keypoints, scores))
     stage.flush()

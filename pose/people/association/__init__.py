@@ -1,4 +1,4 @@
-"""Association of boxes from frame to frame: SORT and its successors, with real time stamps."""
+"""Trackers that associate boxes from frame to frame: successors of SORT, with real time stamps."""
 
 from pose.people.association.botsort import BotSort
 from pose.people.association.box_tracker import (

@@ -1,8 +1,8 @@
-"""Optimal assignment of rows to columns by shortest augmenting paths.
+"""Optimal assignment of rows to columns of a matrix by shortest augmenting paths.
 
-R. Jonker and A. Volgenant, "A shortest augmenting path algorithm for dense and sparse linear assignment problems",
-Computing 38, 1987; the rows are added one by one, as D. F. Crouse describes for rectangular matrices ("On implementing
-2D rectangular assignment algorithms", IEEE Transactions on Aerospace and Electronic Systems 52, 2016).
+Source: R. Jonker and A. Volgenant, "A shortest augmenting path algorithm for dense and sparse linear assignment
+problems", Computing 38, 1987. Rows are added one by one, as in D. F. Crouse, "On implementing 2D rectangular assignment
+algorithms", IEEE Transactions on Aerospace and Electronic Systems 52, 2016.
 """
 
 import numpy as np
@@ -11,15 +11,15 @@ from pose.types import F64
 
 
 def best_pairs(similarity: F64, *, min_similarity: float, score: F64 | None = None) -> list[tuple[int, int]]:
-    """Pairs (row, column) of the assignment with the greatest total score.
+    """Return the assignment of rows to columns with the maximum total score.
 
     Args:
-        similarity: (N, M).
-        min_similarity: Pairs of the assignment below are left out.
-        score: (N, M), the quantity to maximise; the similarity if None.
+        similarity: (N, M) similarity of each row and column.
+        min_similarity: Minimum similarity of an assigned pair. Other pairs are removed from the optimal assignment.
+        score: (N, M) quantity to maximise; None to maximise the similarity.
 
     Returns:
-        Pairs sorted by row.
+        Pairs (row, column), sorted by row.
     """
     score = similarity if score is None else score
     if score.shape[0] > score.shape[1]:
@@ -30,7 +30,7 @@ def best_pairs(similarity: F64, *, min_similarity: float, score: F64 | None = No
 
 
 def _columns(cost: F64) -> list[int]:
-    """The column of each row in the assignment of least total cost (N, M), N <= M."""
+    """Return the column of each row in the assignment with the minimum total cost, for `cost` (N, M) with N <= M."""
     of_row, of_column = np.zeros(cost.shape[0]), np.zeros(cost.shape[1])  # dual prices: cost - of_row - of_column >= 0
     owner = np.full(cost.shape[1], -1)  # the row assigned to a column
     for new_row in range(cost.shape[0]):

@@ -1,7 +1,8 @@
-"""BoT-SORT: ByteTrack with compensation of camera motion, noise proportional to the box, and score-weighted similarity.
+"""BoT-SORT without appearance features.
 
-N. Aharon, R. Orfaig and B.-Z. Bobrovsky, "BoT-SORT: robust associations multi-pedestrian tracking", 2022
-(arXiv:2206.14651), without its appearance features. The filter is on centre, width and height.
+It extends ByteTrack by compensation of camera motion, noise proportional to the box size, and score-weighted
+similarity. The Kalman filter measures centre, width and height of a box. Source: N. Aharon, R. Orfaig and B.-Z.
+Bobrovsky, "BoT-SORT: robust associations multi-pedestrian tracking", 2022 (arXiv:2206.14651).
 """
 
 import numpy as np
@@ -13,13 +14,13 @@ from pose.people.association.kalman import KalmanFilter
 from pose.types import F32, F64, I64, U8
 
 MIN_SIMILARITY, MIN_LOW_SCORE_SIMILARITY = 0.2, 0.5
-MIN_SCORE = 0.1  # boxes below are ignored
+MIN_SCORE = 0.1  # boxes with lower scores are ignored
 POSITION_NOISE, VELOCITY_NOISE = 1 / 20, 1 / 160  # standard deviations, in box sizes
 MIN_SIZE_PX = 1e-3
 
 
 class BotSortTrack(BoxTrack):
-    """A track with the filter state: centre and size (px) and their velocities."""
+    """A track whose filter state is the centre and size of the box (px) and their velocities."""
 
     def __init__(self, box: F64, number: int) -> None:
         super().__init__(number)
@@ -49,7 +50,11 @@ class BotSortTrack(BoxTrack):
         self._keep_size_positive()
 
     def move(self, motion: F64) -> None:
-        """Compensate a camera motion, given as an affine matrix (2, 3)."""
+        """Compensate camera motion.
+
+        Args:
+            motion: (2, 3) affine matrix from pixels of the previous frame to pixels of the current frame.
+        """
         turn = np.eye(8)
         turn[:2, :2] = turn[4:6, 4:6] = motion[:, :2]
         self.filter.state = turn @ self.filter.state
@@ -61,7 +66,11 @@ class BotSortTrack(BoxTrack):
 
 
 class BotSort(FilterTracker[BotSortTrack]):
-    """Matches boxes with a high score first, then boxes with a low score to tracks observed in the previous frame."""
+    """The BoT-SORT tracker.
+
+    Boxes with a high score are matched first. Boxes with a low score are then matched to the unmatched tracks that were
+    observed in the previous frame.
+    """
 
     def __init__(self, memory: float, similarity: Similarity = box_similarity) -> None:
         super().__init__(memory, similarity)

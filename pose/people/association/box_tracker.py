@@ -1,4 +1,4 @@
-"""The common part of the box trackers: a Kalman filter per track, with prediction, matching and deletion."""
+"""Base classes of the box trackers, which have one Kalman filter per track."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -11,26 +11,34 @@ from pose.people.association.kalman import KalmanFilter
 from pose.types import F32, F64, I64, U8
 
 UNMATCHED = -1
-REFERENCE_RATE_HZ = 30.0  # the filters count in frames of this rate, and get real time stamps
+REFERENCE_RATE_HZ = 30.0  # frame rate that defines the time unit of the filters; real time stamps are converted to it
 MIN_START_SCORE = 0.5  # boxes with a lower score start no track
 
-# (predicted (N, 4) xyxy px, their track ids (N,), found (M, 4), their rows in the frame (M,)) -> (N, M) in [0, 1]
+# Function that returns similarities (N, M) in [0, 1]. Arguments: predicted boxes (N, 4) xyxy px, their track ids (N,),
+# detected boxes (M, 4) xyxy px, and their rows in the frame (M,).
 Similarity = Callable[[F64, I64, F64, I64], F64]
 
 
 def box_similarity(expected: F64, ids: I64, found: F64, rows: I64) -> F64:
-    """Intersection over union of boxes; a `Similarity`."""
+    """Return the intersection over union (N, M) of boxes, as a `Similarity`.
+
+    Args:
+        expected: (N, 4) xyxy px, predicted boxes.
+        ids: Track ids, which are not used.
+        found: (M, 4) xyxy px, detected boxes.
+        rows: Rows of the detected boxes, which are not used.
+    """
     return crops.box_iou(expected, found)
 
 
 class BoxTrack(ABC):
-    """One person's box over time.
+    """Track of one person's box.
 
     Attributes:
-        id: Track id: 0, 1, 2, ...
-        missed: Frames since the person was observed.
-        missed_time: Seconds since the person was observed.
-        filter: Predicts the box.
+        id: Track id, counted from 0.
+        missed: Number of frames since the last observation.
+        missed_time: Seconds since the last observation.
+        filter: Kalman filter of the box.
     """
 
     filter: KalmanFilter
@@ -58,19 +66,19 @@ class BoxTrack(ABC):
     @staticmethod
     @abstractmethod
     def measured(box: F64) -> F64:
-        """(4,) the filter's measurement of a box (4,) xyxy px."""
+        """Convert a box (4,) xyxy px to the measurement (4,) of the filter."""
 
     @property
     @abstractmethod
     def box(self) -> F64:
-        """(4,) predicted box, xyxy px."""
+        """Predicted box (4,), xyxy px."""
 
 
 T = TypeVar("T", bound=BoxTrack)
 
 
 class BoxTracker(Protocol):
-    """Associates boxes from frame to frame."""
+    """Tracker that associates boxes from frame to frame."""
 
     @property
     def track_ids(self) -> set[int]:
@@ -78,7 +86,7 @@ class BoxTracker(Protocol):
         raise NotImplementedError
 
     def update(self, boxes: F32, scores: F32, time: float, image: U8 | None) -> I64:
-        """Associate the boxes of the next frame; see `FilterTracker.update`."""
+        """Return the track ids (P,) of the boxes of the next frame; `FilterTracker.update` describes the arguments."""
         raise NotImplementedError
 
 
@@ -86,15 +94,15 @@ class FilterTracker(ABC, Generic[T]):
     """A box tracker with one Kalman filter per track.
 
     Attributes:
-        tracks: Tracks that are not deleted yet, also those that were not observed recently.
+        tracks: Tracks that are not deleted yet, including those that were not observed recently.
     """
 
     def __init__(self, memory: float, similarity: Similarity = box_similarity) -> None:
         """Start without tracks.
 
         Args:
-            memory: Seconds after which a track without observation is deleted.
-            similarity: Compares predicted and found boxes.
+            memory: Time without observation after which a track is deleted, s.
+            similarity: Function that compares predicted and detected boxes.
         """
         self._memory = memory
         self._similarity = similarity
@@ -104,7 +112,7 @@ class FilterTracker(ABC, Generic[T]):
 
     @property
     def track_ids(self) -> set[int]:
-        """Ids of the current tracks."""
+        """Ids of the tracks that are not deleted yet, including those that were not observed recently."""
         return {track.id for track in self.tracks}
 
     def update(self, boxes: F32, scores: F32, time: float, image: U8 | None) -> I64:
@@ -113,11 +121,11 @@ class FilterTracker(ABC, Generic[T]):
         Args:
             boxes: (P, 4) xyxy px.
             scores: (P,) confidences in [0, 1].
-            time: Time of the frame, s; it increases from call to call.
-            image: (H, W, 3) uint8 RGB, for trackers that need it.
+            time: Time of the frame, s; increases from call to call.
+            image: (H, W, 3) uint8 RGB; may be None for trackers that use only boxes.
 
         Returns:
-            (P,) track ids; UNMATCHED for a box without a track whose score is too low to start one.
+            (P,) track ids. UNMATCHED for a box that matches no track and has a score too low to start one.
         """
         elapsed = 1 / REFERENCE_RATE_HZ if self._time is None else time - self._time
         self._time = time
@@ -134,28 +142,32 @@ class FilterTracker(ABC, Generic[T]):
 
     @abstractmethod
     def _start(self, box: F64, number: int) -> T:
-        """A new track with this id."""
+        """Return a new track with this id."""
 
     @abstractmethod
     def _associate(self, boxes: F64, scores: F32, image: U8 | None, ids: I64) -> None:
         """Update the tracks with their boxes, and write the track ids into `ids` (P,)."""
 
     def _compare(self, tracks: Sequence[T], boxes: F64, rows: I64) -> F64:
-        """(N, M) similarity of tracks and the boxes of these rows."""
+        """Return the similarities (N, M) of tracks and the given rows of `boxes`."""
         if not tracks or not len(rows):
             return np.zeros((len(tracks), len(rows)))
         ids = np.array([track.id for track in tracks])
         return self._similarity(self._predicted_boxes(tracks), ids, boxes[rows], rows)
 
     def _predicted_boxes(self, tracks: Sequence[T]) -> F64:
-        """(N, 4) predicted boxes, xyxy px."""
+        """Return the predicted boxes (N, 4), xyxy px."""
         return np.stack([track.box for track in tracks])
 
     def _observe(self, tracks: Sequence[T], boxes: F64, rows: I64, ids: I64, pairs: list[tuple[int, int]]) -> list[T]:
         """Update matched tracks with their boxes.
 
         Args:
-            pairs: (index in tracks, index in rows).
+            tracks: Tracks that were compared.
+            boxes: (P, 4) xyxy px, all boxes of the frame.
+            rows: Rows of the boxes that were compared.
+            ids: (P,) track ids of all boxes, updated in place.
+            pairs: Matches, each an index into `tracks` and an index into `rows`.
 
         Returns:
             Unmatched tracks.

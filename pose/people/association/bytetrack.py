@@ -1,7 +1,7 @@
-"""ByteTrack: boxes with a low score continue tracks that no box with a high score matches.
+"""ByteTrack, which continues tracks with low-score boxes if no high-score box matches.
 
-Y. Zhang et al., "ByteTrack: multi-object tracking by associating every detection box", ECCV 2022. The filter is on the
-box's corners.
+The Kalman filter measures the corners of a box. Source: Y. Zhang et al., "ByteTrack: multi-object tracking by
+associating every detection box", ECCV 2022.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ MIN_SIMILARITY = 0.1
 
 
 class ByteTrackTrack(BoxTrack):
-    """A track with the filter state: corners (px) and their velocities."""
+    """A track whose filter state is the corners of the box (px) and their velocities."""
 
     def __init__(self, box: F64, number: int) -> None:
         super().__init__(number)
@@ -31,7 +31,7 @@ class ByteTrackTrack(BoxTrack):
 
 
 class ByteTrack(FilterTracker[ByteTrackTrack]):
-    """Matches boxes with a high score first, then boxes with a low score to the remaining tracks."""
+    """The ByteTrack tracker. Boxes with a low score are matched only to tracks that no high-score box matches."""
 
     def _start(self, box: F64, number: int) -> ByteTrackTrack:
         return ByteTrackTrack(box, number)

@@ -1,7 +1,7 @@
-"""Camera motion between two images as a similarity transform, from corners and optical flow.
+"""Estimate of camera motion between two images as a similarity transform, from corners and optical flow.
 
-Corners are those of J. Shi and C. Tomasi (CVPR 1994), the flow is pyramidal Lucas-Kanade, and the motion (rotation,
-scale and translation) is fitted with RANSAC; all three are OpenCV's.
+The methods are those of OpenCV: corners of J. Shi and C. Tomasi (CVPR 1994), pyramidal Lucas-Kanade flow, and a RANSAC
+fit of rotation, scale and translation.
 """
 
 import cv2
@@ -10,20 +10,26 @@ import numpy as np
 from pose.types import F64, U8
 
 MAX_CORNERS = 1000
-MIN_CORNER_QUALITY = 0.01  # of the best corner's
+MIN_CORNER_QUALITY = 0.01  # relative to the quality of the best corner
 MIN_CORNER_DISTANCE_PX = 1.0
 MIN_CORNERS = 5  # with fewer followed corners no motion is estimated
 
 
 class ImageMotion:
-    """Estimates the motion from one image to the next, at half the resolution."""
+    """Estimator of the motion from one image to the next, at half the resolution."""
 
     def __init__(self) -> None:
         self._previous: U8 | None = None
         self._corners: np.ndarray | None = None
 
     def step(self, image: U8) -> F64:
-        """Affine matrix (2, 3) from pixels of the previous image to those of `image` (H, W, 3); identity if unknown."""
+        """Return the affine matrix (2, 3) from pixels of the previous image to pixels of this one.
+
+        The matrix is the identity if the motion is unknown.
+
+        Args:
+            image: (H, W, 3) uint8 RGB.
+        """
         half = max(1, image.shape[1] // 2), max(1, image.shape[0] // 2)
         grey = np.asarray(cv2.resize(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), half), np.uint8)
         previous, corners = self._previous, self._corners

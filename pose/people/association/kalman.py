@@ -1,9 +1,10 @@
 """A Kalman filter of four measured quantities with constant velocity, for time steps of any length.
 
-Noise is given for a step of one frame of the reference rate. A step of nearly one frame uses it unchanged. Other steps
-use the noise of a random acceleration that is constant over the step, whose variance is the velocity's noise
-(Y. Bar-Shalom, X. R. Li and T. Kirubarajan, "Estimation with applications to tracking and navigation", 2001, 6.3.2):
-step^4 / 4 for a position, step^2 for its velocity, step^3 / 2 for their covariance.
+The unit of time is one frame at the reference rate, and process noise is given for a step of one frame. A step of
+nearly one frame uses this noise unchanged. Other steps assume a random acceleration that is constant over the step and
+has the variance v of the velocity noise. The variances are v step^4 / 4 for a position and v step^2 for its velocity,
+and their covariance is v step^3 / 2. Source: Y. Bar-Shalom, X. R. Li and T. Kirubarajan, "Estimation with applications
+to tracking and navigation", 2001, section 6.3.2.
 """
 
 import numpy as np
@@ -15,21 +16,21 @@ MAX_JITTER_FRAMES = 0.12  # 4 ms at 30 Hz, for rounded and jittering time stamps
 
 
 class KalmanFilter:
-    """A filter of one track.
+    """The Kalman filter of one track.
 
     Attributes:
-        state: (4 + V,) the measured quantities, then the velocities of the first V of them per frame.
-        covariance: (4 + V, 4 + V) of the state.
-        process: (4 + V,) variances of the process noise of one frame; may be set before each step.
-        measurement: (4,) variances of the measurement noise; may be set before each step.
+        state: (4 + V,) the four measured quantities, then the velocities per frame of the first V quantities.
+        covariance: (4 + V, 4 + V) covariance matrix of the state.
+        process: (4 + V,) variances of the process noise of one frame; may be set before each prediction.
+        measurement: (4,) variances of the measurement noise; may be set before each update.
     """
 
     def __init__(self, measured: F64, covariance: F64, process: F64, measurement: F64) -> None:
-        """Start at rest.
+        """Start with a first measurement and zero velocities.
 
         Args:
             measured: (4,) first measurement.
-            covariance: (4 + V,) initial variances.
+            covariance: (4 + V,) initial variances of the state.
             process: (4 + V,) variances of the process noise of one frame.
             measurement: (4,) variances of the measurement noise.
         """
@@ -40,7 +41,7 @@ class KalmanFilter:
         self.measurement = measurement
 
     def predict(self, step: float) -> None:
-        """Predict `step` frames ahead."""
+        """Predict the state `step` frames ahead."""
         size = len(self.state)
         moving = np.arange(size - MEASURED)
         transition = np.eye(size)
@@ -61,7 +62,10 @@ class KalmanFilter:
         return noise
 
     def update(self, measured: F64) -> None:
-        """Update with a measurement (4,). The covariance is in Joseph form, which stays symmetric and positive."""
+        """Update the state with a measurement (4,).
+
+        The covariance update has Joseph form, which keeps the matrix symmetric and positive definite.
+        """
         seen = np.eye(MEASURED, len(self.state))
         noise = np.diag(self.measurement)
         spread = self.covariance @ seen.T

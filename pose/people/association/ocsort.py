@@ -1,9 +1,9 @@
-"""OC-SORT: observations have priority over the filter's predictions.
+"""OC-SORT, which gives observations priority over the predictions of the Kalman filter.
 
-J. Cao et al., "Observation-centric SORT: rethinking SORT for robust multi-object tracking", CVPR 2023. It has three
-parts. After a gap the filter runs again along a straight line over the gap (re-update). Matches that keep the direction
-of motion are preferred (momentum). Unmatched tracks are matched by their last observation (recovery). The filter is on
-centre, area and aspect ratio, as in SORT (A. Bewley et al., ICIP 2016).
+It adds three parts to SORT. Re-update: after a gap, the filter is run again over the gap with boxes on a straight line.
+Momentum: matches that keep the direction of motion are preferred. Recovery: unmatched tracks are matched by their last
+observation. The filter measures centre, area and aspect ratio, as in SORT (A. Bewley et al., ICIP 2016). Source: J. Cao
+et al., "Observation-centric SORT: rethinking SORT for robust multi-object tracking", CVPR 2023.
 """
 
 from collections import deque
@@ -23,7 +23,7 @@ EPSILON = 1e-6  # avoids division by 0
 
 
 class OcSortTrack(BoxTrack):
-    """A track with the filter state: centre (px), area (px^2), width / height, and velocities of the first three.
+    """A track whose filter state is centre (px), area (px^2), width / height, and the velocities of centre and area.
 
     Attributes:
         last: (4,) last observed box, xyxy px.
@@ -58,7 +58,7 @@ class OcSortTrack(BoxTrack):
 
     @property
     def previous_observation(self) -> F64 | None:
-        """(4,) the box observed `DIRECTION_FRAMES` frames ago or the next one after; None after the first box."""
+        """Box (4,) observed `DIRECTION_FRAMES` frames ago, or the next observed one; None after the first box."""
         recent = [box for frame, box in self._observed if self._frame - DIRECTION_FRAMES <= frame < self._frame]
         return recent[0] if recent else self._observed[-1][1] if self._observed else None
 
@@ -78,7 +78,7 @@ class OcSortTrack(BoxTrack):
         self._observed.append((self._frame, box))
 
     def _reupdate(self, box: F64) -> None:
-        """Run the filter again from the loss, with virtual observations on a straight line to `box`."""
+        """Run the filter again from the last observation, with virtual observations on a straight line to `box`."""
         assert self._at_loss is not None
         self.filter.state, self.filter.covariance = self._at_loss
         self._at_loss = None
@@ -95,7 +95,7 @@ class OcSortTrack(BoxTrack):
 
 
 class OcSort(FilterTracker[OcSortTrack]):
-    """Tracks boxes with OC-SORT; boxes with a score below `MIN_START_SCORE` are ignored."""
+    """The OC-SORT tracker. Boxes with a score below `MIN_START_SCORE` are ignored."""
 
     def _start(self, box: F64, number: int) -> OcSortTrack:
         return OcSortTrack(box, number)
@@ -115,7 +115,11 @@ class OcSort(FilterTracker[OcSortTrack]):
             self._observe(left, boxes, rows, ids, best_pairs(similar, min_similarity=MIN_SIMILARITY))
 
     def _direction_similarity(self, boxes: F64) -> F64:
-        """(N, M) from 0.5 (same direction) to -0.5 (opposite direction); 0 for tracks without a direction."""
+        """Compare the direction of each track with the direction to each box.
+
+        Returns:
+            (N, M) values from 0.5 (same direction) to -0.5 (opposite direction); 0 for tracks without a direction.
+        """
         pasts = [track.previous_observation for track in self.tracks]
         last = [track.last for track in self.tracks]
         origins = np.stack([now if past is None else past for now, past in zip(last, pasts, strict=True)])
@@ -126,7 +130,10 @@ class OcSort(FilterTracker[OcSortTrack]):
 
 
 def directions(a: F64, b: F64) -> F64:
-    """(N, M, 2) unit vectors from the centres of boxes a (N, 4) to those of b (M, 4); 0 for equal centres."""
+    """Return unit vectors (N, M, 2) from the centres of boxes `a` (N, 4) to those of `b` (M, 4).
+
+    The vector between equal centres is 0.
+    """
     way = ((b[:, :2] + b[:, 2:])[None] - (a[:, :2] + a[:, 2:])[:, None]) / 2
     result: F64 = way / (np.linalg.norm(way, axis=-1, keepdims=True) + EPSILON)
     return result
