@@ -240,7 +240,10 @@ def model_files(config: PipelineConfig) -> list[tuple[str, str, Path]]:
     """Return role, name and weight file of the detector and estimator networks.
 
     Raises:
-        UsageError: If a model is neither a catalogue name nor a file.
+        UsageError: If a model is neither a catalogue name nor a file, if a stage without a network has a model, or if a
+            stage needs a custom file and none is given.
+        CorruptWeightError: If a weight file is damaged.
+        FetchError: If a weight file is missing and cannot be downloaded.
     """
     detector, estimator = (config.detector_model, "detector_model"), (config.estimator_model, "estimator_model")
     if is_one_pass(config):

@@ -1,8 +1,8 @@
 """The camera's orientation in each frame, from all comparisons with key frames.
 
-Key frames are nodes and comparisons are edges of a graph. Where there are loops, because the camera returned, least
-squares distributes the error over the loop (F. Lu and E. Milios, Autonomous Robots 4, 1997), with edges weighted by
-their variance.
+Key frames are nodes and comparisons are edges of a graph. A camera that returns to an earlier view closes a loop. Least
+squares then distributes the error over the loop, with edges weighted by their inverse variance (F. Lu and E. Milios,
+Autonomous Robots 4, 1997).
 """
 
 import itertools
@@ -27,10 +27,10 @@ class Placed:
     """Views of the N measured frames of one scene, in connected components ("stretches").
 
     Attributes:
-        turns: (N, 3, 3), from each frame's camera axes to those of its stretch's first frame.
-        zooms: (N,), focal length relative to that frame's.
-        sigmas: (N,) rad.
-        stretches: (N,) number of the stretch, -1 if the view is unknown.
+        turns: (N, 3, 3) rotations from each frame's camera axes to those of the first key frame of the stretch.
+        zooms: (N,) focal lengths relative to that of the first key frame of the stretch.
+        sigmas: (N,) rad, standard deviations of the rotations; NaN if the view is unknown.
+        stretches: (N,) numbers of the stretches; -1 if the view is unknown.
     """
 
     turns: F64
@@ -44,10 +44,11 @@ class _Edge:
     """A comparison of two nodes.
 
     Attributes:
-        one: Node.
-        other: Node.
-        turn: (3, 3), from one's axes to the other's.
-        zoom: Logarithm of one's zoom over the other's.
+        one: First node.
+        other: Second node.
+        turn: (3, 3) rotation from the camera axes of `one` to those of `other`.
+        zoom: Logarithm of the ratio of the zoom of `one` to that of `other`.
+        sigma: Standard deviation of the rotation, rad.
     """
 
     one: int
@@ -92,11 +93,15 @@ def place_frames(indices: Sequence[int], samples: Sequence[Background]) -> Place
 
 
 def _solve(count: int, edges: list[_Edge]) -> tuple[F64, F64, F64, NDArray[np.int64]]:
-    """Compute initial values of each node.
+    """Compute the view of each node: initial values along edges, then least squares over each stretch.
+
+    Args:
+        count: Number of nodes.
+        edges: Comparisons of nodes.
 
     Returns:
-        Rotation to the axes of the first node of the stretch, logarithm of the zoom, standard deviation in rad, and
-        number of the stretch.
+        Rotation of each node to the axes of the first node of the stretch, logarithm of its zoom, standard deviation in
+        rad, and number of its stretch.
     """
     turns, zooms, sigmas = np.tile(np.eye(3), (count, 1, 1)), np.zeros(count), np.zeros(count)
     stretches = np.full(count, -1)

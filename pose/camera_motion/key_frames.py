@@ -1,4 +1,7 @@
-"""Key frames, with which later frames are compared, and their views."""
+"""Key frames, and the comparison of later frames with key frames to measure the camera's rotation and zoom.
+
+The view of a frame is its rotation and relative zoom.
+"""
 
 from dataclasses import dataclass
 
@@ -17,7 +20,7 @@ MIN_POINTS = 10  # minimum points for a view
 MIN_INLIER_SHARE = 0.4  # minimum fraction of the tracked points that move with the camera
 CELLS = (6, 4)  # grid over the image, longer side first
 _MIN_CERTAIN_SHARE = 0.6  # fraction below which the search is repeated from another start
-MIN_CELLS = 4  # minimum grid cells with such points; fewer may be a single moving object or a logo
+MIN_CELLS = 4  # minimum grid cells with points that move with the camera; fewer may be one moving object or a logo
 _MAX_STATIC_PX = 0.7  # px
 MAX_RESIDUAL_PX = 8.0  # px; points with larger residuals are not used for the next view
 REMEMBERED_S = 3.0  # s after a key frame during which points with larger residuals are tracked
@@ -31,14 +34,14 @@ class KeyFrame:
     Attributes:
         index: Index of its frame.
         time: Time of the frame, s.
-        grey: (h, w) the reduced image.
-        features: N features.
-        rays: (N, 3) of the features.
-        place: View relative to the first key frame of its stretch.
-        stretch: Number that connected key frames share.
-        thumb: Thumbnail.
-        off: (N, 2) px, last residual of each feature, at which it is searched: near points have residuals when the
-            camera translates.
+        grey: (h, w) reduced grey image.
+        features: N image features.
+        rays: (N, 3) directions of the features in camera axes, with z = 1.
+        place: View relative to the first key frame of the stretch.
+        stretch: Number of the stretch, a group of connected key frames.
+        thumb: Thumbnail of the image.
+        off: (N, 2) px, last residual of each feature. It is added to the position at which the feature is searched,
+            because near points have residuals when the camera translates.
     """
 
     index: int
@@ -66,10 +69,12 @@ class Reduced:
     """A reduced frame.
 
     Attributes:
-        grey: (h, w).
-        mask: (h, w), 0 on people.
-        focal: Focal length, px.
-        scale: Ratio to the original size.
+        index: Index of the frame.
+        time: Time of the frame, s.
+        grey: (h, w) reduced grey image.
+        mask: (h, w) mask of the background, 0 on people.
+        focal: Focal length in the reduced image, px.
+        scale: Ratio of the reduced to the original size.
         known: Whether the focal length is known.
     """
 
@@ -87,8 +92,8 @@ class Points:
     """Features of a key frame found in another frame.
 
     Attributes:
-        rows: (N,) indices of the features.
-        seen: (N, 2) px from the centre.
+        rows: (N,) indices of the features in the key frame.
+        seen: (N, 2) px, positions in the other frame relative to the image centre.
     """
 
     rows: NDArray[np.int64]
@@ -100,13 +105,14 @@ class Match:
     """Comparison of a frame with a key frame.
 
     Attributes:
-        fit: Fit of the points that were found near the positions for a rotating camera.
-        rays: (N, 3) of these points in the key frame.
-        seen: (N, 2) px from the centre, in the frame.
-        points: All points that were found.
-        cells: Grid cells with inliers.
-        kept: Fraction of the key frame's features, without those occluded by people, that are inliers.
-        shift: Median shift of the inliers, px.
+        key: Key frame.
+        fit: Fit of the view to the N found points whose stored residuals are small.
+        rays: (N, 3) directions of these points in the key frame.
+        seen: (N, 2) px, positions of these points in the frame relative to the image centre.
+        points: All points that were found, including those with large residuals.
+        cells: Number of grid cells with inliers.
+        kept: Fraction of inliers among the key frame's features that people do not occlude.
+        shift: Median shift of the inliers between both frames, px.
     """
 
     key: KeyFrame
@@ -129,9 +135,9 @@ class Match:
         return int(self.fit.inliers.sum())
 
     def remember(self, image: "Reduced") -> None:
-        """Store the residuals of points for the next search.
+        """Store the residuals of points in the key frame, for the next search.
 
-        They are used for a short time only, because they may be wrong.
+        Large residuals may be errors and are stored only for `REMEMBERED_S` after the key frame.
         """
         key, points = self.key, self.points
         off = points.seen - self.fit.view.project(key.rays[points.rows], image.focal)
@@ -160,15 +166,15 @@ def centre(grey: U8) -> F64:
 
 
 def compare(key: KeyFrame, image: Reduced, expected: View, before: View, levels: int = 2) -> Match | None:
-    """Compare a frame with a key frame; None if too few points are found.
+    """Compare a frame with a key frame. Returns None if too few points are found.
 
     Args:
-        key: The key frame.
-        image: The frame.
-        expected: Approximate view of the frame.
-        before: View of the previous frame. Points that keep this view in many parts of the image are the background;
-            other moving points may be, for example, a train.
-        levels: Pyramid levels.
+        key: Key frame.
+        image: Frame to compare.
+        expected: Approximate view of the frame, relative to the key frame.
+        before: View of the previous frame, relative to the key frame. If points in many parts of the image keep this
+            view, they are the background. Other points then belong to a moving object, for example a train.
+        levels: Number of pyramid levels of the optical flow.
     """
     grey, focal = image.grey, image.focal
     guess = (expected.project(key.rays, focal) + centre(grey) + key.off).astype(np.float32)
@@ -199,7 +205,12 @@ def compare(key: KeyFrame, image: Reduced, expected: View, before: View, levels:
 
 
 def cells_of(seen: F64, shape: tuple[int, ...]) -> list[int]:
-    """Return the grid cell of each point (N, 2) px from the centre."""
+    """Return the grid cell of each point.
+
+    Args:
+        seen: (N, 2) px, positions relative to the image centre.
+        shape: (height, width) px of the image.
+    """
     across, down = CELLS if shape[1] >= shape[0] else CELLS[::-1]
     columns = np.floor((seen[:, 0] / shape[1] + 0.5) * across).astype(int)
     return [int(cell) for cell in columns + across * np.floor((seen[:, 1] / shape[0] + 0.5) * down).astype(int)]

@@ -28,9 +28,9 @@ class CameraPath:
     Attributes:
         times: (F,) s.
         turns: (F, 3, 3), from each frame's camera axes to those of the first frame of its scene.
-        zooms: (F,), focal length relative to that of the intrinsics.
-        sigmas: (F,) rad, NaN if the view is unknown.
-        scenes: (F,) 0, 1, ...
+        zooms: (F,) focal length relative to that of the intrinsics.
+        sigmas: (F,) rad, standard deviation of the rotation; NaN if the view is unknown.
+        scenes: (F,) number of the scene, counted from 0.
         places: (F, 3) m, camera centre in the axes of the first frame; None without translation.
     """
 
@@ -48,9 +48,12 @@ class CameraPath:
         return CameraView(self.turns[row], float(self.zooms[row]), float(np.degrees(self.sigmas[row])), place)
 
     def unknown_in(self, spans: Iterable[tuple[float, float]]) -> "CameraPath":
-        """Return the path with unknown views in the given spans, each from begin to before end (s).
+        """Return a copy of the path in which the views in some time spans are unknown.
 
-        Unknown views use the camera's own axes.
+        Unknown views have the identity as rotation, zoom 1 and position 0.
+
+        Args:
+            spans: Begin (inclusive) and end (exclusive) of each span, s.
         """
         path = self
         for begin, end in spans:
@@ -108,7 +111,7 @@ def _fill(
     times: F64, first: int, end: int, at: NDArray[np.int64], turns: F64, zooms: F64, sigmas: F64,
     out: tuple[F64, F64, F64],
 ) -> None:  # fmt: skip
-    """Write the views of frames `at` to `out`, and interpolate those between `first` and `end`."""
+    """Write the measured views of the frames `at` to `out`, and interpolate the other frames from `first` to `end`."""
     all_turns, all_zooms, all_sigmas = out
     all_turns[at], all_zooms[at], all_sigmas[at] = turns, zooms, sigmas
     speeds = _speeds(times[at], turns)
@@ -136,7 +139,10 @@ def _fill(
 
 
 def _speeds(times: F64, turns: F64) -> F64:
-    """Angular velocity (N, 3) rad/s about the axes of each frame, from its two neighbours; one-sided at the ends."""
+    """Return the angular velocity (N, 3) rad/s about the axes of each frame, from both neighbouring frames.
+
+    The first and the last frame have one neighbour.
+    """
     speeds = np.zeros((len(times), 3))
     if len(times) < 2:
         return speeds
@@ -150,6 +156,16 @@ def _speeds(times: F64, turns: F64) -> F64:
 
 
 def _hermite(share: F64, between: F64, leaves: F64, arrives: F64) -> F64:
-    """Interpolate rotation vectors (N, 3) from 0 to `between`, with given velocities at the ends."""
+    """Interpolate a rotation vector (3,) from 0 to `between` with a cubic Hermite spline.
+
+    Args:
+        share: (N,) positions in the interval, from 0 to 1.
+        between: (3,) rad, rotation vector at the end.
+        leaves: (3,) rad per interval, velocity at the start.
+        arrives: (3,) rad per interval, velocity at the end.
+
+    Returns:
+        (N, 3) rad, rotation vectors.
+    """
     s = share[:, None]
     return np.asarray((s**3 - 2 * s**2 + s) * leaves + (3 * s**2 - 2 * s**3) * between + (s**3 - s**2) * arrives)

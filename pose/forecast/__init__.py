@@ -80,13 +80,13 @@ def forecast(
 
     Args:
         sequence: Motion of the person.
-        horizon: Prediction time, s. One number: predictions at the frame rate of the sequence up to and including it.
-            Several: predictions at these times after the last frame, increasing. Times beyond `LONGEST_SECONDS` are not
-            validated.
-        forecaster: The forecaster; default the shipped one.
+        horizon: Prediction time after the last frame, s. For a number, poses are predicted at the frame rate of the
+            sequence up to and including this time. For a sequence of increasing numbers, poses are predicted at these
+            times. The accuracy beyond `LONGEST_SECONDS` was not evaluated.
+        forecaster: Forecaster to use; by default the included one.
 
     Raises:
-        ValueError: If the sequence is empty or a horizon is not above 0.
+        ValueError: If the sequence is empty, or the horizons are not finite, above 0 and strictly increasing.
     """
     if len(sequence) == 0:
         raise ValueError("sequence: contains no frame")

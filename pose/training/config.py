@@ -21,7 +21,7 @@ class LossWeights:
         root: Weight of the root loss.
         bend: Weight of the bend loss.
         spread: Weight of the likelihood that trains sigma.
-        ponder: Weight of the number of steps of a lifter with adaptive depth.
+        ponder: Weight of the ponder cost, the number of steps plus the remainder, of a lifter with adaptive depth.
     """
 
     position: float = 1.0

@@ -36,8 +36,11 @@ class LiveTimeline:
 
     Capture times combine time stamps of the camera with arrival times; a frame without a time stamp gets its arrival
     time. Time stamps are more regular than arrival times, but the camera's clock may drift, stop, or be reset. Frames
-    can arrive late, but not early, so the minimum delay within WINDOW is the offset between the clocks. Small offsets
-    are corrected slowly. Large offsets are corrected at once and counted in `repaired`.
+    can arrive late, but not early, so the minimum delay within WINDOW is the offset between the clocks. Offsets up to
+    MAX_CLOCK_ERROR_S are corrected slowly. Larger offsets are corrected in one step.
+
+    Attributes:
+        repaired: Number of offsets that were corrected in one step.
     """
 
     def __init__(self, interval: float) -> None:

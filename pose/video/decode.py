@@ -310,7 +310,7 @@ class StreamSource(Source):
             problems.append(f"{self.name}: {upright.resized} frames of different size were scaled to that of the first")
 
     def _timeline(self) -> Timeline | LiveTimeline:
-        """Make the timeline. Only watched live sources, and those without time stamps, use arrival times."""
+        """Make the timeline. Live sources use arrival times if they are watched or have no time stamps."""
         if self.info.is_live and (self._watch or not self.has_clock):
             return LiveTimeline(1 / self.info.fps)
         return Timeline(1 / self.info.fps)

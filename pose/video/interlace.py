@@ -1,7 +1,7 @@
 """Deinterlacing of frames.
 
-The two fields of an interlaced frame have different times, so fast limbs look like combs. FFmpeg's `bwdif` interpolates
-the rows of the second field; progressive frames are unchanged.
+The two fields of an interlaced frame are recorded at different times, so the edges of fast limbs look like combs.
+FFmpeg's `bwdif` filter interpolates the rows of the second field. Progressive frames are unchanged.
 """
 
 from collections.abc import Iterator
@@ -9,11 +9,16 @@ from fractions import Fraction
 
 import av
 
-FILTER = "mode=send_frame:deint=interlaced"  # same number of frames; only flagged ones are changed
+FILTER = "mode=send_frame:deint=interlaced"  # one output frame per input frame; changes only interlaced frames
 
 
 def deinterlaced(frames: Iterator[av.VideoFrame], time_base: Fraction) -> Iterator[av.VideoFrame]:
-    """Filter the frames from the first interlaced one on; time stamps are kept."""
+    """Yield all frames, deinterlaced from the first interlaced frame on. Time stamps are kept.
+
+    Args:
+        frames: Decoded frames.
+        time_base: Unit of the time stamps, s.
+    """
     graph: av.filter.Graph | None = None
     shape: tuple[object, ...] = ()
     for frame in frames:
@@ -39,7 +44,7 @@ def _graph(frame: av.VideoFrame, time_base: Fraction) -> av.filter.Graph:
 
 
 def _filtered(graph: av.filter.Graph, frame: av.VideoFrame | None, time_base: Fraction) -> Iterator[av.VideoFrame]:
-    """Frames available from the filter after one more frame, or after the end (None)."""
+    """Send a frame to the filter, and yield the frames that are ready. None instead of a frame ends the stream."""
     graph.vpush(frame)
     while True:
         try:

@@ -1,8 +1,9 @@
 """Focal length (35 mm equivalent) from the metadata of images and videos.
 
-Images store it in EXIF (CIPA DC-008: FocalLengthIn35mmFilm), in JPEG, PNG, WebP and TIFF. Videos of Apple's cameras
-store it in the metadata of the file or, usually, of the track (QuickTime File Format: `meta`, `keys`, `ilst`), which
-FFmpeg does not read. Files are read in small parts; damaged metadata is ignored.
+JPEG, PNG, WebP, TIFF and HEIC images store the focal length in EXIF (CIPA DC-008: FocalLengthIn35mmFilm). Videos from
+Apple cameras store it in the metadata of the file or, usually, of the track (QuickTime File Format: `meta`, `keys`,
+`ilst`). FFmpeg does not read the metadata of tracks. Only small parts of files are read, and damaged metadata is
+ignored.
 """
 
 import re
@@ -21,9 +22,13 @@ _MAX_RATIO_ERROR = 0.02  # of the aspect ratio after scaling
 
 
 def focal_35mm(path: Path, size: tuple[int, int]) -> float | None:
-    """35 mm equivalent focal length of an image or video of (width, height) px; None if unknown.
+    """Return the 35 mm equivalent focal length of an image or video in mm; None if it is unknown.
 
-    Metadata of a cropped image (with another aspect ratio than recorded) is ignored.
+    The metadata of a cropped image, whose aspect ratio differs from the recorded one, is ignored.
+
+    Args:
+        path: Path of the image or video.
+        size: (width, height) px of the image.
     """
     try:
         with path.open("rb") as file:
@@ -42,7 +47,7 @@ def focal_35mm(path: Path, size: tuple[int, int]) -> float | None:
 
 
 def _exif(file: IO[bytes], head: bytes) -> bytes:
-    """The TIFF structure of an image's EXIF; empty without one."""
+    """Return the TIFF structure of an image's EXIF data; empty without EXIF."""
     if head[:2] == b"\xff\xd8":
         return _of_jpeg(file)
     if head[:8] == b"\x89PNG\r\n\x1a\n":
@@ -57,7 +62,7 @@ def _exif(file: IO[bytes], head: bytes) -> bytes:
 
 
 def _of_heic(path: Path) -> bytes:
-    """The TIFF structure of the EXIF of an image that `pose.video.images` reads with pillow-heif."""
+    """Return the TIFF structure of the EXIF data of a HEIC image, read with pillow-heif; empty without EXIF."""
     import pillow_heif
 
     try:
@@ -79,10 +84,13 @@ def _of_jpeg(file: IO[bytes]) -> bytes:
 
 
 def _chunks(file: IO[bytes], place: int, form: str, after: int) -> Iterator[tuple[bytes, int]]:
-    """Kind and size of each chunk, with the file at its content.
+    """Yield the type and size of each chunk, with the file positioned at the content of the chunk.
 
     Args:
-        after: Bytes that follow it.
+        file: File to read.
+        place: Position of the first chunk in the file.
+        form: `struct` format of a chunk's header, which has a type and a size.
+        after: Number of bytes after the content of a chunk.
     """
     while True:
         file.seek(place)
@@ -113,7 +121,13 @@ def _of_tiff(tiff: bytes, size: tuple[int, int]) -> float | None:
 
 
 def _entries(tiff: bytes, order: str, place: int) -> dict[int, int]:
-    """Single integers of a directory by tag."""
+    """Return the entries of a TIFF directory that have a single integer value, by tag.
+
+    Args:
+        tiff: TIFF structure.
+        order: Byte order as in `struct`.
+        place: Offset of the directory in `tiff`.
+    """
     (count,) = struct.unpack_from(f"{order}H", tiff, place)
     found = {}
     for number in range(count):
@@ -125,7 +139,7 @@ def _entries(tiff: bytes, order: str, place: int) -> dict[int, int]:
 
 
 def _of_movie(file: IO[bytes], size: int) -> float | None:
-    """Value of the file, else of a track."""
+    """Return the focal length in the metadata of the file, else in that of a track; None without one."""
     for kind, first, end in _boxes(file, 0, size):
         if kind == b"moov":
             inner = [(a, b) for name, a, b in _boxes(file, first, end) if name in (b"udta", b"trak")]
@@ -139,7 +153,7 @@ def _of_movie(file: IO[bytes], size: int) -> float | None:
 
 def _of_meta(file: IO[bytes], first: int, end: int) -> float | None:
     file.seek(first)
-    if file.read(8)[4:] not in (b"hdlr", b"keys", b"ilst"):  # ISO's has a version before it
+    if file.read(8)[4:] not in (b"hdlr", b"keys", b"ilst"):  # in the ISO format, a version precedes the boxes
         first += 4
     keys, values = list[bytes](), dict[int, bytes]()
     for kind, a, b in _boxes(file, first, end):
@@ -169,7 +183,7 @@ def _of_meta(file: IO[bytes], first: int, end: int) -> float | None:
 
 
 def _boxes(file: IO[bytes], place: int, end: int) -> Iterator[tuple[bytes, int, int]]:
-    """Kind, first and last byte of the content of each box."""
+    """Yield the type of each box from `place` to `end`, and the first position of its content and the one after it."""
     while place + 8 <= end:
         file.seek(place)
         size, kind = struct.unpack(">I4s", file.read(8))
