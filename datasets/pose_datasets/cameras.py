@@ -1,6 +1,7 @@
 """Random virtual cameras around a person, in batches: intrinsics, positions and motion.
 
-World: metres, y up. Camera frame: x right, y down, z forward. Axes: B sequence, T time, J point.
+World frame: metres, y up. Camera frame: metres, x right, y down, z forward. In shapes, B counts sequences, T frames and
+J points.
 """
 
 from dataclasses import dataclass
@@ -24,13 +25,13 @@ _HEIGHT = 1.7  # m, body size used to choose the size in the image
 
 @dataclass(frozen=True, slots=True)
 class Cameras:
-    """B moving cameras over T frames.
+    """B moving cameras over T frames: x_camera = rotation @ (x_world - centre).
 
     Attributes:
-        intrinsics: (B, 3, 3) px.
-        image_size: (B, 2) width, height px.
-        rotation: (B, T, 3, 3) world to camera.
-        centre: (B, T, 3) m in the world: x_camera = rotation @ (x_world - centre).
+        intrinsics: (B, 3, 3) px, camera matrices.
+        image_size: (B, 2) px, width and height.
+        rotation: (B, T, 3, 3) rotations from the world to the camera frame.
+        centre: (B, T, 3) m, camera positions in the world frame.
     """
 
     intrinsics: F64
@@ -45,7 +46,12 @@ class Cameras:
 
 
 def project_batch(points: F32, intrinsics: F64) -> F32:
-    """Project points (B, T, J, 3) m in the camera frame, z > 0, with matrices (B, 3, 3) px -> (B, T, J, 2) px."""
+    """Project points in the camera frame to pixels (B, T, J, 2).
+
+    Args:
+        points: (B, T, J, 3) m in the camera frame, with z > 0.
+        intrinsics: (B, 3, 3) px, camera matrices.
+    """
     focal = np.stack([intrinsics[:, 0, 0], intrinsics[:, 1, 1]], axis=-1).astype(np.float32)
     centre = intrinsics[:, :2, 2].astype(np.float32)
     return (points[..., :2] / points[..., 2:] * focal[:, None, None] + centre[:, None, None]).astype(
@@ -54,21 +60,23 @@ def project_batch(points: F32, intrinsics: F64) -> F32:
 
 
 def assumed_intrinsics(image_size: F32) -> F64:
-    """Default intrinsics (B, 3, 3) for uncalibrated cameras of image sizes (B, 2) px."""
+    """Return default camera matrices (B, 3, 3) px for uncalibrated cameras with image sizes (B, 2) px."""
     return np.stack([intrinsics_from_fov((int(width), int(height))) for width, height in image_size])
 
 
 def random_cameras(
     rng: np.random.Generator, points: F32, times: F64, still: float = 0.4, steep: float = 0.0
 ) -> Cameras:
-    """Cameras that look at people, who fill a quarter of the image's height or more, up to more than all of it.
+    """Draw random cameras that look at people.
+
+    The person fills between about a quarter and more than all of the image height.
 
     Args:
         rng: Random generator.
-        points: (B, T, J, 3) m, pelvis first.
+        points: (B, T, J, 3) m in the world frame, pelvis first.
         times: (B, T) s.
-        still: Fraction of cameras on a tripod; others are handheld, follow the person or travel.
-        steep: Fraction of cameras from 15 to 45 degrees above or below.
+        still: Fraction of cameras without hand shake and travel.
+        steep: Fraction of cameras that look from 15 to 45 degrees above or below.
     """
     batch = len(points)
     image_size, intrinsics = random_lenses(rng, batch)
@@ -106,15 +114,15 @@ def random_cameras(
 
 
 def chest_height_cameras(rng: np.random.Generator, points: F32) -> Cameras:
-    """Cameras on tripods at chest height, as five of the cameras of MPI-INF-3DHP.
+    """Draw static cameras at chest height, like five of the cameras of MPI-INF-3DHP.
 
-    They look at the people from all sides, from up to 15 degrees above or below, with square images. (Mehta et al.,
-    "Monocular 3D human pose estimation in the wild using improved CNN supervision", 3DV 2017.) Image size, 60 degrees
-    field of view and 3 to 5 m distance are ours.
+    The cameras look at the person from all sides, from up to 15 degrees above or below, with square images. (Mehta et
+    al., "Monocular 3D human pose estimation in the wild using improved CNN supervision", 3DV 2017.) The image size, the
+    field of view of 60 degrees and the distance of 3 to 5 m are our choice.
 
     Args:
         rng: Random generator.
-        points: (B, T, J, 3) m, pelvis first.
+        points: (B, T, J, 3) m in the world frame, pelvis first.
     """
     batch, frames = points.shape[:2]
     image_size = np.full((batch, 2), 2048, np.float32)
@@ -128,7 +136,7 @@ def chest_height_cameras(rng: np.random.Generator, points: F32) -> Cameras:
 
 
 def random_lenses(rng: np.random.Generator, batch: int) -> tuple[F32, F64]:
-    """Image sizes (B, 2) px and matrices (B, 3, 3) px of common cameras."""
+    """Draw image sizes (B, 2) px and camera matrices (B, 3, 3) px of `batch` common cameras."""
     image_size = _SIZES[rng.integers(len(_SIZES), size=batch)].astype(np.float32)
     upright = rng.random(batch) < 0.35
     image_size[upright] = image_size[upright, ::-1]
@@ -143,14 +151,14 @@ def random_lenses(rng: np.random.Generator, batch: int) -> tuple[F32, F64]:
 
 
 def _operators_path(pelvis: F32) -> F32:
-    """Cubic fit over time of (B, T, 3): a camera operator follows without the vertical oscillation."""
+    """Smooth paths of the pelvis (B, T, 3) by a cubic fit over time, as a camera operator follows a person."""
     steps = np.linspace(-1, 1, pelvis.shape[1])
     basis, _ = np.linalg.qr(np.vander(steps, min(4, len(steps))))
     return (basis @ (basis.T @ pelvis)).astype(np.float32)
 
 
 def _travel(rng: np.random.Generator, times: F64, batch: int, hand: F32) -> F32:
-    """Camera paths (B, T, 3) m: some cameras travel at up to 0.6 m/s around the middle of the sequence."""
+    """Draw displacements of cameras (B, T, 3) m: some travel in the middle 6 s, mostly below 0.6 m/s."""
     speed = rng.normal(0, 0.3, (batch, 3)) * (rng.random((batch, 1)) < 0.4) * hand[:, None]
     speed[:, 1] *= 0.3
     middle = times - times.mean(axis=1, keepdims=True)
@@ -159,7 +167,7 @@ def _travel(rng: np.random.Generator, times: F64, batch: int, hand: F32) -> F32:
 
 
 def _look_at(centre: F32, aim: F32) -> F32:
-    """World-to-camera rotations (B, T, 3, 3) of cameras at `centre` that look at `aim` with a level horizon."""
+    """Return the world-to-camera rotations (B, T, 3, 3) of cameras at `centre` that look at `aim` without roll."""
     forward = unit(np.broadcast_to(aim, centre.shape) - centre)
     up = np.array([0, 1, 0], np.float32)
     right = unit(cross(forward, up))
@@ -168,7 +176,10 @@ def _look_at(centre: F32, aim: F32) -> F32:
 
 
 def _turned(rng: np.random.Generator, rotation: F32, times: F64, hand: F32, view: F32) -> F32:
-    """Rotate cameras off their aim by up to a third of half the field of view (B, 2), roll them, and add hand shake."""
+    """Rotate cameras off their aim, roll them, and add hand shake.
+
+    The angle off the aim is at most about a third of half the field of view `view` (B, 2).
+    """
     batch = len(rotation)
     off = rng.uniform(-0.35, 0.35, (batch, 2)) * view / 2
     roll = rng.normal(0, np.radians(np.where(rng.random(batch) < 0.85, 2.5, 15)))

@@ -1,4 +1,4 @@
-"""Simulation of camera and detector for people in the world, with ground truth."""
+"""Simulation of cameras and detectors that observe people in the world frame, with ground truth."""
 
 from dataclasses import dataclass, field
 
@@ -17,13 +17,13 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class FilmConfig:
-    """Fractions of sequences for each effect, and the settings of its parts.
+    """Settings of simulated cameras and detectors: fractions of sequences with each effect, and settings of the parts.
 
     Attributes:
         chest_height: Whether all cameras stand at chest height (`cameras.chest_height_cameras`), for evaluation.
         white: Maximum standard deviation per axis of white noise that scores do not reflect, relative to the person's
-            size. It is uniform from 0 and applies to half of the sequences, including exact ones. Examples are small
-            people, whose joints are found to the pixel, and files from elsewhere.
+            size. The level is uniform from 0 and applies to half of the sequences, including exact ones. This models
+            small people, whose joints are detected to the nearest pixel, and files from other programs.
     """
 
     derived: float = 0.4  # fraction converted from a detector's skeleton; otherwise the joints themselves are observed
@@ -37,17 +37,17 @@ class FilmConfig:
 
 
 def film(rng: np.random.Generator, world: F32, times: F64, valid: Mask, config: FilmConfig) -> LiftBatch:
-    """Film points in the world with random cameras, and detect them.
+    """Project points with random cameras, and simulate their detection.
 
-    The target is Human3.6M-17 as in `pose_datasets.mapping` for a detector's skeleton, and otherwise the observed
-    joints.
+    For a detector's skeleton the target is Human3.6M-17 as defined in `pose_datasets.mapping`. Otherwise the target is
+    the observed joints.
 
     Args:
         rng: Random generator.
-        world: (B, T, 19, 3) m.
+        world: (B, T, 19, 3) m, points in the world frame.
         times: (B, T) s.
-        valid: (B, T), False after a sequence's end.
-        config: Settings.
+        valid: (B, T) mask, False after the end of a sequence.
+        config: Settings of cameras and detectors.
     """
     size = len(world)
     if config.chest_height:
@@ -92,10 +92,16 @@ def film(rng: np.random.Generator, world: F32, times: F64, valid: Mask, config: 
 
 
 def _add_white_noise(rng: np.random.Generator, keypoints: F32, size: F32, max_level_px: float) -> Mask:
-    """Add noise to joints (B, T, 17, 2) px, in fractions of a size (B, T, 17) px, in place.
+    """Add white noise to joints in place.
+
+    Args:
+        rng: Random generator.
+        keypoints: (B, T, 17, 2) px.
+        size: (B, T, 17) px, unit of the noise.
+        max_level_px: Maximum standard deviation of the noise, as a fraction of `size`.
 
     Returns:
-        Which sequences have noise.
+        Mask (B,) of the sequences with noise.
     """
     level = np.float32(max_level_px) * rng.uniform(-1, 1, (len(keypoints), 1, 1, 1)).clip(0).astype(np.float32)
     noise = level * rng.standard_normal(keypoints.shape, dtype=np.float32)
@@ -104,9 +110,10 @@ def _add_white_noise(rng: np.random.Generator, keypoints: F32, size: F32, max_le
 
 
 def reproject_root(root: F32, true: F64, told: F64) -> F32:
-    """Root (B, T, 3) m whose projection with `told` (B, 3, 3) equals that with `true`.
+    """Move the root (B, T, 3) m so that its pixels under the matrix `told` equal the original pixels under `true`.
 
-    Its depth is scaled by told / true focal length, so that the person keeps the size in the image.
+    Both matrices are (B, 3, 3) px. Depth is scaled by told / true focal length, which keeps the size of the person in
+    the image.
     """
     depth = root[..., 2:] * (told[:, 0, 0] / true[:, 0, 0]).astype(np.float32)[:, None, None]
     pixels = cameras.project_batch(root[:, :, None], true)[:, :, 0]

@@ -5,8 +5,8 @@
 `camera_name`, `source` (the video); `test` adds `action`, `2.5d_factor` (N,) mm/px and `joints_2.5d_image` (N, 17, 3)
 mm. (W. Zhu et al., "MotionBERT: a unified perspective on learning human motion representations", ICCV 2023.)
 
-The ground truth is `joint3d_image` times the frame's factor, not a metric pose. Predictions are multiplied by the same
-factor, so the protocol does not evaluate the person's size.
+The ground truth is `joint3d_image` times the `2.5d_factor` of the frame, not a metric pose. Predictions are multiplied
+by the same factor, so the protocol does not evaluate the size of the person.
 """
 
 import itertools
@@ -41,10 +41,10 @@ BONE_SUM = 4.2
 
 
 def load_test(folder: Path, clip_frames: int = CLIP_FRAMES) -> list[LabelledSequence]:
-    """The test videos of protocol M, keyed by `source`, cut into clips without overlap.
+    """Load the test videos of protocol M, named by `source` and divided into clips of `clip_frames` without overlap.
 
-    Frames after the last complete clip of a video do not count (a video shorter than one clip counts completely), and
-    lifters get one clip at a time. The ground truth is in the 2.5D image space.
+    Lifters get one clip at a time. Frames after the last complete clip of a video are not evaluated; a video shorter
+    than one clip is evaluated completely. The ground truth is in the 2.5D image space.
     """
     table = _read(folder, "test", TEST_COLUMNS)
     truth = (_numbers(table, "joints_2.5d_image") / 1000).astype(np.float32)
@@ -71,9 +71,9 @@ def load_test(folder: Path, clip_frames: int = CLIP_FRAMES) -> list[LabelledSequ
 
 
 def load_poses(folder: Path, part: str) -> list[LabelledSequence]:
-    """The videos of "train" or "test", keyed by `source`, with poses in the camera frame, for training.
+    """Load the videos of "train" or "test" for training, named by `source`.
 
-    See `camera_poses`. For protocol M use `load_test`.
+    `camera_poses` converts the ground truth to metres in the camera frame. To evaluate protocol M, use `load_test`.
     """
     table = _read(folder, part, ())
     sequences = []
@@ -89,11 +89,19 @@ def load_poses(folder: Path, part: str) -> list[LabelledSequence]:
 
 
 def camera_poses(image_poses: NDArray[np.floating], focal: F64, centre: F64) -> F64:
-    """Convert (T, 17, 3) px in image space to (T, 17, 3) m in the camera frame, with a bone sum of `BONE_SUM`.
+    """Convert poses from image space (px) to the camera frame (m), with a sum of bone lengths of `BONE_SUM`.
 
-    Inverts `pose.labelled.to_image_space`: with the pelvis at depth D (m), z px correspond to z / (f / D + 1/2) metres,
-    so that depth / D = 1 + z / (f + D / 2). D, which determines the person's size, is found by fixed-point iterations;
-    it is small compared with f.
+    The method inverts `pose.labelled.to_image_space`. With the pelvis at depth D (m) and the focal length f (px), z px
+    correspond to z / (f / D + 1/2) metres, so that depth / D = 1 + z / (f + D / 2). D determines the size of the
+    person. Fixed-point iterations find it, since D is small compared with f.
+
+    Args:
+        image_poses: (T, 17, 3) px.
+        focal: (2,) px, focal lengths along x and y.
+        centre: (2,) px, principal point.
+
+    Returns:
+        Poses (T, 17, 3) m in the camera frame.
     """
     rays = (image_poses[..., :2] - centre) / focal
     pelvis = np.full((len(image_poses), 1), 5.0)
@@ -108,7 +116,7 @@ def camera_poses(image_poses: NDArray[np.floating], focal: F64, centre: F64) -> 
 
 
 def _read(folder: Path, part: str, more: tuple[str, ...]) -> Table:
-    """One half of the pickle as arrays of equal length, with validated joint counts, cameras and values."""
+    """Read the "train" or "test" half as arrays of equal length, with validated joint counts, cameras and values."""
     path = folder / PREPARED if (folder / PREPARED).is_file() else folder / FILE
     if not path.is_file():
         raise UsageError(f"{path} is missing: MotionBERT publishes it; put it there (docs/reference/benchmark-data.md)")
@@ -116,7 +124,7 @@ def _read(folder: Path, part: str, more: tuple[str, ...]) -> Table:
 
 
 def _half(path: Path, part: str) -> Table:
-    """The arrays of `train` or `test`, not validated, from the pickle or the prepared file."""
+    """Read the arrays of "train" or "test" from the pickle or the prepared file, without validation."""
     if path.suffix == ".npz":
         with open_arrays(path) as arrays:
             return {name.removeprefix(f"{part}/"): arrays[name] for name in arrays if name.startswith(f"{part}/")}
@@ -127,7 +135,15 @@ def _half(path: Path, part: str) -> Table:
 
 
 def prepare(source: Path, out: Path) -> Path:
-    """Validate MotionBERT's pickle and write its arrays to `out`, an .npz that loads faster and needs no pickle."""
+    """Validate MotionBERT's pickle, and write its arrays to an .npz file that loads faster and needs no pickle.
+
+    Args:
+        source: The pickle.
+        out: Folder to write to.
+
+    Returns:
+        Path of the written file.
+    """
     halves = {
         "train": _checked_half(_half(source, "train"), COLUMNS, f"{source}, train"),
         "test": _checked_half(_half(source, "test"), (*COLUMNS, *TEST_COLUMNS), f"{source}, test"),
@@ -167,13 +183,13 @@ def _checked(truth: F32, name: str) -> None:
 
 
 def _videos(source: Array) -> list[slice]:
-    """The frame ranges of the videos."""
+    """Return the frame range of each video from the video names (N,) of all frames."""
     edges = [0, *(np.flatnonzero(source[1:] != source[:-1]) + 1).tolist(), len(source)]
     return [slice(*ends) for ends in itertools.pairwise(edges)]
 
 
 def _subject(source: str) -> str:
-    """`s_09_act_02_subact_01_ca_01` -> `S9`."""
+    """Return the subject of a video, for example `S9` for `s_09_act_02_subact_01_ca_01`."""
     parts = source.split("_")
     if len(parts) < 2 or not parts[1].isdigit() or f"S{int(parts[1])}" not in load_cameras():
         raise PoseError(

@@ -1,4 +1,4 @@
-"""Preparation of protocol V from the raw Human3.6M release, equal to the public preparation of VideoPose3D.
+"""Preparation of protocol V from the raw Human3.6M release. The result equals the public preparation of VideoPose3D.
 
 The release has one CDF file per take, `S1/MyPoseFeatures/D3_Positions/Walking 1.cdf`, with `Pose` (1, T, 96): 32 joints
 in millimetres, world frame.
@@ -32,16 +32,18 @@ TAKES_PER_SUBJECT = 30
 
 
 def prepare(source: Path, out: Path, progress: Callable[[str], None]) -> tuple[Path, Path]:
-    """Write the 3D and ground-truth 2D files of protocol V to `out` from the CDF files of the release below `source`.
+    """Write the 3D and ground-truth 2D files of protocol V from the CDF files of the release.
 
-    Expects `S1/MyPoseFeatures/D3_Positions/*.cdf` and so on. `progress` is called for each subject and for missing
-    data.
+    Args:
+        source: Folder that contains `S1/MyPoseFeatures/D3_Positions/*.cdf` and likewise the other subjects.
+        out: Folder to write to.
+        progress: Function that is called with a line for each subject and for missing data.
 
     Returns:
-        The two files.
+        Paths of the 3D file and the 2D file.
 
     Raises:
-        UsageError: If there is no subject.
+        UsageError: If `source` contains no subject.
     """
     found = {one: sorted((source / one / "MyPoseFeatures" / "D3_Positions").glob("*.cdf")) for one in SUBJECTS}
     if not any(found.values()):
@@ -82,7 +84,7 @@ def read_cdf(path: Path) -> F32:
 
 
 def project_all(positions: Positions3D) -> Positions2D:
-    """Ground-truth 2D of every take in every camera of its subject, (T, 17, 2) float32 px."""
+    """Project each take with each camera of its subject to ground-truth 2D joints (T, 17, 2), float32 px."""
     cameras = load_cameras()
     return {
         subject: {

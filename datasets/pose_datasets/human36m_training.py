@@ -1,4 +1,4 @@
-"""Batches for `pose-train` from Human3.6M: protocol V (CPN or ground-truth 2D) or M."""
+"""Training batches for `pose-train` from Human3.6M: protocol V (CPN or ground-truth 2D) or protocol M."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -22,17 +22,17 @@ _EVALUATION_BATCH = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Human36mConfig:
-    """Settings of the batches.
+    """Settings of the batches from Human3.6M.
 
     Attributes:
-        folder: Prepared files; empty to train on motion capture instead.
-        protocol: `V` or `M`.
-        input_2d: `cpn` or `gt`, for protocol V.
-        held_out: Training subject for validation; empty trains on all five, as in papers, without meaningful
-            validation.
+        folder: Folder with the prepared files; empty to train on motion capture instead.
+        protocol: Protocol, `V` or `M`.
+        input_2d: Source of the 2D joints of protocol V: `cpn` or `gt`.
+        held_out: Training subject used for validation. If empty, all five subjects are trained, as in papers; the
+            validation error is then not meaningful.
         frames: Possible lengths of a sequence; one is sampled per step.
-        batch_frames: Frames of all sequences of a step together.
-        mirror: Mirror every other sequence.
+        batch_frames: Total number of frames of a batch.
+        mirror: Whether to mirror sequences with a probability of one half.
     """
 
     folder: str = ""
@@ -77,7 +77,7 @@ class Human36mSource:
         self._weights = [len(one) for one in self._training]
 
     def batch(self, step: int) -> LiftBatch:
-        """The training batch of a step; equal steps give equal batches."""
+        """Return the training batch of a step. Equal steps give equal batches."""
         draw = random.Random(f"{self._seed}/{step}")
         frames = draw.choice(self._config.frames)
         count = self._config.batch_frames // frames
@@ -89,11 +89,14 @@ class Human36mSource:
         return collate(windows, frames)
 
     def evaluation(self, part: str) -> dict[str, Iterator[LiftBatch]]:
-        """A fixed sample of "validation" or "test". Use `pose-eval` for the results of the whole test set."""
+        """Return a fixed sample of "validation" or "test", keyed by the source of its 2D joints.
+
+        Use `pose-eval` for the results of the whole test set.
+        """
         return {self._config.input_2d if self._config.protocol == "V" else "sh": self._pieces(self._sequences(part))}
 
     def calibration(self) -> list[Iterator[LiftBatch]]:
-        """Sets for the calibration of sigma: the sample of the validation subjects."""
+        """Return the sets for the calibration of sigma: the validation sample."""
         return list(self.evaluation("validation").values())
 
     def _sequences(self, part: str) -> list[LabelledSequence]:
@@ -115,7 +118,13 @@ class Human36mSource:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Frames of a sequence: 2D, pose (t, 17, 3) m in the camera frame, and which frames have one."""
+    """Part of a sequence.
+
+    Attributes:
+        observed: 2D joints.
+        truth: (T, 17, 3) m, poses in the camera frame.
+        counted: (T,) mask of the frames with ground truth.
+    """
 
     observed: Sequence2D
     truth: F32
@@ -123,7 +132,7 @@ class Window:
 
 
 def window(sequence: LabelledSequence, rows: slice, mirror: bool) -> Window:
-    """The frames `rows`, optionally mirrored."""
+    """Return the frames `rows` of a sequence, mirrored if `mirror` is True."""
     part, truth = sequence.observed[rows], sequence.truth[rows]
     if mirror:
         part, truth = mirror_picture(part), mirror_poses(truth)
@@ -131,7 +140,7 @@ def window(sequence: LabelledSequence, rows: slice, mirror: bool) -> Window:
 
 
 def collate(windows: Sequence[Window], frames: int) -> LiftBatch:
-    """A batch of windows with known intrinsics, padded to `frames` with invalid frames."""
+    """Combine windows with known intrinsics into a batch, padded to `frames` frames with invalid frames."""
 
     def filled(arrays: Sequence[NDArray[Kind]], mode: Literal["constant", "edge"] = "constant") -> NDArray[Kind]:
         return np.stack([np.pad(a, [(0, frames - len(a)), *[(0, 0)] * (a.ndim - 1)], mode) for a in arrays])

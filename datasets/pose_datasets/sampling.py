@@ -16,7 +16,10 @@ _CANDIDATES = 6  # clips drawn per window; the first that is long enough is used
 
 
 class ClipPool:
-    """Random windows of clips; all motion is in one array, so that a batch is one indexing operation."""
+    """Sampler of random windows of clips.
+
+    All motion is in one array, so that a batch is one indexing operation.
+    """
 
     def __init__(self, clips: list[Clip]) -> None:
         if not clips:
@@ -28,9 +31,16 @@ class ClipPool:
         self._weight = clip_weights(clips)
 
     def windows(self, rng: np.random.Generator, times: F64, speed: F64) -> tuple[F32, Mask]:
-        """Motion at `times` (B, T) s with speed factors (B,): points (B, T, 19, 3) m and valid (B, T).
+        """Draw random windows of clips.
 
-        A clip that is too short repeats its last pose, with valid False.
+        Args:
+            rng: Random generator.
+            times: (B, T) s, times of the frames.
+            speed: (B,) factors of the playback speed.
+
+        Returns:
+            Points (B, T, 19, 3) m and a mask (B, T) of the valid frames. A clip that is too short repeats its last
+            pose in invalid frames.
         """
         batch = len(times)
         needed = times[:, -1] * speed
@@ -48,10 +58,10 @@ class ClipPool:
 
 
 def clip_weights(clips: list[Clip]) -> F64:
-    """Sampling probabilities of the clips.
+    """Compute sampling probabilities of clips.
 
-    Proportional to the square root of the length times the variety of poses, so that long walks do not dominate; and
-    per subject to the square root of the subject's share.
+    The weight of a clip is the square root of its duration times the variety of its poses, so that long walks do not
+    dominate. The total weight of each subject is then replaced by its square root.
     """
     weight = np.array([_variety(clip) * np.sqrt(clip.times[-1] - clip.times[0]) for clip in clips])
     subjects = np.array([clip.subject for clip in clips])
@@ -63,18 +73,18 @@ def clip_weights(clips: list[Clip]) -> F64:
 
 
 def _variety(clip: Clip) -> float:
-    """Mean standard deviation of the root-relative joints over time, m, plus a constant for standing people."""
+    """Return the mean standard deviation of root-relative joints over time, m, plus a constant for standing people."""
     joints = clip.points[::6, :17] - clip.points[::6, :1]
     return float(joints.std(axis=0).mean()) + 0.03
 
 
 def random_times(rng: np.random.Generator, size: int, frames: int, variable: float) -> F64:
-    """Times (B, T) s from 0: mostly common frame rates, sometimes any from 10 to 120 frames/s.
+    """Draw frame times (B, T) s that start at 0: mostly at common frame rates, sometimes at any of 10 to 120 frames/s.
 
     Args:
         rng: Random generator.
-        size: B.
-        frames: T.
+        size: Number of sequences, B.
+        frames: Frames per sequence, T.
         variable: Fraction of sequences with uneven time stamps.
     """
     shares = np.append(_RATE_SHARES, 1 - _RATE_SHARES.sum())
@@ -89,16 +99,16 @@ def random_times(rng: np.random.Generator, size: int, frames: int, variable: flo
 
 
 def interpolate(flat: F32, start: I64, length: I64, position: F64) -> F32:
-    """Catmull-Rom interpolation of rows of `flat` (N, D): clip b has rows start[b] ... start[b] + length[b] - 1.
+    """Interpolate the rows of clips with Catmull-Rom splines.
 
     Args:
-        flat: (N, D).
-        start: (B,).
-        length: (B,).
-        position: (B, T) rows after the clip's first, clamped to its last.
+        flat: (N, D) rows of all clips.
+        start: (B,) first row of each clip.
+        length: (B,) number of rows of each clip.
+        position: (B, T) fractional rows, counted from the first row of the clip and clamped to its range.
 
     Returns:
-        (B, T, D).
+        Interpolated values (B, T, D).
     """
     last = (length - 1)[:, None]
     position = np.clip(position, 0, last)
@@ -112,7 +122,11 @@ def interpolate(flat: F32, start: I64, length: I64, position: F64) -> F32:
 
 
 def resample(clip: Clip, fps: float) -> tuple[F32, F64]:
-    """A clip's points (T, 19, 3) m every 1 / fps seconds, and their times (T,) s from the clip's start."""
+    """Resample a clip at `fps` frames/s.
+
+    Returns:
+        Points (T, 19, 3) m and times (T,) s from the start of the clip.
+    """
     seconds = clip.times[-1] - clip.times[0]
     times = np.arange(int(seconds * fps + 1e-6) + 1) / fps
     flat = clip.points.reshape(len(clip.points), -1)

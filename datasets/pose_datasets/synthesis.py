@@ -1,6 +1,6 @@
-"""Training batches from motion capture, and fixed evaluation sets.
+"""Synthetic training batches from motion capture, and fixed evaluation sets.
 
-Clips are augmented with other bodies and poses, and filmed by a virtual camera with detector errors. Everything is
+Clips are augmented with other bodies and poses, and filmed by a virtual camera with detector errors. The code is
 NumPy, vectorised over the batch. A batch depends only on the clips, the config, the seed and the step, so resumed runs
 get the same batches.
 """
@@ -35,7 +35,7 @@ _HARD_POSTURES = PostureConfig(held=0.0, leaning=0.0, reaching=0.0)
 
 @dataclass(frozen=True, kw_only=True)
 class SynthesisConfig:
-    """Augmentation of motion capture."""
+    """Settings of the augmentation of motion capture."""
 
     natural: float = 0.5  # fraction of sequences with recorded poses; others are varied
     variable_rate: float = 0.1  # fraction of sequences with uneven time stamps
@@ -47,11 +47,11 @@ class SynthesisConfig:
 
 
 class Synthesis:
-    """Training batches.
+    """Generator of synthetic training batches.
 
     Args:
         clips: Clips read by `pose_datasets.mocap`.
-        config: Augmentation.
+        config: Settings of the augmentation.
         seed: Random seed.
     """
 
@@ -61,14 +61,22 @@ class Synthesis:
         self._pool = ClipPool(clips)
 
     def batch(self, size: int, frames: int, step: int) -> LiftBatch:
-        """Batch number `step`: `size` sequences of `frames` frames, at various frame rates."""
+        """Make batch number `step`: `size` sequences of `frames` frames each, at various frame rates."""
         rng = np.random.default_rng((self.seed, step))
         times = random_times(rng, size, frames, self.config.variable_rate)
         world, valid = self.people(rng, times)
         return film(rng, world, times, valid, self.config.film)
 
     def people(self, rng: np.random.Generator, times: F64) -> tuple[F32, NDArray[np.bool_]]:
-        """Random moving people at `times` (B, T) s: points (B, T, 19, 3) m in the world, and valid (B, T)."""
+        """Draw B random moving people.
+
+        Args:
+            rng: Random generator.
+            times: (B, T) s, times of the frames.
+
+        Returns:
+            Points (B, T, 19, 3) m in the world frame, and a mask (B, T) of the valid frames.
+        """
         config = self.config
         speed = np.exp(np.clip(rng.normal(0, config.speed, len(times)), np.log(0.5), np.log(2)))
         points, valid = self._pool.windows(rng, times, speed)
@@ -110,15 +118,15 @@ def evaluation_batches(
     clips: list[Clip], *, condition: str, fps: float = 30.0, frames: int = 300, seed: int = 0,
     config: SynthesisConfig | None = None,
 ) -> Iterator[LiftBatch]:  # fmt: skip
-    """Fixed evaluation sequences: every frame of the clips once, in pieces of at most `frames`, at `fps`.
+    """Yield fixed evaluation sequences, in which each frame of the resampled clips appears once.
 
-    People are as recorded, with our joint definitions, known intrinsics, and random cameras that depend only on the
-    clips and `seed`.
+    People are as recorded, with the joint definitions of `pose_datasets.mapping` and known intrinsics. The random
+    cameras depend only on the clips and `seed`.
 
     Args:
-        clips: The clips.
+        clips: Clips to evaluate on.
         condition: One of `CONDITIONS`.
-        fps: Frames/s.
+        fps: Frame rate, frames/s.
         frames: Maximum frames of a sequence.
         seed: Random seed.
         config: Training configuration, of which only the detector errors and `film.chest_height` are used.
@@ -141,9 +149,19 @@ def hard_batches(
     clips: list[Clip], *, condition: str, fps: float = 30.0, frames: int = 150, count: int = 16, seed: int = 0,
     config: SynthesisConfig | None = None,
 ) -> Iterator[LiftBatch]:  # fmt: skip
-    """`count` fixed batches of unusual poses and bodies, from the motion of `clips` with the augmentation of training.
+    """Yield `count` fixed batches of unusual poses and bodies, made by augmentation of `clips` as in training.
 
-    Most sequences are rotated, folded, raised or tilted; otherwise like `evaluation_batches`.
+    In most sequences limbs are rotated, the body is folded or tilted, or arms are raised. Arguments not listed here are
+    those of `evaluation_batches`.
+
+    Args:
+        clips: Clips to augment.
+        condition: One of `CONDITIONS`.
+        fps: Frame rate, frames/s.
+        frames: Frames of a sequence.
+        count: Number of batches.
+        seed: Random seed.
+        config: Training configuration, of which only the detector errors and `film.chest_height` are used.
     """
     settings = SynthesisConfig(
         natural=0.0, bodies=BodyConfig(unlike=0.0), poses=_HARD, postures=_HARD_POSTURES,

@@ -1,4 +1,4 @@
-"""Batches for `pose-train` from motion capture seen by virtual cameras."""
+"""Training batches for `pose-train` from motion capture observed by virtual cameras."""
 
 import random
 from collections.abc import Iterator
@@ -15,15 +15,16 @@ from pose_datasets.synthesis import Synthesis, SynthesisConfig, evaluation_batch
 
 @dataclass(frozen=True, kw_only=True)
 class MocapConfig:
-    """Settings of the batches. Short sequences contain more people, poses and cameras at equal cost; long ones more
-    context.
+    """Settings of the batches from motion capture.
+
+    At equal cost, short sequences contain more people, poses and cameras; long sequences contain more context.
 
     Attributes:
-        mocap: The file from `pose-prepare`, or several, separated by commas.
+        mocap: Path of the file from `pose-prepare`, or several paths separated by commas.
         frames: Possible lengths of a sequence; one is sampled per step. Repeat a value to sample it more often.
-        batch_frames: Frames of all sequences of a step together.
-        without: Training subjects to leave out, by name or pattern ("uiprmd-*"), to measure the error on kinds of
-            motion that are not trained; validation and test subjects stay.
+        batch_frames: Total number of frames of a batch.
+        without: Training subjects to exclude, by name or pattern ("uiprmd-*"). This allows measurements on kinds of
+            motion that are not in the training data. Validation and test subjects are not excluded.
     """
 
     mocap: str = ""
@@ -47,7 +48,7 @@ class MocapSource:
         self._synthesis = Synthesis(self.clips("train"), config=config.synthesis, seed=seed)
 
     def clips(self, part: str) -> list[Clip]:
-        """The clips of "train" (without excluded subjects), "validation" or "test"."""
+        """Return the clips of "train" (without excluded subjects), "validation" or "test"."""
         clips = split(self._clips, part)
         if part != "train":
             return clips
@@ -67,23 +68,23 @@ class MocapSource:
             raise UsageError("data.without: excludes all training subjects")
 
     def batch(self, step: int) -> LiftBatch:
-        """The training batch of a step; equal steps give equal batches."""
+        """Return the training batch of a step. Equal steps give equal batches."""
         frames = random.Random(f"{self._seed}/{step}").choice(self._config.frames)
         return self._synthesis.batch(self._config.batch_frames // frames, frames, step)
 
     def evaluation(self, part: str) -> dict[str, Iterator[LiftBatch]]:
-        """Fixed sets by name: `gt` (exact 2D), `detector` (a detector's skeleton and errors)."""
+        """Return fixed sets by name: `gt` with exact 2D, and `detector` with the skeleton and errors of a detector."""
         return {
             condition: evaluation_batches(self.clips(part), condition=condition, config=self._config.synthesis)
             for condition in ("gt", "detector")
         }
 
     def calibration(self) -> list[Iterator[LiftBatch]]:
-        """Sets for the calibration of sigma: validation subjects of the CMU database, with exact and detected 2D.
+        """Return sets of the validation subjects for the calibration of sigma.
 
-        Also with scores that do not reflect errors, and with unusual poses. UI-PRMD's subjects, who stand upright and
-        face the camera more, are excluded if there are others: sigma should be too large for easy cases rather than too
-        small for unseen subjects.
+        The four sets have exact 2D, detected 2D, detected 2D with scores that do not reflect errors, and unusual poses.
+        Subjects of UI-PRMD are excluded if there are others, since they mostly stand upright and face the camera. With
+        these easy cases, sigma would become too small for unseen subjects.
         """
         clips, config = self.clips("validation"), self._config.synthesis
         people = [clip for clip in clips if not is_ui_prmd(clip)] or clips
@@ -100,5 +101,5 @@ class MocapSource:
 
 
 def is_ui_prmd(clip: Clip) -> bool:
-    """Whether the clip is from UI-PRMD."""
+    """Return whether the clip is from UI-PRMD."""
     return clip.subject.startswith("uiprmd-")
