@@ -17,10 +17,10 @@ OTHERS = ("html", "c3d")  # than tables
 
 
 def check_analysis(folder: Path, formats: Sequence[str] = FORMATS, *, overwrite: bool) -> None:
-    """Check that no output file exists.
+    """Check that no output file of an analysis exists, unless `overwrite` is set.
 
     Raises:
-        UsageError: If one does.
+        UsageError: If an output file exists.
     """
     for target in [*_targets(folder, formats), *(sorted(folder.glob(C3D.format("*"))) if "c3d" in formats else [])]:
         if os.path.lexists(target) and not overwrite:
@@ -46,23 +46,23 @@ def write_analysis(
     video: Path | None = None,
     warn: Callable[[str], None] = say_warning,
 ) -> "tuple[Analysis, list[Path]]":
-    """Analyse a result and write tables and report; earlier ones are replaced.
+    """Analyse a result and write tables and a report. Files of an earlier analysis are replaced.
 
     Args:
-        poses: A poses.npz with a world.
+        poses: Result in world coordinates, poses.npz.
         folder: Folder for the tables; created if missing.
         formats: Output formats: csv, json, parquet (tables), html (report), c3d (joints and events, one file per
             person).
-        groups: Groups of figures; default all.
+        groups: Names of the groups of figures; None for all.
         inputs: Inputs of RULA and REBA that a camera cannot observe.
         video: Video for the images of the report; default the source of the result, if it exists.
-        warn: Called for each file of the user that was renamed.
+        warn: Function called with a message for each file of the user that was renamed.
 
     Returns:
-        The analysis and the files.
+        The analysis and the written files.
 
     Raises:
-        PoseError: If the result has no world, or a library is not installed.
+        PoseError: If the result has no world coordinates, or a library is not installed.
     """
     from pose.analysis import GROUPS, NEUTRAL, analyse
     from pose.analysis.report import NAME, write_report
@@ -92,7 +92,7 @@ def write_analysis(
 
 
 def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenFiles) -> list[Path]:
-    """Write joints and events of all people with events; returns the files."""
+    """Write a C3D file with joints and events for each person with events; return the files."""
     from pose.export import open_recording
     from pose.export.c3d import write
     from pose.export.events import GENERAL, ExportEvent
@@ -110,7 +110,7 @@ def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenF
 
 
 def analysis_lines(analysis: "Analysis") -> list[str]:
-    """Lines for the terminal: one per figure, and one per group without figures."""
+    """Format an analysis as lines for the terminal: one per figure, and one per group without figures."""
     lines = []
     for figure in (one for one in analysis.figures if one.group != "angles"):
         value = f"{figure.value:.3g} {figure.unit} ({figure.low:.3g} to {figure.high:.3g}; {figure.quality})"
@@ -127,7 +127,7 @@ def analysis_lines(analysis: "Analysis") -> list[str]:
 def analysed(
     poses: Path, folder: Path, video: str, warn: Callable[[str], None]
 ) -> tuple[list[Path], list[str], list[str]]:
-    """Run `write_analysis` after a run; returns the files, a summary line, and problems."""
+    """Run `write_analysis` after a run of `pose-run`; return the files, summary lines, and problems."""
     try:
         analysis, files = write_analysis(poses, folder, video=Path(video), warn=warn)
     except PoseError as error:

@@ -1,4 +1,4 @@
-"""Text about a camera's motion."""
+"""Messages about the motion of the camera."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ _DRIFTS = 0.15  # m/s; minimum drift of standing feet that is reported
 
 
 def motion_line(decision: "Decision") -> str:
-    """The camera's motion with numbers; empty if it was not measured."""
+    """Describe the camera motion with numbers, in one line. Return an empty string if it was not measured."""
     from pose.camera_motion.verdict import FIXED, ROTATING, STATIC, TRANSLATING, UNKNOWN, ZOOMING
 
     motion, scenes = decision.motion, decision.motion.scenes

@@ -1,4 +1,4 @@
-"""Common behaviour of all commands: one-line errors, exit statuses, Ctrl-C, a closed pipe.
+"""Common behaviour of all commands: one-line errors, exit statuses, and handling of Ctrl-C and closed pipes.
 
 Exit status 0 is success, 1 a failure, 2 a usage error, 130 an interruption.
 """
@@ -34,9 +34,9 @@ CLOSED_PIPE = 141  # exit status that shells report after SIGPIPE
 
 
 def run_command(function: Main) -> Callable[..., int]:
-    """Decorate a command's `main(argv=None)`: it returns an exit status, and errors are one line without traceback.
+    """Decorate the `main(argv=None)` of a command: return an exit status, and print errors as one line.
 
-    Errors other than `PoseError`, `OSError` and option errors are bugs and keep their traceback.
+    Errors other than `PoseError`, `OSError` and option errors are bugs and are shown with their traceback.
     """
 
     @functools.wraps(function)
@@ -79,19 +79,23 @@ def run_command(function: Main) -> Callable[..., int]:
 def _warning_line(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
-    """Warnings for users are one line; others keep their location in the code."""
+    """Format a warning: one line if it is for users, otherwise with its location in the code."""
     if issubclass(category, PoseWarning):
         return f"warning: {shown(message, MOST_SAID)}\n"
     return _usual_warning(message, category, filename, lineno, line)
 
 
 def parse_arguments(parser: "ArgumentParser", argv: Sequence[str] | None) -> "Namespace":
-    """Parse with a parser made with `exit_on_error=False`; adds --version and --print-completion.
+    """Add --version and --print-completion to a parser, and parse the arguments.
 
-    A leading `~` in a value is expanded, because shells do so only for separate words.
+    A leading `~` in a value is expanded, because shells expand it only in separate words.
+
+    Args:
+        parser: Parser constructed with `exit_on_error=False`.
+        argv: Arguments; None for those of the process.
 
     Raises:
-        UsageError: With one line that names the option or key and the allowed values.
+        UsageError: If an argument is invalid. The message is one line with the option or key, and the allowed values.
     """
     release = f"{parser.prog} {version('pose-run')}"
     parser.add_argument("--version", action="version", version=release, help="print the version and exit")
@@ -109,7 +113,7 @@ def parse_arguments(parser: "ArgumentParser", argv: Sequence[str] | None) -> "Na
 
 
 def _from_home(value: object) -> object:
-    """The value with a leading `~` expanded."""
+    """Return the value with a leading `~` expanded."""
     if isinstance(value, list):
         return [_from_home(part) for part in value]
     return os.path.expanduser(value) if isinstance(value, str) and value.startswith("~") else value
@@ -130,7 +134,7 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _in_our_words(error: argparse.ArgumentError, words: Sequence[str] = (), options: Sequence[str] = ()) -> str:
-    """Rephrase a parser's error: the option as typed, or the unknown word with the nearest known one."""
+    """Rephrase an error of the parser. Name the option as typed, or an unknown word with the nearest known one."""
     while isinstance(error.__cause__, argparse.ArgumentError):
         error = error.__cause__
     message = " ".join(error.message.split())

@@ -9,7 +9,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 class PrintCompletion(argparse.Action):
-    """Prints the script and exits. Add it to a parser after all options and subcommands."""
+    """Parser action that prints the completion script and exits. Add it after all options and subcommands."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002
         super().__init__(option_strings, argparse.SUPPRESS, default=argparse.SUPPRESS, choices=SHELLS, help=help)
@@ -35,7 +35,7 @@ class PrintCompletion(argparse.Action):
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
-    """The options of a parser and its subcommands, except this one and the names of subcommands."""
+    """Yield all options of a parser and its subcommands, except `--print-completion` and the subcommand names."""
     for action in parser._actions:
         if action.nargs != 0 and not isinstance(action, PrintCompletion | argparse._SubParsersAction):
             yield action

@@ -6,10 +6,10 @@ FOLDER = "demo"  # folder of the results of `pose-run --demo` in the working dir
 
 
 def demo_clip(*, quiet: bool = False) -> str:
-    """Path of the demo clip.
+    """Return the path of the demo clip, and fetch the clip if it is not on this machine.
 
     Raises:
-        FetchError: If it is not on this machine and cannot be fetched.
+        FetchError: If the clip cannot be fetched.
     """
     from pose.weights import locate
     from pose.weights.catalogue import DEMO_CLIP

@@ -32,9 +32,15 @@ def draw_overlay(
     Decoding, drawing and encoding run in parallel.
 
     Args:
-        inset: See `pose.view.overlay.Overlay`.
-        body: Draw shaded bodies.
-        doubtful: Ids of doubtful tracks, drawn dashed.
+        source: Source to read the images from.
+        results: Results of all frames.
+        info: Metadata of the run.
+        path: Video file to write.
+        host: Callbacks of the command.
+        times: Times of the stages, to which the times of this function are added.
+        inset: Position of the 3D inset; see `pose.view.overlay.Overlay`.
+        body: Whether to draw shaded bodies.
+        doubtful: Ids of tracks that may not be people. These tracks are drawn dashed.
     """
     from pose.bodies import BodyMeshes
     from pose.system.background import in_background

@@ -1,4 +1,4 @@
-"""Export of a result to a folder that may contain files of earlier calls and of the user."""
+"""Export of a result to a folder that may already contain files of earlier exports and of the user."""
 
 import os
 from pathlib import Path
@@ -17,10 +17,15 @@ if TYPE_CHECKING:
 
 
 def check_exports(names: list[str], folder: Path, *, overwrite: bool) -> None:
-    """Check that exports of these formats are possible.
+    """Check that a result can be exported to the given formats.
+
+    Args:
+        names: Names of the formats.
+        folder: Folder of the exports.
+        overwrite: Whether existing files may be replaced.
 
     Raises:
-        UsageError: If files of such formats exist.
+        UsageError: If files in one of the formats exist already.
         PoseError: If a library is not installed.
     """
     check_formats(names, "--formats")
@@ -30,10 +35,10 @@ def check_exports(names: list[str], folder: Path, *, overwrite: bool) -> None:
 
 
 def check_targets(recording: "Recording", names: list[str], people: list[int], folder: Path, stem: str) -> None:
-    """Check that no file of `export_all` exists.
+    """Check that no file exists that `export_all` would write with these arguments.
 
     Raises:
-        UsageError: If one does.
+        UsageError: If such a file exists.
     """
     for path in targets(recording, names, people, folder, stem):
         if os.path.lexists(path):
@@ -43,17 +48,17 @@ def check_targets(recording: "Recording", names: list[str], people: list[int], f
 def write_exports(
     outputs: Outputs, folder: Path, video: str, space: str | None = None, trim: bool = True
 ) -> tuple[list[Path], list[str], list[str]]:
-    """Write every format from the folder's poses.npz; earlier files are replaced.
+    """Export the poses.npz in a folder to all requested formats. Files of earlier exports are replaced.
 
     Args:
-        outputs: The formats.
+        outputs: Outputs with the export formats.
         folder: Folder of the results.
         video: Source video.
-        space: See `pose.export.Recording`.
-        trim: See `pose.export.Recording`.
+        space: Coordinates of the exports; see `pose.export.Recording`.
+        trim: Whether to trim the exports; see `pose.export.Recording`.
 
     Returns:
-        The files, the notes on each, and the problems of formats that could not be written.
+        The files, notes on the files, and problems of formats that could not be written.
     """
     source, names = Path(video), list(outputs.exports)
     pictures = source if source.is_file() else None
@@ -72,12 +77,14 @@ def write_exports(
 
 
 def unwritten(names: list[str], people: list[int], files: list[Path], stem: str) -> list[str]:
-    """Make the line of the summary about people without a file in formats of one file per person, if there are any.
+    """Return a line of the summary about people without a file, or no line if there are none.
+
+    Only formats with one file per person are considered.
 
     Args:
-        names: The formats that were written.
+        names: Names of the formats that were written.
         people: Ids of the people that were exported.
-        files: The files.
+        files: Written files.
         stem: Start of the file names.
     """
     single = [name for name in names if isinstance(FORMATS[name], PersonFormat)]

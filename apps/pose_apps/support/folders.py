@@ -10,10 +10,10 @@ from pose.errors import PoseError
 
 @contextmanager
 def made_folder(folder: Path) -> Iterator[None]:
-    """Create a folder for the duration of the context; removed again if it stays empty.
+    """Create a folder at the start of the context. Remove the folder at the end if it is empty.
 
     Raises:
-        PoseError: If it cannot be created or written.
+        PoseError: If the folder cannot be created or written.
     """
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:

@@ -1,7 +1,7 @@
-"""`--help`: an example and the most important options in groups; `--help-all` shows all options.
+"""`--help`, with an example and the most important options in groups, and `--help-all`, with all options.
 
-`LAYOUTS` defines the options of `--help` and their order for commands with many options. It imports only the parser, so
-that help works without extras.
+For commands with many options, `LAYOUTS` defines the options in `--help` and their order. This module imports only the
+parser, so that help works without optional dependencies.
 """
 
 import argparse
@@ -141,7 +141,7 @@ class _HelpAll(argparse.Action):
 
 
 def subcommands_of(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
-    """Parsers of the subcommands by name; empty without subcommands."""
+    """Return the parsers of the subcommands by name, or an empty mapping without subcommands."""
     action = _subcommands(parser)
     return {} if action is None else action.choices
 
@@ -168,7 +168,7 @@ def _text(parser: argparse.ArgumentParser, name: str, *, everything: bool) -> st
 
 
 def _groups(parser: argparse.ArgumentParser, name: str, everything: bool) -> dict[str, list[tuple[str, str]]]:
-    """Title -> (option as typed, its text)."""
+    """Return the options by title of their group. Each option is a pair: its form as typed, and its help text."""
     asides = {"help": [_typed(a, True) for a in parser._actions if not ASIDES.isdisjoint(a.option_strings)]}
     subcommands = _subcommands(parser)
     if subcommands is not None:
@@ -191,7 +191,7 @@ def _groups(parser: argparse.ArgumentParser, name: str, everything: bool) -> dic
 
 
 def _typed(action: argparse.Action, everything: bool) -> tuple[str, str]:
-    """An option as typed, and its text."""
+    """Return the form of an option as typed, and its help text."""
     text = " ".join((action.help or "").split())
     choices = choices_of(action)
     if not action.option_strings:
@@ -225,31 +225,31 @@ def _value(action: argparse.Action, choices: Sequence[str]) -> str:
 
 
 def choices_of(action: argparse.Action) -> list[str]:
-    """The values of an option, if they are a few words."""
+    """Return the allowed words of an option, or an empty list if the option is not limited to certain words."""
     return [str(choice) for choice in action.choices or [kind for kind in _kinds(action) if isinstance(kind, str)]]
 
 
 def takes_text(action: argparse.Action) -> bool:
-    """Whether an option takes any text, such as a file name."""
+    """Return whether an option accepts arbitrary text, such as a file name."""
     kinds = _kinds(action)
     return action.nargs != 0 and type(action).__name__ != "ActionYesNo" and (str in kinds or kinds == [None])
 
 
 def _kinds(action: argparse.Action) -> list[object]:
-    """The types or the allowed words of an option."""
+    """Return the types or the allowed words of an option."""
     hint = getattr(action, "_typehint", None) or action.type
     return kinds_of(hint.kind if isinstance(hint, Value) else hint)
 
 
 def _is_plain(default: object) -> bool:
-    """Whether a default is worth showing."""
+    """Return whether to show a default value in the help."""
     return isinstance(default, int | float | str) and not isinstance(default, bool) and str(default) not in (
         "", "inf", argparse.SUPPRESS,
     )  # fmt: skip
 
 
 def _entry(typed: str, text: str, width: int) -> Iterator[str]:
-    """One option: its form on the left and its text on the right, or below if the form is long."""
+    """Yield the lines of one option: its form, and its help text to the right, or below if the form is long."""
     left = min(TYPED_COLUMNS, width // 2)
     wrapped = textwrap.wrap(text, width - left - 2, break_on_hyphens=False) or [""]
     if len(typed) >= left:

@@ -1,4 +1,4 @@
-"""The interface between commands and the processing of clips."""
+"""Interface between the commands and the processing of clips."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Callbacks of a command during the processing of a clip.
+    """Callbacks and settings of a command that processing of a clip uses.
 
     Attributes:
-        shown: Wraps results, given their source and purpose, and returns them in order.
-        warn: Called with warnings.
-        cache: None without a cache.
-        heard: Whether Ctrl-C ends the clip.
+        shown: Function that shows progress. Its arguments are the results, their source and the name of the step; it
+            returns the same results in order.
+        warn: Function called with warnings.
+        cache: Cache of results; None without a cache.
+        heard: Whether Ctrl-C ends the processing of the clip.
     """
 
     shown: "Callable[[Iterable[FrameResult], Source, str], Iterator[FrameResult]]"
@@ -33,15 +34,15 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A processed clip.
+    """Outcome of processing one clip.
 
     Attributes:
         files: Written files.
         notes: Notes on exported files.
         known: Results found in the cache.
-        interruption: Set if Ctrl-C ended it early.
-        problems: Why results are incomplete; existing ones are kept.
-        stills: Whether it was a set of single images.
+        interruption: Exception to raise if Ctrl-C ended the processing early; otherwise None.
+        problems: Reasons why results are incomplete. Results that exist are kept.
+        stills: Whether the clip is a set of single images.
     """
 
     tally: Tally

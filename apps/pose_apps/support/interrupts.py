@@ -11,10 +11,10 @@ from typing import Self
 
 
 def as_ctrl_c() -> None:
-    """Do what Ctrl-C does now.
+    """Call the current handler of Ctrl-C (SIGINT).
 
     Raises:
-        KeyboardInterrupt: If that is its current effect.
+        KeyboardInterrupt: If the handler raises it, as the default handler does.
     """
     handler = signal.getsignal(signal.SIGINT)
     if callable(handler):
@@ -23,9 +23,9 @@ def as_ctrl_c() -> None:
 
 @contextmanager
 def signals_as_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP act like Ctrl-C within the context.
+    """Make SIGTERM and SIGHUP act like Ctrl-C within the context.
 
-    Signals that the program was started to ignore stay ignored.
+    A signal that was already ignored when the program started stays ignored.
     """
     if threading.current_thread() is not threading.main_thread():  # only the main thread can handle signals
         yield
@@ -47,12 +47,12 @@ def _interrupt() -> None:
 
 
 def end_with_the_terminal(interrupt: Callable[[], None] = _interrupt) -> None:
-    """From now on, closing the terminal (SIGHUP) ends the program gracefully, like Ctrl-C.
+    """Make the closing of the terminal (SIGHUP) end the program gracefully from now on, like Ctrl-C.
 
     A program that was started with `nohup` continues.
 
     Args:
-        interrupt: Called on SIGHUP; ends the program. Later output to the terminal is dropped.
+        interrupt: Function called on SIGHUP to end the program. Later output to the terminal is dropped.
     """
     hang_up = getattr(signal, "SIGHUP", None)
     if hang_up is None or signal.getsignal(hang_up) is not signal.SIG_DFL:
@@ -71,7 +71,7 @@ def end_with_the_terminal(interrupt: Callable[[], None] = _interrupt) -> None:
 
 
 class Interrupts:
-    """Within the context, Ctrl-C only sets `stop`, except within `raised_after`.
+    """A context in which Ctrl-C only sets the event `stop`, except within `raised_after`.
 
     Args:
         heard: Whether to handle Ctrl-C; otherwise only `stop` can be set.
@@ -95,9 +95,9 @@ class Interrupts:
 
     @contextmanager
     def raised_after(self, tolerated: int) -> Iterator[None]:
-        """Within the context, the first interrupt after `tolerated` others raises KeyboardInterrupt.
+        """Raise KeyboardInterrupt within the context, at the first Ctrl-C after `tolerated` others.
 
-        Later ones do not, because they would interrupt the cleanup.
+        Any further Ctrl-C does not raise, because that would interrupt the cleanup.
         """
         self._tolerated = tolerated
         try:

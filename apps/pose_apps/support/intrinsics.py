@@ -14,10 +14,10 @@ FORMS = "fx,fy,cx,cy, or a file with the 3x3 matrix: .npy, .json or text"
 
 
 def read_intrinsics(text: str) -> NDArray[np.float64]:
-    """Camera matrix (3, 3) px from `fx,fy,cx,cy` or a file with the matrix.
+    """Return the camera matrix (3, 3) in px from the text `fx,fy,cx,cy`, or from a file with the matrix.
 
     Raises:
-        UsageError: If it is invalid; names what is allowed.
+        UsageError: If the text or file is invalid. The message describes what is allowed.
     """
     path = Path(text)
     try:

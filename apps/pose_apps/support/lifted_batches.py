@@ -9,10 +9,12 @@ from pose.types import F32
 
 
 def batch_lifter(name: str) -> Callable[[LiftBatch], tuple[F32, F32, F32]]:
-    """A function that lifts a batch causally: joints (B, T, 17, 3) m, root (B, T, 3) m and sigma (B, T, 17) mm.
+    """Return a function that lifts a batch causally with the lifter `name`.
+
+    The function returns joints (B, T, 17, 3) in m, root (B, T, 3) in m and sigma (B, T, 17) in mm.
 
     Raises:
-        UsageError: If the lifter is not a streaming one.
+        UsageError: If the lifter is not a streaming lifter.
     """
     require_torch("pose-prepare forecast, which lifts many sequences at once,")
     from pose.lifter.torch_lifter import TorchLifter

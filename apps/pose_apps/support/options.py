@@ -1,4 +1,4 @@
-"""Command-line options from the fields of configurations, and config files."""
+"""Command-line options that are generated from the fields of dataclasses, and config files."""
 
 import argparse
 import re
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from jsonargparse._subcommands import ActionSubCommands
 
 Config = TypeVar("Config", bound="DataclassInstance")
-MOST_BYTES = 1 << 16  # maximum size of a config file;
-MOST_DEEP = 20  # maximum nesting in it
+MOST_BYTES = 1 << 16  # maximum size of a config file
+MOST_DEEP = 20  # maximum nesting in a config file
 
 
 def add_config_option(parser: ArgumentParser) -> None:
@@ -30,7 +30,7 @@ def add_config_option(parser: ArgumentParser) -> None:
 
 
 def config_first(argv: Sequence[str] | None) -> list[str]:
-    """Move every `--config` to the front, so that options override the file in any order."""
+    """Move every `--config` to the front, so that options override the config file wherever they are given."""
     words = iter(sys.argv[1:] if argv is None else argv)
     front: list[str] = []
     others: list[str] = []
@@ -43,7 +43,7 @@ def config_first(argv: Sequence[str] | None) -> list[str]:
 
 
 def gathered(words: Sequence[str], name: str) -> list[str]:
-    """Join repeated options: `--source a --source b` becomes `--source a b`, in the place of the first."""
+    """Join repeated options at the position of the first: `--source a --source b` becomes `--source a b`."""
     values: list[str] = []
     others: list[str] = []
     place, taking = len(words), False
@@ -62,7 +62,14 @@ def gathered(words: Sequence[str], name: str) -> list[str]:
 def command_parser(
     prog: str, description: str, *configs: type["DataclassInstance"], presets: bool = False
 ) -> ArgumentParser:
-    """The parser of a command, with one option per field of its configurations; optionally with `--config`."""
+    """Return the parser of a command, with one option per field of the given dataclasses.
+
+    Args:
+        prog: Name of the command.
+        description: Help text of the command.
+        *configs: Dataclasses with the options.
+        presets: Whether to add `--config`.
+    """
     parser = ArgumentParser(prog=prog, description=description, exit_on_error=False)
     if presets:
         add_config_option(parser)
@@ -74,13 +81,13 @@ def command_parser(
 def add_subcommand(
     commands: "ActionSubCommands", name: str, purpose: str, *configs: type["DataclassInstance"]
 ) -> ArgumentParser:
-    """A subcommand with one option per field of its configurations.
+    """Add a subcommand with one option per field of the given dataclasses, and return its parser.
 
     Args:
         commands: Action returned by `add_subcommands`.
         name: Name of the subcommand.
-        purpose: Help text.
-        *configs: Configurations.
+        purpose: Help text of the subcommand.
+        *configs: Dataclasses with the options.
     """
     command = ArgumentParser(description=purpose, exit_on_error=False)
     for config in configs:
@@ -90,7 +97,10 @@ def add_subcommand(
 
 
 def add_options(parser: ArgumentParser, config: type["DataclassInstance"], without: Container[str] = ()) -> None:
-    """Add one option per field of a dataclass with fields from `pose.options`, except those in `without`."""
+    """Add one option to the parser per field of a dataclass, except for the fields named in `without`.
+
+    The fields must be made with `pose.options`.
+    """
     types = get_type_hints(config)
     for entry in fields(config):
         if entry.name not in without:
@@ -127,13 +137,13 @@ def _is_required(entry: "Field[object]") -> bool:
 
 
 def _typed(entry: "Field[object]") -> str:
-    """An option as typed, or the name of a positional argument."""
+    """Return an option as typed, or the name of a positional argument."""
     name: str = entry.metadata["name"] or entry.name
     return name if entry.metadata["positional"] else "--" + name.replace("_", "-")
 
 
 def config_of(config: type[Config], parsed: Namespace) -> Config:
-    """The dataclass of the parsed options.
+    """Return the dataclass with the parsed options.
 
     Raises:
         UsageError: If a value is missing or invalid.
@@ -149,7 +159,7 @@ def _check_settings(path: Path, parser: argparse.ArgumentParser) -> None:
     """Check the content of a config file.
 
     Raises:
-        ValueError: If it contains no settings.
+        ValueError: If the file contains no settings.
         UsageError: If a key is not an option of the parser.
     """
     _check_yaml(path)
@@ -173,7 +183,7 @@ def _check_settings(path: Path, parser: argparse.ArgumentParser) -> None:
 
 
 def _is_key(action: argparse.Action) -> bool:
-    """Whether an option can be set in a config file; not those that exit or select the file."""
+    """Return whether an option can be set in a config file. Options that exit or select the file cannot."""
     if isinstance(action.type, Value):
         return True
     return argparse.SUPPRESS not in (action.help, action.default) and not isinstance(action, ActionConfigFile)
@@ -215,7 +225,7 @@ def _check_yaml(path: Path) -> None:
 
 
 class ConfigFile(ActionConfigFile):
-    """`--config FILE`, for untrusted files."""
+    """Parser action of `--config FILE` that is safe for untrusted files."""
 
     def __call__(
         self,

@@ -1,4 +1,4 @@
-"""Output files of `pose-run`, checked before any work."""
+"""Output files of `pose-run`, which are checked before any work."""
 
 import os
 import re
@@ -24,11 +24,11 @@ GLOB_CHARACTERS = frozenset("*?[")
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """The files of one run: format -> path, all in one folder.
+    """Output files of one run, by format. All files are in one folder.
 
     Attributes:
-        exports: Formats of `pose.export` to write from them.
-        warn: Called with a line for each renamed file of the user.
+        exports: Formats of `pose.export` to which the results are exported.
+        warn: Function called with a message for each file of the user that was renamed.
     """
 
     folder: Path
@@ -38,26 +38,26 @@ class Outputs:
 
     @property
     def overlay(self) -> Path | None:
-        """Path of the overlay video; None without one."""
+        """Path of the overlay video; None without an overlay."""
         return self.files.get("overlay")
 
     def check_free(self) -> None:
-        """Check that there are no results yet, because files of two runs must not be mixed.
+        """Check that the folder contains no results, because files of two runs must not be mixed.
 
         Raises:
-            UsageError: If there are.
+            UsageError: If the folder contains results.
         """
         for path in self._there():
             raise UsageError(f"{path} exists; give --overwrite to replace what is there, or another folder with --out")
 
     @contextmanager
     def ready_folder(self, others: Collection[str] = ()) -> Iterator["Outputs"]:
-        """Create the folder, and yield these outputs in a hidden folder inside it.
+        """Create the output folder, and yield the same outputs with paths in a hidden folder inside it.
 
-        Files that are not settled at the end of the context count as incomplete. Files of killed runs are removed.
+        At the end of the context, `settle` moves any remaining files as incomplete. Files of killed runs are removed.
 
         Args:
-            others: Names, or globs, of additional files that will be written.
+            others: Names or glob patterns of additional files that will be written.
 
         Raises:
             PoseError: If the folder cannot be created or written.
@@ -82,16 +82,17 @@ class Outputs:
                 self.settle(written, whole=False)
 
     def settle(self, written: "Outputs", *, whole: bool) -> "Outputs":
-        """Move the files to their places; incomplete ones beside an older result.
+        """Move the written files from the hidden folder to their final places.
 
-        Files of the user with these names are renamed (`WrittenFiles`). A second call has no effect.
+        If an older result exists, incomplete files go to a separate folder beside it. Files of the user that have the
+        same names are renamed (see `WrittenFiles`). A second call has no effect.
 
         Args:
-            written: The files in the hidden folder.
-            whole: Whether they are complete.
+            written: Outputs in the hidden folder.
+            whole: Whether the files are complete.
 
         Returns:
-            Their new places.
+            The outputs with their final paths.
         """
         new = sorted(path for path in written.folder.iterdir() if not path.name.startswith("."))
         old = self._there()
@@ -122,7 +123,7 @@ class Outputs:
             (self.folder / name).unlink(missing_ok=True)
 
     def _is_stale(self, name: str, new: set[str]) -> bool:
-        """Whether a file of an earlier run would not belong to the new files."""
+        """Return whether a file of an earlier run would not belong to the new results."""
         return name not in new and (
             name in known_files().values() or re.fullmatch(f"{GALLERIES}|{ANALYSES}", name) is not None
         )
@@ -132,19 +133,19 @@ class Outputs:
         return replace(self, folder=self.folder / folder, files=files, exports=())
 
     def _there(self) -> list[Path]:
-        """The files in the folder that a run may write."""
+        """Return the existing files in the folder that a run could have written."""
         return [path for file in known_files().values() if os.path.lexists(path := self.folder / file)]
 
 
 def known_files() -> dict[str, str]:
-    """Every format that a run itself writes -> file name."""
+    """Return the file name of every format that a run itself writes, by format."""
     from pose.files import WRITERS
 
     return {name: f"{STEM}.{name}" for name in WRITERS} | {"overlay": "overlay.mp4"}
 
 
 def is_export(name: str, formats: list[str]) -> bool:
-    """Whether a run may write a file of this name in these formats of `pose.export`."""
+    """Return whether a run may write a file of this name when exporting to these formats of `pose.export`."""
     from pose.export import FORMATS
     from pose.export.text import LIST
 
@@ -153,21 +154,21 @@ def is_export(name: str, formats: list[str]) -> bool:
 
 
 def _is_result(name: str) -> bool:
-    """Whether a run may write a file of this name in any format."""
+    """Return whether a run may write a file of this name in any format."""
     from pose.export import FORMATS
 
     return name in known_files().values() or is_export(name, list(FORMATS)) or name == RECORD
 
 
 def plan_outputs(video: str, out: str | None, formats: str, overlay: bool, *, npz: bool = False) -> Outputs:
-    """The output files of a run of `video`.
+    """Return the output files of a run.
 
     Args:
-        video: The input.
-        out: Folder; None for the default.
+        video: Input video.
+        out: Output folder; None for the default.
         formats: Formats, separated by commas.
         overlay: Whether to write the overlay video.
-        npz: Always write poses.npz.
+        npz: Whether to write poses.npz even if it is not among the formats.
 
     Raises:
         UsageError: If a format is unknown.
@@ -193,7 +194,10 @@ def plan_outputs(video: str, out: str | None, formats: str, overlay: bool, *, np
 
 
 def default_folder(video: str) -> Path:
-    """The folder beside the video with its name; in the working directory for inputs without a folder."""
+    """Return the default output folder, which has the name of the video and is beside the video.
+
+    For inputs without a folder, the output folder is in the working directory.
+    """
     path = Path(video)
     if path.is_dir():
         path = path.resolve()

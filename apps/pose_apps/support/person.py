@@ -1,4 +1,4 @@
-"""2D of one person from a run of `pose-run`, as an .npz for `pose-lift` and `pose-eval sequence`."""
+"""Extraction of the 2D keypoints of one person from a result, for `pose-lift` and `pose-eval sequence`."""
 
 from pathlib import Path
 
@@ -12,12 +12,17 @@ from pose.types import Array
 
 
 def extract_person(poses: Path, person: int | None, out: Path) -> tuple[int, int]:
-    """Write the keypoints of the person with id `person`, or of the one in most frames, to `out`.
+    """Write the 2D keypoints of one person to an .npz file.
 
     Frames without that person have score 0.
 
+    Args:
+        poses: Result of `pose-run`, poses.npz.
+        person: Id of the person; None for the person who is in the most frames.
+        out: File to write.
+
     Returns:
-        The id and the number of frames.
+        The id of the person and the number of frames.
 
     Raises:
         UsageError: If there is no such person, or the file is not a result of `pose-run`.

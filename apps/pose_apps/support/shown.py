@@ -1,4 +1,4 @@
-"""Progress, warnings and cache during the processing of clips."""
+"""Progress bar, warnings and cache for the processing of clips."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def shown_results(
     results: Iterable["FrameResult"], source: "Source", what: str, *, quiet: bool
 ) -> Iterator["FrameResult"]:
-    """The results, with a progress bar on a terminal."""
+    """Yield the results unchanged, and show a progress bar if the output is a terminal."""
     with progress_bar(what, source.info.frame_count, " frames", hidden=quiet) as bar:
         for result in results:
             bar.set_postfix_str(f"people {len(result.people)}", refresh=False)
@@ -27,13 +27,13 @@ def shown_results(
 
 
 def warn(problems: Iterable[str]) -> None:
-    """Print warnings, a line each."""
+    """Print warnings, one per line."""
     for problem in problems:
         print(f"warning: {shown(problem, 1000)}", file=sys.stderr)
 
 
 def open_cache_of(folder: str, gigabytes: float) -> "AbstractContextManager[Cache | None]":
-    """Open the cache in a folder, of at most `gigabytes` GB; None if `folder` is "off"."""
+    """Open the cache in a folder, with a size limit in GB. The cache is None if `folder` is "off"."""
     if folder == "off":
         return nullcontext()
     from pose.cache import open_cache
@@ -42,7 +42,7 @@ def open_cache_of(folder: str, gigabytes: float) -> "AbstractContextManager[Cach
 
 
 def print_times(times: "StageTimes", frames: int) -> None:
-    """Print the table of `--profile`: wall-clock and processor times."""
+    """Print the table of `--profile`, with wall-clock and processor times."""
     print(f"{'stage':<34}{'s':>9}{'ms/frame':>10}{'processor s':>13}{'ms/frame':>10}")
     rows = [(stage, spent, times.processor[stage]) for stage, spent in times.seconds.items()]
     for stage, spent, worked in [*rows, ("processor time in total", 0.0, sum(times.processor.values()))]:

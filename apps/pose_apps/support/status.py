@@ -1,6 +1,6 @@
-"""A status line on the terminal while a command loads or reads: what it does, and for how long.
+"""A status line that shows on the terminal what a command is loading or reading, and for how long.
 
-The line is removed when the work is done. A command opens it before its heavy imports.
+The line is removed when the work is done. A command shows the line before its slow imports.
 """
 
 import threading
@@ -17,11 +17,13 @@ TICK_SECONDS = 0.5
 
 
 class StatusLine:
-    """The line, from `with` to the end of its block or to `end`, which must precede other output.
+    """A status line on the terminal, shown within its context or until `end` is called.
+
+    Call `end` before printing other output.
 
     Args:
-        text: What the command does.
-        hidden: Show nothing, for `--quiet`. Downloads may show their own line meanwhile.
+        text: Description of the current work.
+        hidden: Whether to show nothing, as for `--quiet`. Downloads may then show their own line.
     """
 
     def __init__(self, text: str, *, hidden: bool = False) -> None:
@@ -43,7 +45,7 @@ class StatusLine:
         self.end()
 
     def print(self, line: str) -> None:
-        """Print a line above this one."""
+        """Print a line of text above the status line."""
         line = shown(line, 2000)
         if self._bar is None:
             print(line, flush=True)
@@ -51,7 +53,7 @@ class StatusLine:
             self._bar.write(line)
 
     def end(self) -> None:
-        """Remove the line; further calls have no effect."""
+        """Remove the status line. Further calls have no effect."""
         if self._bar is not None:
             self._ended.set()
             self._ticking.join()

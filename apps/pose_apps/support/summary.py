@@ -1,4 +1,4 @@
-"""The final summary of `pose-run`: people, limitations, and the files of the results."""
+"""Final summary of `pose-run`: people, limitations and result files."""
 
 import shutil
 import sys
@@ -30,16 +30,16 @@ class Tally:
     """Statistics of a run.
 
     Attributes:
-        seen: People, counted once per frame.
-        untracked: Maximum number of people in a frame who were detected and not tracked.
+        seen: Number of people summed over all frames.
+        untracked: Maximum number of people in one frame who were detected but not tracked.
         joints: Number of joints.
         guessed: Number of joints with a low 2D confidence.
         confidence: Sum of the 2D scores of all joints.
         lifted: Number of 3D joints.
-        sigma: Sum of their sigma, mm.
-        complete: Whether these are all frames.
+        sigma: Sum of the sigma of these 3D joints, mm.
+        complete: Whether all frames of the input were processed.
         doubtful: Ids of tracks that may not be people.
-        motion: Camera motion; None if nothing is known of it.
+        motion: Camera motion; None if unknown.
         world: Lines of the summary about the world.
     """
 
@@ -62,7 +62,7 @@ class Tally:
     world: list[str] = field(default_factory=list)
 
     def add(self, result: "FrameResult", skeleton: "Skeleton") -> None:
-        """Add the result of a frame."""
+        """Add the result of a frame to the statistics."""
         from pose.skeletons import to_h36m17
 
         people = result.people
@@ -82,7 +82,7 @@ class Tally:
             self.confidence += float(scores.sum())
 
     def add_sigma(self, result: "FrameResult") -> None:
-        """Add the final uncertainties of a frame."""
+        """Add the final 3D uncertainties of a frame to the statistics."""
         self.lifted += result.poses.sigma.size
         self.sigma += float(result.poses.sigma.sum())
 
@@ -96,7 +96,7 @@ FROM_CACHE = {
 def report(
     tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float, known: "Found" = "nothing"
 ) -> None:
-    """Print the summary, with lines that fit into a terminal."""
+    """Print the summary of a video, with lines that fit the width of the terminal."""
     video_seconds = tally.last_time - tally.first_time + 1 / source.info.fps
     people = {0: "no people", 1: "1 person"}.get(len(tally.ids), f"{len(tally.ids)} people")
     print_wrapped(
@@ -139,7 +139,7 @@ def report_stills(
 
 
 def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> Iterator[str]:
-    """The limitations of the results, one line each."""
+    """Yield the limitations of the results, one line each."""
     if not tally.ids:
         yield NOBODY
     elif tally.empty:
@@ -160,19 +160,19 @@ def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> It
 
 
 def counted(count: int, one: str, several: str | None = None) -> str:
-    """`1 frame`, `2 frames`."""
+    """Return a count with its noun in singular or plural, such as `1 frame` or `2 frames`."""
     return f"{count} {one if count == 1 else several or f'{one}s'}"
 
 
 def print_wrapped(line: str) -> None:
-    """Print a line, broken between words where a terminal is narrower."""
+    """Print a line of text, wrapped between words to the width of the terminal."""
     line = shown(line, MOST_SAID)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     print(textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) if width > 0 else line)
 
 
 def interruption(tally: Tally, source: "Source", results: "Outputs", wanted: "Outputs") -> KeyboardInterrupt:
-    """The exception after Ctrl-C, with a message about the remaining files."""
+    """Return the exception to raise after Ctrl-C, with a message about the files that were kept."""
     if tally.frames == 0:
         return KeyboardInterrupt("no frame finished; no results written")
     known = source.info.frame_count

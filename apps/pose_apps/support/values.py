@@ -14,7 +14,7 @@ EXPECTED = {int: "a whole number", float: "a number", str: "text"}
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The `type` of an option.
+    """Converter for the value of an option, used as the `type` of a parser argument.
 
     Attributes:
         name: The option as typed.
@@ -28,7 +28,7 @@ class Value:
         """Convert a typed or configured value to the option's type.
 
         Raises:
-            UsageError: If it is invalid; names what is expected.
+            UsageError: If the value is invalid. The message names what is expected.
         """
         if value is None:
             return None  # `pose.options.check_options` checks it
@@ -63,14 +63,14 @@ def _read(kind: object, value: object) -> object:
 
 
 def kinds_of(hint: object) -> list[Any]:
-    """The types of a union, the values of a Literal, or the hint itself."""
+    """Return the types of a union, the values of a Literal, or a list with any other type hint."""
     if get_origin(hint) in (Union, UnionType):
         return [kind for part in get_args(hint) for kind in kinds_of(part)]
     return list(get_args(hint)) if get_origin(hint) is Literal else [hint]
 
 
 def unknown(kind: str, name: str, known: Sequence[str]) -> str:
-    """The message for an unknown option or key, with the nearest known one."""
+    """Return the error message for an unknown option or key, which suggests the most similar known name."""
     words = {option.lstrip("-"): option for option in known}
     close = difflib.get_close_matches(name.lstrip("-").partition("=")[0], words, n=1)
     return f"unknown {kind} {name!r}: " + (

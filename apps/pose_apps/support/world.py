@@ -1,4 +1,4 @@
-"""Options of the world, and their conversion to settings of `pose.world`."""
+"""Options for world coordinates, and their conversion to settings of `pose.world`."""
 
 from dataclasses import dataclass, replace
 from math import isnan, log
@@ -24,7 +24,7 @@ MAX_HEIGHT_M, MIN_HEIGHT_M = 2.75, 0.4  # range of body heights, m
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveWorldConfig:
-    """World options of live processing.
+    """Options for world coordinates in live processing.
 
     Raises:
         UsageError: If a value is invalid.
@@ -54,7 +54,7 @@ class LiveWorldConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldConfig(LiveWorldConfig):
-    """World options of offline processing."""
+    """Options for world coordinates in offline processing."""
 
     fill_gaps: bool = option(True, "fill gaps of up to 0.5 s in a person's motion, and mark the filled frames")
     join_tracks: bool = option(True, "join broken tracks of one person, and drop tracks that are rarely visible")
@@ -62,10 +62,13 @@ class WorldConfig(LiveWorldConfig):
 
 
 def read_heights(text: str | None) -> dict[int | None, float]:
-    """Parse `1.82` or `1:1.82,2:1.65` as heights in m by id; None means all people.
+    """Parse body heights in m, such as `1.82` for all people, or `1:1.82,2:1.65` for people with ids 1 and 2.
+
+    Returns:
+        The heights in m by id. The key None stands for all people.
 
     Raises:
-        UsageError: If it is invalid.
+        UsageError: If the text is invalid.
     """
     heights: dict[int | None, float] = {}
     for word in [] if text is None else str(text).split(","):
@@ -84,19 +87,19 @@ def read_heights(text: str | None) -> dict[int | None, float]:
 
 
 def read_up(pitch: float | None, roll: float | None) -> "F64 | None":
-    """The vertical (3,) in camera axes from the camera's pitch and roll in degrees; None without them."""
+    """Return the vertical (3,) in camera axes from the pitch and roll of the camera in degrees; None if not given."""
     from pose.world.frame import up_of
 
     return None if pitch is None and roll is None else up_of(pitch or 0.0, roll or 0.0)
 
 
 def steps_of(config: LiveWorldConfig, bones: bool = True, camera_known: bool = True) -> "Steps":
-    """The steps selected by the options.
+    """Return the processing steps that the options select.
 
     Args:
-        config: The options.
-        bones: Keep bone lengths constant for each person.
-        camera_known: Whether the intrinsics are known.
+        config: Options for world coordinates.
+        bones: Whether to keep the bone lengths of each person constant.
+        camera_known: Whether the camera intrinsics are known.
     """
     from pose.world.clean import Steps
 
@@ -109,7 +112,7 @@ def steps_of(config: LiveWorldConfig, bones: bool = True, camera_known: bool = T
 
 
 def unknown_heights(config: LiveWorldConfig, people: "Collection[int]") -> str:
-    """A message about heights of ids that do not exist; empty if all do."""
+    """Return a message about heights given for ids that do not exist, or an empty string if all ids exist."""
     unknown = [number for number in read_heights(config.height) if number is not None and number not in people]
     if not unknown:
         return ""
@@ -118,7 +121,7 @@ def unknown_heights(config: LiveWorldConfig, people: "Collection[int]") -> str:
 
 
 def joins_line(joined: dict[int, int], dropped: set[int]) -> str:
-    """A message about joined and dropped tracks; empty without any."""
+    """Return a message about joined and dropped tracks, or an empty string without such tracks."""
     parts = [f"{old} into {new}" for old, new in sorted(joined.items())]
     text = f"joined tracks: {', '.join(parts)}" if parts else ""
     if dropped:
@@ -128,7 +131,7 @@ def joins_line(joined: dict[int, int], dropped: set[int]) -> str:
 
 
 def doubtful_line(doubtful: "Collection[int]") -> str:
-    """A message about tracks that may not be people; empty without any."""
+    """Return a message about tracks that may not be people, or an empty string without such tracks."""
     if not doubtful:
         return ""
     why = "rarely visible, or unsteady over another person; possibly false; drawn dashed"
@@ -136,7 +139,7 @@ def doubtful_line(doubtful: "Collection[int]") -> str:
 
 
 def inconsistent_lines(inconsistent: "Mapping[int, Mapping[str, float]]") -> list[str]:
-    """Messages about limbs whose 2D contradicts the bones, one line per person."""
+    """Return messages about limbs whose 2D keypoints contradict the bone lengths, one line per person."""
     return [
         f"inconsistent limbs: person {number}, "
         + ", ".join(f"{limb.replace('_', ' ')} for {seconds:.1f} s" for limb, seconds in limbs.items())
@@ -146,7 +149,10 @@ def inconsistent_lines(inconsistent: "Mapping[int, Mapping[str, float]]") -> lis
 
 
 def contradictions_line(sizes: "Mapping[int, Size]", heights: "Mapping[int, tuple[float, float]]") -> str:
-    """A message about people whose size or floor was changed for mutual consistency; empty without any."""
+    """Return a message about people whose size or floor was adjusted, or an empty string without such people.
+
+    Sizes and floors are adjusted if people of average height would not stand on one common floor.
+    """
     changed = {
         n: size
         for n, size in sizes.items()
@@ -169,7 +175,7 @@ def contradictions_line(sizes: "Mapping[int, Size]", heights: "Mapping[int, tupl
 
 
 def scenes_line(info: "WorldInfo") -> str:
-    """Summary of the scenes; empty without cuts between scenes with people."""
+    """Summarise the scenes, or return an empty string without cuts between scenes with people."""
     from pose.world.frame import UNKNOWN
 
     if not info.scenes:
@@ -185,7 +191,12 @@ def scenes_line(info: "WorldInfo") -> str:
 
 
 def world_line(info: "WorldInfo", filled: int = 0) -> str:
-    """Summary of the world."""
+    """Summarise the world coordinates in one line.
+
+    Args:
+        info: Description of the world.
+        filled: Number of frames of people that were filled in.
+    """
     from pose.world.frame import FEET, GIVEN, UNKNOWN
 
     world = info.world
