@@ -1,1 +1,1 @@
-"""`pose-batch`: many clips in one call, see docs/guides/batch.md."""
+"""`pose-batch`: processing of many clips in one call. See docs/guides/batch.md."""

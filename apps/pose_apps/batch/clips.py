@@ -1,4 +1,4 @@
-"""The clips of a call of `pose-batch`: their paths, names in the results, and shards."""
+"""Search for the clips of a `pose-batch` call: their paths, names in the results, and shards."""
 
 import codecs
 import hashlib
@@ -29,11 +29,11 @@ RESULTS = ("poses.json", "poses.npz")  # a folder with one of these is a result,
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """An input of `pose-run`.
+    """One input of `pose-batch`, which is processed like an input of `pose-run`.
 
     Attributes:
-        path: The input.
-        name: Name of its folder in the results, with / between parts.
+        path: Path or URL of the input.
+        name: Name of the results folder of the clip, relative to the folder of all results, with / as separator.
     """
 
     path: str
@@ -41,7 +41,7 @@ class Clip:
     videos: tuple[str, ...] = ()
 
     def signature(self) -> list[int] | None:
-        """Cheap signature of the content (size and times); None if unknown, for example for URLs."""
+        """Return file sizes and times as a fast signature of the content; None if unknown, for example for URLs."""
         path = Path(self.path)
         try:
             if self.videos:
@@ -59,8 +59,8 @@ class _Search:
     """Settings of a search for clips.
 
     Attributes:
-        out: Folder of the results, resolved.
-        grouped: Whether the videos of a folder are cameras of the same moment.
+        out: Resolved path of the results folder.
+        grouped: Whether the videos in one folder are from several cameras that filmed the same scene.
     """
 
     out: Path
@@ -68,11 +68,12 @@ class _Search:
 
 
 def find_clips(inputs: list[str], out: Path, *, grouped: bool = False) -> list[Clip]:
-    """The clips in files, folders, globs, URLs and lists of them, without duplicates, in order.
+    """Find all clips in the inputs, in order and without duplicates.
 
     Args:
-        inputs: The inputs.
-        out: Folder of the results, in which clips are ignored.
+        inputs: Files, folders, glob patterns, URLs, and list files that contain any of these.
+        out: Folder of the results; clips in this folder are ignored.
+        grouped: Whether the videos in one folder are from several cameras that filmed the same scene.
 
     Raises:
         UsageError: If an input does not exist, or there are no clips.
@@ -91,16 +92,16 @@ def find_clips(inputs: list[str], out: Path, *, grouped: bool = False) -> list[C
 
 
 def shard_of(clips: list[Clip], shard: tuple[int, int]) -> list[Clip]:
-    """The clips of shard (i, n), selected by a hash of the name, independent of other clips."""
+    """Return the clips of shard i of n. A hash of the clip name selects the shard, independently of other clips."""
     index, count = shard
     return [clip for clip in clips if int(_hash(clip.name), 16) % count == index]
 
 
 def read_shard(text: str) -> tuple[int, int]:
-    """Parse `i/n`.
+    """Parse shard i of n from the text `i/n`.
 
     Raises:
-        UsageError: If it is invalid.
+        UsageError: If the text is invalid.
     """
     index, _, count = text.partition("/")
     if not (index.isdecimal() and count.isdecimal()) or not int(index) < int(count):
@@ -109,12 +110,12 @@ def read_shard(text: str) -> tuple[int, int]:
 
 
 def _meant(given: str, search: _Search, within: tuple[Path, ...] = ()) -> Iterator[Clip]:
-    """Path and name of every clip of one input.
+    """Yield every clip of one input.
 
     Args:
-        given: The input.
+        given: File, folder, glob pattern, URL or list file.
         search: Settings of the search.
-        within: Lists that contain it, outermost first.
+        within: List files that contain this input, outermost first.
     """
     path = Path(os.path.expanduser(given))
     there = _is_there(path)
@@ -137,14 +138,17 @@ def _meant(given: str, search: _Search, within: tuple[Path, ...] = ()) -> Iterat
 
 
 def _single(path: str, name: str, search: _Search) -> Clip:
-    """A single video; if the list has groups of cameras, a group of one, which fails with what is missing."""
+    """Return the clip of a single video.
+
+    If inputs are groups of cameras, return a group of one. Its processing fails with a message about missing cameras.
+    """
     return Clip(path, _clean(name), (path,) if search.grouped else ())
 
 
 def _listed(path: Path, search: _Search, within: tuple[Path, ...]) -> Iterator[Clip]:
-    """The clips of a list, one per line; paths are relative to the list's folder.
+    """Yield the clips of a list file with one input per line. Paths are relative to the folder of the list file.
 
-    A missing file fails as a clip, not as a call.
+    A missing file makes its clip fail, but not the whole call.
     """
     inner = (*within, path.resolve())
     if path.resolve() in within or len(inner) > MOST_DEEP:
@@ -168,10 +172,10 @@ def _listed(path: Path, search: _Search, within: tuple[Path, ...]) -> Iterator[C
 
 
 def _is_there(path: Path) -> bool:
-    """Whether a path exists.
+    """Return whether a path exists.
 
     Raises:
-        UsageError: If it cannot be a path: too long, or with a NUL character.
+        UsageError: If the path is invalid because it is too long or contains a NUL character.
     """
     try:
         if "\0" in str(path):  # `exists` returns False for it
@@ -191,7 +195,7 @@ def _address_name(address: str) -> str:
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines of a list in UTF-8, UTF-16, or the encoding of file names."""
+    """Return the lines of a list file, which is in UTF-8, in UTF-16, or in the encoding of file names."""
     content = read_text_file(path, MOST_BYTES)
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", "replace").splitlines()
@@ -202,7 +206,10 @@ def _lines(path: Path) -> list[str]:
 
 
 def _line(folder: Path, line: bytes) -> str:
-    """A name in UTF-8, else as the bytes on the disk, else in Latin-1, as written by Windows and old programs."""
+    """Decode a file name in a list file.
+
+    Try UTF-8 first, then the raw bytes if a file with these bytes exists, and then Windows-1252.
+    """
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError:
@@ -214,9 +221,9 @@ def _line(folder: Path, line: bytes) -> str:
 
 
 def _in_folder(folder: Path, search: _Search) -> Iterator[Clip]:
-    """All videos at any depth; a folder with images and without videos is one clip.
+    """Yield all videos in a folder at any depth. A folder with images but without videos is one clip.
 
-    Hidden files and results are ignored.
+    Hidden files and folders of results are ignored.
     """
     out = search.out
     for place, folders, files in os.walk(folder):
@@ -240,7 +247,7 @@ def _in_folder(folder: Path, search: _Search) -> Iterator[Clip]:
 
 
 def _distinct(paths: list[str], names: list[str]) -> list[str]:
-    """Make names unique: with the file extension if that suffices, else with a hash of the path."""
+    """Make names unique by adding the file extension if that suffices, and otherwise a hash of the path."""
     endings = [Path(path).suffix.lower().replace(".", "-") for path in paths]
     for marks in (endings, [f"-{_hash(path)[:8]}" for path in paths]):
         count = Counter(name.lower() for name in names)  # file systems may ignore case

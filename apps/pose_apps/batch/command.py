@@ -1,4 +1,4 @@
-"""`pose-batch`: tracked 3D people for folders of clips."""
+"""`pose-batch`: process folders of clips like `pose-run`."""
 
 import math
 import sys
@@ -78,7 +78,13 @@ def run(
     pipeline_config: PipelineConfig,
     cameras: CamerasConfig = NO_CAMERAS,
 ) -> int:
-    """Process all clips; returns the exit status.
+    """Process all clips and return the exit status.
+
+    Args:
+        config: Options of `pose-batch`.
+        clip_config: Options of `pose-run` for every clip.
+        pipeline_config: Options of the pipeline.
+        cameras: Options for groups of several cameras.
 
     Raises:
         PoseError: If options are invalid.
@@ -124,10 +130,17 @@ def make_job(
     pipeline_config: PipelineConfig,
     cameras: CamerasConfig = NO_CAMERAS,
 ) -> "Job":
-    """The common settings of all clips. Fetches and hashes the weights.
+    """Return the common settings of all clips, after fetching and hashing the weights.
+
+    Args:
+        out: Folder of all results.
+        config: Options of `pose-batch`.
+        clip_config: Options of `pose-run` for every clip.
+        pipeline_config: Options of the pipeline.
+        cameras: Options for groups of several cameras.
 
     Raises:
-        PoseError: If networks cannot be built.
+        PoseError: If the networks cannot be built.
     """
     from importlib.metadata import version
 
@@ -156,7 +169,7 @@ def make_job(
 
 
 def plan(clips: "list[Clip]", manifest: "Manifest", job: "Job") -> "tuple[list[Line], list[Task]]":
-    """The lines of finished, unchanged clips, and the tasks for the others."""
+    """Return the manifest lines of finished, unchanged clips, and tasks for all other clips."""
     from pose_apps.batch.work import Task
 
     done, tasks = [], []
@@ -186,10 +199,10 @@ def _largest_first(tasks: "list[Task]") -> "list[Task]":
 def _work(
     config: BatchConfig, job: "Job", tasks: "list[Task]", manifest: "Manifest", known: "list[Line]"
 ) -> "list[Line]":
-    """Process the tasks; returns the line of each.
+    """Process the tasks and return the manifest line of each.
 
     Raises:
-        KeyboardInterrupt: After Ctrl-C, with the number of finished clips.
+        KeyboardInterrupt: After Ctrl-C. The message contains the number of finished clips.
     """
     from pose_apps.batch.report import Progress
     from pose_apps.batch.schedule import Schedule, StartError
@@ -219,7 +232,7 @@ def _work(
 
 
 def default_workers(job: "Job") -> int:
-    """Number of workers that cores and memory allow; one for a GPU."""
+    """Return the number of workers that the cores and the memory allow; 1 for a GPU."""
     from pose.system.device import resolve_device
     from pose.system.resources import WORKER_MEGABYTES, available_cores, available_megabytes
 
@@ -231,7 +244,7 @@ def default_workers(job: "Job") -> int:
 
 
 def _engine(config: BatchConfig, job: "Job", max_workers: int) -> "Engine":
-    """The workers, at most `max_workers`."""
+    """Return an engine with at most `max_workers` workers."""
     if config.engine == "ray":
         from pose.system.resources import WORKER_MEGABYTES
         from pose_apps.batch.ray_engine import RayWorkers

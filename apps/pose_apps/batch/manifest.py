@@ -1,7 +1,7 @@
-"""`manifest.jsonl`: the state of every clip, one per line, from which later calls skip finished clips.
+"""The manifest of a batch, `manifest.jsonl`, with the state of one clip per line. Later calls skip finished clips.
 
-A line is added after a clip's files are in place. After a killed call, the last line may be incomplete and a clip may
-have two lines. The last one counts, and the next call cleans the file.
+A line is added after the files of a clip are in place. After a killed call, the last line may be incomplete, and a clip
+may have two lines. The last line of a clip is valid, and the next call cleans the file.
 """
 
 import json
@@ -41,13 +41,13 @@ class VideoFacts(TypedDict):
 
 
 class MotionFacts(TypedDict):
-    """Measured camera motion of a clip; None for what was not measured.
+    """Measured camera motion of a clip. A value is None if it was not measured.
 
     Attributes:
-        rotation_degrees: Largest range of pan, tilt and roll.
+        rotation_degrees: Largest of the ranges of pan, tilt and roll, degrees.
         zoom_percent: Percentage by which the longest focal length exceeds the shortest.
-        known: Share of the frames with people in which the view of the camera is known.
-        focal_ratio: Focal length that the rotation shows over that of the intrinsics.
+        known: Fraction of the frames with people in which the orientation of the camera is known.
+        focal_ratio: Focal length estimated from the rotation, divided by the focal length of the intrinsics.
     """
 
     rotation_degrees: float | None
@@ -60,13 +60,13 @@ class QualityFacts(TypedDict):
     """Quality of a clip's results.
 
     Attributes:
-        frames_without_people: Number of frames.
+        frames_without_people: Number of frames without people.
         doubtful: Ids of tracks that may not be people.
         confidence: Mean 2D score of all joints; None without people.
         low_confidence: Fraction of the joints with a score below 0.3.
-        sigma_mm: Mean uncertainty of the 3D joints; None without people.
-        camera_motion: Kind of motion; None if it was not measured.
-        motion: Numbers of `camera_motion`; None if it was not measured.
+        sigma_mm: Mean uncertainty of the 3D joints, mm; None without people.
+        camera_motion: Kind of camera motion; None if it was not measured.
+        motion: Measured values of the camera motion; None if it was not measured.
     """
 
     frames_without_people: int
@@ -79,14 +79,14 @@ class QualityFacts(TypedDict):
 
 
 class CameraFacts(TypedDict):
-    """One of several cameras of a group.
+    """Properties of one camera in a group of several cameras.
 
     Attributes:
         name: Name of the camera.
         video: Path of the video.
-        offset: Start time in s.
-        position_sigma: Standard deviation of its position in m.
-        residual_px: Median reprojection error; None if unknown.
+        offset: Start time of the video, s.
+        position_sigma: Standard deviation of the camera position, m.
+        residual_px: Median reprojection error, px; None if unknown.
     """
 
     name: str
@@ -98,21 +98,21 @@ class CameraFacts(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One clip, or one group of videos of the same moment.
+    """Manifest line of one clip, or of one group of videos of the same scene.
 
     Attributes:
         key: SHA-256 of content, settings and weights; None if the clip was not read to the end.
-        seconds: Processing time of the last attempt.
-        people: Number of different people; for single images, number of people in all of them.
-        outputs: Files, relative to the manifest's folder.
+        seconds: Processing time of the last attempt, s.
+        people: Number of different people. For single images, the sum of the numbers of people in each image.
+        outputs: Paths of the result files, relative to the folder of the manifest.
         cached: Results found in the cache.
         job: SHA-256 of settings and weights.
-        signature: See `Clip`.
+        signature: Fast signature of the content; see `Clip.signature`.
         video: Properties of the video (`VideoFacts`); None if the clip failed.
         quality: Quality of the results (`QualityFacts`); None if the clip failed.
-        cameras: Cameras of a group (`CameraFacts`); empty for one clip and if the group failed.
+        cameras: Cameras of a group (`CameraFacts`); empty for a single clip, or if the group failed.
         version: Version of pose-run.
-        date: End of processing, ISO 8601, UTC.
+        date: Time at the end of processing, ISO 8601, UTC.
     """
 
     path: str
@@ -159,7 +159,7 @@ class _Fields(TypedDict):
 
 
 class Manifest:
-    """The lines of a folder of results. Lines of all shards are read; new lines go to this shard's file."""
+    """Manifest of a folder of results. It reads the lines of all shards and adds lines to the file of one shard."""
 
     def __init__(self, folder: Path, shard: tuple[int, int] | None) -> None:
         self.folder = folder
@@ -173,10 +173,10 @@ class Manifest:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Clean the file at the start and at the end of the context.
+        """Open the file of this shard for writing. Clean the file at the start and at the end of the context.
 
         Raises:
-            PoseError: If another process writes to this file.
+            PoseError: If another process is writing to this file.
         """
         lock = self.folder / f".lock{self.path.stem.removeprefix(NAME)}"
         with file_errors(lock):
@@ -211,9 +211,9 @@ class Manifest:
 
 
 def _read(path: Path) -> tuple[dict[str, Line], bool]:
-    """Name -> its last line, and whether the file is complete.
+    """Read a manifest file. Return the last line of each clip by name, and whether the file is complete.
 
-    An incomplete last line, left by a killed call, is ignored; its clip is processed again.
+    An incomplete last line, which a killed call may leave, is ignored. Its clip is processed again.
     """
     lines: dict[str, Line] = {}
     if not os.path.lexists(path):

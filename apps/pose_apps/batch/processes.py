@@ -1,4 +1,4 @@
-"""The engine for one machine: one process per worker, restarted when it dies."""
+"""Engine for one machine, with one process per worker. A worker that dies is restarted."""
 
 import multiprocessing
 import os
@@ -23,7 +23,10 @@ class _Member:
 
 
 class Processes:
-    """Implements `pose_apps.batch.schedule.Engine`. Workers are spawned interpreters on all systems."""
+    """Engine with local processes. Implements `pose_apps.batch.schedule.Engine`.
+
+    Workers are spawned interpreters on all systems.
+    """
 
     def __init__(self, count: int, job: Job) -> None:
         self._context = multiprocessing.get_context("spawn")
@@ -36,12 +39,12 @@ class Processes:
         return len(self._members)
 
     def give(self, worker: int, task: Task) -> None:
-        """Send a task to a worker."""
+        """Send a task to a worker that is ready."""
         with suppress(OSError):  # it has just died; the next event reports that
             self._members[worker].pipe.send(task)
 
     def events(self, timeout: float) -> Iterator[Event]:
-        """Yield the events of the workers, waiting at most `timeout` s for the first."""
+        """Yield the events of the workers. Wait at most `timeout` s for the first event."""
         places = {member.pipe: number for number, member in enumerate(self._members)}
         for pipe in wait(list(places), timeout):
             assert isinstance(pipe, Connection)
@@ -57,7 +60,7 @@ class Processes:
                 yield Event(worker, kind, value)
 
     def kill(self, worker: int) -> None:
-        """End a worker; its death is reported as an event."""
+        """End a worker. Its end is reported as an event of kind `died`."""
         self._members[worker].process.kill()
 
     def close(self) -> None:
@@ -81,7 +84,13 @@ class Processes:
 
 
 def serve(pipe: Connection, job: Job, make: Callable[[Job], Worker] = Worker) -> None:
-    """Main loop of a worker: processes tasks until its parent process ends."""
+    """Run the main loop of a worker, which processes tasks until its parent process ends.
+
+    Args:
+        pipe: Connection to the parent process.
+        job: Common settings of all clips.
+        make: Function that constructs the worker.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; the parent handles it
     threading.Thread(target=_end_with_parent, daemon=True).start()
     worker = make(job)

@@ -1,7 +1,7 @@
-"""The engine for a Ray cluster: one actor per worker, which owns its networks; one call per clip.
+"""Engine for a Ray cluster. Each worker is an actor with its own networks, and each clip is one call of an actor.
 
-Ray restarts dead actors on any node. `pose_apps.batch.schedule` decides on further attempts, as with other engines, and
-the manifest is the checkpoint. Clips and results must have the same paths on every node.
+Ray restarts dead actors on any node. As with other engines, `pose_apps.batch.schedule` decides on further attempts, and
+the manifest records the progress. Clips and results must have the same paths on every node.
 """
 
 import os
@@ -22,7 +22,7 @@ ENVIRONMENT = ("POSE_WEIGHTS_DIR", "PYTHONPATH")  # environment variables that w
 
 
 class RayWorkers:
-    """Implements `pose_apps.batch.schedule.Engine`."""
+    """Engine with Ray actors. Implements `pose_apps.batch.schedule.Engine`."""
 
     def __init__(self, count: int | None, job: Job, address: str | None, megabytes: int, max_workers: int) -> None:
         """Start the actors.
@@ -31,7 +31,7 @@ class RayWorkers:
             count: Number of workers; None for as many as the cluster's processors and memory allow.
             job: Settings of the job.
             address: Address of the cluster; None for this machine.
-            megabytes: Memory per worker, for placement only.
+            megabytes: Memory per worker, MB; used for placement only.
             max_workers: Maximum number of workers.
 
         Raises:
@@ -54,11 +54,11 @@ class RayWorkers:
         return len(self._actors)
 
     def give(self, worker: int, task: Task) -> None:
-        """Send a task to a worker."""
+        """Send a task to a worker that is ready."""
         self._calls[self._actors[worker].process.remote(task)] = worker
 
     def events(self, timeout: float) -> Iterator[Event]:
-        """Yield the events of the workers, waiting at most `timeout` s for the first."""
+        """Yield the events of the workers. Wait at most `timeout` s for the first event."""
         finished, _ = self._ray.wait(list(self._calls), num_returns=1, timeout=timeout)
         for call in finished:
             worker = self._calls.pop(call)
@@ -86,12 +86,12 @@ class RayWorkers:
         self._ray.shutdown()
 
     def _await(self, worker: int) -> None:
-        """Request an event when the worker can take a clip: now, or after Ray has placed it."""
+        """Request an event for when a worker can take a clip, which is now or after Ray has placed its actor."""
         self._calls[self._actors[worker].ready.remote()] = worker
 
 
 def _begun(address: str | None) -> Any:
-    """The connected Ray module.
+    """Connect to Ray and return the Ray module.
 
     Raises:
         PoseError: If Ray is not installed or does not answer.
@@ -119,10 +119,10 @@ def _begun(address: str | None) -> Any:
 
 
 def _check_answers(address: str) -> None:
-    """Check that a server listens at HOST:PORT, because Ray itself retries for minutes.
+    """Check that a server listens at HOST:PORT, because Ray itself would retry for minutes.
 
     Raises:
-        PoseError: If not.
+        PoseError: If no such server answers.
     """
     if address in ("auto", "local"):
         return
@@ -138,10 +138,10 @@ def _check_answers(address: str) -> None:
 
 
 def _check_is_grpc(connection: socket.socket) -> None:
-    """Check that the server starts with HTTP/2's SETTINGS (RFC 9113, 3.4), as Ray's gRPC servers do.
+    """Check that the server first sends an HTTP/2 SETTINGS frame (RFC 9113, 3.4), as the gRPC servers of Ray do.
 
     Raises:
-        OSError: If not.
+        OSError: If the server sends anything else.
     """
     connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS)
     answer = b""
@@ -153,7 +153,7 @@ def _check_is_grpc(connection: socket.socket) -> None:
 
 def _actor(ray: Any) -> type:
     class ClipActor:
-        """A `Worker` on whatever node Ray finds for it."""
+        """Actor that runs a `Worker` on a node chosen by Ray."""
 
         def __init__(self, job: Job, folder: str) -> None:
             os.chdir(folder)  # base of the call's relative paths
@@ -161,7 +161,7 @@ def _actor(ray: Any) -> type:
 
         @ray.method(max_task_retries=-1)  # type: ignore[untyped-decorator]
         def ready(self) -> None:
-            """Returns as soon as the actor runs, after any number of restarts."""
+            """Return as soon as the actor runs, after any number of restarts."""
 
         # not by Ray: every attempt is counted and written down
         @ray.method(max_task_retries=0)  # type: ignore[untyped-decorator]
@@ -172,7 +172,7 @@ def _actor(ray: Any) -> type:
 
 
 def _fitting(resources: dict[str, float], cpus: float, gpus: float, megabytes: int) -> int:
-    """Number of workers that fit into the cluster; at least one, which waits for resources."""
+    """Return the number of workers that fit into the cluster, at least 1. That worker may wait for resources."""
     room = [resources.get("CPU", 0) / cpus, resources.get("memory", 0) / (megabytes << 20)]
     room += [resources.get("GPU", 0) / gpus] if gpus else []
     return max(1, int(min(room)))

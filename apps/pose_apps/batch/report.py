@@ -18,7 +18,7 @@ MOST_NAMED = 2  # maximum clips in progress that are named
 
 
 class Progress:
-    """Progress bar of all workers; hidden if stderr is not a terminal. Failures are printed immediately."""
+    """Progress bar of all workers. It is hidden if stderr is not a terminal. Failures are printed immediately."""
 
     def __init__(self, clips: int, workers: int, *, hidden: bool) -> None:
         self._workers, self._hidden = workers, hidden
@@ -36,7 +36,7 @@ class Progress:
         self._bar.close()
 
     def frames(self, clip: str, count: int, of: int | None) -> None:
-        """Report `count` more finished frames of a clip with `of` frames (None if unknown)."""
+        """Add `count` finished frames to a clip that has `of` frames in total (None if unknown)."""
         self._within[clip] = self._within.get(clip, (0, of))[0] + count, of
         now = time.monotonic()
         self._frames.append((now, count))
@@ -49,7 +49,7 @@ class Progress:
         self._bar.set_postfix_str(f"{workers}, {rate:.0f} frames/s{failed}{self._clips_in_progress()}")
 
     def finished(self, line: Line) -> None:
-        """Report a finished clip."""
+        """Mark a clip as finished, and print its error if it failed."""
         self._within.pop(line.name, None)
         self._finished += 1
         if line.status != "ok":
@@ -59,13 +59,13 @@ class Progress:
         self._move()
 
     def _move(self) -> None:
-        """Update the bar; clips in progress count by their fraction of finished frames."""
+        """Update the bar. A clip in progress counts as its fraction of finished frames."""
         shares = (min(1.0, done / of) for done, of in self._within.values() if of)
         self._bar.n = self._finished + round(sum(shares), 2)
         self._bar.refresh()
 
     def _clips_in_progress(self) -> str:
-        """Text such as `, walk-by 45%, dance 12%` for at most `MOST_NAMED` clips."""
+        """Return text such as `, walk-by 45%, dance 12%` for at most `MOST_NAMED` clips in progress."""
         named = list(self._within.items())[:MOST_NAMED]
         parts = [
             f"{shown(clip, 16)} {min(1.0, done / of):.0%}" if of else shown(clip, 16) for clip, (done, of) in named
@@ -74,7 +74,13 @@ class Progress:
 
 
 def table(lines: list[Line], *, already: int, manifest: Path) -> str:
-    """Table of results: one row per clip or, for very many, per failed clip, and totals."""
+    """Return the table of results, with one row per clip and totals. For very many clips, show only failed clips.
+
+    Args:
+        lines: Manifest lines of the clips.
+        already: Number of clips that were finished before this call.
+        manifest: Path of the manifest, which is shown below the table.
+    """
     failed = [line for line in lines if line.status != "ok"]
     rows = sorted(lines if len(lines) <= MOST_ROWS else failed, key=lambda line: (line.status == "ok", line.name))
     wide = min(max([4, *(len(line.name) for line in rows)]), NAME_COLUMNS)

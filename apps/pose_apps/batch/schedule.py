@@ -1,4 +1,4 @@
-"""Scheduling of tasks to free workers, with time limits and retries; independent of processes and clusters."""
+"""Scheduling of tasks to free workers, with time limits and retries, for any kind of worker."""
 
 import time
 from collections import deque
@@ -15,12 +15,14 @@ MOST_DEATHS = 10  # consecutive deaths of workers without a result, after which 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A report of a worker.
+    """Event reported by a worker.
 
     Attributes:
-        kind: `ready`: it can take a task (again, after it died). `frames`: value is the number of newly finished frames
-            and that of the clip or None. `done`: value is an `Answer`. `died`: value is the reason; the engine restarts
-            it.
+        worker: Number of the worker.
+        kind: Kind of the event. `ready`: the worker has started or restarted and can take a task. `frames`: some frames
+            are finished. `done`: a task is finished. `died`: the worker died, and the engine restarts it.
+        value: Details. For `frames`, the number of newly finished frames, and the number of frames of the clip or None.
+            For `done`, an `Answer`. For `died`, the reason.
     """
 
     worker: int
@@ -29,7 +31,7 @@ class Event:
 
 
 class Engine(Protocol):
-    """Workers by number."""
+    """A set of workers, which are identified by their numbers."""
 
     @property
     def workers(self) -> int:
@@ -41,11 +43,11 @@ class Engine(Protocol):
         ...
 
     def events(self, timeout: float) -> Iterator[Event]:
-        """New events; waits at most `timeout` s for the first."""
+        """Yield new events of the workers. Wait at most `timeout` s for the first event."""
         ...
 
     def kill(self, worker: int) -> None:
-        """Kill a worker, which is then restarted."""
+        """Kill a worker. The engine restarts it."""
         ...
 
     def close(self) -> None:
@@ -61,16 +63,16 @@ class _Work:
 
 
 class StartError(Exception):
-    """Workers die before they are ready."""
+    """An error because workers repeatedly died before they were ready."""
 
 
 class Schedule:
-    """Runs tasks on an engine until each has a line.
+    """Scheduler that runs tasks on an engine until each task has a manifest line.
 
     Args:
-        time_limit: Maximum time per clip in s, from when it is sent to a worker.
-        retries: Further attempts after a worker died, or an error independent of the clip.
-        clock: Returns the time in s, like `time.monotonic`.
+        time_limit: Maximum time per clip, s, measured from when the clip is sent to a worker.
+        retries: Number of further attempts after a worker died or an error independent of the clip occurred.
+        clock: Function that returns the time in s, like `time.monotonic`.
     """
 
     def __init__(
@@ -90,7 +92,7 @@ class Schedule:
         self._deaths = 0
 
     def lines(self) -> Iterator[Line]:
-        """Yield every clip's line as soon as it is known.
+        """Yield the manifest line of every clip as soon as its task is finished.
 
         Raises:
             StartError: If no worker becomes ready.
@@ -147,7 +149,10 @@ class Schedule:
         return replace(line, attempts=task.attempts, signature=clip.signature())
 
     def _again(self, task: Task) -> None:
-        """Append a task to the end of the queue, so that it does not kill the next worker at once."""
+        """Append a task to the end of the queue for another attempt.
+
+        If the task kills workers, this position keeps it from killing the next worker at once.
+        """
         self._waiting.append(replace(task, attempts=task.attempts + 1))
 
     def _hand_out(self) -> None:

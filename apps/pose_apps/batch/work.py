@@ -1,4 +1,4 @@
-"""A worker: processes clips one after another with networks that are loaded once, for any engine."""
+"""Workers for any engine. A worker processes clips one after another, and loads the networks once."""
 
 import math
 import time
@@ -52,7 +52,7 @@ class Task:
     """One clip to process.
 
     Attributes:
-        known: Key of an existing result, which is valid if the content is unchanged.
+        known: Manifest line of an existing result, which is still valid if the content of the clip is unchanged.
     """
 
     clip: Clip
@@ -65,7 +65,7 @@ class Answer:
     """The result of a task.
 
     Attributes:
-        again: Whether to retry, because the error is independent of the clip.
+        again: Whether to try the clip again, because its error is independent of the clip.
     """
 
     line: Line
@@ -73,18 +73,19 @@ class Answer:
 
 
 class Worker:
-    """Processes clips. Networks are loaded with the first one."""
+    """Worker that processes clips. The networks are loaded with the first clip."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self._pipeline: Pipeline | None = None
 
     def process(self, task: Task, tell: Tell = lambda frames, of: None) -> Answer:
-        """Process one clip; its errors are part of the result.
+        """Process one clip. Errors are not raised, but returned as part of the answer.
 
         Args:
-            task: The clip.
-            tell: Called with the number of newly finished frames and that of the clip (None if unknown).
+            task: Clip to process.
+            tell: Function called with the number of newly finished frames, and the number of frames of the clip (None
+                if unknown).
         """
         begun = time.perf_counter()
         clip = task.clip
@@ -107,7 +108,7 @@ class Worker:
         return Answer(replace(line, seconds=seconds, warnings=[_one_line(text) for text in warned]), again)
 
     def _unchanged(self, task: Task, base: Line) -> Line | None:
-        """The line of an earlier result if the file was touched or moved but its content is unchanged."""
+        """Return the manifest line of the existing result if the content of the clip is unchanged, otherwise None."""
         if task.known is None or task.known.key != self._key(task.clip):
             return None
         return replace(task.known, path=base.path, signature=base.signature)
@@ -131,7 +132,7 @@ class Worker:
         return line
 
     def _group(self, clip: Clip, run: RunConfig, base: Line, host: Host) -> Line:
-        """The videos of several cameras."""
+        """Process the videos of a group of cameras and return the manifest line."""
         check_several(run)
         videos = camera_videos(clip.videos, None)
         done = process_cameras(videos, self._job.cameras, common_of(run), self._networks, host)
@@ -178,7 +179,7 @@ class Worker:
         )
 
     def _key(self, clip: Clip) -> str:
-        """Hash of the content of the clip, or of the videos of all its cameras."""
+        """Return a hash of the content of the clip, or of the videos of all cameras of a group."""
         from pose.cache.keys import hash_of
         from pose.video import open_source
 
@@ -204,7 +205,7 @@ def make_pipeline(job: Job) -> "Pipeline":
     """Load the networks of a job.
 
     Raises:
-        PoseError: If they cannot be built.
+        PoseError: If the networks cannot be built.
     """
     import cv2
 
@@ -219,7 +220,7 @@ def make_pipeline(job: Job) -> "Pipeline":
 
 
 def _told(tell: Tell, cameras: int) -> "Callable[[Iterable[FrameResult], Source, str], Iterator[FrameResult]]":
-    """Pass results on, and report their number at intervals."""
+    """Return a function that yields results unchanged and reports the number of finished frames at intervals."""
 
     def shown(results: "Iterable[FrameResult]", source: "Source", what: str) -> "Iterator[FrameResult]":
         count, last = 0, time.monotonic()
@@ -237,7 +238,7 @@ def _told(tell: Tell, cameras: int) -> "Callable[[Iterable[FrameResult], Source,
 
 
 def _video_facts(size: tuple[int, int], fps: float, tally: Tally | None) -> VideoFacts:
-    """Properties of a video; tally is None for single images."""
+    """Return the properties of a video. `tally` is None for single images."""
     duration = 0.0 if tally is None or not tally.frames else tally.last_time - tally.first_time + 1 / fps
     return {"width": size[0], "height": size[1], "fps": round(fps, 6), "duration": round(duration, 6)}
 

@@ -1,8 +1,8 @@
-"""Time and memory of every attention mechanism by length of the sequence, relative to softmax in the same run.
+"""Time and memory of attention mechanisms by sequence length, relative to softmax attention in the same run.
 
-On a CPU, time is processor time of one thread (the fastest of several runs), which is robust against other load; on a
-GPU it is device time. Memory is the peak of a forward pass beyond its input and weights. On a CPU every measurement
-runs in its own process (Linux only), forked before torch starts threads.
+On a CPU, the time is the processor time of one thread, the fastest of several runs, which is robust against other load.
+On a GPU, the time is device time. Memory is the peak of a forward pass in addition to its input and weights.
+On a CPU, every measurement runs in its own process (Linux only), which is forked before torch starts threads.
 """
 
 import math
@@ -26,12 +26,12 @@ LINFORMER_ROWS = 64
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A mechanism as measured: bidirectional if possible, unless `causal`.
+    """Variant of an attention mechanism to measure. It is bidirectional if possible, unless `causal` is set.
 
     Attributes:
-        shared: Number of layers that share a map.
-        joints: Use a token per joint, with time attention per joint.
-        hops: Use blocks of time x joints, up to this number of bones away.
+        shared: Number of layers that share one attention map.
+        joints: Whether to use one token per joint, with attention over time within each joint.
+        hops: Maximum distance, in bones, between joints that attend to each other; 0 for attention over time only.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Form:
     hops: int = 0
 
     def at(self, length: int) -> dict[str, Option]:
-        """The options for sequences of this length; mechanisms whose papers choose options by length do so here."""
+        """Return the options for a sequence length. Some papers choose options by length, which is reproduced here."""
         if self.name == "linformer":
             return self.options | {"max_length": length, "compression": max(1, length // LINFORMER_ROWS)}
         if self.name == "sparse":
@@ -50,7 +50,7 @@ class Form:
         return self.options
 
     def layers(self, length: int, dim: int, heads: int) -> list[Attention]:
-        """The layers for a length; as many as share parameters."""
+        """Return `shared` layers for a sequence length."""
         layers = build_attentions(self.name, self.shared, dim, heads, self.at(length), causal=self.causal)
         if self.hops:
             (inner,) = layers
@@ -81,7 +81,7 @@ FORMS: dict[str, Form] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One measurement: a layer of `dim` features and `heads` heads on `batch` sequences of `length` frames.
+    """Measurement of a layer with `dim` features and `heads` heads on `batch` sequences of `length` frames.
 
     Attributes:
         name: One of `FORMS`.
@@ -104,7 +104,7 @@ class Cost:
 
 
 def prepare(case: Case) -> Callable[[], torch.Tensor]:
-    """A forward pass without gradients through all layers of the case, ready to run."""
+    """Return a function that runs a forward pass without gradients through all layers of the case."""
     torch.manual_seed(0)
     form = FORMS[case.name]
     layers = [layer.to(case.device).eval() for layer in form.layers(case.length, case.dim, case.heads)]
@@ -125,7 +125,7 @@ def prepare(case: Case) -> Callable[[], torch.Tensor]:
 
 
 def measure_cpu(case: Case, seconds: float) -> Cost:
-    """Measure on one CPU thread, for about `seconds`."""
+    """Measure a case on one CPU thread for about `seconds`."""
     torch.set_num_threads(1)
     tiny = Case(**(asdict(case) | {"length": 2}))
     prepare(tiny)()  # warm-up
@@ -147,7 +147,7 @@ def measure_cpu(case: Case, seconds: float) -> Cost:
 
 
 def measure_cuda(case: Case, seconds: float) -> Cost:
-    """Measure on a GPU, for about `seconds`."""
+    """Measure a case on a GPU for about `seconds`."""
     run = prepare(case)
     run()
     before = torch.cuda.memory_allocated()
@@ -166,7 +166,7 @@ def measure_cuda(case: Case, seconds: float) -> Cost:
 
 
 def measure(case: Case, seconds: float) -> Cost:
-    """Measure for at least `seconds`."""
+    """Measure a case on its device for at least `seconds`."""
     if case.device != "cpu":
         return measure_cuda(case, seconds)
     with multiprocessing.get_context("fork").Pool(1) as pool:
@@ -174,7 +174,7 @@ def measure(case: Case, seconds: float) -> Cost:
 
 
 def table(costs: dict[str, dict[int, Cost]], lengths: list[int]) -> str:
-    """Markdown: time and memory relative to softmax per length; softmax itself in ms and MB."""
+    """Return a Markdown table of time and memory per length, relative to softmax. Softmax itself is in ms and MB."""
     lines = ["| mechanism | " + " | ".join(f"T {length}" for length in lengths) + " | faster from |"]
     lines.append("|---" * (len(lengths) + 2) + "|")
     for name, row in costs.items():
@@ -194,7 +194,7 @@ def table(costs: dict[str, dict[int, Cost]], lengths: list[int]) -> str:
 
 
 def _faster_from(row: dict[int, Cost], base: dict[int, Cost]) -> int | None:
-    """The shortest measured length from which it is faster."""
+    """Return the shortest measured length from which `row` is always faster than `base`; None if there is none."""
     found = None
     for length in sorted(row, reverse=True):
         if row[length].milliseconds >= base[length].milliseconds:
@@ -214,11 +214,20 @@ def measure_all(
     max_seconds: float = math.inf,
     names: Iterable[str] = FORMS,
 ) -> dict[str, dict[int, Cost]]:
-    """The cost of mechanisms at every length.
+    """Measure the cost of attention mechanisms at every length.
 
     Args:
-        seconds: Time per measurement.
-        max_seconds: Maximum seconds of one pass; longer sequences, extrapolated quadratically, are skipped.
+        lengths: Sequence lengths, frames.
+        batch: Number of sequences.
+        dim: Number of features.
+        heads: Number of heads.
+        device: Device of the measurement.
+        seconds: Time per measurement, s.
+        max_seconds: Maximum time of one pass, s. A length is skipped if quadratic extrapolation exceeds this limit.
+        names: Names of the mechanisms in `FORMS`.
+
+    Returns:
+        The costs by name and length.
     """
 
     def costs(name: str) -> dict[int, Cost]:

@@ -1,4 +1,4 @@
-"""`pose-bench detectors`: every person detector on an image of 1, 4 and 16 people."""
+"""`pose-bench detectors`: measure every person detector on an image of 1, 4 and 16 people."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,5 +24,5 @@ class DetectorBench(NetworkBench):
 
 
 def detection(detector: "Detector", image: "U8", boxes: "Boxes") -> Callable[[], int]:
-    """A function that runs the detector once."""
+    """Return a function that runs the detector once and returns the number of people found."""
     return lambda: len(detector.detect([image])[0])

@@ -1,4 +1,4 @@
-"""`pose-bench estimators`: every 2D estimator on an image of 1, 4 and 16 people, and one-pass networks."""
+"""`pose-bench estimators`: measure every 2D estimator and one-pass network on images of 1, 4 and 16 people."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ class EstimatorBench(NetworkBench):
 
 
 def estimation(estimator: "Estimator", image: "U8", boxes: "Boxes") -> Callable[[], int]:
-    """A function that estimates the joints in every box."""
+    """Return a function that estimates the joints in every box."""
     regions = estimator.regions(boxes)
     return lambda: len(estimator.estimate([image], [regions])[0])
 
 
 def one_pass(network: "OnePass", image: "U8", boxes: "Boxes") -> Callable[[], int]:
-    """A function that runs a one-pass network once."""
+    """Return a function that runs a one-pass network once."""
     return lambda: len(network.find([image])[0][0])

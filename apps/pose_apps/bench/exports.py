@@ -1,4 +1,4 @@
-"""`pose-bench exports`: time of the export formats and of the lifter, per frame and person."""
+"""`pose-bench exports`: measure the time of the export formats and of the lifter, per frame and person."""
 
 import json
 import tempfile
@@ -58,7 +58,7 @@ class ExportBench(Bench):
 
 
 def _measured(folder: Path, formats: list[str], frames: int, title: str) -> dict[str, float | None]:
-    """Time to write these formats from one recording, printed as a row."""
+    """Measure the time to write each format from one recording, and print the times as a row."""
     from pose.export import export, open_recording
     from pose_apps.support.memory import forget_peak, peak_megabytes
 
@@ -72,7 +72,7 @@ def _measured(folder: Path, formats: list[str], frames: int, title: str) -> dict
 
 
 def _lifter_microseconds(frames: int) -> dict[str, float]:
-    """Time per frame and person of the shipped lifters: offline in windows, and streaming step by step."""
+    """Measure the time of the offline and the streaming lifter in microseconds per frame and person."""
     from pose.camera import Camera
     from pose.lifter.load import load_lifter
     from pose.sequences import Sequence2D
@@ -92,7 +92,7 @@ def _lifter_microseconds(frames: int) -> dict[str, float]:
 
 
 def _save_motion(path: Path, frames: int) -> None:
-    """Write a synthetic person who moves all limbs."""
+    """Write a result file with one synthetic person who moves all limbs."""
     from pose.camera import Camera
     from pose.files import NpzWriter, RunInfo
     from pose.skeletons import BLAZEPOSE33

@@ -1,4 +1,4 @@
-"""`pose-bench lifter`: time of a streaming step, offline frames/s, and every attention mechanism by length."""
+"""`pose-bench lifter`: measure streaming steps, offline frames/s, and attention mechanisms by sequence length."""
 
 import json
 import os
@@ -67,7 +67,7 @@ class LifterBench(Bench):
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """Milliseconds of `LifterStream.step` for this number of people."""
+    """Time of `LifterStream.step` for a number of people: median (p50) and 95th percentile (p95), ms."""
 
     backend: str
     people: int
@@ -76,7 +76,16 @@ class StepTime:
 
 
 def bench_stream(name: str, lookahead: int, skeleton: str, seconds: float) -> list[StepTime]:
-    """Time of a step on one thread, for every backend. Numbers of people alternate, so that they see equal load."""
+    """Measure the time of a streaming step on one thread, for every backend and number of people.
+
+    Steps with different numbers of people alternate, so that other load on the machine affects them equally.
+
+    Args:
+        name: Name or path of the lifter.
+        lookahead: Look-ahead, frames.
+        skeleton: Name of the skeleton of the 2D keypoints.
+        seconds: Time per backend, s.
+    """
     import torch
 
     torch.set_num_threads(1)
@@ -94,7 +103,7 @@ def bench_stream(name: str, lookahead: int, skeleton: str, seconds: float) -> li
 
 
 def _lifters(name: str) -> dict[str, "Lifter"]:
-    """The lifter in torch, and in ONNX Runtime if its file exists."""
+    """Return the lifter by backend: torch, and ONNX Runtime if an exported file exists."""
     from pose.lifter.onnx_lifter import OnnxLifter
     from pose.lifter.torch_lifter import TorchLifter
 
@@ -107,7 +116,7 @@ def _lifters(name: str) -> dict[str, "Lifter"]:
 
 
 class _Steps:
-    """A stream of synthetic people, and the time of each step, s."""
+    """Streaming lifter with synthetic people, which records the time of each step in s."""
 
     def __init__(self, lifter: "Lifter", people: int, lookahead: int, skeleton: str) -> None:
         from pose.camera import Camera
@@ -131,7 +140,7 @@ class _Steps:
 
 
 def bench_offline(name: str, seconds: float) -> dict[str, float]:
-    """Frames/s by backend: torch on two threads, ONNX Runtime on one."""
+    """Measure the offline speed in frames/s by backend: torch on two threads, ONNX Runtime on one thread."""
     import torch
 
     torch.set_num_threads(2)
@@ -139,7 +148,7 @@ def bench_offline(name: str, seconds: float) -> dict[str, float]:
 
 
 def _offline_rate(lifter: "Lifter", seconds: float) -> float:
-    """Frames/s of `Lifter.lift_many`, median of the passes."""
+    """Return the speed of `Lifter.lift_many` in frames/s, as the median over several passes."""
     from pose.camera import Camera
     from pose.sequences import Sequence2D
 

@@ -9,10 +9,10 @@ from pose.options import Options, option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench(Options):
-    """The options of a subcommand.
+    """Options of a subcommand of `pose-bench`.
 
     Attributes:
-        purpose: What is measured.
+        purpose: Description of what is measured.
     """
 
     purpose: ClassVar[str]
@@ -21,7 +21,7 @@ class Bench(Options):
 
     @abstractmethod
     def run(self) -> None:
-        """Measure, print tables, write JSON.
+        """Run the measurement, print tables, and write a JSON file if requested.
 
         Raises:
             PoseError: If options are invalid or a network cannot run.

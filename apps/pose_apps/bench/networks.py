@@ -1,4 +1,4 @@
-"""Measurement of one network and the report, for `pose-bench detectors` and `pose-bench estimators`.
+"""Measurement of networks and the report for `pose-bench detectors` and `pose-bench estimators`.
 
 Each network runs in its own process, so that its memory can be measured.
 """
@@ -42,11 +42,12 @@ Prepare = Callable[[U8, Boxes], Callable[[], int]]
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[Stage]):
-    """Networks of one kind.
+    """Networks of one kind, such as all detectors.
 
     Attributes:
-        prepare: Returns the timed function of a network.
-        suffix: Appended to their names.
+        choices: Networks by name.
+        prepare: Function that returns the function to time, given a network, an image and boxes.
+        suffix: Text appended to the names of the networks in the report.
     """
 
     choices: dict[str, Choice[Stage]]
@@ -54,16 +55,16 @@ class Table(Generic[Stage]):
     suffix: str = ""
 
     def loaded(self, name: str, options: StageOptions, model: str | None) -> tuple[str, Prepare]:
-        """The device of a network, and its timed function.
+        """Load a network. Return its device, and a function that prepares the function to time.
 
         Raises:
-            PoseError: If it cannot run with these options.
+            PoseError: If the network cannot run with these options.
         """
         stage = build(self.choices, name, options, model, "--models")
         return getattr(stage, "device", "cpu"), partial(self.prepare, stage)  # LiteRT supports no other device
 
     def file(self, name: str, model: str | None) -> Path | None:
-        """The weights of a network."""
+        """Return the weight file of a network; None if it has no file."""
         return weight_file(self.choices[name], model, "--models")
 
 
@@ -75,7 +76,7 @@ class Case:
     """One network to measure.
 
     Attributes:
-        table: Table that contains it.
+        table: Table that contains the network.
     """
 
     table: AnyTable
@@ -91,9 +92,9 @@ class NetworkMetrics:
     """Results of one network for one number of people.
 
     Attributes:
-        milliseconds: Median.
-        megabytes: Increase of the peak memory of the process or GPU over that before loading, including runtime
-            libraries; None if unknown.
+        milliseconds: Median time per image, ms.
+        megabytes: Peak memory of the process or GPU minus the memory before loading, MB. Runtime libraries are
+            included. None if unknown.
     """
 
     network: str
@@ -108,7 +109,7 @@ class NetworkMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkBench(Bench):
-    """The options of a subcommand that measures networks."""
+    """Options of a subcommand that measures networks."""
 
     names: list[str] = option([], "measure only these; default: all")
     models: list[str] = option([], "weights, as for --detector-model", metavar="NAME=FILE")
@@ -119,7 +120,7 @@ class NetworkBench(Bench):
     seconds: float = option(1.0, "measuring time per figure")
 
     def report(self, tables: Sequence[AnyTable]) -> None:
-        """Measure, print the table and what could not be measured, and write JSON."""
+        """Measure all networks, print the table and the networks that failed, and write a JSON file if requested."""
         machine = describe_machine(self.device)
         print(", ".join(f"{key} {value}" for key, value in machine.items()), end="\n\n", flush=True)
         figures: list[NetworkMetrics] = []
@@ -155,10 +156,10 @@ class NetworkBench(Bench):
 
 
 def _require_weights(case: Case) -> None:
-    """Check that the network's weights are on this machine, because nothing is fetched.
+    """Check that the weights of the network are on this machine, because the measurement does not fetch weights.
 
     Raises:
-        PoseError: If they are missing.
+        PoseError: If the weights are missing.
     """
     from pose.weights import Store
 
@@ -201,20 +202,20 @@ def measure(case: Case) -> list[NetworkMetrics]:
 
 
 def measure_apart(case: Case) -> list[NetworkMetrics]:
-    """Run `measure` in a separate process, so that earlier memory does not affect the result."""
+    """Run `measure` in a separate process, so that memory used before does not affect the result."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(measure, case).result()
 
 
 class _Memory:
-    """Increase of memory since construction."""
+    """Measurement of the increase of memory since construction."""
 
     def __init__(self, device: str) -> None:
         self._device_used = 0.0 if device == "cpu" else self._on_device()
         self._resident = resident_megabytes()
 
     def grown(self, device: str) -> float | None:
-        """MB: peak of this process on a CPU; on a GPU the allocated memory."""
+        """Return the increase in MB of the peak process memory (CPU) or of the allocated memory (GPU)."""
         if device != "cpu":
             return self._on_device() - self._device_used
         peak = peak_megabytes()
@@ -229,7 +230,7 @@ class _Memory:
 
 
 def tiled(frame: U8, people: int) -> tuple[U8, Boxes]:
-    """An image of `PICTURE` px with copies of `frame`, and a box around each with score 1."""
+    """Return an image of `PICTURE` px with `people` copies of `frame`, and a box with score 1 around each copy."""
     import cv2
 
     rows = round(people**0.5)
@@ -256,7 +257,7 @@ def _first_frame(video: str | None) -> U8:
 
 
 def describe_machine(device: str) -> dict[str, str | int | None]:
-    """Processors, architecture and, unless only the CPU is used, the name of the GPU."""
+    """Return the number of processors, the architecture and, if a GPU is used, the name of the GPU."""
     about: dict[str, str | int | None] = {
         "processors": os.cpu_count(),
         "architecture": platform.machine(),
@@ -270,7 +271,7 @@ def describe_machine(device: str) -> dict[str, str | int | None]:
 
 
 def as_table(figures: Sequence[NetworkMetrics]) -> str:
-    """Markdown: one row per network, with the figures for each number of people."""
+    """Return a Markdown table with one row per network, and the results for each number of people."""
     columns = [f"{people} {'person' if people == 1 else 'people'}" for people in PEOPLE]
     lines = [
         f"| network | weights | device | {' | '.join(columns)} |",
@@ -286,5 +287,5 @@ def as_table(figures: Sequence[NetworkMetrics]) -> str:
 
 
 def _short(number: float) -> str:
-    """The number with at most three digits."""
+    """Format a number with one decimal below 99.95, and without decimals from there on."""
     return f"{number:.1f}" if number < 99.95 else f"{number:.0f}"
