@@ -43,14 +43,14 @@ class BodyConfig:
 
 
 def to_bones(points: F32) -> F32:
-    """Convert points (..., 19, 3) to bone vectors; the pelvis keeps its position."""
+    """Convert points (..., 19, 3) to bone vectors. The entry of the pelvis is its position."""
     bones = points - points[..., np.maximum(PARENTS, 0), :]
     bones[..., 0, :] = points[..., 0, :]
     return bones
 
 
 def assemble(bones: F32) -> F32:
-    """The inverse of `to_bones`."""
+    """Convert bone vectors (..., 19, 3) to points: the inverse of `to_bones`."""
     points = bones.copy()
     for joint, parent in enumerate(PARENTS[1:], start=1):
         points[..., joint, :] += points[..., parent, :]
@@ -63,7 +63,7 @@ def mirror(points: F32) -> F32:
 
 
 def random_proportions(rng: np.random.Generator, batch: int, config: BodyConfig) -> F32:
-    """Random factors (B, 19) of bone lengths; the first scales the pelvis' path.
+    """Draw random factors (B, 19) of bone lengths. The first factor scales the path of the pelvis.
 
     Left and right are equal except for a measurement error of 1 %. Children are smaller with relatively larger heads.
     """
@@ -100,8 +100,9 @@ def random_proportions(rng: np.random.Generator, batch: int, config: BodyConfig)
 
 
 def on_other_legs(bones: F32, lower: F32) -> F32:
-    """The trunk, head and arms of `bones` on the legs, pelvis path and pelvis rotation of `lower`; (B, T, 19, 3)
-    each.
+    """Combine trunk, head and arms of `bones` with legs, pelvis path and pelvis rotation of `lower`.
+
+    Both arguments are bone vectors (B, T, 19, 3) m.
     """
     turn = pelvis_frame(lower) @ np.swapaxes(pelvis_frame(bones), -1, -2)
     mixed = lower.copy()
@@ -112,7 +113,10 @@ def on_other_legs(bones: F32, lower: F32) -> F32:
 
 
 def with_other_arms(bones: F32, donor: F32) -> F32:
-    """`bones` with the arms of `donor`, with their motion in the frame of the chest; (B, T, 19, 3) each."""
+    """Replace the arms of `bones` by those of `donor`, with the same motion relative to the chest.
+
+    Both arguments are bone vectors (B, T, 19, 3) m.
+    """
     turn = thorax_frame(bones) @ np.swapaxes(thorax_frame(donor), -1, -2)
     mixed = bones.copy()
     scale = _mean_length(bones, [12, 15]) / _mean_length(donor, [12, 15])
@@ -121,18 +125,18 @@ def with_other_arms(bones: F32, donor: F32) -> F32:
 
 
 def _mean_length(bones: F32, which: list[int]) -> F32:
-    """(B, T, 19, 3) -> (B, 1, 1, 1): mean length of the bones `which` in the first frame."""
+    """Return the mean length (B, 1, 1, 1) m of the bones `which` in the first frame."""
     result: F32 = norm(bones[:, :1, which]).mean(axis=-1)[..., None, None]
     return result
 
 
 def pelvis_frame(bones: F32) -> F32:
-    """Axes of the pelvis of (..., 19, 3): (..., 3, 3) with columns left, up, forward."""
+    """Return the axes (..., 3, 3) of the pelvis from bone vectors (..., 19, 3), with columns left, up, forward."""
     return _frame(bones[..., 4, :] - bones[..., 1, :], bones[..., 7, :])
 
 
 def thorax_frame(bones: F32) -> F32:
-    """Axes of the chest of (..., 19, 3): (..., 3, 3) with columns left, up, forward."""
+    """Return the axes (..., 3, 3) of the chest from bone vectors (..., 19, 3), with columns left, up, forward."""
     return _frame(bones[..., 11, :] - bones[..., 14, :], bones[..., 8, :])
 
 

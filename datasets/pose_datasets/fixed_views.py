@@ -1,7 +1,8 @@
-"""Recorded people in front of a static camera, with the world, for `benchmarks/world.py`.
+"""Recorded people in front of a static camera, with ground truth in the world frame, for `benchmarks/world.py`.
 
-World: metres, y up, as recorded. Each piece has one camera on a tripod: somewhat above or below the people's centre,
-never below the floor, slightly rolled, and far enough for the whole piece to be in the image.
+The world frame is that of the recording: metres, y up. Each piece of motion has one camera on a tripod. The camera is
+somewhat above or below the centre of the person, never below the floor, slightly rolled, and far enough away to have
+the whole piece in the image.
 """
 
 import zlib
@@ -35,15 +36,15 @@ COCO_ROWS = [H36M17.index(_FACE.get(name, name)) for name in COCO_NAMES]
 
 @dataclass(frozen=True, slots=True)
 class FixedView:
-    """One piece of a clip.
+    """One piece of a clip, and its camera: x_camera = rotation @ (x_world - centre).
 
     Attributes:
-        name: The clip and the start of the piece.
-        subject: The subject.
-        joints: (T, 17, 3) m in the world.
-        seen: The 2D.
-        rotation: (3, 3) world to camera.
-        centre: (3,) m in the world: x_camera = rotation @ (x_world - centre).
+        name: Name of the clip, "#", and the number of the piece.
+        subject: Subject of the clip.
+        joints: (T, 17, 3) m in the world frame.
+        seen: Observed 2D joints.
+        rotation: (3, 3) rotation from the world to the camera frame.
+        centre: (3,) m, camera position in the world frame.
     """
 
     name: str
@@ -60,19 +61,20 @@ class FixedView:
 
     @property
     def camera_joints(self) -> F32:
-        """Joints (T, 17, 3) m in the camera frame."""
+        """Return the joints (T, 17, 3) m in the camera frame."""
         return ((self.joints - self.centre) @ self.rotation.T).astype(np.float32)
 
 
 def fixed_views(clips: list[Clip], *, detector: bool, least_seconds: float = 3.0) -> list[FixedView]:
-    """All clips of at least `least_seconds`, in pieces of at most 30 s.
+    """Film all clips of at least `least_seconds` in pieces of at most 30 s, with known cameras.
 
-    The cameras are known. Cameras and errors depend only on the piece, not on the other pieces.
+    The camera and the errors of a piece do not depend on the other pieces.
 
     Args:
-        clips: The clips.
-        detector: Use a detector's skeleton (COCO-17) with errors; otherwise the exact Human3.6M-17 joints.
-        least_seconds: Shorter clips are dropped.
+        clips: Clips to film.
+        detector: Whether 2D joints come from a detector's skeleton (COCO-17) with errors. Otherwise they are exact
+            Human3.6M-17 joints.
+        least_seconds: Minimum duration of a clip, s. Shorter clips are dropped.
     """
     views = []
     for clip in clips:
@@ -113,7 +115,7 @@ def _filmed(
 
 
 def _tripod(rng: np.random.Generator, points: F32, lenses: F64, size: F32) -> tuple[F64, F64]:
-    """Rotation (3, 3) and centre (3,) m of a camera with almost all points (T, 19, 3) in the image."""
+    """Return rotation (3, 3) and centre (3,) m of a camera that has almost all points (T, 19, 3) m in the image."""
     aim = (points.min(axis=(0, 1)) + points.max(axis=(0, 1))).astype(np.float64) / 2
     floor = float(np.percentile(points[..., 1], 1))
     elevation = np.radians(np.clip(rng.normal(10, 10), -10, 45))

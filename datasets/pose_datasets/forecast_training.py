@@ -21,13 +21,13 @@ _MEASURED_EVERY = 0.25  # s
 
 @dataclass(frozen=True, kw_only=True)
 class MotionConfig:
-    """Settings of the batches.
+    """Settings of the batches of forecasters.
 
     Attributes:
-        motions: The file from `pose-prepare forecast`.
-        batch: Samples of a step.
-        lifted: Fraction with a lifted past, with a detector's errors; the others have the true past.
-        asked: Number of future times per sample; unused by autoregressive networks.
+        motions: Path of the file from `pose-prepare forecast`.
+        batch: Number of samples of a batch.
+        lifted: Fraction of samples with a lifted past, with errors of the detector. The others have the true past.
+        asked: Number of future times per sample; not used by autoregressive networks.
         gaps: Fraction of pasts with a gap of up to half a second.
         short: Fraction of pasts with only the last frames.
     """
@@ -56,7 +56,7 @@ class MotionSource:
         self._train = Moments(load_motions(Path(config.motions), "train"), _LEAST_PAST)
 
     def batch(self, step: int) -> ForecastBatch:
-        """The training batch of a step; equal steps give equal batches."""
+        """Return the training batch of a step. Equal steps give equal batches."""
         config, rng = self._config, np.random.default_rng((self._seed, step))
         rows = self._train.draw(rng, config.batch)
         lifted = rng.random(config.batch) < config.lifted
@@ -66,13 +66,14 @@ class MotionSource:
         return self._train.batch(rows, past, true, np.maximum(LONGEST_SECONDS * strata**1.5, 1e-3))
 
     def evaluation(self, part: str) -> dict[str, Iterator[ForecastBatch]]:
-        """Fixed sets by name of `SOURCES`, at `HORIZONS`."""
+        """Return fixed sets with targets at `HORIZONS`, keyed by the names in `SOURCES`."""
         moments = Moments(load_motions(Path(self._config.motions), part), PAST_SECONDS)
         return {source: moments.all(source == "pipeline") for source in SOURCES}
 
     def calibration(self) -> list[Iterator[ForecastBatch]]:
-        """Sets for the calibration of sigma: validation subjects as recorded (little motion), and augmented, from
-        both sources.
+        """Return the sets of validation subjects for the calibration of sigma.
+
+        Motion is as recorded, which contains little motion, or augmented. The past is true or lifted.
         """
         path = Path(self._config.motions)
         recorded = Moments(load_motions(path, "validation"), PAST_SECONDS)
@@ -81,12 +82,13 @@ class MotionSource:
 
 
 class Moments:
-    """Samples: points in time with a past and a whole second of future.
+    """Samples of motions: points in time with a past and a whole second of future.
 
-    A sample is the row of a sequence and the index of its frame.
+    A sample is the row of a sequence and the index of a frame in this sequence.
 
     Args:
-        before: Minimum time from the start of the sequence, s.
+        motions: Sequences to sample from.
+        before: Minimum time between the start of the sequence and a sample, s.
     """
 
     def __init__(self, motions: Motions, before: float) -> None:
@@ -101,12 +103,12 @@ class Moments:
         self._reach = int(np.ceil(PAST_SECONDS / step.min() - 1e-6))
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[I64, I64]:
-        """Random samples: sequences and frames, (B,) each."""
+        """Draw `count` random samples: rows of sequences (B,) and indices of frames (B,)."""
         row = rng.choice(self._usable, count)
         return row, rng.integers(self._first[row], self._last[row] + 1)
 
     def every(self, seconds: float) -> tuple[I64, I64]:
-        """Samples of all sequences at this interval."""
+        """Return samples of all sequences at an interval of `seconds`."""
         found = [
             (row, frame)
             for row in self._usable.tolist()
@@ -116,16 +118,16 @@ class Moments:
         return rows, frames
 
     def past(self, moments: tuple[I64, I64], lifted: Flags) -> tuple[Past, Past]:
-        """The last second before samples, whose last image is the newest up to the sample.
+        """Return the last second before each sample.
 
-        Samples without any detection get the true past.
+        The past ends with the newest image at or before the sample. Samples without any detection get the true past.
 
         Args:
-            moments: The samples.
-            lifted: (B,) whether to use the lifted past; otherwise the true one.
+            moments: Rows of sequences (B,) and indices of frames (B,).
+            lifted: (B,) mask of the samples that get the lifted past. The others get the true past.
 
         Returns:
-            The past as a forecaster gets it, and the true past.
+            The past given to the forecaster, and the true past.
         """
         m, (row, frame) = self.motions, moments
         index = frame[:, None] + np.arange(-self._reach, 1)
@@ -147,7 +149,15 @@ class Moments:
         return mixed, true
 
     def future(self, row: I64, times: F64) -> tuple[F32, F32]:
-        """Ground truth at `times` (B, Q) s of sequences `row`: joints (B, Q, 17, 3) and root (B, Q, 3) m."""
+        """Interpolate the ground truth of sequences.
+
+        Args:
+            row: (B,) rows of the sequences.
+            times: (B, Q) s.
+
+        Returns:
+            Joints (B, Q, 17, 3) m and root (B, Q, 3) m.
+        """
         length = np.full(len(row), self.motions.times.shape[1])
         position = (times - self.motions.times[row, :1]) / self._step[row, None]
         start = row * length
@@ -155,10 +165,10 @@ class Moments:
         return joints.reshape(*times.shape, 17, 3), interpolate(self._root, start, length, position)
 
     def batch(self, moments: tuple[I64, I64], past: Past, true: Past, ahead: F64) -> ForecastBatch:
-        """The batch of samples at `ahead` (B, Q) s after the last frame of `past`.
+        """Make the batch of samples with targets at `ahead` (B, Q) s after the last frame of `past`.
 
-        A constant error of the lifted pelvis cannot be predicted; the target path therefore starts from the lifted
-        position, with its mean error.
+        A forecaster cannot predict a constant error of the lifted pelvis. The target path is therefore shifted by the
+        mean error of the past.
         """
         tokens, view = describe(past)
         steps = np.tile(STEP * np.arange(1, FUTURE_STEPS + 1), (len(ahead), 1))
@@ -168,18 +178,21 @@ class Moments:
         return ForecastBatch(tokens, ahead, way[:, :asked], way[:, asked:])
 
     def offset(self, past: Past, true: Past) -> F32:
-        """Mean error (B, 3) m of the pelvis in the past."""
+        """Compute the mean error (B, 3) m of the pelvis in the past."""
         weight = past.valid[..., None] / past.valid.sum(axis=1)[:, None, None]
         off = np.where(past.valid[..., None], past.root - true.root, 0) * weight
         result: F32 = off.sum(axis=1).astype(np.float32)
         return result
 
     def every_measured(self) -> tuple[I64, I64]:
-        """The samples for evaluation, four per second."""
+        """Return the samples for evaluation, four per second."""
         return self.every(_MEASURED_EVERY)
 
     def all(self, lifted: bool, count: int = 256) -> Iterator[ForecastBatch]:
-        """Batches of samples at four per second, at `HORIZONS`."""
+        """Yield batches of up to `count` samples, four samples per second, with targets at `HORIZONS`.
+
+        If `lifted` is True, samples have the lifted past; otherwise they have the true past.
+        """
         rows, frames = self.every_measured()
         for first in range(0, len(rows), count):
             some = rows[first : first + count], frames[first : first + count]
@@ -188,7 +201,7 @@ class Moments:
 
 
 def _make_holes(rng: np.random.Generator, past: Past, config: MotionConfig) -> None:
-    """Mark frames of pasts as missing, in place; the last frame is kept."""
+    """Mark some frames of the past as missing, in place. The last frame is kept."""
     people = len(past)
     newest = past.times[np.arange(people), past.last()][:, None]
     age = newest - past.times

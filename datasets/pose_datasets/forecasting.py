@@ -1,6 +1,7 @@
 """Training data of forecasters: motion with ground truth at a high rate, and outputs of a streaming lifter.
 
-Lifting costs more than training, so it is done once: `prepare_motions` writes a file, `MotionSet` reads parts of it.
+Lifting costs more than training, so it is done once: `prepare_motions` writes a file, and `load_motions` reads its
+parts.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,18 +35,18 @@ Lift = Callable[[LiftBatch], Lifted3D]
 
 @dataclass(frozen=True, slots=True)
 class Motions:
-    """N sequences of T frames.
+    """Ground truth and lifter outputs of N sequences with T frames.
 
     Attributes:
         times: (N, T) s.
-        valid: (N, T), False after a sequence's end.
-        joints: (N, T, 17, 3) m root-relative, ground truth in the camera frame.
+        valid: (N, T) mask, False after the end of a sequence.
+        joints: (N, T, 17, 3) m, ground truth in the camera frame, relative to the root.
         root: (N, T, 3) m, ground truth in the camera frame.
-        seen: (N, T) whether there is an image with a detection; only there are lifted values defined.
-        lifted_joints: (N, T, 17, 3) m.
-        lifted_root: (N, T, 3) m.
-        lifted_sigma: (N, T, 17) mm.
-        stride: (N,) frames per image.
+        seen: (N, T) mask of the frames with an image and a detection. Lifted values are defined only in these frames.
+        lifted_joints: (N, T, 17, 3) m, lifted joints in the camera frame, relative to the root.
+        lifted_root: (N, T, 3) m, lifted root in the camera frame.
+        lifted_sigma: (N, T, 17) mm, predicted uncertainty.
+        stride: (N,) number of frames per image.
     """
 
     times: F64
@@ -63,12 +64,14 @@ class Motions:
 
 
 def training_motions(clips: list[Clip], count: int, lift: Lift, seed: int) -> Iterator[Motions]:
-    """At least `count` random sequences: other bodies, poses, speeds, cameras, detector errors, 15 to 60 frames/s.
+    """Yield at least `count` random sequences with images at 15 to 60 frames/s.
+
+    Bodies, poses, speeds, cameras and detector errors are varied.
 
     Args:
-        clips: The clips.
-        count: Number of sequences.
-        lift: Runs the streaming lifter on sequences.
+        clips: Clips to augment.
+        count: Minimum number of sequences.
+        lift: Function that runs the streaming lifter on sequences.
         seed: Random seed.
     """
     film_config = FilmConfig(derived=0.7, exact=0.1, intrinsics_known=0.65)
@@ -83,14 +86,20 @@ def training_motions(clips: list[Clip], count: int, lift: Lift, seed: int) -> It
 
 
 def measured_motions(clips: list[Clip], lift: Lift, stride: int = 2) -> Iterator[Motions]:
-    """Every frame of the clips once, as recorded, with a simulated detector; by default at 30 frames/s."""
+    """Yield the clips as recorded, each frame once, with a simulated detector.
+
+    Args:
+        clips: Clips to evaluate on.
+        lift: Function that runs the streaming lifter on sequences.
+        stride: Frames per image. The default gives 30 images/s.
+    """
     for batch in evaluation_batches(clips, condition="detector", fps=MEASURED_FPS, frames=MEASURED_FRAMES):
         short = MEASURED_FRAMES - batch.times.shape[1]
         yield _lifted(_padded(batch, short) if short else batch, stride, lift)
 
 
 def _padded(batch: LiftBatch, count: int) -> LiftBatch:
-    """The batch with `count` invalid frames appended."""
+    """Return the batch with `count` invalid frames appended."""
     grown = {name: np.pad(getattr(batch, name), [(0, 0), (0, count)] + [(0, 0)] * extra, mode="edge")
              for name, extra in (("keypoints", 2), ("scores", 1), ("joints", 2), ("root", 1))}  # fmt: skip
     after = batch.times[:, -1:] + np.arange(1, count + 1) / MEASURED_FPS
@@ -112,7 +121,18 @@ def _lifted(batch: LiftBatch, stride: int, lift: Lift) -> Motions:
 
 
 def prepare_motions(clips: list[Clip], out: Path, lift: Lift, count: int, seed: int = 0) -> str:
-    """Write the parts of `clips` to one file; returns a summary line."""
+    """Write all parts of a data set of forecasters to one file, and return a summary line.
+
+    Args:
+        clips: Clips of the subjects of all parts.
+        out: File to write.
+        lift: Function that runs the streaming lifter on sequences.
+        count: Minimum number of training sequences.
+        seed: Random seed.
+
+    Raises:
+        PoseError: If a part has no clips.
+    """
     arrays: dict[str, NDArray[np.generic]] = {}
     for part in PARTS:
         people = split(clips, "validation" if part == "calibration" else part)
@@ -129,10 +149,10 @@ def prepare_motions(clips: list[Clip], out: Path, lift: Lift, count: int, seed: 
 
 
 def load_motions(path: Path, part: str) -> Motions:
-    """A part of a file from `prepare_motions`, memory-mapped.
+    """Open one part of a file written by `prepare_motions`, with memory-mapped arrays.
 
     Raises:
-        PoseError: If it is another kind of file.
+        PoseError: If the file is not a file of motions.
     """
     try:
         with open_arrays(path) as arrays:

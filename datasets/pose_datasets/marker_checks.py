@@ -1,4 +1,4 @@
-"""Plausibility of joint centres from markers: constant bone lengths, and symmetry."""
+"""Checks of joint centres from markers: constant bone lengths, and symmetry."""
 
 from dataclasses import dataclass
 
@@ -14,12 +14,12 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Plausibility of a placement.
+    """Plausibility of the joint centres of one marker placement.
 
     Attributes:
-        bones: Limb bone -> standard deviation of its length over time, m, the larger of both sides.
+        bones: Standard deviation over time of the length of each limb bone, m, the larger of both sides.
         sides: Largest relative difference of left and right bone lengths.
-        hips: Distance of the hips from the regression, m, median over frames, mean of both.
+        hips: Distance between the hips and their positions from the regression, m; median over time, mean of both.
     """
 
     bones: dict[str, float]
@@ -35,7 +35,12 @@ class Agreement:
 
 
 def agreement(markers: F64, points: F64) -> Agreement:
-    """Measure points (T, 19, 3) m from `joint_centres` for markers (T, 39, 3) m, before bones were made rigid."""
+    """Measure the plausibility of joint centres.
+
+    Args:
+        markers: (T, 39, 3) m of one placement.
+        points: (T, 19, 3) m from `joint_centres` with `rigid=False`.
+    """
     seen = np.isfinite(points).all(axis=(1, 2))
     markers, points = markers[seen], points[seen]
     bones, sides = {}, []

@@ -1,6 +1,7 @@
-"""Recordings of optical markers in C3D or TRC files -> clips, for the full-body Plug-in-Gait set.
+"""Readers of optical markers in C3D or TRC files, for the full-body Plug-in-Gait set.
 
-Formats: c3d.org's user guide (read by the package `c3d`), and OpenSim's page on marker files (.trc).
+The formats are documented in the user guide of c3d.org and on OpenSim's page on marker files (.trc). The package `c3d`
+reads C3D files.
 """
 
 import warnings
@@ -26,12 +27,12 @@ _TRC_HEADER = 5  # lines: file type, names of values, values, names of markers, 
 
 @dataclass(frozen=True, slots=True)
 class MarkerRecording:
-    """A recording of markers.
+    """Recording of optical markers.
 
     Attributes:
-        names: Names of the n markers.
-        positions: (T, n, 3) m, axes as in the file, NaN where not detected.
-        fps: Frames/s.
+        names: Names of the N markers.
+        positions: (T, N, 3) m in the axes of the file, NaN where not detected.
+        fps: Frame rate, frames/s.
     """
 
     names: Sequence[str]
@@ -40,24 +41,25 @@ class MarkerRecording:
 
 
 def prepare_markers(source: Path, out: Path, log: Callable[[str], None]) -> str:
-    """Write the clips of the recordings in `source` to `out`; returns a summary line.
+    """Write the clips of marker recordings to one file, and return a summary line.
 
     Args:
-        source: A file or folder.
+        source: C3D or TRC file, or folder of such files.
         out: File to write.
-        log: Called with a line per person (`marker_trials.marker_clips`).
+        log: Function that is called with a line about the joints of each person.
     """
     return prepare_clips(load_markers(source, log), out)
 
 
 def load_markers(source: Path, log: Callable[[str], None] = lambda line: None) -> list[Clip]:
-    """All .c3d and .trc files of `source`, a file or a folder, as clips; each sub-folder contains one person.
+    """Load all .c3d and .trc files of a file or folder as clips.
 
-    Files in the folder itself are of one person as well. A file with markers named like "Anna:LASI" may contain several
-    people. Subjects are "markers-" and the folder's name (or the file's). The vertical axis is detected from the heads.
+    Each sub-folder contains one person, and so do the files in the folder itself. A file with markers named like
+    "Anna:LASI" may contain several people. Subjects are named "markers-" and the name of the folder or file. The
+    vertical axis is the one on which heads are farthest above ankles.
 
     Raises:
-        PoseError: If a file is invalid, required markers are missing, or there are no files.
+        PoseError: If a file is invalid, required markers are missing, or `source` contains no files.
     """
     files = [source] if source.is_file() else sorted(path for path in source.rglob("*") if path.is_file())
     trials: dict[str, MarkerTrial] = {}
@@ -80,10 +82,10 @@ def load_markers(source: Path, log: Callable[[str], None] = lambda line: None) -
 
 
 def read_c3d(path: Path) -> MarkerRecording:
-    """The markers of a C3D file.
+    """Read the markers of a C3D file.
 
     Raises:
-        PoseError: If it cannot be read.
+        PoseError: If the file cannot be read.
     """
     try:
         import c3d
@@ -109,10 +111,10 @@ def read_c3d(path: Path) -> MarkerRecording:
 
 
 def read_trc(path: Path) -> MarkerRecording:
-    """The markers of a TRC file.
+    """Read the markers of a TRC file.
 
     Raises:
-        PoseError: If it cannot be read.
+        PoseError: If the file cannot be read.
     """
     lines = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
     if len(lines) <= _TRC_HEADER or not lines[0].startswith("PathFileType"):
@@ -133,7 +135,7 @@ def read_trc(path: Path) -> MarkerRecording:
 
 
 def _trc_row(line: str, markers: int, where: str) -> list[float]:
-    """The coordinates of one frame; empty fields are missing markers."""
+    """Parse the coordinates of one frame; empty fields are missing markers and become NaN."""
     fields = line.split("\t") if "\t" in line else line.split()
     fields = [field.strip() for field in fields[2:]]
     while len(fields) > 3 * markers and not fields[-1]:
@@ -163,7 +165,7 @@ _READERS = {".c3d": read_c3d, ".trc": read_trc}
 
 
 def _people(recording: MarkerRecording, path: Path) -> Iterator[tuple[str, F64]]:
-    """(prefix, markers (T, 39, 3)) of each person in a recording; the prefix is empty for a single person."""
+    """Yield (prefix, markers (T, 39, 3) m) of each person in a recording. The prefix is empty for a single person."""
     places: dict[str, dict[str, int]] = {}
     for i, label in enumerate(recording.names):
         prefix, _, name = label.rpartition(":")
@@ -192,7 +194,10 @@ def _people(recording: MarkerRecording, path: Path) -> Iterator[tuple[str, F64]]
 
 
 def _part_psi(markers: F64) -> None:
-    """Set LPSI and RPSI of (T, 39, 3), both at the SACR marker between them, 10 cm apart along the line of the ASI."""
+    """Move LPSI and RPSI apart, in place, where both have the position of the SACR marker between them.
+
+    The result has a distance of 10 cm along the direction from RASI to LASI.
+    """
     left, right = (MARKERS.index(name) for name in ("LPSI", "RPSI"))
     across = markers[:, MARKERS.index("LASI")] - markers[:, MARKERS.index("RASI")]
     half = 0.05 * across / norm(across)[:, None]
@@ -201,7 +206,7 @@ def _part_psi(markers: F64) -> None:
 
 
 def _upright(trials: list[MarkerTrial], source: Path) -> list[MarkerTrial]:
-    """The trials with y up: the axis on which heads are farthest above ankles, over all trials."""
+    """Rotate trials so that y is up: the axis on which heads are on average farthest above ankles, over all trials."""
     heads = [MARKERS.index(name) for name in ("LFHD", "RFHD", "LBHD", "RBHD")]
     ankles = [MARKERS.index(name) for name in ("LANK", "RANK")]
     rise = np.concatenate([t.markers[:, heads].mean(axis=1) - t.markers[:, ankles].mean(axis=1) for t in trials])

@@ -1,4 +1,4 @@
-"""Marker trials as clips: filling of gaps, separation of marker placements, and joint centres for each."""
+"""Conversion of marker trials to clips: gaps are filled, and joint centres are computed for each marker placement."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ _RIGID = (
 
 @dataclass(frozen=True, slots=True)
 class MarkerTrial:
-    """One recording.
+    """One recording of the markers of a person.
 
     Attributes:
-        subject: See `mocap.Clip`.
-        name: See `mocap.Clip`.
+        subject: Name of the subject, such as "uiprmd-s01".
+        name: Name of the trial.
         markers: (T, 39, 3) m, y up, in the order of `markers.MARKERS`, NaN where not detected.
-        fps: Frames/s.
+        fps: Frame rate, frames/s.
     """
 
     subject: str
@@ -44,11 +44,13 @@ class MarkerTrial:
 
 
 def marker_clips(trials: Sequence[MarkerTrial], log: Callable[[str], None] = lambda line: None) -> list[Clip]:
-    """Joint centres of all trials as clips, in the order of the trials; cut at long gaps.
+    """Compute the joint centres of trials, and return them as clips in the order of the trials.
+
+    Trials are cut at long gaps.
 
     Args:
-        trials: The recordings.
-        log: Called with a line per placement of markers on the plausibility of its joints.
+        trials: Recordings of markers.
+        log: Function that is called with a line on the plausibility of the joints of each marker placement.
     """
     placements: list[list[MarkerTrial]] = []
     for trial in trials:
@@ -71,11 +73,11 @@ def marker_clips(trials: Sequence[MarkerTrial], log: Callable[[str], None] = lam
 
 
 def require_person(markers: F64, source: str) -> None:
-    """Check that leg lengths are plausible.
+    """Check that the leg lengths between markers are plausible for a person.
 
     Args:
         markers: (T, 39, 3) m, in the order of `markers.MARKERS`.
-        source: The file, for the message.
+        source: Name of the file, for the error message.
 
     Raises:
         PoseError: If the unit is wrong or the markers are not those of a person.
@@ -101,9 +103,9 @@ def _same_placement(a: MarkerTrial, b: MarkerTrial) -> bool:
 
 
 def fill_rigid(markers: F64) -> F64:
-    """Reconstruct missing markers of head, pelvis and trunk from other markers of the segment.
+    """Reconstruct missing markers of head, pelvis and trunk from other markers of the same segment.
 
-    The shape of a segment is that in complete frames; at least three other markers are needed.
+    The shape of a segment is its mean shape in complete frames. Reconstruction needs at least three other markers.
 
     Args:
         markers: (T, 39, 3) m of one placement.
@@ -129,7 +131,7 @@ def fill_rigid(markers: F64) -> F64:
 
 
 def _mean_shape(segment: F64) -> F64:
-    """Mean shape (n, 3) of one segment (T, n, 3) after alignment of the frames."""
+    """Compute the mean shape (n, 3) m of one segment (T, n, 3) m after alignment of the frames."""
     shape = segment[0] - segment[0].mean(axis=0)
     for _ in range(2):
         turn, place = _fit(shape, segment)
@@ -139,7 +141,7 @@ def _mean_shape(segment: F64) -> F64:
 
 
 def _fit(shape: F64, segment: F64) -> tuple[F64, F64]:
-    """Rotations (T, 3, 3) and translations (T, 3) that fit `shape` (n, 3) to `segment` (T, n, 3) (Kabsch)."""
+    """Fit `shape` (n, 3) to `segment` (T, n, 3) by rotations (T, 3, 3) and translations (T, 3) (Kabsch)."""
     centre, place = shape.mean(axis=0), segment.mean(axis=1)
     u, _, vt = np.linalg.svd(np.swapaxes(segment - place[:, None], -1, -2) @ (shape - centre))
     sign = np.ones((len(u), 1, 3))
@@ -149,7 +151,10 @@ def _fit(shape: F64, segment: F64) -> tuple[F64, F64]:
 
 
 def bridge(markers: F64, fps: float) -> F64:
-    """Interpolate gaps of up to 0.1 s in (T, 39, 3) linearly; longer ones, and those at the ends, stay NaN."""
+    """Interpolate gaps of up to 0.1 s in markers (T, 39, 3) linearly.
+
+    Longer gaps, and gaps at the start or end, stay NaN.
+    """
     markers = markers.copy()
     for points in np.swapaxes(markers, 0, 1):
         seen = np.flatnonzero(np.isfinite(points).all(axis=-1))

@@ -1,9 +1,11 @@
-"""The user's own evaluation data: 2D as for `pose-lift`, and ground truth.
+"""Evaluation data of users: 2D joints as for `pose-lift`, and ground truth.
 
-The ground truth is an .npz with `joints3d` (T, 17, 3) m in the camera frame, Human3.6M-17 order; frames with NaN have
-no ground truth. Several people are (T, P, 17, 3). `root` (T[, P], 3) m is added if `joints3d` is root-relative (so that
-results of `pose-lift` can be used), `timestamps` (T,) s belong to the frames of a video, and `intrinsics` (3, 3) px is
-its camera.
+The ground truth is an .npz file with `joints3d` (T, 17, 3) m in the camera frame, in the order of Human3.6M-17. Frames
+with NaN have no ground truth. For P people the shape is (T, P, 17, 3). Optional arrays are:
+
+- `root` (T[, P], 3) m, added to a root-relative `joints3d`, so that results of `pose-lift` can be used
+- `timestamps` (T,) s of the video frames
+- `intrinsics` (3, 3) px, the camera matrix
 """
 
 from dataclasses import dataclass
@@ -27,12 +29,12 @@ _SAME_TIME = 2e-3
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Ground truth.
+    """Ground truth of P people in T frames.
 
     Attributes:
-        joints: (T, P, 17, 3) m, camera frame, NaN where unknown.
-        times: (T,) s.
-        intrinsics: (3, 3) px.
+        joints: (T, P, 17, 3) m in the camera frame, NaN where unknown.
+        times: (T,) s; None if unknown.
+        intrinsics: (3, 3) px, camera matrix; None if unknown.
     """
 
     joints: F32
@@ -44,8 +46,8 @@ def load_truth(path: Path) -> Truth:
     """Read and validate a ground truth file.
 
     Raises:
-        UsageError: If it is missing.
-        PoseError: If it is invalid.
+        UsageError: If the file is missing.
+        PoseError: If the file is invalid.
     """
     arrays = _arrays(path)
     if "joints3d" not in arrays:
@@ -69,7 +71,15 @@ def load_truth(path: Path) -> Truth:
 
 
 def load_sequence(keypoints: Path, truth: Path) -> LabelledSequence:
-    """One person's 2D (see `pose.files.keypoints`) with its ground truth; the key is the file's name."""
+    """Load the 2D joints of one person with their ground truth. The name of the sequence is that of the keypoint file.
+
+    Args:
+        keypoints: Keypoint file (see `pose.files.keypoints`).
+        truth: Ground truth file.
+
+    Raises:
+        PoseError: If the files are invalid or do not match.
+    """
     observed, true = read_keypoints(keypoints), load_truth(truth)
     if true.joints.shape[1] != 1:
         raise PoseError(f"{truth}: has {true.joints.shape[1]} people, but {keypoints} has one")
@@ -83,7 +93,16 @@ def load_sequence(keypoints: Path, truth: Path) -> LabelledSequence:
 
 
 def load_sequences(keypoints: Path, truth: Path) -> list[LabelledSequence]:
-    """Like `load_sequence`; for two folders, each .npz of the first with the equally named one of the second."""
+    """Load one sequence from two files, or all sequences from two folders.
+
+    Args:
+        keypoints: Keypoint file, or folder of .npz files.
+        truth: Ground truth file, or folder with a file of the same name for each keypoint file.
+
+    Raises:
+        UsageError: If the folders do not match or a file is missing.
+        PoseError: If the files are invalid or do not match.
+    """
     if not keypoints.is_dir():
         return [load_sequence(keypoints, truth)]
     files = sorted(keypoints.glob("*.npz"))

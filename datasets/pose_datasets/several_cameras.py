@@ -31,7 +31,7 @@ _BODY_RADIUS = 0.1  # radius of limbs for occlusion, m
 
 @dataclass(frozen=True, kw_only=True)
 class VirtualCamera:
-    """A camera with its own clock.
+    """Virtual camera with its own clock.
 
     Attributes:
         rotation: (3, 3): x_camera = rotation @ x_world + translation.
@@ -57,12 +57,12 @@ class VirtualCamera:
 
     @property
     def times(self) -> F64:
-        """Times (T,) s of its frames on its own clock; the first is 0."""
+        """Times (T,) s of the frames on the clock of the camera; the first is 0."""
         count = int((self.end - self.start) / (1 + self.drift) * self.fps) + 1
         return np.arange(count) / self.fps
 
     def world_times(self) -> F64:
-        """World times (T,) s of its frames."""
+        """World times (T,) s of the frames."""
         return self.times * (1 + self.drift) + self.offset
 
     def project(self, points: NDArray[np.floating]) -> F64:
@@ -97,7 +97,16 @@ class SceneConfig:
 def virtual_cameras(
     rng: np.random.Generator, people: Sequence[F32], seconds: float, config: SceneConfig
 ) -> list[VirtualCamera]:
-    """Cameras around people, (T, 19, 3) m each, who are all in view. The first camera's clock is world time."""
+    """Place cameras around people so that all people are in view.
+
+    The clock of the first camera is world time.
+
+    Args:
+        rng: Random generator.
+        people: (T, 19, 3) m in the world frame, one array per person.
+        seconds: Duration of the recording, s.
+        config: Properties of the cameras.
+    """
     points = np.concatenate([one.reshape(-1, 3) for one in people])
     middle = (points.min(axis=0) + points.max(axis=0)) / 2
     cameras = []
@@ -136,7 +145,10 @@ def _look_at(place: F64, aim: F64) -> F64:
 
 
 def truth_at(points: F32, rate: float, times: F64) -> F32:
-    """Resample (T, 19, 3) m at `rate` frames/s to `times` (K,) s from the start; constant beyond the ends."""
+    """Resample points (T, 19, 3) m at `rate` frames/s to times (K,) s from the start.
+
+    Before the first and after the last frame, points are constant.
+    """
     flat = points.reshape(len(points), -1)
     found = interpolate(flat, np.zeros(1, np.int64), np.array([len(flat)]), times[None] * rate)[0]
     result: F32 = found.reshape(-1, *points.shape[1:])
@@ -146,13 +158,13 @@ def truth_at(points: F32, rate: float, times: F64) -> F32:
 def film_scene(
     rng: np.random.Generator, people: Sequence[F32], rate: float, camera: VirtualCamera, config: ErrorConfig | None
 ) -> list[People]:
-    """Simulated detections in every frame of a camera: COCO-17 keypoints, ids 1, 2, ... in the order of `people`.
+    """Simulate detections in every frame of a camera: COCO-17 keypoints, with ids 1, 2, ... in the order of `people`.
 
     Args:
         rng: Random generator.
-        people: (T, 19, 3) m each.
-        rate: Frames/s of world time.
-        camera: The camera.
+        people: (T, 19, 3) m in the world frame, one array per person.
+        rate: Frame rate of `people` in world time, frames/s.
+        camera: Camera that records the people.
         config: Detector errors; None for exact keypoints.
     """
     times = camera.times
@@ -195,7 +207,13 @@ def _box(points: F32) -> list[float]:
 
 
 def _hidden(joints: F32, row: int, camera: VirtualCamera) -> NDArray[np.bool_]:
-    """(T, 17) which joints of person `row` of (P, T, 17, 3) are occluded by a limb of another person."""
+    """Return a mask (T, 17) of the joints of person `row` that a limb of another person occludes.
+
+    Args:
+        joints: (P, T, 17, 3) m, joints of all people in the world frame.
+        row: Index of the person.
+        camera: Camera that records the people.
+    """
     seen = joints @ camera.rotation.T + camera.translation
     mine = seen[row]
     hidden = np.zeros(mine.shape[:2], bool)
@@ -212,5 +230,5 @@ def _hidden(joints: F32, row: int, camera: VirtualCamera) -> NDArray[np.bool_]:
 
 
 def told_camera(camera: VirtualCamera, known: bool = False) -> Camera:
-    """The camera as given to a program: with its intrinsics, or only with its image size."""
+    """Return the camera as a program gets it: with its intrinsics if `known` is True, else only with its image size."""
     return Camera.of(camera.size, camera.matrix if known else None)
