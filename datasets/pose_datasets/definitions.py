@@ -16,7 +16,7 @@ _HIPS, _SHOULDERS = [4, 1], [11, 14]  # left, right
 
 @dataclass(frozen=True, kw_only=True)
 class DefinitionConfig:
-    """Ranges per sequence; metres unless stated otherwise."""
+    """Ranges of the variation of joint definitions between sequences, in metres unless stated otherwise."""
 
     canonical: float = 0.25  # fraction of sequences with the joints of `pose_datasets.mapping`
     pelvis: float = 0.3  # fraction whose pelvis is above the hip axis, by up to 45 % of the distance to the spine
@@ -32,7 +32,7 @@ CANONICAL = DefinitionConfig(canonical=1.0, detector=0.0)
 
 
 def observed_joints(points: F32) -> F32:
-    """Points (..., 19, 3) to joints (..., 17, 3), as `pose.skeletons.to_h36m17` converts a detector's skeleton."""
+    """Map points (..., 19, 3) to joints (..., 17, 3) as `pose.skeletons.to_h36m17` converts a detector's skeleton."""
     joints = points[..., :17, :].copy()
     joints[..., 8, :] = points[..., _SHOULDERS, :].mean(axis=-2)
     joints[..., 7, :] = (joints[..., 0, :] + joints[..., 8, :]) / 2
@@ -42,7 +42,7 @@ def observed_joints(points: F32) -> F32:
 
 
 def redefine(rng: np.random.Generator, points: F32, config: DefinitionConfig) -> F32:
-    """Joints (B, T, 17, 3) of a random data set, with constant joint definitions per sequence.
+    """Return joints (B, T, 17, 3) m as defined by a random data set, with constant definitions in each sequence.
 
     Pelvis, spine, thorax, neck and head move along the trunk and between common definitions (mid-shoulders to the base
     of the neck, base of the neck to nose, middle to top of the head). Hips and shoulders move slightly in the frame of
@@ -96,7 +96,7 @@ def shift_girdle(rng: np.random.Generator, joints: F32, pair: list[int], spread:
 
 
 def detectors_points(rng: np.random.Generator, points: F32, config: DefinitionConfig) -> F32:
-    """Points (B, T, 19, 3) with the hips and shoulders of a random detector."""
+    """Return points (B, T, 19, 3) m with hips and shoulders as defined by a random detector."""
     points = points.copy()
     shift_girdle(rng, points, _HIPS, config.detector)
     shift_girdle(rng, points, _SHOULDERS, config.detector)

@@ -31,33 +31,33 @@ _NETWORKS = {
 
 
 def level(value: float) -> Dialect:
-    """One constant score for all detected joints."""
+    """Return a dialect with the constant score `value` for all detected joints."""
     return lambda scores: np.full_like(scores, value)
 
 
 def power(gamma: float) -> Dialect:
-    """Scores decrease faster (above 1) or slower (below 1) with uncertainty."""
+    """Return a dialect that raises scores to the power `gamma`."""
     return lambda scores: scores**gamma
 
 
 def by_joint(seed: int) -> Dialect:
-    """A factor of 0.4 to 1 for each joint."""
+    """Return a dialect that multiplies the scores of each joint by a constant factor of 0.4 to 1."""
     factors = np.random.default_rng(seed).uniform(0.4, 1, 17)
     return lambda scores: scores * factors
 
 
 def steps(count: int) -> Dialect:
-    """Quantisation to `count` levels."""
+    """Return a dialect that quantises scores to `count` levels."""
     return lambda scores: np.ceil(scores * count) / count
 
 
 def noisy(seed: int) -> Dialect:
-    """A random factor of 0.5 to 1 for each joint of each frame."""
+    """Return a dialect that multiplies each score by a random factor of 0.5 to 1."""
     return lambda scores: scores * np.random.default_rng(seed).uniform(0.5, 1, scores.shape)
 
 
 def network(name: str) -> Dialect:
-    """Map our scores by rank to the distribution of a network; scores that are all 1 stay so."""
+    """Return a dialect that maps simulated scores by rank to the score distribution of a network."""
     theirs = _NETWORKS[name]
     return lambda scores: np.interp(np.interp(scores, _OURS, _SHARES), _SHARES, theirs)
 
@@ -74,7 +74,7 @@ CHANGES: dict[str, Dialect] = {
 
 
 def scores_in(dialect: Dialect, scores: F32) -> F32:
-    """Apply a dialect: 0 stays 0, all others are in [0.01, 1]."""
+    """Apply a dialect to scores. Scores of 0 stay 0; all others are clamped to [0.01, 1]."""
     return np.where(scores > 0, np.clip(dialect(scores), _LOWEST, 1), 0).astype(np.float32)
 
 

@@ -26,7 +26,7 @@ _LIMBS = ((2, 3), (5, 6), (12, 13), (15, 16))  # joints occluded for a while by 
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorConfig:
-    """Magnitudes; lengths are relative to the person's size in the image.
+    """Magnitudes of simulated detector errors. Lengths are relative to the person's size in the image.
 
     The values are measured on four networks and three clips: docs/studies/detector-errors.md.
     """

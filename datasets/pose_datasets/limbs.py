@@ -60,13 +60,18 @@ _SAME = 0.001  # m, maximum difference of bones of one skeleton between clips
 
 
 def flexion(points: F64, joints: tuple[int, int, int]) -> F64:
-    """Flexion (T,) in degrees of the limb `joints` (end, middle, end) of points (T, J, 3); 0 is straight."""
+    """Compute the flexion (T,) of a limb in degrees; 0 is straight.
+
+    Args:
+        points: (T, J, 3) m.
+        joints: Indices of the end, middle and other end of the limb.
+    """
     first, second = points[:, joints[1]] - points[:, joints[0]], points[:, joints[2]] - points[:, joints[1]]
     return np.degrees(np.arctan2(norm(cross(first, second)), dot(first, second)))
 
 
 def calibrate(clips: Sequence[NDArray[np.floating]]) -> list[F64]:
-    """All motion of one subject, (T, 19, 3) m each, with calibrated limb lengths."""
+    """Calibrate the limb lengths in all clips of one subject, (T, 19, 3) m each."""
     calibrated: list[F64] = [np.array(clip, np.float64) for clip in clips]
     for limb in (LEGS, ARMS):
         for body in _bodies(calibrated, limb):
@@ -78,7 +83,7 @@ def calibrate(clips: Sequence[NDArray[np.floating]]) -> list[F64]:
 
 
 def calibrated_lengths(clips: Sequence[F64], limb: Limb) -> tuple[tuple[float, float], tuple[float, float]]:
-    """(near, far) bone lengths in metres of the left and of the right limb, for clips of one body."""
+    """Return the (near, far) bone lengths in metres of the left and of the right limb, for clips of one body."""
     measured = np.array([np.median([_lengths(clip, joints) for clip in clips], axis=0) for joints in limb.joints])
     evidence = np.array(
         [_straightest(clips, joints) / reach(bones[0], bones[1], limb.straightest)
@@ -119,7 +124,7 @@ def _straightest(clips: Sequence[F64], joints: tuple[int, int, int]) -> float:
 
 
 def _bodies(clips: Sequence[F64], limb: Limb) -> list[list[int]]:
-    """Indices of the clips with equal bone lengths of `limb`, hence with the same skeleton."""
+    """Group the indices of clips by skeleton, i.e. by equal bone lengths of `limb`."""
     groups: list[tuple[F64, list[int]]] = []
     for i, clip in enumerate(clips):
         bones = np.concatenate([_lengths(clip, joints) for joints in limb.joints])

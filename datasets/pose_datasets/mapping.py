@@ -46,10 +46,10 @@ _SIDES = ("left", "right")
 
 
 def asf_points(skeleton: asf_amc.AsfSkeleton, motion: dict[str, F64], source: str) -> F64:
-    """Points (T, 19, 3) m from an ASF skeleton of the CMU kind and an AMC motion.
+    """Compute points (T, 19, 3) m from an ASF skeleton of the CMU database and an AMC motion.
 
     Raises:
-        PoseError: If it is another skeleton.
+        PoseError: If the skeleton has other bones. The message names `source`.
     """
     ends, turns = asf_amc.forward_kinematics(skeleton, motion)
     index = _finder(skeleton.names, source)
@@ -73,10 +73,10 @@ _ASF_LIMBS = {
 
 
 def bvh_points(motion: bvh.BvhMotion, source: str) -> F64:
-    """Points (T, 19, 3) m from a BVH conversion of the CMU database.
+    """Compute points (T, 19, 3) m from a BVH conversion of the CMU database.
 
     Raises:
-        PoseError: If it is another skeleton.
+        PoseError: If the skeleton has other joints. The message names `source`.
     """
     style = next((style for style in _BVH_STYLES if set(style.values()) <= set(motion.names)), None)
     if style is None:

@@ -12,7 +12,7 @@ Array = NDArray[Any]  # floating point; results have the precision of the input
 
 
 def dot(a: Array, b: Array) -> Array:
-    """Dot product over the last axis."""
+    """Compute the dot product over the last axis."""
     product = a * b
     total: Array = product[..., 0] + product[..., 1]
     for i in range(2, product.shape[-1]):
@@ -21,22 +21,22 @@ def dot(a: Array, b: Array) -> Array:
 
 
 def cross(a: Array, b: Array) -> Array:
-    """Cross product over the last axis (3)."""
+    """Compute the cross product over the last axis, of length 3."""
     (ax, ay, az), (bx, by, bz) = ((v[..., 0], v[..., 1], v[..., 2]) for v in (a, b))
     return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
 
 
 def norm(vector: Array) -> Array:
-    """Length over the last axis."""
+    """Compute the length of vectors over the last axis."""
     return np.sqrt(dot(vector, vector))
 
 
 def unit(vector: Array) -> Array:
-    """Normalised vectors."""
+    """Normalise vectors to unit length."""
     return vector / np.maximum(norm(vector), 1e-8)[..., None]
 
 
 def reject(vector: Array, direction: Array) -> Array:
-    """The component of vectors perpendicular to the unit vectors `direction`."""
+    """Return the component of vectors perpendicular to the unit vectors `direction`."""
     result: Array = vector - dot(vector, direction)[..., None] * direction
     return result
