@@ -127,7 +127,7 @@ class LiveLoop(Loop):
     @property
     def running(self) -> bool:
         """Whether the loop was started and has neither ended nor failed."""
-        return self._threads[-1].is_alive()
+        return self._threads[-1].is_alive() and not self._over.is_set()  # the thread ends just after the event
 
     def start(self) -> Self:
         """See `Loop.start`."""

@@ -171,6 +171,24 @@ def test_end_of_the_source_ends_the_loop_after_its_last_frame():
     assert numbers(mailbox) == list(range(10))
 
 
+def test_a_loop_that_was_waited_for_is_not_running_while_its_thread_still_ends():
+    source, release = PushedFrames("test", waiting=100), threading.Event()
+
+    class HeldAfterSet(threading.Event):
+        def set(self):
+            super().set()
+            release.wait(60)
+
+    loop = LiveLoop(FakePipeline(), source)
+    loop._over = HeldAfterSet()
+    with loop:
+        push(source, 1)
+        source.close()
+        assert loop.wait(60)
+        assert not loop.running
+        release.set()
+
+
 def test_stop_finishes_what_was_read():
     source = PushedFrames("test", waiting=100)
     loop = LiveLoop(FakePipeline(seconds=0.01, lookahead=2), source, backlog=100).start()

@@ -125,7 +125,7 @@ class SeveralLoop(Loop):
     @property
     def running(self) -> bool:
         """See `Loop.running`."""
-        return self._thread.is_alive()
+        return self._thread.is_alive() and not self._over.is_set()  # the thread ends just after the event
 
     @property
     def calibration(self) -> Calibration | None:
