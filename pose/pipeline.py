@@ -112,10 +112,7 @@ class Pipeline:
             warm_up_lifter(self.lifter_stage(self.camera((256, 256))), len(self.skeleton))
 
     def again(self) -> "Pipeline | None":
-        """Return a copy of the pipeline for another thread.
-
-        Returns None with a custom detector, which may not be thread-safe.
-        """
+        """Return a copy for another thread; None with a custom detector, which may not be thread-safe."""
         return None if self._own_detector else Pipeline(self.config, intrinsics=self._intrinsics, lazy=True)
 
     @classmethod
@@ -252,12 +249,7 @@ class Pipeline:
         )  # fmt: skip
 
     def session(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> "Session":
-        """Start a stream of images with its own track ids.
-
-        Args:
-            image_size: (width, height) px.
-            focal_35mm: 35 mm equivalent focal length in mm; see `camera`.
-        """
+        """Start a stream of images with its own track ids. Its arguments are those of `camera`."""
         return Session(self, image_size, focal_35mm)
 
     def run(self, source: Source | str | Path, *, stop: threading.Event | None = None) -> Iterator[FrameResult]:

@@ -15,6 +15,8 @@ from pose.world.rules import RULES, DepthRules
 
 F64 = NDArray[np.float64]
 
+_State = tuple[float, float, float, float, float]  # depth, speed and their covariance a, b, c
+_Step = tuple[tuple[float, float], _State, _State]  # transition (reach, keep), predicted state, updated state
 _LEAST_COSINE = 0.5  # minimum cosine between a line of sight and the axis along which distances are compared
 
 
@@ -137,18 +139,13 @@ def smooth_depths(
     best = np.argsort(variance[usable])[: max(1, usable.sum() // 2)]
     middle = float(np.median(measured[usable][best]))
     z, v = middle, 0.0
-    a, b, c = (
-        (0.5 * (middle if reach_m is None else reach_m)) ** 2,
-        0.0,
-        1.0,
-    )  # covariance of depth and speed: [[a, b], [b, c]]
-    count = len(times)
+    reach_m = middle if reach_m is None else reach_m
+    a, b, c = (0.5 * reach_m) ** 2, 0.0, 1.0  # covariance of depth and speed: [[a, b], [b, c]]
     steps = np.diff(times, prepend=times[0]).tolist()
     noise = np.where(usable, variance, 1e12).tolist()
     seen = measured.tolist()
-    kept = []
-    for t in range(count):
-        step = steps[t]
+    kept: list[_Step] = []
+    for t, step in enumerate(steps):
         if step > 0:
             keep = np.exp(-step / settle) if step < 5 * settle else 0.0
             reach = settle * (1 - keep)
@@ -166,7 +163,14 @@ def smooth_depths(
         z, v = z + gain_z * error, v + gain_v * error
         a, b, c = (1 - gain_z) * a, (1 - gain_z) * b, c - gain_v * b
         kept.append((before, predicted, (z, v, a, b, c)))
+    return _smoothed(kept)
+
+
+def _smoothed(kept: list[_Step]) -> tuple[F64, F64]:
+    """Return depths and their variances from the steps of the filter: the backward pass of the smoother."""
+    count = len(kept)
     depth, spread = np.empty(count), np.empty(count)
+    z, v, a, b, c = kept[-1][2]
     depth[-1], spread[-1] = z, a
     for t in range(count - 2, -1, -1):
         (reach, keep), (pz, pv, pa, pb, pc), _ = kept[t + 1]
