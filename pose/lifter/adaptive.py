@@ -14,10 +14,10 @@ from pose.lifter.config import LifterConfig
 class AdaptiveBlock(nn.Module):
     """A Universal Transformer block (Dehghani et al., 2018) with adaptive computation time (Graves, 2016).
 
-    After each step every frame predicts a halting probability p = sigmoid(w.x + b), with b initialised to 1. A frame
-    halts once its probabilities sum to at least 1 - eps, or after `most` steps. The output for a frame is the sum of
-    its states weighted by p, where the last state gets the remainder to 1. A halted frame keeps its state, and other
-    frames still attend to this state.
+    A step applies the block once. After each step every frame predicts a halting probability p = sigmoid(w.x + b) from
+    its state x, with b initialised to 1. A frame halts once the sum of its probabilities exceeds 1 - `EPS`, or after
+    `max_steps` steps. The output for a frame is the sum of its states weighted by p, where the last state gets the
+    remainder to 1. A halted frame keeps its state, and other frames still attend to this state.
 
     Probabilities, halting and remainders follow Graves. The reference code of the Universal Transformer differs: it
     interpolates, updates halted frames, and can produce weights that sum to less than 1.
@@ -63,7 +63,7 @@ class AdaptiveBlock(nn.Module):
         return tuple(f"step{n}_{field}" for n in range(self.max_steps) for field in self.block.cache_fields)
 
     def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
-        """Return the caches of all steps, concatenated in the order of the steps."""
+        """Return empty caches, one for each of the `max_steps` steps, as one tuple in the order of the steps."""
         steps = (self.block.init_cache(batch, device=device, dtype=dtype) for _ in range(self.max_steps))
         return tuple(part for cache in steps for part in cache)
 
@@ -71,9 +71,9 @@ class AdaptiveBlock(nn.Module):
         self.block.begin_step(step, generator)
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process one new token (B, 1, D) with the cache; equal to `forward` of a causal block.
+        """Process one new token (B, 1, D) with the cache, with the result of a causal block's `forward`.
 
-        All steps are computed, because later frames may attend to the token at any depth.
+        Always computes `max_steps` steps, because later frames may attend to the token at any depth.
         """
         halting, following = _Halting(self, x), []
         size = len(self.block.cache_fields)
@@ -86,7 +86,7 @@ class AdaptiveBlock(nn.Module):
 
 
 class _Halting:
-    """The states of the frames between two steps."""
+    """The states, outputs and step counts of all frames between two steps of an `AdaptiveBlock`."""
 
     def __init__(self, block: AdaptiveBlock, x_BTD: Tensor) -> None:
         self._block, self.state = block, x_BTD
@@ -95,7 +95,12 @@ class _Halting:
         self.running = torch.ones_like(self.steps, dtype=torch.bool)
 
     def take(self, n: int, new_BTD: Tensor) -> None:
-        """Add the output of step number `n`."""
+        """Add the output of a step, and determine which frames halt.
+
+        Args:
+            n: Index of the step, from 0.
+            new_BTD: Output of the block; ignored for frames that halted before.
+        """
         self.state = new_BTD.where(self.running[..., None], self.state)
         chance = torch.sigmoid(self._block.halt(self.state)[..., 0] + 1)
         enough = self._total + chance > 1 - self._block.EPS
@@ -109,9 +114,10 @@ class _Halting:
 
 
 def pondered(network: nn.Module) -> Tensor | None:
-    """Return the mean ponder cost (steps plus remainder) over the frames of the last forward pass in training mode.
+    """Return the mean ponder cost of the last forward pass in training mode, as a term for the loss.
 
-    Only the remainder has a gradient. Returns None if the depth of the network is fixed.
+    The ponder cost of a frame is its number of steps plus the weight of its last state; only the weight has a gradient.
+    Returns None if the depth of the network is fixed, or before such a forward pass.
     """
     blocks = [module for module in network.modules() if isinstance(module, AdaptiveBlock)]
     means = [block.pondered for block in blocks if block.pondered is not None]

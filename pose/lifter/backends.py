@@ -42,7 +42,11 @@ class OnnxGraph:
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises PoseError when ONNX Runtime is not installed or the file cannot be read."""
+        """Load a model file.
+
+        Raises:
+            PoseError: If ONNX Runtime is not installed or the file cannot be read.
+        """
         try:
             import onnxruntime
         except ImportError as error:
@@ -63,9 +67,11 @@ class OnnxGraph:
         return dict(zip(self._outputs, self._session.run(self._outputs, inputs), strict=True))
 
     def row(self, name: str, fill: float) -> Array:
-        """Return the input `name` for one person, filled with a constant.
+        """Return an array with the shape and type of an input for one person, filled with a constant.
 
-        All axes of the input except the first must have a fixed size.
+        Args:
+            name: Name of the input. All of its axes except the first, that of people, must have a fixed size.
+            fill: Value of all elements.
         """
         node = next(node for node in self._session.get_inputs() if node.name == name)
         return np.full(node.shape[1:], fill, _DTYPES[node.type])

@@ -20,7 +20,7 @@ class Windows:
     hop: int
 
     def spans(self, length: int) -> list[tuple[int, int]]:
-        """Return the (start, stop) of the windows that cover `length` frames: until one reaches the end."""
+        """Return the (start, stop) frames of the windows of a sequence. The last window ends at `length` frames."""
         spans = [(0, min(self.size, length))]
         while spans[-1][1] < length:
             start = spans[-1][0] + self.hop
@@ -28,11 +28,10 @@ class Windows:
         return spans
 
     def fade(self, length: int, first: bool) -> NDArray[np.float64]:
-        """Return the weights (T,) of a window's frames, which rise over the overlap with the previous window and then
-        fall.
+        """Return the blending weights (T,) of a window's frames.
 
-        Weights of overlapping windows are normalised by their sum. The weights of the last window may therefore fall as
-        well.
+        They rise over the overlap with the previous window and fall over the overlap with the next one. The last
+        window may fall too, because `Blend` divides by the sum of the weights.
 
         Args:
             length: Number T of frames in the window.
@@ -51,7 +50,12 @@ class Windows:
 
 
 class Blend:
-    """Weighted sum of window outputs, for frames that `take` has not returned yet. Frames are rows of (T, D)."""
+    """Weighted mean of the outputs of overlapping windows, for the frames that `take` has not returned yet.
+
+    Args:
+        windows: Length and distance of the windows.
+        capacity: Maximum number of frames that are stored at a time.
+    """
 
     def __init__(self, windows: Windows, capacity: int) -> None:
         self._windows = windows
@@ -60,14 +64,19 @@ class Blend:
         self._first = 0
 
     def add(self, start: int, answer: F32) -> None:
-        """Add the output of a window whose first frame is frame `start` of the sequence."""
+        """Add the output of a window.
+
+        Args:
+            start: Index in the sequence of the window's first frame.
+            answer: (T, 71) output, one row per frame.
+        """
         weights = self._windows.fade(len(answer), first=start == 0)[:, None]
         rows = slice(start - self._first, start - self._first + len(answer))
         self._sum[rows] += weights * answer
         self._weight[rows] += weights
 
     def take(self, count: int) -> F32:
-        """Return the next `count` frames and remove them. No later window may contain these frames."""
+        """Return the means (count, 71) of the next frames and remove them. No later window may contain these frames."""
         taken = (self._sum[:count] / self._weight[:count]).astype(np.float32)
         for array in (self._sum, self._weight):
             array[: -count or None] = array[count:]

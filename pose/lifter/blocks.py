@@ -28,7 +28,7 @@ class FeedForward(nn.Module):
 
 
 class PreciseLinear(nn.Linear):
-    """A linear layer that always computes in float32, since bfloat16 would round joints by millimetres."""
+    """Linear layer that computes in float32 even under autocast, because bfloat16 would round joints by millimetres."""
 
     def forward(self, x: Tensor) -> Tensor:
         if not torch.is_autocast_enabled(x.device.type):
@@ -59,7 +59,7 @@ class Highway(nn.Module):
 
 
 class Nothing(nn.Module):
-    """Placeholder without a residual connection: returns y."""
+    """Placeholder for a residual connection, which ignores the input x and returns y."""
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return y
@@ -107,7 +107,7 @@ class Block(nn.Module):
         return self.finish(x, self.attention(self.asked(x), context))
 
     def asked(self, x: Tensor) -> Tensor:
-        """Return the input of the attention layer: `x`, normalised if the block is pre-norm."""
+        """Return the input of the attention layer: `x`, after LayerNorm if the configuration has `norm: pre`."""
         return x if self.post else cast(Tensor, self.norm1(x))
 
     def finish(self, x: Tensor, y: Tensor) -> Tensor:
@@ -129,6 +129,6 @@ class Block(nn.Module):
         self.attention.begin_step(step, generator)
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process one new token (B, 1, D) with the cache; equal to `forward` of a causal block."""
+        """Process one new token (B, 1, D) with the cache, with the result of a causal block's `forward`."""
         y, cache = self.attention.step(self.asked(x), context, cache)
         return self.finish(x, y), cache

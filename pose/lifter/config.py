@@ -36,8 +36,8 @@ class LifterConfig:
         norm: `none`, `pre` or `post`.
         last_norm: Whether a transformer with `norm: pre` has a LayerNorm before its head.
         init: `t-fixup`, `dt-fixup`, `xavier` or `torch`.
-        streaming: Whether the network is causal. The newest token then also contains the observation of the target
-            frame.
+        streaming: Whether the network is causal. Each token then combines the features of the newest frame and of
+            the frame whose pose is returned, which may be some frames older.
         shared_maps: Number of consecutive blocks that share the attention map of the first of them.
         shared_layers: Whether all blocks share their weights.
         adaptive_depth: Like `shared_layers`, with a number of steps chosen per frame, at most `depth`.

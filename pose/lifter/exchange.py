@@ -31,13 +31,15 @@ from pose.types import F32
 
 Format = Literal["onnx", "torch-export", "torchscript"]
 SUFFIXES: dict[Format, str] = {"onnx": ".onnx", "torch-export": ".pt2", "torchscript": ".ts"}
-TOLERANCE = 1e-4  # largest difference of joints in m, and of root and sigma as a fraction
+TOLERANCE = 1e-4  # largest difference of joints in m, and largest relative difference of root and sigma
 OPSET = 20
 _IMAGE = (1280, 720)
 
 
 class WindowLift(nn.Module):
-    """Offline lifter for export, from the keypoints of windows to poses. Includes `observe` and `decode`.
+    """Offline lifter for export, from the keypoints of windows to poses.
+
+    Includes the computation of features and the decoding of outputs (`pose.lifter.features`).
 
     Attributes:
         inputs: Names of the arguments of `forward`, in order.
@@ -66,11 +68,11 @@ class WindowLift(nn.Module):
             scores: (B, T, 17).
             times: (B, T) float64 s.
             intrinsics: (B, 3, 3) float64 px.
-            derived: (B,) bool, whether trunk and head joints were derived from a detector's skeleton.
+            derived: (B,) bool, see `pose.sequences.LiftBatch`.
             intrinsics_known: (B,) bool, see `pose.sequences.LiftBatch`.
 
         Returns:
-            Joints (B, T, 17, 3) m, root (B, T, 3) m, sigma (B, T, 17) mm.
+            The fields of `pose.lifter.features.Lifted`: joints (B, T, 17, 3) m, root (B, T, 3) m, sigma (B, T, 17) mm.
         """
         lifted = self.network(observe(keypoints, scores, times, intrinsics, derived, intrinsics_known), times)
         return lifted.joints, lifted.root, lifted.sigma
@@ -89,14 +91,14 @@ def export_lifter(
 
     Args:
         network: The network to export.
-        file_format: One of `SUFFIXES`.
+        file_format: One of the keys of `SUFFIXES`.
         path: File to write.
         checkpoint_sha256: Hash of the checkpoint, stored in the metadata.
         sliding: Export an offline network as a stream (`pose.lifter.sliding`).
 
     Returns:
-        The largest difference between the outputs of the file and of the network: joints in m, root and sigma as a
-            fraction.
+        The largest difference between the outputs of the file and of the network. The difference of joints is in m,
+            that of root and sigma is relative to the network's output.
 
     Raises:
         PoseError: If the difference is above `TOLERANCE`, or a package is not installed.
@@ -121,9 +123,9 @@ def export_lifter(
 
 
 def _described(memory: Memory) -> str:
-    """Return JSON with the initial value of each state tensor, and `pinned`.
+    """Return the initial value of each state tensor, `pinned` and `ages` of a `Memory` as JSON.
 
-    Shapes are not included, because they are those of the file's inputs.
+    Shapes are not included, because the inputs of the exported file define them.
     """
     for name, row in memory.empty.items():
         assert (row == row.flat[0]).all(), name
@@ -133,7 +135,7 @@ def _described(memory: Memory) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Suppress the output of the exporters."""
+    """Suppress warnings and log messages of the exporters in a `with` block."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -176,7 +178,7 @@ def _missing_operators() -> dict[Callable[..., object], Callable[..., object]]:
     from onnxscript import opset20
     from onnxscript.function_libs.torch_lib.tensor_typing import TReal
 
-    op: Any = opset20  # its stubs do not know that constants become tensors
+    op: Any = opset20  # onnxscript's type stubs reject constants, which become tensors
 
     def cummax(self: TReal, dim: int) -> tuple[TReal, TReal]:
         frame = op.Range(0, op.Squeeze(op.Shape(self, start=-1), [0]), 1)
@@ -261,7 +263,7 @@ def _motion(people: int, frames: int) -> Arrays:
 def _difference(module: Exported, loaded: StepBackend) -> float:
     """Return the largest difference between the outputs of module and file, for sizes other than the example's.
 
-    A step is called with the state from its previous call, for more frames than a full window.
+    A step runs on a sequence that is 10 frames longer than its window, but at most 100 frames.
     """
     torch_step = TorchStep(module, module.inputs, module.outputs)
     if isinstance(module, WindowLift):

@@ -1,8 +1,8 @@
 """Input features of the lifter from pixels, and decoding of its outputs to metres, for training and inference.
 
-Each frame of a person is described relative to the person: joints are centred on the pelvis and divided by the spread
-of the body, which makes the description independent of distance. Centre and spread are extra inputs, which the network
-needs for perspective. All values are camera-normalised coordinates, so focal length and image size cancel out.
+Joints are centred on the pelvis and divided by the spread of the body, the root-mean-square distance of the joints
+from the centre. They are therefore independent of the person's distance. Centre and spread are extra inputs, which the
+network needs for perspective. All coordinates are camera-normalised, so focal length and image size cancel out.
 
 Axes: B batch, T time, J joint (17), F feature.
 """
@@ -21,7 +21,7 @@ from pose.lifter.format import JOINTS, MIN_SPREAD, PELVIS, TYPICAL_STEP
 _TYPICAL_SPREAD = 0.5
 TYPICAL_SIGMA = 40.0
 _PELVIS_SIGMA = 1.0
-_TRUST_GAIN = 4.0  # lets the network close a gate without large outputs
+_TRUST_GAIN = 4.0  # gain of the gate's logit: lets the network close a gate without large outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,10 @@ class Observations:
         offsets: (B, T, J, 2) joints relative to `centres`, in units of `spreads`; zero for joints that are not
             detected.
         rays: (B, T, J, 2) camera-normalised joints; zero for joints that are not detected.
-        centres: (B, T, 2) centre of the body. A frame without detected joints repeats the last known centre.
-        spreads: (B, T) root-mean-square distance of the joints from the centre; repeated like `centres`.
+        centres: (B, T, 2) centre of the body, camera-normalised: the pelvis, or the mean of the detected joints if
+            the pelvis is not detected. A frame without detected joints repeats the last known centre.
+        spreads: (B, T) root-mean-square distance of the joints from the centre, camera-normalised; repeated like
+            `centres`.
         seen: (B, T) whether any joint of the frame is detected.
     """
 
@@ -67,8 +69,9 @@ def observe(
     derived: Tensor,
     intrinsics_known: Tensor,
 ) -> Observations:
-    """Compute the network inputs of 2D sequences. Joints of score 0 have no influence, even if their coordinates are
-    NaN.
+    """Compute the network inputs of 2D sequences.
+
+    The coordinates of joints of score 0 are ignored and may be NaN.
 
     Args:
         keypoints: (B, T, J, 2) px.
@@ -102,7 +105,7 @@ def observe_next(
     Args:
         keypoints: (B, J, 2) px.
         scores: (B, J).
-        step: (B,) s since the previous frame.
+        step: (B,) time since the previous frame, s.
         before: (B, F) features of the previous frame. `pose.lifter.format.nothing_observed` returns those for the first
             frame.
         intrinsics: (B, 3, 3) px.
@@ -120,7 +123,7 @@ def observe_next(
 
 
 def split_features(features: Tensor) -> Observations:
-    """Return the observations contained in features (..., F)."""
+    """Reconstruct the observations from features (..., F), the inverse of `observe`."""
     offsets, _, mask, centres, log_spread, seen, _, _ = features.split([2 * JOINTS, JOINTS, JOINTS, 2, 1, 1, 2, 1], -1)
     offsets = offsets.unflatten(-1, (JOINTS, 2))
     spread = log_spread.exp()
@@ -129,16 +132,19 @@ def split_features(features: Tensor) -> Observations:
 
 
 def _camera_rays(keypoints: Tensor, mask: Tensor, intrinsics: Tensor) -> Tensor:
-    """Return camera-normalised joints, with zeros for joints that are not detected.
+    """Return camera-normalised joints (..., J, 2), with zeros for joints that are not detected.
 
-    The last two axes of `intrinsics` are the camera matrix.
+    Args:
+        keypoints: (..., J, 2) px.
+        mask: (..., J) whether the joint is detected.
+        intrinsics: Camera matrices (..., 3, 3), whose leading axes broadcast to those of `keypoints`.
     """
     focal, centre = intrinsics[..., (0, 1), (0, 1)], intrinsics[..., :2, 2]
     return torch.where(mask[..., None], (keypoints - centre) / focal, 0.0).float()
 
 
 def _frame_of_reference(rays: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return centre and spread of the detected joints.
+    """Return centre and spread of the detected joints (see `Observations`).
 
     Returns:
         Centre (..., 2), spread (...), and whether any joint is detected (...).
@@ -176,13 +182,13 @@ def _describe(
 
 
 def last_seen(seen: Tensor) -> Tensor:
-    """Return, for each frame, the index of the newest frame so far with a detected joint.
+    """Return, for each frame, the index of the last frame with a detected joint.
 
     Args:
         seen: (B, T) bool, whether any joint of the frame is detected.
 
     Returns:
-        Indices (B, T) of frames at or before each frame; 0 if there is none.
+        Indices (B, T), at most that of the frame itself; 0 if no joint has been detected yet.
     """
     return torch.where(seen, torch.arange(seen.shape[1], device=seen.device), 0).cummax(dim=1).values
 
@@ -192,9 +198,9 @@ class Lifted:
     """3D poses of a batch.
 
     Attributes:
-        joints: (B, T, J, 3) m, root-relative.
-        root: (B, T, 3) m.
-        sigma: (B, T, J) mm, radius that contains the joint with a probability of 68 %.
+        joints: (B, T, J, 3) m, relative to the root (the pelvis), camera axes.
+        root: (B, T, 3) m, position of the pelvis in the camera frame.
+        sigma: (B, T, J) mm, radius that contains the true joint with a probability of 68 %.
     """
 
     joints: Tensor
@@ -203,17 +209,18 @@ class Lifted:
 
 
 def decode(outputs: Tensor, observations: Observations, calibration: Tensor | None = None) -> Lifted:
-    """Decode network outputs (B, T, OUTPUTS) into poses in the camera frame, along the observed rays.
+    """Decode network outputs (B, T, OUTPUTS) into poses in the camera frame.
 
-    The network predicts the spread of the body in metres, hence its distance; the depth of each joint relative to the
-    pelvis; a gate for the observed position of each joint; and a correction across the ray. With an open gate and no
-    correction, the result projects exactly onto the observation: P_j = Z c + A u_j + dz_j ray_j with spread A, root
-    depth Z = A / s, offset u_j and centre c.
+    The network predicts the spread A of the body in metres and, for each joint j, the depth dz_j relative to the
+    pelvis, a gate g_j from 0 to 1, and a correction e_j of x and y in metres. With the observed centre c, spread s,
+    offsets u_j and rays r_j, the depth of the pelvis is Z = A / s. Joint j has the depth Z + dz_j, and its x and y are
+    Z c + g_j (A u_j + dz_j r_j) + e_j. With g_j = 1 and e_j = 0 the joint projects exactly onto its observation.
 
     Args:
         outputs: (B, T, OUTPUTS) from the head of the network.
         observations: The inputs of the network.
-        calibration: (2, 16) slope and offset of log sigma (`pose.training.sigma`).
+        calibration: (2, 16) slope and offset of log sigma for all joints except the pelvis (`pose.training.sigma`);
+            None for no calibration.
     """
     o = observations
     parts = outputs.float().split([1, JOINTS, JOINTS, 2 * JOINTS, JOINTS - 1], dim=-1)

@@ -1,5 +1,6 @@
-"""Sizes of a lifter's inputs and outputs, and the tensor names in exported files. Needs neither torch
-nor ONNX Runtime.
+"""Sizes of a lifter's inputs and outputs, and the tensor names in exported files.
+
+Imports neither torch nor ONNX Runtime.
 """
 
 import math
@@ -13,7 +14,7 @@ PELVIS = 0
 FEATURES = 4 * JOINTS + 7
 OUTPUTS = 1 + JOINTS + JOINTS + 2 * JOINTS + (JOINTS - 1)
 MIN_SPREAD = 1e-3
-TYPICAL_STEP = 1 / 30  # default s between frames
+TYPICAL_STEP = 1 / 30  # s between frames, where the frame rate is not known
 
 SEEN = ("keypoints", "scores", "time", "intrinsics", "derived", "intrinsics_known")
 WINDOW_SEEN = tuple("times" if name == "time" else name for name in SEEN)
@@ -26,7 +27,7 @@ SLIDING_FORMAT = "pose-lifter-sliding-1"
 
 
 def nothing_observed(people: int) -> F32:
-    """Return the features (P, F) that stand for the frame before the first one."""
+    """Return the features (P, F) of a frame without detections, which precedes the first frame of each of P people."""
     features = np.zeros((people, FEATURES), np.float32)
     features[:, 4 * JOINTS + 2] = math.log(MIN_SPREAD)
     return features

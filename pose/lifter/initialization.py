@@ -36,8 +36,8 @@ def initialize(network: Network, init: str, features: Tensor | None = None) -> N
     Args:
         network: The network, changed in place.
         init: One of `pose.lifter.config.INITS`; "torch" keeps the weights of the layers' constructors.
-        features: (..., F) typical inputs, from which T-Fixup scales the tokens and DT-Fixup measures their norm;
-            unit-normal inputs if None.
+        features: (..., F) typical inputs of the embedding, for which T-Fixup and DT-Fixup measure the size of the
+            tokens; standard normal inputs if None.
     """
     _INITIALIZERS[init](network, features)
 

@@ -21,12 +21,14 @@ from pose.lifter.config import LifterConfig
 from pose.lifter.format import FEATURES, JOINTS, OUTPUTS, PELVIS
 from pose.skeletons import H36M17
 
-OF_A_JOINT = 4  # offset (2), score, whether it is detected
+OF_A_JOINT = 4  # features of one joint: offset (2), score, whether the joint is detected
 OF_THE_FRAME = FEATURES - OF_A_JOINT * JOINTS
 
 
 class JointEmbedding(nn.Module):
-    """Embedding of features (..., F), or (..., 2 F + 1) of a stream, as joint tokens (..., J, C).
+    """Embedding of features (..., F) as joint tokens (..., J, C).
+
+    For a streaming network the features are (..., 2 F + 1), see `pose.lifter.model.streaming_token`.
 
     A token combines the features of its joint, the features of its frame, and a learned embedding of the joint.
     """
@@ -42,7 +44,7 @@ class JointEmbedding(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         parts = []
-        for frame in features.split(FEATURES, dim=-1):  # streams: newest frame, target frame, age
+        for frame in features.split(FEATURES, dim=-1):  # of a stream: newest frame, target frame, age
             if frame.shape[-1] < FEATURES:
                 parts.append(_for_each_joint(frame))
                 continue
@@ -116,8 +118,9 @@ class SpatialBlock(nn.Module):
 class HierarchicalEmbedding(nn.Module):
     """Embedding of features (..., F) as frame tokens (..., D).
 
-    Attention first mixes the joint tokens of each frame. The tokens of detected joints are then summed with weights
-    softmax(tanh(W h + b) . c). The frame token is 0 if no joint is detected.
+    Attention first mixes the joint tokens of each frame. The tokens h of detected joints are then summed with weights
+    softmax(tanh(W h + b) . c), where W, b and c are learned. The frame token is 0 if no joint is detected. For a
+    streaming network the features are (..., 2 F + 1), see `pose.lifter.model.streaming_token`.
     """
 
     def __init__(self, config: LifterConfig) -> None:
@@ -146,8 +149,8 @@ class HierarchicalEmbedding(nn.Module):
 class JointBlock(nn.Module):
     """Block for joint tokens: attention among joints, attention over time per joint, and a feed-forward layer.
 
-    Each of the three has a residual connection. With `joint_hops`, one attention over time and neighbouring joints
-    replaces the two.
+    Each of the three has a residual connection. If the configuration sets `joint_hops`, a single attention over time
+    and neighbouring joints replaces the two attentions.
     """
 
     def __init__(self, config: LifterConfig, attention: Attention) -> None:
@@ -187,7 +190,7 @@ class JointBlock(nn.Module):
         self.attention.begin_step(step, generator)
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process the tokens of one new frame (B, 1, J, C) with the cache; equal to `forward` of a causal block."""
+        """Process the tokens (B, 1, J, C) of one new frame, with the result of a causal block's `forward`."""
         following: list[Cache] = []
 
         def over_time(x_B1JC: Tensor) -> Tensor:

@@ -8,13 +8,13 @@ from pose.system.device import require_torch
 
 
 def load_lifter(name_or_path: str | Path, device: str = "cpu") -> Lifter:
-    """Load the shipped lifter `offline` or `stream`, or a checkpoint file.
+    """Load a shipped lifter ("offline", "stream" or "sliding") or a checkpoint file.
 
     On the CPU, ONNX Runtime is used if the .onnx file beside the checkpoint was exported from exactly this checkpoint;
     otherwise torch is used.
 
     Raises:
-        PoseError: If a file cannot be read.
+        PoseError: If a file cannot be read, or torch is needed but not installed.
         UsageError: If no lifter or file has this name.
     """
     if device == "cpu" and (lifter := OnnxLifter.beside(name_or_path)) is not None:

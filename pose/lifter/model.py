@@ -4,9 +4,10 @@
 
 Recurrent models have a stack of cells instead of the blocks (`pose.lifter.recurrent`).
 
-An offline network attends to the whole window. A streaming network is causal: the token of the newest frame also
-carries the observation of the target frame, `lookahead` frames earlier, and its age in seconds. The same weights
-therefore work for every look-ahead at the same cost, and a step never recomputes earlier frames.
+An offline network attends to the whole window. A streaming network is causal, and its output is the pose of a target
+frame, `lookahead` frames before the newest one. Each token combines the features of the newest frame, those of the
+target frame, and the age of the target frame in seconds. The same weights therefore work for every look-ahead at the
+same cost, and a step never recomputes earlier frames.
 """
 
 from collections.abc import Sequence
@@ -42,7 +43,7 @@ class LifterNetwork(nn.Module):
         recurrent = config.model != "transformer"
         blocks: Sequence[LifterBlock] = recurrent_blocks(config) if recurrent else attention_blocks(config)
         self.blocks = nn.ModuleList(blocks)
-        # Attention without relative times gets them in its tokens. A stream has no first frame to count from.
+        # Attention that ignores times gets them in its tokens, as times since the first frame, which a stream lacks.
         told = not isinstance(blocks[0], RecurrentBlock) and not blocks[0].attention.capabilities.knows_time
         self.clock = PreciseLinear(config.dim // 2 * 2, config.dim) if told and not config.streaming else None
         width = blocks[-1].cell.width if isinstance(blocks[-1], RecurrentBlock) else config.dim
@@ -64,6 +65,9 @@ class LifterNetwork(nn.Module):
 
         A frame without detected joints, such as padding, is an ordinary token that contains only its time. A streaming
         network returns T - lookahead frames. Its output for frame t depends on frames up to t + lookahead.
+
+        Raises:
+            ValueError: If an offline network has a look-ahead.
         """
         if lookahead and not self.config.streaming:
             raise ValueError("lookahead: an offline lifter processes the whole window at once; use a streaming lifter")
@@ -78,16 +82,15 @@ class LifterNetwork(nn.Module):
         return decode(outputs, observations, self.calibration)
 
     def tokens(self, observations: Observations, times: Tensor, lookahead: int = 0) -> tuple[Tensor, Context]:
-        """Return the input (B, T - lookahead, D) of the first block, and the context that gives all
-        blocks the times.
-        """
+        """Return the input (B, T - lookahead, D) of the first block, and the context that tells attention the times."""
         x = self.embed(self.features(observations, times, lookahead))
         return self.timed(x, times), Context.from_times(times[:, lookahead:], self.head_dim)
 
     def timed(self, x: Tensor, times: Tensor) -> Tensor:
         """Add an encoding of the times to tokens (B, T, D) or (B, T, J, D).
 
-        Returns the tokens unchanged if the attention uses relative times itself.
+        Returns the tokens unchanged if the attention itself uses relative times, and for streaming and recurrent
+        networks.
         """
         if self.clock is None:
             return x
@@ -100,7 +103,7 @@ class LifterNetwork(nn.Module):
         return self.config.dim // self.config.heads
 
     def init_caches(self, batch: int, device: torch.device | str = "cpu") -> list[Cache]:
-        """Return empty caches of every block for `batch` streams."""
+        """Return the empty cache of each block for `batch` streams."""
         blocks = [cast(LifterBlock, block) for block in self.blocks]
         return [block.init_cache(batch, device=device, dtype=torch.float32) for block in blocks]
 
@@ -119,7 +122,7 @@ class LifterNetwork(nn.Module):
         return self.norm(x), following
 
     def features(self, observations: Observations, times: Tensor, lookahead: int = 0) -> Tensor:
-        """Return the input of the embedding for each token."""
+        """Return the input of the embedding: (B, T, F), or (B, T - lookahead, 2 F + 1) of a streaming network."""
         if not self.config.streaming:
             return observations.features
         delay = times[:, lookahead:] - times[:, : times.shape[1] - lookahead]
@@ -158,7 +161,7 @@ def attention_blocks(config: LifterConfig) -> Sequence[AttentionBlock]:
 
 
 def streaming_token(newest: Tensor, target: Tensor, delay: Tensor) -> Tensor:
-    """Concatenate the input of a streaming network.
+    """Return the input (..., 2 F + 1) of a streaming network's embedding.
 
     Args:
         newest: (..., F) features of the newest frame.

@@ -25,7 +25,7 @@ from pose.types import FrameResult, People
 class OfflineLifter:
     """Lifter stage for an offline `Lifter`. Follows `pose.stages.LifterStage`.
 
-    Results carry the people with their original keypoints, and flags for the limbs that repair swapped.
+    Results contain the original keypoints, and flags for the limbs whose left and right sides repair swapped.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class OfflineLifter:
         """
         self._lifter, self._skeleton, self._camera = lifter, skeleton, camera
         self._repair, self._constant_bones, self._fit = repair, constant_bones, fit and constant_bones
-        self._kept = LONGEST_GAP_SECONDS + (WHOLE_VIEW if repair else 0)  # s without a detection that end a track
+        self._kept = LONGEST_GAP_SECONDS + (WHOLE_VIEW if repair else 0)  # s without detection that end a track
         self._log = log
         self._tracks: dict[int, _Track] = {}
         self._pending: deque[PendingFrame] = deque()
@@ -110,7 +110,7 @@ class _Track:
             self._repair.push(frame.keypoints, frame.scores, frame.time)
 
     def advance(self, now: float) -> None:
-        """Process the frames that are final at a given time.
+        """Lift the frames whose 2D repair can no longer change, and pass them on to the next steps.
 
         Args:
             now: Time of the newest frame, s; inf at the end of the track.

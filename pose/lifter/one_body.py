@@ -9,7 +9,7 @@ from pose.lifter.pending import PersonFrame, lifted_sequence, seen_sequence
 from pose.refine import Body, body_of, on_body
 from pose.skeletons import Skeleton
 
-SECONDS = 10.0  # of a track from which bone lengths are estimated; later frames do not change them
+SECONDS = 10.0  # duration at the start of a track from which bone lengths are estimated
 
 
 class PersonBody:

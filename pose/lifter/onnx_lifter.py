@@ -1,6 +1,6 @@
 """The lifter in ONNX Runtime, the default on a CPU.
 
-torch would need 300 MB of memory and seconds to load, for 4 MB of weights.
+ONNX Runtime avoids importing torch, which needs 300 MB of memory and seconds to load.
 """
 
 import json
@@ -27,6 +27,12 @@ class OnnxLifter(Lifter):
 
     def __init__(self, graph: OnnxGraph, name: str, sha256: str = "", path: Path | None = None) -> None:
         """Check the graph's metadata.
+
+        Args:
+            graph: The exported lifter.
+            name: Name for messages and results.
+            sha256: Hash of the checkpoint; empty without one.
+            path: File of the checkpoint; None without one.
 
         Raises:
             PoseError: If the graph is not an exported lifter.

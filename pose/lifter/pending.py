@@ -13,7 +13,12 @@ from pose.types import F32, Flags, FrameResult, People, Poses3D
 
 
 class PendingFrame:
-    """A frame for which the 3D of `missing` people is not known yet."""
+    """A frame that waits for the 3D of its people.
+
+    Attributes:
+        people: The people in the frame.
+        missing: Number of people whose 3D has not been set yet.
+    """
 
     def __init__(self, people: People) -> None:
         self.people, self.missing = people, len(people)
@@ -32,7 +37,7 @@ class PendingFrame:
         self.missing -= 1
 
     def result(self) -> FrameResult:
-        """Return the result of the frame."""
+        """Return the people and their 3D. The 3D of missing people is zero."""
         return FrameResult(self.people, Poses3D(*split_outputs(self._answers), self._swapped))
 
 
@@ -77,7 +82,7 @@ def seen_sequence(frames: list[PersonFrame], camera: Camera, skeleton: Skeleton)
 
 
 def lifted_sequence(frames: list[PersonFrame]) -> Sequence3D:
-    """Return the current 3D of one person's frames, all of which are lifted."""
+    """Return the current 3D of one person's frames, all of which must be lifted."""
     answers = np.stack([frame.lifted for frame in frames if frame.lifted is not None])
     return Sequence3D(*split_outputs(answers), np.array([frame.time for frame in frames]))
 

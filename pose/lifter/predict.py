@@ -1,7 +1,8 @@
 """Lifting of whole sequences with overlapping windows that are blended (`pose.lifter.blending`).
 
-Each window is lifted together with its mirror image, and the outputs are averaged. This halves errors that occur in
-only one of the two, mostly in depth. A streaming network needs no windows: it runs once over the whole sequence.
+Each window is lifted a second time with its keypoints mirrored, and the two outputs are averaged. This halves errors
+that occur in only one of the two, mostly in depth. A streaming network needs no windows: it runs once over the whole
+sequence.
 """
 
 from abc import ABC, abstractmethod
@@ -59,7 +60,7 @@ class Lifter(ABC):
     @property
     @abstractmethod
     def step(self) -> Step:
-        """The function for one frame of a stream, with its empty state.
+        """Function that processes one frame of a stream, with its initial state.
 
         Raises:
             ValueError: If the network is offline.
@@ -92,7 +93,8 @@ class Lifter(ABC):
             lookahead: Number of later frames that each output uses, for streaming networks only.
 
         Raises:
-            ValueError: If the keypoints are not in px.
+            ValueError: If the keypoints are relative coordinates (0 to 1) instead of px, or an offline network has a
+                look-ahead.
         """
         check_units(sequence.keypoints, sequence.scores, sequence.times, sequence.camera.size)
         return self.lift_many([sequence], lookahead)[0]
@@ -154,7 +156,7 @@ def checkpoint_path(name_or_path: str | Path) -> Path:
 
 
 def network_inputs(windows: list[Sequence2D]) -> Arrays:
-    """Return the network inputs of sequences of equal length T, under the names in `pose.lifter.format.WINDOW_SEEN`."""
+    """Return the network inputs of sequences of equal length, by the names in `pose.lifter.format.WINDOW_SEEN`."""
     seen = [to_h36m17(w.keypoints, w.scores, get_skeleton(w.skeleton)) for w in windows]
     arrays = (
         np.stack([keypoints for keypoints, _ in seen]),
@@ -168,7 +170,7 @@ def network_inputs(windows: list[Sequence2D]) -> Arrays:
 
 
 def followed_by_nothing(sequence: Sequence2D, count: int) -> Sequence2D:
-    """Append `count` frames without detections, which flush a stream with look-ahead."""
+    """Append `count` frames without detections, so that a stream with look-ahead returns all frames."""
     if not count:
         return sequence
     step = float(np.diff(sequence.times[-2:])[0]) if len(sequence) > 1 else 1 / 30
@@ -181,7 +183,7 @@ def followed_by_nothing(sequence: Sequence2D, count: int) -> Sequence2D:
 
 
 def join_outputs(lifted: "Lifted") -> F32:
-    """Concatenate joints (m), root (m) and sigma (mm) to (B, T, 17 * 3 + 3 + 17)."""
+    """Concatenate joints (m), root (m) and sigma (mm) to (B, T, 71), where 71 is 17 * 3 + 3 + 17."""
     parts = (lifted.joints.flatten(2), lifted.root, lifted.sigma)
     return np.concatenate([part.float().cpu().numpy() for part in parts], axis=-1)
 

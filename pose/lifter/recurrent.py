@@ -22,7 +22,7 @@ _LAYERS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM,
 
 
 class Cell(nn.Module):
-    """Recurrent cell, from frames (B, T, D) to frames (B, T, width).
+    """Base class of recurrent cells, from frames (B, T, D) to frames (B, T, width).
 
     Attributes:
         cache_fields: Names of the state tensors, which are (B, size) each and start as 0.
@@ -42,9 +42,9 @@ class Cell(nn.Module):
 class HiddenRecurrence(Cell):
     """Cell of torch's RNN (tanh), LSTM or GRU, which feeds back the hidden state.
 
-    State matrices are initialised orthogonal and input matrices with Xavier, gate by gate. Biases are 0, except for a
-    sum of 1 at the forget gate (Gers et al., 2000). torch's GRU applies its reset gate to U h + b; Cho et al. (2014)
-    apply it to h.
+    State matrices are initialised orthogonal and input matrices with Xavier, gate by gate. Biases are 0, except that
+    the two biases of LSTM's forget gate sum to 1 (Gers et al., 2000). torch's GRU applies its reset gate to U h + b;
+    Cho et al. (2014) apply it to h.
     """
 
     def __init__(self, kind: str, dim: int, *, both_ways: bool = False) -> None:
@@ -88,7 +88,7 @@ class HiddenRecurrence(Cell):
 class OutputRecurrence(Cell):
     """Cell that feeds back only the previous output o', not the hidden state h.
 
-    h = tanh(W x + U o' + b), o = V h + c.
+    For an input x, h = tanh(W x + U o' + b), and the output is o = V h + c.
     """
 
     cache_fields = ("output",)
@@ -113,7 +113,7 @@ class OutputRecurrence(Cell):
 
 
 class FrameCell(Cell):
-    """Cell tanh(W x + b) without a state, used for the layers below an output recurrence."""
+    """Cell tanh(W x + b) without a state, used for the layers below an `OutputRecurrence`."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ class RecurrentBlock(nn.Module):
         return answer
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process one new frame (B, 1, D) with the state; equal to `forward`."""
+        """Process one new frame (B, 1, D) with the state, with the result of `forward` on the whole sequence."""
         y_BD, cache = self.cell.step(self.norm1(x)[:, 0], cache)
         return self.norm2(y_BD)[:, None], cache
 

@@ -53,7 +53,7 @@ class Refinements:
 
     def push(self, people: People) -> PendingFrame:
         """Add a frame; its outputs may be replaced until it is final."""
-        while len(self._waiting) > self.delay:  # it reached the last age with the previous frame
+        while len(self._waiting) > self.delay:  # such a frame reached the last age with the previous frame
             self._settle()
         self._waiting.append(PendingFrame(people))
         return self._waiting[-1]

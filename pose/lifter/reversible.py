@@ -19,11 +19,11 @@ from pose.lifter.blocks import Block
 
 
 class ReversibleStack(nn.Module):
-    """Blocks over two streams, without LayerNorm or with one before each branch.
+    """Blocks over two streams x1 and x2, without LayerNorm or with one before each branch.
 
-    Both streams start as the token, and the output is their mean. Training needs memory for one block at any depth, and
-    a second forward pass of each block. Discrete choices of attention in the first pass (Reformer's chunks) are kept
-    and replayed, because recomputed inputs differ by rounding and might be hashed differently.
+    Both streams start as the token, and the output is their mean. At any depth, training stores the activations of one
+    block only, and it computes each block twice. Discrete choices of attention in the first pass (Reformer's chunks)
+    are stored and reused, because recomputed inputs differ by rounding and might be hashed differently.
     """
 
     def __init__(self, blocks: Sequence[Block]) -> None:
@@ -72,7 +72,7 @@ class ReversibleStack(nn.Module):
         return tuple(part for cache in caches for part in cache)
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process one new token (B, 1, D) with the cache; equal to `forward` of causal blocks."""
+        """Process one new token (B, 1, D) with the cache, with the result of `forward` for causal blocks."""
         x1 = x2 = x
         following: list[Tensor] = []
         for block in self._each():
@@ -109,7 +109,7 @@ class _Recomputed(torch.autograd.Function):
         ctx.stack, ctx.context, ctx.parameters = stack, context, parameters
         ctx.autocast = torch.is_autocast_enabled(x1.device.type), torch.get_autocast_dtype(x1.device.type)
         ctx.chosen = []
-        x1, x2 = x1.clone(), x2.clone()  # two streams, even if both start as the same tensor
+        x1, x2 = x1.clone(), x2.clone()  # autograd needs distinct tensors, even if both streams start as the same one
         for block in stack._each():
             x1, x2 = _forward(block, x1, x2, context)
             ctx.chosen.append(context.find(block.attention))
@@ -136,7 +136,12 @@ class _Recomputed(torch.autograd.Function):
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """A branch that is added to one stream, and the modules that own its parameters."""
+    """A branch, whose output is added to one of the two streams.
+
+    Attributes:
+        modules: Modules that own the parameters of the branch.
+        run: Function that computes the branch.
+    """
 
     modules: list[nn.Module]
     run: Callable[[Tensor], Tensor]
@@ -145,8 +150,8 @@ class _Branch:
         """Invert the branch and backpropagate through it.
 
         Args:
-            total: The stream after `run(x)` was added.
-            x: The other stream.
+            total: The stream to which `run(x)` was added.
+            x: The other stream, which is the input of the branch.
             d: Gradient of `total`.
             gradients: Gradients of the parameters, to which those of this branch are added.
 

@@ -1,10 +1,10 @@
 """An offline lifter as a stream: a sliding window of which only some frames are recomputed.
 
 A window of the lifter's size slides over the stream. Each layer caches the keys and values of all its frames. With
-every new frame, the tokens at the ages `AGES` run through all layers again, attend to all keys and values, and replace
-their own keys and values. A frame is thus lifted when it is new, again as later frames arrive, and finally at an age of
-36 frames. A step costs a twelfth of lifting the whole window. The accuracy is that of lifting the whole window for
-every frame, because keys and values of old frames hardly change.
+every new frame, the tokens that are `AGES` frames old run through all layers again, attend to all keys and values, and
+replace their own keys and values. A frame is thus lifted when it is new, again as later frames arrive, and finally when
+it is 36 frames old. A step costs a twelfth of lifting the whole window. The accuracy is that of lifting the whole
+window for every frame, because keys and values of old frames hardly change.
 
 A window and its mirror image are lifted together and averaged, as offline. Axes: P person, M plain and mirrored (2), N
 refreshed tokens, F feature, H head, K feature of one head, S slot of the window.
@@ -27,7 +27,7 @@ from pose.lifter.step import Turn, WindowedBlock
 from pose.lifter.step_batch import Memory
 from pose.skeletons import H36M17
 
-AGES = (0, 1, 2, 4, 9, 18, 36)  # in frames, of the frames that are lifted with each new one
+AGES = (0, 1, 2, 4, 9, 18, 36)  # in frames: the frames that each step lifts; 0 is the new one
 
 _FLIP = torch.tensor(H36M17.flip_order)
 
@@ -35,8 +35,9 @@ _FLIP = torch.tensor(H36M17.flip_order)
 class SlidingStep(nn.Module):
     """Step for one frame of a stream, with an offline network of softmax attention.
 
-    The output `update` holds the new keys and values of the refreshed frames, for `keys0`, `values0`, `keys1`, ... The
-    caller writes them to their slots (`pose.lifter.step_batch.PeopleState`).
+    A step lifts the new frame and again some earlier ones, the refreshed frames. Its output `update` holds their new
+    keys and values, for the state tensors `keys0`, `values0`, `keys1`, ... The caller writes them to their slots
+    (`pose.lifter.step_batch.PeopleState`).
 
     Attributes:
         inputs: Names of the arguments of `forward`, in order.
@@ -97,12 +98,13 @@ class SlidingStep(nn.Module):
     ) -> tuple[Tensor, ...]:
         """Process one frame of P people.
 
-        The first nine arguments are as in `pose.lifter.step.StreamStep`, but `recent` (P, 37, F) starts with the oldest
-        frame. `state` holds keys and values (P, M, H, S, K).
+        The arguments are those of `pose.lifter.step.StreamStep`, with these differences: `frames` counts the frames
+        before this one; `recent` (P, 37, F) and `recent_times` (P, 37) hold the last 37 frames, oldest first; `state`
+        holds keys and values (P, M, H, S, K).
 
         Returns:
             Joints (P, N, 17, 3) m, root (P, N, 3) m and sigma (P, N, 17) mm of the frames of all `AGES`, then the next
-            frames, recent and recent times, and the update (P, 2 depth, M, H, N, K).
+            `frames`, `recent` and `recent_times`, and the update (P, 2 depth, M, H, N, K).
         """
         elapsed = torch.where(frames == 0, TYPICAL_STEP, time - recent_times[:, -1])
         newest = observe_next(keypoints, scores, elapsed, recent[:, -1], intrinsics, derived, intrinsics_known)
@@ -145,7 +147,7 @@ class SlidingStep(nn.Module):
 
 
 class SlidingBlock(WindowedBlock):
-    """One block of a `SlidingStep`, for the refreshed tokens of all people."""
+    """One block of a `SlidingStep`, which processes the refreshed tokens of all people."""
 
     def forward(
         self, x: Tensor, turn: Turn, unseen: Tensor, keys: Tensor, values: Tensor
@@ -153,14 +155,14 @@ class SlidingBlock(WindowedBlock):
         """Apply the block.
 
         Args:
-            x: (P, M, N, D).
-            turn: Rotary phases.
-            unseen: (P, 1, 1, 1, S + N), 0 or -inf.
-            keys: (P, M, H, S, K).
-            values: (P, M, H, S, K).
+            x: (P, M, N, D) refreshed tokens.
+            turn: Rotary position encoding of the tokens.
+            unseen: (P, 1, 1, 1, S + N) attention mask to add: 0, or -inf for slots and tokens to ignore.
+            keys: (P, M, H, S, K) cached keys.
+            values: (P, M, H, S, K) cached values.
 
         Returns:
-            x and the keys and values (P, M, H, N, K) of its frames.
+            Output (P, M, N, D), and the new keys and values (P, M, H, N, K) of the tokens.
         """
         y, key, value = self._attend(x if self.post else self.norm1(x), turn, unseen, keys, values)
         x = x + y
@@ -183,7 +185,11 @@ class SlidingBlock(WindowedBlock):
 
 
 def serves(network: LifterNetwork) -> bool:
-    """Return whether an offline network can run as a sliding window."""
+    """Return whether a network can run as a sliding window.
+
+    It must be an offline transformer with one token per frame, softmax attention, plain residual connections, and a
+    window of more than 36 frames.
+    """
     config = network.config
     plain = config.model == "transformer" and config.residual == "plain" and config.tokens == "frames"
     alike = config.window > AGES[-1] and not config.streaming and not config.adaptive_depth and config.shared_maps == 1
@@ -191,7 +197,7 @@ def serves(network: LifterNetwork) -> bool:
 
 
 def _mirrored_features() -> tuple[Tensor, Tensor]:
-    """Order and signs (F,) that convert the features of a frame to those of its mirror image."""
+    """Return the order and the signs (F,) that convert the features of a frame to those of its mirror image."""
     flip: Sequence[int] = H36M17.flip_order
     pairs = [2 * joint + axis for joint in flip for axis in range(2)]
     order = [*pairs, *(2 * JOINTS + j for j in flip), *(3 * JOINTS + j for j in flip), *range(4 * JOINTS, FEATURES)]

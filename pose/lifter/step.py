@@ -4,8 +4,8 @@
 
 The state of P people consists of these tensors:
 
-    frames (P,)                  number of outputs so far; starts at -lookahead, so outputs are valid from 0 on
-    recent (P, L + 1, F)         features of the last frames, the target frame first; L is the look-ahead
+    frames (P,)                  number of frames so far minus L; the step's output is valid if it is 0 or more
+    recent (P, L + 1, F)         features of the last frames; the target frame, whose pose is returned, comes first
     recent_times (P, L + 1)      their times, s
     the caches of the attention layers, which depend on the mechanism
 
@@ -32,8 +32,8 @@ from pose.lifter.step_batch import Memory
 class StreamStep(nn.Module):
     """Step of a streaming lifter for one frame: `observe`, network and `decode`.
 
-    For each state `x`, the output `next_x` is the input `x` for the next frame. A windowed network also has the output
-    `update`, see `WindowedCore`.
+    For a state tensor `x`, the output `next_x` is the input `x` for the next frame. Networks that run in a
+    `WindowedCore` have the output `update` instead for the caches of their layers.
 
     Attributes:
         inputs: Names of the arguments of `forward`, in order.
@@ -82,10 +82,10 @@ class StreamStep(nn.Module):
             intrinsics: (P, 3, 3) float64 px.
             derived: (P,) bool, see `pose.sequences.LiftBatch`.
             intrinsics_known: (P,) bool, see `pose.sequences.LiftBatch`.
-            frames: (P,) number of outputs so far.
-            recent: (P, L + 1, F).
-            recent_times: (P, L + 1) s.
-            *state: State of the core.
+            frames: (P,) number of earlier frames minus L.
+            recent: (P, L + 1, F) features of the last frames, oldest first.
+            recent_times: (P, L + 1) times of these frames, s.
+            *state: Caches of the layers, in the order of `inputs`.
 
         Returns:
             Joints (P, 17, 3) m root-relative, root (P, 3) m and sigma (P, 17) mm of the target frame, then the next
@@ -104,7 +104,9 @@ class StreamStep(nn.Module):
 
 
 class RecurrentCore(nn.Module):
-    """Core for any streaming network. The state consists of the caches, and `forward` returns the whole new state.
+    """Part of a `StreamStep` that runs any streaming network.
+
+    The state consists of the caches of the layers, and `forward` returns the whole new state.
 
     Attributes:
         state_names: Names of the state tensors that `forward` takes.
@@ -127,9 +129,9 @@ class RecurrentCore(nn.Module):
         """Process one token per person.
 
         Args:
-            token: (P, 2 F + 1).
-            time: (P,) s.
-            frames: (P,) number of outputs so far.
+            token: (P, 2 F + 1) input of the embedding.
+            time: (P,) time of the newest frame, s.
+            frames: (P,) number of earlier frames minus L; the caches stay unchanged while it is negative.
             state: Tensors named by `state_names`.
 
         Returns:
@@ -149,11 +151,11 @@ class RecurrentCore(nn.Module):
 
 
 class WindowedCore(nn.Module):
-    """Core for windowed softmax attention, a faster equivalent of `LifterNetwork.step`.
+    """Part of a `StreamStep` that runs networks of windowed softmax attention, faster than `RecurrentCore`.
 
-    The state is `keys0`, `values0`, `keys1`, ..., (P, H, S, K) each. It uses large matrix products and does not copy
-    caches. The result `update` (P, 2 depth, H, K) contains the new entry of each state tensor, in order. The caller
-    writes the entries to slot `Memory.slot(frames)`.
+    The state tensors are `keys0`, `values0`, `keys1`, ..., (P, H, S, K) each. Instead of copies of them, `forward`
+    returns `update` (P, 2 depth, H, K) with one new entry for each. The caller writes the entries to slot
+    `Memory.slot(frames)`.
     """
 
     result_names: list[str] = ["update"]  # noqa: RUF012
@@ -197,7 +199,7 @@ class WindowedCore(nn.Module):
         return self.head(self.norm(x)), torch.stack(update, dim=1)
 
     def _seen(self, frames: Tensor) -> Tensor:
-        """Return a mask (P, S) of the slots to which the next frame attends.
+        """Return a mask (P, S) of the slots to which the new frame attends.
 
         Empty slots and the frame's own slot are excluded.
         """
@@ -211,7 +213,12 @@ class WindowedCore(nn.Module):
 
 
 class Turn(NamedTuple):
-    """Rotary phases as factors of (a, b) and of (b, a): (P, 1, K) each."""
+    """Rotary position encoding of vectors x = (a, b): straight * (a, b) + crossed * (b, a).
+
+    Attributes:
+        straight: (P, 1, K) cosines of the phases.
+        crossed: (P, 1, K) sines of the phases, negative in the first half.
+    """
 
     straight: Tensor
     crossed: Tensor
@@ -222,7 +229,10 @@ class Turn(NamedTuple):
 
 
 class WindowedBlock(nn.Module):
-    """One block of a `WindowedCore`: queries, keys and values from one product, whose weights include 1 / sqrt(K)."""
+    """One block of a `WindowedCore`.
+
+    One matrix product computes queries, keys and values. The weights of the queries include the factor 1 / sqrt(K).
+    """
 
     qkv_weight: Tensor
     qkv_bias: Tensor
@@ -246,14 +256,14 @@ class WindowedBlock(nn.Module):
         """Apply the block to one token per person.
 
         Args:
-            x: (P, D).
-            turn: Rotary phases.
-            unseen: (P, 1, 1, S), 0 or -inf.
-            keys: (P, H, S, K).
-            values: (P, H, S, K).
+            x: (P, D) tokens.
+            turn: Rotary position encoding of the tokens.
+            unseen: (P, 1, 1, S) attention mask to add: 0, or -inf for slots to ignore.
+            keys: (P, H, S, K) cached keys.
+            values: (P, H, S, K) cached values.
 
         Returns:
-            x and the new key and value (P, H, K).
+            Output (P, D), and the new key and value (P, H, K).
         """
         y, key, value = self._attend(x if self.post else self.norm1(x), turn, unseen, keys, values)
         x = x + y

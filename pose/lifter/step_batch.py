@@ -14,14 +14,15 @@ from pose.types import F32
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """State of one person in a stream, besides the last observation.
+    """Layout and initial values of the caches that a streaming network keeps for one person.
 
     Attributes:
-        empty: State before the first frame, by name.
-        pinned: None if a step returns the whole state. Otherwise the state holds keys and values of windows, (H, S, K)
-            each, and a step returns the new content of one slot of each. The first `pinned` slots keep the first
-            frames; the others are a ring buffer.
-        ages: Ages of the frames that a step lifts again (`pose.lifter.sliding`); None if each frame is lifted once.
+        empty: Initial caches by name.
+        pinned: Number of slots that keep the first frames, if the caches are windows of keys and values (H, S, K). The
+            other slots are a ring buffer, and a step returns only the new content of slots. None if a step returns the
+            whole caches.
+        ages: Ages, in frames, of the frames that each step lifts (`pose.lifter.sliding`); None if each frame is lifted
+            once.
     """
 
     empty: Arrays
@@ -36,19 +37,19 @@ class Memory:
         return wanted if self.ages is None else max(age for age in self.ages if age <= wanted)
 
     def slots_of(self, frames: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the slots (P, N) of the refreshed frames.
+        """Return the slots (P, N) of the frames that a step of a sliding window lifts.
 
-        Slots of frames before the first one are never read.
+        Slots of frames before the first one are arbitrary and never read.
 
         Args:
-            frames: (P,) number of the newest frame.
+            frames: (P,) index of the newest frame.
         """
         window = next(iter(self.empty.values())).shape[-2]
         slots: NDArray[np.int64] = (frames[:, None] - np.array(self.ages)) % window
         return slots
 
     def slot(self, frames: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the slot (P,) of frame number `frames` (P,). The slot is arbitrary before the first output."""
+        """Return the slot (P,) of the frame with index `frames` (P,). For a negative index the slot is arbitrary."""
         assert self.pinned is not None
         slots, frames = next(iter(self.empty.values())).shape[1], np.maximum(frames, 0)
         return np.where(frames < self.pinned, frames, self.pinned + (frames - self.pinned) % (slots - self.pinned))
@@ -56,7 +57,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Streaming step for one frame: the backend, and the state to keep for each person."""
+    """Streaming step for one frame: the backend that computes it, and the caches to keep for each person."""
 
     backend: StepBackend
     memory: Memory
@@ -68,7 +69,7 @@ class Setting:
 
     Attributes:
         step: The step.
-        lookahead: Frames.
+        lookahead: Delay of the outputs in frames. A sliding window supports only its `ages`.
         camera: The step's inputs `intrinsics`, `derived` and `intrinsics_known`, for one person.
     """
 
@@ -88,7 +89,7 @@ class PeopleState:
 
     def __init__(self, setting: Setting, people: int) -> None:
         self._setting, ages = setting, setting.step.memory.ages
-        # A step that lifts frames again returns outputs for all of their ages.
+        # A sliding window counts from 0, because it returns outputs for all ages at once.
         begins, kept_frames = (-setting.lookahead, setting.lookahead + 1) if ages is None else (0, ages[-1] + 1)
         self.state: Arrays = {
             "frames": np.full(people, begins),
@@ -98,7 +99,7 @@ class PeopleState:
         self.answers: F32 | None = None  # (P, N, 71) of the frames of all ages, after a step
         kept = {name: np.repeat(row[None], people, axis=0) for name, row in setting.step.memory.empty.items()}
         self._windows = None
-        if setting.step.memory.pinned is not None:  # contiguous, so that an `update` is one write
+        if setting.step.memory.pinned is not None:  # one array, so that `update` is written at once
             self._windows = np.stack(list(kept.values()))
             kept = dict(zip(kept, self._windows, strict=True))
         self.state |= kept
@@ -114,7 +115,7 @@ class PeopleState:
         return len(self._rows)
 
     def take(self, row: int, person: "PersonState") -> None:
-        """Copy a person's state to a row; the person then belongs to this batch."""
+        """Copy a person's state to a row, and move the person to this batch."""
         for name, array in self.state.items():
             array[row] = person.among.state[name][person.row]
         person.among, person.row = self, row
@@ -128,7 +129,8 @@ class PeopleState:
             time: Time of the frame, s.
 
         Returns:
-            Outputs (P, 71) for `pose.lifter.predict.split_outputs`; undefined for people who are not ready yet.
+            Outputs (P, 71) for `pose.lifter.predict.split_outputs`. The row of a person is valid only if `ready` was
+                true for this person before the call.
         """
         self._seen["keypoints"][:] = keypoints
         self._seen["scores"][:] = scores
@@ -157,7 +159,7 @@ class PeopleState:
         return answer
 
     def _write(self, outputs: Arrays) -> None:
-        """Write the new keys and values to their slots."""
+        """Write the new keys and values of windowed attention to their slots."""
         if self._windows is None:
             return
         memory, frames = self._setting.step.memory, np.asarray(self.state["frames"], np.int64)
@@ -198,7 +200,7 @@ class PersonState:
 
     @property
     def arrays(self) -> Arrays:
-        """Return the state tensors by name."""
+        """The state tensors by name."""
         return {name: array[self.row] for name, array in self.among.state.items()}
 
     @property

@@ -1,7 +1,7 @@
 """The streaming lifter: one frame in, one frame out, with constant cost and memory.
 
-`LifterStream` keeps, for each person, the bounded caches of the attention layers and the last observations. Its outputs
-equal those of the causal network on the whole sequence.
+`LifterStream` keeps, for each person, the bounded caches of the layers and the features of the last frames. With a
+causal network, its outputs equal those of the network on the whole sequence.
 """
 
 from collections import deque
@@ -34,7 +34,7 @@ class LifterStream:
         lookahead: Delay of the output in frames. A sliding window uses its largest age up to this delay.
 
     Raises:
-        ValueError: If the lifter is offline.
+        ValueError: If the lifter is offline, or the look-ahead is negative.
     """
 
     def __init__(self, lifter: Lifter, skeleton: Skeleton, camera: Camera, lookahead: int = 0) -> None:
@@ -53,7 +53,9 @@ class LifterStream:
 
     @property
     def refines(self) -> bool:
-        """Whether frames can be refined after their look-ahead (`StreamLifter.take_refined`)."""
+        """Whether `StreamLifter` can improve poses after their look-ahead: for a sliding window with a look-ahead below
+        `REFINE` frames.
+        """
         return self._setting.step.memory.ages is not None and self.lookahead < REFINE
 
     def again(self, max_age: int) -> tuple[int, ...]:
@@ -84,8 +86,8 @@ class LifterStream:
             time: Time of the frame, s.
 
         Returns:
-            For each person the output (71,) for the frame `lookahead` frames ago, see `split_outputs`; None if the
-            person's track is shorter.
+            For each person the output (71,) for the frame `lookahead` frames ago, see
+                `pose.lifter.predict.split_outputs`; None if the person's track is shorter.
         """
         if not people:
             return []
@@ -101,7 +103,7 @@ class StreamLifter:
     """Lifter stage for live pipelines, which runs a `LifterStream`. Follows `pose.stages.LifterStage`.
 
     Frames are returned with a delay of `lookahead` frames. A person who is not detected is kept for one second. Results
-    carry the people with their original keypoints, and flags for the limbs that repair swapped.
+    contain the original keypoints, and flags for the limbs whose left and right sides repair swapped.
     """
 
     def __init__(self, stream: LifterStream, *, repair: bool = False, refine: int = 0) -> None:
@@ -110,8 +112,8 @@ class StreamLifter:
         Args:
             stream: The network.
             repair: Repair the 2D before lifting, causally.
-            refine: Return each frame again after up to this many frames, refined (`take_refined`); 0 returns it once.
-                Needs a sliding window, whose last age up to `refine` is used.
+            refine: Number of frames after which `take_refined` returns each frame again, with its improved pose; 0 for
+                never. Needs a sliding window, and is rounded down to one of its ages.
         """
         self._stream, self._repair = stream, repair
         self._refined = Refinements(stream.again(refine)[-1]) if refine else None
@@ -123,7 +125,7 @@ class StreamLifter:
     def push(self, people: People) -> list[FrameResult]:
         """Add a frame; returns the frames that are complete now, oldest first."""
         ended: list[FrameResult] = []
-        if people.time - self._time > LONGEST_GAP_SECONDS:  # after a gap in the stream all people are forgotten
+        if people.time - self._time > LONGEST_GAP_SECONDS:  # after a long gap in the stream, start again without people
             ended = self.flush()
             self._people = {}
         elif self._pending:
@@ -141,12 +143,13 @@ class StreamLifter:
 
     @property
     def refines(self) -> bool:
-        """Whether each frame is returned again, refined."""
+        """Whether `take_refined` returns each frame again with its improved pose."""
         return self._refined is not None
 
     def take_refined(self) -> list[FrameResult]:
-        """Return the frames that became final since the last call, oldest first. After `flush`, return all remaining
-        frames.
+        """Return the refined frames that became final since the last call, oldest first.
+
+        After `flush`, returns all remaining frames.
         """
         return self._refined.take() if self._refined else []
 
@@ -163,8 +166,14 @@ class StreamLifter:
         return results
 
     def _advance(self, people: People, frame: PendingFrame | None, refined: PendingFrame | None = None) -> None:
-        """Step all people, with an empty detection for those not in the frame, and store the outputs in their
-        frames.
+        """Run one step for all people, and store the outputs in their frames.
+
+        People who are not in the frame get keypoints of score 0.
+
+        Args:
+            people: The detected people.
+            frame: Frame that waits for the outputs; None after the end of the source.
+            refined: Frame that waits for refined outputs; None without refinement.
         """
         rows = {person: row for row, person in enumerate(people.ids.tolist())}
         keypoints = np.zeros((len(self._people), *people.keypoints.shape[1:]), np.float32)
@@ -198,8 +207,10 @@ class _Live:
     """State of a person in the stream: network state, and the frames that wait for an output.
 
     Attributes:
-        repair: None if the 2D is not repaired.
-        asked: The waiting frames; None where the person was not detected.
+        state: State of the network for the person.
+        repair: Repair of the person's 2D; None if disabled.
+        asked: Frames that wait for their output; None where the person was not detected.
+        recent: Frames whose poses a sliding window may still improve.
         seen: Time of the last detection, s.
     """
 

@@ -9,8 +9,9 @@ from pose.skeletons import Skeleton
 
 
 class PersonWindows:
-    """Step that lifts the frames of one person in overlapping, blended windows. A long absence starts
-    a new sequence.
+    """Step that lifts the frames of one person in overlapping, blended windows.
+
+    After a long gap between detections (`pose.gaps.LONGEST_GAP_SECONDS`), the windows start again.
     """
 
     def __init__(self, lifter: Lifter, skeleton: Skeleton, camera: Camera) -> None:
