@@ -36,7 +36,7 @@ def attention_maps(network: LifterNetwork, observations: Observations, times: Te
         maps.append(weights.unflatten(0, (len(times), -1)).flatten(1, 2))
 
     stacks = (block.blocks if isinstance(block, ReversibleStack) else [block] for block in network.blocks)
-    # a shared block has one map per pass
+    # A block that is applied several times has one map for each time.
     layers = dict.fromkeys(cast(Block, block).attention for stack in stacks for block in stack)
     handles = [layer.register_forward_pre_hook(keep) for layer in layers]
     try:
@@ -53,11 +53,11 @@ class HeadMetrics:
     """Statistics of the attention map of each head, (L, H), averaged over queries and sequences.
 
     Attributes:
-        entropy: Entropy of the weights, bits.
-        seen: Effective number of visible frames, 2^entropy.
-        reach: Mean distance in time of visible frames, s.
-        near: Fraction of the weight within `NEAR` seconds.
-        rank: Number of the largest singular values that contain 90 % of the sum of all.
+        entropy: Entropy of a query's weights, bits.
+        seen: Effective number of attended frames, 2^entropy.
+        reach: Mean temporal distance of the attended frames from the query, weighted by attention, s.
+        near: Fraction of the weights on frames at most `NEAR` (0.15) seconds from the query.
+        rank: Number of largest singular values of the map whose sum reaches 90 % of the sum of all.
     """
 
     entropy: Tensor
@@ -72,7 +72,7 @@ RANK_SHARE = 0.9
 
 
 def head_metrics(maps: Tensor, times: Tensor) -> HeadMetrics:
-    """Compute statistics of attention maps. Negative weights count by their absolute value.
+    """Compute statistics of attention maps from the absolute values of the weights.
 
     Args:
         maps: (L, B, H, T, S) attention maps.
@@ -91,26 +91,36 @@ def head_metrics(maps: Tensor, times: Tensor) -> HeadMetrics:
 
 
 def neighbours_apart(maps: Tensor) -> Tensor:
-    """Compute the Jensen-Shannon distances between the heads of each layer and those of the next, (L - 1, H, H).
+    """Compute the Jensen-Shannon distances between the heads of each layer and those of the next layer.
 
-    The distances are base 2, from 0 to 1, and are averaged over all rows of the maps (L, B, H, T, S).
+    Args:
+        maps: (L, B, H, T, S) attention maps.
+
+    Returns:
+        Distances (L - 1, H, H) of base 2, from 0 to 1, averaged over queries and sequences.
     """
     shares = _shares(maps)
     return torch.stack([_jensen_shannon(one, other) for one, other in pairwise(shares)])
 
 
 def layers_alike(maps: Tensor) -> Tensor:
-    """Compute the similarity of each pair of layers, (L, L), as in SAN (Xiao et al., 2019).
+    """Compute the similarity of each pair of layers as in SAN (Xiao et al., 2019).
 
-    The similarity is 1 - the mean Jensen-Shannon divergence (base 2) of the maps' rows. Each head is compared with the
-    head of the same index.
+    The similarity is 1 minus the mean Jensen-Shannon divergence (base 2) between a query's weights in the two layers.
+    Each head is compared with the head of the same index.
+
+    Args:
+        maps: (L, B, H, T, S) attention maps.
+
+    Returns:
+        Similarities (L, L), from 0 to 1.
     """
     shares = _shares(maps)
     return torch.stack([1 - _divergence(shares, one[None]).mean(dim=(1, 2, 3)) for one in shares])
 
 
 def _jensen_shannon(one_BHTS: Tensor, other_BHTS: Tensor) -> Tensor:
-    """Return the mean over rows of the square root of the divergence, for each pair of heads, (H, H)."""
+    """Return the Jensen-Shannon distance (H, H) of each pair of heads, averaged over queries and sequences."""
     return _divergence(one_BHTS[:, :, None], other_BHTS[:, None]).sqrt().mean(dim=(0, 3))
 
 
@@ -126,6 +136,6 @@ def _divergence(p: Tensor, q: Tensor) -> Tensor:
 
 
 def _shares(maps: Tensor) -> Tensor:
-    """Convert weights to absolute values as fractions of their row's sum; rows of zeros stay zero."""
+    """Return the absolute values of weights, divided by their sum for each query; rows of zeros stay zero."""
     sizes = maps.abs()
     return sizes / sizes.sum(dim=-1, keepdim=True).clamp_min(1e-12)

@@ -129,7 +129,7 @@ def _mapping(values: Mapping[str, Json], key: str) -> dict[str, Json]:
 
 
 def _built(kind: type[T], values: Mapping[str, Json], key: str) -> T:
-    build: Callable[..., T] = kind  # it checks its arguments
+    build: Callable[..., T] = kind  # the dataclass checks the names and types of its arguments
     return build(**_mapping(values, key))
 
 

@@ -30,7 +30,7 @@ class Kind:
     Attributes:
         settings: Dataclass of a condition's settings; raises ValueError for invalid ones.
         run: Function that runs one trial.
-        columns: Titles of the table's columns, by result. Results that are not listed get one row each.
+        columns: Titles of the table's columns by name of the result. If empty, each result is a row of the table.
         seeded: Whether results depend on the seed; otherwise there is one trial per condition.
     """
 
@@ -98,5 +98,5 @@ def _checked(settings: Callable[..., Any], values: Settings) -> Any:
 
 
 def _is_bool(value: object, usual: object) -> bool:
-    """Return whether a bool was given instead of a number."""
+    """Return whether `value` is a bool although the default `usual` is not."""
     return isinstance(value, bool) and not isinstance(usual, bool)

@@ -18,12 +18,13 @@ from pose.training.batches import TensorBatch
 class RidgeLifter(nn.Module):
     """A ridge regression with the interface that `pose.training.measure.measure` requires of a lifter.
 
-    The distance of the root follows from the median body size in the training data. Sigma is the standard deviation of
-    the residuals, mm.
+    The depth of the root follows from the spread of the joints in the image and the median body size in the training
+    data. Sigma is the root mean square of the residuals, mm.
 
     Args:
-        before: Number of earlier frames in the input. Frames outside the sequence repeat its ends.
-        after: Number of later frames in the input.
+        before: Number of earlier frames in the input. Outside the sequence, its first frame is repeated.
+        after: Number of later frames in the input. Outside the sequence, its last frame is repeated.
+        penalty: Strength of the regularisation.
     """
 
     def __init__(self, before: int, after: int, *, penalty: float = 1e-3) -> None:
@@ -36,7 +37,7 @@ class RidgeLifter(nn.Module):
         self.size, self.sigma = 0.5, torch.ones(JOINTS)
 
     def rows(self, features_BTF: Tensor) -> Tensor:
-        """Build the inputs of the regression, (B, T, width)."""
+        """Return the inputs (B, T, width) of the regression: features of the neighbouring frames and a constant."""
         count = features_BTF.shape[1]
         numbers = torch.arange(count)[:, None] + torch.arange(-self.before, self.after + 1)
         near = features_BTF[:, numbers.clamp(0, count - 1)].flatten(2)
@@ -44,7 +45,7 @@ class RidgeLifter(nn.Module):
 
     @torch.no_grad()
     def fit(self, batches: Iterable[TensorBatch]) -> "RidgeLifter":
-        """Fit the weights to all batches in one solution; the lengths of the sequences may differ."""
+        """Fit the weights to all batches together, and return self. The lengths of the sequences may differ."""
         squares = torch.zeros(self.width, self.width, dtype=torch.float64)
         products = torch.zeros(self.width, 3 * JOINTS, dtype=torch.float64)
         energy, sizes, count = torch.zeros(3 * JOINTS, dtype=torch.float64), [], 0

@@ -1,4 +1,7 @@
-"""Execution of the remaining trials of an experiment: all conditions with the first seed, then with the next."""
+"""Execution of the trials of an experiment that have not run yet.
+
+All conditions run with the first seed, then all with the second, and so on.
+"""
 
 import math
 from collections.abc import Callable, Iterator
@@ -13,7 +16,12 @@ from pose.laboratory.trial import Clock, Motion, OutOfTime, Setup
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Number of finished trials and of all trials."""
+    """Progress of an experiment.
+
+    Attributes:
+        done: Number of finished trials.
+        all: Number of all trials.
+    """
 
     done: int
     all: int
@@ -27,7 +35,7 @@ def trials(experiment: Experiment, seeds: int) -> Iterator[tuple[str, int]]:
 
 
 def current(experiment: Experiment, records: list[Record]) -> list[Record]:
-    """Select the records whose settings equal the current ones of their condition; only the newest of each trial."""
+    """Select the newest record of each trial, if its settings still equal those of its condition."""
     newest = {
         (record.condition, record.seed): record
         for record in records
@@ -45,7 +53,7 @@ def run_experiment(
     motion: Callable[[], Motion],
     tell: Callable[[Record, Progress], None] = lambda record, progress: None,
 ) -> Progress:
-    """Run the trials that have no record in `folder`, until the budget of the clock is spent.
+    """Run the trials without a current record in `folder`, until the budget of the clock is spent.
 
     Every condition is validated before the first trial. A trial that exceeds the budget continues at the next call if
     its kind saves a state; otherwise it restarts.

@@ -1,4 +1,4 @@
-"""Means with 95 % intervals over seeds, and intervals of proportions."""
+"""Means with 95 % confidence intervals over seeds, and confidence intervals of proportions."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ NORMAL = NormalDist().inv_cdf(0.975)
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the mean and half the width of its 95 % interval (NaN for a single value)."""
+    """Return the mean and half the width of its 95 % confidence interval (Student's t; NaN for a single value)."""
     if len(values) < 2:
         return mean(values), math.nan
     freedom = len(values) - 1
@@ -19,7 +19,15 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def wilson(share: float, count: int) -> tuple[float, float]:
-    """Return the 95 % interval of a proportion `share` (0 to 1) among `count` answers (Wilson, 1927)."""
+    """Return the 95 % confidence interval of a proportion (Wilson, 1927).
+
+    Args:
+        share: Observed proportion, 0 to 1.
+        count: Number of observations.
+
+    Returns:
+        Lower and upper end of the interval.
+    """
     squared = NORMAL**2 / count
     centre = (share + squared / 2) / (1 + squared)
     half = NORMAL / (1 + squared) * math.sqrt(share * (1 - share) / count + squared / (4 * count))

@@ -24,7 +24,7 @@ Found = Mapping[str, Sequence[Record]]  # condition -> its records, one per seed
 
 
 def found(experiment: Experiment, folder: Path) -> Found:
-    """Read the current records in `folder`, by condition in the experiment's order, sorted by seed."""
+    """Return the current records in `folder` by condition, in the experiment's order; each list is sorted by seed."""
     records = current(experiment, TrialLog(folder, experiment.name).records())
     by_condition = {name: [record for record in records if record.condition == name] for name in experiment.conditions}
     return {name: sorted(some, key=lambda record: record.seed) for name, some in by_condition.items() if some}
@@ -70,8 +70,13 @@ def markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def cell(records: Sequence[Record], key: str) -> str:
-    """Format the mean over seeds and half of its 95 % interval, followed by the number of trials without a finite
-    result.
+    """Format one result: the mean over seeds and half the width of its 95 % confidence interval.
+
+    If the result of some trials is not finite, the cell also states their number.
+
+    Args:
+        records: Records of one condition.
+        key: Name of the result.
     """
     answers = [record.results[key] for record in records if key in record.results]
     values = [value for value in answers if value is not None]
@@ -86,7 +91,7 @@ def cell(records: Sequence[Record], key: str) -> str:
 
 
 def published_cell(entry: Published | None) -> str:
-    """Format a published result for comparison; empty if there is none."""
+    """Format a published result, with the 95 % confidence interval of a percentage; empty if there is none."""
     if entry is None:
         return ""
     if not entry.of:
@@ -96,14 +101,14 @@ def published_cell(entry: Published | None) -> str:
 
 
 def number(value: float) -> str:
-    """Format a number with three significant digits. Up to a million, all integer digits are kept."""
+    """Format a number with three significant digits; below a million, integer digits are never rounded."""
     if value == 0 or not 1e-3 <= abs(value) < 1e6:
         return f"{value:.3g}"
     return f"{value:,.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
 
 
 def with_decimals(value: float, half: float) -> str:
-    """Format `value` with as many decimals as `half` has at two significant digits, at most four."""
+    """Format `value` with as many decimals (at most four) as `half` has with two significant digits."""
     if abs(value) >= 1e5 or half >= 1e5:
         return f"{value:.2g}"
     decimals = min(4, max(0, 1 - math.floor(math.log10(half))))
@@ -134,10 +139,12 @@ def total(experiments: Mapping[str, Experiment], folder: Path) -> str:
 
 
 def fill(page: Path, experiments: Mapping[str, Experiment], folder: Path) -> list[str]:
-    """Write each experiment's section between its marks in a page, and the total; save the plots beside the page.
+    """Replace the generated parts of a documentation page, and save the plots in the folder `images` beside it.
+
+    A pair of HTML comments with the name of an experiment marks the place of its section; another marks the total.
 
     Returns:
-        The names of the experiments.
+        The names of the experiments on the page.
 
     Raises:
         UsageError: If the page has no marks, or a mark of an unknown experiment.
@@ -168,7 +175,7 @@ def fill(page: Path, experiments: Mapping[str, Experiment], folder: Path) -> lis
 
 
 def draw(experiment: Experiment, records: Found) -> str:
-    """Draw the experiment's plot as SVG: mean and 95 % interval over seeds."""
+    """Draw the experiment's plot as SVG: means and 95 % confidence intervals over seeds."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:

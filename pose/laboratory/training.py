@@ -22,7 +22,7 @@ class Trained:
 
     Attributes:
         seconds: Processor time of the optimiser steps, without building batches, s.
-        before: Processor time of the trial in earlier calls, s.
+        before: Processor time of the training before it was interrupted, s.
         diverged: Whether the training stopped because the loss was not finite.
     """
 
@@ -57,7 +57,7 @@ class Training(Generic[T]):
         """Train up to step `steps`, starting from the saved state if there is one.
 
         Raises:
-            OutOfTime: If the budget is spent. The state is saved in `setup.state`, as at any interruption.
+            OutOfTime: If the budget is spent. The state is saved in `setup.state`, as it is after Ctrl-C.
         """
         trained, first = self._load(setup)
         timer = Clock()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class OutOfTime(Exception):  # noqa: N818  a signal, not an error
-    """Error that the budget of processor time is spent. A trial that saves a state can be resumed."""
+    """Exception raised when the budget of processor time is spent. A trial that saves a state can be resumed."""
 
 
 class Clock:
@@ -19,6 +19,7 @@ class Clock:
 
     Args:
         budget: Processor seconds that may be spent from now on.
+        now: Function that returns the processor time, s.
     """
 
     def __init__(self, budget: float = float("inf"), now: Callable[[], float] = time.process_time) -> None:
@@ -26,7 +27,7 @@ class Clock:
 
     @property
     def spent(self) -> float:
-        """Return the processor seconds since the start of the trial."""
+        """Processor seconds since the clock was created."""
         return self._now() - self._began
 
     def check(self) -> None:
@@ -53,9 +54,9 @@ class GroupedBatches:
 
 
 class Motion(Protocol):
-    """Interface to motion capture seen by virtual cameras.
+    """Protocol of motion data: motion capture, projected into virtual cameras.
 
-    The command provides the implementation, so that the laboratory does not read files.
+    The command line implements it, so that this package does not read files.
     """
 
     def training(
@@ -100,7 +101,7 @@ class Motion(Protocol):
         """Yield test batches of each group of sequences.
 
         Args:
-            by: Property that the sequences of a group have in common, such as the subject.
+            by: Property that the sequences of a group have in common: "subject", "exercise", "size" or "speed".
             condition: Kind of 2D input: "gt" (exact) or "detector".
             frames: Length of the sequences, frames.
         """
@@ -115,7 +116,7 @@ class Setup:
         seed: Random seed.
         clock: Clock with the budget of processor time.
         motion: Function that returns the motion data; raises UsageError if none was given.
-        state: File for the state of an interrupted trial; does not exist at the first start.
+        state: File for the state of an interrupted trial; missing if there is no state.
     """
 
     seed: int
@@ -124,7 +125,7 @@ class Setup:
     state: Path
 
     def stage(self, name: str) -> "Setup":
-        """Return the inputs for a part of the trial, with its own state file."""
+        """Return the inputs for a part of the trial, with a state file of its own."""
         return replace(self, state=self.state.with_stem(f"{self.state.stem}.{name}"))
 
 

@@ -1,4 +1,4 @@
-"""Study of adaptive depth: the number of steps that a lifter takes for fast, occluded or difficult frames."""
+"""Study of adaptive depth: how often a lifter applies its block (steps) for fast, occluded or difficult frames."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from pose.lifter.model import LifterNetwork
 from pose.sequences import LiftBatch
 from pose.training.batches import TensorBatch
 
-HIDDEN = 15  # occluded frames in the middle of a sequence: half a second
+HIDDEN = 15  # frames without keypoints in the middle of a sequence: half a second
 COLUMNS = {
     "parameters": "parameters",
     "gt": "exact 2D: MPJPE, mm",
@@ -36,7 +36,7 @@ COLUMNS = {
 class AdaptiveDepthSettings(lifters.LifterSettings):
     """Settings of a lifter whose model is a transformer.
 
-    The model may also have fixed depth. It is then trained and measured without counting steps.
+    A model of fixed depth is trained and measured too, but its steps are not counted.
     """
 
     def __post_init__(self) -> None:
@@ -47,7 +47,13 @@ class AdaptiveDepthSettings(lifters.LifterSettings):
 
 @dataclass(frozen=True, slots=True)
 class FrameMeasurements:
-    """Measurements of all valid frames: number of steps, mean speed of the joints (m/s) and MPJPE (mm)."""
+    """Measurements of N valid frames.
+
+    Attributes:
+        steps: (N,) number of steps.
+        speeds: (N,) mean speed of the joints, m/s.
+        errors: (N,) MPJPE, mm.
+    """
 
     steps: np.ndarray
     speeds: np.ndarray
@@ -55,10 +61,10 @@ class FrameMeasurements:
 
 
 def run(settings: AdaptiveDepthSettings, setup: Setup) -> Outcome:
-    """Train as `lifters.run` does, and count the steps for frames of the validation subjects.
+    """Train as `lifters.run` does, and measure the number of steps for frames of the validation subjects.
 
-    Steps are counted by speed. They are also compared for frames in the middle of sequences, with and without occlusion
-    of all people in these frames.
+    Results are the mean number of steps for all frames, for slow and for fast frames, and for the middle frames of
+    sequences, with and without their keypoints. The correlation of the number of steps with the error is also a result.
     """
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
     network = lifters.built(settings, TensorBatch.of(batches(0)), setup.seed)
@@ -70,7 +76,7 @@ def run(settings: AdaptiveDepthSettings, setup: Setup) -> Outcome:
 
 
 def depths(network: LifterNetwork, settings: AdaptiveDepthSettings, setup: Setup) -> dict[str, float]:
-    """Compute the mean number of steps on the validation data and its correlations with speed and error."""
+    """Compute mean numbers of steps on the validation subjects, and their correlation with the error (see `run`)."""
 
     def batches(condition: str) -> Iterator[LiftBatch]:
         every = setup.motion().evaluation("validation", condition, settings.frames)
@@ -93,7 +99,7 @@ def depths(network: LifterNetwork, settings: AdaptiveDepthSettings, setup: Setup
 
 
 def watched(network: LifterNetwork, batches: Iterator[LiftBatch]) -> FrameMeasurements:
-    """Collect the steps, speed and error of each valid frame."""
+    """Return the steps, speed and error of each valid frame."""
     parts: tuple[list[np.ndarray], ...] = ([], [], [])
     for batch in batches:
         joints, steps = steps_taken(network, batch)
@@ -107,9 +113,12 @@ def watched(network: LifterNetwork, batches: Iterator[LiftBatch]) -> FrameMeasur
 
 
 def where_hidden(network: LifterNetwork, batch: LiftBatch) -> tuple[np.ndarray, np.ndarray]:
-    """Return the steps for the middle frames of sequences, first with all people occluded there, then with all visible.
+    """Return the steps for the middle 15 frames of sequences, without and with the keypoints of these frames.
 
     Only sequences that continue after these frames are used.
+
+    Returns:
+        Steps without the keypoints, as if the person were occluded, and steps with them, (N,) each.
     """
     first = (batch.valid.shape[1] - HIDDEN) // 2
     frames = slice(first, first + HIDDEN)

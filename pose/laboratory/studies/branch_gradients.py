@@ -62,8 +62,8 @@ class BranchGradientsSettings:
 def run(settings: BranchGradientsSettings, setup: Setup) -> Outcome:
     """Measure the norms of gradients and the size of the first update.
 
-    The loss is the mean squared distance of the network's outputs to unit-normal numbers. The lifter's own loss would
-    include exponentials.
+    The loss is the mean squared difference of the network's outputs from standard normal random numbers. It replaces
+    the lifter's own loss, whose exponentials would affect the gradients.
 
     Returns:
         `last`, `first`: norm of the gradient of the second feed-forward matrix, in the last and in the first block.

@@ -1,4 +1,4 @@
-"""Study of lifters in short trainings, measured on the validation subjects.
+"""Study that trains lifters for a few hundred steps and measures them on the validation subjects.
 
 Data, loss, optimiser and metrics are equal for all networks, including recurrent networks. Ridge regression uses the
 same data and metrics.
@@ -49,9 +49,9 @@ RIDGE = "ridge"
 
 
 class CubeLifter(LifterNetwork):
-    """Lifter that predicts positions relative to the hip, independent of the rays.
+    """Lifter that predicts the joints' coordinates relative to the pelvis directly, instead of along the observed rays.
 
-    The distance of the root follows from the predicted size of the body and its spread in the image.
+    The depth of the root follows from the predicted size of the body and its spread in the image.
     """
 
     def decode(self, outputs: Tensor, observations: Observations) -> Lifted:
@@ -76,8 +76,8 @@ class LifterSettings:
         frames: Number of frames of a sequence.
         sequences: Number of sequences of a batch.
         rate: Peak learning rate.
-        output: `rays`, as in the lifter, or `cube`: positions in a cube of 2 m around the hip.
-        ponder: Cost in the loss of a step of adaptive depth.
+        output: `rays`, as in the lifter (`pose.lifter.features.decode`), or `cube` (`CubeLifter`).
+        ponder: Weight in the loss of the ponder cost of adaptive depth (`pose.lifter.adaptive.pondered`).
         evaluated: Number of batches in the evaluation.
     """
 
@@ -186,7 +186,7 @@ def descend(
     *,
     stage: bool,
 ) -> Trained:
-    """Run all steps of the recipe with any loss.
+    """Train a network with any loss, and with the optimiser and schedule of the settings.
 
     Args:
         network: Network to train, modified in place.
@@ -194,7 +194,7 @@ def descend(
         loss: Function from batch and step to the loss.
         settings: Settings of the trial.
         setup: Inputs of the trial.
-        name: Key of the training. A saved state is used only if its key is equal.
+        name: Identifier of the training. A saved state is used only if it has the same one.
         stage: Whether the trial has several trainings; the state is then kept after the end, for the next one.
     """
     _, optimizer_config, schedule_config = settings.recipe()
@@ -213,9 +213,9 @@ def descend(
 
 
 def learnt(network: LifterNetwork) -> dict[str, float]:
-    """Return learned parameters of the attention, over all heads and blocks.
+    """Return statistics of the attention's learned parameters over all heads and blocks, as far as there are any.
 
-    These are the mean and the longest span in seconds, and the mean alpha of entmax.
+    `span` and `span_longest` are the mean and the longest adaptive span in s, `alpha` is the mean alpha of entmax.
     """
     spans = [part.spans for part in network.modules() if isinstance(part, AdaptiveSpanAttention)]
     free = [part for part in network.modules() if type(part) is Entmax]
@@ -228,18 +228,25 @@ def learnt(network: LifterNetwork) -> dict[str, float]:
 
 
 def size(network: LifterNetwork) -> float:
-    """Return the number of parameters."""
+    """Return the number of parameters of a network."""
     return float(sum(parameter.numel() for parameter in network.parameters()))
 
 
 def metrics(network: LifterNetwork, trained: Trained, settings: LifterSettings, setup: Setup) -> dict[str, float]:
-    """Return the processor time of a training step in ms, and the errors of `measured`; infinite after divergence."""
+    """Return the processor time of a training step in ms and the errors of `measured`, which are infinite after
+    divergence.
+    """
     errors = dict.fromkeys(MEASURED, math.inf) if trained.diverged else measured(network, settings, setup)
     return {"step_ms": 1000 * trained.seconds / settings.steps} | errors
 
 
 def measured(network: LifterNetwork, settings: LifterSettings, setup: Setup) -> dict[str, float]:
-    """Measure the errors of a lifter on exact and detected 2D of the validation subjects."""
+    """Measure the errors of a lifter on exact and detected 2D of the validation subjects.
+
+    Returns:
+        `gt`, `gt_aligned`: MPJPE and P-MPJPE on exact 2D, mm. `detector`, `acceleration`: MPJPE in mm and acceleration
+            error in mm/frame^2 on detected 2D.
+    """
     exact, detected = (
         measure(
             network, islice(setup.motion().evaluation("validation", condition, settings.frames), settings.evaluated)

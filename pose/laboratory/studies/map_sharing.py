@@ -1,6 +1,7 @@
-"""Study of the sharing of attention maps, determined from a trained lifter (SAN, Xiao et al., 2019).
+"""Study of blocks that share attention maps, as in SAN (Xiao et al., 2019).
 
-A trial trains a lifter, merges consecutive blocks with similar maps and trains again, until no more blocks are merged.
+A trial trains a lifter, groups consecutive blocks with similar maps, and trains again with one map per group, until the
+groups no longer change.
 """
 
 from collections.abc import Sequence
@@ -60,12 +61,12 @@ _PLAIN |= {"shared_layers": False, "adaptive_depth": False}
 
 
 def merged(groups: Sequence[int], alike: Tensor, threshold: float) -> list[int]:
-    """Merge groups of blocks. From the first one on, a group absorbs the next while the maps of all are similar.
+    """Merge consecutive groups of blocks whose maps are similar, from the first group on.
 
     Args:
         groups: Sizes of the groups of consecutive blocks that share a map.
         alike: (G, G) similarities of the groups' maps.
-        threshold: Minimum similarity of the next group to every group absorbed before.
+        threshold: Minimum similarity of a group to every group with which it is merged.
 
     Returns:
         The sizes of the groups after merging.
@@ -80,7 +81,7 @@ def merged(groups: Sequence[int], alike: Tensor, threshold: float) -> list[int]:
 
 
 def run(settings: MapSharingSettings, setup: Setup) -> Outcome:
-    """Measure the errors without sharing and after merging, each trained for equal steps from the same seed."""
+    """Measure the errors without shared maps and with the final groups, each after `steps` steps from the same seed."""
     config = settings.recipe()[0]
     groups, trainings, before = [1] * config.depth, 0, 0.0
     stages, results = list[Setup](), dict[str, float]()

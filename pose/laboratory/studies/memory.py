@@ -1,4 +1,4 @@
-"""Study of the effective memory of a stream: the error against the number of frames since the stream started."""
+"""Study of the effective memory of a stream: the error as a function of the frames since the stream started."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ from pose.system.json_values import Json
 from pose.training.batches import TensorBatch
 
 CONTEXTS = (1, 3, 9, 27, 81, 243)  # frames
-TARGETS = (0, 27, 54, 81)  # frames after the longest context that are evaluated with all contexts
+TARGETS = (0, 27, 54, 81)  # offsets of the evaluated frames, counted from the end of the longest context
 CONDITIONS = {"gt": "exact 2D", "detector": "detector's 2D"}
 NEAR = 1.01  # maximum ratio to the best error
 
@@ -42,10 +42,10 @@ class MemorySettings(lifters.LifterSettings):
 
 
 def run(settings: MemorySettings, setup: Setup) -> Outcome:
-    """Measure the error of single frames of the test subjects against the context, for exact and detected 2D.
+    """Measure the error of single frames of the test subjects for several contexts, on exact and detected 2D.
 
-    The context is the number of frames since the stream started. `effective` gives the shortest context whose error is
-    within 1 % of the best.
+    The context is the number of frames since the stream started. A further result is the shortest context whose error
+    is at most 1 % above the smallest.
     """
     network, before = _network(settings, setup)
     longest = max(CONTEXTS) + max(TARGETS)
@@ -69,7 +69,7 @@ def _network(settings: MemorySettings, setup: Setup) -> tuple[LifterNetwork, flo
 
 
 def error_after(network: LifterNetwork, batch: TensorBatch, frames: int) -> float:
-    """Compute the MPJPE in mm of the last of `frames` frames, when the stream starts from an empty state."""
+    """Compute the mean MPJPE in mm of the last frame of streams that are `frames` frames long."""
     length, errors = batch.valid.shape[1], []
     for target in TARGETS:
         last = max(CONTEXTS) + target
@@ -82,5 +82,9 @@ def error_after(network: LifterNetwork, batch: TensorBatch, frames: int) -> floa
 
 
 def effective(errors: dict[int, float]) -> int:
-    """Return the shortest context, in frames, whose error is within 1 % of the best."""
+    """Return the shortest context, in frames, whose error is at most 1 % above the smallest.
+
+    Args:
+        errors: Error by context in frames.
+    """
     return min(frames for frames, error in errors.items() if error <= NEAR * min(errors.values()))

@@ -35,7 +35,7 @@ class PretrainingSettings:
     Attributes:
         objective: `none`, or one of `pose.training.config.OBJECTIVES`, on 2D poses of all training subjects.
         first: Number of steps of pre-training.
-        steps: Number of steps of fine-tuning, which starts from the same weights for each of `shares`.
+        steps: Number of steps of fine-tuning, which starts from the same pre-trained weights for each of `shares`.
         shares: Fractions of the training subjects whose 3D poses are used.
     """
 
@@ -76,7 +76,7 @@ class PretrainingSettings:
 
 
 def run(settings: PretrainingSettings, setup: Setup) -> Outcome:
-    """Measure the error on exact 2D of the validation subjects for each fraction, and the metrics of the objective.
+    """Measure the error on exact 2D of the validation subjects for each of `shares`, and the metrics of the objective.
 
     After an interruption, the current training is continued.
     """
@@ -108,7 +108,7 @@ def run(settings: PretrainingSettings, setup: Setup) -> Outcome:
 def _pretrained(
     network: LifterNetwork, batches: Callable[[int], LiftBatch], settings: PretrainingSettings, setup: Setup
 ) -> tuple[Pretraining, Trained]:
-    """Pre-train `network` in place."""
+    """Pre-train `network` in place, and return its objective and statistics of the training."""
     objective = Pretraining(network, ObjectiveConfig(name=settings.objective))
 
     def loss(batch: TensorBatch, step: int) -> Tensor:

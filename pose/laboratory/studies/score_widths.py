@@ -1,6 +1,6 @@
 """Study of the standard deviation of scores against the width of a head: why the dot product is scaled.
 
-There is no training: queries and keys are unit-normal, as at the start of a training.
+There is no training: queries and keys are standard normal, as at the start of a training.
 """
 
 import math

@@ -36,7 +36,7 @@ class MapSettings:
     """Settings of a trial of `maps`.
 
     Attributes:
-        block: Number of the block, counted from 1. Results are means over its heads and the sequences.
+        block: Number of the block, counted from 1. Results are means over the heads of the block and the sequences.
         lifter: Shipped lifter or checkpoint.
         frames: Number of frames of a sequence.
         share: Number of sixteenths of the test subjects' sequences to use; 16 uses all.
@@ -53,9 +53,9 @@ class MapSettings:
 
 
 def maps(settings: MapSettings, setup: Setup) -> Outcome:
-    """Compute statistics of the attention maps for test subjects, with exact 2D at 30 frames/s.
+    """Compute statistics of the attention maps of one block for test subjects, with exact 2D at 30 frames/s.
 
-    Only clips of at least the required number of frames are used.
+    Sequences shorter than `frames` are left out.
     """
     network = _network(settings.lifter)
     if settings.block > len(network.blocks):
@@ -177,7 +177,7 @@ class ContextSettings:
     """Settings of a trial of `context`.
 
     Attributes:
-        context: Number of frames around the target frame that the lifter sees.
+        context: Number of consecutive frames that the lifter sees, with the target frame in the middle.
         lifter: Shipped lifter or checkpoint.
         share: Number of sixteenths of the test subjects' sequences to use; 16 uses all.
     """
@@ -198,7 +198,7 @@ CONTEXT_COLUMNS = {"gt": "exact 2D: MPJPE, mm", "detector": "detector's 2D: MPJP
 
 
 def context(settings: ContextSettings, setup: Setup) -> Outcome:
-    """Measure the error of the middle frame of 81-frame sequences, with `context` visible frames around it."""
+    """Measure the error of the middle frame of 81-frame sequences, of which the lifter sees only `context` frames."""
     network = _network(settings.lifter)
     middle, half = LONGEST // 2, settings.context // 2
     frames = slice(middle - half, middle + half + 1)
@@ -220,11 +220,11 @@ def _network(lifter: str) -> LifterNetwork:
 
 
 def sequences(setup: Setup, condition: str, frames: int, share: int) -> Iterator[LiftBatch]:
-    """Yield the first `share` of every 16 sequences of the test subjects, cut to `frames`.
+    """Yield the first `share` of every 16 sequences of the test subjects, cut to `frames` frames.
 
     Sequences shorter than `frames` are left out.
     """
-    # Clips are cut into equal pieces; with twice the length, no clip that is long enough gets too short.
+    # Clips are cut into equal pieces. Pieces of up to twice the length stay long enough.
     for batch in setup.motion().evaluation("test", condition, 2 * frames):
         if (
             batch.valid.shape[1] >= frames
@@ -238,5 +238,5 @@ TIMED = frozenset({"keypoints", "scores", "times", "valid", "joints", "root"})  
 
 
 def together(batches: Iterable[LiftBatch]) -> TensorBatch:
-    """Concatenate batches."""
+    """Concatenate batches along the batch axis."""
     return TensorBatch(*(torch.cat(parts) for parts in zip(*map(TensorBatch.of, batches), strict=True)))

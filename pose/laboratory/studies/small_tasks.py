@@ -42,7 +42,7 @@ class SmallTasksSettings:
         task: One of `TASKS`.
         letters: Number of letters of a word, for the task of the free group.
         variant: Form of the answer, for the task of the free group.
-        model: A `LifterConfig` of the stack, made causal.
+        model: A `LifterConfig` of the blocks, which are made causal.
         form: `decoder`: one stack. `encoder-decoder`: two stacks, each with as many blocks.
         positions: Position encoding, see `TokenModel`.
         examples: Number of training questions.
@@ -114,8 +114,9 @@ def run(settings: SmallTasksSettings, setup: Setup) -> Outcome:
     """Train and evaluate a model.
 
     Returns:
-        `right`: fraction of unseen questions with a completely correct answer. `harder`: the same fraction among
-            questions that the best simple rule answers wrongly. `trick`: fraction that this rule answers correctly.
+        `right`: percentage of unseen questions with a completely correct answer. `harder`: the same percentage among
+            questions that all simple rules answer wrongly. `trick`: percentage that the best of these rules answers
+            correctly. `loss`: mean loss of the last 50 steps. `parameters`: number of trainable parameters.
     """
     task = settings.drawn()
     shown = list(islice(distinct(task, (setup.seed, 0)), settings.examples))
@@ -158,7 +159,7 @@ def run(settings: SmallTasksSettings, setup: Setup) -> Outcome:
 
 
 def answer_loss(network: nn.Module, batch: Batch) -> Tensor:
-    """Compute the cross-entropy of the tokens of the answers."""
+    """Compute the mean cross-entropy of the answers' tokens."""
     tokens = torch.from_numpy(batch.tokens)
     chosen = torch.from_numpy(batch.answers)
     return F.cross_entropy(network(tokens[:, :-1])[chosen], tokens[:, 1:][chosen])
@@ -166,9 +167,10 @@ def answer_loss(network: nn.Module, batch: Batch) -> Tensor:
 
 @torch.inference_mode()
 def answers_right(network: nn.Module, examples: list[Example], task: Task) -> NDArray[np.bool_]:
-    """Return (N,) whether each whole answer is correct when the network writes it token by token.
+    """Return (N,) whether greedy decoding answers each question completely correctly.
 
-    A single pass over the given answers suffices: as long as all earlier tokens are correct, the inputs are equal.
+    A single pass with the correct answers as input gives the same result: as long as all earlier tokens are correct,
+    the inputs are those of greedy decoding.
     """
     rights = []
     for first in range(0, len(examples), CHUNK):
@@ -179,7 +181,7 @@ def answers_right(network: nn.Module, examples: list[Example], task: Task) -> ND
 
 
 def tricks(task: Task, examples: list[Example]) -> dict[str, float]:
-    """Compute the fraction of correct answers of each simple rule."""
+    """Compute the fraction of questions that each simple rule answers correctly."""
     return {
         name: sum(guess(example.question) == example.answer for example in examples) / len(examples)
         for name, guess in task.guesses.items()

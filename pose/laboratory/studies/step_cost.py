@@ -1,4 +1,4 @@
-"""Study of the cost of the next frame of a stream: one step with the cache, or a pass over all past frames."""
+"""Study of the cost of a stream's newest frame: one step with the cache, or a pass over all frames so far."""
 
 import time
 from collections.abc import Callable
@@ -27,8 +27,8 @@ class StepCostSettings:
 
     Attributes:
         model: A streaming `LifterConfig`.
-        past: Number of frames, including the newest.
-        times: Number of measurements.
+        past: Number of frames so far, including the newest.
+        times: Number of repetitions in each of five rounds; the fastest round counts.
     """
 
     model: dict[str, Json]
@@ -47,9 +47,11 @@ class StepCostSettings:
 
 @torch.inference_mode()
 def run(settings: StepCostSettings, setup: Setup) -> Outcome:
-    """Measure the processor time in ms for one person, with random weights at 30 frames/s.
+    """Measure the processor time for one person, with random weights at 30 frames/s.
 
-    `apart` is the difference between the outputs of the step and of the full pass, which should be a rounding error.
+    Returns:
+        `step`, `anew`: processor time of a step and of a pass over all frames, ms. `times`: ratio of the two. `apart`:
+            relative difference of their outputs, which should be a rounding error.
     """
     torch.manual_seed(setup.seed)
     network = LifterNetwork(settings.stream()).eval()

@@ -1,5 +1,6 @@
-"""Study of why a lifter without LayerNorm learns differently. Inputs and outputs of the stack are changed one at a
-time.
+"""Study of why a lifter without LayerNorm learns differently.
+
+Each condition changes one property of the tokens before the blocks or of the normalisation after them.
 """
 
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ class WithoutNormSettings(lifters.LifterSettings):
     Attributes:
         centred: Whether a bias removes the mean of the initial tokens.
         token_size: Root mean square of the initial tokens; 0 keeps that of the initialisation.
-        last_norm: Normalisation before the head: `as it is`, `layer` or `none`.
+        last_norm: Normalisation before the head: `layer` for LayerNorm, `none`, or `as it is` in the model.
     """
 
     centred: bool = False
@@ -48,10 +49,10 @@ class WithoutNormSettings(lifters.LifterSettings):
 
 
 def run(settings: WithoutNormSettings, setup: Setup) -> Outcome:
-    """Train without normalisation, and measure as `lifters.run` does.
+    """Change the initial network as set, then train and measure as `lifters.run` does.
 
-    There are two further results. `tokens` is the root mean square of the tokens. `differs` is that of the tokens minus
-    their mean over all frames, relative to `tokens`.
+    There are two further results. `tokens` is the root mean square of the initial tokens. `differs` is that of the
+    tokens minus their mean over all frames, relative to `tokens`.
     """
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
     example = TensorBatch.of(batches(0))

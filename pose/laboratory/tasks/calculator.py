@@ -22,7 +22,7 @@ LONGEST = 10
 
 
 def drawing(operators: Sequence[int]) -> Callable[[np.random.Generator], Example]:
-    """Return a function that samples questions with these operators."""
+    """Return a function that samples examples with the given operators (tokens)."""
 
     def draw(rng: np.random.Generator) -> Example:
         nested = bool(rng.random() < 0.5)
@@ -68,14 +68,12 @@ def value(tokens: Sequence[int]) -> int:
 
 
 def flat(question: Sequence[int]) -> tuple[int, ...]:
-    """Answer with the outer operator applied to all digits, ignoring the nesting."""
+    """Return the answer that ignores nesting: the outer operator, applied to all digits."""
     return (DIGIT + OPERATORS[question[0]]([token - DIGIT for token in question if DIGIT <= token < DIGIT + 10]),)
 
 
 def by_operator(question: Sequence[int]) -> tuple[int, ...]:
-    """Answer with the most probable value given the outer operator: 9 for MAX, 0 for MIN, 4 for the mean, 0 for the
-    sum.
-    """
+    """Return a fixed answer for the outer operator: 9 for MAX, 0 for MIN, 4 for the mean, 0 for the sum."""
     return (DIGIT + {"MAX(": 9, "MIN(": 0, "MEAN(": 4, "SUM(": 0}[VOCABULARY[question[0]]],)
 
 

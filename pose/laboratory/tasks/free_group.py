@@ -18,7 +18,7 @@ VARIANTS = ("answer", "steps", "brackets")
 
 
 def inverse(letter: int) -> int:
-    """Return the letter of the inverse of a generator."""
+    """Return the inverse of a letter."""
     return (letter - FIRST + GENERATORS) % (2 * GENERATORS) + FIRST
 
 
@@ -34,12 +34,17 @@ def reduced(word: Sequence[int]) -> tuple[int, ...]:
 
 
 def written(word: Sequence[int]) -> tuple[int, ...]:
-    """Convert a word to tokens; the empty word is written as 1."""
+    """Return the tokens of a word; those of the empty word are a single 1."""
     return tuple(word) or (ONE,)
 
 
 def solution(word: Sequence[int], variant: str) -> tuple[int, ...]:
-    """Return the tokens after the equals sign."""
+    """Return the tokens of the answer, which follow the equals sign.
+
+    Args:
+        word: The word to reduce.
+        variant: One of `VARIANTS`.
+    """
     if variant == "answer":
         return (*written(reduced(word)), END)
     word, lines = tuple(word), []

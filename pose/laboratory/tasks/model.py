@@ -18,7 +18,7 @@ from pose.lifter.model import LifterBlock, attention_blocks
 from pose.lifter.recurrent import recurrent_blocks
 
 POSITIONS = ("learned", "sinusoidal", "rotary", "none")
-TOKEN_SECONDS = 0.05  # s between tokens for rotary time; the fastest phase rotates by half a turn per token
+TOKEN_SECONDS = 0.05  # times in s between tokens for `rotary`, where the fastest phase rotates by half a turn per token
 
 
 class TokenModel(nn.Module):
@@ -28,7 +28,8 @@ class TokenModel(nn.Module):
         config: Configuration of the stack, which is made causal.
         words: Size of the vocabulary.
         length: Length of the longest sequence, tokens.
-        positions: One of `POSITIONS`; all but rotary disable the time in the attention. Recurrent cells need none.
+        positions: Position encoding, one of `POSITIONS`. Attention knows the positions only with `rotary`. Recurrent
+            cells need no encoding.
     """
 
     def __init__(self, config: LifterConfig, words: int, length: int, positions: str) -> None:
@@ -67,7 +68,9 @@ class EncoderDecoder(nn.Module):
         config: Configuration of both stacks, with softmax attention.
         words: Size of the vocabulary.
         length: Length of the longest sequence, tokens.
-        equals: Token that ends a question. The decoder gets padding instead of the question, so positions agree.
+        positions: Position encoding, one of `POSITIONS`.
+        equals: Token that ends a question. For the decoder, padding replaces the question, so that positions in
+            encoder and decoder agree.
     """
 
     def __init__(self, config: LifterConfig, words: int, length: int, positions: str, equals: int) -> None:
@@ -86,11 +89,11 @@ class EncoderDecoder(nn.Module):
         self.head = nn.Linear(config.dim, words)
         initialize(self.encoder, config.init, torch.eye(words))
         initialize_decoder(self.decoder, config.init)
-        if config.init == "t-fixup":  # T-Fixup assumes unit-normal inputs; here one in `words` is 1
+        if config.init == "t-fixup":  # T-Fixup assumes standard normal inputs, but these are one-hot
             self.decoder.embed.weight.data *= words**0.5
 
     def forward(self, tokens_BN: Tensor) -> Tensor:
-        """Compute the logits of the next token (B, N, words) for tokens (B, N); undefined within the question."""
+        """Compute the logits of the next token (B, N, words) for tokens (B, N), which are valid only for the answer."""
         sign = tokens_BN == self.equals
         writes = sign.cumsum(dim=1) > 0
         asked = ~writes | (sign & (sign.cumsum(dim=1) == 1))
@@ -113,7 +116,7 @@ class EncoderDecoder(nn.Module):
 
 
 class _Stack(nn.Module):
-    """Adapter for `pose.lifter.initialization`."""
+    """Embedding and blocks in the form that `pose.lifter.initialization` expects."""
 
     def __init__(self, words: int, dim: int, blocks: Sequence[nn.Module]) -> None:
         super().__init__()
@@ -123,7 +126,7 @@ class _Stack(nn.Module):
 
 @torch.inference_mode()
 def write(network: nn.Module, question: Sequence[int], count: int) -> list[int]:
-    """Decode greedily: the most probable token, `count` times."""
+    """Return the `count` tokens that greedy decoding appends to a question."""
     tokens = list(question)
     for _ in range(count):
         tokens.append(int(network(torch.tensor([tokens]))[0, -1].argmax()))
@@ -131,9 +134,9 @@ def write(network: nn.Module, question: Sequence[int], count: int) -> list[int]:
 
 
 def places(length: int, config: LifterConfig, positions: str) -> nn.Parameter:
-    """Create the position embeddings (length, D); zeros if the attention has positions or there should be none.
+    """Create the position embeddings (length, D), which are zero for `rotary` and `none`.
 
-    T-Fixup includes the embeddings in the size of the tokens at the input of the stack.
+    With T-Fixup, learned embeddings are scaled by its factor for the tokens.
     """
     if positions == "sinusoidal":
         return nn.Parameter(sinusoids(length, config.dim), requires_grad=False)
@@ -145,13 +148,16 @@ def places(length: int, config: LifterConfig, positions: str) -> nn.Parameter:
 
 
 def token_context(tokens_BN: Tensor, head_dim: int, rotary: bool) -> Context:
-    """Build a context in which times are proportional to the token positions if `rotary`, and otherwise all equal."""
+    """Build a context whose times are proportional to the token positions if `rotary`, and all 0 otherwise."""
     seconds = torch.arange(tokens_BN.shape[1], dtype=torch.float64) * (TOKEN_SECONDS if rotary else 0.0)
     return Context.from_times(seconds.expand(tokens_BN.shape), head_dim)
 
 
 def sinusoids(length: int, dim: int) -> Tensor:
-    """Compute (length, dim) sines and cosines of wavelengths from 2 pi to 10,000 2 pi (Vaswani et al., 2017)."""
+    """Compute position encodings (length, dim): sines and cosines of wavelengths from 2 pi to 20,000 pi tokens.
+
+    Source: Vaswani et al., 2017.
+    """
     rates = torch.exp(-math.log(10_000.0) * torch.arange(0, dim, 2) / dim)
     angles = torch.arange(length)[:, None] * rates
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :dim]

@@ -27,7 +27,7 @@ def draw(rng: np.random.Generator) -> Example:
 
 
 def likeliest(question: Sequence[int]) -> tuple[int, ...]:
-    """Answer every question with the same one of the 15 answers."""
+    """Return the same one of the 15 possible answers for every question."""
     return tuple(DIGIT + int(token) for token in (0, 1, 1, 1, 0, 0, 0))
 
 

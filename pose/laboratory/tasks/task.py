@@ -18,7 +18,7 @@ class Example:
 
     Attributes:
         question: Tokens of the question, with the equals sign at the end.
-        answer: Tokens of the answer, including the end token.
+        answer: Tokens of the answer, with the end token at the end if the task has one.
         tags: Categories of the question, which are counted separately.
     """
 
@@ -35,7 +35,7 @@ class Task:
         vocabulary: Tokens by code; the first is the padding.
         length: Maximum length of question and answer together, tokens.
         draw: Function that samples an example.
-        guesses: Simple rules by name, which answer a question; baselines for models.
+        guesses: Simple rules by name: functions from the question to an answer, as baselines for models.
     """
 
     vocabulary: tuple[str, ...]
@@ -52,7 +52,13 @@ PAD = 0
 
 
 def distinct(task: Task, seed: tuple[int, ...], without: frozenset[tuple[int, ...]] = frozenset()) -> Iterator[Example]:
-    """Yield endless examples, except questions in `without`; equal seeds give equal examples."""
+    """Yield random examples without end, which may repeat; equal seeds give equal examples.
+
+    Args:
+        task: The task.
+        seed: Random seed.
+        without: Questions to leave out.
+    """
     rng = np.random.default_rng(seed)
     while True:
         example = task.draw(rng)
@@ -74,7 +80,7 @@ class Batch:
 
     @classmethod
     def of(cls, examples: Sequence[Example], length: int) -> "Batch":
-        """Make a padded batch of examples."""
+        """Build a batch of examples, padded to `length` tokens."""
         tokens = np.full((len(examples), length), PAD)
         answers = np.zeros((len(examples), length - 1), bool)
         for row, example in enumerate(examples):
