@@ -1,6 +1,6 @@
 """Shaded body meshes of tracked people for the image overlay.
 
-The light mesh of the body model is fitted to each person and posed in each frame.
+A body mesh with few vertices is fitted to each person and posed in each frame.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,16 +28,16 @@ F64 = NDArray[np.float64]
 AHEAD = 32  # frames per batch
 _MIN_SCORE = 0.12  # people are not drawn if all their keypoints have lower scores; same value as in the overlay
 _NEAREST_M = 0.15  # triangles nearer to the camera are not drawn
-# Direction to the light in file axes: mostly from above, and from the camera's side.
+# Direction to the light (x right, y up, z towards the camera): mostly above, and on the camera's side.
 _LIGHT = rotations.unit(np.array([-0.45, 0.7, 0.55]))
 _AMBIENT = 0.35  # light on a surface parallel to the rays
 
 
 class BodyMeshes:
-    """Generator of the body meshes of a video, frame by frame. Implements `pose.view.bodies.Bodies`.
+    """Body meshes of the tracked people of a video, computed frame by frame. Implements `pose.view.bodies.Bodies`.
 
     The body shape of a person is fitted to the median bone lengths of the frames so far. It can change in the first
-    seconds of a stream, but not if bone lengths are constant.
+    seconds of a stream, unless the bone lengths are constant.
     """
 
     def __init__(self, camera: Camera, skeleton: Skeleton, *, live: bool = False) -> None:
@@ -46,7 +46,7 @@ class BodyMeshes:
         Args:
             camera: Camera of the 3D poses.
             skeleton: Skeleton of the 2D keypoints.
-            live: Whether to draw only the people nearest to the camera, which limits the time per frame.
+            live: Whether to draw only the `LIVE_PEOPLE` people nearest to the camera, which limits the time per frame.
         """
         self._live = live
         self._matrix, self._skeleton = camera.matrix, skeleton
@@ -54,16 +54,16 @@ class BodyMeshes:
         self._ready: dict[int, list[BodyMesh]] = {}
 
     def of(self, result: FrameResult) -> list[BodyMesh]:
-        """Return the meshes of the visible people in a frame."""
+        """Return the meshes of the people in a frame who have a 3D pose and a visible keypoint."""
         if result.index not in self._ready:
             self._ready = {}
             self._prepare([result])
         return self._ready[result.index]
 
     def ahead(self, results: Iterable[FrameResult]) -> Iterator[FrameResult]:
-        """Yield the results unchanged, and compute their meshes in batches.
+        """Yield the results unchanged, and compute their meshes in batches of `AHEAD` frames.
 
-        `of` returns the meshes of a result immediately until the next result is taken.
+        Call `of` with a result before the next result is taken; its meshes are then computed already.
         """
         rest = iter(results)
         while portion := list(islice(rest, AHEAD)):
@@ -104,7 +104,7 @@ def make_overlay(camera: Camera, skeleton: Skeleton, *, inset: bool, body: bool)
         camera: Camera of the images.
         skeleton: Skeleton of the 2D keypoints.
         inset: Whether to draw the 3D inset.
-        body: Whether to draw bodies.
+        body: Whether to draw body meshes.
     """
     return Overlay(camera.size, skeleton, AUTO if inset else OFF, bodies=BodyMeshes(camera, skeleton) if body else None)
 
@@ -117,7 +117,7 @@ def _zoomed(matrix: F64, zoom: float) -> F64:
 
 
 class _Skin:
-    """A character's mesh, prepared for fast posing."""
+    """The mesh of a character (skinned body model), prepared for fast posing."""
 
     def __init__(self, character: Character) -> None:
         self.character = character
@@ -130,7 +130,7 @@ class _Skin:
         self._normals = vertex_normals(character).astype(np.float32)
 
     def meshes(self, number: int, posed: Posed, matrices: list[F64]) -> Iterator[BodyMesh]:
-        """Yield the mesh of each posed frame in the image.
+        """Yield the image of the mesh in each frame.
 
         Args:
             number: Id of the person.
@@ -152,11 +152,11 @@ class _Skin:
 
         Args:
             number: Id of the person.
-            places: (V, 3) m, vertices in file axes.
+            places: (V, 3) m, vertices in the camera frame (x right, y up, z towards the camera).
             facing: (V,) cosines between the normals and the direction to the light.
             matrix: (3, 3) px, camera intrinsics.
         """
-        depth = -places[:, 2]  # in file axes, z points to the camera
+        depth = -places[:, 2]
         near = depth < _NEAREST_M
         focal, middle = matrix[[0, 1], [0, 1]] * (1, -1), matrix[:2, 2]
         pixels = places[:, :2] * (focal / np.where(near, 1, depth)[:, None]) + middle

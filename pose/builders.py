@@ -36,7 +36,7 @@ class Choice(Generic[Stage]):
         build: Function that makes the stage from the weight file; a stage without a network ignores the file.
         cpu_only: Whether the runtime of the stage supports only the CPU and only the precision of the weight file.
         sized: Whether the input size can be chosen.
-        own_file: Whether the user must name a weight file.
+        own_file: Whether there are no default weights, so that the user must name a weight file.
         presence: Threshold on an estimator's confidence that a crop shows a person. Each family of networks needs its
             own threshold, because they compute the confidence differently.
         skeleton: Skeleton of an estimator with the default weights; None if the weights determine the skeleton.
@@ -196,10 +196,10 @@ ESTIMATORS: dict[str, Choice[Estimator]] = {
     "rtmpose-x-halpe26": Choice("rtmpose-x-halpe26-384x288", _rtmpose, skeleton="halpe26"),
     "yolo-pose": Choice(
         _YOLO_POSE, _yolo_pose_on_crops, presence=0.25, skeleton="coco17"
-    ),  # of a detection, as for whole images
+    ),  # presence is the score of a detection; same threshold as in whole images
     "movenet-multipose": Choice(
         _MULTIPOSE, _multipose_on_crops, cpu_only=True, presence=0.25, skeleton="coco17"
-    ),  # of a detection, as for whole images
+    ),  # presence is the score of a detection; same threshold as in whole images
     "mmpose": Choice(None, _mmpose, own_file=True),
 }
 
@@ -288,7 +288,9 @@ def weight_file(choice: Choice[Stage], model: str | None, key: str) -> Path | No
         key: Name of the option in errors.
 
     Raises:
-        UsageError: If `model` is neither a catalogue name nor a file. Errors of `pose.weights.locate` are passed on.
+        UsageError: If `model` is neither a catalogue name nor a file, if a model is named for a stage without a
+            network, or if none is named for a stage without default weights. Errors of `pose.weights.locate` are
+            passed on.
     """
     from pose.weights import WEIGHTS, locate
 

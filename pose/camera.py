@@ -24,7 +24,8 @@ class Camera:
 
     Attributes:
         matrix: (3, 3) intrinsics in px.
-        known: False if the intrinsics follow from an assumed field of view, on which sizes and distances then depend.
+        known: False if the intrinsics are computed from an assumed field of view. Sizes and distances in 3D are then
+            only as accurate as this assumption.
         size: (width, height) of the images in px.
     """
 
@@ -42,7 +43,7 @@ class Camera:
 
         Args:
             size: (width, height) px.
-            intrinsics: (3, 3) camera matrix in px; None assumes a field of view.
+            intrinsics: (3, 3) camera matrix in px; None assumes a field of view of `ASSUMED_FOV_DEGREES`.
         """
         if intrinsics is None:
             return cls(intrinsics_from_fov(size), False, size)
@@ -63,7 +64,7 @@ class Camera:
 
 
 def check_intrinsics(matrix: F64) -> None:
-    """Raise ValueError unless `matrix` is (3, 3) and a pinhole camera without skew."""
+    """Raise ValueError unless `matrix` is a (3, 3) camera matrix without skew and with positive focal lengths."""
     if matrix.shape != (3, 3):
         raise ValueError(f"intrinsics: expected shape (3, 3), got {matrix.shape}")
     focal, rest = matrix[[0, 1], [0, 1]], matrix[[0, 1, 2, 2, 2], [1, 0, 0, 1, 2]]
@@ -78,7 +79,7 @@ def intrinsics_from_fov(image_size: tuple[int, int], fov_degrees: float = ASSUME
 
     Args:
         image_size: (width, height) px.
-        fov_degrees: Field of view along the longer image side.
+        fov_degrees: Field of view along the longer image side, in degrees.
     """
     width, height = image_size
     focal = max(width, height) / 2 / math.tan(math.radians(fov_degrees) / 2)

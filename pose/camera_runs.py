@@ -40,7 +40,7 @@ class CameraResults:
 
     Attributes:
         index: Index of the camera.
-        spool: Results of all frames.
+        spool: Results of all frames, in a temporary file.
         run: Tracks, times and camera parameters of the run.
         problems: Warnings about the video.
     """
@@ -66,7 +66,7 @@ def camera_workers(count: int, device: str) -> int:
 
 
 def with_threads(config: PipelineConfig, workers: int) -> PipelineConfig:
-    """Return the configuration of one worker, with at most an equal share of the cores for each of `workers`."""
+    """Return `config` with the CPU threads limited to an equal share of the cores for each of `workers` workers."""
     return replace(config, threads=max(1, min(config.threads, available_cores() // workers)))
 
 
@@ -79,7 +79,7 @@ class CameraRuns:
         pipeline: Pipeline of the first worker; further workers build their own.
         follow: Function that runs a pipeline on a source and returns the results.
         folder: Folder for temporary files.
-        stop: Event that ends all workers at their next frame.
+        stop: Event that stops all workers at their next frame.
         workers: Number of threads, each of which processes one camera at a time.
     """
 
@@ -100,7 +100,7 @@ class CameraRuns:
             Results of each video, in the order of the videos; of fewer videos if `stop` is set.
 
         Raises:
-            PoseError: If a video has no frames, a camera moves, or two videos have the same images.
+            PoseError: If a video has no readable frames, a camera moves, or two videos show the same images.
         """
         spools = []
         for _ in self.videos:
@@ -120,7 +120,7 @@ class CameraRuns:
         return [found[row] for row in sorted(found)]
 
     def _tracked(self, spools: list[ResultSpool]) -> Generator[CameraResults, None, None]:
-        """Yield the results of each camera as soon as it is done. An error in one camera ends all."""
+        """Yield the results of each camera as soon as they are complete. An error of one camera stops the others."""
         if self.workers == 1:
             for row in range(len(self.videos)):
                 seen = self._track(row, spools[row], self.pipeline)

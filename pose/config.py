@@ -45,7 +45,7 @@ NETWORK_KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineConfig:
-    """Stages of a pipeline and their settings.
+    """Stages of a pipeline and their settings. The help of `pose-run` describes the fields.
 
     If detector and estimator have the same name and `pose.builders.ONE_PASS` contains the name, one network does both
     in one pass per frame.
@@ -138,7 +138,7 @@ class PipelineConfig:
         )
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: a base beside others
+@dataclass(frozen=True, kw_only=True)  # no slots: used beside other base classes
 class LiveConfig:
     """Settings of a live loop, shared by `pose-webcam`, the web server and `pose.live.LiveLoop`.
 
@@ -160,8 +160,8 @@ class LiveConfig:
 def choose_networks(config: PipelineConfig, *, live: bool = False) -> PipelineConfig:
     """Return `config` with the value `auto` of lifter and estimator replaced by concrete networks.
 
-    If the configuration chooses no network, offline runs use the networks of the device's default preset, and live runs
-    use fast networks.
+    The lifter becomes "sliding" in live runs and "offline" otherwise. The estimator becomes `USUAL_ESTIMATOR` in live
+    runs, and if a detector is chosen. Otherwise, all fields with default values take those of `default_preset`.
     """
     if config.lifter == AUTO_LIFTER:
         config = replace(config, lifter="sliding" if live else "offline")
@@ -178,8 +178,9 @@ def choose_detector(config: PipelineConfig) -> tuple[PipelineConfig, str | None]
     """Replace the detector `auto` by a concrete detector.
 
     RTMDet is preferred because it detects people of all sizes, but its weights are on a web server that not every
-    machine can reach. The fallback is BlazePose, whose weights come from the package index. If the configuration sets
-    a model or size for RTMDet, or on CUDA, there is no fallback.
+    machine can reach. The fallback is BlazePose, whose weights come from the package index. BlazePose supports only
+    the CPU. There is therefore no fallback if the device is "cuda", or if a precision, a detector model or a detector
+    size is set.
 
     Returns:
         The configuration, and the reason if the fallback is used (else None).
@@ -204,7 +205,7 @@ def choose_detector(config: PipelineConfig) -> tuple[PipelineConfig, str | None]
 
 
 def is_one_pass(config: PipelineConfig) -> bool:
-    """Whether detector and estimator are one network, run once per frame."""
+    """Return whether detector and estimator are one network, run once per frame."""
     models = {model for model in (config.detector_model, config.estimator_model) if model is not None}
     return config.detector == config.estimator and config.detector in ONE_PASS and len(models) <= 1
 
@@ -217,7 +218,7 @@ def one_pass_model(config: PipelineConfig) -> tuple[str | None, str]:
 
 
 def usual_skeleton(config: PipelineConfig) -> str | None:
-    """Return the name of the 2D skeleton; None if it depends on the weight file, not only on the configuration."""
+    """Return the name of the 2D skeleton; None if only the weight file determines it."""
     if config.estimator_model is not None or config.detector_model is not None:
         return None
     return ESTIMATORS[config.estimator].skeleton
@@ -237,11 +238,13 @@ def unused_keys(config: PipelineConfig) -> dict[str, str]:
 
 
 def model_files(config: PipelineConfig) -> list[tuple[str, str, Path]]:
-    """Return role, name and weight file of the detector and estimator networks.
+    """Return (role, name, weight file) of the detector and of the estimator. Missing files are downloaded.
+
+    The roles are "detector" and "estimator". A stage without a network, such as the detector "full-frame", is left out.
 
     Raises:
-        UsageError: If a model is neither a catalogue name nor a file, if a stage without a network has a model, or if a
-            stage needs a custom file and none is given.
+        UsageError: If `detector_model` or `estimator_model` is neither a catalogue name nor a file, if a model is set
+            for a stage without a network, or if none is set for a stage without default weights.
         CorruptWeightError: If a weight file is damaged.
         FetchError: If a weight file is missing and cannot be downloaded.
     """
@@ -316,7 +319,9 @@ def load_preset(name: str, **changes: Any) -> PipelineConfig:
 
 
 def with_networks_of(config: PipelineConfig, preset: str) -> PipelineConfig:
-    """Return `config` with the networks of another preset. Other settings are kept if those networks support them.
+    """Return `config` with the networks of a preset.
+
+    Settings that have no effect on these networks get the values of the preset.
 
     Raises:
         UsageError: If there is no preset of this name.

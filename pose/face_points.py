@@ -1,8 +1,8 @@
 """The 468 points of a face, and the faces of people as plain arrays.
 
-The points are those of MediaPipe's face mesh, in its order. In shapes, P is the number of people. Faces are not
-identified. Sources of the point indices: Kartynnik et al., Real-time Facial Surface Geometry from Monocular Video on
-Mobile GPUs, 2019, arXiv:1907.06724, and the connections of MediaPipe 0.10.21 (Apache-2.0).
+The points are those of MediaPipe's face mesh, in its order. In shapes, P is the number of people. There is no
+face recognition. Sources of the point indices: Kartynnik et al., Real-time Facial Surface Geometry from Monocular Video
+on Mobile GPUs, 2019, arXiv:1907.06724, and the connections of MediaPipe 0.10.21 (Apache-2.0).
 """
 
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class Faces:
     Attributes:
         points: (P, 468, 3) px: x and y in the image, and depth in px from the centre of the head, positive away from
             the camera.
-        scores: (P,) probability of the face; 0 if it is not detected.
+        scores: (P,) probability that the points lie on a face; 0 for people without a detected face.
     """
 
     points: F32
@@ -70,11 +70,11 @@ class Faces:
 
     @classmethod
     def unseen(cls, people: int) -> Self:
-        """Make faces of `people` people that are all undetected."""
+        """Make the `Faces` of `people` people, none of them detected."""
         return cls(np.zeros((people, POINTS, 3), np.float32), np.zeros(people, np.float32))
 
     def with_unseen(self, people: int) -> "Faces":
-        """Append people with undetected faces."""
+        """Return these faces, followed by `people` undetected ones."""
         more = Faces.unseen(people)
         return Faces(np.concatenate([self.points, more.points]), np.concatenate([self.scores, more.scores]))
 

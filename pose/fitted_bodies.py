@@ -1,4 +1,4 @@
-"""Characters of tracked people, fitted while results come in."""
+"""Characters (skinned body models) of tracked people, whose shapes are fitted while results arrive."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,10 +33,10 @@ _KEPT = 64  # number of characters that are kept; those of the most recently see
 
 @dataclass(slots=True)
 class _Person(Generic[Made]):
-    """Poses of a person so far, and the fitted body.
+    """Poses of a person so far, and the fitted character.
 
     Attributes:
-        seen: Arrays of poses (n, 17, 3) m in file axes.
+        seen: Arrays of poses (n, 17, 3) m in the camera frame (x right, y up, z towards the camera).
         frames: Number of frames so far.
         checked: Number of frames at the last check of the shape.
         lengths: Bone lengths to which the shape was fitted, m.
@@ -55,10 +55,11 @@ class _Person(Generic[Made]):
 
 
 class FittedBodies(Generic[Made]):
-    """Characters of people by track id, with the light mesh.
+    """Characters (skinned body models) of people by track id, with a mesh of few vertices.
 
-    The shape of a character is fitted to the median bone lengths of a person's first frames. It is checked after 1, 4,
-    16, 64 and 256 frames, and fitted again if a bone length has changed by more than 3 %.
+    The shape of a character is fitted to the median bone lengths of a person's first frames. The lengths are computed
+    again whenever the number of frames has quadrupled, up to 256. If a length has changed by more than 3 %, the shape
+    is fitted again. The characters of the 64 people seen last are kept.
     """
 
     def __init__(self, make: Callable[[Character], Made]) -> None:
@@ -74,8 +75,8 @@ class FittedBodies(Generic[Made]):
         """Add poses of a person, fit the character again if needed, and return the result of `make`.
 
         Args:
-            number: Id of the person.
-            places: (n, 17, 3) m, the new poses in file axes.
+            number: Track id of the person.
+            places: (n, 17, 3) m, the new poses in the camera frame (x right, y up, z towards the camera).
         """
         person = self._people.pop(number, None) or _Person[Made]([])
         self._people[number] = person  # the last seen person is the last one
@@ -100,15 +101,15 @@ class FittedBodies(Generic[Made]):
         """Estimate smoothed directions of the feet of a person. Call `of` for the person first.
 
         Args:
-            number: Id of the person.
+            number: Track id of the person.
             rows: Result of each of n frames, with the row of the person.
             joints: (n, 17, 3) m, the joints in the camera frame.
             matrix: (3, 3) px, camera intrinsics.
             skeleton: Skeleton of the 2D keypoints.
 
         Returns:
-            (n, 2, 2, 3) unit vectors in file axes of the camera frame. For the left and the right foot: the direction
-            from heel to toe, and the upward normal of the sole.
+            (n, 2, 2, 3) unit vectors (x right, y up, z towards the camera), for the left and the right foot: the
+            direction from heel to toe, and the upward normal of the sole.
         """
         keypoints, scores, focal = _observed(rows, matrix)
         swapped = np.stack([result.poses.swapped[row] for result, row in rows])
@@ -119,12 +120,12 @@ class FittedBodies(Generic[Made]):
     def heads(
         self, number: int, rows: list[tuple[FrameResult, int]], joints: F32, matrix: F64, skeleton: Skeleton
     ) -> F64 | None:
-        """Estimate smoothed corrections of the head of a person. Call `of` for the person first.
+        """Estimate smoothed rotations that turn the lifted head to the face's 2D keypoints. Call `of` first.
 
         The arguments are those of `feet`.
 
         Returns:
-            (n, 3) rotation vectors, rad, in the head's own frame; None if the skeleton has no points of the head.
+            (n, 3) rotation vectors, rad, in the frame of the head; None if the skeleton has no nose, eyes and ears.
         """
         keypoints, scores, focal = _observed(rows, matrix)
         seen = SeenHeads.of(skeleton, keypoints, scores, focal)
@@ -144,7 +145,7 @@ def known_rows(result: FrameResult, least_score: float) -> list[int]:
 
 
 def nearest_rows(result: FrameResult, rows: list[int]) -> list[int]:
-    """Return those of the given rows that are the `LIVE_PEOPLE` people nearest to the camera."""
+    """Return the rows of the `LIVE_PEOPLE` people who are nearest to the camera, out of the given rows."""
     return sorted(sorted(rows, key=lambda row: float(result.poses.root[row, 2]))[:LIVE_PEOPLE])
 
 
@@ -156,7 +157,7 @@ def hands_in(rows: list[tuple[FrameResult, int]], joints: F32) -> F64 | None:
         joints: (n, 17, 3) m in the camera frame.
 
     Returns:
-        (n, 2, 21, 3) m in file axes; None without hand tracking.
+        (n, 2, 21, 3) m in the camera frame (x right, y up, z towards the camera); None without hand tracking.
     """
     found = [(result.people.hands, row) for result, row in rows]
     parts = [hands[row : row + 1] for hands, row in found if hands is not None]
@@ -169,7 +170,9 @@ def hands_in(rows: list[tuple[FrameResult, int]], joints: F32) -> F64 | None:
 
 
 def faces_in(rows: list[tuple[FrameResult, int]], matrix: F64) -> F64 | None:
-    """Return the directions (n, 3) of the face of one person in file axes; None without face tracking.
+    """Return the directions (n, 3) in which one person's face points; None without face tracking.
+
+    The axes are x right, y up, z towards the camera.
 
     Args:
         rows: Result of each of n frames, with the row of the person.

@@ -75,7 +75,7 @@ class Hands:
         points: (P, 2, 21, 2) px in the image.
         scores: (P, 2, 21) probability that the hand is visible; 0 for undetected hands and points outside the image.
         shapes: (P, 2, 21, 3) m relative to the wrist, in camera axes (x right, y down, z forward). Shapes from one
-            camera have the size that the network assumes, shapes measured by several cameras have their true size.
+            camera have the size that the network assumes; shapes measured by several cameras have their true size.
         sigma: (P, 2, 21) mm, radius of the 68 % interval of shapes measured by several cameras; NaN for shapes from one
             camera. None if there is only one camera.
     """
@@ -103,12 +103,12 @@ class Hands:
 
     @classmethod
     def unseen(cls, people: int) -> Self:
-        """Make hands of `people` people that are all undetected."""
+        """Make the `Hands` of `people` people, none of them detected."""
         scores = np.zeros((people, len(SIDES), POINTS), np.float32)
         return cls(np.zeros((*scores.shape, 2), np.float32), scores, np.zeros((*scores.shape, 3), np.float32))
 
     def with_unseen(self, people: int) -> "Hands":
-        """Append people with undetected hands."""
+        """Return these hands, followed by undetected hands of `people` people."""
         more = Hands.unseen(people)
         points, scores, shapes = (
             np.concatenate([getattr(self, name), getattr(more, name)]) for name in ("points", "scores", "shapes")
@@ -133,12 +133,12 @@ def lengths(shapes: F32) -> F32:
 def sigma_of(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
     """Return the radius (P, 2, 21) mm of the 68 % interval of each point relative to the wrist; NaN if unknown.
 
-    docs/studies/hands.md describes the measurement for one camera.
+    For one camera, it is a fixed fraction of the hand's length for each point, measured in docs/studies/hands.md.
 
     Args:
         hands: Hands of P people.
         joints: (P, 2, 21, 3) m, hands returned by `on_body`.
-        swapped: (P, 2) whether repair swapped left and right of legs and of arms.
+        swapped: (P, 2) whether repair swapped left and right: column 0 for the legs, column 1 for the arms.
     """
     sigma = np.asarray(1000 * lengths(joints)[..., None] * SIGMA, np.float32)
     if hands.sigma is None:
@@ -152,7 +152,7 @@ def by_arms(values: NDArray[Value], swapped: NDArray[np.bool_]) -> NDArray[Value
 
     Args:
         values: (P, 2, ...) values of left and right hands.
-        swapped: (P, 2) whether repair swapped left and right of legs and of arms before lifting.
+        swapped: (P, 2) whether repair swapped left and right: column 0 for the legs, column 1 for the arms.
     """
     turned = swapped[:, 1].reshape(-1, *[1] * (values.ndim - 1))
     return np.where(turned, values[:, ::-1], values)
@@ -167,10 +167,12 @@ def on_body(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
     Args:
         hands: Hands of P people.
         joints: (P, 17, 3) m, Human3.6M-17 joints of the same people, in any metric frame.
-        swapped: (P, 2) whether repair swapped left and right of legs and of arms. Hands are swapped with the arms.
+        swapped: (P, 2) whether repair swapped left and right: column 0 for the legs, column 1 for the arms.
+            Hands are swapped with the arms.
 
     Returns:
-        (P, 2, 21, 3) m relative to the lifted wrist, in camera axes; NaN for undetected hands.
+        (P, 2, 21, 3) m relative to the lifted wrist, in camera axes (x right, y down, z forward); NaN for undetected
+        hands.
     """
     shapes, seen = by_arms(hands.shapes, swapped), by_arms(hands.seen, swapped)
     forearms = np.linalg.norm(joints[:, WRISTS] - joints[:, ELBOWS], axis=-1).mean(axis=1, keepdims=True)

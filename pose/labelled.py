@@ -68,11 +68,11 @@ class LabelledSequence:
         key: Name that is unique in the data set, such as `S9/Directions 1/54138969`. Predictions are stored under this
             name.
         subject: Name of the subject.
-        action: Name of the action. Errors are averaged within each action first.
+        action: Name of the action. Errors are averaged within each action first, then over the actions.
         camera: Name of the camera.
         observed: 2D sequence, the input of a lifter.
-        truth: (T, 17, 3) m in the camera frame, or in `image_space` if that is given, with or without the global
-            position.
+        truth: (T, 17, 3) m in the camera frame, or in `image_space` if that is given. Positions are absolute or
+            relative to the pelvis.
         counted: (T,) False for frames without ground truth, and for frames that the protocol omits.
         image_space: Space of `truth`; None for the camera frame.
         clips: Slices of frames that are lifted separately; empty to lift the whole sequence at once.

@@ -46,16 +46,19 @@ def lift(
         keypoints: A `.npz` file, a JSON file, a folder of JSON files (docs/reference/outputs.md), the sequence of one
             person, or a mapping from ids to sequences. All sequences must be from one camera.
         lifter: 'offline', 'sliding', 'stream', or the path of a checkpoint.
-        lookahead: Frames that a streaming lifter may wait for.
+        lookahead: Number of later frames that a streaming lifter uses for each frame.
         repair: Whether to undo left-right swaps and drop outliers before lifting.
-        constant_bones: Keep bone lengths constant over time for each person; offline lifters only.
-        fit: Fit the motion to the 2D, weighted by its accuracy; offline lifters with constant bones only.
-        world: Whether to transform all people to common world coordinates. The next five options apply only then.
-        heights: Body heights in m by id; None stands for all people.
-        pitch: Elevation of the camera's optical axis above the horizon in degrees.
+        constant_bones: Whether to keep bone lengths constant over time for each person; offline lifters only.
+        fit: Whether to fit the motion to the 2D keypoints, more closely where they are more accurate; offline lifters
+            with constant bones only.
+        world: Whether to transform all people to common world coordinates. The arguments `heights`, `pitch`, `roll`,
+            `smooth` and `foot_lock` apply only then.
+        heights: Body heights in m by id; the key None stands for all people.
+        pitch: Elevation of the camera's optical axis above the horizon in degrees. Pitch and roll are estimated
+            if neither is given; if only one is given, the other is 0.
         roll: Clockwise rotation of the camera about its optical axis in degrees.
-        smooth: Smooth the motion.
-        foot_lock: Keep feet in contact with the floor in place.
+        smooth: Whether to smooth the motion.
+        foot_lock: Whether to keep feet in place while they touch the floor.
         fps: Frames per second; required for JSON files, which do not contain it.
         image_size: (width, height) px, for JSON files that do not contain it.
         device: Device of the network: 'auto', 'cpu' or 'cuda'.
@@ -91,10 +94,14 @@ def lift(
 
 
 def _info(name: str, network: "Lifter", seen: Sequence2D, times: F64, settings: dict[str, Json]) -> RunInfo:
-    """The metadata of the result.
+    """Return the metadata of the result.
 
     Args:
-        times: (F,) s, of all frames.
+        name: Name of the source.
+        network: Lifter.
+        seen: Sequence that provides the camera and the skeleton.
+        times: (F,) s, times of all frames.
+        settings: Arguments of `lift`.
     """
     models = () if network.sha256 is None else (ModelInfo("lifter", network.name, network.sha256),)
     return RunInfo(
@@ -121,18 +128,18 @@ def lift_sequences(
 
     Args:
         lifter: Network.
-        sequences: 2D of each person.
-        lookahead: Frames that a streaming lifter may wait for.
-        repair: Repair the 2D first.
-        constant_bones: Keep bone lengths constant over time for each person; offline lifters only.
-        fit: Fit the motion to the 2D, weighted by its accuracy; needs `constant_bones`.
-        log: Collects statistics of the changes made by the fit.
+        sequences: 2D sequence of each person.
+        lookahead: Number of later frames that a streaming lifter uses for each frame.
+        repair: Whether to undo left-right swaps and drop outliers before lifting.
+        constant_bones: Whether to keep bone lengths constant over time for each person; offline lifters only.
+        fit: Whether to fit the motion to the 2D keypoints; offline lifters with `constant_bones` only.
+        log: Collector of statistics of the changes made by the fit.
 
     Returns:
-        The lifted 2D, repaired if requested, and the 3D of each sequence.
+        2D sequences that were lifted (repaired if requested), and the 3D sequence of each.
 
     Raises:
-        UsageError: For a look-ahead of a lifter that does not stream.
+        UsageError: If `lookahead` is above 0 and the lifter does not stream.
     """
     if lookahead and not lifter.streaming:
         raise UsageError(f"lookahead: the lifter {lifter.name!r} processes the whole file; choose a streaming one")
@@ -155,7 +162,7 @@ def lift_sequences(
 def _read(
     keypoints: Path | str | Sequence2D | Mapping[int, Sequence2D], fps: float | None, size: tuple[int, int] | None
 ) -> tuple[str, dict[int, Sequence2D]]:
-    """Name of the source, and all its people by id, checked."""
+    """Return the name of the source, and the validated sequences of its people by id."""
     if isinstance(keypoints, str | Path):
         path = Path(keypoints)
         if path.is_dir() or path.suffix.lower() == ".json":
@@ -177,7 +184,7 @@ def _read(
 
 
 def _frames(ids: list[int], seen: list[Sequence2D], answers: list[Sequence3D], times: F64) -> Iterator[FrameResult]:
-    """One result per time (F,) s."""
+    """Yield one result for each of the times (F,) s, with the people who have a frame at that time."""
     rows = [np.searchsorted(one.times, times) for one in seen]
     for index, time in enumerate(times.tolist()):
         here = [at for at, one in enumerate(seen) if rows[at][index] < len(one) and one.times[rows[at][index]] == time]
@@ -207,7 +214,7 @@ def _stacked(rows: list[F32], shape: tuple[int, ...]) -> F32:
 
 
 def _boxes(keypoints: F32, scores: F32) -> F32:
-    """Boxes (P, 4) px around the detected joints; 0 without any."""
+    """Return boxes (P, 4) px around the detected keypoints; 0 for people without any."""
     seen = (scores > 0)[..., None]
     low, high = np.where(seen, keypoints, np.inf).min(axis=1), np.where(seen, keypoints, -np.inf).max(axis=1)
     boxes = np.concatenate([low, high], axis=1)

@@ -13,7 +13,7 @@ from pose.errors import UsageError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-REQUIRED: Any = MISSING  # the default of a field without one
+REQUIRED: Any = MISSING  # default of options that must be given
 
 
 def option(
@@ -32,10 +32,10 @@ def option(
         default: Default value, or `REQUIRED`.
         text: Help text.
         choices: Allowed values.
-        minimum: Minimum.
-        maximum: Maximum.
-        metavar: Name of the value in help.
-        name: Name of the option, if it differs from the field's.
+        minimum: Smallest allowed value; None for no limit.
+        maximum: Largest allowed value; None for no limit.
+        metavar: Placeholder of the value in the help.
+        name: Name of the option, if it differs from that of the field.
     """
     rules = {"choices": choices, "minimum": minimum, "maximum": maximum}
     return _field(default, {"help": text, "metavar": metavar, "name": name, "positional": False, **rules})
@@ -47,7 +47,7 @@ def argument(default: Any, text: str, *, metavar: str | None = None) -> Any:
     Args:
         default: Default value, or `REQUIRED`.
         text: Help text.
-        metavar: Name of the value in help.
+        metavar: Placeholder of the value in the help.
     """
     rules = {"choices": (), "minimum": None, "maximum": None}
     return _field(default, {"help": text, "metavar": metavar, "name": None, "positional": True, **rules})

@@ -84,7 +84,7 @@ class Pipeline:
 
         Args:
             config: Configuration; None uses the defaults of `PipelineConfig`.
-            intrinsics: (3, 3) camera matrix in px; None assumes a field of view.
+            intrinsics: (3, 3) camera matrix in px; None uses the video's metadata, or a field of view of 55 degrees.
             live: Whether to return every frame at once, or `config.lookahead` frames later, with a streaming lifter.
                 Every network is then run once here, so that the first frames are not delayed.
             lazy: Whether to load each network at its first use, for runs whose results may be cached.
@@ -129,7 +129,7 @@ class Pipeline:
 
         Args:
             name: Name of a preset in `configs/`, such as 'fast'.
-            intrinsics: (3, 3) camera matrix in px; None assumes a field of view.
+            intrinsics: (3, 3) camera matrix in px; see `Pipeline`.
             live: Whether to stream; see `Pipeline`.
             detector: A custom person detector, which replaces that of the preset.
             **changes: Values for fields of `PipelineConfig`, which replace those of the preset.
@@ -288,21 +288,21 @@ class Pipeline:
     ) -> "Result":
         """Process a whole video and transform its people to world coordinates, as `pose-run` does.
 
-        The arguments are options of `pose-run`, with the same defaults. Returns after the last frame, unlike `run`.
+        The arguments are options of `pose-run`, with the same defaults.
 
         Args:
             source: Path of a video, a folder or glob of images, a URL, or the result of `pose.video.open_source`.
-            world: Estimate gravity and floor, join tracks, fill gaps and smooth; False returns camera coordinates only.
-            heights: Body heights in m by id; None stands for all people.
+            world: Whether to estimate gravity and floor. False gives camera coordinates and ignores the next 7 options.
+            heights: Body heights in m by id; the key None stands for all people.
             pitch: Elevation of the camera's optical axis above the horizon in degrees. Pitch and roll are estimated
                 if neither is given; if only one is given, the other is 0.
             roll: Clockwise rotation of the camera about its optical axis in degrees.
-            smooth: Smooth the motion.
-            fill_gaps: Fill gaps of up to half a second.
-            join_tracks: Join tracks of one person and drop short ones.
-            foot_lock: Keep feet in contact with the floor in place.
+            smooth: Whether to smooth the motion.
+            fill_gaps: Whether to fill gaps of up to half a second.
+            join_tracks: Whether to join tracks of the same person and drop short ones.
+            foot_lock: Whether to keep feet in place while they touch the floor.
             start: Start of the part to process, in s from the first frame; ignored for an open source.
-            end: End of the part to process in s; ignored for an open source.
+            end: End of the part to process, in s from the first frame; ignored for an open source.
 
         Returns:
             All people in all frames.

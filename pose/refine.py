@@ -46,8 +46,8 @@ class Body:
 
     Attributes:
         bones: (16,) m, length of each bone in the order of `H36M17.edges`.
-        legs: Factor (at most 1) for thigh and shank, with which legs are straight in 3D where they are straight in the
-            image.
+        legs: Factor (at most 1) on the lengths of thigh and shank, with which legs that are straight in the image are
+            also straight in 3D.
     """
 
     bones: F32
@@ -105,7 +105,7 @@ def on_body(lifted: Sequence3D, body: Body) -> Sequence3D:
     """Set the bone lengths of a motion to those of a body.
 
     Bone directions are kept. If `body.legs` is below 1, thigh and shank are then scaled by this factor, by moving the
-    knees. Hips keep their positions, as do ankles within reach.
+    knees. The hips stay in place, and so do the ankles if the shortened legs can reach them.
     """
     joints = assembled(lifted.joints, body.bones)
     if body.legs < 1:
@@ -121,9 +121,9 @@ def constant_bones(sequence: Sequence3D) -> Sequence3D:
     """Give all frames the same bone lengths.
 
     The length of a bone is a weighted median over all frames and both sides of the body, since people are symmetric
-    within the error of the lifter. The weight of a frame is 1 / (sigma_1^2 + sigma_2^2) of the two ends. The joints are
-    then reassembled from the pelvis outwards with the original bone directions. Root, sigma and times are unchanged. A
-    bone of length 0 has no direction and is unchanged.
+    within the error of the lifter. The weight of a frame is 1 / (sigma_1^2 + sigma_2^2), with the sigmas of the bone's
+    two ends. The joints are then reassembled from the pelvis outwards with the original bone directions. Root, sigma
+    and times are unchanged. A bone of length 0 has no direction and is unchanged.
     """
     return replace(sequence, joints=assembled(sequence.joints, bone_lengths(sequence)))
 

@@ -67,13 +67,13 @@ class Result:
             info: Metadata of the run.
             steps: Settings of the transformation to world coordinates. With None, or if the camera motion is unknown,
                 the result has camera coordinates only.
-            join: Join tracks of one person and drop short ones; requires `steps`.
+            join: Whether to join tracks of the same person and drop short ones; requires `steps`.
             images: Function that returns an iterator over the same frames again. They serve to estimate the translation
                 of a carried camera.
         """
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pose-")))
-            if info.world is not None:  # of several cameras: in the world already, which a spool does not hold
+            if info.world is not None:  # several cameras: world coordinates already, which a spool cannot store
                 _write(folder / "poses.npz", results, info, complete=True)
                 return cls(load_poses(folder / "poses.npz"), info.source)
             spool, log = stack.enter_context(closing(ResultSpool(folder, info.skeleton))), MotionLog()
@@ -130,7 +130,7 @@ class Result:
 
     @property
     def cameras(self) -> list[ResultCamera]:
-        """Intrinsics, poses and clocks of the cameras of a multi-camera result; empty for one camera."""
+        """Intrinsics, poses and clock offsets of the cameras of a multi-camera result; empty for one camera."""
         return result_cameras(self.table.run)
 
     @property
@@ -356,7 +356,7 @@ class Result:
             The path.
 
         Raises:
-            UsageError: For a result file of `pose-lift`, which contains no metadata of a run.
+            UsageError: If the result was loaded from a file of `pose-lift`, which contains no metadata of a run.
             PoseError: If the file cannot be written.
         """
         if self.table.run is None:

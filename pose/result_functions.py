@@ -19,11 +19,11 @@ def analyse(
 
     Args:
         result: A result with a world, or the path of its file.
-        groups: Groups of measures to compute, from `pose.analysis.GROUPS`; default all.
+        groups: Groups of metrics to compute, from `pose.analysis.GROUPS`; default all.
         inputs: Inputs of RULA and REBA that a camera cannot observe, such as loads.
 
     Returns:
-        Measures with 95 % intervals, events, and the measures that were omitted, with reasons.
+        Metrics with 95 % intervals, events, curves, and the groups that were not computed, with reasons.
 
     Raises:
         UsageError: If the result has no world, or a group is unknown.
@@ -52,17 +52,17 @@ def convert(
         space: 'world' or 'camera'; default: the world if the result has one, else the camera.
         people: Track ids; default all people.
         heights: Body heights in m by track id; the id None stands for all people. People and their distances from
-            the camera are scaled accordingly.
+            the camera are scaled by the same factor.
         stem: Start of the file names.
-        overwrite: Replace existing files. Files that this package did not write, or that have changed since, are
-            renamed to `NAME.kept`, with a warning.
+        overwrite: Whether to replace existing files. Files that this package did not write, or that have changed since,
+            are renamed to `NAME.kept`, with a warning.
 
     Returns:
         Paths of the written files.
 
     Raises:
         UsageError: If a format or id is unknown, or a file exists.
-        PoseError: If a library is not installed, or a file cannot be written.
+        PoseError: If a library that a format needs is not installed, or a file cannot be written.
     """
     names = [formats] if isinstance(formats, str) else list(formats)
     check_formats(names, "formats")

@@ -34,15 +34,17 @@ def several(
         pipeline: Pipeline that processes each video; default `Pipeline()`. Videos are processed in parallel threads,
             as many as cores and memory allow. With a GPU or a custom detector they are processed one after another.
         cameras: Calibration file; None calibrates the cameras from the motion of the people.
-        offsets: Start times of the cameras in s; None estimates them.
+        offsets: Start time of each video in s on a common clock; None estimates them.
         height: Body height in m of the person seen longest, which sets the scale; None uses the lifter's scale.
 
     Returns:
         All people in common world coordinates, each with one id in all cameras. `Result.cameras` has the cameras.
 
     Raises:
-        PoseError: If a video cannot be read, or the cameras cannot be calibrated.
-        UsageError: For arguments that are inconsistent with each other.
+        PoseError: If a video cannot be read, a camera moves, two videos show the same images, or the cameras cannot be
+            calibrated.
+        UsageError: If there are fewer than 2 or more than 8 videos, if the number of `offsets` differs from that of the
+            videos, or if both `cameras` and `height` are given.
     """
     paths = [Path(video) for video in videos]
     if not LEAST_CAMERAS <= len(paths) <= MOST_CAMERAS:

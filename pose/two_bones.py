@@ -32,7 +32,7 @@ def place_middle(
         points: (T, J, 3) m.
         joints: Indices of the near end, middle joint and far end of the limb.
         lengths: Required lengths of the near and the far bone, m.
-        usual: (T, 3) typical bending direction, which defines the plane of straight limbs.
+        usual: (T, 3) typical bending direction, which determines the plane of limbs that are nearly straight.
     """
     start, middle, end = joints
     near, far = lengths

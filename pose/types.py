@@ -19,7 +19,7 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
-Array = NDArray[np.generic]  # of a dtype known to the array only
+Array = NDArray[np.generic]  # of any dtype
 
 
 def check_shape(owner: object, name: str, shape: tuple[int | None, ...]) -> None:
@@ -66,7 +66,7 @@ class Regions:
     Attributes:
         centers: (P, 2) px.
         sizes: (P, 2) width and height in px.
-        angles: (P,) radians, clockwise rotation of the upright crop in the image.
+        angles: (P,) rad, clockwise rotation of the rectangle in the image; 0 is upright.
     """
 
     centers: F32
@@ -107,10 +107,10 @@ class Boxes:
     """Detections of people in one frame.
 
     Attributes:
-        xyxy: (P, 4) px; may exceed the image.
-        scores: (P,).
-        regions: Crops proposed by the detector; None if it proposes boxes only. BlazePose also estimates the rotation
-            of the person.
+        xyxy: (P, 4) px, left, top, right and bottom; may exceed the image.
+        scores: (P,) confidence.
+        regions: Crops proposed by the detector, which may be rotated with the person; None if the detector returns
+            boxes only.
     """
 
     xyxy: F32
@@ -142,7 +142,7 @@ class Keypoints2D:
 
     Attributes:
         xy: (P, J, 2) px of the whole image.
-        scores: (P, J).
+        scores: (P, J) confidence; 0 for keypoints that are not seen.
         presence: (P,) probability that the crop shows a person.
         next_regions: Regions of the same people in the next frame.
     """
@@ -205,10 +205,10 @@ class People:
         index: Index of the frame.
         time: Time of the frame in s.
         ids: (P,) int64, stable over time.
-        boxes: (P, 4) xyxy px.
-        box_scores: (P,).
+        boxes: (P, 4) px, left, top, right and bottom.
+        box_scores: (P,) confidence that the box contains a person; 0 for predicted boxes.
         keypoints: (P, J, 2) px in the estimator's skeleton.
-        scores: (P, J).
+        scores: (P, J) confidence; 0 for keypoints that are not seen.
         untracked: Number of confident detections that belong to no track; 0 in frames without a detection pass.
         cut: Whether a new scene begins here (a hard cut); no track continues across it.
         background: Background motion; None in frames without a measurement.
@@ -244,7 +244,7 @@ class People:
         return len(self.ids)
 
     def with_unseen(self, ids: list[int], boxes: F32) -> "People":
-        """Append people without keypoints.
+        """Return these people, followed by N people without keypoints.
 
         Args:
             ids: Track ids of the N people.
@@ -270,7 +270,7 @@ class Poses3D:
     Attributes:
         joints: (P, 17, 3) m, relative to the pelvis, camera axes.
         root: (P, 3) m, position of the pelvis in the camera frame.
-        sigma: (P, 17) mm, radius of the 68 % interval.
+        sigma: (P, 17) mm, radius of the 68 % interval of each joint.
         swapped: (P, 2), whether repair swapped left and right before lifting: column 0 for the legs, column 1 for the
             arms; default False.
         ahead: (P,) s since the person was last observed, if the pose is predicted; 0 for an observed pose.
@@ -315,8 +315,8 @@ class Placed:
         moved: (P,) mm, mean distance by which smoothing and clean-up moved the joints; NaN without clean-up.
         doubtful: (P,) whether the track may be a false detection (`pose.world.tracks`).
         partial: (P,) whether the person enters or leaves the view, or is below the floor (`pose.world.trim`).
-        inconsistent: (P, 4) whether the 2D of each limb (`pose.skeletons.LIMBS`) contradicts the person's bone lengths
-            (`pose.world.consistency`).
+        inconsistent: (P, 4) whether the 2D keypoints of each limb (`pose.skeletons.LIMBS`) contradict the person's bone
+            lengths (`pose.world.consistency`).
     """
 
     joints: F32
@@ -330,7 +330,7 @@ class Placed:
 
     @classmethod
     def nowhere(cls, count: int) -> Self:
-        """Return the placement of `count` people with unknown positions."""
+        """Return `Placed` for `count` people whose positions are unknown (NaN)."""
         joints, missing = np.full((count, 17, 3), np.nan, np.float32), np.full(count, np.nan, np.float32)
         return cls(joints, missing, np.zeros((count, 2), np.float32), np.zeros(count, bool), missing)
 
