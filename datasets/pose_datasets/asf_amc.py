@@ -205,7 +205,8 @@ def parse_amc(text: str, skeleton: AsfSkeleton, source: str) -> dict[str, F64]:
         source: Name of the file, for error messages.
 
     Returns:
-        An array (T, D) for each bone name, with D degrees of freedom, in the units of the file.
+        An array (T, D) for each bone name, with D degrees of freedom: degrees for rotations, units of the file for the
+        root translation.
 
     Raises:
         PoseError: If the text is invalid. The message names the line.
@@ -249,7 +250,7 @@ def _check_layout(layout: list[tuple[str, int]], skeleton: AsfSkeleton, source: 
 
 
 def _locate(text: str, layout: list[tuple[str, int]], source: str) -> PoseError:
-    """Return an error that names the first line with a layout different from the first frame.
+    """Return an error that names the first line of an AMC file that differs in structure from the first frame.
 
     The search is slow, and is used only for invalid files.
     """
@@ -279,8 +280,12 @@ def _locate(text: str, layout: list[tuple[str, int]], source: str) -> PoseError:
 def forward_kinematics(skeleton: AsfSkeleton, motion: dict[str, F64]) -> tuple[F64, F64]:
     """Compute the far ends (T, B, 3) m and global rotations (T, B, 3, 3) of all bones.
 
-    The far end of the root is its position. In the world frame of the file y is up. In the rest pose, the body faces z
-    and its left is x.
+    The far end of the root is its position. In the world frame of the file, y is up. In the rest pose, the body faces
+    z, and its left side points along x.
+
+    Args:
+        skeleton: Skeleton with B bones.
+        motion: Array (T, D) by bone name, from `parse_amc`.
     """
     frames = len(motion["root"])
     ends = np.empty((frames, len(skeleton.names), 3))

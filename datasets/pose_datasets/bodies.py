@@ -1,8 +1,9 @@
 """Augmentation of bodies: other proportions, mirror images, and limbs of other clips.
 
-Motion is represented by bone vectors: point minus parent, in the world frame. Rotating a limb rotates its bone vectors,
-another body scales them, a limb of another clip replaces them; `assemble` computes the points again. Axes: B sequence,
-T time, J point (the 19 of `pose_datasets.mapping.POINTS`).
+Motion is represented by bone vectors in the world frame: the position of each point minus that of its parent. The entry
+of the pelvis is its position. A rotation of a limb rotates its bone vectors, another body scales them, and a limb of
+another clip replaces them; `assemble` computes the points again. Axes: B sequence, T time, then the 19 points of
+`pose_datasets.mapping.POINTS`.
 """
 
 from dataclasses import dataclass
@@ -29,21 +30,36 @@ SHOULDERS_AND_ARMS = [11, 12, 13, 14, 15, 16]
 
 @dataclass(frozen=True, kw_only=True)
 class BodyConfig:
-    """Fractions of sequences with another body, and with limbs of other clips."""
+    """Settings of the augmentation of bodies. Fractions are of all sequences, unless stated otherwise.
+
+    Attributes:
+        proportions: Fraction with other bone lengths.
+        unlike: Fraction of these that differs from all CMU skeletons, mostly with wider shoulders and hips and a longer
+            trunk.
+        children: Fraction of children. The others are adults.
+        size: Standard deviation of the log of an adult's height.
+        child_head: Exponent of the relative head size of children: a body scaled by s has a head scaled by s^(1 -
+            `child_head`).
+        child_legs: Exponent of the relative leg length of children: a body scaled by s has legs scaled by s^(1 +
+            `child_legs`).
+        other_legs: Fraction of the sequences with varied poses that get the legs of another clip.
+        other_arms: Fraction of the sequences with varied poses that get the arms of another clip.
+        mirror: Fraction of mirrored sequences.
+    """
 
     proportions: float = 0.9
-    unlike: float = 0.35  # fraction of the varied bodies that are unlike all CMU skeletons, mostly wider and longer
+    unlike: float = 0.35
     children: float = 0.12
-    size: float = 0.06  # standard deviation of the log of an adult's height
-    child_head: float = 0.4  # relative size of a child's head, as a fraction of the log of the height
-    child_legs: float = 0.0  # the same for the length of a child's legs
+    size: float = 0.06
+    child_head: float = 0.4
+    child_legs: float = 0.0
     other_legs: float = 0.25
     other_arms: float = 0.3
     mirror: float = 0.5
 
 
 def to_bones(points: F32) -> F32:
-    """Convert points (..., 19, 3) to bone vectors. The entry of the pelvis is its position."""
+    """Convert points (..., 19, 3) to bone vectors of the same shape. The entry of the pelvis is its position."""
     bones = points - points[..., np.maximum(PARENTS, 0), :]
     bones[..., 0, :] = points[..., 0, :]
     return bones
@@ -63,9 +79,15 @@ def mirror(points: F32) -> F32:
 
 
 def random_proportions(rng: np.random.Generator, batch: int, config: BodyConfig) -> F32:
-    """Draw random factors (B, 19) of bone lengths. The first factor scales the path of the pelvis.
+    """Draw random factors (B, 19) of bone lengths.
 
-    Left and right are equal except for a measurement error of 1 %. Children are smaller with relatively larger heads.
+    The factor of the pelvis scales its path. Left and right bones differ by about 1 %, like measurements. Children are
+    smaller, with relatively larger heads.
+
+    Args:
+        rng: Random generator.
+        batch: Number of sequences, B.
+        config: Settings of the augmentation.
     """
     changed = rng.random((batch, 1)) < config.proportions
     child = rng.random((batch, 1)) < config.children

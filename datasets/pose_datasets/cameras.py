@@ -69,13 +69,14 @@ def random_cameras(
 ) -> Cameras:
     """Draw random cameras that look at people.
 
-    The person fills between about a quarter and more than all of the image height.
+    The height of a person is mostly between a quarter and 1.6 times that of the image, so that some people are
+    truncated.
 
     Args:
         rng: Random generator.
         points: (B, T, J, 3) m in the world frame, pelvis first.
         times: (B, T) s.
-        still: Fraction of cameras without hand shake and travel.
+        still: Fraction of cameras without hand shake and without travel.
         steep: Fraction of cameras that look from 15 to 45 degrees above or below.
     """
     batch = len(points)
@@ -136,7 +137,9 @@ def chest_height_cameras(rng: np.random.Generator, points: F32) -> Cameras:
 
 
 def random_lenses(rng: np.random.Generator, batch: int) -> tuple[F32, F64]:
-    """Draw image sizes (B, 2) px and camera matrices (B, 3, 3) px of `batch` common cameras."""
+    """Draw image sizes (B, 2) px and camera matrices (B, 3, 3) px of `batch` cameras, with common sizes and fields of
+    view.
+    """
     image_size = _SIZES[rng.integers(len(_SIZES), size=batch)].astype(np.float32)
     upright = rng.random(batch) < 0.35
     image_size[upright] = image_size[upright, ::-1]
@@ -151,14 +154,18 @@ def random_lenses(rng: np.random.Generator, batch: int) -> tuple[F32, F64]:
 
 
 def _operators_path(pelvis: F32) -> F32:
-    """Smooth paths of the pelvis (B, T, 3) by a cubic fit over time, as a camera operator follows a person."""
+    """Smooth paths of the pelvis (B, T, 3) by a cubic fit over time. Camera operators follow a person like this."""
     steps = np.linspace(-1, 1, pelvis.shape[1])
     basis, _ = np.linalg.qr(np.vander(steps, min(4, len(steps))))
     return (basis @ (basis.T @ pelvis)).astype(np.float32)
 
 
 def _travel(rng: np.random.Generator, times: F64, batch: int, hand: F32) -> F32:
-    """Draw displacements of cameras (B, T, 3) m: some travel in the middle 6 s, mostly below 0.6 m/s."""
+    """Draw displacements of cameras (B, T, 3) m.
+
+    Of the hand-held cameras (`hand` (B,) is 1), 40 % move during the middle 6 s of the sequence, mostly slower than 0.6
+    m/s.
+    """
     speed = rng.normal(0, 0.3, (batch, 3)) * (rng.random((batch, 1)) < 0.4) * hand[:, None]
     speed[:, 1] *= 0.3
     middle = times - times.mean(axis=1, keepdims=True)
@@ -176,9 +183,14 @@ def _look_at(centre: F32, aim: F32) -> F32:
 
 
 def _turned(rng: np.random.Generator, rotation: F32, times: F64, hand: F32, view: F32) -> F32:
-    """Rotate cameras off their aim, roll them, and add hand shake.
+    """Rotate cameras away from their aim by random constant angles, roll them, and add hand shake.
 
-    The angle off the aim is at most about a third of half the field of view `view` (B, 2).
+    Args:
+        rng: Random generator.
+        rotation: (B, T, 3, 3) rotations from the world to the camera frame.
+        times: (B, T) s.
+        hand: (B,) factor of the hand shake, 0 or 1.
+        view: (B, 2) image width and height divided by the focal length. Cameras turn by at most 0.35 of half of it.
     """
     batch = len(rotation)
     off = rng.uniform(-0.35, 0.35, (batch, 2)) * view / 2

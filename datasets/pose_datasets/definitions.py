@@ -1,6 +1,6 @@
 """Variation of joint definitions: data sets and detectors place hips, thorax and other joints differently.
 
-Points (B, T, 19, 3) m are those of `pose_datasets.mapping.POINTS`.
+Points (B, T, 19, 3) m are those of `pose_datasets.mapping.POINTS`, for B sequences with T frames.
 """
 
 from dataclasses import dataclass
@@ -16,15 +16,26 @@ _HIPS, _SHOULDERS = [4, 1], [11, 14]  # left, right
 
 @dataclass(frozen=True, kw_only=True)
 class DefinitionConfig:
-    """Ranges of the variation of joint definitions between sequences, in metres unless stated otherwise."""
+    """Ranges of the variation of joint definitions between sequences.
 
-    canonical: float = 0.25  # fraction of sequences with the joints of `pose_datasets.mapping`
-    pelvis: float = 0.3  # fraction whose pelvis is above the hip axis, by up to 45 % of the distance to the spine
-    spine: float = 0.12  # along the trunk, as a fraction of its length
+    Attributes:
+        canonical: Fraction of sequences with the joint definitions of `pose_datasets.mapping`. The other settings,
+            except `detector`, apply to the rest.
+        pelvis: Fraction of sequences whose pelvis is above the hip axis, by up to 45 % of the distance to the spine.
+        spine: Maximum shift of the spine along the trunk, as a fraction of its length.
+        hip: Standard deviation of the positions of the hips per axis, m.
+        shoulder: Standard deviation of the positions of the shoulders per axis, m.
+        wrist: Fraction of sequences whose wrists are closer to the elbow, by up to a third of the forearm.
+        detector: Standard deviation of the positions of a detector's hips and shoulders per axis, m.
+    """
+
+    canonical: float = 0.25
+    pelvis: float = 0.3
+    spine: float = 0.12
     hip: float = 0.02
     shoulder: float = 0.02
-    wrist: float = 0.15  # fraction whose wrists are up to a third of the forearm closer to the elbow
-    detector: float = 0.012  # the same for hips and shoulders of a detector
+    wrist: float = 0.15
+    detector: float = 0.012
 
 
 # The joints of `pose_datasets.mapping`, for ground truth and detector.
@@ -32,7 +43,10 @@ CANONICAL = DefinitionConfig(canonical=1.0, detector=0.0)
 
 
 def observed_joints(points: F32) -> F32:
-    """Map points (..., 19, 3) to joints (..., 17, 3) as `pose.skeletons.to_h36m17` converts a detector's skeleton."""
+    """Convert points (..., 19, 3) to the joints (..., 17, 3) that a detector's keypoints determine.
+
+    The conversion is that of `pose.skeletons.to_h36m17`: for example, the thorax is the midpoint of the shoulders.
+    """
     joints = points[..., :17, :].copy()
     joints[..., 8, :] = points[..., _SHOULDERS, :].mean(axis=-2)
     joints[..., 7, :] = (joints[..., 0, :] + joints[..., 8, :]) / 2
@@ -42,11 +56,16 @@ def observed_joints(points: F32) -> F32:
 
 
 def redefine(rng: np.random.Generator, points: F32, config: DefinitionConfig) -> F32:
-    """Return joints (B, T, 17, 3) m as defined by a random data set, with constant definitions in each sequence.
+    """Return joints (B, T, 17, 3) m with random definitions, which are constant in each sequence.
 
-    Pelvis, spine, thorax, neck and head move along the trunk and between common definitions (mid-shoulders to the base
-    of the neck, base of the neck to nose, middle to top of the head). Hips and shoulders move slightly in the frame of
-    the body, symmetrically.
+    Pelvis, spine, thorax and wrists move along their bones. The thorax is between the midpoint of the shoulders and the
+    base of the neck, the neck between its base and the nose, and the head between its middle and its top. Hips and
+    shoulders move slightly in the frame of the body, symmetrically.
+
+    Args:
+        rng: Random generator.
+        points: (B, T, 19, 3) m.
+        config: Ranges of the variation.
     """
     batch = len(points)
     joints = points[..., :17, :].copy()
@@ -77,13 +96,15 @@ def redefine(rng: np.random.Generator, points: F32, config: DefinitionConfig) ->
 
 
 def shift_girdle(rng: np.random.Generator, joints: F32, pair: list[int], spread: F32 | float) -> None:
-    """Shift both joints of `pair` (left, right) in the frame of the body by a constant normal offset, in place.
+    """Shift a pair of joints by a normally distributed offset in the frame of the body, symmetrically and in place.
+
+    The offset is constant in each sequence. The pelvis moves with the hips.
 
     Args:
         rng: Random generator.
-        joints: (B, T, 17, 3) m.
-        pair: The joints. The pelvis moves with the hips.
-        spread: Standard deviation in metres, a number or (B, 1, 1).
+        joints: (B, T, 17, 3) m, or 19 points.
+        pair: Indices of the left and the right joint.
+        spread: Standard deviation per axis in metres, a number or (B, 1, 1).
     """
     left = unit(joints[:, :, pair[0]] - joints[:, :, pair[1]])
     up = unit(reject(joints[:, :, 8] - joints[:, :, 0], left))
@@ -96,7 +117,13 @@ def shift_girdle(rng: np.random.Generator, joints: F32, pair: list[int], spread:
 
 
 def detectors_points(rng: np.random.Generator, points: F32, config: DefinitionConfig) -> F32:
-    """Return points (B, T, 19, 3) m with hips and shoulders as defined by a random detector."""
+    """Return points (B, T, 19, 3) m with hips and shoulders as a random detector defines them.
+
+    Args:
+        rng: Random generator.
+        points: (B, T, 19, 3) m.
+        config: Ranges of the variation, of which only `detector` is used.
+    """
     points = points.copy()
     shift_girdle(rng, points, _HIPS, config.detector)
     shift_girdle(rng, points, _SHOULDERS, config.detector)

@@ -1,7 +1,7 @@
-"""Score scales ("dialects") of known detectors, and other changes of scores that a lifter should tolerate.
+"""Changes of detector scores ("dialects") that a lifter should tolerate, such as the score scales of known detectors.
 
-A dialect maps scores (..., T, 17) in [0, 1] to other scores of the same joints; 0 (not detected) stays 0. Training uses
-random ones (`pose.training.dialects`); these are constant, for measurements.
+A dialect maps scores (..., T, 17) in [0, 1] to other scores of the same joints. A score of 0 (not detected) stays 0.
+These dialects are fixed, for evaluation; training uses random ones (`pose.training.dialects`).
 """
 
 from collections.abc import Callable, Iterator
@@ -16,8 +16,8 @@ from pose.types import F32
 Dialect = Callable[[F32], NDArray[np.floating]]
 
 _LOWEST = 0.01
-# Quantiles of the scores above 0. Ours are those of `pose_datasets.errors` in training; the others were measured on
-# three clips (`benchmarks/score_dialects.py --measure`).
+# Scores at the cumulative fractions `_SHARES` of the scores above 0. `_OURS` are those of `pose_datasets.errors` in
+# training; the others were measured on three clips (`benchmarks/score_dialects.py --measure`).
 _SHARES = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0)
 _OURS = (0.02, 0.04, 0.08, 0.12, 0.58, 0.77, 0.86, 0.91, 0.93, 1.0)
 _NETWORKS = {
@@ -47,17 +47,17 @@ def by_joint(seed: int) -> Dialect:
 
 
 def steps(count: int) -> Dialect:
-    """Return a dialect that quantises scores to `count` levels."""
+    """Return a dialect that rounds scores up to multiples of 1 / `count`."""
     return lambda scores: np.ceil(scores * count) / count
 
 
 def noisy(seed: int) -> Dialect:
-    """Return a dialect that multiplies each score by a random factor of 0.5 to 1."""
+    """Return a dialect that multiplies each score by a random factor of 0.5 to 1. Equal seeds give equal factors."""
     return lambda scores: scores * np.random.default_rng(seed).uniform(0.5, 1, scores.shape)
 
 
 def network(name: str) -> Dialect:
-    """Return a dialect that maps simulated scores by rank to the score distribution of a network."""
+    """Return a dialect that maps simulated scores by rank to the scores of a network, such as "BlazePose"."""
     theirs = _NETWORKS[name]
     return lambda scores: np.interp(np.interp(scores, _OURS, _SHARES), _SHARES, theirs)
 

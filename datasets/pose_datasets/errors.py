@@ -1,6 +1,6 @@
-"""Simulated detector errors, in batches: jitter, bias, outliers, left-right swaps, gaps and truncation, with scores.
+"""Simulation of detector errors and scores, in batches: jitter, bias, outliers, swaps, missing joints and truncation.
 
-Lengths are relative to the person's size in the image (the longer side of the box around the joints).
+The unit of errors is the person's size in the image: the longer side of the box around the joints, averaged over time.
 """
 
 from dataclasses import dataclass
@@ -21,33 +21,55 @@ JOINT_DIFFICULTY = np.array(
 )
 _LEGS = ((1, 4), (2, 5), (3, 6))
 _ARMS = ((14, 11), (15, 12), (16, 13))
-_LIMBS = ((2, 3), (5, 6), (12, 13), (15, 16))  # joints occluded for a while by a table, a wall or another body
+_LIMBS = ((2, 3), (5, 6), (12, 13), (15, 16))  # (knee, ankle) and (elbow, wrist): occluded together by objects
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorConfig:
-    """Magnitudes of simulated detector errors. Lengths are relative to the person's size in the image.
+    """Magnitudes of simulated detector errors.
 
-    The values are measured on four networks and three clips: docs/studies/detector-errors.md.
+    Errors are relative to the person's size in the image (see `person_size`) and are standard deviations per axis for
+    an average joint. Fractions are averages over all sequences. Occluded joints have more errors. The values are from
+    measurements on four networks and three clips: docs/studies/detector-errors.md.
+
+    Attributes:
+        jitter: Jitter of a joint at rest.
+        speed: Additional jitter of a joint that moves by one person's size per second.
+        drift: Errors that last for some frames.
+        bias: Errors that last for seconds.
+        jitter_seconds: Correlation time of the jitter, s.
+        drift_seconds: Correlation time of the drift, s.
+        spread: Standard deviation of the log of a sequence's error level, which multiplies jitter, drift and bias.
+        outlier_rate: Fraction of joints that are outliers.
+        outlier: Error of outliers.
+        outlier_seconds: Typical duration of outliers, s.
+        swap_rate: Fraction of frames with swapped legs, and fraction with swapped arms.
+        swap_seconds: Typical duration of left-right swaps, s.
+        drop_rate: Fraction of joints that are not detected.
+        drop_seconds: Typical duration of these gaps, s.
+        frame_drop_rate: Fraction of frames in which the person is not detected.
+        frame_drop_seconds: Typical duration of these gaps, s.
+        limb_drop_rate: Fraction of frames in which both joints of a limb (knee and ankle, or elbow and wrist) are not
+            detected.
+        limb_drop_seconds: Typical duration of these gaps, s.
     """
 
-    jitter: float = 0.006  # standard deviation of the jitter of a joint at rest
-    speed: float = 0.009  # additional jitter per person's size/s
-    drift: float = 0.0105  # of errors that last for some frames
-    bias: float = 0.0095  # of errors that last for seconds
+    jitter: float = 0.006
+    speed: float = 0.009
+    drift: float = 0.0105
+    bias: float = 0.0095
     jitter_seconds: float = 0.02
     drift_seconds: float = 0.2
-    spread: float = 0.35  # of the log of a sequence's error level
-    outlier_rate: float = 0.015  # fraction of joints that are outliers
+    spread: float = 0.35
+    outlier_rate: float = 0.015
     outlier: float = 0.12
     outlier_seconds: float = 0.1
-    swap_rate: float = 0.006  # fraction of frames in which legs, or arms, are swapped
+    swap_rate: float = 0.006
     swap_seconds: float = 0.12
-    drop_rate: float = 0.01  # fraction of joints not detected
+    drop_rate: float = 0.01
     drop_seconds: float = 0.25
-    frame_drop_rate: float = 0.01  # fraction of frames without a detection
+    frame_drop_rate: float = 0.01
     frame_drop_seconds: float = 0.12
-    # fraction of the time that each arm (elbow, wrist) and leg (knee, ankle) is not detected
     limb_drop_rate: float = 0.0
     limb_drop_seconds: float = 1.0
 
@@ -55,18 +77,19 @@ class ErrorConfig:
 def add_errors(
     rng: np.random.Generator, pixels: F32, times: F64, image_size: F32, depth: F32, config: ErrorConfig
 ) -> tuple[F32, F32]:
-    """Convert true pixels (B, T, 17, 2) to simulated detections.
+    """Convert true 2D joints to simulated detections, with joints in the order of Human3.6M-17.
 
     Args:
         rng: Random generator.
-        pixels: (B, T, 17, 2) px.
+        pixels: (B, T, 17, 2) px, true 2D joints.
         times: (B, T) s.
-        image_size: (B, 2) px.
-        depth: (B, T, 17) m, relative to the pelvis, positive away from the camera; the far side is occluded more often.
-        config: Magnitudes.
+        image_size: (B, 2) px, width and height.
+        depth: (B, T, 17) m, depth relative to the pelvis, positive away from the camera. Joints on the far side are
+            occluded more often.
+        config: Magnitudes of the errors.
 
     Returns:
-        Keypoints (B, T, 17, 2) px and scores (B, T, 17), 0 where not detected.
+        Keypoints (B, T, 17, 2) px and scores (B, T, 17) in [0, 1]. Joints that are not detected have a score of 0.
     """
     size = person_size(pixels)
     hidden = _hidden(rng, times, depth)
@@ -78,7 +101,7 @@ def add_errors(
 
 
 def _speed(pixels: F32, times: F64, size: F32) -> F32:
-    """Speed (B, T, 17) in person sizes per second, at most 3."""
+    """Compute the speed (B, T, 17) of joints in person's sizes per second, clipped to 3."""
     steps = np.diff(times, axis=1, append=(2 * times[:, -1] - times[:, -2])[:, None]).astype(np.float32)
     motion = norm(np.diff(pixels, axis=1, append=pixels[:, -1:]))
     result: F32 = np.minimum(motion / (steps[..., None] * size), np.float32(3))
@@ -86,7 +109,7 @@ def _speed(pixels: F32, times: F64, size: F32) -> F32:
 
 
 def _noise(rng: np.random.Generator, times: F64, speed: F32, hidden: F32, config: ErrorConfig) -> F32:
-    """Errors (B, T, 17, 2) in person sizes: jitter, drift, bias, and bursts of outliers."""
+    """Draw errors (B, T, 17, 2) in person's sizes: the sum of jitter, drift, bias and outliers."""
     batch, frames = times.shape
     level = np.exp(np.float32(config.spread) * rng.standard_normal((batch, 1, 1), dtype=np.float32))
     scale = level * JOINT_DIFFICULTY * (1 + 2 * hidden)
@@ -103,9 +126,13 @@ def _noise(rng: np.random.Generator, times: F64, speed: F32, hidden: F32, config
 
 
 def rederive(keypoints: F32, scores: F32) -> None:
-    """Recompute pelvis, spine and thorax of keypoints (B, T, 17, 2) from hips and shoulders, in place.
+    """Recompute pelvis, spine and thorax from hips and shoulders, in place, as `pose.skeletons.to_h36m17` does.
 
-    As in `pose.skeletons.to_h36m17`: the mean of their positions, and the minimum of their scores.
+    The position is the mean of the source joints, and the score is their minimum.
+
+    Args:
+        keypoints: (B, T, 17, 2) px.
+        scores: (B, T, 17).
     """
     for joint, sources in ((0, [1, 4]), (8, [11, 14]), (7, [1, 4, 11, 14])):
         score = scores[..., sources].min(axis=-1)
@@ -114,7 +141,10 @@ def rederive(keypoints: F32, scores: F32) -> None:
 
 
 def person_size(pixels: F32) -> F32:
-    """Size (B, T, 1) px of people (B, T, 17, 2) px: the longer side of the joints' box, averaged over time."""
+    """Compute the size (B, T, 1) px of people in the image from joints (B, T, 17, 2) px.
+
+    The size is the longer side of the box around the joints, averaged over time.
+    """
     by_joint = np.moveaxis(pixels, 2, 0).copy()  # twenty times faster than a reduction of a short middle axis
     width, height = np.moveaxis(by_joint.max(axis=0) - by_joint.min(axis=0), -1, 0)
     sides = np.maximum(width, height)
@@ -122,7 +152,7 @@ def person_size(pixels: F32) -> F32:
 
 
 def _hidden(rng: np.random.Generator, times: F64, depth: F32) -> F32:
-    """(B, T, 17) in [0, 1]: degree of occlusion of each joint, by the body itself or by objects."""
+    """Draw the degree of occlusion (B, T, 17) of each joint, 0 to 1, by the body itself or by objects."""
     behind = 0.35 / (1 + np.exp(-(depth - 0.15) / 0.06))
     objects = smooth_noise(rng, times, 1, 0.5) + rng.standard_normal((len(times), 1, 17), dtype=np.float32)
     result: F32 = np.maximum(behind, objects > 2.2).astype(np.float32)
@@ -132,12 +162,21 @@ def _hidden(rng: np.random.Generator, times: F64, depth: F32) -> F32:
 def bursts(
     rng: np.random.Generator, times: F64, channels: int, rate: NDArray[np.floating] | float, seconds: float
 ) -> Mask:
-    """(B, T, channels) True in bursts of about `seconds`, for a fraction `rate` of the time."""
+    """Draw a random mask (B, T, channels) that is True in bursts.
+
+    Args:
+        rng: Random generator.
+        times: (B, T) s.
+        channels: Number of independent masks of each sequence.
+        rate: Fraction of the time in which the mask is True, at most 0.5; a number or an array that broadcasts to the
+            mask.
+        seconds: Typical duration of a burst, s.
+    """
     return _above(correlated_noise(rng, times, (channels,), seconds), rate)
 
 
 def _above(noise: F32, rate: NDArray[np.floating] | float) -> Mask:
-    """Mask of the values of standard normal `noise` in the highest fraction `rate`."""
+    """Return a mask of the largest values of standard normal `noise`: the fraction `rate`, at most 0.5."""
     # Quantile of the standard normal distribution by a rational approximation (Abramowitz and Stegun 26.2.23,
     # absolute error below 4.5e-4).
     t = np.sqrt(-2 * np.log(np.clip(rate, 1e-6, 0.5)))
@@ -149,7 +188,10 @@ def _above(noise: F32, rate: NDArray[np.floating] | float) -> Mask:
 
 
 def _swap(rng: np.random.Generator, found: F32, times: F64, config: ErrorConfig) -> None:
-    """Swap left and right legs, and arms, in bursts, in place; frequent in some sequences, rare in most."""
+    """Swap left and right legs, and left and right arms, in bursts, in place.
+
+    A few sequences have many swaps; most have almost none.
+    """
     liable = rng.gamma(0.4, 1 / 0.4, (len(times), 1, 1))
     swapped = bursts(rng, times, 2, config.swap_rate * liable, config.swap_seconds)
     for channel, pairs in enumerate((_LEGS, _ARMS)):
@@ -161,6 +203,7 @@ def _swap(rng: np.random.Generator, found: F32, times: F64, config: ErrorConfig)
 
 
 def _seen(rng: np.random.Generator, times: F64, hidden: F32, config: ErrorConfig) -> Mask:
+    """Draw a mask (B, T, 17) of the detected joints. Occluded joints are missing more often."""
     liable = rng.gamma(0.5, 2, (len(times), 1, 1))
     joints = bursts(rng, times, 17, config.drop_rate * liable * (0.5 + 4 * hidden), config.drop_seconds)
     frames = bursts(rng, times, 1, config.frame_drop_rate * liable, config.frame_drop_seconds)
@@ -174,7 +217,7 @@ def _seen(rng: np.random.Generator, times: F64, hidden: F32, config: ErrorConfig
 
 
 def _scores(rng: np.random.Generator, noise: F32, hidden: F32) -> F32:
-    """Scores decrease loosely with the error, and for occluded joints; some errors have high scores."""
+    """Draw scores (B, T, 17) that decrease with error and occlusion, with noise: some large errors have high scores."""
     doubt = norm(noise) / 0.06 + 0.2 * np.abs(rng.standard_normal(hidden.shape, dtype=np.float32))
     # Networks differ in the level of their scores, for example 0.95 or 0.7.
     modest = np.exp(rng.uniform(np.log(0.12), 0, (len(noise), 1, 1))).astype(np.float32)
@@ -182,7 +225,11 @@ def _scores(rng: np.random.Generator, noise: F32, hidden: F32) -> F32:
 
 
 def _truncated(rng: np.random.Generator, found: F32, scores: F32, image_size: F32) -> tuple[F32, F32]:
-    """Outside the image, joints are either not detected, or placed near the border with a low score."""
+    """Change joints outside the image, and return keypoints and scores.
+
+    In some sequences these joints are not detected. In the others they are moved to the border of the image and have a
+    low score.
+    """
     limit = image_size[:, None, None] - 1
     inside = np.clip(found, 0, limit)
     outside = (np.abs(inside - found) > 0).any(axis=-1)

@@ -17,19 +17,27 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True)
 class FilmConfig:
-    """Settings of simulated cameras and detectors: fractions of sequences with each effect, and settings of the parts.
+    """Settings of simulated cameras and detectors. Fractions are of all sequences.
 
     Attributes:
-        chest_height: Whether all cameras stand at chest height (`cameras.chest_height_cameras`), for evaluation.
+        derived: Fraction whose 2D joints are converted from a detector's skeleton. In the others, the detector observes
+            the target joints themselves.
+        exact: Fraction without detector errors.
+        intrinsics_known: Fraction with known intrinsics. The others have default intrinsics
+            (`cameras.assumed_intrinsics`).
+        steep: Fraction filmed from 15 to 45 degrees above or below.
         white: Maximum standard deviation per axis of white noise that scores do not reflect, relative to the person's
             size. The level is uniform from 0 and applies to half of the sequences, including exact ones. This models
             small people, whose joints are detected to the nearest pixel, and files from other programs.
+        chest_height: Whether all cameras stand at chest height (`cameras.chest_height_cameras`), for evaluation.
+        definitions: Variation of joint definitions.
+        errors: Magnitudes of detector errors.
     """
 
-    derived: float = 0.4  # fraction converted from a detector's skeleton; otherwise the joints themselves are observed
-    exact: float = 0.2  # fraction without detector errors
+    derived: float = 0.4
+    exact: float = 0.2
     intrinsics_known: float = 0.6
-    steep: float = 0.2  # fraction from 15 to 45 degrees above or below
+    steep: float = 0.2
     white: float = 0.0
     chest_height: bool = False
     definitions: DefinitionConfig = field(default_factory=DefinitionConfig)
@@ -37,10 +45,11 @@ class FilmConfig:
 
 
 def film(rng: np.random.Generator, world: F32, times: F64, valid: Mask, config: FilmConfig) -> LiftBatch:
-    """Project points with random cameras, and simulate their detection.
+    """Project people with random cameras, simulate a 2D detector, and return the batch of 2D joints and 3D targets.
 
-    For a detector's skeleton the target is Human3.6M-17 as defined in `pose_datasets.mapping`. Otherwise the target is
-    the observed joints.
+    Targets are joints with random definitions (`definitions.redefine`), which are also the observed joints. In a
+    fraction `config.derived` of the sequences, the detector has its own skeleton; the targets are then the joints of
+    `pose_datasets.mapping`.
 
     Args:
         rng: Random generator.
@@ -92,12 +101,12 @@ def film(rng: np.random.Generator, world: F32, times: F64, valid: Mask, config: 
 
 
 def _add_white_noise(rng: np.random.Generator, keypoints: F32, size: F32, max_level_px: float) -> Mask:
-    """Add white noise to joints in place.
+    """Add white noise to 2D joints in place.
 
     Args:
         rng: Random generator.
         keypoints: (B, T, 17, 2) px.
-        size: (B, T, 17) px, unit of the noise.
+        size: (B, T, 17) px, size of the person; 0 for joints without noise.
         max_level_px: Maximum standard deviation of the noise, as a fraction of `size`.
 
     Returns:
@@ -110,10 +119,17 @@ def _add_white_noise(rng: np.random.Generator, keypoints: F32, size: F32, max_le
 
 
 def reproject_root(root: F32, true: F64, told: F64) -> F32:
-    """Move the root (B, T, 3) m so that its pixels under the matrix `told` equal the original pixels under `true`.
+    """Move the root so that its pixels under assumed intrinsics equal its pixels under the true intrinsics.
 
-    Both matrices are (B, 3, 3) px. Depth is scaled by told / true focal length, which keeps the size of the person in
-    the image.
+    Depth is scaled by the ratio of assumed to true focal length, which keeps the size of the person in the image.
+
+    Args:
+        root: (B, T, 3) m in the camera frame.
+        true: (B, 3, 3) px, true camera matrices.
+        told: (B, 3, 3) px, camera matrices given to the lifter.
+
+    Returns:
+        Root (B, T, 3) m in the camera frame.
     """
     depth = root[..., 2:] * (told[:, 0, 0] / true[:, 0, 0]).astype(np.float32)[:, None, None]
     pixels = cameras.project_batch(root[:, :, None], true)[:, :, 0]

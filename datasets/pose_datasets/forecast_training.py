@@ -73,7 +73,8 @@ class MotionSource:
     def calibration(self) -> list[Iterator[ForecastBatch]]:
         """Return the sets of validation subjects for the calibration of sigma.
 
-        Motion is as recorded, which contains little motion, or augmented. The past is true or lifted.
+        There are four: motion as recorded and with augmentation, since people in the recordings move little, each with
+        true and with lifted past.
         """
         path = Path(self._config.motions)
         recorded = Moments(load_motions(path, "validation"), PAST_SECONDS)

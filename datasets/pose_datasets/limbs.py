@@ -1,21 +1,23 @@
 """Calibration of limb lengths in motion capture, so that standing people have straight knees.
 
-The bones of the CMU skeletons are slightly too long for the recorded hips and ankles: many people never have less than
-15 to 20 degrees of knee flexion, even in standing, and left and right differ by as much. One per cent of a leg's length
-is 18 degrees at the knee. The length of a limb is therefore estimated from its largest reach.
+The bones of the CMU skeletons are slightly too long for the recorded hips and ankles. The knees of many people are
+therefore never flexed by less than 15 to 20 degrees, even in standing, and left and right differ by as much. A leg
+length that is 1 % too long changes the knee of a standing person by 18 degrees. Limb lengths are therefore estimated
+from the largest reach: the distance between the ends of a limb.
 
-A body is one skeleton of one subject. Hips, ankles, shoulders and wrists are unchanged; knees and elbows move in the
-plane of their limb, and bone lengths change by the same factor in all frames of a body.
+Calibration is separate for each skeleton of a subject. All frames of a skeleton get the same bone lengths. Knees and
+elbows move within the plane of their limb; its ends do not move, except as described in the last item.
 
-- Reach: the 95th percentile of the distance of a limb's ends in a clip, and of those the 90th over the body's clips
-  (weighted by frames). It is assumed to correspond to a flexion of 3 degrees at the knee and 5 at the elbow.
-- A person who never straightens the limb gives no evidence of its length: the smaller the reach, the larger the weight
-  of a prior (the typical excess length of other bodies). The side with the larger reach counts for both.
-- Thigh and shank, and upper arm and forearm, have the same ratio on both sides. Their sum follows the reach of each
-  side, within the anatomical differences of sides: the recorded ends differ by up to 2 % between the sides, which
-  would be 20 degrees with one length for both.
-- Where recorded ends are farther apart than the limb is long, the far end is moved by the difference. This starts
-  gradually below 6 degrees, so that the knee moves smoothly.
+- The largest reach of a clip is the 95th percentile over its frames. That of a skeleton is the 90th percentile over its
+  clips, weighted by frames. It is assumed to have a flexion of 3 degrees at the knee and 5 at the elbow.
+- The reach of a person who never straightens the limb does not determine its length. The smaller the reach, the larger
+  the weight of a prior: the typical length error of other skeletons. The weight is that of the side with the larger
+  reach.
+- The ratio of thigh to shank, and of upper arm to forearm, is equal on both sides. The total length follows the reach
+  of each side, with a limited difference. One length for both sides would not fit: the recorded reaches differ by up to
+  2 %, which corresponds to 20 degrees of flexion.
+- Where the recorded ends are farther apart than the limb is long, the far end moves towards the near one. The
+  transition starts at 6 degrees of flexion, so that the knee moves smoothly.
 """
 
 from collections.abc import Sequence
@@ -33,15 +35,17 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Limb:
-    """Parameters of a kind of limb.
+    """Parameters of the calibration of arms or legs.
+
+    A factor is the ratio of the calibrated to the recorded length.
 
     Attributes:
-        joints: (end, middle, end) of the left and of the right side.
-        straightest: Flexion at full reach, degrees.
-        prior: Factor of the bone lengths for a body that never straightens the limb.
-        trust: Difference to `prior` at which the weight of a body's evidence has decayed to 1/e.
-        least: Smallest factor.
-        apart: Largest difference of the sides' factors.
+        joints: Indices of the near end, middle and far end, of the left and of the right side.
+        straightest: Flexion at the largest reach, degrees.
+        prior: Factor for a skeleton whose limb is never straight.
+        trust: Difference between `prior` and the factor from the reach at which the latter has a weight of 1/e.
+        least: Minimum factor.
+        apart: Maximum difference of the factors of both sides.
     """
 
     joints: tuple[tuple[int, int, int], tuple[int, int, int]]
@@ -64,14 +68,18 @@ def flexion(points: F64, joints: tuple[int, int, int]) -> F64:
 
     Args:
         points: (T, J, 3) m.
-        joints: Indices of the end, middle and other end of the limb.
+        joints: Indices of the near end, middle and far end of the limb.
     """
     first, second = points[:, joints[1]] - points[:, joints[0]], points[:, joints[2]] - points[:, joints[1]]
     return np.degrees(np.arctan2(norm(cross(first, second)), dot(first, second)))
 
 
 def calibrate(clips: Sequence[NDArray[np.floating]]) -> list[F64]:
-    """Calibrate the limb lengths in all clips of one subject, (T, 19, 3) m each."""
+    """Return the clips of one subject with calibrated lengths of arms and legs.
+
+    Args:
+        clips: Points of each clip, (T, 19, 3) m.
+    """
     calibrated: list[F64] = [np.array(clip, np.float64) for clip in clips]
     for limb in (LEGS, ARMS):
         for body in _bodies(calibrated, limb):
@@ -83,7 +91,12 @@ def calibrate(clips: Sequence[NDArray[np.floating]]) -> list[F64]:
 
 
 def calibrated_lengths(clips: Sequence[F64], limb: Limb) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return the (near, far) bone lengths in metres of the left and of the right limb, for clips of one body."""
+    """Return the calibrated (near, far) bone lengths in metres of the left and of the right limb.
+
+    Args:
+        clips: Points of all clips of one skeleton, (T, 19, 3) m each.
+        limb: Parameters of arms or legs.
+    """
     measured = np.array([np.median([_lengths(clip, joints) for clip in clips], axis=0) for joints in limb.joints])
     evidence = np.array(
         [_straightest(clips, joints) / reach(bones[0], bones[1], limb.straightest)
@@ -99,7 +112,7 @@ def calibrated_lengths(clips: Sequence[F64], limb: Limb) -> tuple[tuple[float, f
 
 
 def _usual_bend(points: F64, joints: tuple[int, int, int]) -> F64:
-    """Bending direction (T, 3) of a straight limb: a knee forwards, an elbow backwards and down."""
+    """Return the direction (T, 3) in which a straight limb bends: a knee forwards, an elbow backwards and down."""
     bones = to_bones(points.astype(np.float32))
     if joints in LEGS.joints:
         usual: F64 = cross(points[:, joints[2]] - points[:, joints[0]], pelvis_frame(bones)[..., 0])
@@ -109,12 +122,14 @@ def _usual_bend(points: F64, joints: tuple[int, int, int]) -> F64:
 
 
 def _lengths(clip: F64, joints: tuple[int, int, int]) -> F64:
+    """Return the median lengths (2,) m of the two bones of a limb."""
     bones = np.diff(clip[:, joints], axis=1)
     median: F64 = np.median(norm(bones), axis=0)
     return median
 
 
 def _straightest(clips: Sequence[F64], joints: tuple[int, int, int]) -> float:
+    """Return the largest reach in metres of a limb over the clips, as described for this module."""
     tops = [np.percentile(norm(clip[:, joints[2]] - clip[:, joints[0]]), _STRAIGHTEST_FRAMES)
             for clip in clips]  # fmt: skip
     frames = np.array([len(clip) for clip in clips])

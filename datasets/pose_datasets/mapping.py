@@ -1,18 +1,20 @@
-"""From the skeletons of motion capture to the points we train on, whatever format they came in.
+"""Conversion of motion capture skeletons (ASF/AMC and BVH) to the 19 points of the training data.
 
-Points: the 17 Human3.6M joints, then the nose and the midpoint of the ears, which detectors see and Human3.6M does not
-have. World frame: metres, y up, floor near y = 0.
+The points are the 17 Human3.6M joints, the nose and the midpoint of the ears. Detectors find the last two, and
+Human3.6M does not contain them. World frame: metres, y up, floor near y = 0.
 
-| point | ASF/AMC (far ends of bones) | BVH for MotionBuilder | BVH for Daz |
+| point | ASF/AMC: far ends of bones | BVH for MotionBuilder | BVH for Daz |
 |---|---|---|---|
-| pelvis | mid of the hips | same | same |
+| pelvis | midpoint of the hips | same | same |
 | hips, knees, ankles | hipjoint, femur, tibia | UpLeg, Leg, Foot (or Hip, Knee, Ankle) | Thigh, Shin, Foot |
-| spine: mid-trunk | 0.8 lowerback + 0.2 upperback | 0.8 Spine + 0.2 Spine1 | mid of abdomen and chest |
-| thorax: where collar bones and neck meet | mid of thorax and lowerneck | mid of collars and Neck1 | same |
-| shoulders, elbows, wrists | clavicle, humerus, wrist | Arm, ForeArm, Hand (drawn out) | Shldr, ForeArm, Hand |
+| spine: middle of the trunk | 0.8 lowerback + 0.2 upperback | 0.8 Spine + 0.2 Spine1 | midpoint of abdomen and chest |
+| thorax: between collar bones and neck | midpoint of thorax and lowerneck | midpoint of collars and Neck1 | same |
+| shoulders, elbows | clavicle, humerus | Arm, ForeArm | Shldr, ForeArm |
+| wrists | wrist | line from ForeArm to Hand, extended by half | Hand |
 | neck / nose, head, nose, ears | in the frame of the head | same | same |
 
-The head is rigid: its four points have fixed places in the frame of the head bone (`HEAD_POINTS`), scaled with it.
+The head is rigid: its four points have constant positions in the frame of the head bone (`HEAD_POINTS`), which are
+scaled with the length of this bone. The head of the Daz figure is not scaled.
 """
 
 import math
@@ -46,10 +48,15 @@ _SIDES = ("left", "right")
 
 
 def asf_points(skeleton: asf_amc.AsfSkeleton, motion: dict[str, F64], source: str) -> F64:
-    """Compute points (T, 19, 3) m from an ASF skeleton of the CMU database and an AMC motion.
+    """Compute points (T, 19, 3) m from a skeleton and a motion of the CMU database.
+
+    Args:
+        skeleton: Skeleton from `asf_amc.parse_asf`.
+        motion: Degrees of freedom by bone, from `asf_amc.parse_amc`.
+        source: Name of the file, for the error message.
 
     Raises:
-        PoseError: If the skeleton has other bones. The message names `source`.
+        PoseError: If the skeleton does not have the bones of the CMU database.
     """
     ends, turns = asf_amc.forward_kinematics(skeleton, motion)
     index = _finder(skeleton.names, source)
@@ -73,10 +80,14 @@ _ASF_LIMBS = {
 
 
 def bvh_points(motion: bvh.BvhMotion, source: str) -> F64:
-    """Compute points (T, 19, 3) m from a BVH conversion of the CMU database.
+    """Compute points (T, 19, 3) m from a motion of one of the BVH conversions of the CMU database.
+
+    Args:
+        motion: Skeleton and motion.
+        source: Name of the file, for the error message.
 
     Raises:
-        PoseError: If the skeleton has other joints. The message names `source`.
+        PoseError: If the joint names are not those of a known conversion.
     """
     style = next((style for style in _BVH_STYLES if set(style.values()) <= set(motion.names)), None)
     if style is None:
@@ -103,6 +114,13 @@ def bvh_points(motion: bvh.BvhMotion, source: str) -> F64:
 
 
 def _style(limbs: dict[str, str], middle: dict[str, str], sides: tuple[str, str]) -> dict[str, str]:
+    """Return a dictionary from roles such as "left_hip" to the joint names of a conversion.
+
+    Args:
+        limbs: Joint name by role; `{}` stands for the prefix of the side.
+        middle: Joint name by role, for joints of trunk and head.
+        sides: Prefixes of the left and of the right side.
+    """
     return middle | {
         f"{side}_{role}": joint.format(prefix)
         for side, prefix in zip(("left", "right"), sides, strict=True)
@@ -142,10 +160,10 @@ _BVH_STYLES = (
 
 
 def _restore_lost_bones(motion: bvh.BvhMotion, index: dict[str, int]) -> bvh.BvhMotion:
-    """Restore bones that the MotionBuilder conversions lose: the thorax and the wrists, which have several children.
+    """Restore the bones between the upper back and the base of the neck and collar bones.
 
-    In the original skeletons the thorax is as long as the upper back and continues in its direction. The wrist bone is
-    half as long as the radius and in line with it (subjects 35 and 131 are available in both formats).
+    The MotionBuilder conversions lose such bones. In the original skeletons, this bone is as long as the upper back and
+    continues in its direction (compared for subjects 35 and 131, which are available in both formats).
     """
     offsets = motion.offsets.copy()
     for role in ("neck_root", "left_collar", "right_collar"):
@@ -154,7 +172,7 @@ def _restore_lost_bones(motion: bvh.BvhMotion, index: dict[str, int]) -> bvh.Bvh
 
 
 def _unit(motion: bvh.BvhMotion, index: dict[str, int]) -> float:
-    """Metres per unit: the known unit with a distance from ankle to head closest to 1.6 m."""
+    """Return the metres per unit of a file: the known unit with a distance from ankle to head closest to 1.6 m."""
     height = 0.0
     for role in ("left_ankle", "head"):
         joint = index[role]
@@ -165,6 +183,8 @@ def _unit(motion: bvh.BvhMotion, index: dict[str, int]) -> float:
 
 
 def _finder(names: tuple[str, ...], source: str) -> Callable[[str], int]:
+    """Return a function that finds the index of a bone by name. It raises `PoseError` for unknown names."""
+
     def find(name: str) -> int:
         if name not in names:
             raise PoseError(f"{source}: the skeleton has no {name!r}; expected one of the CMU database")
@@ -174,7 +194,14 @@ def _finder(names: tuple[str, ...], source: str) -> Callable[[str], int]:
 
 
 def assemble_points(points: dict[str, F64], skull: F64, head_turn: F64, head_size: float) -> F64:
-    """Points (T, 19, 3) from `points` by name, with the pelvis between the hips and the head's points on the skull."""
+    """Return points (T, 19, 3) m in the order of `POINTS`, including the pelvis and the four points of the head.
+
+    Args:
+        points: Positions (T, 3) m by name, without the pelvis and the head.
+        skull: (T, 3) m, base of the skull.
+        head_turn: (T, 3, 3) rotation from the frame of the head (x left, y up, z forward) to the world frame.
+        head_size: Size of the head relative to that of `HEAD_POINTS`.
+    """
     points = points | {name: skull + head_turn @ (np.array(place) * head_size) for name, place in HEAD_POINTS.items()}
     points["pelvis"] = (points["left_hip"] + points["right_hip"]) / 2
     return np.stack([points[name] for name in POINTS], axis=1)

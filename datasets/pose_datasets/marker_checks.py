@@ -17,9 +17,9 @@ class Agreement:
     """Plausibility of the joint centres of one marker placement.
 
     Attributes:
-        bones: Standard deviation over time of the length of each limb bone, m, the larger of both sides.
-        sides: Largest relative difference of left and right bone lengths.
-        hips: Distance between the hips and their positions from the regression, m; median over time, mean of both.
+        bones: Standard deviation in metres of the length over time, by limb bone: the larger value of both sides.
+        sides: Largest difference of left and right bone lengths, relative to their mean.
+        hips: Distance in metres of the hips from `hips_by_regression`: median over time, mean of both sides.
     """
 
     bones: dict[str, float]

@@ -1,21 +1,23 @@
-"""From optical markers on the skin (Plug-in-Gait set) to the points we train on.
+"""Joint centres from optical markers on the skin (Plug-in-Gait marker set).
 
-Markers are (T, 39, 3) m in the order of `MARKERS`, world y up, NaN where a marker was not seen. All frames given
-together are of one placement of the markers: one person, one day. What no single frame shows is fitted to all of them:
+Markers are (T, 39, 3) m in the order of `MARKERS`, world frame with y up, NaN where not detected. All frames of an
+array belong to one marker placement: one person whose markers were not moved. Quantities that a single frame does not
+determine are fitted to all frames.
 
-| point | from |
+| point | computed from |
 |---|---|
-| hips | regression on the leg's length, from ASI and PSI (Hara et al. 2016); then moved to what the knee turns about |
-| knees | half a knee inwards along the axis that the ankle turns about; then moved to what the shin turns about |
-| ankles | half an ankle inwards from ANK along the knee's axis |
-| shoulders | below SHO, square to the collar bone (as in Plug-in-Gait), as far as keeps the upper arm's length |
-| elbows | half an elbow inwards from ELB, square to the plane of shoulder, elbow and wrist; then as the shoulders |
-| wrists | middle of WRA and WRB |
-| thorax, spine | middle of C7 and CLAV, middle of T10 and STRN |
+| hips | regression on the leg length, from ASI and PSI (Hara et al. 2016); refined by the rotation of the thigh |
+| knees | KNE, moved inwards by half the knee width along the flexion axis; refined by the rotation of the shank |
+| ankles | ANK, moved inwards by half the ankle width parallel to the flexion axis of the knee |
+| shoulders | SHO, moved down perpendicular to the collar bone (as in Plug-in-Gait); refined by the upper arm length |
+| elbows | ELB, moved inwards by half the elbow width, perpendicular to the arm's plane; refined by the forearm length |
+| wrists | midpoint of WRA and WRB |
+| thorax, spine | midpoint of C7 and CLAV; midpoint of T10 and STRN |
 | neck, head, nose, ears | `mapping.HEAD_POINTS` in the frame of the four head markers |
 
-The fits hold a point where anatomy expects it and let motion move it: see `_centre_of_rotation`. Last, bones get one
-length over time and on both sides; joints move along the bones, so no angle changes.
+A refinement finds the point between its anatomically expected position and the centre of rotation of the moving segment
+(`_centre_of_rotation`). Finally, each limb bone gets one length for all frames and both sides. Joints move along their
+bones, so joint angles do not change.
 """
 
 from collections.abc import Mapping
@@ -64,11 +66,14 @@ _HEAD_BAND = (0.10, 0.265)  # m: height above the base of the skull; width plus 
 
 
 def joint_centres(markers: F64, *, rigid: bool = True) -> F64:
-    """Points (T, 19, 3) m from markers (T, 39, 3) m of one placement; NaN where a required marker is missing.
+    """Compute points (T, 19, 3) m from the markers of one placement.
+
+    A frame in which a required marker is missing has NaN for all points. With fewer than 10 complete frames, all are
+    NaN.
 
     Args:
-        markers: (T, 39, 3) m.
-        rigid: Give each limb bone a constant length (`rigid_bones`).
+        markers: (T, 39, 3) m in the order of `MARKERS`, world frame with y up.
+        rigid: Whether to give each limb bone a constant length (`rigid_bones`).
     """
     seen = np.isfinite(markers[:, [name not in UNUSED for name in MARKERS]]).all(axis=(1, 2))
     points = np.full((len(markers), len(POINTS), 3), np.nan)
@@ -79,6 +84,7 @@ def joint_centres(markers: F64, *, rigid: bool = True) -> F64:
 
 
 def _centres(m: Mapping[str, F64]) -> F64:
+    """Compute points (T, 19, 3) m from complete markers by name, for a minimum of 10 frames."""
     leg = _leg_length(m)
     points = _legs(m, leg) | _arms(m, leg) | _head(m)
     points["pelvis"] = (points["left_hip"] + points["right_hip"]) / 2
@@ -88,10 +94,11 @@ def _centres(m: Mapping[str, F64]) -> F64:
 
 
 def rigid_bones(points: F64) -> F64:
-    """Points (T, 19, 3) of one person with constant limb bone lengths, the median over frames of both sides.
+    """Make the limb bone lengths of points (T, 19, 3) m of one person constant.
 
-    Joints move along their bones: knees and ankles from the hips, wrists and shoulders from the elbows, since shoulders
-    are the least certain. Angles are unchanged. Frames with NaN are allowed.
+    The length of a bone is its median over time, averaged over both sides. Joints move along their bones: knees and
+    ankles away from the hips, wrists and shoulders away from the elbows. Joint angles do not change. Shoulders are not
+    kept, since they are the least certain. Frames may contain NaN.
     """
     rigid = points.copy()
     for near, far in LIMB_BONES.values():
@@ -104,7 +111,10 @@ def rigid_bones(points: F64) -> F64:
 
 
 def _leg_length(m: Mapping[str, F64]) -> float:
-    """Leg length from ASI over KNE to ANK, m, in frames with a straight leg: where ASI and ANK are far apart."""
+    """Compute the leg length in metres, from ASI over KNE to ANK, averaged over both sides.
+
+    Only frames with a straight leg are used: the tenth in which ASI and ANK are farthest apart.
+    """
     legs = []
     for s in "LR":
         reach = norm(m[s + "ASI"] - m[s + "ANK"])
@@ -115,27 +125,39 @@ def _leg_length(m: Mapping[str, F64]) -> float:
 
 
 def _frame(y: F64, x: F64) -> F64:
-    """Frames (T, 3, 3) with columns x, y, z: y along `y`, x as close to `x` as possible."""
+    """Return frames (T, 3, 3) with columns x, y, z: y along vectors `y` (T, 3), and x as close to vectors `x` (T, 3) as
+    possible.
+    """
     y = unit(y)
     x = unit(reject(x, y))
     return np.stack([x, y, cross(x, y)], axis=-1)
 
 
 def _local(points: F64, origin: F64, frame: F64) -> F64:
+    """Transform points (T, 3) m from the world to moving frames with origins (T, 3) and axes (T, 3, 3)."""
     result: F64 = np.einsum("tij,ti->tj", frame, points - origin)
     return result
 
 
 def _world(point: F64, origin: F64, frame: F64) -> F64:
+    """Transform a point (3,) m of moving frames to world positions (T, 3)."""
     return origin + frame @ point
 
 
 def _centre_of_rotation(turning: list[F64], expected: F64, deviations: tuple[float, float]) -> F64:
-    """The point (3,) of a frame with constant distances to each of `turning`, (T, 3) in this frame.
+    """Estimate the point of a moving frame whose distances to other points are constant over time.
 
-    Least squares: the point deviates by about `deviations[0]` m from `expected`, distances by `deviations[1]`. Frames
-    are not independent, so all of them together count as one observation of each point. Along the axis of a hinge,
-    where no distance changes, the expected position is kept.
+    The estimate is a regularised least-squares fit. Along the axis of a hinge, where distances do not depend on the
+    position, the expected position is kept. The frames of a recording are correlated; therefore all frames of a point
+    together have the weight of one observation.
+
+    Args:
+        turning: Points that rotate about the centre, (T, 3) m each, in the moving frame.
+        expected: (3,) m, anatomically expected position in this frame.
+        deviations: Standard deviations in metres: of the centre from `expected`, and of distances from their mean.
+
+    Returns:
+        Position (3,) m in the moving frame.
     """
     anatomy, skin = deviations
     centre = expected.copy()
@@ -152,6 +174,7 @@ def _centre_of_rotation(turning: list[F64], expected: F64, deviations: tuple[flo
 
 
 def _legs(m: Mapping[str, F64], leg: float) -> dict[str, F64]:
+    """Compute hips, knees and ankles (T, 3) m by name, for a leg length of `leg` metres."""
     middle, pelvis = _pelvis(m)
     left = pelvis[..., 0]
     points: dict[str, F64] = {}
@@ -169,14 +192,22 @@ def _legs(m: Mapping[str, F64], leg: float) -> dict[str, F64]:
 
 
 def _pelvis(m: Mapping[str, F64]) -> tuple[F64, F64]:
-    """The midpoint of the ASI (T, 3), and frames (T, 3, 3): left, up, forward; ASI and PSI are in one plane."""
+    """Return the midpoint (T, 3) m of the ASI markers, and the axes (T, 3, 3) of the pelvis with columns left, up,
+    forward.
+
+    The plane of the ASI and PSI markers is horizontal in this frame.
+    """
     middle = (m["LASI"] + m["RASI"]) / 2
     left = m["LASI"] - m["RASI"]
     return middle, _frame(cross(middle - (m["LPSI"] + m["RPSI"]) / 2, left), left)
 
 
 def hips_by_regression(markers: F64) -> tuple[F64, F64]:
-    """Left and right hip (T, 3) m from the regression alone, for markers (T, 39, 3) m without NaN."""
+    """Compute the left and the right hip (T, 3) m by `hip_regression`, without refinement by the motion.
+
+    Args:
+        markers: (T, 39, 3) m in the order of `MARKERS`, without NaN.
+    """
     m = {name: markers[:, i] for i, name in enumerate(MARKERS)}
     middle, pelvis = _pelvis(m)
     left = hip_regression(_leg_length(m))
@@ -184,18 +215,29 @@ def hips_by_regression(markers: F64) -> tuple[F64, F64]:
 
 
 def hip_regression(leg: float) -> F64:
-    """The left hip (3,) m from the midpoint of the ASI: left, up and forward in the frame of the pelvis.
+    """Return the position (3,) m of the left hip in the frame of the pelvis: left, up and forward of the midpoint of
+    the ASI.
 
-    Uses only the leg length, which soft tissue over the pelvis does not change. Hara, McGinley, Briggs, Baker, Sangeux:
-    Predicting the location of the hip joint centres, impact of age group and sex. Scientific Reports 6:37707, 2016.
+    The only input is the leg length `leg` in metres, since soft tissue over the pelvis does not affect it.
+
+    Hara, McGinley, Briggs, Baker, Sangeux: Predicting the location of the hip joint centres, impact of age group and
+    sex. Scientific Reports 6:37707, 2016.
     """
     return np.array([0.008 + 0.086 * leg, -0.009 - 0.078 * leg, 0.011 - 0.063 * leg])
 
 
 def _knee_axis(ankle: F64, left: F64) -> F64:
-    """The knee axis (3,), to the left, in the frame of the thigh, from the motion of ankle and pelvis in it.
+    """Estimate the flexion axis of a knee from the motion of the ankle.
 
-    The ankle moves in the plane perpendicular to the axis. If the knee hardly bends, the axis of the pelvis is used.
+    The ankle moves in a plane perpendicular to the axis. If the knee hardly bends, the result is the mean left
+    direction of the pelvis.
+
+    Args:
+        ankle: (T, 3) m, ankle in the frame of the thigh.
+        left: (T, 3) left direction of the pelvis in the frame of the thigh.
+
+    Returns:
+        Unit vector (3,) in the frame of the thigh. It points to the left.
     """
     spread, axes = np.linalg.eigh(np.cov(ankle.T))
     mean = unit(left.mean(axis=0))
@@ -206,6 +248,7 @@ def _knee_axis(ankle: F64, left: F64) -> F64:
 
 
 def _arms(m: Mapping[str, F64], leg: float) -> dict[str, F64]:
+    """Compute shoulders, elbows and wrists (T, 3) m by name, for a leg length of `leg` metres."""
     root = (m["C7"] + m["CLAV"]) / 2
     up = root - (m["T10"] + m["STRN"]) / 2
     points: dict[str, F64] = {}
@@ -229,27 +272,34 @@ def _arms(m: Mapping[str, F64], leg: float) -> dict[str, F64]:
 
 
 def _half_elbow(shoulder: F64, marker: F64, wrist: F64, expected: float) -> float:
-    """Distance of ELB from the elbow, m: that from the line between shoulder and wrist when the arm is straightest.
+    """Estimate the distance in metres between the ELB marker and the elbow centre.
 
-    It is at most 1.6 times the expected one, for thick soft tissue; a larger distance means that the arm never
-    straightens.
+    While the arm is straight, this is the distance of the marker from the line between shoulder and wrist. Its 2nd
+    percentile over time is used if it is 1 to 1.6 times `expected`. Otherwise, the result is `expected`: a larger
+    percentile means that the arm is never straight.
+
+    Args:
+        shoulder: (T, 3) m.
+        marker: (T, 3) m, ELB.
+        wrist: (T, 3) m.
+        expected: Distance in metres expected from the body size.
     """
     nearest = float(np.percentile(norm(reject(marker - shoulder, unit(wrist - shoulder))), 2))
     return nearest if expected < nearest < 1.6 * expected else expected
 
 
 def _elbow(shoulder: F64, marker: F64, wrist: F64, half: float) -> F64:
-    """The elbow (T, 3): `half` a breadth inwards from the marker, perpendicular to the plane of shoulder, elbow and
-    wrist.
+    """Compute elbow centres (T, 3) m.
 
-    Of the two planes through shoulder and wrist at that distance from the marker, one bends the elbow the wrong way. If
-    the marker is closer to the line, the arm is straight.
+    The centre is at a distance of `half` from the marker, perpendicular to the plane of shoulder, elbow and wrist.
+    There are two such planes; the result is the one in which the elbow bends in its anatomical direction. If the marker
+    is nearer than `half` to the line from shoulder to wrist, the centre lies in the direction of this line.
 
     Args:
-        shoulder: (T, 3).
-        marker: (T, 3).
-        wrist: (T, 3).
-        half: Half the width in m, negative for the right arm.
+        shoulder: (T, 3) m.
+        marker: (T, 3) m, ELB.
+        wrist: (T, 3) m.
+        half: Distance between marker and centre, m; negative for the right arm.
     """
     line = unit(wrist - shoulder)
     out = reject(marker - shoulder, line)
@@ -261,7 +311,10 @@ def _elbow(shoulder: F64, marker: F64, wrist: F64, half: float) -> F64:
 
 
 def _head(m: Mapping[str, F64]) -> dict[str, F64]:
-    """The head's points. The median pose of the headband is assumed to be that of a standing person who looks ahead."""
+    """Compute neck, head, nose and ears (T, 3) m by name.
+
+    The pitch of the headband is corrected: in upright frames, the person is assumed to look horizontally in the median.
+    """
     front, back = (m["LFHD"] + m["RFHD"]) / 2, (m["LBHD"] + m["RBHD"]) / 2
     left = (m["LFHD"] + m["LBHD"] - m["RFHD"] - m["RBHD"]) / 2
     size = float(np.median(norm(left) + norm(front - back))) / _HEAD_BAND[1]

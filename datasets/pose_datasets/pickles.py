@@ -1,7 +1,8 @@
-"""Restricted reader of pickles that runs no code.
+"""Restricted reader of pickle files that cannot run code of the file.
 
 Public pose data is distributed as pickles, and a pickle can call any Python function. This reader accepts NumPy arrays,
-their scalars and types, and plain containers, and refuses everything else by name.
+scalars and types, and dicts, lists, tuples, sets, strings and bytes. It rejects everything else, and the error names
+the rejected object.
 """
 
 import pickle
@@ -16,20 +17,25 @@ from pose.types import Array
 
 
 def load_pickle(path: Path) -> object:
-    """The content of a pickle file of arrays and plain containers.
+    """Load a pickle file of arrays and plain containers.
 
     Raises:
-        PoseError: If it contains anything else.
+        PoseError: If the file contains anything else or is not a valid pickle.
     """
     with path.open("rb") as file:
         return _load(file, path)
 
 
 def load_npz_object(path: Path, key: str) -> object:
-    """The object stored under `key` in an .npz file (`np.savez(path, key=some_dict)`), or the array there.
+    """Load one entry of an .npz file: an array, or an object stored by `np.savez(path, key=some_dict)`.
+
+    Args:
+        path: The .npz file.
+        key: Name of the entry.
 
     Raises:
-        PoseError: If it is not an .npz, has no such key, or contains more than arrays and plain containers.
+        PoseError: If the file is not an .npz file, has no such entry, or the entry contains more than arrays and plain
+            containers.
     """
     with open_arrays(path) as arrays:
         if key not in arrays:
@@ -42,6 +48,7 @@ def load_npz_object(path: Path, key: str) -> object:
 
 
 def _load(file: IO[bytes], path: Path) -> object:
+    """Load a pickle from an open file; `path` is its name in error messages."""
     try:
         return _ArrayUnpickler(file, encoding="latin1").load()
     except _ForeignObjectError as error:
@@ -53,12 +60,13 @@ def _load(file: IO[bytes], path: Path) -> object:
 
 
 class _ForeignObjectError(Exception):
-    """The pickle refers to something that is not an array."""
+    """Exception for a pickle that refers to an object that is not allowed."""
 
 
 def _new_array(_kind: object, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
-    """The empty array at the start of NumPy's pickles, which is filled later; declared sizes must not allocate
-    memory.
+    """Return the empty array with which NumPy's pickles of arrays start. Values follow later in the pickle.
+
+    Other shapes are rejected, so that a pickle without values cannot allocate memory.
     """
     if shape not in ((0,), ()):
         raise _ForeignObjectError(f"an array of shape {shape} without values")
@@ -66,7 +74,9 @@ def _new_array(_kind: object, shape: tuple[int, ...], dtype: np.dtype[np.generic
 
 
 def _bytearray(content: bytes | str = b"", encoding: str = "latin1") -> bytearray:
-    """`bytearray` as used by pickles: with content, never with a length."""
+    """Return a bytearray with the given content. Unlike `bytearray`, this rejects a length, which could allocate
+    memory.
+    """
     return bytearray(_encode(content, encoding) if isinstance(content, str) else bytes(memoryview(content)))
 
 
@@ -81,7 +91,7 @@ def _scalar(dtype: np.dtype[np.generic], value: object = b"") -> object:
 
 
 def _encode(text: str, encoding: str) -> bytes:
-    """The encoding of bytes in protocol 2."""
+    """Encode text as Latin-1. Pickles of protocol 2 and below store bytes as text with this codec."""
     if encoding != "latin1":
         raise _ForeignObjectError(f"the codec {encoding}")
     return text.encode("latin1")

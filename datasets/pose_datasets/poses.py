@@ -1,8 +1,11 @@
-"""Augmentation of poses: rotated limbs, bent knees and elbows, and folded, tilted and spinning bodies.
+"""Augmentation of poses: rotated trunks and limbs, bent knees and elbows, and folded, tilted and spinning bodies.
 
-Recordings contain mostly walking; people also sit, climb, stretch and fall. All changes are smooth in time, keep bone
-lengths, and bend knees backwards and elbows forwards only. They work in place on bone vectors (see
-`pose_datasets.bodies`).
+Recordings contain mostly walking; people also sit, climb, stretch and fall. All changes are smooth in time and keep
+bone lengths. Knees and elbows bend in their anatomical direction only.
+
+Most functions change bone vectors in place: `bones` (B, T, 19, 3) m of B sequences with T frames, see
+`pose_datasets.bodies`. `rows` holds the indices of the sequences to change. A limb is a list of two bones, named by the
+points at their far ends, such as [knee, ankle].
 """
 
 from dataclasses import dataclass
@@ -22,7 +25,29 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class PoseConfig:
-    """Fractions of sequences with each change, and rotations in degrees (about two standard deviations)."""
+    """Settings of the augmentation of poses.
+
+    Fractions are of the sequences with varied poses, except for `straight`, `bent` and `whole_range`, which are of all
+    sequences. Rotations are the maximum about each axis, in degrees, and about two standard deviations.
+
+    Attributes:
+        turned: Fraction with rotated parts of the body, by `trunk` to `elbow`.
+        trunk: Rotation of the trunk above the pelvis, and of the chest.
+        head: Rotation of the head.
+        hip: Rotation of a leg at the hip.
+        shoulder: Rotation of an arm at the shoulder.
+        knee: Change of a knee's flexion.
+        elbow: Change of an elbow's flexion.
+        straightened: Fraction with straighter knees. Recordings show knees 10 to 30 degrees too bent in standing
+            people.
+        folded: Fraction with flexed hips and knees: seated, squatting, kneeling, kicking, bent over.
+        raised: Fraction with a raised arm, mostly over the head; separate for each arm.
+        tilted: Fraction with a tilted body: lying, upside down, or in any orientation.
+        spun: Fraction whose body rotates during the sequence.
+        straight: Fraction with straightened limbs (`flex_limbs`).
+        bent: Fraction with bent limbs (`flex_limbs`).
+        whole_range: Fraction with an elbow or knee at any angle; separate for each limb.
+    """
 
     turned: float = 0.55
     trunk: float = 20.0
@@ -31,19 +56,25 @@ class PoseConfig:
     shoulder: float = 60.0
     knee: float = 40.0
     elbow: float = 60.0
-    straightened: float = 0.5  # corrects knees, which recordings bend by 10 to 30 degrees too much in standing
-    folded: float = 0.25  # seated, squatting, kneeling, kicking, bent over
-    raised: float = 0.35  # per arm, to positions that are rare in recordings, mostly over the head
-    tilted: float = 0.25  # lying, upside down, any orientation
-    spun: float = 0.04  # rotating during the sequence
-    # Fraction of all sequences, including recorded poses: people straighten and fold limbs more than in recordings.
+    straightened: float = 0.5
+    folded: float = 0.25
+    raised: float = 0.35
+    tilted: float = 0.25
+    spun: float = 0.04
     straight: float = 0.4
     bent: float = 0.2
-    whole_range: float = 0.0  # an elbow or knee at any angle, constant or swaying
+    whole_range: float = 0.0
 
 
 def vary_poses(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
-    """Change the poses of (B, T, 19, 3) bone vectors at `times` (B, T) s, in place."""
+    """Change the poses of some sequences in place, as configured by the first settings of `config`, up to `raised`.
+
+    Args:
+        rng: Random generator.
+        bones: (B, T, 19, 3) m, bone vectors.
+        times: (B, T) s.
+        config: Fractions and magnitudes of the changes.
+    """
     rows = _some(rng, len(bones), config.straightened)
     if len(rows):
         _straighten_knees(rng, bones, rows)
@@ -58,12 +89,19 @@ def vary_poses(rng: np.random.Generator, bones: F32, times: F64, config: PoseCon
 
 
 def flex_limbs(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
-    """Straighten the limbs of some sequences of (B, T, 19, 3) at `times` (B, T) s, and bend those of others, in place.
+    """Straighten the arms and legs of some sequences and bend those of others, in place.
 
-    The direction between the ends of a limb is kept; only their distance changes. Straightening removes up to 25
-    degrees (the flexion of the straightest third of the sequence) from nearly straight limbs, less from bent ones, and
-    nothing beyond right angles: f - d exp(-(f / 80)^2). Bending adds up to 80 degrees to bent limbs and almost none to
-    straight ones; it ends at 150 degrees.
+    The direction between the ends of a limb is kept; only their distance changes.
+
+    Straightening subtracts d exp(-(f / 80)^2) from the flexion f in degrees, where d is the flexion of the straightest
+    fifth (arms) or third (legs) of the sequence, at most 25. The effect is largest for nearly straight limbs. Bending
+    adds up to 80 degrees to bent limbs and almost none to straight ones. It does not exceed a flexion of 150 degrees.
+
+    Args:
+        rng: Random generator.
+        bones: (B, T, 19, 3) m, bone vectors.
+        times: (B, T) s.
+        config: Fractions `straight` and `bent` of the sequences.
     """
     if config.straight + config.bent == 0:
         return
@@ -74,7 +112,7 @@ def flex_limbs(rng: np.random.Generator, bones: F32, times: F64, config: PoseCon
         rows = straight[rng.random(len(straight)) < 0.85]
         if len(rows):
             flexed = _flexion(bones, rows, limb)
-            most = np.percentile(flexed, percentile, axis=1, keepdims=True) - floor
+            most = np.percentile(flexed, percentile, axis=1, keepdims=True) - floor  # keeps a typical remaining flexion
             less = np.clip(most, 0, 25).astype(np.float32) * np.exp(-((flexed / 80) ** 2))
             # Smooth near straight; never above the original flexion, as a straight limb does not determine its plane.
             _flex(bones, rows, limb, np.minimum(flexed, 2 * np.logaddexp(np.float32(0), (flexed - less) / 2)))
@@ -87,10 +125,16 @@ def flex_limbs(rng: np.random.Generator, bones: F32, times: F64, config: PoseCon
 
 
 def bend_over_the_whole_range(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
-    """Bend elbows and knees of (B, T, 19, 3) by uniformly distributed angles from straight to 150 degrees, in place.
+    """Bend elbows and knees to uniformly distributed angles from 0 (straight) to 150 degrees, in place.
 
-    Applies to sequences in `whole_range` at `times` (B, T) s; the angle sways by about 15 degrees. Hips and shoulders
-    stay.
+    The angle varies over time by about 15 degrees. Upper arms and thighs do not move. Each elbow and knee changes in a
+    fraction `whole_range` of the sequences.
+
+    Args:
+        rng: Random generator.
+        bones: (B, T, 19, 3) m, bone vectors.
+        times: (B, T) s.
+        config: Settings, of which only `whole_range` is used.
     """
     for limbs, bend in ((ARMS, bend_elbow), (LEGS, bend_knee)):
         for limb in limbs:
@@ -102,12 +146,15 @@ def bend_over_the_whole_range(rng: np.random.Generator, bones: F32, times: F64, 
 
 
 def _flexion(bones: F32, rows: I64, limb: list[int]) -> F32:
+    """Return the flexion (rows, T) of a limb in degrees; 0 is straight."""
     first, second = bones[rows, :, limb[0]], bones[rows, :, limb[1]]
     return np.degrees(np.arctan2(norm(cross(first, second)), dot(first, second)))
 
 
 def _flex(bones: F32, rows: I64, limb: list[int], degrees: F32) -> None:
-    """Flex a limb by `degrees` (rows, T) in its plane, with a constant direction between its ends, in place."""
+    """Set the flexion of a limb to `degrees` (rows, T), in place. The plane and the direction between the ends are
+    kept.
+    """
     first, second = bones[rows, :, limb[0]], bones[rows, :, limb[1]]
     near, far = norm(first), norm(second)
     along = unit(first + second)
@@ -119,8 +166,15 @@ def _flex(bones: F32, rows: I64, limb: list[int], degrees: F32) -> None:
 
 
 def random_tilts(rng: np.random.Generator, times: F64, config: PoseConfig) -> F32:
-    """Whole-body rotations (B, T, 3, 3): mostly close to none, sometimes lying, upside down, any orientation, or
-    rotating.
+    """Draw rotations (B, T, 3, 3) of the whole body.
+
+    Most are small. A fraction `tilted` is larger, up to lying, upside down or any orientation. A fraction `spun`
+    rotates during the sequence.
+
+    Args:
+        rng: Random generator.
+        times: (B, T) s.
+        config: Settings, of which only `tilted` and `spun` are used.
     """
     batch = len(times)
     axis = rng.standard_normal((batch, 3))
@@ -141,14 +195,22 @@ def _some(rng: np.random.Generator, batch: int, share: float) -> I64:
 
 
 def turn(bones: F32, rows: I64, joints: list[int], vector: F32) -> None:
-    """Rotate the bones `joints` of the sequences `rows` by rotation vectors (rows, T or 1, 3), in place."""
+    """Rotate bones in place.
+
+    Args:
+        bones: (B, T, 19, 3) m, bone vectors.
+        rows: Indices of the sequences to change.
+        joints: Indices of the bones to rotate.
+        vector: (rows, T or 1, 3) rotation vectors, radians, in the frame of the bone vectors.
+    """
     at = np.ix_(rows, np.arange(bones.shape[1]), np.array(joints))
     bones[at] = bones[at] @ np.swapaxes(rotations.from_vector(vector), -1, -2)
 
 
 def _turn_parts(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
-    """Add a constant and an oscillating rotation to trunk, head and limbs, each part in half of the chosen
-    sequences.
+    """Add a constant and an oscillating rotation to trunk, head, limbs, knees and elbows, in place.
+
+    A fraction `turned` of the sequences is changed, and in each of them about half of the parts.
     """
     chosen = rng.random(len(bones)) < config.turned
     parts = [(UPPER, config.trunk), (CHEST, config.trunk), (HEAD, config.head)]
@@ -170,19 +232,34 @@ def _turn_parts(rng: np.random.Generator, bones: F32, times: F64, config: PoseCo
 
 
 def bend_knee(bones: F32, rows: I64, leg: list[int], angle: F32) -> None:
-    """Bend a knee by `angle` (rows, T or 1) radians more, in place, clamped between straight and 155 degrees."""
+    """Increase the flexion of a knee in place, and keep it between straight and 155 degrees.
+
+    Args:
+        bones: (B, T, 19, 3) m, bone vectors.
+        rows: Indices of the sequences to change.
+        leg: Indices of the thigh and the shank.
+        angle: (rows, T or 1) increase of the flexion, radians; negative to straighten.
+    """
     left = pelvis_frame(bones[rows])[..., 0]
     _bend(bones, rows, leg, angle, left, 155)
 
 
 def bend_elbow(bones: F32, rows: I64, arm: list[int], angle: F32) -> None:
-    """Bend an elbow by `angle` (rows, T or 1) radians more, in place, clamped between straight and 150 degrees."""
+    """Increase the flexion of an elbow in place, and keep it between straight and 150 degrees.
+
+    Args:
+        bones: (B, T, 19, 3) m, bone vectors.
+        rows: Indices of the sequences to change.
+        arm: Indices of the upper arm and the forearm.
+        angle: (rows, T or 1) increase of the flexion, radians; negative to straighten.
+    """
     chest = thorax_frame(bones[rows])
     ahead = chest[..., 2] + np.float32(0.3) * chest[..., 1]  # bending direction of a straight arm: forwards and up
     _bend(bones, rows, arm, angle, cross(bones[rows][:, :, arm[0]], ahead), 150)
 
 
 def _bend(bones: F32, rows: I64, limb: list[int], angle: F32, usual_axis: F32, max_degrees: float) -> None:
+    """Increase the flexion of a limb by `angle` radians in place. The axis of a straight limb is `usual_axis`."""
     first, second = unit(bones[rows][:, :, limb[0]]), unit(bones[rows][:, :, limb[1]])
     axis, bent = _hinge(first, second, usual_axis)
     wanted = np.clip(bent + angle, np.minimum(bent, 0), np.maximum(bent, np.radians(max_degrees)))
@@ -190,9 +267,13 @@ def _bend(bones: F32, rows: I64, limb: list[int], angle: F32, usual_axis: F32, m
 
 
 def _hinge(first: F32, second: F32, usual_axis: F32) -> tuple[F32, F32]:
-    """Axis (..., 3) of a hinge and its angle (...,), from the directions of the two bones.
+    """Return the axis (..., 3) and the flexion (...,) in radians of a hinge between two bones.
 
-    For a nearly straight limb the axis is `usual_axis`, made perpendicular.
+    Args:
+        first: (..., 3) unit vectors along the first bone.
+        second: (..., 3) unit vectors along the second bone.
+        usual_axis: (..., 3) axis of nearly straight limbs, whose bones do not define one. It is made perpendicular to
+            `first`.
     """
     axis = unit(cross(first, second) + np.float32(0.15) * unit(reject(usual_axis, first)))
     axis = unit(reject(axis, first))
@@ -201,7 +282,10 @@ def _hinge(first: F32, second: F32, usual_axis: F32) -> tuple[F32, F32]:
 
 
 def _straighten_knees(rng: np.random.Generator, bones: F32, rows: I64) -> None:
-    """Remove up to 45 degrees from both knees; the thigh rotates back by half of it, so that the foot stays below."""
+    """Reduce the flexion of both knees by up to 45 degrees, in place.
+
+    Thighs rotate backwards by half of the reduction, so that the feet stay below the hips.
+    """
     amount = rng.uniform(0, np.radians(45), (len(rows), 1)).astype(np.float32)
     left = pelvis_frame(bones[rows])[..., 0]
     for leg in LEGS:
@@ -212,9 +296,10 @@ def _straighten_knees(rng: np.random.Generator, bones: F32, rows: I64) -> None:
 
 
 def _fold(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
-    """Flex hips and knees and lean the trunk by large angles, constant or varying.
+    """Flex hips and knees and lean the trunk by large angles, constant or varying over time, in place.
 
-    Independent ranges cover common cases (sitting, squatting, kneeling, kicking, touching toes) and those between.
+    Angles are drawn independently. They cover sitting, squatting, kneeling, kicking and touching toes, and poses
+    between these.
     """
     count = len(rows)
     swell = np.clip(0.5 + smooth_noise(rng, times[rows], 1, 0.5), 0, 1)
@@ -238,7 +323,7 @@ def _fold(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
 
 
 def _raise_arm(rng: np.random.Generator, bones: F32, times: F64, rows: I64, arm: list[int]) -> None:
-    """Raise an arm over the head, or in any direction, with some swaying."""
+    """Raise an arm in place, with some swaying: over the head in 3 of 4 sequences, otherwise in any direction."""
     now = unit(bones[rows][:, :, arm[0]].mean(axis=1))
     up = unit((bones[rows][:, :, 7] + bones[rows][:, :, 8]).mean(axis=1))
     spread = np.where(rng.random((len(rows), 1)) < 0.75, 0.45, 3.0)
@@ -249,7 +334,10 @@ def _raise_arm(rng: np.random.Generator, bones: F32, times: F64, rows: I64, arm:
 
 
 def between(start: F32, goal: F32) -> F32:
-    """The shortest rotation vector (..., 3) from unit vectors `start` to `goal` (not opposite)."""
+    """Return the shortest rotation vectors (..., 3) in radians from unit vectors `start` to unit vectors `goal`.
+
+    Opposite vectors are not supported.
+    """
     axis = cross(start, goal)
     sine = norm(axis)
     scale = np.arctan2(sine, dot(start, goal)) / np.maximum(sine, 1e-6)

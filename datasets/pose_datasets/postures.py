@@ -1,7 +1,11 @@
-"""Postures that are rare in recordings: sitting, kneeling, on the floor, on one leg, bent, leaning, hands in front.
+"""Augmentation with postures that are rare in recordings.
 
-Legs, trunk and arms are placed in the frame of the pelvis or the chest and kept there with some swaying; the rest of
-the motion continues. Works in place on bone vectors (B, T, 19, 3) (see `pose_datasets.bodies`); bone lengths are kept.
+These are sitting, kneeling, lying, standing on one leg, bending, leaning, and holding the hands in front. Legs, trunk
+and arms are placed relative to the pelvis or the chest, and sway a little. The path and rotation of the pelvis are
+kept, except for the pitch of some postures, and so is the motion of other parts.
+
+Functions change bone vectors in place: `bones` (B, T, 19, 3) m of B sequences with T frames, see
+`pose_datasets.bodies`. `rows` holds the indices of the sequences to change. Bone lengths are kept.
 """
 
 from dataclasses import dataclass
@@ -21,17 +25,30 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class PostureConfig:
-    """Fractions of the sequences with varied poses in which a change is made."""
+    """Settings of the augmentation with postures. Fractions are of the sequences with varied poses.
 
-    held: float = 0.25  # one of `POSTURES`
-    # trunk lean in any direction: forwards by up to 70 degrees, sideways and backwards by up to 40
+    Attributes:
+        held: Fraction with one of `POSTURES`.
+        leaning: Fraction with a leaning trunk: forwards by up to 70 degrees, sideways and backwards by up to 40.
+        reaching: Fraction with a hand in front of the trunk, at the face or hips, or stretched forwards; separate for
+            each arm.
+    """
+
+    held: float = 0.25
     leaning: float = 0.25
-    reaching: float = 0.3  # per arm: the hand in front of the trunk, at the face or hips, or stretched forwards
+    reaching: float = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """Ranges in degrees: flexion and abduction of the thigh, flexion of the knee, outward rotation of its plane."""
+    """Ranges of the angles of a leg in a posture, (minimum, maximum) in degrees.
+
+    Attributes:
+        hip: Flexion of the thigh; negative for extension backwards.
+        knee: Flexion of the knee; 0 is straight.
+        apart: Abduction of the thigh, away from the other leg.
+        splayed: Outward rotation of the plane in which the knee flexes.
+    """
 
     hip: tuple[float, float]
     knee: tuple[float, float]
@@ -41,7 +58,14 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class Posture:
-    """Both legs (swapped in half of the cases), the trunk's lean, and the whole body's forward pitch."""
+    """Ranges of the angles of a posture, (minimum, maximum) in degrees.
+
+    Attributes:
+        first: Range of one leg, the left or the right with equal probability.
+        second: Range of the other leg.
+        lean: Forward lean of the trunk relative to the pelvis.
+        pitch: Forward rotation of the whole body.
+    """
 
     first: Leg
     second: Leg
@@ -51,6 +75,7 @@ class Posture:
 
 def _both(hip: tuple[float, float], knee: tuple[float, float], apart: tuple[float, float] = (-3, 15),
           splayed: tuple[float, float] = (-10, 15), **trunk: tuple[float, float]) -> Posture:  # fmt: skip
+    """Return a posture with the same ranges for both legs."""
     leg = Leg(hip, knee, apart, splayed)
     return Posture(leg, leg, **trunk)
 
@@ -77,7 +102,14 @@ POSTURES = {
 
 
 def take_postures(rng: np.random.Generator, bones: F32, times: F64, config: PostureConfig) -> None:
-    """Put some sequences of (B, T, 19, 3) bone vectors at `times` (B, T) s into other postures, in place."""
+    """Change the postures of some sequences in place.
+
+    Args:
+        rng: Random generator.
+        bones: (B, T, 19, 3) m, bone vectors.
+        times: (B, T) s.
+        config: Fractions of the sequences with each change.
+    """
     for share, pose in ((config.held, _hold), (config.leaning, _lean)):
         if len(rows := _some(rng, len(bones), share)):
             pose(rng, bones, times, rows)
@@ -87,7 +119,7 @@ def take_postures(rng: np.random.Generator, bones: F32, times: F64, config: Post
 
 
 def _some(rng: np.random.Generator, batch: int, share: float) -> I64:
-    """Rows of a fraction of a batch; a fraction of 0 draws no random numbers."""
+    """Draw the row indices of a fraction `share` of a batch. A fraction of 0 draws no random numbers."""
     return np.flatnonzero(rng.random(batch) < share) if share else np.zeros(0, np.int64)
 
 
@@ -97,6 +129,7 @@ _TRUNK_RANGES = np.radians([[posture.lean, posture.pitch] for posture in POSTURE
 
 
 def _hold(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
+    """Give sequences a random posture of `POSTURES`."""
     count = len(rows)
     posture = rng.integers(len(POSTURES), size=count)
     swapped = rng.random(count) < 0.5
@@ -125,7 +158,10 @@ def _hold(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
 
 
 def _lean(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
-    """Lean the trunk about a horizontal axis of any direction, with varying strength; arms may keep hanging."""
+    """Lean the trunk about a random horizontal axis by an angle that varies over time.
+
+    In half of the sequences the arms keep their direction, entirely or partly.
+    """
     count = len(rows)
     frame = pelvis_frame(bones[rows])
     way = rng.uniform(-np.pi, np.pi, (count, 1, 1)).astype(np.float32)
@@ -142,13 +178,24 @@ def _lean(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
 
 
 def _reach(rng: np.random.Generator, bones: F32, times: F64, rows: I64, arm: list[int], outward: int) -> None:
-    """Place a hand in front of the body; the elbow points down and outwards, as far as bones and joint allow."""
+    """Place the hand of an arm in front of the body, as far as bone lengths and the elbow permit.
+
+    The elbow points down and outwards.
+
+    Args:
+        rng: Random generator.
+        bones: (B, T, 19, 3) m, bone vectors.
+        times: (B, T) s.
+        rows: Indices of the sequences to change.
+        arm: Indices of the upper arm and the forearm.
+        outward: Direction of the arm's side: 1 for the left arm, -1 for the right.
+    """
     count = len(rows)
     upper, fore = (norm(bones[rows, :, joint])[..., None] for joint in arm)
     length = upper + fore
     frame = thorax_frame(bones[rows])
     shoulder = bones[rows, :, arm[0] - 1]
-    # In arm lengths from the base of the neck: left, up, ahead; from the hips to above the face.
+    # Hand position relative to the thorax in arm lengths (left, up, forward), from the hips to above the face.
     near = np.stack(
         [rng.normal(0.05 * outward, 0.3, count), rng.uniform(-0.9, 0.45, count), rng.uniform(0.25, 0.8, count)]
     )
@@ -169,7 +216,7 @@ def _reach(rng: np.random.Generator, bones: F32, times: F64, rows: I64, arm: lis
 
 
 def _reached(first: F32, second: F32, degrees: float) -> F32:
-    """Distance of the ends of two bones whose joint is flexed by `degrees`."""
+    """Return the distance between the ends of two connected bones with a flexion of `degrees` at their joint."""
     cosine = np.float32(np.cos(np.radians(degrees)))
     reached: F32 = np.sqrt(first**2 + second**2 + 2 * cosine * first * second)
     return reached

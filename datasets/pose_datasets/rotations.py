@@ -1,4 +1,4 @@
-"""Rotation matrices for motion capture, vectorised over leading axes. Right-handed; matrices act on column vectors."""
+"""Rotation matrices, vectorised over leading axes. Frames are right-handed, and matrices multiply column vectors."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ Array = NDArray[Any]  # floating point; results have the precision of the input
 
 
 def about_axis(axis: str, radians: Array) -> Array:
-    """Rotation matrices (..., 3, 3) by angles (...,) about 'x', 'y' or 'z'."""
+    """Return matrices (..., 3, 3) of rotations by `radians` (...,) about an axis, "x", "y" or "z"."""
     c, s = np.cos(radians), np.sin(radians)
     i = "xyz".index(axis)
     j, k = (i + 1) % 3, (i + 2) % 3
@@ -24,10 +24,18 @@ def about_axis(axis: str, radians: Array) -> Array:
 
 
 def intrinsic(order: str, radians: Array) -> Array:
-    """Rotation matrices (..., 3, 3) from Euler angles (..., n): R = R(order[0]) @ R(order[1]) @ ...
+    """Convert Euler angles to rotation matrices R(order[0]) @ R(order[1]) @ ...
 
-    "zxy" rotates about z, then about the new x, then about the new y (a BVH's channel order). The same matrix is the
-    rotation about fixed axes in the opposite order (an ASF's `axis XYZ` is intrinsic "zyx").
+    The order "zxy" rotates about z, then about the new x axis, then about the new y axis, as the channels of a BVH
+    file. Rotations about fixed axes in the opposite order give the same matrix: `axis XYZ` of an ASF file is "zyx"
+    here.
+
+    Args:
+        order: Axes of the n rotations, such as "zxy".
+        radians: (..., n) angles.
+
+    Returns:
+        Matrices (..., 3, 3).
     """
     matrix = about_axis(order[0], radians[..., 0])
     for i, axis in enumerate(order[1:], start=1):
@@ -36,9 +44,7 @@ def intrinsic(order: str, radians: Array) -> Array:
 
 
 def from_vector(vector: Array) -> Array:
-    """Rotation matrices (..., 3, 3) from rotation vectors (..., 3), axis times angle in radians (Rodrigues'
-    formula).
-    """
+    """Convert rotation vectors (..., 3), axis times angle in radians, to matrices (..., 3, 3) by Rodrigues' formula."""
     square = dot(vector, vector)
     angle = np.sqrt(square)
     # sin(a)/a and (1 - cos(a))/a^2 by sinc, which is exact at zero.

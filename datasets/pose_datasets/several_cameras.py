@@ -76,28 +76,37 @@ class VirtualCamera:
 
 @dataclass(frozen=True, kw_only=True)
 class SceneConfig:
-    """Properties of the cameras.
+    """Properties of the cameras. A value or range with two numbers is drawn for each camera.
 
     Attributes:
-        azimuths: Degrees around the people, one per camera.
+        azimuths: Direction of each camera around the people, degrees.
+        distance: Range of the distance from the middle of the people, m. It is increased until all people are in view.
+        height: Range of the height above the floor, m.
+        fov: Range of the field of view of the longer image side, degrees. An uncalibrated camera is assumed to have 55.
+        sizes: Possible image sizes (width, height), px.
+        rates: Possible frame rates, frames/s.
+        offset: Maximum offset of a clock, s. The first camera has none.
+        drift: Maximum drift of a clock, seconds per second, of either sign. The first camera has none.
+        radial: Maximum coefficient k1 of radial distortion, of either sign.
+        errors: Detector errors; None for exact keypoints.
     """
 
     azimuths: Sequence[float] = (0.0, 90.0)
     distance: tuple[float, float] = (3.5, 5.5)
     height: tuple[float, float] = (0.8, 2.2)
-    fov: tuple[float, float] = (50.0, 70.0)  # field of view of the longer side, degrees; a calibration assumes 55
+    fov: tuple[float, float] = (50.0, 70.0)
     sizes: Sequence[tuple[int, int]] = ((1920, 1080), (1080, 1920), (1280, 720))
     rates: Sequence[float] = (30.0, 25.0, 60.0)
-    offset: float = 3.0  # s, at most
-    drift: float = 100e-6  # at most
-    radial: float = 0.0  # at most, of either sign
+    offset: float = 3.0
+    drift: float = 100e-6
+    radial: float = 0.0
     errors: ErrorConfig | None = field(default_factory=ErrorConfig)
 
 
 def virtual_cameras(
     rng: np.random.Generator, people: Sequence[F32], seconds: float, config: SceneConfig
 ) -> list[VirtualCamera]:
-    """Place cameras around people so that all people are in view.
+    """Place cameras around people so that at least 97 % of the points are in each image.
 
     The clock of the first camera is world time.
 
@@ -230,5 +239,7 @@ def _hidden(joints: F32, row: int, camera: VirtualCamera) -> NDArray[np.bool_]:
 
 
 def told_camera(camera: VirtualCamera, known: bool = False) -> Camera:
-    """Return the camera as a program gets it: with its intrinsics if `known` is True, else only with its image size."""
+    """Return the camera as given to a calibration: with its intrinsics if `known` is True, otherwise with its image
+    size only.
+    """
     return Camera.of(camera.size, camera.matrix if known else None)

@@ -1,4 +1,4 @@
-"""Smooth random functions of time, in batches, for the motion of cameras and limbs and for slow detector errors."""
+"""Random functions of time, in batches, for the motion of cameras and limbs and for detector errors."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +9,16 @@ _WAVES = 3
 
 
 def smooth_noise(rng: np.random.Generator, times: NDArray[np.float64], channels: int, hertz: float) -> F32:
-    """Random waves at `times` (B, T) s: (B, T, channels) with mean 0, variance 1 and frequencies up to `hertz`.
+    """Draw smooth random functions: sums of three sinusoids with random frequencies and phases.
 
-    A sum of three sinusoids of random frequency and phase per sequence and channel.
+    Args:
+        rng: Random generator.
+        times: (B, T) s.
+        channels: Number of independent functions of each sequence, C.
+        hertz: Maximum frequency; the minimum is a twentieth of it.
+
+    Returns:
+        Values (B, T, C) with an expected value of 0 and a variance of 1.
     """
     batch = len(times)
     seconds = (times - times[:, :1]).astype(np.float32)[..., None]
@@ -26,9 +33,16 @@ def smooth_noise(rng: np.random.Generator, times: NDArray[np.float64], channels:
 def correlated_noise(
     rng: np.random.Generator, times: NDArray[np.float64], shape: tuple[int, ...], seconds: float
 ) -> F32:
-    """Gaussian noise (B, T, *shape), variance 1, with a correlation time of `seconds` (1/e), at any frame rate.
+    """Draw Gaussian noise that is correlated over time (a first-order autoregression), independent of the frame rate.
 
-    A first-order autoregression, summed by doubling: after k steps every frame contains the last 2^k innovations.
+    Args:
+        rng: Random generator.
+        times: (B, T) s. Intervals are treated as equal in each sequence.
+        shape: Shape of the independent channels.
+        seconds: Correlation time, after which the correlation is 1/e.
+
+    Returns:
+        Noise (B, T, *shape) with an expected value of 0 and a variance of 1.
     """
     batch, frames = times.shape
     white = rng.standard_normal((batch, frames, *shape), dtype=np.float32)
@@ -36,7 +50,7 @@ def correlated_noise(
     keep = np.exp(-interval / seconds).astype(np.float32).reshape(batch, *(1,) * (white.ndim - 1))
     noise = white * np.sqrt(1 - keep**2)
     noise[:, 0] = white[:, 0]  # stationary from the first frame
-    step = 1
+    step = 1  # summed by doubling: after k steps, every frame contains the last 2^k innovations
     factor = keep
     while step < frames and float(factor.max()) > 1e-2:
         noise[:, step:] += factor * noise[:, :-step].copy()

@@ -24,22 +24,32 @@ from pose_datasets.sampling import ClipPool, random_times, resample
 
 F64 = NDArray[np.float64]
 
-# Conditions of the evaluation: exact 2D of the target joints, the same with detector errors, and a detector's skeleton
-# with errors: (derived, exact).
+# Fractions (`derived`, `exact`) of `FilmConfig` for each condition of the evaluation: exact 2D of the target joints,
+# the same with detector errors, and a detector's skeleton with errors.
 CONDITIONS = {"gt": (0.0, 1.0), "noisy": (0.0, 0.0), "detector": (1.0, 0.0)}
 
-# The hard set contains poses and bodies that are frequent in training; it is never changed.
+# Augmentation of the hard set. It must not change, so that results stay comparable.
 _HARD = PoseConfig(turned=0.9, folded=0.5, raised=0.3, tilted=0.4, spun=0.08, straight=0.0, bent=0.0)
 _HARD_POSTURES = PostureConfig(held=0.0, leaning=0.0, reaching=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SynthesisConfig:
-    """Settings of the augmentation of motion capture."""
+    """Settings of the augmentation of motion capture.
 
-    natural: float = 0.5  # fraction of sequences with recorded poses; others are varied
-    variable_rate: float = 0.1  # fraction of sequences with uneven time stamps
-    speed: float = 0.35  # standard deviation of the log of the playback speed, which is clamped to 0.5 to 2
+    Attributes:
+        natural: Fraction of sequences with poses as recorded. In the others, poses are varied.
+        variable_rate: Fraction of sequences with uneven time stamps.
+        speed: Standard deviation of the log of the playback speed, which is clamped to 0.5 to 2.
+        bodies: Augmentation of bodies.
+        poses: Augmentation of poses.
+        postures: Augmentation with rare postures.
+        film: Simulated cameras and detectors.
+    """
+
+    natural: float = 0.5
+    variable_rate: float = 0.1
+    speed: float = 0.35
     bodies: BodyConfig = field(default_factory=BodyConfig)
     poses: PoseConfig = field(default_factory=PoseConfig)
     postures: PostureConfig = field(default_factory=PostureConfig)
@@ -90,7 +100,7 @@ class Synthesis:
         poses.flex_limbs(rng, bones, times, config.poses)
         if config.poses.whole_range:
             poses.bend_over_the_whole_range(rng, bones, times, config.poses)
-        # Tilted about the middle of the walk, which limits displacements.
+        # The centre of the tilt is the mean position of the pelvis, so that people stay near their path.
         middle = bones[:, :, 0].mean(axis=1)
         bones[:, :, 0] -= middle[:, None]
         world = bodies.assemble(bones)
@@ -130,6 +140,9 @@ def evaluation_batches(
         frames: Maximum frames of a sequence.
         seed: Random seed.
         config: Training configuration, of which only the detector errors and `film.chest_height` are used.
+
+    Raises:
+        ValueError: If `condition` is unknown.
     """
     settings = _film_settings(condition, config)
     pieces = [piece for clip in clips for piece in _pieces(resample(clip, fps)[0], frames)]
@@ -151,8 +164,7 @@ def hard_batches(
 ) -> Iterator[LiftBatch]:  # fmt: skip
     """Yield `count` fixed batches of unusual poses and bodies, made by augmentation of `clips` as in training.
 
-    In most sequences limbs are rotated, the body is folded or tilted, or arms are raised. Arguments not listed here are
-    those of `evaluation_batches`.
+    In most sequences limbs are rotated, the body is folded or tilted, or arms are raised.
 
     Args:
         clips: Clips to augment.
@@ -162,6 +174,9 @@ def hard_batches(
         count: Number of batches.
         seed: Random seed.
         config: Training configuration, of which only the detector errors and `film.chest_height` are used.
+
+    Raises:
+        ValueError: If `condition` is unknown.
     """
     settings = SynthesisConfig(
         natural=0.0, bodies=BodyConfig(unlike=0.0), poses=_HARD, postures=_HARD_POSTURES,
@@ -176,6 +191,7 @@ def hard_batches(
 
 
 def _film_settings(condition: str, config: SynthesisConfig | None) -> FilmConfig:
+    """Return the settings of an evaluation, with known intrinsics and without variation of joint definitions."""
     if condition not in CONDITIONS:
         raise ValueError(f"condition: expected one of {', '.join(CONDITIONS)}, got {condition!r}")
     derived, exact = CONDITIONS[condition]

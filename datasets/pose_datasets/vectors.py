@@ -32,11 +32,11 @@ def norm(vector: Array) -> Array:
 
 
 def unit(vector: Array) -> Array:
-    """Normalise vectors to unit length."""
+    """Normalise vectors on the last axis to unit length. Zero vectors stay zero."""
     return vector / np.maximum(norm(vector), 1e-8)[..., None]
 
 
 def reject(vector: Array, direction: Array) -> Array:
-    """Return the component of vectors perpendicular to the unit vectors `direction`."""
+    """Return the component of vectors (..., n) perpendicular to the unit vectors `direction` (..., n)."""
     result: Array = vector - dot(vector, direction)[..., None] * direction
     return result
