@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.export.motions import Bones
-from pose.export.skeleton import LEAVES, NAMES, PARENTS, Body, Motion
+from pose.export.skeleton import LEAVES, NAMES, PARENTS, Body, SkeletonMotion
 from pose.export.timeline import Span
 from pose.export.tracks import Track
 
@@ -42,7 +42,7 @@ class Look:
     weights: NDArray[np.float32]
     triangles: NDArray[np.uint16]
     moving: Sequence[int]
-    spans: Callable[[], Iterator[tuple[Span, Motion]]]
+    spans: Callable[[], Iterator[tuple[Span, SkeletonMotion]]]
     note: Callable[[], str]
 
 

@@ -18,7 +18,7 @@ from pose.export.digits import joined, number, row, text
 from pose.export.format import Notes, PersonFormat
 from pose.export.motions import Bones
 from pose.export.rotations import about, from_matrix, inverse, multiply, rotate, unwrapped_euler
-from pose.export.skeleton import NAMES, ORDER, Body, Motion, pelvis_frame
+from pose.export.skeleton import NAMES, ORDER, Body, SkeletonMotion, pelvis_frame
 from pose.export.text import list_filled, timing
 from pose.export.tracks import Track
 from pose.system.whole_file import whole_file
@@ -92,14 +92,14 @@ def pelvis_origin(body: Body) -> F64:
     return rotate(_BODY, -scale * np.array(setup.HIPS))
 
 
-def _turned(motion: Motion, turn: F64, origin: F64) -> Motion:
+def _turned(motion: SkeletonMotion, turn: F64, origin: F64) -> SkeletonMotion:
     """Rotate a motion by `turn` (4,), and move its root to the pelvis' `origin` (3,) m."""
     turns = motion.turns.copy()
     turns[:, 0] = multiply(turn, turns[:, 0])
-    return Motion(rotate(turn, motion.root) + rotate(turns[:, 0], origin), turns)
+    return SkeletonMotion(rotate(turn, motion.root) + rotate(turns[:, 0], origin), turns)
 
 
-def coordinates(motion: Motion, previous: dict[str, F64] | None = None) -> F64:
+def coordinates(motion: SkeletonMotion, previous: dict[str, F64] | None = None) -> F64:
     """Return the columns (T, 27) that follow the time column, in degrees and m.
 
     Args:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.export import rotations
-from pose.export.skeleton import Body, Motion, Solved, fit_body, residual, solve
+from pose.export.skeleton import Body, SkeletonMotion, Solved, fit_body, residual, solve
 from pose.export.timeline import Span
 from pose.export.tracks import Track
 from pose.skeletons import H36M17
@@ -31,7 +31,7 @@ class Bones:
         """The bones of the person."""
         return fit_body(self.track.space.to_file(span.places) for span in self.track.sample())
 
-    def spans(self) -> Iterator[tuple[Span, Motion]]:
+    def spans(self) -> Iterator[tuple[Span, SkeletonMotion]]:
         """Yield all frames in portions, with gaps filled."""
         self._distance, self._count = np.zeros(len(H36M17)), 0
         index = np.arange(len(self.track))
@@ -64,7 +64,9 @@ class Bones:
         distance = residual(places, self.body, motion).sum(axis=0)
         return Solved(motion, distance)
 
-    def _filled(self, motion: Motion, span: Span, earlier: NDArray[np.int64], later: NDArray[np.int64]) -> Motion:
+    def _filled(
+        self, motion: SkeletonMotion, span: Span, earlier: NDArray[np.int64], later: NDArray[np.int64]
+    ) -> SkeletonMotion:
         missing = np.flatnonzero(~span.known)
         if not len(missing):
             return motion
@@ -86,10 +88,10 @@ def far_joints(away: F64) -> str:
     )
 
 
-def _spread(motion: Motion, known: NDArray[np.bool_]) -> Motion:
+def _spread(motion: SkeletonMotion, known: NDArray[np.bool_]) -> SkeletonMotion:
     """Place the known frames at their positions among all frames; the other frames are undefined."""
     if known.all():
         return motion
     root, turns = np.empty((len(known), 3)), np.empty((len(known), *motion.turns.shape[1:]))
     root[known], turns[known] = motion.root, motion.turns
-    return Motion(root, turns)
+    return SkeletonMotion(root, turns)

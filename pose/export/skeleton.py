@@ -54,7 +54,7 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
-class Motion:
+class SkeletonMotion:
     """The motion of a body in T frames.
 
     Attributes:
@@ -75,7 +75,7 @@ class Solved:
         distance: (17,) m, distance of each Human3.6M-17 joint from its bone, summed over the frames.
     """
 
-    motion: Motion
+    motion: SkeletonMotion
     distance: F64
 
 
@@ -116,7 +116,7 @@ def _tips(offsets: F64) -> F64:
     return tips
 
 
-def solve(points: F64, body: Body) -> Motion:
+def solve(points: F64, body: Body) -> SkeletonMotion:
     """Compute the bone rotations of `body` from points (T, 17, 3) m in file axes, in Human3.6M order.
 
     Only the directions of the bones count, not their lengths: a wrong scale in a frame does not change the pose. File
@@ -138,10 +138,10 @@ def solve(points: F64, body: Body) -> Motion:
             whole[:, limb[1]] = whole[:, limb[2]] = aimed(whole[:, limb[0]], rest, lower)
     turns = whole.copy()
     turns[:, 1:] = rotations.multiply(rotations.inverse(whole[:, PARENTS[1:]]), whole[:, 1:])
-    return Motion(ordered[:, _PELVIS].copy(), turns)
+    return SkeletonMotion(ordered[:, _PELVIS].copy(), turns)
 
 
-def place(body: Body, motion: Motion) -> F64:
+def place(body: Body, motion: SkeletonMotion) -> F64:
     """Compute joints (T, 17, 3) m in file axes, in Human3.6M order, by forward kinematics."""
     points, _ = whole_turns(body, motion)
     placed = np.empty_like(points)
@@ -149,7 +149,7 @@ def place(body: Body, motion: Motion) -> F64:
     return placed
 
 
-def whole_turns(body: Body, motion: Motion) -> tuple[F64, F64]:
+def whole_turns(body: Body, motion: SkeletonMotion) -> tuple[F64, F64]:
     """Return joint positions (T, 17, 3) m and rotations (T, 17, 4) in the file's frame, in the order of `NAMES`."""
     points = np.empty((*motion.turns.shape[:2], 3))
     whole = np.empty_like(motion.turns)
@@ -219,7 +219,7 @@ def hinged(turn: F64, upper: F64, lower: F64, hinge: F64) -> F64:
     return rotations.multiply(rotations.about(upper, twist), turn)
 
 
-def residual(points: F64, body: Body, motion: Motion) -> F64:
+def residual(points: F64, body: Body, motion: SkeletonMotion) -> F64:
     """Return the distances (T, 17) m between points in file axes and the bones of `motion`, both in Human3.6M order."""
     result: F64 = np.linalg.norm(place(body, motion) - points, axis=-1)
     return result

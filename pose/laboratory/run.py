@@ -11,7 +11,7 @@ from pathlib import Path
 from pose.laboratory.experiment import Experiment
 from pose.laboratory.kinds import kind_of, settings_of
 from pose.laboratory.log import Record, TrialLog
-from pose.laboratory.trial import Clock, Motion, OutOfTime, Setup
+from pose.laboratory.trial import Clock, MotionData, OutOfTime, Setup
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def run_experiment(
     *,
     seeds: int,
     clock: Clock,
-    motion: Callable[[], Motion],
+    motion: Callable[[], MotionData],
     tell: Callable[[Record, Progress], None] = lambda record, progress: None,
 ) -> Progress:
     """Run the trials without a current record in `folder`, until the budget of the clock is spent.

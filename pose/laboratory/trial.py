@@ -53,7 +53,7 @@ class GroupedBatches:
     batches: "Iterator[LiftBatch]"
 
 
-class Motion(Protocol):
+class MotionData(Protocol):
     """Protocol of motion data: motion capture, projected into virtual cameras.
 
     The command line implements it, so that this package does not read files.
@@ -121,7 +121,7 @@ class Setup:
 
     seed: int
     clock: Clock
-    motion: Callable[[], Motion]
+    motion: Callable[[], MotionData]
     state: Path
 
     def stage(self, name: str) -> "Setup":

@@ -22,7 +22,7 @@ FASTEST = 60.0  # maximum frames/s of the result
 
 
 @dataclass(frozen=True, slots=True)
-class Motion:
+class FusedMotion:
     """Motion of one person.
 
 
@@ -43,7 +43,7 @@ class Motion:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A fused window in the precision of the results; as of `Fused` and `Motion`."""
+    """A fused window in the precision of the results; as of `Fused` and `FusedMotion`."""
 
     instants: F64
     present: Flags
@@ -103,7 +103,7 @@ def on_time_line(rig: Rig, line: TimeLine) -> Rig:
     return replace(rig, cameras=[replace(camera, offset=camera.offset - line.begins) for camera in rig.cameras])
 
 
-def find_motions(rig: Rig, line: TimeLine, step: Callable[[int], None] = lambda frames: None) -> list[Motion]:
+def find_motions(rig: Rig, line: TimeLine, step: Callable[[int], None] = lambda frames: None) -> list[FusedMotion]:
     """Return the motion of all people.
 
     Args:
@@ -128,7 +128,7 @@ def find_motions(rig: Rig, line: TimeLine, step: Callable[[int], None] = lambda 
         present = np.concatenate([part.present for part in parts])
         kept = _near(instants, instants[present], LONGEST_GAP_SECONDS / 2)
         found.append(
-            Motion(
+            FusedMotion(
                 np.rint(instants * line.fps).astype(np.int64)[kept],
                 np.concatenate([part.joints for part in parts])[kept],
                 np.concatenate([part.sigma for part in parts])[kept],
@@ -148,18 +148,18 @@ def _near(instants: F64, seen: F64, reach: float) -> np.ndarray:
     return np.minimum(np.abs(instants - before), np.abs(after - instants)) <= reach + 1e-9
 
 
-def stature_of(motion: Motion) -> float:
+def stature_of(motion: FusedMotion) -> float:
     """Return the body height in m from the median bone lengths."""
     return stature(lengths_of(motion.joints, motion.sigma))
 
 
-def scale_for_height(motions: Sequence[Motion], height: float) -> float:
+def scale_for_height(motions: Sequence[FusedMotion], height: float) -> float:
     """Return the scale factor that makes the person with the most frames `height` m tall."""
     longest = max(motions, key=lambda motion: len(motion.frames))
     return scale_to(height, stature_of(longest))
 
 
-def find_world(motions: Sequence[Motion], line: TimeLine, up: F64 | None = None) -> World:
+def find_world(motions: Sequence[FusedMotion], line: TimeLine, up: F64 | None = None) -> World:
     """Find the vertical direction and floor of the scene.
 
     Args:
@@ -187,7 +187,7 @@ def find_world(motions: Sequence[Motion], line: TimeLine, up: F64 | None = None)
     return replace(world, floor=world.floor + common_floor(floors, seconds), floor_known=True)
 
 
-def contacts_of(motion: Motion, world: World, line: TimeLine) -> F64:
+def contacts_of(motion: FusedMotion, world: World, line: TimeLine) -> F64:
     """Return the probabilities (K, 2) of floor contact of the left and right foot."""
     placed = world.place(motion.joints[:, ANKLES].astype(np.float64))
     return find_contacts(placed, line.times[motion.frames])[1]

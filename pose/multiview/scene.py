@@ -10,7 +10,7 @@ from pose.multiview.calibrate import Known
 from pose.multiview.calibration_files import camera_json
 from pose.multiview.clocks import clock_hints
 from pose.multiview.motions import (
-    Motion,
+    FusedMotion,
     TimeLine,
     find_motions,
     find_world,
@@ -88,7 +88,7 @@ class RigScene:
 
     rig: Rig
     line: TimeLine
-    motions: list[Motion]
+    motions: list[FusedMotion]
     cameras: list[dict[str, Json]]
     scale_sigma: float = 0.0
 

@@ -3,10 +3,10 @@
 import numpy as np
 
 from pose.export import rotations
-from pose.export.skeleton import NAMES, Motion
+from pose.export.skeleton import NAMES, SkeletonMotion
 
 
-def wave(frames: int, rng: np.random.Generator, size: float = 0.7) -> Motion:
+def wave(frames: int, rng: np.random.Generator, size: float = 0.7) -> SkeletonMotion:
     """Smooth turns: a hinge at each knee and elbow, anything at hips, shoulders and the root, none in the trunk."""
     phase = np.arange(frames) / 40
     turns = np.tile(rotations.IDENTITY, (frames, 17, 1))
@@ -23,4 +23,4 @@ def wave(frames: int, rng: np.random.Generator, size: float = 0.7) -> Motion:
                         ("right_elbow", (0, 1, 0))):  # fmt: skip
         turns[:, NAMES.index(joint)] = swing(axis, 1.5, 0.4)
     root = np.stack([np.sin(phase), 1 + 0.1 * np.sin(2 * phase), -4 + 0.3 * np.cos(phase)], axis=1)
-    return Motion(root, turns)
+    return SkeletonMotion(root, turns)

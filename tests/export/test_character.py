@@ -12,7 +12,7 @@ from pose.export.character.posing import joints_of, pose_character, skin
 from pose.export.character.rest import make_character
 from pose.export.character.shape import fit_shape, lengths_of_body, lengths_of_heads
 from pose.export.rigs import RIGS, STICKS, bone_names
-from pose.export.skeleton import Body, Motion, fit_body, place
+from pose.export.skeleton import Body, SkeletonMotion, fit_body, place
 from pose.skeletons import H36M17
 from pose.weights import Store, sha256_of
 from pose.weights.packaged import MODELS, packaged_weights
@@ -39,7 +39,7 @@ def moving(count: int = 20) -> np.ndarray:
     rng = np.random.default_rng(3)
     axis = rotations.unit(rng.standard_normal((count, 17, 3)))
     turns = rotations.about(axis, 0.25 * rng.standard_normal((count, 17)))
-    return place(BODY, Motion(rng.standard_normal((count, 3)), turns))
+    return place(BODY, SkeletonMotion(rng.standard_normal((count, 3)), turns))
 
 
 def test_the_file_is_the_one_of_its_card():
@@ -113,7 +113,9 @@ def test_the_rest_pose_is_a_t_on_the_floor_and_skins_to_itself():
         arm, hand = heads[names(f"{side}Arm")], heads[names(f"{side}Hand")]
         np.testing.assert_allclose(hand - arm, (sign * 0.54, 0, 0), atol=1e-9)
         np.testing.assert_allclose(heads[names(f"{side}Foot")] - heads[names(f"{side}UpLeg")], (0, -0.82, 0), atol=1e-9)
-    posed = pose_character(character, place(BODY, Motion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1)))))
+    posed = pose_character(
+        character, place(BODY, SkeletonMotion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1))))
+    )
     posed.heads[:] = heads
     posed.whole[:] = (1, 0, 0, 0)
     np.testing.assert_allclose(skin(character, posed, 0), character.vertices, atol=1e-9)
@@ -124,7 +126,7 @@ def test_elbows_and_knees_bend_about_their_hinges():
     bent[:, 2] = rotations.about(np.array([1.0, 0, 0]), np.array([1.0]))  # the left knee: the foot goes back
     bent[:, 12] = rotations.about(np.array([0, -1.0, 0]), np.array([1.2]))  # the left elbow: the hand goes forward
     character = character_of(BODY)
-    posed = pose_character(character, place(BODY, Motion(np.zeros((1, 3)), bent)))
+    posed = pose_character(character, place(BODY, SkeletonMotion(np.zeros((1, 3)), bent)))
     for name, axis, angle in (("LeftForeArm", (0, -1, 0), 1.2), ("LeftLeg", (1, 0, 0), 1.0)):
         turn = posed.turns[0, character.model.index(name)]
         np.testing.assert_allclose(turn[1:] / np.sin(angle / 2), axis, atol=0.02)
@@ -157,7 +159,7 @@ def test_fingers_and_the_twist_of_the_forearm_are_those_of_the_points(side: int)
     up = rotations.about(np.array([1.0, 0, 0]), np.array(-1.2))  # the thumb goes up
     bent = rotations.about(np.array([0, 0, -1.0 if side == 0 else 1.0]), np.array(0.7))  # a finger closes
     points = hand_points(character, side, {f"{name}Hand": up, f"{name}HandIndex2": bent})
-    body = place(BODY, Motion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1))))
+    body = place(BODY, SkeletonMotion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1))))
     posed = pose_character(character, body, hands_of(character, points))
     index = character.model.index
     for bone, turn in ((f"{name}Hand", up), (f"{name}HandIndex1", up)):
@@ -184,7 +186,7 @@ def test_a_supinated_palm_twists_the_forearm_the_way_arms_can():
 
 def test_a_face_twists_the_head_and_leaves_the_joints():
     character = character_of(BODY)
-    points = np.repeat(place(BODY, Motion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1)))), 3, axis=0)
+    points = np.repeat(place(BODY, SkeletonMotion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1)))), 3, axis=0)
     angle = np.radians(50)
     faces = np.array([(np.sin(angle), 0, np.cos(angle)), (np.nan,) * 3, (-np.sin(angle), 0, np.cos(angle))])
     posed, without = (pose_character(character, points, faces=one) for one in (faces, None))
@@ -201,7 +203,7 @@ def test_a_face_twists_the_head_and_leaves_the_joints():
 
 def test_feet_take_their_directions_and_the_shank_half_of_their_twist():
     character = character_of(BODY)
-    points = np.repeat(place(BODY, Motion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1)))), 2, axis=0)
+    points = np.repeat(place(BODY, SkeletonMotion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1)))), 2, axis=0)
     angle = np.radians(30)
     outward = np.array([(np.sin(angle), 0, np.cos(angle)), (0, 1, 0)])  # of the left foot
     down = np.array([(0, -np.sin(angle), np.cos(angle)), (0, np.cos(angle), np.sin(angle))])

@@ -65,7 +65,7 @@ def test_a_straight_limb_has_no_twist_and_bending_brings_it_in_smoothly(body, li
     turns = np.tile(rotations.IDENTITY, (len(bends), 17, 1))
     turns[:, NAMES.index(f"left_{limb}")] = rotations.about(np.array(axis, float), np.full(len(bends), np.radians(40)))
     turns[:, NAMES.index(f"left_{middle}")] = rotations.about(np.array(hinge, float), bends)
-    points = place(body, skeleton.Motion(np.zeros((len(bends), 3)), turns))
+    points = place(body, skeleton.SkeletonMotion(np.zeros((len(bends), 3)), turns))
     found = solve(points, body).turns[:, NAMES.index(f"left_{limb}")]
     twist = np.degrees(rotations.angle_between(found, np.tile(rotations.IDENTITY, (len(bends), 1))))
     assert twist[0] < 1e-6
@@ -74,7 +74,7 @@ def test_a_straight_limb_has_no_twist_and_bending_brings_it_in_smoothly(body, li
 
 
 def test_bones_that_point_the_other_way_and_joints_in_one_place_give_turns_all_the_same(body):
-    standing = place(body, skeleton.Motion(np.zeros((1, 3)), np.tile(rotations.IDENTITY, (1, 17, 1))))
+    standing = place(body, skeleton.SkeletonMotion(np.zeros((1, 3)), np.tile(rotations.IDENTITY, (1, 17, 1))))
     upside = standing.copy()
     upside[:, H36M17.index("left_knee")] = joint(standing, "left_hip") + np.array([0, 0.43, 0])
     for points in (upside, np.zeros((1, 17, 3))):
@@ -85,7 +85,7 @@ def test_bones_that_point_the_other_way_and_joints_in_one_place_give_turns_all_t
 
 
 def test_the_rest_pose_is_a_t_pose_that_faces_z(body):
-    rest = place(body, skeleton.Motion(np.zeros((1, 3)), np.tile(rotations.IDENTITY, (1, 17, 1))))[0]
+    rest = place(body, skeleton.SkeletonMotion(np.zeros((1, 3)), np.tile(rotations.IDENTITY, (1, 17, 1))))[0]
     assert joint(rest, "left_wrist")[0] > 0.5
     assert joint(rest, "right_wrist")[0] < -0.5
     assert joint(rest, "left_ankle")[1] < -0.8

@@ -1,4 +1,4 @@
-"""Motion capture data for experiments: an implementation of `pose.laboratory.trial.Motion` that reads files."""
+"""Motion capture data for experiments: an implementation of `pose.laboratory.trial.MotionData` that reads files."""
 
 import functools
 import random
@@ -21,7 +21,7 @@ BODY = [tuple(map(POINTS.index, bone)) for bone in _BODY]
 
 
 class MocapMotion:
-    """Motion capture data from files. Implements `pose.laboratory.trial.Motion`.
+    """Motion capture data from files. Implements `pose.laboratory.trial.MotionData`.
 
     Args:
         files: Paths of files written by `pose-prepare mocap`, separated by commas.
@@ -36,7 +36,7 @@ class MocapMotion:
     def training(
         self, frames: int, sequences: int, seed: int, share: float = 1.0, without: str = ""
     ) -> Callable[[int], LiftBatch]:
-        """Return the training batches by step; the arguments are those of `pose.laboratory.trial.Motion.training`."""
+        """Return the training batches by step. See `pose.laboratory.trial.MotionData.training` for the arguments."""
         return self._training(frames, sequences, seed, share, without)
 
     def _batches(

@@ -11,7 +11,7 @@ from pose.laboratory.experiment import Experiment, experiments, find_experiment
 from pose.laboratory.kinds import settings_of
 from pose.laboratory.log import Record
 from pose.laboratory.run import Progress, run_experiment
-from pose.laboratory.trial import Clock, Motion
+from pose.laboratory.trial import Clock, MotionData
 from pose_apps.lab.options import RunOptions
 
 
@@ -40,11 +40,11 @@ def run(options: RunOptions, folder: Path) -> None:
         log(f"{experiment.name}: all {progress.all} trials are in {options.log}")
 
 
-def _motion(files: str | None) -> Callable[[], Motion]:
+def _motion(files: str | None) -> Callable[[], MotionData]:
     """Return a function that reads the motion capture data when it is first called."""
 
     @functools.cache
-    def motion() -> Motion:
+    def motion() -> MotionData:
         if files is None:
             raise UsageError("--mocap is missing: this experiment needs the file that `pose-prepare mocap` wrote")
         from pose_apps.lab.motion import MocapMotion

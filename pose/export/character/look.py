@@ -15,7 +15,7 @@ from pose.export.figures import Look
 from pose.export.gaze import face_directions
 from pose.export.motions import Bones, far_joints
 from pose.export.rigs import bone_names
-from pose.export.skeleton import Motion
+from pose.export.skeleton import SkeletonMotion
 from pose.export.smoothing import smoothed
 from pose.export.soles import focal_lengths, smooth_feet
 from pose.export.space import CAMERA_SPACE, Space
@@ -91,7 +91,7 @@ class CharacterMotion:
         self.away: list[F64] = []
         self.hands = track.recording.table.hand_scores is not None
 
-    def spans(self) -> Iterator[tuple[Span, Motion]]:
+    def spans(self) -> Iterator[tuple[Span, SkeletonMotion]]:
         """Yield the rotations of all frames, one span of consecutive frames at a time."""
         self.away = []
         for span in self._track.spans():
@@ -106,7 +106,7 @@ class CharacterMotion:
                 posed = pose_character(self._character, points, hands, faces, feet, self._heads(at))
                 root[span.known], turns[span.known] = posed.root, posed.turns
                 self.away.append(np.linalg.norm(joints_of(self._character, posed) - points, axis=-1))
-            yield span, Motion(root, turns)
+            yield span, SkeletonMotion(root, turns)
 
     def _hands(self, at: I64) -> HandTurns:
         hands = self._track.hands(at)
