@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pose.networks.options import USUAL, StageOptions
 from pose.networks.yolo import load_yolo
-from pose.networks.yolo_defaults import OVERLAP_THRESHOLD, Task
+from pose.networks.yolo_defaults import OVERLAP_THRESHOLD, YoloTask
 from pose.types import U8, Boxes
 
 
@@ -20,7 +20,7 @@ class YoloDetector:
         self,
         *,
         model: Path,
-        task: Task = "detect",
+        task: YoloTask = "detect",
         options: StageOptions = USUAL,
         overlap_threshold: float = OVERLAP_THRESHOLD,
         classes: tuple[int, ...] = (0,),

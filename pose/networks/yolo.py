@@ -5,13 +5,13 @@ from pathlib import Path
 from pose.errors import UsageError
 from pose.networks.options import USUAL, StageOptions
 from pose.networks.whole_image import WholeImageNetwork
-from pose.networks.yolo_defaults import OVERLAP_THRESHOLD, Task
+from pose.networks.yolo_defaults import OVERLAP_THRESHOLD, YoloTask
 from pose.networks.yolo_onnx import YoloOnnx
 
 
 def load_yolo(
     model: Path,
-    task: Task,
+    task: YoloTask,
     options: StageOptions = USUAL,
     overlap_threshold: float = OVERLAP_THRESHOLD,
     classes: tuple[int, ...] = (0,),

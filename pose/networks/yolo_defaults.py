@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-Task = Literal["detect", "pose"]
+YoloTask = Literal["detect", "pose"]
 
 SCORE_THRESHOLD = 0.25
 OVERLAP_THRESHOLD = 0.7

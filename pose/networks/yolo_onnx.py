@@ -16,7 +16,7 @@ from pose.networks.letterbox import Fit, fitted_size, round_up, suppress
 from pose.networks.onnx import OnnxNetwork
 from pose.networks.options import USUAL, StageOptions
 from pose.networks.whole_image import ImageDetections
-from pose.networks.yolo_defaults import DEFAULT_SIDE, MAX_DETECTIONS, OVERLAP_THRESHOLD, SCORE_THRESHOLD, Task
+from pose.networks.yolo_defaults import DEFAULT_SIDE, MAX_DETECTIONS, OVERLAP_THRESHOLD, SCORE_THRESHOLD, YoloTask
 from pose.types import F32, U8
 
 
@@ -26,7 +26,7 @@ class YoloOnnx:
     def __init__(
         self,
         model: Path,
-        task: Task,
+        task: YoloTask,
         options: StageOptions = USUAL,
         overlap_threshold: float = OVERLAP_THRESHOLD,
         classes: tuple[int, ...] = (0,),

@@ -10,7 +10,7 @@ import numpy as np
 from pose.errors import PoseError
 from pose.networks.options import USUAL, StageOptions
 from pose.networks.whole_image import ImageDetections
-from pose.networks.yolo_defaults import DEFAULT_SIDE, MAX_DETECTIONS, OVERLAP_THRESHOLD, SCORE_THRESHOLD, Task
+from pose.networks.yolo_defaults import DEFAULT_SIDE, MAX_DETECTIONS, OVERLAP_THRESHOLD, SCORE_THRESHOLD, YoloTask
 from pose.system.device import resolve_device, torch_threads
 from pose.system.shown import in_brief
 from pose.types import U8
@@ -28,7 +28,7 @@ class YoloUltralytics:
     def __init__(
         self,
         model: Path,
-        task: Task,
+        task: YoloTask,
         options: StageOptions = USUAL,
         overlap_threshold: float = OVERLAP_THRESHOLD,
         classes: tuple[int, ...] = (0,),

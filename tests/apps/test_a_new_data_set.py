@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from benchmark_files import walker
 from pose_apps.evaluate import command as evaluation
-from pose_apps.evaluate.benchmarks import BENCHMARKS, Labelled, Task, make_benchmark
+from pose_apps.evaluate.benchmarks import BENCHMARKS, EvaluationTask, Labelled, make_benchmark
 from pose_apps.prepare import DATA_SETS, DataSet
 from pose_apps.prepare import main as prepare
 
@@ -44,9 +44,11 @@ class ToyBenchmark(Labelled):
 
     data: str = option(REQUIRED, "its file")
 
-    def task(self) -> Task:
+    def task(self) -> EvaluationTask:
         sequences = read(Path(self.data))
-        return Task(sequences, make_benchmark("Toy", "", "exact", sequences, "frames", ("walking",)), 25.0, "toy")
+        return EvaluationTask(
+            sequences, make_benchmark("Toy", "", "exact", sequences, "frames", ("walking",)), 25.0, "toy"
+        )
 
 
 @pytest.fixture

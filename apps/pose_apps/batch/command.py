@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pose_apps.batch.clips import Clip
     from pose_apps.batch.manifest import Line, Manifest
     from pose_apps.batch.schedule import Engine
-    from pose_apps.batch.work import Job, Task
+    from pose_apps.batch.work import BatchTask, Job
 
 # options of pose-run that apply
 WITHOUT = frozenset({"video", "demo", "out", "overwrite", "quiet", "profile", "cache"})
@@ -168,36 +168,36 @@ def make_job(
     return Job(run_config, pipeline_config, out, key, cameras)
 
 
-def plan(clips: "list[Clip]", manifest: "Manifest", job: "Job") -> "tuple[list[Line], list[Task]]":
+def plan(clips: "list[Clip]", manifest: "Manifest", job: "Job") -> "tuple[list[Line], list[BatchTask]]":
     """Return the manifest lines of finished, unchanged clips, and tasks for all other clips."""
-    from pose_apps.batch.work import Task
+    from pose_apps.batch.work import BatchTask
 
     done, tasks = [], []
     for clip in clips:
         line = manifest.lines.get(clip.name)
         good = line is not None and line.status == "ok" and line.job == job.key
         if line is None or not good or not all((manifest.folder / path).exists() for path in line.outputs):
-            tasks.append(Task(clip))
+            tasks.append(BatchTask(clip))
         elif line.path == clip.path and line.signature == clip.signature():
             done.append(line)
         else:
-            tasks.append(Task(clip, known=line))  # compare the content
+            tasks.append(BatchTask(clip, known=line))  # compare the content
     return done, _largest_first(tasks)
 
 
-def _tasks(clips: "list[Clip]") -> "list[Task]":
-    from pose_apps.batch.work import Task
+def _tasks(clips: "list[Clip]") -> "list[BatchTask]":
+    from pose_apps.batch.work import BatchTask
 
-    return _largest_first([Task(clip) for clip in clips])
+    return _largest_first([BatchTask(clip) for clip in clips])
 
 
-def _largest_first(tasks: "list[Task]") -> "list[Task]":
+def _largest_first(tasks: "list[BatchTask]") -> "list[BatchTask]":
     """Sort tasks by size, so that no long clip remains for a single worker at the end."""
     return sorted(tasks, key=lambda task: -(task.clip.signature() or [0, 0])[1])
 
 
 def _work(
-    config: BatchConfig, job: "Job", tasks: "list[Task]", manifest: "Manifest", known: "list[Line]"
+    config: BatchConfig, job: "Job", tasks: "list[BatchTask]", manifest: "Manifest", known: "list[Line]"
 ) -> "list[Line]":
     """Process the tasks and return the manifest line of each.
 

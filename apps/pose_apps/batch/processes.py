@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from pose_apps.batch.schedule import Event
-from pose_apps.batch.work import Job, Task, Worker
+from pose_apps.batch.work import BatchTask, Job, Worker
 
 STOP_TIMEOUT_S = 5.0  # s, timeout for a worker to end
 
@@ -38,7 +38,7 @@ class Processes:
         """Number of workers."""
         return len(self._members)
 
-    def give(self, worker: int, task: Task) -> None:
+    def give(self, worker: int, task: BatchTask) -> None:
         """Send a task to a worker that is ready."""
         with suppress(OSError):  # it has just died; the next event reports that
             self._members[worker].pipe.send(task)

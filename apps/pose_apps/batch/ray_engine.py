@@ -14,7 +14,7 @@ from typing import Any
 from pose.errors import PoseError, UsageError
 from pose.system.shown import in_brief, shown
 from pose_apps.batch.schedule import Event
-from pose_apps.batch.work import Answer, Job, Task, Worker
+from pose_apps.batch.work import Answer, BatchTask, Job, Worker
 
 CONNECT_SECONDS = 10.0
 _SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # empty SETTINGS frame (RFC 9113, 6.5)
@@ -53,7 +53,7 @@ class RayWorkers:
         """Number of workers."""
         return len(self._actors)
 
-    def give(self, worker: int, task: Task) -> None:
+    def give(self, worker: int, task: BatchTask) -> None:
         """Send a task to a worker that is ready."""
         self._calls[self._actors[worker].process.remote(task)] = worker
 
@@ -165,7 +165,7 @@ def _actor(ray: Any) -> type:
 
         # not by Ray: every attempt is counted and written down
         @ray.method(max_task_retries=0)  # type: ignore[untyped-decorator]
-        def process(self, task: Task) -> Answer:
+        def process(self, task: BatchTask) -> Answer:
             return self._worker.process(task)
 
     return ClipActor

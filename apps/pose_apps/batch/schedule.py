@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from pose_apps.batch.manifest import Line
-from pose_apps.batch.work import Answer, Task
+from pose_apps.batch.work import Answer, BatchTask
 
 TICK_SECONDS = 0.5
 MOST_DEATHS = 10  # consecutive deaths of workers without a result, after which the run is aborted
@@ -38,7 +38,7 @@ class Engine(Protocol):
         """Number of workers."""
         ...
 
-    def give(self, worker: int, task: Task) -> None:
+    def give(self, worker: int, task: BatchTask) -> None:
         """Send a task to a ready worker."""
         ...
 
@@ -57,7 +57,7 @@ class Engine(Protocol):
 
 @dataclass(slots=True)
 class _Work:
-    task: Task
+    task: BatchTask
     begun: float
     overdue: bool = False
 
@@ -78,7 +78,7 @@ class Schedule:
     def __init__(
         self,
         engine: Engine,
-        tasks: list[Task],
+        tasks: list[BatchTask],
         *,
         time_limit: float,
         retries: int,
@@ -148,7 +148,7 @@ class Schedule:
         line = Line(path=clip.path, name=clip.name, key=None, status="failed", error=error, seconds=seconds)
         return replace(line, attempts=task.attempts, signature=clip.signature())
 
-    def _again(self, task: Task) -> None:
+    def _again(self, task: BatchTask) -> None:
         """Append a task to the end of the queue for another attempt.
 
         If the task kills workers, this position keeps it from killing the next worker at once.

@@ -48,7 +48,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class BatchTask:
     """One clip to process.
 
     Attributes:
@@ -79,7 +79,7 @@ class Worker:
         self._job = job
         self._pipeline: Pipeline | None = None
 
-    def process(self, task: Task, tell: Tell = lambda frames, of: None) -> Answer:
+    def process(self, task: BatchTask, tell: Tell = lambda frames, of: None) -> Answer:
         """Process one clip. Errors are not raised, but returned as part of the answer.
 
         Args:
@@ -107,7 +107,7 @@ class Worker:
         seconds = round(time.perf_counter() - begun, 3)
         return Answer(replace(line, seconds=seconds, warnings=[_one_line(text) for text in warned]), again)
 
-    def _unchanged(self, task: Task, base: Line) -> Line | None:
+    def _unchanged(self, task: BatchTask, base: Line) -> Line | None:
         """Return the manifest line of the existing result if the content of the clip is unchanged, otherwise None."""
         if task.known is None or task.known.key != self._key(task.clip):
             return None

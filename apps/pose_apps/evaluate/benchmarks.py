@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class EvaluationTask:
     """The data of an evaluation.
 
     Attributes:
@@ -47,7 +47,7 @@ class Labelled(Options):
     purpose: ClassVar[str]
 
     @abstractmethod
-    def task(self) -> Task:
+    def task(self) -> EvaluationTask:
         """Read the sequences and describe the protocol of the evaluation.
 
         Raises:
@@ -70,7 +70,7 @@ class Human36m(Labelled):
     subjects: str | None = option(None, "protocol V: test subjects; default: S9,S11")
     actions: str | None = option(None, "protocol V: some of the 15 actions, separated by commas")
 
-    def task(self) -> Task:
+    def task(self) -> EvaluationTask:
         """Read the sequences and describe the protocol of the evaluation."""
         folder = Path(self.data)
         if self.protocol == "M":
@@ -86,9 +86,9 @@ class Human36m(Labelled):
         return _human36m(h36m.load_sequences(folder, detections, subjects, actions), "V", detections)
 
 
-def _human36m(sequences: "list[LabelledSequence]", protocol: str, input_2d: str) -> Task:
+def _human36m(sequences: "list[LabelledSequence]", protocol: str, input_2d: str) -> EvaluationTask:
     benchmark = make_benchmark("Human3.6M", protocol, input_2d, sequences, "actions", h36m.ACTIONS)
-    return Task(sequences, benchmark, h36m.FPS, f"human36m-{protocol}-{input_2d.replace(' ', '-')}")
+    return EvaluationTask(sequences, benchmark, h36m.FPS, f"human36m-{protocol}-{input_2d.replace(' ', '-')}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,14 +103,14 @@ class MpiInf3dhp(Labelled):
     )
     fps: float = option(mpi.DEFAULT_FPS, "frame rate; the files do not contain it")
 
-    def task(self) -> Task:
+    def task(self) -> EvaluationTask:
         """Read the sequences and describe the protocol of the evaluation."""
         if not self.fps > 0:
             raise UsageError(f"--fps: expected a number above 0, got {self.fps}")
         sequences = mpi.load_sequences(Path(self.data), self.truth, self.fps)
         groups = mpi.SEQUENCES
         benchmark = make_benchmark("MPI-INF-3DHP", self.truth, "annotated", sequences, "frames", groups)
-        return Task(sequences, benchmark, self.fps, f"mpi-inf-3dhp-{self.truth}")
+        return EvaluationTask(sequences, benchmark, self.fps, f"mpi-inf-3dhp-{self.truth}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ class AnySequence(Labelled):
         REQUIRED, "an .npz with the ground truth, or a folder of them with the names of the keypoint files"
     )
 
-    def task(self) -> Task:
+    def task(self) -> EvaluationTask:
         """Read the sequences and describe the protocol of the evaluation."""
         from pose_datasets.sequences import load_sequences
 
@@ -133,7 +133,7 @@ class AnySequence(Labelled):
         actions = tuple(one.action for one in sequences)
         steps = np.concatenate([np.diff(one.observed.times) for one in sequences])
         fps = float(1 / np.median(steps)) if len(steps) else 1.0
-        return Task(
+        return EvaluationTask(
             sequences, make_benchmark(truth.name, "", "given", sequences, "frames", actions), fps, keypoints.stem
         )
 

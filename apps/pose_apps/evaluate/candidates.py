@@ -11,7 +11,7 @@ from pose.evaluation.results import EvaluationResult
 from pose.options import Options, option, overwrite_option, quiet_option
 from pose.system.progress import progress_bar
 from pose.system.written_files import writing
-from pose_apps.evaluate.benchmarks import Task
+from pose_apps.evaluate.benchmarks import EvaluationTask
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -51,7 +51,7 @@ class Candidate:
     predictions: "Predictions | None" = None
 
     @classmethod
-    def open(cls, what: str, name: str, task: Task, device: str) -> "Candidate":
+    def open(cls, what: str, name: str, task: EvaluationTask, device: str) -> "Candidate":
         """Open an .npz of predictions for `task`, a shipped lifter, or a checkpoint."""
         if what.endswith(".npz"):
             from pose.evaluation.predictions import load_predictions
@@ -101,7 +101,7 @@ def plan_output(options: OutputOptions, slug: str) -> Output:
 
 
 def evaluate_all(
-    candidates: Sequence[Candidate], task: Task, output: Output, *, flip: bool, lookaheads: Sequence[int]
+    candidates: Sequence[Candidate], task: EvaluationTask, output: Output, *, flip: bool, lookaheads: Sequence[int]
 ) -> list[EvaluationResult]:
     """Evaluate all candidates on the task, and write the predictions of each lifter as soon as they are complete.
 
@@ -133,7 +133,7 @@ def evaluate_all(
     return results
 
 
-def _evaluate(candidate: Candidate, task: Task, output: Output, flip: bool) -> "Evaluation":
+def _evaluate(candidate: Candidate, task: EvaluationTask, output: Output, flip: bool) -> "Evaluation":
     from pose.evaluation.lifting import evaluate_lifter, evaluate_predictions
 
     with _progress(candidate.name, task, output) as bar:
@@ -143,7 +143,7 @@ def _evaluate(candidate: Candidate, task: Task, output: Output, flip: bool) -> "
         return evaluate_lifter(task.sequences, candidate.lifter, flip=flip, advance=bar.update)
 
 
-def _at_lookahead(candidate: Candidate, task: Task, output: Output, frames: int) -> "Evaluation":
+def _at_lookahead(candidate: Candidate, task: EvaluationTask, output: Output, frames: int) -> "Evaluation":
     from pose.evaluation.lifting import evaluate_lifter
 
     assert candidate.lifter is not None
@@ -152,7 +152,7 @@ def _at_lookahead(candidate: Candidate, task: Task, output: Output, frames: int)
 
 
 @contextmanager
-def _progress(name: str, task: Task, output: Output) -> "Iterator[tqdm[NoReturn]]":
+def _progress(name: str, task: EvaluationTask, output: Output) -> "Iterator[tqdm[NoReturn]]":
     total = sum(len(one) for one in task.sequences)
     with progress_bar(name, total, " frames", scaled=True, hidden=output.quiet) as bar:
         yield bar

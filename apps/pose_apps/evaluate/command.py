@@ -10,7 +10,7 @@ from jsonargparse import ArgumentParser, Namespace
 from pose.config import PipelineConfig
 from pose.errors import UsageError
 from pose.options import REQUIRED, Options, argument, option, same_option
-from pose_apps.evaluate.benchmarks import BENCHMARKS, Labelled, Task
+from pose_apps.evaluate.benchmarks import BENCHMARKS, EvaluationTask, Labelled
 from pose_apps.evaluate.candidates import (
     Candidate,
     OutputOptions,
@@ -87,7 +87,7 @@ def compare(options: CompareOptions, output_options: OutputOptions) -> None:
     finish([result for _, result in pairs], output)
 
 
-def _candidates(options: CandidateOptions, task: Task) -> list[Candidate]:
+def _candidates(options: CandidateOptions, task: EvaluationTask) -> list[Candidate]:
     names = [name for name in (options.lifter, options.predictions) if name is not None] + options.compare
     if not names:
         names = ["offline"]

@@ -53,7 +53,7 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class CalibrationInput:
     """Input of a calibration.
 
     Attributes:
@@ -73,24 +73,24 @@ class Task:
     scale: float | None = None
 
 
-def calibrate(task: Task) -> Calibration:
+def calibrate(given: CalibrationInput) -> Calibration:
     """Calibrate the cameras from observations of people.
 
     Raises:
         PoseError: If the cameras cannot be calibrated.
     """
-    indices = sorted(task.rows)
-    tracks = [track for place, index in enumerate(indices) for track in tracks_of(place, task.rows[index])]
+    indices = sorted(given.rows)
+    tracks = [track for place, index in enumerate(indices) for track in tracks_of(place, given.rows[index])]
     middle = float(np.mean([track.times.mean() for track in tracks])) if tracks else 0.0
     tracks = [replace(track, times=track.times - middle) for track in tracks]
-    told, names = [task.told[index] for index in indices], [task.names[index] for index in indices]
+    told, names = [given.told[index] for index in indices], [given.names[index] for index in indices]
     hints = [ClockHint(a, b, 0.0, CAPTURE) for b in range(len(indices)) for a in range(b)]
-    rig = find_rig(tracks, told, names, task.known, hints)
+    rig = find_rig(tracks, told, names, given.known, hints)
     rig = replace(rig, cameras=[replace(camera, drift=0.0) for camera in rig.cameras])  # one clock stamps all images
-    if task.scale is not None:
-        rig = rescaled(rig, task.scale / rig.scale)
-    elif task.height is not None:
-        rig = rescaled(rig, _factor(rig, tracks, task.height))
+    if given.scale is not None:
+        rig = rescaled(rig, given.scale / rig.scale)
+    elif given.height is not None:
+        rig = rescaled(rig, _factor(rig, tracks, given.height))
     described = [camera_json(*each) for each in zip(names, rig.cameras, rig.accuracy, rig.clocks, strict=True)]
     return Calibration(
         dict(zip(indices, rig.cameras, strict=True)),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pose.errors import PoseError
-from pose.live.several.calibration import Calibration, Task, calibrate, given_calibration
+from pose.live.several.calibration import Calibration, CalibrationInput, calibrate, given_calibration
 from pose.live.several.identities import Identities
 from pose.live.several.sightings import Seen, Sightings, tracks_of
 from pose.live.several.waiting import MOTION_SECONDS, PATIENCE_SECONDS, waiting_line
@@ -164,7 +164,7 @@ class Rigging:
         rows = {
             index: self.sightings[index].rows(max(now - KEPT_SECONDS, self.sightings[index].since)) for index in chosen
         }
-        task = Task(
+        given = CalibrationInput(
             rows,
             {index: self._told_of(index, fixed) for index in chosen},
             dict(enumerate(self._names)),
@@ -176,7 +176,7 @@ class Rigging:
         following = self.identities.next
 
         def work() -> tuple[Calibration, Identities]:
-            found = calibrate(task)
+            found = calibrate(given)
             return found, matched(found, following, rows)
 
         self._calibrating.start(work)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 from pose_apps.batch.schedule import Event
-from pose_apps.batch.work import Job, Task, Worker
+from pose_apps.batch.work import BatchTask, Job, Worker
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ class OneWorkerHere:
         self._worker = Worker(job)
         self._events = deque([Event(0, "ready", None)])
 
-    def give(self, worker: int, task: Task) -> None:
+    def give(self, worker: int, task: BatchTask) -> None:
         def tell(*frames: int) -> None:
             self._events.append(Event(worker, "frames", frames))
 
