@@ -117,7 +117,7 @@ class Human36mSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TrainingWindow:
     """Part of a sequence.
 
     Attributes:
@@ -131,15 +131,15 @@ class Window:
     counted: NDArray[np.bool_]
 
 
-def window(sequence: LabelledSequence, rows: slice, mirror: bool) -> Window:
+def window(sequence: LabelledSequence, rows: slice, mirror: bool) -> TrainingWindow:
     """Return the frames `rows` of a sequence, mirrored if `mirror` is True."""
     part, truth = sequence.observed[rows], sequence.truth[rows]
     if mirror:
         part, truth = mirror_picture(part), mirror_poses(truth)
-    return Window(part, truth, sequence.counted[rows])
+    return TrainingWindow(part, truth, sequence.counted[rows])
 
 
-def collate(windows: Sequence[Window], frames: int) -> LiftBatch:
+def collate(windows: Sequence[TrainingWindow], frames: int) -> LiftBatch:
     """Combine windows with known intrinsics into a batch, padded to `frames` frames with invalid frames."""
 
     def filled(arrays: Sequence[NDArray[Kind]], mode: Literal["constant", "edge"] = "constant") -> NDArray[Kind]:

@@ -81,7 +81,7 @@ class Player:
         return changed
 
 
-class Window:
+class SceneWindow:
     """An Open3D window with the scene, a slider and a line of help."""
 
     def __init__(self, stage: Stage, title: str) -> None:
@@ -198,7 +198,7 @@ def open_window(stage: Stage, title: str) -> None:
     application = import_open3d().visualization.gui.Application.instance
     try:
         application.initialize()
-        Window(stage, title)
+        SceneWindow(stage, title)
     except RuntimeError as error:
         raise PoseError(f"Open3D cannot open a window ({error}); use --save clip.mp4 to render without one") from error
     application.run()

@@ -26,10 +26,10 @@ def run_window(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
     """Show the window until the user quits, the source ends or the time is up; return the exit status."""
     with Display("pose-webcam") as display:
         display.show(None, ["loading ..."])
-        return run_live(config, pipeline_config, lambda loop, extras: Window(loop, display, config, extras).run())
+        return run_live(config, pipeline_config, lambda loop, extras: LiveWindow(loop, display, config, extras).run())
 
 
-class Window:
+class LiveWindow:
     """The window of a live run. All work is in the main thread, except for loading another preset.
 
     Attributes:
