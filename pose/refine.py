@@ -41,7 +41,7 @@ _CHAINS = _chains()
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class BodyDimensions:
     """Constant dimensions of a person's body.
 
     Attributes:
@@ -66,12 +66,12 @@ def refine(lifted: Sequence3D, seen: Sequence2D) -> Sequence3D:
     return on_body(lifted, body_of(lifted, seen))
 
 
-def body_of(lifted: Sequence3D, seen: Sequence2D) -> Body:
+def body_of(lifted: Sequence3D, seen: Sequence2D) -> BodyDimensions:
     """Estimate the body of one person.
 
     A lifter that bends a straight leg moves its knee towards or away from the camera, which makes thigh and shank too
-    long. If the image shows enough straight legs, `Body.legs` shortens both, so that the most extended of these legs
-    are straight in 3D. Otherwise the factor is 1.
+    long. If the image shows enough straight legs, `BodyDimensions.legs` shortens both, so that the most extended of
+    these legs are straight in 3D. Otherwise the factor is 1.
 
     Args:
         lifted: Motion of the person in some or all frames.
@@ -98,10 +98,10 @@ def body_of(lifted: Sequence3D, seen: Sequence2D) -> Body:
         if len(found) >= _MIN_STRAIGHT_LEGS
         else 1.0
     )
-    return Body(bones, factor)
+    return BodyDimensions(bones, factor)
 
 
-def on_body(lifted: Sequence3D, body: Body) -> Sequence3D:
+def on_body(lifted: Sequence3D, body: BodyDimensions) -> Sequence3D:
     """Set the bone lengths of a motion to those of a body.
 
     Bone directions are kept. If `body.legs` is below 1, thigh and shank are then scaled by this factor, by moving the

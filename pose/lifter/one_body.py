@@ -6,7 +6,7 @@ stored.
 
 from pose.camera import Camera
 from pose.lifter.pending import PersonFrame, lifted_sequence, seen_sequence
-from pose.refine import Body, body_of, on_body
+from pose.refine import BodyDimensions, body_of, on_body
 from pose.skeletons import Skeleton
 
 SECONDS = 10.0  # duration at the start of a track from which bone lengths are estimated
@@ -17,7 +17,7 @@ class PersonBody:
 
     def __init__(self, skeleton: Skeleton, camera: Camera) -> None:
         self._skeleton, self._camera = skeleton, camera
-        self._body: Body | None = None
+        self._body: BodyDimensions | None = None
         self._first: list[PersonFrame] = []  # frames from which bone lengths will be estimated
 
     def push(self, frames: list[PersonFrame]) -> list[PersonFrame]:
@@ -36,10 +36,10 @@ class PersonBody:
         self._body = self._fitted([frame for frame in frames if frame.time <= frames[0].time + SECONDS])
         return self._refined(frames, self._body)
 
-    def _fitted(self, frames: list[PersonFrame]) -> Body:
+    def _fitted(self, frames: list[PersonFrame]) -> BodyDimensions:
         return body_of(lifted_sequence(frames), seen_sequence(frames, self._camera, self._skeleton))
 
-    def _refined(self, frames: list[PersonFrame], body: Body) -> list[PersonFrame]:
+    def _refined(self, frames: list[PersonFrame], body: BodyDimensions) -> list[PersonFrame]:
         if not frames:
             return []
         for frame, joints in zip(frames, on_body(lifted_sequence(frames), body).joints, strict=True):

@@ -24,7 +24,7 @@ _HIPS = r.hip_weights()
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class BodyUnknowns:
     """Unknowns of one person in bundle adjustment.
 
     Attributes:
@@ -63,7 +63,7 @@ class Solution:
     """
 
     cameras: list[ViewCamera]
-    bodies: list[Body]
+    bodies: list[BodyUnknowns]
     cost: float
     deviation: F64
     covariance: F64
@@ -90,7 +90,7 @@ class _Terms:
     border_right: F64
 
 
-class Bundle:
+class BundleAdjustment:
     """Bundle adjustment problem: the observations of people by all cameras, and the weights of the residuals."""
 
     def __init__(
@@ -109,7 +109,7 @@ class Bundle:
     def solve(
         self,
         cameras: Sequence[ViewCamera],
-        bodies: Sequence[Body],
+        bodies: Sequence[BodyUnknowns],
         iterations: int = 20,
         tolerance: float = 1e-4,
         covariance: bool = False,
@@ -150,7 +150,9 @@ class Bundle:
         limbs = r.prior_of(one, cameras, self._scale, self._weights)
         return (*limbs, *r.root_prior(one, cameras, self._scale, self._weights))
 
-    def _cost(self, cameras: list[ViewCamera], bodies: list[Body], priors: list[tuple[F64, F64, F64, F64]]) -> float:
+    def _cost(
+        self, cameras: list[ViewCamera], bodies: list[BodyUnknowns], priors: list[tuple[F64, F64, F64, F64]]
+    ) -> float:
         cost = self._camera_cost(cameras)
         for one, body, prior in zip(self._people, bodies, priors, strict=True):
             for index, camera in enumerate(cameras):
@@ -166,14 +168,16 @@ class Bundle:
         return cost
 
     def _all_terms(
-        self, bodies: list[Body], priors: list[tuple[F64, F64, F64, F64]], cameras: list[ViewCamera]
+        self, bodies: list[BodyUnknowns], priors: list[tuple[F64, F64, F64, F64]], cameras: list[ViewCamera]
     ) -> list[_Terms]:
         return [
             self._terms(person, body, prior, cameras)
             for person, (body, prior) in enumerate(zip(bodies, priors, strict=True))
         ]
 
-    def _terms(self, person: int, body: Body, prior: tuple[F64, F64, F64, F64], cameras: list[ViewCamera]) -> _Terms:
+    def _terms(
+        self, person: int, body: BodyUnknowns, prior: tuple[F64, F64, F64, F64], cameras: list[ViewCamera]
+    ) -> _Terms:
         one = self._people[person]
         count, width = len(body.points), len(self._free) + self._bones
         frames, right = np.zeros((count, N, 3, N, 3)), np.zeros((count, N, 3))
@@ -205,7 +209,7 @@ class Bundle:
             frames.reshape(count, D, D), right.reshape(count, D), cross.reshape(count, D, width), border, border_right
         )
 
-    def _add_bend(self, right: F64, one: Observed, body: Body) -> None:
+    def _add_bend(self, right: F64, one: Observed, body: BodyUnknowns) -> None:
         """Add the gradient of smoothness; its matrix is in `_chain`."""
         weight = (one.step**2 * self._weights.acceleration) ** -2.0
         bend = np.diff(body.points, n=2, axis=0) * weight
@@ -257,8 +261,8 @@ class Bundle:
         return np.append(np.arange(width), width + person * self._bones + np.arange(self._bones))
 
     def _step(
-        self, terms: list[_Terms], cameras: list[ViewCamera], bodies: list[Body], damping: float
-    ) -> tuple[list[ViewCamera], list[Body]]:
+        self, terms: list[_Terms], cameras: list[ViewCamera], bodies: list[BodyUnknowns], damping: float
+    ) -> tuple[list[ViewCamera], list[BodyUnknowns]]:
         matrix, right, solved = self._reduced(terms, cameras, damping)
         rows = np.arange(len(matrix))
         matrix[rows, rows] = matrix[rows, rows] * (1 + damping) + 1e-9
@@ -272,7 +276,7 @@ class Bundle:
         for person, (body, answer) in enumerate(zip(bodies, solved, strict=True)):
             own = shared[self._columns(person)]
             points = body.points + (answer[..., -1] - answer[..., :-1] @ own).reshape(body.points.shape)
-            changed.append(Body(points, body.bones + own[len(self._free) :]))
+            changed.append(BodyUnknowns(points, body.bones + own[len(self._free) :]))
         return moved, changed
 
     def _deviation(self, terms: list[_Terms], cameras: list[ViewCamera]) -> tuple[F64, F64]:
@@ -296,9 +300,9 @@ class Bundle:
         return np.where(self._freedom.precision > 0, values - self._freedom.prior, 0.0)
 
 
-def start_body(points: F64) -> Body:
+def start_body(points: F64) -> BodyUnknowns:
     """Return an initial body with the given points (K, N, 3) m and their median bone lengths."""
-    return Body(points, np.median(r.BONE_RESIDUALS.measure(points)[0], axis=0))
+    return BodyUnknowns(points, np.median(r.BONE_RESIDUALS.measure(points)[0], axis=0))
 
 
 def _seen(one: Observed, index: int, camera: ViewCamera) -> F64:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pose.multiview import residuals as r
-from pose.multiview.bundle import Body, Bundle, Freedom, Solution, start_body
+from pose.multiview.bundle import BodyUnknowns, BundleAdjustment, Freedom, Solution, start_body
 from pose.multiview.initialise import Link
 from pose.multiview.observations import Observed, knots_of, observe
 from pose.multiview.residuals import Weights
@@ -143,7 +143,7 @@ def adjust(
     windows = calibration_windows(people, cameras, FEW_KNOTS if rough else MOST_KNOTS)
     span = float(windows[-1][-1] - windows[0][0])
     jobs = [(row, grid) for row, tracks in enumerate(people) for grid in windows if is_shared(tracks, cameras, grid)]
-    bodies: list[Body] | None = None
+    bodies: list[BodyUnknowns] | None = None
     seen: list[Observed] = []
     solution: Solution | None = None
     current = list(cameras)
@@ -155,7 +155,7 @@ def adjust(
         seen = [observe(people[row], current, k, width=0.03) for (row, _), k in zip(jobs, knots, strict=True)]
         if bodies is None:
             bodies = [start_body(start_points(one, current)) for one in seen]
-        bundle = Bundle(seen, freedom(cameras, known, stage, span), weights)
+        bundle = BundleAdjustment(seen, freedom(cameras, known, stage, span), weights)
         last = number == len(stages) - 1 and not rough
         solution = bundle.solve(current, bodies, iterations, tolerance=1e-3, covariance=last)
         current, bodies = solution.cameras, solution.bodies
@@ -163,7 +163,7 @@ def adjust(
     return Adjusted(solution, seen, [row for row, _ in jobs])
 
 
-def body_scale(bodies: Sequence[Body], observed: Sequence[Observed]) -> float:
+def body_scale(bodies: Sequence[BodyUnknowns], observed: Sequence[Observed]) -> float:
     """Return the size of the bodies relative to lifted bodies: the median ratio of limb lengths."""
     ratios = []
     for body, one in zip(bodies, observed, strict=True):

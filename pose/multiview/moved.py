@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pose.multiview import residuals as r
-from pose.multiview.bundle import Body, Bundle, Freedom, start_body
+from pose.multiview.bundle import BodyUnknowns, BundleAdjustment, Freedom, start_body
 from pose.multiview.calibrate import start_points
 from pose.multiview.observations import knots_of, observe
 from pose.multiview.types import ViewCamera, ViewTrack
@@ -42,13 +42,13 @@ def turns_of(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCa
         if is_shared(tracks, cameras, grid)
     ]
     bodies = [start_body(start_points(one, cameras)) for one in seen]
-    fixed = Bundle(seen, _turning(len(cameras), None)).solve(cameras, bodies, iterations=15, tolerance=1e-3)
+    fixed = BundleAdjustment(seen, _turning(len(cameras), None)).solve(cameras, bodies, iterations=15, tolerance=1e-3)
     found = []
     for index, camera in enumerate(cameras):
         # With the origin of the world at the camera's centre, a rotation does not move the centre.
         moved = [replace(one, translation=one.rotation @ camera.place + one.translation) for one in cameras]
-        own = [Body(body.points - camera.place, body.bones) for body in fixed.bodies]
-        bundle = Bundle(seen, _turning(len(cameras), index))
+        own = [BodyUnknowns(body.points - camera.place, body.bones) for body in fixed.bodies]
+        bundle = BundleAdjustment(seen, _turning(len(cameras), index))
         solution = bundle.solve(moved, own, STEPS, tolerance=1e-3, covariance=True)
         cosine = (np.trace(solution.cameras[index].rotation @ camera.rotation.T) - 1) / 2
         deviation = math.degrees(float(np.linalg.norm(solution.deviation[index, r.TURN])))

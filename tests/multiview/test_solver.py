@@ -9,7 +9,7 @@ import scenes
 
 from pose.fit.chain import Chain
 from pose.multiview import residuals
-from pose.multiview.bundle import Bundle, Freedom, start_body, turn_matrix
+from pose.multiview.bundle import BundleAdjustment, Freedom, start_body, turn_matrix
 from pose.multiview.observations import observe
 from pose.multiview.types import POINTS
 
@@ -83,7 +83,7 @@ def test_exact_cameras_and_exact_2d_give_the_joints_back():
     start = start_body(
         np.zeros((30, len(POINTS), 3)) + [0, 0, 4.0] + 0.1 * np.random.default_rng(0).random((30, 14, 3))
     )
-    body = Bundle([seen], known(3)).solve(cameras, [start], iterations=40, tolerance=1e-9).bodies[0]
+    body = BundleAdjustment([seen], known(3)).solve(cameras, [start], iterations=40, tolerance=1e-9).bodies[0]
     world = scenes.truth_at(points, scenes.RATE, knots)
     truth = scenes.observed_joints(world)[:, POINTS] @ views[0].rotation.T + views[0].translation
     off = np.linalg.norm(body.points - truth, axis=-1)
@@ -97,7 +97,7 @@ def test_a_chain_of_bad_start_never_gets_worse():
     cameras = scenes.exact(views)
     seen = observe({i: scenes.track(v, i, points) for i, v in enumerate(views)}, cameras, np.arange(10) / 15)
     start = start_body(np.random.default_rng(0).normal([0, 0, -2], 3, (10, len(POINTS), 3)))
-    bundle = Bundle([seen], known(2))
+    bundle = BundleAdjustment([seen], known(2))
     costs = [bundle.solve(cameras, [start], iterations=n, tolerance=0).cost for n in (0, 1, 4, 16)]
     assert all(later <= before for before, later in pairwise(costs))
     assert np.isfinite(costs).all()
