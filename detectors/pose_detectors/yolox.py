@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.networks.letterbox import Fit, suppress
+from pose.networks.letterbox import LetterboxTransform, suppress
 from pose.networks.onnx import OnnxNetwork
 from pose.networks.options import USUAL, StageOptions
 from pose.types import F32, U8, Boxes
@@ -60,7 +60,7 @@ class YoloXDetector:
         rows = self._network.run(samples)[0].astype(np.float32)
         return [self._boxes(row, fit) for row, fit in zip(rows, fits, strict=True)]
 
-    def _boxes(self, rows: F32, fit: Fit) -> Boxes:
+    def _boxes(self, rows: F32, fit: LetterboxTransform) -> Boxes:
         """Decode network outputs to boxes in image px.
 
         Args:

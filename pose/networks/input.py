@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from pose.networks import crops
-from pose.networks.letterbox import GREY, Fit, letterbox, place
+from pose.networks.letterbox import GREY, LetterboxTransform, letterbox, place
 from pose.types import F32, U8, Array
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class NetworkInput:
 
     def letterboxed(
         self, images: Sequence[U8], size: tuple[int, int], *, centred: bool = False
-    ) -> tuple[Samples, list[Fit]]:
+    ) -> tuple[Samples, list[LetterboxTransform]]:
         """Scale and pad whole images to `size` (width, height) px, as `pose.networks.letterbox`, and normalise them."""
         if self._by_torch:
             return self._letterboxed_by_torch(images, size, centred)
@@ -79,7 +79,7 @@ class NetworkInput:
 
     def _letterboxed_by_torch(
         self, images: Sequence[U8], size: tuple[int, int], centred: bool
-    ) -> tuple["Tensor", list[Fit]]:
+    ) -> tuple["Tensor", list[LetterboxTransform]]:
         import torch
         from torch.nn.functional import interpolate
 

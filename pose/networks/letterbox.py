@@ -14,7 +14,7 @@ GREY = 114  # padding used in the training of the networks
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class LetterboxTransform:
     """Placement of an image in a network input: input px = image px * scale + offset (x, y)."""
 
     scale: tuple[float, float]
@@ -37,7 +37,7 @@ def fitted_size(image: U8, size: tuple[int, int]) -> tuple[int, int]:
     return max(round(width * scale), 1), max(round(height * scale), 1)
 
 
-def place(image: U8, size: tuple[int, int], *, centred: bool) -> tuple[tuple[int, int, int, int], Fit]:
+def place(image: U8, size: tuple[int, int], *, centred: bool) -> tuple[tuple[int, int, int, int], LetterboxTransform]:
     """Compute the position of a scaled image in a network input.
 
     Args:
@@ -52,10 +52,12 @@ def place(image: U8, size: tuple[int, int], *, centred: bool) -> tuple[tuple[int
     left = top = 0
     if centred:  # an odd pixel goes to the right and below
         left, top = (size[0] - width) // 2, (size[1] - height) // 2
-    return (left, top, width, height), Fit((width / image.shape[1], height / image.shape[0]), (left, top))
+    return (left, top, width, height), LetterboxTransform(
+        (width / image.shape[1], height / image.shape[0]), (left, top)
+    )
 
 
-def letterbox(image: U8, size: tuple[int, int], *, centred: bool = False) -> tuple[U8, Fit]:
+def letterbox(image: U8, size: tuple[int, int], *, centred: bool = False) -> tuple[U8, LetterboxTransform]:
     """Scale the image to fit into `size` (width, height) px, at the top left or centred, with grey padding."""
     (left, top, width, height), fit = place(image, size, centred=centred)
     canvas = np.full((size[1], size[0], 3), GREY, np.uint8)

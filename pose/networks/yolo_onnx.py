@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pose.errors import PoseError
-from pose.networks.letterbox import Fit, fitted_size, round_up, suppress
+from pose.networks.letterbox import LetterboxTransform, fitted_size, round_up, suppress
 from pose.networks.onnx import OnnxNetwork
 from pose.networks.options import USUAL, StageOptions
 from pose.networks.whole_image import ImageDetections
@@ -59,7 +59,7 @@ class YoloOnnx:
         width, height = fitted_size(images[0], square)
         return round_up(width, self._stride), round_up(height, self._stride)
 
-    def _findings(self, output: F32, fit: Fit, image: U8) -> ImageDetections:
+    def _findings(self, output: F32, fit: LetterboxTransform, image: U8) -> ImageDetections:
         """Detections of an image.
 
         Args:

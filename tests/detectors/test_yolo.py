@@ -193,9 +193,9 @@ def test_final_rows_need_no_suppression(pose):
     network = YoloOnnx.__new__(YoloOnnx)
     network._score_threshold, network._overlap_threshold, network._classes = SCORE_THRESHOLD, OVERLAP_THRESHOLD, (0,)
     network.joints, network._values, network.side = 17, 3, 256
-    from pose.networks.letterbox import Fit
+    from pose.networks.letterbox import LetterboxTransform
 
-    image, fit = np.zeros((100, 200, 3), np.uint8), Fit((0.5, 0.5), (10, 20))
+    image, fit = np.zeros((100, 200, 3), np.uint8), LetterboxTransform((0.5, 0.5), (10, 20))
     rows = np.zeros((300, 57), np.float32)
     rows[0, :6] = [20, 30, 60, 60, 0.9, 0]
     rows[0, 6:] = np.tile([30, 40, 0.8], 17)
