@@ -28,7 +28,7 @@ RESULTS = ("poses.json", "poses.npz")  # a folder with one of these is a result,
 
 
 @dataclass(frozen=True, slots=True)
-class Clip:
+class BatchClip:
     """One input of `pose-batch`, which is processed like an input of `pose-run`.
 
     Attributes:
@@ -67,7 +67,7 @@ class _Search:
     grouped: bool
 
 
-def find_clips(inputs: list[str], out: Path, *, grouped: bool = False) -> list[Clip]:
+def find_clips(inputs: list[str], out: Path, *, grouped: bool = False) -> list[BatchClip]:
     """Find all clips in the inputs, in order and without duplicates.
 
     Args:
@@ -78,7 +78,7 @@ def find_clips(inputs: list[str], out: Path, *, grouped: bool = False) -> list[C
     Raises:
         UsageError: If an input does not exist, or there are no clips.
     """
-    found: dict[str, Clip] = {}  # by path
+    found: dict[str, BatchClip] = {}  # by path
     for given in inputs:
         for clip in _meant(given, _Search(out.resolve(), grouped)):
             found.setdefault(clip.path, clip)
@@ -91,7 +91,7 @@ def find_clips(inputs: list[str], out: Path, *, grouped: bool = False) -> list[C
     return [replace(clip, name=name) for clip, name in zip(found.values(), names, strict=True)]
 
 
-def shard_of(clips: list[Clip], shard: tuple[int, int]) -> list[Clip]:
+def shard_of(clips: list[BatchClip], shard: tuple[int, int]) -> list[BatchClip]:
     """Return the clips of shard i of n. A hash of the clip name selects the shard, independently of other clips."""
     index, count = shard
     return [clip for clip in clips if int(_hash(clip.name), 16) % count == index]
@@ -109,7 +109,7 @@ def read_shard(text: str) -> tuple[int, int]:
     return int(index), int(count)
 
 
-def _meant(given: str, search: _Search, within: tuple[Path, ...] = ()) -> Iterator[Clip]:
+def _meant(given: str, search: _Search, within: tuple[Path, ...] = ()) -> Iterator[BatchClip]:
     """Yield every clip of one input.
 
     Args:
@@ -137,15 +137,15 @@ def _meant(given: str, search: _Search, within: tuple[Path, ...] = ()) -> Iterat
         raise UsageError(f"{shown(given)}: no such file or folder")
 
 
-def _single(path: str, name: str, search: _Search) -> Clip:
+def _single(path: str, name: str, search: _Search) -> BatchClip:
     """Return the clip of a single video.
 
     If inputs are groups of cameras, return a group of one. Its processing fails with a message about missing cameras.
     """
-    return Clip(path, _clean(name), (path,) if search.grouped else ())
+    return BatchClip(path, _clean(name), (path,) if search.grouped else ())
 
 
-def _listed(path: Path, search: _Search, within: tuple[Path, ...]) -> Iterator[Clip]:
+def _listed(path: Path, search: _Search, within: tuple[Path, ...]) -> Iterator[BatchClip]:
     """Yield the clips of a list file with one input per line. Paths are relative to the folder of the list file.
 
     A missing file makes its clip fail, but not the whole call.
@@ -168,7 +168,7 @@ def _listed(path: Path, search: _Search, within: tuple[Path, ...]) -> Iterator[C
         else:
             yield from _meant(there, search, inner)
     for group, videos in groups.items():
-        yield Clip(f"{path}: {group}", _clean(re.sub(r"[^\w .-]", "_", group)), tuple(videos))
+        yield BatchClip(f"{path}: {group}", _clean(re.sub(r"[^\w .-]", "_", group)), tuple(videos))
 
 
 def _is_there(path: Path) -> bool:
@@ -220,7 +220,7 @@ def _line(folder: Path, line: bytes) -> str:
     return line.decode("cp1252", "replace")
 
 
-def _in_folder(folder: Path, search: _Search) -> Iterator[Clip]:
+def _in_folder(folder: Path, search: _Search) -> Iterator[BatchClip]:
     """Yield all videos in a folder at any depth. A folder with images but without videos is one clip.
 
     Hidden files and folders of results are ignored.
@@ -237,13 +237,13 @@ def _in_folder(folder: Path, search: _Search) -> Iterator[Clip]:
         inner = here.relative_to(folder).as_posix()
         own = _clean(here.resolve().name) if inner == "." else inner
         if search.grouped and videos:
-            yield Clip(str(here), own, tuple(str(here / name) for name in videos))
+            yield BatchClip(str(here), own, tuple(str(here / name) for name in videos))
             continue
         for name in videos:
             inner = (here / name).relative_to(folder).with_suffix("").as_posix()
-            yield Clip(str(here / name), inner if "/" in inner else _clean(inner))
+            yield BatchClip(str(here / name), inner if "/" in inner else _clean(inner))
         if not search.grouped and not videos and any(Path(name).suffix.lower() in PICTURES for name in seen):
-            yield Clip(str(here), own)
+            yield BatchClip(str(here), own)
 
 
 def _distinct(paths: list[str], names: list[str]) -> list[str]:

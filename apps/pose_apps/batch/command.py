@@ -22,7 +22,7 @@ from pose_apps.support.status import StatusLine
 from pose_apps.support.summary import counted
 
 if TYPE_CHECKING:
-    from pose_apps.batch.clips import Clip
+    from pose_apps.batch.clips import BatchClip
     from pose_apps.batch.manifest import Line, Manifest
     from pose_apps.batch.schedule import Engine
     from pose_apps.batch.work import BatchTask, Job
@@ -168,7 +168,7 @@ def make_job(
     return Job(run_config, pipeline_config, out, key, cameras)
 
 
-def plan(clips: "list[Clip]", manifest: "Manifest", job: "Job") -> "tuple[list[Line], list[BatchTask]]":
+def plan(clips: "list[BatchClip]", manifest: "Manifest", job: "Job") -> "tuple[list[Line], list[BatchTask]]":
     """Return the manifest lines of finished, unchanged clips, and tasks for all other clips."""
     from pose_apps.batch.work import BatchTask
 
@@ -185,7 +185,7 @@ def plan(clips: "list[Clip]", manifest: "Manifest", job: "Job") -> "tuple[list[L
     return done, _largest_first(tasks)
 
 
-def _tasks(clips: "list[Clip]") -> "list[BatchTask]":
+def _tasks(clips: "list[BatchClip]") -> "list[BatchTask]":
     from pose_apps.batch.work import BatchTask
 
     return _largest_first([BatchTask(clip) for clip in clips])

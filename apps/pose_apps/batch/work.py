@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pose.config import PipelineConfig
 from pose.errors import PoseError
-from pose_apps.batch.clips import Clip
+from pose_apps.batch.clips import BatchClip
 from pose_apps.batch.manifest import CameraFacts, Line, MotionFacts, QualityFacts, VideoFacts
 from pose_apps.cameras.command import process_cameras
 from pose_apps.cameras.options import NO_CAMERAS, CamerasConfig, camera_videos
@@ -55,7 +55,7 @@ class BatchTask:
         known: Manifest line of an existing result, which is still valid if the content of the clip is unchanged.
     """
 
-    clip: Clip
+    clip: BatchClip
     known: Line | None = None
     attempts: int = 1
 
@@ -113,7 +113,7 @@ class Worker:
             return None
         return replace(task.known, path=base.path, signature=base.signature)
 
-    def _done(self, clip: Clip, base: Line, warn: Callable[[Iterable[str]], None], tell: Tell) -> Line:
+    def _done(self, clip: BatchClip, base: Line, warn: Callable[[Iterable[str]], None], tell: Tell) -> Line:
         from pose.cache import open_cache
         from pose.system.device import seed_torch
         from pose.system.progress import hidden_progress
@@ -131,7 +131,7 @@ class Worker:
                 warn([f"{cache.problem}; results are not cached"])
         return line
 
-    def _group(self, clip: Clip, run: RunConfig, base: Line, host: Host) -> Line:
+    def _group(self, clip: BatchClip, run: RunConfig, base: Line, host: Host) -> Line:
         """Process the videos of a group of cameras and return the manifest line."""
         check_several(run)
         videos = camera_videos(clip.videos, None)
@@ -178,7 +178,7 @@ class Worker:
             date=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 
-    def _key(self, clip: Clip) -> str:
+    def _key(self, clip: BatchClip) -> str:
         """Return a hash of the content of the clip, or of the videos of all cameras of a group."""
         from pose.cache.keys import hash_of
         from pose.video import open_source

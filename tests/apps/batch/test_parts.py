@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pose_apps.batch.clips import Clip, find_clips, read_shard, shard_of
+from pose_apps.batch.clips import BatchClip, find_clips, read_shard, shard_of
 from pose_apps.batch.command import BatchConfig, _work
 from pose_apps.batch.manifest import Line, Manifest
 from pose_apps.batch.report import Progress, table
@@ -73,7 +73,7 @@ def test_an_input_that_is_not_there_is_one_line(given, tmp_path):
 @settings(max_examples=30)
 @given(st.sets(st.text(min_size=1, max_size=8), max_size=12), st.integers(1, 9))
 def test_every_clip_is_in_one_shard_whatever_others_there_are(texts, count):
-    clips = [Clip(f"/{text}", text) for text in sorted(texts)]
+    clips = [BatchClip(f"/{text}", text) for text in sorted(texts)]
     shards = [shard_of(clips, (index, count)) for index in range(count)]
     assert sorted((clip for shard in shards for clip in shard), key=lambda clip: clip.name) == clips
     for index, shard in enumerate(shards):
@@ -126,7 +126,7 @@ def test_facts_of_the_motion_are_numbers_or_null():
 
 
 def test_a_clip_without_people_has_a_warning(monkeypatch):
-    worker, task = Worker(Job(RunConfig(), PipelineConfig(), Path(), "k")), BatchTask(Clip("/a.mp4", "a"))
+    worker, task = Worker(Job(RunConfig(), PipelineConfig(), Path(), "k")), BatchTask(BatchClip("/a.mp4", "a"))
     for people, warnings in ((0, [NOBODY]), (2, [])):
         monkeypatch.setattr(worker, "_done", lambda clip, base, *_, n=people: replace(base, status="ok", people=n))
         assert worker.process(task).line.warnings == warnings
@@ -240,7 +240,7 @@ class Fake:
 
 def outcome(script, workers=2, retries=1, time_limit=10.0):
     engine = Fake(workers, script)
-    tasks = [BatchTask(Clip(f"/{name}", name)) for name in script]
+    tasks = [BatchTask(BatchClip(f"/{name}", name)) for name in script]
     schedule = Schedule(engine, tasks, time_limit=time_limit, retries=retries, clock=lambda: engine.now)
     lines = {one.name: (one.status, one.error, one.attempts) for one in schedule.lines()}
     assert sorted(lines) == sorted(script)
@@ -276,7 +276,7 @@ def test_a_clip_whose_line_is_there_is_counted_when_an_interrupt_comes(tmp_path,
     add = manifest.add
     monkeypatch.setattr(manifest, "add", lambda line: (add(line), interrupted()))
     monkeypatch.setattr("pose_apps.batch.command._engine", lambda *_: engine)
-    tasks = [BatchTask(Clip(f"/{name}", name)) for name in engine.script]
+    tasks = [BatchTask(BatchClip(f"/{name}", name)) for name in engine.script]
     with pytest.raises(KeyboardInterrupt, match="1 of 2 clips finished and kept"), manifest.writing():
         _work(BatchConfig(quiet=True), None, tasks, manifest, [])
     assert list(Manifest(tmp_path, None).lines) == ["a"]
@@ -286,7 +286,7 @@ def test_workers_that_never_begin_end_the_call():
     engine = Fake(1, {})
     engine.events = lambda timeout: iter([Event(0, "died", "no memory")])
     with pytest.raises(StartError, match="no memory"):
-        list(Schedule(engine, [BatchTask(Clip("/a", "a"))], time_limit=1, retries=0).lines())
+        list(Schedule(engine, [BatchTask(BatchClip("/a", "a"))], time_limit=1, retries=0).lines())
 
 
 def test_the_bar_shows_progress_within_clips(monkeypatch):
@@ -306,7 +306,7 @@ def test_a_worker_names_the_clip_of_its_frames():
     told = []
     engine = Fake(1, {"a": ["ok"]})
     schedule = Schedule(
-        engine, [BatchTask(Clip("/a", "a"))], time_limit=10, retries=0, frames=lambda *said: told.append(said)
+        engine, [BatchTask(BatchClip("/a", "a"))], time_limit=10, retries=0, frames=lambda *said: told.append(said)
     )
     list(schedule.lines())
     assert told == [("a", 5, 20)]
