@@ -31,7 +31,7 @@ from tqdm import tqdm
 
 from pose.evaluation.angles import AngleErrors
 from pose.lifter.config import LifterConfig
-from pose.lifter.features import Lifted, Observations, decode
+from pose.lifter.features import Lifted, LifterInput, decode
 from pose.lifter.format import FEATURES, OUTPUTS
 from pose.lifter.torch_lifter import TorchLifter
 from pose.sequences import LiftBatch
@@ -54,7 +54,7 @@ class MeanPose(nn.Module):
         joints = torch.cat([torch.from_numpy(source.batch(step).joints).flatten(0, 1) for step in range(20)])
         self.pose = joints.mean(dim=0)
 
-    def forward(self, observations: Observations, times: Tensor, lookahead: int = 0) -> Lifted:
+    def forward(self, observations: LifterInput, times: Tensor, lookahead: int = 0) -> Lifted:
         b, t = times.shape
         return Lifted(self.pose.expand(b, t, 17, 3), torch.zeros(b, t, 3), torch.full((b, t, 17), 1000.0))
 
@@ -73,7 +73,7 @@ class FrameMLP(nn.Module):
         self.head = nn.Linear(dim, OUTPUTS)
         nn.init.normal_(self.head.weight, std=0.01 / dim**0.5)
 
-    def forward(self, observations: Observations, times: Tensor, lookahead: int = 0) -> Lifted:
+    def forward(self, observations: LifterInput, times: Tensor, lookahead: int = 0) -> Lifted:
         x = self.embed(observations.features)
         for block in self.blocks:
             x = x + block(F.layer_norm(x, x.shape[-1:]))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pose.export.digits import joined, number, row, text
 from pose.export.fingers import FINGER_NAMES, PARTS, WRIST_JOINTS, Fingers, HandBones
 from pose.export.format import Notes, PersonFormat
-from pose.export.motions import Bones
+from pose.export.motions import AnimatedSkeleton
 from pose.export.rotations import unwrapped_euler
 from pose.export.skeleton import LEAVES, NAMES, PARENTS, Body
 from pose.export.text import list_filled, timing
@@ -30,7 +30,7 @@ CENTIMETRES = 100.0
 def write(track: Track, target: Path) -> Notes:
     """Write one person; see `pose.export.format.PersonFormat`."""
     assert track.rate is not None, "BVH has one rate"
-    bones = Bones(track)
+    bones = AnimatedSkeleton(track)
     fingers = Fingers.of(track, bones)
     with whole_file(target) as hidden, hidden.open("wb") as file:
         head = ("HIERARCHY", *_joint(bones.body, fingers, 0, 0), "MOTION", f"Frames: {len(track)}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.motions import Bones
+from pose.export.motions import AnimatedSkeleton
 from pose.export.skeleton import LEAVES, NAMES, PARENTS, Body, SkeletonMotion
 from pose.export.timeline import Span
 from pose.export.tracks import Track
@@ -48,7 +48,7 @@ class Look:
 
 def sticks(track: Track) -> Look:
     """Return the stick figure of a track, for programs that draw bones only if a mesh is attached."""
-    bones = Bones(track)
+    bones = AnimatedSkeleton(track)
     heads = _rest_places(bones.body)
     vertices, joints, triangles = _sticks(bones.body, heads)
     slots = np.zeros((len(joints), 4), np.uint8)

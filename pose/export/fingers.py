@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.export import rotations
-from pose.export.motions import Bones
+from pose.export.motions import AnimatedSkeleton
 from pose.export.rotations import cross, dot, unit
 from pose.export.selection import CHUNK
 from pose.export.skeleton import NAMES, PARENTS, frame
@@ -116,15 +116,15 @@ def palm_turns(points: F64, side: int) -> F64:
 
 
 class Fingers:
-    """The finger bones of one track, which extend the body's `Bones`."""
+    """The finger bones of one track, which extend the body's `AnimatedSkeleton`."""
 
-    def __init__(self, track: Track, bones: Bones) -> None:
+    def __init__(self, track: Track, bones: AnimatedSkeleton) -> None:
         self._track, self._bones = track, bones
         self.body = _fit(self._palms_and_lengths())
         self._last = np.tile(rotations.IDENTITY, (2, 1 + len(_JOINTS), 1))
 
     @classmethod
-    def of(cls, track: Track, bones: Bones) -> "Fingers | None":
+    def of(cls, track: Track, bones: AnimatedSkeleton) -> "Fingers | None":
         """Return the fingers of a track, or None if the track has no hands."""
         if track.recording.table.hand_scores is None:
             return None

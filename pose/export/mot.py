@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pose.export import opensim_setup as setup
 from pose.export.digits import joined, number, row, text
 from pose.export.format import Notes, PersonFormat
-from pose.export.motions import Bones
+from pose.export.motions import AnimatedSkeleton
 from pose.export.rotations import about, from_matrix, inverse, multiply, rotate, unwrapped_euler
 from pose.export.skeleton import NAMES, ORDER, Body, SkeletonMotion, pelvis_frame
 from pose.export.text import list_filled, timing
@@ -70,7 +70,7 @@ def write_mot(track: Track, target: Path, turn: F64) -> Notes:
         turn: (4,) quaternion, applied to the whole motion.
     """
     assert track.rate is not None, "MOT has one rate"
-    bones = Bones(track)
+    bones = AnimatedSkeleton(track)
     origin = pelvis_origin(bones.body)
     with whole_file(target) as hidden, hidden.open("wb") as file:
         name = target.stem.encode("ascii", "replace").decode()

@@ -19,7 +19,7 @@ KEPT = 32  # portions whose rotations are cached for the next format: 36 minutes
 _NAMED_FROM = 10  # mm, mean distance of a joint from its bone above which the summary lists it
 
 
-class Bones:
+class AnimatedSkeleton:
     """The skeleton and motion of one person. In gaps, rotations are interpolated by slerp and the root linearly."""
 
     def __init__(self, track: Track) -> None:

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from pose.lifter.blocks import Block
-from pose.lifter.features import Observations
+from pose.lifter.features import LifterInput
 from pose.lifter.model import LifterNetwork
 from pose.lifter.reversible import ReversibleStack
 
 
-def attention_maps(network: LifterNetwork, observations: Observations, times: Tensor) -> Tensor:
+def attention_maps(network: LifterNetwork, observations: LifterInput, times: Tensor) -> Tensor:
     """Compute the attention maps (L, B, H, T, S) of a network.
 
     Args:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from pose.lifter.config import LifterConfig
-from pose.lifter.features import Lifted, Observations
+from pose.lifter.features import Lifted, LifterInput
 from pose.lifter.format import FEATURES, JOINTS
 from pose.training.batches import TensorBatch
 
@@ -67,7 +67,7 @@ class RidgeLifter(nn.Module):
         self.sigma = 1000 * (residual / count).clamp_min(1e-6).unflatten(0, (JOINTS, 3)).sum(dim=-1).sqrt().float()
         return self
 
-    def forward(self, observations: Observations, times: Tensor, lookahead: int = 0) -> Lifted:
+    def forward(self, observations: LifterInput, times: Tensor, lookahead: int = 0) -> Lifted:
         joints = (self.rows(observations.features) @ self.weight).unflatten(-1, (JOINTS, 3))
         joints = joints - joints[..., :1, :]
         depth = self.size / observations.spreads[..., None]

@@ -25,7 +25,7 @@ _TRUST_GAIN = 4.0  # gain of the gate's logit: lets the network close a gate wit
 
 
 @dataclass(frozen=True, slots=True)
-class Observations:
+class LifterInput:
     """A batch of 2D sequences as network inputs.
 
     Attributes:
@@ -47,16 +47,16 @@ class Observations:
     spreads: Tensor
     seen: Tensor
 
-    def frames(self, rows: Tensor | slice) -> "Observations":
+    def frames(self, rows: Tensor | slice) -> "LifterInput":
         """Return the observations of the frames selected by `rows`, an index of the time axis."""
-        return Observations(*(getattr(self, name)[:, rows] for name in self.__slots__))
+        return LifterInput(*(getattr(self, name)[:, rows] for name in self.__slots__))
 
-    def sequences(self, rows: Tensor | slice) -> "Observations":
+    def sequences(self, rows: Tensor | slice) -> "LifterInput":
         """Return the observations of the sequences selected by `rows`, an index of the batch axis."""
-        return Observations(*(getattr(self, name)[rows] for name in self.__slots__))
+        return LifterInput(*(getattr(self, name)[rows] for name in self.__slots__))
 
     @classmethod
-    def concatenate(cls, parts: Sequence["Observations"]) -> "Observations":
+    def concatenate(cls, parts: Sequence["LifterInput"]) -> "LifterInput":
         """Concatenate batches of observations along the batch axis."""
         return cls(*(torch.cat([getattr(part, name) for part in parts]) for name in cls.__slots__))
 
@@ -68,7 +68,7 @@ def observe(
     intrinsics: Tensor,
     derived: Tensor,
     intrinsics_known: Tensor,
-) -> Observations:
+) -> LifterInput:
     """Compute the network inputs of 2D sequences.
 
     The coordinates of joints of score 0 are ignored and may be NaN.
@@ -122,13 +122,13 @@ def observe_next(
     return _describe(rays, scores, mask, centre, spread, seen, flags, step).features
 
 
-def split_features(features: Tensor) -> Observations:
+def split_features(features: Tensor) -> LifterInput:
     """Reconstruct the observations from features (..., F), the inverse of `observe`."""
     offsets, _, mask, centres, log_spread, seen, _, _ = features.split([2 * JOINTS, JOINTS, JOINTS, 2, 1, 1, 2, 1], -1)
     offsets = offsets.unflatten(-1, (JOINTS, 2))
     spread = log_spread.exp()
     rays = torch.where(mask[..., None] > 0, offsets * spread[..., None] + centres[..., None, :], 0.0)
-    return Observations(features, offsets, rays, centres, spread[..., 0], seen[..., 0] > 0)
+    return LifterInput(features, offsets, rays, centres, spread[..., 0], seen[..., 0] > 0)
 
 
 def _camera_rays(keypoints: Tensor, mask: Tensor, intrinsics: Tensor) -> Tensor:
@@ -166,7 +166,7 @@ def _describe(
     seen: Tensor,
     flags: Tensor,
     steps: Tensor,
-) -> Observations:
+) -> LifterInput:
     offsets = torch.where(mask[..., None], (rays - centres[..., None, :]) / spreads[..., None, None], 0.0)
     parts = [
         offsets.flatten(-2),
@@ -178,7 +178,7 @@ def _describe(
         flags,
         (steps.clamp(min=1e-4) / TYPICAL_STEP).log().float()[..., None],
     ]
-    return Observations(torch.cat(parts, dim=-1), offsets, rays, centres, spreads, seen)
+    return LifterInput(torch.cat(parts, dim=-1), offsets, rays, centres, spreads, seen)
 
 
 def last_seen(seen: Tensor) -> Tensor:
@@ -208,7 +208,7 @@ class Lifted:
     sigma: Tensor
 
 
-def decode(outputs: Tensor, observations: Observations, calibration: Tensor | None = None) -> Lifted:
+def decode(outputs: Tensor, observations: LifterInput, calibration: Tensor | None = None) -> Lifted:
     """Decode network outputs (B, T, OUTPUTS) into poses in the camera frame.
 
     The network predicts the spread A of the body in metres and, for each joint j, the depth dz_j relative to the

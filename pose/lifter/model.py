@@ -22,7 +22,7 @@ from pose.attention.neighbourhoods import NeighbourhoodAttention
 from pose.lifter.adaptive import AdaptiveBlock
 from pose.lifter.blocks import Block, PreciseLinear
 from pose.lifter.config import LifterConfig
-from pose.lifter.features import Lifted, Observations, decode
+from pose.lifter.features import Lifted, LifterInput, decode
 from pose.lifter.format import FEATURES, JOINTS, OUTPUTS
 from pose.lifter.initialization import initialize
 from pose.lifter.joints import HierarchicalEmbedding, JointBlock, JointEmbedding, JointHead, within
@@ -60,7 +60,7 @@ class LifterNetwork(nn.Module):
             nn.init.normal_(self.head.weight, std=0.01 / config.dim**0.5)
             nn.init.zeros_(self.head.bias)
 
-    def forward(self, observations: Observations, times: Tensor, lookahead: int = 0) -> Lifted:
+    def forward(self, observations: LifterInput, times: Tensor, lookahead: int = 0) -> Lifted:
         """Lift (B, T) frames at `times` (B, T) float64 s.
 
         A frame without detected joints, such as padding, is an ordinary token that contains only its time. A streaming
@@ -77,11 +77,11 @@ class LifterNetwork(nn.Module):
         target = observations.frames(slice(0, x.shape[1]))
         return self.decode(self.head(self.norm(x)), target)
 
-    def decode(self, outputs: Tensor, observations: Observations) -> Lifted:
+    def decode(self, outputs: Tensor, observations: LifterInput) -> Lifted:
         """Decode network outputs (B, T, OUTPUTS) to metres, with the calibration of sigma."""
         return decode(outputs, observations, self.calibration)
 
-    def tokens(self, observations: Observations, times: Tensor, lookahead: int = 0) -> tuple[Tensor, Context]:
+    def tokens(self, observations: LifterInput, times: Tensor, lookahead: int = 0) -> tuple[Tensor, Context]:
         """Return the input (B, T - lookahead, D) of the first block, and the context that tells attention the times."""
         x = self.embed(self.features(observations, times, lookahead))
         return self.timed(x, times), Context.from_times(times[:, lookahead:], self.head_dim)
@@ -121,7 +121,7 @@ class LifterNetwork(nn.Module):
             following.append(cache)
         return self.norm(x), following
 
-    def features(self, observations: Observations, times: Tensor, lookahead: int = 0) -> Tensor:
+    def features(self, observations: LifterInput, times: Tensor, lookahead: int = 0) -> Tensor:
         """Return the input of the embedding: (B, T, F), or (B, T - lookahead, 2 F + 1) of a streaming network."""
         if not self.config.streaming:
             return observations.features

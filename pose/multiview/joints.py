@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from pose.multiview import residuals as r
-from pose.multiview.lifted import Lifted
+from pose.multiview.lifted import LifterPrior
 from pose.multiview.observations import Observed
 from pose.multiview.residuals import BONE_RESIDUALS, BONE_SIGMA, Weights
 from pose.multiview.types import HIPS, POINTS, ViewCamera
@@ -105,7 +105,7 @@ class Problem:
 
     observed: Observed
     cameras: list[ViewCamera]
-    lifted: Lifted
+    lifted: LifterPrior
     bones: F64
     trust: F64
     weights: Weights

@@ -26,7 +26,7 @@ for _number, _limb in enumerate(LIMBS):
 
 
 @dataclass(frozen=True, slots=True)
-class Lifted:
+class LifterPrior:
     """Combined lifter prior of N points at K instants.
 
     Attributes:
@@ -94,7 +94,9 @@ def _window(count: int, step: float) -> F64:
     return weights
 
 
-def lifted_prior(observed: Observed, cameras: list[ViewCamera], scale: float, weights: Weights, trust: F64) -> Lifted:
+def lifted_prior(
+    observed: Observed, cameras: list[ViewCamera], scale: float, weights: Weights, trust: F64
+) -> LifterPrior:
     """Return the combined prior of all cameras.
 
     Args:
@@ -110,4 +112,4 @@ def lifted_prior(observed: Observed, cameras: list[ViewCamera], scale: float, we
     known = np.einsum("knii->kn", total) > 0
     points = np.zeros_like(moment)
     points[known] = np.linalg.solve(total[known], moment[known][..., None])[..., 0]
-    return Lifted(points, total, *root_prior(observed, cameras, scale, weights))
+    return LifterPrior(points, total, *root_prior(observed, cameras, scale, weights))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from pose.lifter.features import Observations, observe
+from pose.lifter.features import LifterInput, observe
 from pose.sequences import LiftBatch
 from pose.skeletons import H36M17
 
@@ -57,7 +57,7 @@ class TensorBatch(NamedTuple):
         """Copy to a device."""
         return type(self)(*(tensor.to(device, non_blocking=True) for tensor in self))
 
-    def observe(self) -> Observations:
+    def observe(self) -> LifterInput:
         """Compute the network inputs (B, T)."""
         return observe(self.keypoints, self.scores, self.times, self.intrinsics, self.derived, self.intrinsics_known)
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from pose.export import export
-from pose.export.motions import Bones
+from pose.export.motions import AnimatedSkeleton
 from pose.export.opensim_setup import MODEL
 from pose.export.rigs import RIGS, STICKS
 from pose.export.skeleton import NAMES, ORDER, place
@@ -161,7 +161,7 @@ def test_pybvh_puts_the_joints_in_the_same_places(files):
     read = read_by("pybvh", "bvh_library.py", path)
     assert tuple(read["names"]) == NAMES
     assert read["step"] == pytest.approx(1 / 30, abs=1e-6)
-    bones = Bones(recording.track(1, recording.uniform))
+    bones = AnimatedSkeleton(recording.track(1, recording.uniform))
     placed = np.concatenate([place(bones.body, motion) for _, motion in bones.spans()])[:, ORDER]
     np.testing.assert_allclose(np.array(read["places"]) / 100, placed, atol=2e-4)
 

@@ -14,7 +14,7 @@ from pose.errors import PoseError
 from pose.export import FORMATS, export
 from pose.export.joint_angles import NAMES as ANGLES
 from pose.export.joint_angles import joint_angles
-from pose.export.motions import Bones
+from pose.export.motions import AnimatedSkeleton
 from pose.export.opensim_setup import HALF_HIPS, HIPS
 from pose.export.skeleton import NAMES, place
 from pose.export.skeleton import ORDER as TREE
@@ -265,7 +265,7 @@ def test_people_are_not_skipped_silently_and_a_full_disk_leaves_nothing(recorded
 
 def test_bones_fit_the_whole_track(recorded, body):
     recording, places = recorded(60)
-    bones = Bones(recording.track(1, recording.uniform))
+    bones = AnimatedSkeleton(recording.track(1, recording.uniform))
     parts = [place(bones.body, motion) for _, motion in bones.spans()]
     np.testing.assert_allclose(np.concatenate(parts), places[0], atol=1e-4)
     assert bones.distance_note() == "joints lie 0 mm from the bones on average"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from pose.lifter.features import Observations, decode, last_seen, observe, observe_next, split_features
+from pose.lifter.features import LifterInput, decode, last_seen, observe, observe_next, split_features
 from pose.lifter.format import FEATURES, JOINTS, OUTPUTS, TYPICAL_STEP, nothing_observed
 
 B, T = 2, 9
@@ -37,7 +37,7 @@ def test_joints_that_are_not_seen_have_no_influence(seen):
     keypoints, scores, *rest = seen
     garbage = torch.where(scores[..., None] > 0, keypoints, torch.tensor(float("nan")))
     expected, got = observe(keypoints, scores, *rest), observe(garbage, scores, *rest)
-    for name in Observations.__slots__:
+    for name in LifterInput.__slots__:
         torch.testing.assert_close(getattr(got, name), getattr(expected, name), rtol=0, atol=0)
     assert torch.isfinite(got.features).all()
 
@@ -94,7 +94,7 @@ def test_frame_by_frame_gives_the_same(seen):
 def test_features_hold_all_that_was_observed(seen):
     expected = observe(*seen)
     got = split_features(expected.features)
-    for name in Observations.__slots__:
+    for name in LifterInput.__slots__:
         torch.testing.assert_close(getattr(got, name), getattr(expected, name), rtol=1e-5, atol=1e-6)
 
 

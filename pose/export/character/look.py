@@ -13,7 +13,7 @@ from pose.export.character.rest import Character, make_character, vertex_normals
 from pose.export.character.shape import fit_shape, lengths_of_body
 from pose.export.figures import Look
 from pose.export.gaze import face_directions
-from pose.export.motions import Bones, far_joints
+from pose.export.motions import AnimatedSkeleton, far_joints
 from pose.export.rigs import bone_names
 from pose.export.skeleton import SkeletonMotion
 from pose.export.smoothing import smoothed
@@ -31,7 +31,7 @@ _FINGERS = ("Index", "Middle", "Ring", "Pinky", "Thumb")
 
 def character_of(track: Track, mesh: Mesh = "full") -> Character:
     """Fit a character to the bone lengths of the person in `track`."""
-    model, body = body_model(mesh), Bones(track).body
+    model, body = body_model(mesh), AnimatedSkeleton(track).body
     return make_character(model, fit_shape(model, lengths_of_body(body)), body)
 
 

@@ -20,7 +20,7 @@ from pose.laboratory.ridge import RidgeLifter
 from pose.laboratory.training import Trained, Training
 from pose.laboratory.trial import Outcome, Setup
 from pose.lifter.config import LifterConfig
-from pose.lifter.features import Lifted, Observations
+from pose.lifter.features import Lifted, LifterInput
 from pose.lifter.format import JOINTS
 from pose.lifter.initialization import initialize
 from pose.lifter.model import LifterNetwork
@@ -54,7 +54,7 @@ class CubeLifter(LifterNetwork):
     The depth of the root follows from the predicted size of the body and its spread in the image.
     """
 
-    def decode(self, outputs: Tensor, observations: Observations) -> Lifted:
+    def decode(self, outputs: Tensor, observations: LifterInput) -> Lifted:
         along_rays = super().decode(outputs, observations)
         size, depths, _, across, _ = outputs.float().split([1, JOINTS, JOINTS, 2 * JOINTS, JOINTS - 1], dim=-1)
         joints = torch.cat([across.unflatten(-1, (JOINTS, 2)), depths[..., None]], dim=-1)
