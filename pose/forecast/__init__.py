@@ -31,7 +31,7 @@ __all__ = [
     "load_forecaster",
 ]
 
-TYPICAL_STEP = 1 / 30  # s between frames, for a person seen once
+TYPICAL_STEP = 1 / 30  # s between frames, for a sequence of one frame
 DEFAULT = SHIPPED
 _BASELINES: dict[str, type[Forecaster]] = {kind.name: kind for kind in (ZeroVelocity, DampedVelocity)}
 
@@ -42,8 +42,8 @@ class Predicted:
 
     Attributes:
         sequence: The person at the predicted times.
-        root_sigma: (T,) mm, uncertainty of the pelvis displacement since the last frame.
-        ahead: (T,) s from the last frame to each prediction.
+        root_sigma: (T,) mm, radius that contains the true displacement of the pelvis with a probability of 68 %.
+        ahead: (T,) time from the last frame to each prediction, s.
     """
 
     sequence: Sequence3D
@@ -52,13 +52,16 @@ class Predicted:
 
 
 def load_forecaster(name: str | Path = DEFAULT) -> Forecaster:
-    """Load the shipped forecaster, a baseline by name, or a checkpoint of `pose-train forecaster`.
+    """Load the shipped forecaster, a baseline, or a checkpoint of `pose-train forecaster`.
 
     ONNX Runtime is used if the .onnx file beside the checkpoint was exported from it; otherwise torch.
 
+    Args:
+        name: "forecaster" for the shipped one, "zero-velocity" or "damped-velocity" for a baseline, or a file.
+
     Raises:
         UsageError: If there is no such forecaster.
-        PoseError: If a file cannot be read.
+        PoseError: If a file cannot be read, or torch is needed but not installed.
     """
     if str(name) in _BASELINES:
         return _BASELINES[str(name)]()
@@ -83,7 +86,7 @@ def forecast(
         horizon: Prediction time after the last frame, s. For a number, poses are predicted at the frame rate of the
             sequence up to and including this time. For a sequence of increasing numbers, poses are predicted at these
             times. The accuracy beyond `LONGEST_SECONDS` was not evaluated.
-        forecaster: Forecaster to use; by default the included one.
+        forecaster: Forecaster to use; by default the shipped one.
 
     Raises:
         ValueError: If the sequence is empty, or the horizons are not finite, above 0 and strictly increasing.

@@ -1,4 +1,4 @@
-"""Network baselines for the transformers: recurrent networks without and with attention, and a residual MLP."""
+"""Networks as baselines for the transformers: recurrent networks without and with attention, and a residual MLP."""
 
 import torch
 from torch import Tensor, nn
@@ -10,14 +10,15 @@ from pose.forecast.format import AGES, FEATURES, FUTURE_STEPS, PAST_STEPS, PATHS
 from pose.forecast.network import Displacements, ForecasterNetwork, Head, context_at, step_times
 from pose.lifter.blocks import PreciseLinear
 
-ALIGNED = 32  # number of features that attention compares, and of its hidden units
+ALIGNED = 32  # number of features that attention compares, and number of its hidden units
 
 
 class Recurrent(ForecasterNetwork):
-    """A GRU encodes the past, and another predicts the velocity of every point step by step (Martinez et al., 2017).
+    """Recurrent forecaster (Martinez et al., 2017).
 
-    With attention (Bahdanau et al., 2015), each step also gets a weighted mean of the encoder's outputs. In training
-    the gradient flows through predicted steps.
+    A GRU encodes the past, and another GRU predicts the velocity of every point step by step. With attention (Bahdanau
+    et al., 2015), each step also gets a weighted mean of the encoder's outputs. In training the gradient flows through
+    predicted steps.
     """
 
     rolls_out = True
@@ -78,7 +79,14 @@ class Recurrent(ForecasterNetwork):
         return Context(one.cos.expand(people, -1, -1), one.sin.expand(people, -1, -1))
 
     def _context(self, state: Tensor, time: Tensor, keys: Tensor, encoded: Tensor) -> Tensor:
-        """(B, D): weighted mean of the encoder's outputs for the state (B, D) before the step at `time` (1, 1) s."""
+        """Return the weighted mean (B, D) of the encoder's outputs.
+
+        Args:
+            state: (B, D) state of the decoder before the step.
+            time: (1, 1) time of the step, s.
+            keys: Keys of the encoder's outputs.
+            encoded: (B, K, D) outputs of the encoder.
+        """
         assert self.score is not None
         query = self.score.queries(self.align_state(state)[:, None, None], self._context_at(time, len(state)))
         weights = self.score.compare(query, keys)[:, 0].softmax(dim=-1)
@@ -86,9 +94,10 @@ class Recurrent(ForecasterNetwork):
 
 
 class ResidualMLP(ForecasterNetwork):
-    """Residual blocks with LayerNorm that mix time only, on the cosine transform, after siMLPe (Guo et al., 2023).
+    """Residual MLP forecaster after siMLPe (Guo et al., 2023).
 
-    Predicts the displacement of every step since the last frame.
+    Its blocks mix the coefficients of the cosine transform over time, but not the features. It predicts the
+    displacement from the last frame to every step.
     """
 
     rolls_out = True
@@ -108,14 +117,14 @@ class ResidualMLP(ForecasterNetwork):
         return Displacements(*self.head(self.cosines.mT @ x, step_times(past.device)))
 
     def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Displacements:
-        """Equal to `predict`, because steps do not depend on each other."""
+        """Return the result of `predict`, because steps do not depend on each other."""
         return self.predict(past)
 
 
 class TimeBlock(nn.Module):
-    """x + norm(W x), with W over the K coefficients.
+    """Residual block x + norm(W x), where W mixes the K coefficients of the cosine transform.
 
-    There is no bias over time: it would be equal for all features and removed by the norm.
+    W has no bias, because it would be equal for all features and LayerNorm would remove it.
     """
 
     def __init__(self, dim: int) -> None:
@@ -131,7 +140,7 @@ class TimeBlock(nn.Module):
 
 
 def cosine_transform(length: int) -> Tensor:
-    """The orthonormal DCT-II (K, K), whose transpose is its inverse."""
+    """Return the matrix (K, K) of the orthonormal DCT-II, whose transpose is its inverse, for K = `length`."""
     n = torch.arange(length, dtype=torch.float64)
     waves = torch.cos(torch.pi * (n + 0.5) * n[:, None] / length) * (2 / length) ** 0.5
     waves[0] /= 2**0.5

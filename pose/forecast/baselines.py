@@ -1,7 +1,7 @@
 """Baselines without a network: constant pose and damped velocity.
 
-The error after h seconds is REACH h^POWER: the 68 % radius on the validation subjects of the training data, from exact
-pasts. The uncertainty of the last frame is added.
+The sigma of a prediction h seconds ahead is `_REACH` h^`_POWER`, which follows the radius that contains 68 % of the
+errors on the validation subjects, for exact input. For joints it is combined with the sigma of the last frame.
 """
 
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ import numpy as np
 from pose.forecast.types import Forecast, Past
 from pose.types import F32, F64
 
-VELOCITY_SECONDS = 0.1  # s; the velocity is measured over these last frames
+VELOCITY_SECONDS = 0.1  # s; duration before the last frame over which the velocity is measured
 LIMB_DAMPING = 0.2  # s, time constant of the limbs' velocity
 ROOT_DAMPING = 1.0  # s, time constant of the pelvis' velocity
 
 _POWER = {"zero-velocity": 0.66, "damped-velocity": 1.13}
-_REACH = {  # mm after one second, of the pelvis' displacement and of the other 16 joints relative to it
+_REACH = {  # mm after one second: displacement of the pelvis, then the other 16 joints relative to it
     "zero-velocity": (317, 12, 208, 265, 12, 271, 363, 34, 54, 63, 66, 62, 160, 294, 63, 109, 155),
     "damped-velocity": (317, 17, 263, 301, 17, 345, 443, 50, 78, 88, 94, 87, 192, 371, 91, 150, 223),
 }
@@ -24,7 +24,14 @@ _REACH = {  # mm after one second, of the pelvis' displacement and of the other 
 
 @dataclass(frozen=True, slots=True)
 class LastFrame:
-    """The last valid frame of P people (arrays (P, ...)). `ahead` (P, Q, 1) is the time from it to each query, s."""
+    """The last valid frame of P people.
+
+    Attributes:
+        joints: (P, 17, 3) m, relative to the pelvis.
+        root: (P, 3) m.
+        sigma: (P, 17) mm.
+        ahead: (P, Q, 1) time from the last frame to each query, s; at least 0.
+    """
 
     joints: F32
     root: F32
@@ -52,8 +59,8 @@ def last_frame(past: Past, times: F64) -> LastFrame:
 def recent_velocity(past: Past) -> tuple[F32, F32]:
     """Estimate velocities of joints (P, 17, 3) and root (P, 3) in m/s.
 
-    They are slopes of a least-squares line through the last 0.1 s, or through the last two frames at low frame rates.
-    They are 0 for a person with one frame.
+    The velocities are slopes of a least-squares line through the last 0.1 s, or through the last two frames at low
+    frame rates. For a person with one valid frame they are 0.
     """
     people, newest = np.arange(len(past)), past.last()
     before = np.where(np.arange(past.valid.shape[1]) < newest[:, None], past.valid, False)
@@ -82,7 +89,8 @@ class ZeroVelocity:
 class DampedVelocity:
     """Baseline in which every joint continues with its last velocity v, exponentially damped.
 
-    The displacement after h seconds is v tau (1 - exp(-h / tau)).
+    The displacement after h seconds is v tau (1 - exp(-h / tau)), where tau is 1 s for the pelvis and 0.2 s for the
+    joints relative to it.
     """
 
     name = "damped-velocity"
@@ -93,7 +101,7 @@ class DampedVelocity:
 
 
 def _forecast(name: str, now: LastFrame, joints: F32, root: F32) -> Forecast:
-    """The forecast from the displacements of joints and root.
+    """Return the forecast of people who continue with damped velocities.
 
     Args:
         name: Name of the baseline.

@@ -16,9 +16,10 @@ _USUAL = ForecasterConfig()
 
 
 class Blended(ForecasterNetwork):
-    """The decoder predicts for every point the weight w of its own output; the output of the MLP has weight 1 - w.
+    """Forecaster whose output is a weighted mean of those of a one-shot decoder and of a residual MLP.
 
-    Both weights are initialised to one half.
+    The decoder predicts the weight w of its own output for every point and time; the MLP has the weight 1 - w. Both
+    weights are initialised to one half.
     """
 
     def __init__(self, config: ForecasterConfig) -> None:

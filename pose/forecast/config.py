@@ -16,10 +16,10 @@ class ForecasterConfig:
 
     Attributes:
         kind: `one-shot`: encoder, and a decoder that predicts every requested time independently. `autoregressive`:
-            encoder, and a decoder that predicts step by step. `gru`, `gru-attention`: recurrent baselines, without and
-            with Bahdanau's attention. `mlp`: residual MLP baseline. `blended`: a one-shot decoder and an MLP, with
-            predicted weights per point.
-        dim: Width.
+            encoder, and a decoder that predicts in steps of 0.04 s. `gru`, `gru-attention`: recurrent baselines,
+            without and with Bahdanau's attention. `mlp`: residual MLP baseline. `blended`: a one-shot decoder and an
+            MLP, with predicted weights per point.
+        dim: Width of the tokens.
         depth: Blocks of the encoder, or of the MLP; unused by recurrent kinds.
         decoder_depth: Blocks of the decoder.
         heads: Number of attention heads.
@@ -50,7 +50,7 @@ class ForecasterConfig:
 
     @property
     def mlp(self) -> "ForecasterConfig":
-        """Configuration of the MLP of a blended forecaster."""
+        """Configuration of the MLP part of a `blended` forecaster."""
         return ForecasterConfig(kind="mlp", dim=self.mlp_dim, depth=self.mlp_depth)
 
     @property
@@ -80,5 +80,5 @@ class ForecasterConfig:
         return cls(**checked)
 
     def to_dict(self) -> dict[str, Json]:
-        """The configuration as JSON values."""
+        """Return the configuration as JSON values."""
         return asdict(self)

@@ -16,7 +16,7 @@ from pose.lifter.config import LifterConfig
 from pose.lifter.initialization import initialize, initialize_decoder
 
 Remembered = tuple[Tensor, Tensor]
-_TIME_HZ = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # frequencies of the time encoding of a query
+_TIME_HZ = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # Hz, frequencies of the time encoding of a query
 
 
 class DecoderBlock(nn.Module):
@@ -25,8 +25,9 @@ class DecoderBlock(nn.Module):
     LayerNorm is before or after each layer, or absent.
 
     Args:
+        config: Configuration of the block.
         rolls_out: Whether the block has causal self-attention; otherwise every token is processed independently.
-        memory: Number of visible steps, including the query.
+        memory: Number of steps to which self-attention attends, including the query's own.
     """
 
     def __init__(self, config: LifterConfig, rolls_out: bool, memory: int = FUTURE_STEPS) -> None:
@@ -44,8 +45,8 @@ class DecoderBlock(nn.Module):
         """Process tokens (B, T, D); token t depends on tokens up to t.
 
         Args:
-            x: (B, T, D).
-            context: Context of the tokens.
+            x: (B, T, D) tokens.
+            context: Times of the tokens.
             remembered: Keys and values of the past, returned by `cross.remember`.
         """
         if self.attention is not None:
@@ -58,7 +59,7 @@ class DecoderBlock(nn.Module):
         return self.attention.init_cache(len(like), device=like.device, dtype=like.dtype)
 
     def step(self, x: Tensor, context: Context, cache: Cache, remembered: Remembered) -> tuple[Tensor, Cache]:
-        """Process one more token (B, 1, D), with the same result as `forward`."""
+        """Process one more token (B, 1, D) with the cache, with the result of `forward` for all tokens so far."""
         assert self.attention is not None
         y, cache = self.attention.step(x if self.post else self.norm1(x), context, cache)
         x = self.norm1(x + y) if self.post else x + y
@@ -75,10 +76,12 @@ class DecoderBlock(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Decodes tokens of the future with attention to the encoded past.
+    """Stack of decoder blocks for tokens of the future, which attend to the encoded past.
 
     Args:
+        config: Configuration of the blocks.
         inputs: Number of input features of a token.
+        rolls_out: Whether the blocks have causal self-attention.
     """
 
     def __init__(self, config: LifterConfig, inputs: int, *, rolls_out: bool) -> None:
@@ -88,7 +91,12 @@ class Decoder(nn.Module):
         self.blocks = nn.ModuleList(DecoderBlock(config, rolls_out) for _ in range(config.depth))
 
     def remember(self, memory: Tensor, context: Context) -> list[Remembered]:
-        """Compute keys and values of the past for every block."""
+        """Compute keys and values of the past for every block.
+
+        Args:
+            memory: (B, K, D) encoded past.
+            context: Ages of the past.
+        """
         return [block.cross.remember(memory, context) for block in self.stack]
 
     @property
@@ -107,8 +115,9 @@ class Decoder(nn.Module):
 class OneShot(ForecasterNetwork):
     """Transformer forecaster in which every requested time is an independent query.
 
-    Besides a correction, a query predicts weights with which past displacements continue: per point one weight for each
-    age, applied to the displacement from that age to now. Constant velocity and a repeated step are special cases.
+    The displacement of a point is a predicted correction plus a weighted sum of its past displacements, those from each
+    age of the past to the last frame. The network predicts the weights for every query and point. Constant velocity and
+    a repeated step are special cases.
     """
 
     def __init__(self, config: ForecasterConfig) -> None:
@@ -142,7 +151,7 @@ class OneShot(ForecasterNetwork):
 
 
 def _waves(ahead: Tensor) -> Tensor:
-    """Encode times (B, Q) s as (B, Q, 13): the seconds, and their sines and cosines."""
+    """Encode times (B, Q) s as (B, Q, 13): the seconds, and their sines and cosines at six frequencies."""
     phase = ahead[..., None] * (2 * torch.pi * torch.tensor(_TIME_HZ, device=ahead.device, dtype=ahead.dtype))
     return torch.cat([ahead[..., None], phase.sin(), phase.cos()], dim=-1)
 
@@ -164,7 +173,7 @@ class Autoregressive(ForecasterNetwork):
         initialize_decoder(self.decoder, config.init)
 
     def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
-        """Predict all steps; keys and values of the past and of earlier steps are computed once."""
+        """Predict all steps, one after the other. Keys and values are cached."""
         memory, context = self.encoder(past)
         remembered = self.decoder.remember(memory, context)
         times = step_times(past.device)
@@ -186,11 +195,10 @@ class Autoregressive(ForecasterNetwork):
         return Displacements(torch.cat(places, dim=1), torch.cat(spreads, dim=1))
 
     def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Displacements:
-        """Predict all steps in two passes (Mihaylova & Martins, 2019).
+        """Predict all steps with scheduled sampling in two passes (Mihaylova & Martins, 2019).
 
-        Outputs of the first pass replace some true steps in the second.
-
-        No gradient flows through the replaced steps.
+        In the second pass, outputs of the first pass replace some of the true earlier steps. No gradient flows through
+        the replaced steps.
         """
         memory, context = self.encoder(past)
         remembered = self.decoder.remember(memory, context)
@@ -202,7 +210,7 @@ class Autoregressive(ForecasterNetwork):
         return self._told(past, truth, remembered)
 
     def _told(self, past: Tensor, steps: Tensor, remembered: list[Remembered]) -> Displacements:
-        """Predict every step from the given previous `steps` (B, S, 51)."""
+        """Predict every step from the step before it, given by `steps` (B, S, 51)."""
         times = step_times(past.device)
         before = torch.cat([torch.zeros_like(steps[:, :1]), steps[:, :-1]], dim=1)
         speed = torch.diff(before, dim=1) * VELOCITY_SCALE

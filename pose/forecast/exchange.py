@@ -1,5 +1,7 @@
-"""Export of a forecaster's network to ONNX. The file is renamed to its final name only after its outputs
-agree with those of the network."""
+"""Export of a forecaster's network to ONNX.
+
+The file is renamed to its final name only after its outputs agree with those of the network.
+"""
 
 import json
 from pathlib import Path
@@ -15,7 +17,7 @@ from pose.lifter.backends import OnnxGraph
 from pose.lifter.exchange import TOLERANCE, quiet
 from pose.system.whole_file import whole_file
 
-EXPORTED = ("one-shot", "mlp", "blended")  # kinds with a single pass
+EXPORTED = ("one-shot", "mlp", "blended")  # kinds that predict all times in a single pass
 OPSET = 23  # the first opset with attention and rotary embedding
 
 
@@ -28,10 +30,11 @@ def export_forecaster(network: ForecasterNetwork, path: Path, checkpoint_sha256:
         checkpoint_sha256: Hash of the checkpoint, stored in the metadata.
 
     Returns:
-        The largest difference from the network in m.
+        The largest difference between the outputs of the file and of the network, m.
 
     Raises:
-        PoseError: If the difference is above `TOLERANCE`, the network is autoregressive, or a package is not installed.
+        PoseError: If the difference is above `TOLERANCE`, the network is autoregressive or recurrent, or a package is
+            not installed.
     """
     if network.config.kind not in EXPORTED:
         able = ", ".join(EXPORTED)

@@ -17,7 +17,7 @@ from pose.skeletons import H36M17
 from pose.types import F32, F64, I64
 
 _LEVEL = 1e-3  # m; minimum horizontal extent of hips and shoulders that defines a direction
-_ACROSS = np.zeros(17, np.float32)  # weights of the joints for the vector from the right side to the left
+_ACROSS = np.zeros(17, np.float32)  # weights of the joints in the vector from right to left
 for _name, _weight in (("left_hip", 1), ("left_shoulder", 1), ("right_hip", -1), ("right_shoulder", -1)):
     _ACROSS[H36M17.index(_name)] = _weight
 _EARLIEST, _LATEST = AGES[:, None] - 1e-6, AGES[:, None] + 1e-6  # tolerance for equal ages, s
@@ -31,10 +31,10 @@ class View:
 
     Attributes:
         turn: (P, 3, 3) rotation from camera axes to the person's axes.
-        joints: (P, 17, 3) m in the last frame, camera axes.
-        root: (P, 3) m in the last frame, camera axes.
-        sigma: (P, 17) mm in the last frame.
-        time: (P,) s of the last frame.
+        joints: (P, 17, 3) m, joints relative to the pelvis in the last frame, camera axes.
+        root: (P, 3) m, position of the pelvis in the last frame, camera frame.
+        sigma: (P, 17) mm, sigma of the last frame.
+        time: (P,) time of the last frame, s.
     """
 
     turn: F32
@@ -76,7 +76,8 @@ def describe(past: Past) -> tuple[F32, View]:
 def own_axes(joints: F32) -> F32:
     """Return rotations (P, 3, 3) about y that align hips and shoulders of joints (P, 17, 3) with x, as seen from above.
 
-    Identity if they have no horizontal extent, for example for a person who lies on one side.
+    The rotation is the identity if these joints have no horizontal extent, for example for a person who lies on one
+    side.
     """
     x, _, z = (_ACROSS @ joints).T
     length = np.hypot(x, z)
@@ -95,9 +96,12 @@ def seconds_ahead(view: View, times: F64) -> F64:
 
 
 def restore(view: View, paths: F32, ahead: F64) -> tuple[F32, F32]:
-    """Convert displacements (P, Q, 51) since the last frame to joints (P, Q, 17, 3) m and root (P, Q, 3) m.
+    """Convert displacements since the last frame to joints (P, Q, 17, 3) m and root (P, Q, 3) m.
 
-    For times that are not ahead, the result is the last frame.
+    Args:
+        view: Frames of reference of the people.
+        paths: (P, Q, 51) displacements along the person's axes, m.
+        ahead: (P, Q) times after the last frame, s. For 0 the result is the last frame.
     """
     moved = paths.reshape(*ahead.shape, 17, 3) @ view.turn[:, None]
     moved = np.where(ahead[..., None, None] > 0, moved, 0)
@@ -107,7 +111,7 @@ def restore(view: View, paths: F32, ahead: F64) -> tuple[F32, F32]:
 
 
 def ways(view: View, joints: F32, root: F32) -> F32:
-    """Convert joints (P, Q, 17, 3) m and root (P, Q, 3) m to displacements (P, Q, 51); the inverse of `restore`."""
+    """Convert joints (P, Q, 17, 3) m and root (P, Q, 3) m to displacements (P, Q, 51) m; the inverse of `restore`."""
     moved = np.concatenate([(joints - view.joints[:, None])[:, :, 1:], (root - view.root[:, None])[:, :, None]], axis=2)
     return (moved @ np.swapaxes(view.turn, -1, -2)[:, None]).reshape(*root.shape[:2], PATHS).astype(np.float32)
 
@@ -120,8 +124,8 @@ def _around(past: Past, now: F64) -> tuple[I64, I64, F32, F32]:
         now: (P,) s, times from which ages are counted back.
 
     Returns:
-        The frame before and the frame after, (P, K) each (both the first frame if none is earlier); the position
-        between them, (P, K, 1); and the seconds to the nearer one.
+        The indices of the frame before and of the frame after, (P, K) each (both that of the first frame if none is
+        earlier); the relative position between them, (P, K, 1), from 0 to 1; and the time (P, K) to the nearer one, s.
     """
     age = np.where(past.valid, past.times - now[:, None], np.nan)[:, None]
     earlier = age <= _LATEST  # (P, K, T), for valid frames

@@ -1,9 +1,8 @@
-"""An equivalent form of a forecaster's attention with few operators, for export: small operators dominate the run time.
+"""Equivalent form of a forecaster's attention with few operators, for export.
 
-Queries, keys and values of a sequence are computed in one matrix product.
-Rotation and attention are one operator each of ONNX's opset 23
-(`RotaryEmbedding` and `Attention`, which `torch.onnx.ops` also computes in torch). The ages of the past are fixed, so
-their phases are constants.
+Many small operators would dominate the run time. Here one matrix product computes queries, keys and values of a
+sequence. Rotary encoding and attention are one operator each of ONNX's opset 23, `RotaryEmbedding` and `Attention`,
+which `torch.onnx.ops` also computes in torch. The ages of the past are fixed, so their rotary phases are constants.
 
 Axes: B person, K age of the past, Q requested time, D feature.
 """
@@ -26,7 +25,7 @@ from pose.forecast.network import ForecasterNetwork
 
 
 def folded(network: ForecasterNetwork) -> ForecasterNetwork:
-    """Return an equivalent copy of a network, whose encoder and one-shot decoder use attention with few operators."""
+    """Return an equivalent copy of a network whose encoder and one-shot decoder use attention with few operators."""
     network = copy.deepcopy(network)
     one_shot = network.decoding if isinstance(network, Blended) else network
     if isinstance(one_shot, OneShot):
@@ -37,7 +36,7 @@ def folded(network: ForecasterNetwork) -> ForecasterNetwork:
 
 
 class SelfAttention(nn.Module):
-    """A lifter's softmax attention over the ages of the past."""
+    """The encoder's softmax attention over the ages of the past."""
 
     def __init__(self, attention: SoftmaxAttention) -> None:
         super().__init__()
@@ -47,7 +46,7 @@ class SelfAttention(nn.Module):
         self.turn = AgeRotation(attention.head_dim)
 
     def forward(self, x: Tensor, _: Context) -> Tensor:
-        """Mix tokens (B, K, D)."""
+        """Return the output (B, K, D) of the attention for tokens (B, K, D)."""
         compared, values = self.project(x).split([2 * self.dim, self.dim], dim=-1)
         queries, keys = self.turn(compared, 2 * self.heads).split(self.dim, dim=-1)
         y: Tensor = self.out_proj(attend(queries, keys, values, self.heads))
@@ -55,7 +54,7 @@ class SelfAttention(nn.Module):
 
 
 class RememberingDecoder(nn.Module):
-    """A one-shot decoder; the keys and values of all its blocks are computed in one matrix product."""
+    """One-shot decoder that computes the keys and values of all its blocks in one matrix product."""
 
     def __init__(self, decoder: Decoder) -> None:
         super().__init__()
@@ -87,14 +86,14 @@ class Cross(nn.Module):
         self.heads, self.q_proj, self.out_proj = cross.heads, cross.q_proj, cross.out_proj
 
     def forward(self, x: Tensor, context: Context, remembered: Remembered) -> Tensor:
-        """Attend from tokens (B, Q, D)."""
+        """Return the output (B, Q, D) of the attention from tokens (B, Q, D) to the keys and values in `remembered`."""
         queries = ops.rotary_embedding(self.q_proj(x), context.cos, context.sin, num_heads=self.heads)
         y: Tensor = self.out_proj(attend(queries, *remembered, self.heads))
         return y
 
 
 class AgeRotation(nn.Module):
-    """`pose.attention.base.rotate` for tokens at the ages of the past."""
+    """Rotary encoding (`pose.attention.base.rotate`) of tokens at the ages of the past."""
 
     def __init__(self, head_dim: int) -> None:
         super().__init__()
@@ -107,8 +106,8 @@ class AgeRotation(nn.Module):
         self.register_buffer("rows", torch.arange(PAST_STEPS)[None])
 
     def forward(self, x: Tensor, heads: int) -> Tensor:
-        """Rotate tokens (B, K, D), which hold `heads` vectors each."""
-        rows = self.rows.expand(x.shape[0], -1)  # len(x) would become a constant in the export
+        """Encode tokens (B, K, D), each of which consists of `heads` vectors."""
+        rows = self.rows.expand(x.shape[0], -1)  # `len(x)` would become a constant in the export
         return ops.rotary_embedding(x, self.cos, self.sin, rows, num_heads=heads)
 
 

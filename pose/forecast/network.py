@@ -25,7 +25,7 @@ from pose.forecast.format import (
 )
 from pose.lifter.blocks import Block, PreciseLinear
 
-_AT_REST = 0.03  # minimum speed in units of VELOCITY_SCALE, like all speeds of a past
+_AT_REST = 0.03  # 0.15 m/s in the unit of the velocity features; added to speeds before the logarithm
 _NEAR, _DRIFT = 0.01, 0.15  # typical errors in m and m/s; sigma is predicted relative to them
 
 
@@ -33,8 +33,8 @@ class Displacements(NamedTuple):
     """Predicted displacements.
 
     Attributes:
-        places: (B, Q, 51) m, displacements since the last frame.
-        log_sigma: (B, Q, 17), logarithm of m; joints first, the pelvis' displacement last, as in `places`.
+        places: (B, Q, 51) m, displacements since the last frame: 16 joints relative to the pelvis, then the pelvis.
+        log_sigma: (B, Q, 17) logarithm of sigma in m, in the same order.
     """
 
     places: Tensor
@@ -42,10 +42,15 @@ class Displacements(NamedTuple):
 
 
 class ForecasterNetwork(nn.Module):
-    """Base of networks that predict the displacements of people from their past.
+    """Base class of networks that predict the displacements of people from their past.
 
-    Subclasses implement `predict`. Autoregressive ones predict all steps of `STEP`, and implement `forced` for teacher
-    forcing.
+    Subclasses implement `predict`. Those with `rolls_out` predict all S steps of the future, which are `STEP` seconds
+    apart, and also implement `forced` for training.
+
+    Attributes:
+        rolls_out: Whether the network predicts all steps instead of arbitrary times.
+        config: Architecture of the network.
+        calibration: Calibration of sigma, see `uncalibrated`.
     """
 
     rolls_out = False
@@ -57,9 +62,13 @@ class ForecasterNetwork(nn.Module):
         self.register_buffer("calibration", uncalibrated())
 
     def forward(self, past: Tensor, ahead: Tensor) -> tuple[Tensor, Tensor]:
-        """Return displacements (B, Q, 51) m and sigma (B, Q, 17) m, with the pelvis displacement first in sigma.
+        """Return displacements (B, Q, 51) m and calibrated sigma (B, Q, 17) m.
 
-        Times beyond the last of HORIZONS are clamped to it.
+        In sigma the pelvis comes first, in the displacements it comes last.
+
+        Args:
+            past: (B, K, F) network inputs.
+            ahead: (B, Q) times after the last frame, s; times beyond the last of `HORIZONS` (1 s) are clamped to it.
         """
         ahead = ahead.clamp(0.0, HORIZONS[-1])
         ways = self.at(past, ahead)
@@ -70,29 +79,32 @@ class ForecasterNetwork(nn.Module):
         return ways.places, torch.cat([sigma[..., -1:], sigma[..., :-1]], dim=-1)
 
     def at(self, past: Tensor, ahead: Tensor) -> Displacements:
-        """Return the uncalibrated prediction at `ahead` (B, Q) s, up to the last of HORIZONS."""
+        """Return the prediction at `ahead` (B, Q) s, at most the last of `HORIZONS`, without calibration of sigma."""
         if self.rolls_out:
             return between_steps(self.predict(past), ahead)
         return self.predict(past, ahead)
 
     def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
-        """Predict at `ahead` (B, Q) s; autoregressive networks predict all steps."""
+        """Predict at `ahead` (B, Q) s. Networks with `rolls_out` ignore `ahead` and predict all S steps."""
         raise NotImplementedError
 
     def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Displacements:
-        """Predict all steps (B, S, 51) with scheduled sampling.
+        """Predict all steps with scheduled sampling.
 
-        Each step depends on the previous steps, which are true ones with probability `keep` and otherwise the network's
-        own.
+        Args:
+            past: (B, K, F) network inputs.
+            truth: (B, S, 51) m, true displacements.
+            keep: Probability that the input of the next step is a true step instead of the predicted one.
+            generator: Source of random numbers.
         """
         raise NotImplementedError
 
 
 def uncalibrated() -> Tensor:
-    """Return the initial calibration (2, len(HORIZONS), 2 + 17), for exact and for lifted pasts.
+    """Return a calibration (2, len(HORIZONS), 2 + 17) that does not change sigma.
 
-    Each horizon has a slope of log sigma, a weight of `log_speed`, and an offset per point.
-    `pose.training.forecast_sigma` sets these values after training.
+    The first axis is the kind of past: exact or lifted. Each horizon has a slope of log sigma, a weight of `log_speed`,
+    and an offset per point. `pose.training.forecast_sigma` determines these values after training.
     """
     numbers = torch.zeros(2, len(HORIZONS), 2 + POINTS)
     numbers[..., 0] = 1
@@ -100,21 +112,22 @@ def uncalibrated() -> Tensor:
 
 
 def share_lifted(past: Tensor) -> Tensor:
-    """Estimate from sigma how much pasts (B, K, F) look like lifted ones; (B,), from 0 to 1.
+    """Estimate from sigma whether pasts (B, K, F) were lifted from 2D, as weights (B,) from 0 (exact) to 1 (lifted).
 
-    0 if sigma is at most 1 mm, as for exact poses; 1 if its geometric mean is at least 10 mm, as always for a lifter.
+    The weight is 0 if sigma is at most 1 mm, as for exact poses. It is 1 if the geometric mean of sigma is at least
+    10 mm, as it is for every lifter.
     """
     return (past[..., 2 * PATHS : 2 * PATHS + SPREADS].mean(dim=(1, 2)) / (SPREAD_SCALE * math.log(10))).clamp(0.0, 1.0)
 
 
 def log_speed(past: Tensor) -> Tensor:
-    """Return the logarithm (B,) of the mean speed of the joints in pasts (B, K, F), at least that of `_AT_REST`."""
+    """Return the logarithm (B,) of the joints' root-mean-square velocity in pasts (B, K, F), plus `_AT_REST`."""
     speed = past[:, 1:, PATHS : PATHS + 3 * SPREADS].square().mean(dim=(1, 2)).sqrt()
     return (speed + _AT_REST).log()
 
 
 class Encoder(nn.Module):
-    """Encodes the past: one token per age, mixed by blocks of a lifter."""
+    """Encoder of the past, with one token per age and the blocks of a lifter."""
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__()
@@ -126,7 +139,7 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(blocks.dim) if blocks.norm == "pre" else nn.Identity()
 
     def forward(self, past: Tensor) -> tuple[Tensor, Context]:
-        """Encode (B, K, F) as (B, K, D); also returns the context."""
+        """Encode network inputs (B, K, F) as tokens (B, K, D); also returns the context with the ages of the past."""
         context = context_at(torch.as_tensor(AGES, device=past.device)[None], self.head_dim)
         x = self.embed(past)
         for block in self.blocks:
@@ -135,12 +148,12 @@ class Encoder(nn.Module):
 
 
 def context_at(times: Tensor, head_dim: int) -> Context:
-    """Return a context with the phases of times (B, T) or (1, T) s; one row serves all people."""
+    """Return a context with the rotary phases of times (B, T) s, or (1, T) s for all people."""
     return Context(*rotary_phases(times, head_dim))
 
 
 class Head(nn.Module):
-    """Output layer: tokens (B, Q, D) to coordinates and log sigma; initialised close to zero velocity."""
+    """Output layer, initialised so that predicted coordinates are close to zero."""
 
     def __init__(self, dim: int, norm: str) -> None:
         super().__init__()
@@ -153,20 +166,23 @@ class Head(nn.Module):
         """Apply the layer.
 
         Args:
-            x: (B, Q, D).
-            ahead: (B or 1, Q) s.
+            x: (B, Q, D) tokens.
+            ahead: (B or 1, Q) times of the tokens, s.
+
+        Returns:
+            Coordinates (B, Q, 51) and log sigma (B, Q, 17).
         """
         places, log_sigma = self.linear(self.norm(x)).float().split([PATHS, POINTS], dim=-1)
         return places, log_sigma.clamp(-5, 5) + (_NEAR + _DRIFT * ahead).log()[..., None].to(places.dtype)
 
 
 def step_times(device: torch.device) -> Tensor:
-    """Return the times of the steps, (1, S) s."""
+    """Return the times (1, S) of the steps after the last frame, s."""
     return STEP * torch.arange(1, FUTURE_STEPS + 1, device=device, dtype=torch.float32)[None]
 
 
 def between_steps(steps: Displacements, ahead: Tensor) -> Displacements:
-    """Interpolate steps (B, S, .) at STEP, 2 STEP, ... to `ahead` (B, Q) s; the value at 0 is 0."""
+    """Interpolate predictions at the steps linearly to `ahead` (B, Q) s. The displacement at 0 s is 0."""
     reached = ahead / STEP
     position = (reached - 1).clamp(min=0.0)
     index = torch.arange(FUTURE_STEPS, device=ahead.device)

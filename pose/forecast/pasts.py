@@ -8,7 +8,7 @@ import numpy as np
 from pose.forecast.types import PAST_SECONDS, Past
 from pose.types import F32, F64, FrameResult
 
-MOST_FRAMES = 128  # frames of a person; at higher frame rates the past is shorter
+MOST_FRAMES = 128  # maximum number of frames of a person; above 128 frames/s the past is shorter than a second
 _JOINTS, _ROOT = slice(0, 51), slice(51, 54)
 
 
@@ -17,9 +17,11 @@ class _Track:
     """Stored frames of one person.
 
     Attributes:
-        rows: (2 MOST_FRAMES, 71) joints, root, sigma. Only the newest MOST_FRAMES up to `end` are valid; they are moved
-            to the front when the buffer is full, so that they are contiguous.
         begun: Time of the first frame, s.
+        rows: (2 MOST_FRAMES, 71) joints, root and sigma of the frames. When the buffer is full, the newest MOST_FRAMES
+            rows are moved to the front, so that they stay contiguous.
+        times: (2 MOST_FRAMES,) times of the frames, s.
+        end: Number of rows in use; only the newest MOST_FRAMES of them are read.
     """
 
     begun: float
@@ -35,14 +37,14 @@ class _Track:
         self.end += 1
 
     def recent(self) -> slice:
-        """Slice of the frames in the last second before the last detection."""
+        """Return the slice of the frames in the last second before the last detection."""
         first = max(0, self.end - MOST_FRAMES)
         first += int(np.searchsorted(self.times[first : self.end], self.times[self.end - 1] - PAST_SECONDS))
         return slice(first, self.end)
 
 
 class Pasts:
-    """The last second of all people; people not seen for longer are forgotten."""
+    """The last second of each person in a stream. People not seen for longer than that are removed."""
 
     def __init__(self) -> None:
         self._tracks: dict[int, _Track] = {}
@@ -62,7 +64,7 @@ class Pasts:
         }
 
     def last_seen(self) -> dict[int, tuple[float, float]]:
-        """Return the times of the first and the last frame of each person, s."""
+        """Return the times in s of the first and the last frame of each person, by id."""
         return {person: (track.begun, float(track.times[track.end - 1])) for person, track in self._tracks.items()}
 
     def of(self, people: Sequence[int]) -> Past:

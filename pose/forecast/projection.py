@@ -1,4 +1,4 @@
-"""Movement of 2D keypoints with predicted 3D: each point moves with the projection of a joint."""
+"""Movement of 2D keypoints with predicted 3D: each keypoint moves as much as the projection of a joint."""
 
 import functools
 
@@ -16,7 +16,7 @@ _FOOT = ("ankle", "heel", "toe", "foot")
 
 @functools.cache
 def carriers(skeleton: Skeleton) -> NDArray[np.int64]:
-    """Return for each of the J joints of a skeleton the index of the Human3.6M joint with which it moves, (J,)."""
+    """Return the index (J,) of the Human3.6M-17 joint with which each of the J joints of a skeleton moves."""
     return np.array([H36M17.index(_carrier(name, skeleton.side(joint))) for joint, name in enumerate(skeleton.names)])
 
 
@@ -33,10 +33,9 @@ def _carrier(name: str, side: str) -> str:
 
 
 def moved_keypoints(keypoints: F32, skeleton: Skeleton, before: F64, after: F64, camera: Camera) -> F32:
-    """Move keypoints (P, J, 2) px of people whose joints moved.
+    """Move 2D keypoints as the projections of people's 3D joints move.
 
-    Keypoints move by as much as the projection, so they are unchanged without motion. People with a joint closer to the
-    camera than 0.2 m are unchanged.
+    The keypoints of people with a joint less than 0.2 m in front of the camera are unchanged.
 
     Args:
         keypoints: (P, J, 2) px.
@@ -50,7 +49,16 @@ def moved_keypoints(keypoints: F32, skeleton: Skeleton, before: F64, after: F64,
 
 
 def moved_boxes(boxes: F32, before: F64, after: F64, camera: Camera) -> F32:
-    """Move the edges of boxes (P, 4) xyxy px by as much as the edges of the box around the projected joints."""
+    """Move the edges of boxes as the edges of the boxes around the projected joints move.
+
+    The boxes of people with a joint less than 0.2 m in front of the camera are unchanged.
+
+    Args:
+        boxes: (P, 4) xyxy px.
+        before: (P, 17, 3) m, joints before the motion, in the camera frame.
+        after: (P, 17, 3) m, joints after the motion, in the camera frame.
+        camera: The camera.
+    """
     whole = _in_front(before) & _in_front(after)
     moved = boxes.copy()
     if whole.any():

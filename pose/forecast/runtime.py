@@ -1,4 +1,4 @@
-"""Forecasters with a network: in ONNX Runtime or torch."""
+"""Forecasters with a network, which runs in ONNX Runtime or torch."""
 
 from abc import ABC, abstractmethod
 from importlib import resources
@@ -27,11 +27,11 @@ def shipped_path() -> Path:
 
 
 class NetworkForecaster(ABC):
-    """Base of forecasters with a network. Subclasses implement `answer`.
+    """Base class of forecasters with a network. Subclasses implement `answer`.
 
     Attributes:
         name: Name for messages and results.
-        sha256: Hash of the checkpoint, if known.
+        sha256: Hash of the checkpoint; empty if unknown.
     """
 
     name: str
@@ -39,12 +39,18 @@ class NetworkForecaster(ABC):
 
     @abstractmethod
     def answer(self, past: F32, ahead: F32) -> tuple[F32, F32]:
-        """Run the network: (P, K, F) and (P, Q) s to displacements (P, Q, 51) m and sigma (P, Q, 17) m, the pelvis
-        first.
+        """Run the network.
+
+        Args:
+            past: (P, K, F) network inputs.
+            ahead: (P, Q) times after the last frame, s.
+
+        Returns:
+            Displacements (P, Q, 51) m, with the pelvis last, and sigma (P, Q, 17) m, with the pelvis first.
         """
 
     def predict(self, past: Past, times: F64) -> Forecast:
-        """See `pose.forecast.types.Forecaster`. Times beyond `pose.forecast.LONGEST_SECONDS` are clamped to it."""
+        """See `pose.forecast.types.Forecaster`. The forecast for times more than 1 s ahead is that for 1 s."""
         if times.ndim != 2 or len(times) != len(past):
             raise ValueError(f"times: expected (P, Q) for {len(past)} people, got {times.shape}")
         described, view = describe(past)
@@ -75,7 +81,7 @@ class OnnxForecaster(NetworkForecaster):
 
     @classmethod
     def beside(cls, checkpoint: Path, name: str) -> Self | None:
-        """Load the .onnx file beside a checkpoint; None unless it was exported from exactly this checkpoint."""
+        """Load the .onnx file beside a checkpoint; returns None unless it was exported from exactly this checkpoint."""
         exported = checkpoint.with_suffix(".onnx")
         if not exported.is_file():
             return None

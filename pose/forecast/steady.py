@@ -3,14 +3,14 @@
 A live forecast is drawn over the person. It must be accurate across the line of sight, and must not jitter while the
 person stands still.
 
-- The pelvis continues with its last velocity across the line of sight, damped; its distance is constant. The lifted
-  distance changes more by errors than by motion within half a second.
+- The pelvis continues with its last velocity across the line of sight, exponentially damped. Its depth stays constant,
+  because within half a second errors change the lifted depth more than motion does.
 - Displacements of the joints are multiplied by v^4 / (v^4 + noise^4) with the recent speed v of the joints. The gain of
-  a Wiener filter, v^2 / (v^2 + noise^2), passes more jitter at rest and dampens motion more. The
-  displacement of the pelvis uses the Wiener gain, which is more accurate there.
+  a Wiener filter, v^2 / (v^2 + noise^2), passes more jitter at rest and dampens motion more. The velocity of the pelvis
+  is multiplied by the Wiener gain, which is more accurate there.
 
-benchmarks/ahead.py measures the effect. WINDOW, FADING and BODY_NOISE were selected on training subjects. SPEED_NOISE
-was set by hand on some of the test clips, as a trade-off between jitter at rest and delay.
+benchmarks/ahead.py measures the effect. `WINDOW`, `FADING` and `BODY_NOISE` were selected on training subjects.
+`SPEED_NOISE` was set by hand on some of the test clips, as a trade-off between jitter at rest and delay.
 """
 
 from dataclasses import replace
@@ -21,15 +21,15 @@ from numpy.typing import NDArray
 from pose.forecast.types import Forecast, Forecaster, Past
 from pose.types import F32, F64, Flags
 
-WINDOW = 0.2  # s; the velocity of the pelvis is measured over these last frames
+WINDOW = 0.2  # s; duration before the last frame over which velocities are measured
 FADING = 0.3  # s, time constant of that velocity
-SPEED_NOISE = 0.3  # m/s of the pelvis across the line of sight
-BODY_NOISE = 0.3  # m/s of the joints relative to the pelvis, root mean square
+SPEED_NOISE = 0.3  # m/s, noise of the velocity of the pelvis across the line of sight
+BODY_NOISE = 0.3  # m/s, noise of the joints' root-mean-square speed relative to the pelvis
 NEAREST = 0.2  # m; a pelvis nearer to the camera or behind it is not stabilised
 
 
 class Steady:
-    """A forecaster that stabilises the forecasts of another forecaster. Sigma is unchanged."""
+    """Forecaster that stabilises the forecasts of another forecaster. Sigma is unchanged."""
 
     def __init__(self, forecaster: Forecaster) -> None:
         self._inner, self.name = forecaster, forecaster.name
@@ -48,12 +48,20 @@ class Steady:
 
 
 def shares(power: NDArray[np.floating], noise: float) -> F64:
-    """Return the gain for a signal with power `power` and noise with power noise^2."""
+    """Return the Wiener gain power / (power + noise^2) of signals with power `power` and noise with power noise^2."""
     return np.asarray(power / (power + noise**2), np.float64)
 
 
 def _slope(past: Past, newest: F64) -> tuple[F64, Flags]:
-    """Return weights (P, T) of the least-squares slope up to `newest` (P,) s, and a mask (P, T) of the frames used."""
+    """Return weights (P, T) whose weighted sum of values is their least-squares slope per second.
+
+    Args:
+        past: The past.
+        newest: (P,) time of the newest frame, s.
+
+    Returns:
+        The weights, and a mask (P, T) of the frames in the last `WINDOW` seconds, which are used.
+    """
     seen = past.valid & (past.times >= newest[:, None] - (WINDOW + 1e-6))
     age = np.where(seen, past.times - newest[:, None], 0.0)
     age -= seen * (age.sum(axis=1, keepdims=True) / seen.sum(axis=1, keepdims=True))
@@ -65,9 +73,9 @@ def _pelvis(past: Past, seen: Flags, weights: F64, root: F32, prediction: Foreca
 
     Args:
         past: The past.
-        seen: (P, T), frames used by `_slope`.
-        weights: (P, T), weights returned by `_slope`.
-        root: (P, 3) m in the newest frame.
+        seen: (P, T) mask returned by `_slope`.
+        weights: (P, T) weights returned by `_slope`.
+        root: (P, 3) m, positions in the newest frame.
         prediction: The forecast to stabilise.
     """
     depth = past.root[..., 2]

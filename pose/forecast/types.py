@@ -24,11 +24,11 @@ class Past:
 
     Attributes:
         joints: (P, T, 17, 3) m, relative to the pelvis.
-        root: (P, T, 3) m.
+        root: (P, T, 3) m, position of the pelvis.
         sigma: (P, T, 17) mm from a lifter; 0 for exact poses.
         times: (P, T) s, increasing over the valid frames, at any rate.
-        valid: (P, T), False for padding and for frames without the person, whose content, NaN included, has no effect.
-            Each person has at least one valid frame.
+        valid: (P, T) bool, False for padding and for frames without the person. Their content is ignored and may be
+            NaN. Each person has at least one valid frame.
 
     Raises:
         ValueError: If shapes, times or values are invalid.
@@ -74,7 +74,7 @@ class Past:
         )
 
     def last(self) -> NDArray[np.int64]:
-        """(P,) index of the newest valid frame."""
+        """Return the index (P,) of the newest valid frame of each person."""
         newest: NDArray[np.int64] = self.valid.shape[1] - 1 - np.argmax(self.valid[:, ::-1], axis=1)
         return newest
 
@@ -85,10 +85,11 @@ class Forecast:
 
     Attributes:
         joints: (P, Q, 17, 3) m, relative to the pelvis.
-        root: (P, Q, 3) m.
-        sigma: (P, Q, 17) mm, the radius that contains the true joint with probability 0.68; close to 0 for the pelvis.
+        root: (P, Q, 3) m, position of the pelvis.
+        sigma: (P, Q, 17) mm, the radius that contains the true joint with a probability of 68 %; for the pelvis, which
+            is the origin, that of the last frame.
         root_sigma: (P, Q) mm, such a radius for the displacement of the pelvis since the person's last frame.
-        ahead: (P, Q) s from the last frame to the requested time; 0 for times that are not after the last frame.
+        ahead: (P, Q) time from the last frame to the requested time, s; 0 for times that are not after the last frame.
     """
 
     joints: F32
@@ -115,8 +116,11 @@ class Forecaster(Protocol):
     name: str
 
     def predict(self, past: Past, times: F64) -> Forecast:
-        """Predict the people of `past` at `times` (P, Q) s, on the clock of `past.times`.
+        """Predict the motion of P people at Q times each.
 
-        For times that are not after a person's last frame, the result is that frame.
+        Args:
+            past: The past of the people.
+            times: (P, Q) s, requested times, on the clock of `past.times`. For times that are not after a person's last
+                frame, the result is that frame.
         """
         ...
