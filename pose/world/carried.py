@@ -1,4 +1,6 @@
-"""The path of a carried camera in metres: structure from motion on key frames, scaled by people."""
+"""Path of a carried camera in metres. Structure from motion on key frames gives the path up to scale; people give the
+scale.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -29,8 +31,11 @@ class RunData:
     """Access to the recorded data of a run.
 
     Attributes:
-        results: Results of the run; can be iterated twice.
-        images: Function that returns the frames of the run again; None if they are not available.
+        results: Results of the run; can be iterated repeatedly.
+        skeleton: Joint set of the 2D keypoints.
+        camera: Intrinsics of the camera.
+        images: Function that returns an iterator over the frames of the run; None if they are not available.
+        folder: Folder for unnamed temporary files; None for the system's temporary folder.
     """
 
     results: Iterable[FrameResult]
@@ -41,14 +46,15 @@ class RunData:
 
 
 def carry(decision: Decision, run: RunData, steps: Steps, rules: Rules = RULES) -> Decision:
-    """Add the translation from structure from motion to the decision about a camera that may be carried.
+    """Estimate the translation of a camera that may be carried, and return the decision with its path in metres.
 
-    Without a reliable reconstruction the decision is unchanged, and its `translation` gives the reason.
+    Without a reliable reconstruction, the decision is returned with the reason in `translation`, and otherwise
+    unchanged.
 
     Args:
-        decision: Decision from the background.
+        decision: Decision from the background alone; its `measured` path must not be None.
         run: Data of the run.
-        steps: Steps of the world.
+        steps: Steps to run for the people who give the scale, and known properties of camera and people.
         rules: Thresholds.
     """
     assert decision.measured is not None

@@ -1,16 +1,16 @@
-"""The steps from lifted tracks to people in the world, in order. `pose.world.rules` has the thresholds.
+"""Steps from 3D poses in the camera frame to people in the world, in this order.
 
-1. size       bone lengths are constant, equal left and right; a given height scales pose and root together; limbs whose
-              2D contradicts them are flagged
-2. depth      the distance from the whole body, filtered over time, with its uncertainty
-3. gaps       short ones are filled and marked
-4. smoothing  zero-phase, per segment; then bone lengths are restored
-5. gravity    given, or from feet and bodies
-6. floor      common to all people on it, estimated together with all scales (`pose.world.ground`)
-7. contacts   foot contacts, with hysteresis
-8. feet       the path follows standing feet, and the legs keep them in place
+1. size       makes bone lengths constant and equal on both sides, scales the person to a given height, and flags limbs
+              whose 2D keypoints contradict the bone lengths
+2. depth      estimates the distance from the whole body, filters it over time, and gives its uncertainty
+3. gaps       fills short gaps and marks the filled frames
+4. smoothing  applies a zero-phase filter between long gaps, and restores the bone lengths
+5. gravity    takes the given vertical, or estimates it from feet and bodies
+6. floor      estimates the common floor together with the sizes of all people (`pose.world.ground`)
+7. contacts   finds foot contacts with hysteresis thresholds
+8. feet       corrects the path and the legs so that standing feet stay in place
 
-Each step is a function of a sequence in its own file, and each is optional.
+`Steps` can turn off constant bone lengths, depth, gaps, smoothing and feet. `pose.world.rules` has the thresholds.
 """
 
 from collections.abc import Mapping
@@ -50,9 +50,15 @@ class Steps:
     """Selection of the steps to run, and known properties of camera and people.
 
     Attributes:
-        camera_known: Whether the intrinsics are known; otherwise the field of view is assumed.
-        up: (3,) unit vector opposite to gravity, in camera axes.
-        heights: Body heights in m by person id; the id None stands for all people.
+        depth: Whether to estimate the distance from the whole body; otherwise the lifter's distance is kept.
+        bones: Whether to make bone lengths constant.
+        fill: Whether to fill short gaps.
+        smooth: Whether to smooth the motion.
+        feet: Whether to keep standing feet in place.
+        camera_known: Whether the intrinsics are known. Otherwise the field of view is assumed, which adds to the
+            uncertainty of the distance.
+        up: (3,) unit vector opposite to gravity, in camera axes; None if it is to be estimated.
+        heights: Known body heights in m by track id. The id None stands for all people without an own entry.
         path: Path of a moving camera; None if it is static.
         without_world: Begin and end (s, exclusive) of scenes whose camera motion is unknown.
     """
@@ -75,26 +81,28 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """One person in the world, in T frames, including filled ones.
+    """One person after all steps, in T frames, including frames that fill gaps.
 
     Attributes:
         times: (T,) s.
-        joints: (T, 17, 3) m relative to the pelvis, in camera axes.
-        root: (T, 3) m, pelvis, in camera axes.
+        joints: (T, 17, 3) m relative to the pelvis, in the camera axes of each frame.
+        root: (T, 3) m, pelvis, in the camera axes of each frame.
         placed: (T, 17, 3) m in the world, y up, floor at 0.
-        sigma: (T, 17) mm, from the lifter.
+        sigma: (T, 17) mm, uncertainty of the joints from the lifter, enlarged for inconsistent limbs.
         root_sigma: (T,) mm, uncertainty of the distance; NaN if the step that estimates it is off.
         contacts: (T, 2) probability of contact of the left and the right foot.
         stands: (T, 2) whether the foot was held in place.
-        filled: (T,) whether the frame was filled.
-        moved: (T,) mm, mean displacement of the joints by all steps, pelvis included; NaN in filled frames.
+        filled: (T,) whether the frame fills a gap.
+        moved: (T,) mm, mean displacement of the joints, pelvis included, by the steps after the size step; NaN in
+            filled frames.
         height: Body height, m.
-        height_sigma: Standard deviation of the height, m; 0 if it was given.
+        height_sigma: Standard deviation of the height, m; 0 if the height was given.
         height_interval: Shortest interval that contains the height with a probability of 68 %, m.
-        raised: Distance by which the person was raised to the common floor, m.
-        partial: (T,) whether the person is not fully visible, or below the floor (`pose.world.trim`).
+        raised: Upward shift that puts the person on the common floor, m; 0 if the person's own floor is unknown or too
+            far from it.
+        partial: (T,) whether the person enters or leaves the view, or is below the floor (`pose.world.trim`).
         inconsistent: (T, 4) limbs whose 2D contradicts the person's bone lengths (`pose.world.consistency`).
-        footing: (N, 4) samples of lower-foot velocities with a compensated camera (`pose.world.footing`), else (0, 4).
+        footing: (N, 4) velocities of the lower foot, as returned by `lower_feet`; empty for a static camera.
     """
 
     times: F64
@@ -124,7 +132,7 @@ def clean(
     Args:
         people: People by track id.
         frames: (F,) s, times of the video's frames; without them no gaps are filled.
-        steps: Steps to run, and what is known about camera and people.
+        steps: Steps to run, and what is known about camera and people; None runs all steps.
         rules: Thresholds.
 
     Returns:
@@ -137,7 +145,18 @@ def clean(
 
 
 def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules: Rules = RULES) -> Work:
-    """Run steps 1 to 4 for one person; they need no world."""
+    """Run steps 1 to 4 for one person; they do not depend on the world.
+
+    Args:
+        number: Track id of the person.
+        person: Lifted motion of the person.
+        frames: (F,) s, times of the video's frames; without them no gaps are filled.
+        steps: Steps to run, and what is known about camera and people.
+        rules: Thresholds.
+
+    Returns:
+        The person in the axes of the camera or, with `steps.path`, in the axes of this path.
+    """
     if steps.path is not None:
         person = unzoomed(person, steps.path)
     lengths = lengths_of(person.joints, person.sigma)
@@ -156,7 +175,7 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
     if steps.depth:
         seen = depths.sight(person, rules.depth)
         slope, intercept = np.ones(1), np.zeros(1)
-        if steps.path is not None:  # the depth of a static person changes while the camera rotates
+        if steps.path is not None:  # a rotation of the camera changes the depth of a person at rest
             rows = steps.path.rows(person.times)
             camera = None if steps.path.places is None else steps.path.places[rows]
             slope, intercept = seen.distances(steps.path.turns[rows], camera)
@@ -191,9 +210,17 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
 
 
 def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: Rules = RULES) -> Cleaned:
-    """Run steps 6 to 8 for one person: final scale, common floor, and foot contacts."""
+    """Run steps 6 to 8 for one person: final scale, common floor, foot contacts and standing feet.
+
+    Args:
+        number: Track id of the person.
+        work: The person after steps 1 to 4.
+        ground: Common world of the people.
+        steps: Steps to run, and what is known about camera and people.
+        rules: Thresholds.
+    """
     work, world, own = resized(work, ground.sizes[number], rules.size), ground.world, ground.floors.get(number)
-    if steps.path is not None and steps.path.places is not None:  # the camera's path has its own scale
+    if steps.path is not None and steps.path.places is not None:  # the path has one scale for all people
         own_scale = 1.0 if work.given else ground.sizes[number].scale
         places = steps.path.places[steps.path.rows(work.times)]
         work = replace(work, root=work.root + (1 - own_scale / ground.travel) * places)

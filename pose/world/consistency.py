@@ -23,10 +23,10 @@ F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _JOINTS = [[H36M17.index(joint) for joint in joints] for joints in LIMBS.values()]
-_OTHERS = [1, 0, 3, 2]  # the same limb of the other side
+_OTHERS = [1, 0, 3, 2]  # index of the same limb on the other side
 _LEGS = np.array([name.endswith("leg") for name in LIMBS])
-_TINY = 0.02  # minimum fraction of a bone's length; less is noise
-_STEPS = 8  # medians per window
+_TINY = 0.02  # minimum relative length of a bone; a shorter one is noise
+_STEPS = 8  # evaluations of the median per window
 
 
 def check_limbs(person: Person, rules: ConsistencyRules = RULES.consistency) -> tuple[Mask, F64]:

@@ -1,6 +1,7 @@
 """Foot contacts: a foot is in contact while it is slow and low for long enough, with hysteresis thresholds.
 
-(Speeds as in D. Rempe et al., "HuMoR", ICCV 2021, with hysteresis; fitted to the training subjects' true contacts.)
+The speed criterion follows D. Rempe et al., "HuMoR", ICCV 2021, with hysteresis added. The thresholds were fitted to
+the true contacts of the training subjects.
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _FLOOR_SHARE = 5  # percentile of a point's height that is its floor
-_LOWEST = 0.03  # m; tolerance of feet above the lowest joint
+_LOWEST = 0.03  # m, maximum height of supporting feet above the lowest joint
 
 
 def ankle_speeds(ankles: NDArray[np.floating], times: F64) -> F64:
@@ -47,8 +48,8 @@ def find_contacts(ankles: NDArray[np.floating], times: F64, rules: ContactRules 
 def point_contacts(points: F64, times: F64, rules: ContactRules = RULES.contacts) -> Mask:
     """Find the contacts (T, ...) of points of feet, such as heels.
 
-    The rules are those for ankles, above the floor of each point: a low percentile of its height. False where a point
-    is NaN.
+    The rules are those of `find_contacts`. The floor of a point is the 5th percentile of its own height. False where a
+    point is NaN.
 
     Args:
         points: (T, ..., 3) m in the world.
@@ -68,8 +69,9 @@ def point_contacts(points: F64, times: F64, rules: ContactRules = RULES.contacts
 def ground_below(joints: F64, times: F64, rules: ContactRules = RULES.contacts) -> F64:
     """Return the height above the floor of a person's support, (T,) m; 0 on the floor.
 
-    The support may be a step, a stool or a treadmill. Its height is the lowest height of the lower foot within
-    `rules.max_flight_s`, the longest flight phase. Frames in which another joint is lower than the feet do not count.
+    The support may be a step, a stool or a treadmill. Its height is the minimum height of the lower foot up to
+    `rules.max_flight_s` (the longest flight phase) before and after a frame. It is 0 if another joint is lower than the
+    feet in any of these frames.
 
     Args:
         joints: (T, 17, 3) m in the world.

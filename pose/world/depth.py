@@ -24,10 +24,12 @@ _LEAST_COSINE = 0.5  # minimum cosine between a line of sight and the axis along
 class Sighting:
     """Estimates of the pelvis position from single frames.
 
+    At depth z, the x and y of the pelvis are `ray` * z + `offset`.
+
     Attributes:
-        depth: (T,) m.
-        variance: (T,) m^2, infinite without information.
-        ray: (T, 2) direction x / z, y / z of the pelvis; its x and y at depth z are ray z + offset.
+        depth: (T,) m, estimated depth.
+        variance: (T,) m^2, variance of the depth; infinite without information.
+        ray: (T, 2) x / z and y / z of the line of sight.
         offset: (T, 2) m.
     """
 
@@ -43,10 +45,10 @@ class Sighting:
     def distances(self, turns: F64, places: F64 | None = None) -> tuple[F64, F64]:
         """Return the linear map from depth to a distance that is comparable over time while the camera moves.
 
-        The distance is measured along one fixed axis. It is linear in the depth z; for a camera that does not turn it
-        is z itself. The axis is the view of the first frame. If the person is ever more than 60 degrees from that view,
-        it is the person's mean direction. Without a suitable axis, each frame uses its own line of sight, whose noise
-        adds to the distance.
+        The distance is measured along one fixed axis. For a camera that does not move it is the depth. The axis is the
+        viewing direction of the first frame. If the person is ever more than 60 degrees from this axis, the person's
+        mean direction replaces it. If this fails too, each frame uses its own line of sight, whose noise adds to the
+        distance.
 
         Args:
             turns: (T, 3, 3), from each frame's camera axes to fixed axes.
@@ -68,12 +70,16 @@ class Sighting:
 
 
 def sight(person: Person, rules: DepthRules = RULES.depth) -> Sighting:
-    """Fit the body with constant bone lengths to each frame.
+    """Estimate the position of the pelvis in each frame from all detected joints.
 
-    The depth is a weighted mean of the lifter's and of a fit (`rules.fitted_share`). Each detected joint j gives two
-    equations (across and down), x + x_j = ray_j (z + z_j), solved by least squares for x, y, z with the uncertainty of
-    the joint and of the detection. The normal equations give the variance. Without detections the pelvis is on the
-    lifter's ray.
+    Each detected joint j gives two equations (across and down), x + x_j = ray_j (z + z_j). They are solved for the
+    pelvis (x, y, z) by least squares, weighted by the uncertainties of the joint and of its detection. The normal
+    equations give the variance. The depth is a weighted mean of this fit and of the lifter's depth
+    (`rules.fitted_share`). Without detections, the pelvis stays on the lifter's line of sight.
+
+    Args:
+        person: Motion of the person, in camera axes.
+        rules: Thresholds.
     """
     weight, offset = _weights(person, rules)
     total = weight.sum(axis=1)
@@ -100,10 +106,10 @@ def sight(person: Person, rules: DepthRules = RULES.depth) -> Sighting:
 
 
 def _weights(person: Person, rules: DepthRules) -> tuple[F64, F64]:
-    """Return the weights of the joints' equations, (T, 17) 1 / m^2, and their constant terms (T, 17, 2).
+    """Return the weights of the joints' equations, (T, 17) 1 / m^2, and their constant terms (T, 17, 2) m.
 
-    The weights are inverse variances. Joints that are not detected near their lifted position were outliers, or their
-    limb was swapped.
+    The weights are inverse variances. A joint whose detection is far from its lifted position has a lower weight: it is
+    an outlier, or left and right of its limb were swapped.
     """
     joints, root = person.joints, person.root
     offset = person.rays * joints[..., 2:] - joints[..., :2]
@@ -120,14 +126,14 @@ def smooth_depths(
     """Smooth depths over time with a Kalman filter and a Rauch-Tung-Striebel smoother.
 
     The state is depth and speed; the speed decays within `speed_memory_s` and is driven by `agility_mps15`. The initial
-    depth is the median of the measurements.
+    depth is the median of the more certain half of the measurements. If no variance is finite, the inputs are returned.
 
     Args:
         measured: (T,) m, depths of single frames.
-        variance: (T,) m^2, variances of `measured`.
+        variance: (T,) m^2, variances of `measured`; infinite without information.
         times: (T,) s.
         rules: Thresholds.
-        reach_m: Twice the standard deviation of the initial depth, m; by default the initial depth itself.
+        reach_m: Twice the standard deviation of the initial depth, m; None for the initial depth itself.
 
     Returns:
         (T,) m depths, and their variances (T,) m^2.

@@ -25,7 +25,7 @@ _LEGS = tuple(
 
 
 def standing(ankles: F64, contacts: Mask, times: F64, rules: FootRules = RULES.feet) -> Mask:
-    """Find contacts (T, 2) in which the foot stands and does not keep sliding.
+    """Return the contacts (T, 2) without those in which the foot keeps sliding.
 
     Args:
         ankles: (T, 2, 3) m.
@@ -48,9 +48,15 @@ def standing(ankles: F64, contacts: Mask, times: F64, rules: FootRules = RULES.f
 def path_correction(ankles: F64, stands: Mask, times: F64, rules: FootRules = RULES.feet) -> F64:
     """Compute the correction (T, 3) m of the whole body that keeps standing feet in place.
 
-    Minimises, per axis, sum (c_t / path)^2 + sum ((c_t+1 - c_t) / shake)^2 + sum over standing feet ((c_t+1 - c_t + its
-    step) / step)^2: a tridiagonal system. The terms are defined at `rules.rate_fps`; at other rates they are weighted
-    by their duration.
+    It minimises a sum of three terms per axis, for corrections c_t. Each term is divided by a standard deviation and
+    squared:
+
+    - c_t, by `rules.path_sigma_m`
+    - the change c_t+1 - c_t, by `rules.step_sigma_m`
+    - for each standing foot, its motion plus this change, by `rules.contact_step_sigma_m`
+
+    This gives a tridiagonal system. The standard deviations refer to `rules.rate_fps`; at other frame rates the terms
+    are weighted by their duration.
 
     Args:
         ankles: (T, 2, 3) m.
@@ -64,7 +70,7 @@ def path_correction(ankles: F64, stands: Mask, times: F64, rules: FootRules = RU
     correction = np.zeros((len(ankles), 3))
     if not feet.any():
         return correction
-    span = np.diff(times) * rules.rate_fps  # duration of each step, in frames of that rate
+    span = np.diff(times) * rules.rate_fps  # time between frames, in frames at `rate_fps`
     shake, step = rules.step_sigma_m**2 * span, rules.contact_step_sigma_m**2 * span
     link = 1 / shake + feet / step
     frames = np.clip(np.gradient(times) * rules.rate_fps, 0, 10)
@@ -83,9 +89,9 @@ def path_correction(ankles: F64, stands: Mask, times: F64, rules: FootRules = RU
 def hold_feet(joints: F64, stands: Mask, times: F64, rules: FootRules = RULES.feet) -> F64:
     """Keep standing feet in place by rotating and slightly bending the legs.
 
-    A foot is kept at its mean position during a contact. Corrections are at most `rules.max_foot_shift_m` and are faded
-    over `rules.fade_s` seconds. `rules.bend_share` of a correction along the leg bends it. Lengths of thigh and shank
-    are kept.
+    A foot is kept at its mean position during a contact. Corrections are limited to `rules.max_foot_shift_m`, and faded
+    in and out over `rules.fade_s` seconds. Of the part of a correction along the leg, the share `rules.bend_share` is
+    made by bending the knee. The lengths of thigh and shank are kept.
 
     Args:
         joints: (T, 17, 3) m in the world.
@@ -114,7 +120,7 @@ def hold_feet(joints: F64, stands: Mask, times: F64, rules: FootRules = RULES.fe
 
 
 def _offsets(ankle: F64, stands: Mask, times: F64, rules: FootRules) -> F64:
-    """Return vectors (T, 3) m from an ankle to its target; between two contacts they are interpolated."""
+    """Return vectors (T, 3) m from an ankle to its target; they fade in before and out after each contact."""
     weight, total = np.zeros(len(times)), np.zeros((len(times), 3))
     for first, last in runs(stands):
         offset = ankle[first:last].mean(axis=0) - ankle[first:last]

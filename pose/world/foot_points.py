@@ -1,8 +1,9 @@
 """Heels and toes in 3D, from their image positions, the lifted leg, and the proportions of a foot.
 
-The lifter has no feet. The direction of a foot is the most probable one, given three Gaussian errors: the foot is at a
-right angle to the shank and points where knee and pelvis do; heel and toe are seen in the image; a foot in contact is
-level. Without heel and toe in the image, the points are missing, and the direction follows from leg and floor.
+The lifter estimates no heels and toes. The direction of a foot is the most probable one under three Gaussian errors.
+The foot is at a right angle to the shank and points forward, as bent knee and pelvis show; heel and toe are where the
+image shows them; a foot in contact is level. Without heel and toe in the image, the points are NaN, and the direction
+follows from leg and floor.
 """
 
 from dataclasses import dataclass
@@ -21,13 +22,10 @@ MIN_SCORE = 0.3
 _LEG_SIGMA = 0.3  # of the direction that the leg gives
 _LEVEL_SIGMA = 0.07  # of the vertical component of the direction of a foot in contact
 _IMAGE_SIGMA = 0.03  # of the vector from heel to toe in the image, m at the distance of the ankle
-# Radii of 68 % of the errors of heel and toe relative to the ankle, mm; docs/studies/feet.md has the measurement.
+# Radii in mm that contain 68 % of the errors of heel and toe relative to the ankle; measured in docs/studies/feet.md.
 SIGMA_MM = (27.0, 56.0)
-ANKLE_SD = 10.0  # degrees, standard deviation of `ankle_flexions`; docs/studies/feet.md has its measurement
-_PELVIS_SHARE = 0.5  # weight of the pelvis in where the leg points, relative to a knee bent by 90 degrees
-# Relative to the shank (knee to ankle, 0.246 of the stature): ankle above the sole, heel behind and big toe in front of
-# the ankle. Source: Drillis and Contini 1966, in Winter, Biomechanics and Motor Control; the foot's length is 0.152 of
-# the stature, 30 % of it behind the ankle.
+ANKLE_SD = 10.0  # degrees, standard deviation of `ankle_flexions`; measured in docs/studies/feet.md
+_PELVIS_SHARE = 0.5  # weight of the pelvis in the forward direction; that of a knee bent by 90 degrees is 1
 _KNEES = [H36M17.index(f"{side}_knee") for side in ("left", "right")]
 _ANKLES = [H36M17.index(f"{side}_ankle") for side in ("left", "right")]
 _HIPS = [H36M17.index(f"{side}_hip") for side in ("left", "right")]
@@ -37,9 +35,17 @@ _TOES = ("foot_index", "big_toe")
 
 @dataclass(frozen=True, slots=True)
 class FootShape:
-    """Positions of heel and toe of a flat foot, in shank lengths, below and in front of the ankle."""
+    """Positions of heel and toe of a flat foot relative to the ankle, in lengths of the shank.
 
+    Attributes:
+        below: Heights of the ankle above heel and toe.
+        before: Distances of heel and toe in front of the ankle; negative if behind.
+    """
+
+    # Shares of the stature: shank 0.246, ankle above the sole 0.039. Source: Drillis and Contini 1966, in Winter,
+    # Biomechanics and Motor Control of Human Movement.
     below: tuple[float, float] = (0.039 / 0.246, 0.039 / 0.246)
+    # The foot's length is 0.152 of the stature, 30 % of it behind the ankle.
     before: tuple[float, float] = (-0.3 * 0.152 / 0.246, 0.7 * 0.152 / 0.246)
 
 
@@ -47,7 +53,10 @@ USUAL = FootShape()
 
 
 def foot_joints(skeleton: Skeleton) -> NDArray[np.int64] | None:
-    """Return joints (2, 3) of a 2D skeleton: ankle, heel and toe of the left and right foot; None if there are none."""
+    """Return joint indices (2, 3) in a 2D skeleton: ankle, heel and toe of the left and right foot.
+
+    None if the skeleton has no heels or no toes.
+    """
     rows = []
     for side in ("left", "right"):
         toe = next((name for part in _TOES if (name := f"{side}_{part}") in skeleton.names), None)
@@ -73,7 +82,7 @@ class ImageFeet:
 
     @property
     def known(self) -> Mask:
-        """(N, 2, 2) whether the ankle and heel, and the ankle and toe, are detected."""
+        """Mask (N, 2, 2): whether ankle and heel, and ankle and toe, are detected."""
         each: Mask = (self.scores >= MIN_SCORE) & np.isfinite(self.pixels).all(axis=-1)
         return np.asarray(each[..., :1] & each[..., 1:])
 
@@ -174,8 +183,8 @@ def _add_images(weight: F64, pull: F64, ankles: F64, length: F64, seen: ImageFee
     """Add the vectors from heel to toe in the images to the normal equations of the directions, in place.
 
     Args:
-        weight: (N, 2, 3, 3).
-        pull: (N, 2, 3).
+        weight: (N, 2, 3, 3) matrices of the normal equations.
+        pull: (N, 2, 3) right-hand sides.
         ankles: (N, 2, 3) m.
         length: (N, 2) m from heel to toe.
         seen: The feet in the images.
@@ -183,7 +192,7 @@ def _add_images(weight: F64, pull: F64, ankles: F64, length: F64, seen: ImageFee
     depth = ankles[..., 2]
     known = seen.known.all(axis=-1) & (depth > 0) & (length > 0)
     depth, length = np.where(known, depth, 1.0), np.where(known, length, 1.0)
-    # A short vector at the ankle appears as its x and y, less its z along the ray.
+    # First order: a short vector at the ankle is projected to its (x, y), minus its z times (x, y) / z of the ankle.
     slope = np.concatenate([np.broadcast_to(np.eye(2), (*depth.shape, 2, 2)), np.zeros((*depth.shape, 2, 1))], axis=-1)
     slope[..., 2] = -ankles[..., :2] / depth[..., None]
     shown = np.where(known[..., None], seen.pixels[:, :, 2] - seen.pixels[:, :, 1], 0.0)
@@ -194,7 +203,7 @@ def _add_images(weight: F64, pull: F64, ankles: F64, length: F64, seen: ImageFee
 
 
 def _leg_directions(joints: F64) -> F64:
-    """Return directions (N, 2, 3) at right angles to the shanks, to where the bent knee and the pelvis point."""
+    """Return unit vectors (N, 2, 3) at right angles to the shanks, forward as shown by the bent knee and the pelvis."""
     hips, knees, ankles = joints[:, _HIPS], joints[:, _KNEES], joints[:, _ANKLES]
     shanks, thighs = _unit(knees - ankles), _unit(hips - knees)
     forward = _unit(np.cross(hips[:, 0] - hips[:, 1], joints[:, _THORAX] - joints[:, 0]))[:, None]

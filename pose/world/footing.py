@@ -1,11 +1,11 @@
-"""Test whether standing feet stay in place after compensation of the camera's rotation.
+"""Test whether standing feet stay in place after compensation of the camera's motion.
 
 A camera carried in front of a wall looks like one that rotates or zooms; the background alone cannot distinguish them.
-People can: if the camera was carried, all people, and so standing feet, have the same additional velocity.
+People can: if the translation of the camera is not compensated, standing feet seem to move, all with the same velocity.
 
 The lower foot of a person is mostly in contact, so the most frequent velocity of lower feet is that of the floor. It is
 found by mean shift (D. Comaniciu and P. Meer, PAMI 24, 2002) over all people, in windows of some seconds. The density
-at rest relative to the highest density is 1 if feet stand, and decreases towards 0 if they slide.
+at zero velocity relative to the highest density is 1 if feet stand, and decreases towards 0 if they slide.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ from pose.world.rules import RULES, FootingRules
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-_STARTS, _ROUNDS = 60, 8  # iterations of the mean shift
+_STARTS, _ROUNDS = 60, 8  # start points and iterations of the mean shift
 _FEW = 8  # minimum samples of a window
 _REMEDY = "--camera rotating ignores that"
 
@@ -48,7 +48,7 @@ def lower_feet(placed: F64, times: F64, seen: Mask, rules: FootingRules = RULES.
     velocity = np.gradient(ankles, times, axis=0)[rows, low]
     above = ankles[rows, low, 1] - ground_below(placed, times)
     near = seen[rows, low] & (np.abs(velocity[:, 1]) < rules.vertical_mps) & (above < RULES.contacts.contact_height_m)
-    sight = placed[:, 0, [0, 2]]  # the camera is vertically above the origin
+    sight = placed[:, 0, [0, 2]]  # line of sight; the camera is vertically above the origin
     sight = sight / np.maximum(np.linalg.norm(sight, axis=1, keepdims=True), 1e-9)
     level = velocity[:, [0, 2]]
     level = level - (1 - rules.along_share) * (level * sight).sum(axis=1, keepdims=True) * sight
@@ -59,11 +59,11 @@ def lower_feet(placed: F64, times: F64, seen: Mask, rules: FootingRules = RULES.
 
 @dataclass(frozen=True, slots=True)
 class Footing:
-    """Velocities of lower feet in W windows of time with enough samples.
+    """Density of the velocities of lower feet, in W windows of time with enough samples.
 
     Attributes:
-        shares: (W,) density of velocities at rest, relative to the maximum density.
-        speeds: (W,) m/s, speed at the maximum density; that of the floor if the camera drifts.
+        shares: (W,) density at zero velocity, relative to the highest density.
+        speeds: (W,) m/s, speed at the highest density; the apparent speed of the floor if the camera translates.
     """
 
     shares: F64
@@ -93,15 +93,19 @@ def find_footing(samples: Iterable[F64], rules: FootingRules = RULES.footing) ->
 
 
 def settle(decision: Decision, samples: Iterable[F64], rules: FootingRules = RULES.footing) -> Decision:
-    """Check the decision about a compensated camera with the standing feet.
+    """Check with standing feet the decision to compensate a camera motion.
 
-    If the background clearly shows a rotation, feet change the decision only if they clearly contradict it. Otherwise
-    they must support it.
+    If the background clearly shows the motion, feet change the decision only if they clearly contradict it. Otherwise
+    they must support it. A decision without a path, or whose `check_feet` is False, is returned unchanged.
 
     Args:
         decision: The decision to check.
         samples: Samples of each person, from `lower_feet`, with the camera motion compensated.
         rules: Thresholds.
+
+    Returns:
+        The decision. If feet contradict it, it has no path, and `problem` gives the reason. In a clip with cuts, the
+        scenes that feet contradict have no world.
     """
     if decision.path is None or not decision.check_feet:
         return decision
@@ -130,7 +134,9 @@ def _settle_scenes(decision: Decision, rows: F64, rules: FootingRules) -> Decisi
 
 
 def _checked(motion: CameraMotion, rows: F64, rules: FootingRules) -> tuple[CameraMotion, str]:
-    """Return the motion after the check with samples of feet (N, 4), and why it is unknown; empty if it is known."""
+    """Return the motion after the check with samples of feet (N, 4), and the reason if it is unknown; else an empty
+    text.
+    """
     footing, certain = find_footing([rows], rules), motion.certain
     shares = footing.shares
     if not len(shares):
@@ -156,11 +162,11 @@ def _all_rows(samples: Iterable[F64]) -> F64:
 
 
 def densest(velocities: F64, width: float) -> tuple[float, float]:
-    """Return the density of velocities at rest relative to the highest density, and the speed at the highest, m/s.
+    """Return the density at zero velocity relative to the highest density, and the speed at the highest density, m/s.
 
     Args:
         velocities: (N, 2) m/s.
-        width: Width of the kernel, m/s.
+        width: Standard deviation of the Gaussian kernel, m/s.
     """
 
     def weights(at: F64) -> F64:

@@ -26,7 +26,7 @@ class World:
             rotation @ p_camera - (0, floor, 0).
         found_by: Source of the vertical: 'given'; 'feet' (the plane of standing feet, combined with bodies); 'bodies'
             (upright bodies alone); or 'unknown' (the camera is assumed to be level).
-        sigma_degrees: Standard deviation of the vertical in both directions; NaN if it is unknown.
+        sigma_degrees: Standard deviation of the vertical about each of two horizontal axes; NaN if it is unknown.
         floor_known: Whether feet determined the floor; otherwise `floor` is 0, the camera's own height.
     """
 
@@ -64,20 +64,23 @@ class World:
 
 
 def rotation_of(up: NDArray[np.floating]) -> F64:
-    """Return the rotation (3, 3) from the camera's axes to the world's, for `up` (3,) in the camera's axes.
+    """Return the rotation (3, 3) from the camera's axes to the world's.
 
-    If the camera looks straight up or down, the lower edge of the image defines forward.
+    If the camera looks straight up or down, the world's z axis points to the lower edge of the image.
+
+    Args:
+        up: (3,) vector opposite to gravity, in the camera's axes.
     """
     a, b, c = (float(part) for part in up)
     size = math.sqrt(a * a + b * b + c * c)
     a, b, c = a / size, b / size, c / size
-    level = math.hypot(a, b)  # horizontal component of the view
+    level = math.hypot(a, b)  # length of the horizontal component of the viewing direction
     if level < 1e-6:
         z = np.array([0.0, 1.0, 0.0])
         z -= b * np.array([a, b, c])
         z /= np.linalg.norm(z)
         return np.stack([np.cross([a, b, c], z), [a, b, c], z])
-    p, q, r = a * c / level, b * c / level, -level  # -(forward - its vertical component)
+    p, q, r = a * c / level, b * c / level, -level  # minus the horizontal component of the viewing direction
     return np.array([[b * r - c * q, c * p - a * r, a * q - b * p], [a, b, c], [p, q, r]])
 
 

@@ -13,8 +13,8 @@ Mask = NDArray[np.bool_]
 def fill_gaps(person: Person, frames: F64, rules: GapRules = RULES.gaps) -> tuple[Person, Mask]:
     """Fill the short gaps of a person.
 
-    Joints and root are interpolated linearly; sigma is the larger one of both ends. Filled joints have score 0. Frames
-    in longer gaps, and before and after the person, stay missing.
+    Joints and root are interpolated linearly; sigma is the larger one of both ends. Filled joints have score 0. Longer
+    gaps, and the time before the first and after the last frame of the person, are not filled.
 
     Args:
         person: The person.
@@ -38,7 +38,7 @@ def fill_gaps(person: Person, frames: F64, rules: GapRules = RULES.gaps) -> tupl
         part = share.reshape(-1, *[1] * (values.ndim - 1))
         return np.asarray(values[after - 1] * (1 - part) + values[after] * part)
 
-    places = after  # positions of the filled frames among the old ones
+    places = after  # indices at which the filled frames are inserted
     nothing = np.zeros((len(missing), *person.scores.shape[1:]))
     new = {
         "joints": between(person.joints),

@@ -1,9 +1,10 @@
-"""The vertical from people in front of a static camera.
+"""Estimation of the vertical from people in front of a static camera.
 
-Standing bodies: their centre of mass is above the middle of their feet. This is inaccurate along the viewing direction,
-where the lifter errs, and because people lean. Feet on one floor at different positions: their plane, with an accuracy
-that depends on their spread; for a person on one spot the spread is due to depth errors only. Both are combined with
-their uncertainties on people with known gravity, which gives the uncertainty of the result.
+Two observations are combined. First, the centre of mass of a standing body is above the middle of its feet. This is
+inaccurate along the viewing direction, where the lifter errs, and because people lean. Second, feet at different
+positions on one floor define a plane. Its accuracy depends on the spread of the feet; for a person on one spot, the
+spread is due to depth errors only. The weights are uncertainties that were measured on people with known gravity. They
+also give the uncertainty of the result.
 
 The lines from feet to head of people at different positions meet in the vertical vanishing point. Giving these lines
 more weight than the lifter's depth was not more accurate (see docs/studies/world.md).
@@ -143,9 +144,15 @@ def _standing_feet(person: Standing, rules: GravityRules) -> tuple[F64, float]:
 def _plane_information(feet: tuple[F64, float], up: F64, rules: GravityRules, turn: int) -> F64:
     """Return the information matrix M (3, 3) of the floor plane from one person's feet.
 
-    For a plane with normal u, u M u is the misfit in squared deviations. Each person has its own parallel plane,
-    because a size error moves the person along the line of sight. Along the floor, only the spread beyond depth errors
-    (`rules.foot_spread_m`) counts.
+    For a plane with normal u, u^T M u is the misfit in squared standard deviations. Each person has its own parallel
+    plane, because a size error moves the person along the line of sight. Along the floor, only the spread beyond depth
+    errors (`rules.foot_spread_m`) counts.
+
+    Args:
+        feet: Positions (N, 3) m of slow ankles, and how many of them count as one independent observation.
+        up: (3,) unit vector, current estimate of the vertical.
+        rules: Thresholds.
+        turn: Number of the iteration; in the first one, 0, more feet count as standing on the floor.
     """
     points, together = feet
     if len(points) < _FEW:
@@ -153,7 +160,7 @@ def _plane_information(feet: tuple[F64, float], up: F64, rules: GravityRules, tu
     height = points @ up
     low = float(np.percentile(height, 10))
     on = np.abs(height - low) < rules.plane_distance_m if turn else height < low + 3 * rules.plane_distance_m
-    if not on.any():  # the minimum may be between them
+    if not on.any():  # the percentile is interpolated, so no foot may be near it
         return np.zeros((3, 3))
     spread = points[on] - points[on].mean(axis=0)
     square = spread.T @ spread / max(len(spread), 1)

@@ -28,8 +28,8 @@ class Ground:
         floors: Height of the floor under each person along the vertical, m, at the person's final scale, by track id;
             only where known.
         sizes: Sizes by track id.
-        travel: Scale factor for the path of a carried camera, whose scale comes from people: the mean factor of the
-            people.
+        travel: Factor on the path of a carried camera. The path was scaled with people at their lifted size; the factor
+            is the geometric mean of their scales.
     """
 
     world: World
@@ -47,7 +47,7 @@ def find_world(
 
     Args:
         works: People by track id, at the lifted scale.
-        up: (3,) vertical in the static frame; None estimates it.
+        up: (3,) vector opposite to gravity in the axes of `works`; None estimates it.
         rules: Thresholds.
         doubtful: Ids of tracks that may not show a person. Unless all tracks are doubtful, they do not affect the other
             people, and their own size is estimated alone.

@@ -40,4 +40,4 @@ def scale_to(height: float, own: float, rules: SizeRules = RULES.size) -> float:
     height.
     """
     fixed = rules.ankle_height_m + rules.crown_height_m
-    return (height - fixed) / (own - fixed) if own > fixed else 1.0  # nothing to scale
+    return (height - fixed) / (own - fixed) if own > fixed else 1.0  # no bones to scale

@@ -1,10 +1,11 @@
-"""World coordinates for live results: the steps of `pose.world.clean` from past frames only.
+"""World coordinates for live results: the steps of `pose.world.clean`, from past frames only.
 
-1. size       bone lengths settle over the first seconds, equal left and right; a given height scales pose and root
-2. depth      a filter over the estimates of single frames, with its uncertainty
-3. smoothing  One-Euro on time stamps; then bone lengths are restored
-4. world      gravity and floor from past frames, followed slowly
-5. contacts   foot contacts, with hysteresis
+1. size       estimates bone lengths, equal on both sides, which settle over the first seconds; scales the person to a
+              given height
+2. depth      filters the distance of single frames, and gives its uncertainty
+3. smoothing  applies the One-Euro filter, and restores the bone lengths
+4. world      estimates gravity and floor, and follows changes of the estimate slowly
+5. contacts   finds foot contacts with hysteresis thresholds
 
 Gaps are not filled and feet are not corrected, because both need future frames. Memory is bounded: people who have left
 are forgotten.
@@ -38,10 +39,16 @@ F64 = NDArray[np.float64]
 
 @dataclass(slots=True)
 class _Live:
-    """The state of one person.
+    """State of one person.
 
     Attributes:
-        smooth: None before the first frame, and after a gap.
+        bones: Bone lengths so far.
+        depth: Filter of the distance.
+        contacts: Foot contacts so far.
+        smooth: Filter of the joints; None before the first frame, and restarted after a long gap.
+        last: Time of the last frame of the person, s; None before the first one.
+        height: Body height, m.
+        height_sigma: Standard deviation of the height, m; 0 if the height was given.
     """
 
     bones: LiveBones
@@ -54,10 +61,9 @@ class _Live:
 
 
 class LiveWorld:
-    """Transformation of the people of each frame to the world of a camera that does not translate.
+    """Transformation of the people of each frame to the world, for a camera that does not translate.
 
     Attributes:
-        world: World of the last frame.
         heights: Heights and their sigmas (m) of the people in the last frame, by track id.
     """
 
@@ -65,8 +71,9 @@ class LiveWorld:
         """Start without people.
 
         Args:
-            camera: The camera.
-            steps: `fill` and `feet` are ignored, because they need future frames.
+            camera: Intrinsics of the camera.
+            steps: Steps to run, and known properties of camera and people; None runs all. `fill` and `feet` are
+                ignored, because they need future frames.
             rules: Thresholds.
         """
         self._camera, self._steps, self._rules = camera, steps or Steps(), rules
@@ -85,12 +92,15 @@ class LiveWorld:
         return self._ground.world
 
     def place(self, result: FrameResult, skeleton: Skeleton, view: View = SAME) -> FrameResult:
-        """Clean a frame and transform it to the world. Times must increase.
+        """Clean the poses of the next frame and transform them to the world.
 
         Args:
-            result: The frame.
+            result: Lifted result of the frame, later than the last one.
             skeleton: Joint set of its keypoints.
-            view: View of the camera relative to the first frame, whose axes are the world's.
+            view: View of the camera relative to the first frame, whose axes define the world's.
+
+        Returns:
+            The result with cleaned poses and world positions; NaN for people without 3D.
         """
         time = result.time
         forget_s = self._rules.live.forget_s
@@ -183,7 +193,7 @@ class LiveWorld:
         return seen.place(depth), spread
 
     def _smoothed(self, joints: F64, root: F64, lives: list[_Live], lengths: F64, time: float) -> tuple[F64, F64]:
-        """Run step 3. The root replaces the pelvis, which is 0."""
+        """Run step 3. The filter gets the root in place of the pelvis, which is always 0."""
         both = joints.copy()
         both[:, 0] = root
         for row, one in enumerate(lives):
@@ -196,7 +206,7 @@ class LiveWorld:
 
 
 def _unzoomed(person: Person, zoom: float) -> Person:
-    """Return the person with the focal length of the frame: `zoom` times longer, hence farther away by that factor."""
+    """Correct a person for zoom: with a focal length longer by the factor `zoom`, the person is farther away by it."""
     return replace(person, root=person.root * [1, 1, zoom], rays=person.rays / zoom)
 
 

@@ -25,7 +25,8 @@ class LiveFooting:
     """Test of a compensated camera rotation with the velocities of lower feet.
 
     Attributes:
-        doubt: `translating` if feet slide, `unknown` if nothing supports the rotation, else empty.
+        doubt: Result of the test: 'translating' if feet slide, 'unknown' if neither feet nor background support the
+            rotation, else empty.
     """
 
     def __init__(self, rules: Rules = RULES) -> None:
@@ -35,8 +36,9 @@ class LiveFooting:
             rules: Thresholds.
         """
         self._rules = rules
-        self._feet: dict[int, deque[tuple[float, F64]]] = {}  # by id: s, and ankles (2, 3) m in the world
-        self._samples: deque[tuple[float, float, float, float]] = deque()  # s, m/s along x and z, duration
+        self._feet: dict[int, deque[tuple[float, F64]]] = {}  # by id: times (s), and ankles (2, 3) m in the world
+        # time (s), velocity along x and z (m/s), duration (s)
+        self._samples: deque[tuple[float, float, float, float]] = deque()
         self._last = self._due = -np.inf
         self._unsupported_s = self._sliding_s = 0.0
         self.doubt = ""

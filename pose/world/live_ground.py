@@ -26,8 +26,11 @@ class _Seen:
     """Recent poses and positions of one person.
 
     Attributes:
+        poses: Time (s), joints (17, 3) m and root (3,) m of stored frames, in camera axes.
+        last: Time of the last frame of the person, s.
         wanted: Shift along the displayed vertical that puts the person on the common floor, m; the target of `raised`.
         raised: Current shift of the person, m.
+        begun: Whether `wanted` has been computed.
     """
 
     poses: deque[tuple[float, F64, F64]] = field(default_factory=deque)
@@ -38,10 +41,10 @@ class _Seen:
 
 
 class LiveGround:
-    """The world of one camera, from all recently seen people.
+    """Estimate of the world of one camera, from all recently seen people.
 
     Attributes:
-        world: World displayed in the last frame; `unknown` until people determine it.
+        world: World to display, after the last frame; `found_by` is 'unknown' until people determine the vertical.
     """
 
     def __init__(self, up: F64 | None, rules: Rules) -> None:
@@ -56,9 +59,9 @@ class LiveGround:
         self._found = given_gravity(up) if up is not None else find_gravity([], rules.gravity)
         self._found_at = 0.0
         self._up = self._found.up.copy()
-        self._common = 0.0  # m, the floor along the estimated vertical
+        self._common = 0.0  # m, height of the common floor along the estimated vertical
         self._feet: F64 | None = None  # (3,) m, a point of the displayed floor, camera axes
-        self._goal: F64 | None = None  # its target
+        self._goal: F64 | None = None  # (3,) m, target of `_feet`
         self._people: dict[int, _Seen] = {}
         self._time: float | None = None
         self._due = self._level_due = -np.inf
@@ -130,7 +133,7 @@ class LiveGround:
         return float(ankles[..., 1].min()) - ANKLE_HEIGHT if floor is None else floor
 
     def _move(self, ids: list[int], elapsed: float) -> list[float]:
-        """Move the displayed world towards the estimate, and return the upward shift in m of the people `ids`."""
+        """Move the displayed world towards the estimate, and return the upward shifts in m of the people `ids`."""
         rules = self._rules.live
         if self._goal is not None:
             share = -math.expm1(-elapsed / rules.blend_s)

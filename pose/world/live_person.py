@@ -29,26 +29,30 @@ _MIRRORED = _mirrored_edges()
 
 
 class LiveBones:
-    """Running means of bone lengths, equal left and right and weighted by 1/sigma^2, which become constant.
+    """Running means of a person's bone lengths, equal on both sides of the body.
 
-    A bone is settled after `rules.bone_settle_s` s with a sigma of `rules.clear_sigma_mm`; frames with larger sigma
-    count for less time.
+    A bone becomes constant after it was seen for `rules.bone_settle_s` seconds with a sigma of at most
+    `rules.clear_sigma_mm`. Frames with a larger sigma count for less time, in proportion to 1 / sigma^2.
 
     Attributes:
         lengths: (16,) m.
-        seconds: Mean duration for which the bones were seen, s.
+        settled: Whether all bones are constant.
+        seconds: Time for which bones were seen clearly, mean over the bones, s.
     """
 
     def __init__(self, rules: LiveRules) -> None:
         self._rules = rules
-        self._known = np.zeros(16)  # equivalent s of clear view
+        self._known = np.zeros(16)  # s, time for which each bone was seen clearly
         self.lengths = np.zeros(16)
         self._since, self.settled, self.seconds = 0.0, False, 0.0
 
     def wants(self, elapsed: float) -> bool:
-        """Return whether to add the next frame, `elapsed` s after the last added one.
+        """Count `elapsed` seconds, and return whether to add the current frame.
 
         Frames in quick succession are skipped, because errors of neighbouring frames are correlated.
+
+        Args:
+            elapsed: Time since the last frame of the person, s.
         """
         self._since += min(elapsed, self._rules.remember_every_s)
         return not self.settled and (self._since >= self._rules.remember_every_s - 1e-6 or not self.seconds)
@@ -72,7 +76,7 @@ class LiveBones:
 class LiveDepth:
     """Filtered distance of a person: the forward pass of `pose.world.depth.smooth_depths`.
 
-    The prior covers a large room.
+    The prior before the first frame is wide enough for a large room.
 
     Attributes:
         depth: Filtered distance, m.
@@ -85,8 +89,12 @@ class LiveDepth:
         self.variance, self._both, self._speeds = rules.start_depth_sigma_m**2, 0.0, 1.0
 
     def see(self, depth: float, variance: float, elapsed: float) -> None:
-        """Add the estimate of the next frame, `elapsed` s after the last one; an infinite variance carries no
-        information.
+        """Add the estimate of the next frame.
+
+        Args:
+            depth: Estimated distance, m.
+            variance: Variance of the estimate, m^2; infinite if it carries no information.
+            elapsed: Time since the last frame, s.
         """
         rules = self._rules
         if elapsed > 0:
@@ -108,13 +116,13 @@ class LiveDepth:
 
 
 class LiveContacts:
-    """Foot contacts as in `pose.world.contacts`, with one-sided speeds."""
+    """Foot contacts as in `pose.world.contacts`, with speeds from past frames only."""
 
     def __init__(self, contact_rules: ContactRules, rules: LiveRules) -> None:
         self._rules, self._live = contact_rules, rules
         self._past: deque[tuple[float, list[list[float]]]] = deque()
         self._standing = [False, False]
-        self._since = [-np.inf, -np.inf]  # time of the last change
+        self._since = [-np.inf, -np.inf]  # s, time of the last change of each foot
 
     def see(self, ankles: F64, heights: list[float], time: float) -> tuple[list[bool], list[float]]:
         """Update the contacts, and return them with their probabilities.
@@ -134,7 +142,7 @@ class LiveContacts:
                 (x, y, z), (px, py, pz) = now[side], places[side]
                 speed = ((x - px) ** 2 + (y - py) ** 2 + (z - pz) ** 2) ** 0.5 / (time - before)
             else:
-                speed = live.contact_off_speed_mps  # unknown
+                speed = live.contact_off_speed_mps  # unknown in the first frame
             low = heights[side] < rules.contact_height_m
             stands = low and speed < (live.contact_off_speed_mps if self._standing[side] else live.contact_on_speed_mps)
             if stands != self._standing[side] and time - self._since[side] >= rules.min_contact_s:

@@ -15,14 +15,14 @@ F64 = NDArray[np.float64]
 
 
 def unzoomed(person: Person, path: CameraPath) -> Person:
-    """Correct a person's distance for zoom: twice the focal length means twice as far away."""
+    """Correct a person's distance and rays for zoom: twice the focal length means twice as far away."""
     zooms = path.zooms[path.rows(person.times)]
     root = person.root * np.stack([np.ones_like(zooms), np.ones_like(zooms), zooms], axis=1)
     return replace(person, root=root, rays=person.rays / zooms[:, None, None])
 
 
 def to_static(person: Person, path: CameraPath) -> Person:
-    """Rotate joints and root from the camera's axes to those of the path; rays are unchanged."""
+    """Transform joints and root from the camera's axes to those of the path; rays are unchanged."""
     rows = path.rows(person.times)
     turns, root = path.turns[rows], np.einsum("tij,tj->ti", path.turns[rows], person.root)
     if path.places is not None:
@@ -31,7 +31,7 @@ def to_static(person: Person, path: CameraPath) -> Person:
 
 
 def to_cameras(points: F64, times: F64, path: CameraPath) -> F64:
-    """Rotate points from the path's axes to those of the camera.
+    """Transform points from the path's axes to those of the camera in each frame.
 
     Args:
         points: (T, 17, 3) m.
@@ -45,7 +45,7 @@ def to_cameras(points: F64, times: F64, path: CameraPath) -> F64:
 
 
 class StaticPeople(Mapping[int, Person]):
-    """All people of a run in the axes of the path."""
+    """All people of a run, transformed to the axes of the camera path when they are read."""
 
     def __init__(self, people: Mapping[int, Person], path: CameraPath) -> None:
         self._people, self._path = people, path

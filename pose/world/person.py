@@ -19,7 +19,7 @@ class Person:
     Attributes:
         joints: (T, 17, 3) m relative to the pelvis, camera axes.
         root: (T, 3) m, position of the pelvis, camera axes.
-        sigma: (T, 17) mm.
+        sigma: (T, 17) mm, uncertainty of the joints.
         times: (T,) s, increasing.
         rays: (T, 17, 2) detected joints in normalised camera coordinates, 0 where not detected.
         scores: (T, 17) detection scores.

@@ -14,23 +14,24 @@ from pose.world.run import PlacedRun
 def place_run(
     recorded: RunData, log: MotionLog, camera: str, steps: Steps, join: bool = True
 ) -> tuple[PlacedRun | None, Decision]:
-    """Transform a run to its world, and decide about its camera. The caller closes the run.
+    """Decide how to handle the camera motion of a run, and transform its people to the world.
 
     Translation is estimated in three cases: the background shows it, feet slide after compensation of the rotation, or
-    `camera` is `free` and the camera moves.
+    `camera` is 'free' and the camera moves.
 
     Args:
         recorded: Results of the run, and access to its images.
-        log: Backgrounds of its frames.
+        log: Motion of the background in its frames.
         camera: Camera mode, as in `PipelineConfig`.
-        steps: Steps of the world; their path is ignored.
+        steps: Steps to run, and known properties of camera and people; its path is ignored.
         join: Whether to join tracks of one person, and leave out tracks that show no person.
 
     Returns:
-        The run in its world and the decision. Without a world the run is None, and the decision has a problem.
+        The run in its world, which the caller must close, and the decision. Without a world the run is None, and
+        `problem` of the decision gives the reason.
     """
     first = decide(log, camera, not steps.camera_known)
-    if not log.peopled:  # there are no people
+    if not log.peopled:
         return _settled(recorded, replace(first, problem=""), steps, join)
     if first.measured is None or camera not in (AUTO, FREE) or not first.motion.moves:
         return _settled(recorded, first, steps, join)
@@ -40,7 +41,7 @@ def place_run(
         if run is not None:
             return run, settled
         first = settled
-    if first.focal != 1.0:  # structure from motion finds the focal length itself
+    if first.focal != 1.0:  # structure from motion needs the path at the assumed focal length
         first = replace(first, measured=log.solve()[0])
     carried = carry(first, recorded, steps)
     if not carried.translation:
@@ -55,7 +56,7 @@ def place_run(
 
 
 def _settled(recorded: RunData, decision: Decision, steps: Steps, join: bool) -> tuple[PlacedRun | None, Decision]:
-    """Return the run with the path of a decision, unless feet contradict it."""
+    """Transform the run with the camera path of a decision; return None for the run if feet contradict the decision."""
     if decision.problem:
         return None, decision
     steps = replace(steps, path=decision.path, without_world=decision.without_world)
@@ -66,5 +67,5 @@ def _settled(recorded: RunData, decision: Decision, steps: Steps, join: bool) ->
         return None, settled
     if settled.without_world == decision.without_world:
         return run, settled
-    run.close()  # the remaining scenes do without the people of a scene that feet contradict
+    run.close()  # repeat without the scenes that feet contradict, whose people affect the others
     return _settled(recorded, settled, steps, join)

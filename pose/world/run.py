@@ -1,4 +1,4 @@
-"""World coordinates of a whole run: results in, cleaned and transformed results out.
+"""World coordinates of a whole run, from its results.
 
 People are stored on disk; in memory is one person at a time, about 10 MB per minute.
 """
@@ -36,22 +36,23 @@ _AT_ONCE = 256  # rows of a person per read
 
 
 class PlacedRun:
-    """The results of a run in their world. Can be iterated repeatedly; must be closed.
+    """Results of a run, transformed to the world. Can be iterated repeatedly, frame by frame; must be closed.
 
     Attributes:
         joined: New id of each joined track, by its original id.
         dropped: Ids of tracks that were left out.
         doubtful: Ids of tracks that may not show a person.
-        world: Position of the floor; that of one scene if there are several (`pose.world.scenes`).
+        world: Vertical and floor. With several scenes, those of the first scene in which both are known, if any
+            (`pose.world.scenes`).
         scenes: Scenes with people, each with its own gravity and floor.
         heights: Body heights with their sigmas, m, by track id.
-        height_intervals: Intervals of body heights, m, by track id.
-        sizes: Sizes by track id.
+        height_intervals: Intervals that contain the body heights with a probability of 68 %, m, by track id.
+        sizes: Estimated sizes by track id.
         unplaced: Ids of people in scenes without a world. Their results are those of the lifter.
-        filled: Number of filled frames of people.
-        inconsistent: Seconds for which each limb contradicts the person's bones (`pose.world.consistency`), by track
-            id.
-        footing: Per person, how feet move before a compensated camera (`pose.world.footing`).
+        filled: Number of poses that fill gaps.
+        inconsistent: Time in s for which each limb contradicts the person's bones (`pose.world.consistency`), by track
+            id and limb.
+        footing: Velocities of the lower foot of each person, as returned by `lower_feet`.
         path: Path of the camera at the scale of the people, with one vertical and floor for all scenes; None for a
             static camera without cuts between scenes with people.
     """
@@ -66,16 +67,16 @@ class PlacedRun:
         join: bool = True,
         folder: Path | None = None,
     ) -> None:
-        """Compute the world.
+        """Estimate the world and transform all people to it.
 
         Args:
-            results: Frames in order; can be iterated twice or more, like a spool or a list.
-            skeleton: Skeleton of their keypoints.
-            camera: The camera.
-            steps: Steps to run; default all.
+            results: Frames in order; must be iterable more than once, such as a list.
+            skeleton: Joint set of their keypoints.
+            camera: Intrinsics of the camera.
+            steps: Steps to run, and known properties of camera and people; None runs all steps.
             rules: Thresholds.
             join: Whether to join tracks of one person, and leave out tracks that show no person (`pose.world.tracks`).
-            folder: Folder for unnamed temporary files.
+            folder: Folder for unnamed temporary files; None for the system's temporary folder.
         """
         self._results = results
         self._steps = steps or Steps()
@@ -84,7 +85,7 @@ class PlacedRun:
         self.joined: dict[int, int] = {}
         self.dropped: set[int] = set()
         self.doubtful: set[int] = set()
-        self._left_out: dict[int, set[float]] = {}  # by track, s
+        self._left_out: dict[int, set[float]] = {}  # times (s) by track id
         self.heights: dict[int, tuple[float, float]] = {}
         self.height_intervals: dict[int, tuple[float, float]] = {}
         self.sizes: Mapping[int, Size] = {}
@@ -92,7 +93,7 @@ class PlacedRun:
         self.inconsistent: dict[int, dict[str, float]] = {}
         self.footing: list[F64] = []
         self.scenes: list[Scene] = []
-        self._begins: list[tuple[float, int]] = []  # s and id of all people
+        self._begins: list[tuple[float, int]] = []  # start (s) and id of each person
         self._rows = RowFile(_PLACED, folder)
         try:
             with SeenPeople(skeleton, camera, folder) as people:
@@ -108,7 +109,7 @@ class PlacedRun:
 
     @property
     def left_out(self) -> int:
-        """Number of frames of people that were left out because they show no person."""
+        """Number of poses that were left out because they show no person."""
         return sum(map(len, self._left_out.values()))
 
     def _judge(self, people: SeenPeople, rules: Rules, join: bool) -> None:
@@ -249,10 +250,10 @@ def doubtful_tracks(
 
     Args:
         results: Frames in order.
-        skeleton: Skeleton of the keypoints.
-        camera: The camera.
+        skeleton: Joint set of the keypoints.
+        camera: Intrinsics of the camera.
         rules: Thresholds.
-        folder: Folder for unnamed temporary files.
+        folder: Folder for unnamed temporary files; None for the system's temporary folder.
     """
     with SeenPeople(skeleton, camera, folder) as people:
         people.gather(results)
@@ -260,7 +261,7 @@ def doubtful_tracks(
 
 
 def _doubtful(people: SeenPeople, scenes: Scenes, rules: Rules) -> set[int]:
-    """Return the ids of rarely visible tracks, and of those that jitter over another one."""
+    """Return the ids of rarely visible tracks, and of tracks that jitter over another track."""
     doubtful, jittering = set(), list[int]()
     for number, person in people.items():
         if is_doubtful(person, scenes, rules.tracks):

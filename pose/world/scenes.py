@@ -54,7 +54,7 @@ class SceneWorlds:
     first: Scene
 
     def at(self, time: float) -> Scene:
-        """Return the scene of a person who is seen at `time` (s)."""
+        """Return the scene that contains `time` (s); there must be people in it."""
         return self.scenes[int(scene_numbers(self.begins, np.array([time]))[0])]
 
     def aligned(self, path: CameraPath) -> CameraPath:
@@ -99,12 +99,12 @@ def find_scenes(
     rules: Rules = RULES,
     doubtful: Collection[int] = (),
 ) -> SceneWorlds | None:
-    """Estimate the world of each scene; None without people.
+    """Estimate the world of each scene; return None without people.
 
     Args:
         works: People by track id, at the lifted scale; may be read from a file repeatedly.
         begins: Start of each scene in s, increasing.
-        up: (3,) vertical in the static frame of each scene; None estimates it.
+        up: (3,) vector opposite to gravity in the axes of `works`, for all scenes; None estimates it.
         rules: Thresholds.
         doubtful: Ids of tracks that may not show a person, as in `find_world`.
     """

@@ -1,14 +1,16 @@
 """Joint estimate of body sizes, floor and vertical.
 
-A single camera cannot observe scale: a near child and a far adult give the same image. The prior for a person is the
-lifter's height, an adult's unless the proportions are those of a child. In addition, people mostly stand on one floor:
-a height that is too large also places the person too far away and too low. The posterior of every person's scale, of
-the floor's height below the camera and of the error of the vertical is evaluated on a grid:
+A single camera cannot observe scale: a near child and a far adult give the same image. The lifter estimates the height
+of an adult; this is the prior for a person, unless the proportions are those of a child. In addition, people mostly
+stand on one floor: a height that is too large also places the person too far away and too low. The posterior of every
+person's scale, of the floor's height below the camera and of the error of the vertical is evaluated on a grid:
 
-- prior of log scale: a mixture of an adult and a child, weighted by the proportions that the lifter found; one prior
-  for the estimate and a wider one for its uncertainty, because it costs more to take an adult for a child
-- likelihood: standing feet are on the floor; with a small probability on something above it, or nowhere near it
-- prior of the vertical: its own uncertainty
+- The prior of the log scale is a mixture of an adult and a child, weighted by the proportions that the lifter found.
+  The prior for the estimate rarely takes an adult for a child, which would be the larger error; that for the
+  uncertainty is wider.
+- The likelihood is high if standing feet are on the floor. With a small probability, they are on an object above it, or
+  at an arbitrary height.
+- The prior of the vertical is normal, with the uncertainty of its estimate.
 
 The floor is therefore the lowest level with standing feet. A single person keeps the prior.
 """
@@ -25,14 +27,14 @@ from pose.world.rules import RULES, SizePrior, SizeRules
 
 F64 = NDArray[np.float64]
 
-_U = np.linspace(-0.9, 0.6, 76)  # log scale; one of them is 0
-_STEP = 0.02  # between them
+_U = np.linspace(-0.9, 0.6, 76)  # log scales of the grid, including 0
+_STEP = 0.02  # spacing of the grid
 _WIDTHS = np.linspace(0, 1.5, 301)  # half widths of intervals that are tried
-_STARTS = 64  # intervals that are tried
-_INSIDE = math.erf(math.sqrt(0.5))  # of a normal distribution within one standard deviation
+_STARTS = 64  # positions of intervals that are tried
+_INSIDE = math.erf(math.sqrt(0.5))  # probability within one standard deviation of a normal distribution, 68 %
 _LEVELS = 160  # floor heights that are tried
-_TILTS = (9, 5)  # errors of the vertical that are tried, towards the camera's view and across it
-_TILT_REACH = 2.5  # standard deviations of the vertical that they span
+_TILTS = (9, 5)  # numbers of errors of the vertical that are tried, about x and about z
+_TILT_REACH = 2.5  # largest of these errors, in standard deviations
 
 _BONES = {H36M17.names[child]: bone for bone, (_, child) in enumerate(H36M17.edges)}
 _LEG = [_BONES["left_knee"], _BONES["left_ankle"]]
@@ -47,7 +49,7 @@ class Evidence:
     Attributes:
         bones: (16,) m, bone lengths as lifted.
         height: Body height as lifted, m.
-        given: Whether the height was given.
+        given: Whether `height` is known instead, so that the scale is 1.
         feet: (3,) m, position of the standing feet as lifted, in world axes with the camera at 0; None if unknown.
     """
 
@@ -62,7 +64,7 @@ class Size:
     """Estimated size of one person.
 
     Attributes:
-        scale: Factor for the lifted person.
+        scale: Estimated size divided by the size from the lifter.
         sigma: Uncertainty of the logarithm of `scale`: an interval of +- sigma holds 68 % of the posterior.
         on_floor: Probability that the person stands on the common floor.
         alone: Scale of the person estimated without the other people.
@@ -103,7 +105,7 @@ def child_probability(bones: F64, height: float, chosen: SizePrior, rules: SizeR
 
 
 def prior(one: Evidence, chosen: SizePrior, rules: SizeRules = RULES.size) -> F64:
-    """Return the prior (2, U) of the log scale of one person alone, as an adult and as a child."""
+    """Return the prior (2, U) of the U log scales of the grid, for one person alone, as an adult and as a child."""
     if one.given:
         return np.stack([np.abs(_U) < 1e-9, np.zeros(len(_U), bool)]).astype(np.float64)
     share = child_probability(one.bones, one.height, chosen, rules)
@@ -156,12 +158,12 @@ def find_sizes(people: Mapping[int, Evidence], tilt_sigma: float, rules: SizeRul
 
 
 class _Grid:
-    """Grid of errors of the vertical (D) and floor heights (H).
+    """Grid of D errors of the vertical and H floor heights.
 
     Attributes:
-        levels: (H,) m.
-        about_x: (D,) rad.
-        about_z: (D,) rad.
+        levels: (H,) m, floor heights.
+        about_x: (D,) rad, rotation of the vertical about x.
+        about_z: (D,) rad, rotation of the vertical about z.
     """
 
     def __init__(self, feet: Mapping[int, F64], priors: Mapping[int, F64], tilt_sigma: float, rules: SizeRules) -> None:
@@ -172,7 +174,11 @@ class _Grid:
         self._rules = rules
 
     def posteriors(self, *priors: Mapping[int, F64]) -> list["_Posterior"]:
-        """Compute a posterior for each set of priors of the scale, by track id."""
+        """Compute a posterior for each set of priors.
+
+        Args:
+            *priors: Sets of priors (U,) of the log scales, by track id.
+        """
         marginals: list[dict[int, F64]] = [{} for _ in priors]
         for n in self._heights:
             whole, _ = self.given(n)
@@ -203,7 +209,13 @@ class _Posterior:
     marginals: Mapping[int, F64]
 
     def scales(self, number: int, given: F64) -> F64:
-        """Return (U,) a person's likelihood (D, H, U) for each scale, on the floors that the others make probable."""
+        """Return the likelihood (U,) of the log scales of a person, weighted with the floors that the others make
+        probable.
+
+        Args:
+            number: Track id of the person.
+            given: (D, H, U) likelihood of the person's feet.
+        """
         return np.asarray(np.tensordot(self.share / self.marginals[number], given, 2))
 
 
@@ -226,7 +238,7 @@ def _span(heights: Mapping[int, F64], priors: Mapping[int, F64]) -> tuple[float,
 
 
 def _feet_given(height: F64, away: float, levels: F64, rules: SizeRules) -> tuple[F64, F64]:
-    """Return the density of a person's feet, (D, H, U) 1 / m, and its part due to the floor.
+    """Return the probability density of the height of a person's feet, (D, H, U) 1 / m, and its part due to the floor.
 
     The axes are tilt, floor height and scale.
 

@@ -1,4 +1,4 @@
-"""Smoothing without delay: offline a zero-phase Butterworth filter, live One-Euro.
+"""Smoothing over time: a zero-phase Butterworth filter offline, and the One-Euro filter live.
 
 Both work on time stamps in seconds, so that a cut-off frequency means the same at every frame rate.
 """
@@ -8,16 +8,16 @@ from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
 
-_AT_ONCE = 8  # columns at once, to bound the memory
+_AT_ONCE = 8  # columns per transform, to bound the memory
 _PAD_SECONDS = 1.0  # s of point reflection at both ends, which keeps position and velocity there
 
 
 def zero_phase(values: NDArray[np.floating], times: F64, hertz: float, order: int = 2) -> F64:
-    """Low-pass filter values (T, ...) with zero phase.
+    """Low-pass filter values (T, ...) with zero phase. Fewer than 4 values are returned unchanged.
 
-    The gain is 1 / (1 + (f / hertz)^(2 order)), the squared gain of a Butterworth filter. This equals a forward and
-    backward pass of a filter of this order. Uneven time stamps are resampled. Only the removed part is interpolated
-    back, so a constant velocity is unchanged.
+    The gain is 1 / (1 + (f / hertz)^(2 order)), the squared gain of a Butterworth filter. A forward and a backward pass
+    of a filter of this order have the same gain. Uneven time stamps are resampled. Only the removed part is
+    interpolated back, so a constant velocity is unchanged.
 
     Args:
         values: (T, ...) values.
@@ -69,18 +69,18 @@ def _interpolated(at: F64, times: F64, rows: F64) -> F64:
 class OneEuro:
     """A causal low-pass filter whose cut-off increases with speed: little jitter at rest, little delay in motion.
 
-    (G. Casiez et al., "1 Euro filter: a simple speed-based low-pass filter for noisy input in interactive systems", CHI
-    2012.) Each value of an array has its own speed.
+    Each value of an array has its own speed. Source: G. Casiez et al., "1 Euro filter: a simple speed-based low-pass
+    filter for noisy input in interactive systems", CHI 2012.
     """
 
     def __init__(
         self, least_hertz: NDArray[np.floating] | float, slope: NDArray[np.floating] | float, speed_hertz: float = 1.0
     ) -> None:
-        """Set the cut-off frequencies, for all values or for each.
+        """Set the cut-off frequencies; an array has one entry for each value.
 
         Args:
             least_hertz: Cut-off frequency at rest, Hz.
-            slope: Increase of the cut-off frequency per unit/s of speed, Hz.
+            slope: Increase of the cut-off frequency in Hz, per unit/s of speed.
             speed_hertz: Cut-off frequency of the speed estimate, Hz.
         """
         self._least, self._slope, self._speed_hertz = least_hertz, slope, speed_hertz

@@ -33,23 +33,23 @@ _WORK: "np.dtype[Any]" = np.dtype(
 _FLAGS = ("feet_seen", "visible", "filled", "inconsistent")
 _SIZE = ("bones", "height", "height_sigma", "given")
 _BLOCK = 4096  # rows per write
-_UNSURE = 1e4  # mm, replaces non-finite values
+_UNSURE = 1e4  # mm, sigma of frames without finite 3D
 
 
 class SeenPeople(Mapping[int, Person]):
     """All lifted people of a run, by id.
 
     Attributes:
-        frames: (F,) s of the run's frames.
+        frames: (F,) s, times of the run's frames.
         cuts: Times of frames that start another scene, s.
     """
 
     def __init__(self, skeleton: Skeleton, camera: Camera, folder: Path | None) -> None:
         self._skeleton, self._camera = skeleton, camera
         self._rows = RowFile(_PERSON, folder)
-        self._begins: dict[int, float] = {}  # s, frames of each track
+        self._begins: dict[int, float] = {}  # s, first frame of each track
         self._tracks: dict[int, list[int]] = {}  # tracks of each person, in order
-        self._left_out: dict[int, set[float]] = {}  # s of dropped frames of each track
+        self._left_out: dict[int, set[float]] = {}  # times (s) of dropped frames of each track
         self.frames, self.cuts = np.zeros(0), list[float]()
 
     def __enter__(self) -> "SeenPeople":
@@ -65,7 +65,7 @@ class SeenPeople(Mapping[int, Person]):
         )
         joints, root, sigma, times, rays, scores = (rows[name].astype(np.float64) for name in Person.__slots__)
         del rows
-        if not finite.all():  # a copy of the previous or next frame without detections
+        if not finite.all():  # replace by a copy of a neighbouring frame, without detections
             whole = np.flatnonzero(finite)
             near = whole[np.searchsorted(whole, np.arange(len(times))).clip(max=len(whole) - 1)] if len(whole) else []
             joints, root, sigma = (part[near] if len(whole) else np.ones_like(part) for part in (joints, root, sigma))
@@ -90,7 +90,11 @@ class SeenPeople(Mapping[int, Person]):
             del self._begins[track], self._tracks[track]
 
     def join(self, joined: Mapping[int, int]) -> None:
-        """Merge tracks of one person (`find_joins`)."""
+        """Merge tracks of one person.
+
+        Args:
+            joined: Id of the first track of the person, by the id of each later track, as returned by `find_joins`.
+        """
         self._tracks = {}
         for track in sorted(self._begins, key=self._begins.__getitem__):
             self._tracks.setdefault(joined.get(track, track), []).append(track)
@@ -112,7 +116,7 @@ class SeenPeople(Mapping[int, Person]):
         return rows[~np.isin(rows["times"], list(self._left_out[track]))]
 
     def gather(self, results: Iterable[FrameResult]) -> None:
-        """Add all results of the run in order; every track is a person."""
+        """Add all results of the run in order; at first, every track is one person."""
         frames = []
         waiting: dict[int, list[tuple[FrameResult, int]]] = {}
         count = 0
@@ -148,7 +152,7 @@ class SeenPeople(Mapping[int, Person]):
 
 
 class Works(Mapping[int, Work]):
-    """Intermediate data of people, by track id, in a temporary file."""
+    """Intermediate data of people, by track id, stored in a temporary file."""
 
     def __init__(self, folder: Path | None) -> None:
         self._rows = RowFile(_WORK, folder)
@@ -177,7 +181,14 @@ class Works(Mapping[int, Work]):
 
 
 def rows_of(arrays: object, count: int, kind: "np.dtype[Any]", **more: NDArray[np.generic]) -> Rows:
-    """Make rows of the structured type `kind`, whose fields are filled from `more` or the attributes of `arrays`."""
+    """Make an array of a structured type, and fill each field from `more` or else from an attribute of this name.
+
+    Args:
+        arrays: Object with the attributes.
+        count: Number of rows.
+        kind: Structured type.
+        **more: Values of fields that are not attributes of `arrays`.
+    """
     rows = np.zeros(count, kind)
     for name in kind.names or ():
         rows[name] = more[name] if name in more else getattr(arrays, name)

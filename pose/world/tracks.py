@@ -20,9 +20,10 @@ Pieces = list[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Scenes:
-    """Start times of scenes: (N,) s, increasing, including the first.
+    """Times of the scenes of a clip.
 
     Attributes:
+        begins: Start of each scene in s, increasing, including the first.
         end: Time of the last frame, s.
         step: Time between frames, s.
     """
@@ -38,7 +39,7 @@ class Scenes:
         return cls([float(frames[0]), *cuts], float(frames[-1]), step)
 
     def around(self, time: float) -> tuple[float, float]:
-        """Return the first and last second of the scene that contains `time`."""
+        """Return the start and the end (s) of the scene that contains `time`."""
         first = max((at for at in self.begins if at <= time), default=time)
         return first, min((at for at in [*self.begins, self.end] if at > time), default=self.end)
 
@@ -82,7 +83,7 @@ def is_doubtful(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks
 
 
 def jitters(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks) -> bool:
-    """Return whether the detected joints of a track jump from frame to frame, which those of a real person do not."""
+    """Return whether the detected joints of a track jump between frames, which those of a real person do not."""
     seen, step = person.scores >= rules.seen_score, scenes.step
     even = (np.abs(np.diff(person.times) - step) < 0.5 * step)[:, None]
     known = seen[2:] & seen[1:-1] & seen[:-2] & even[1:] & even[:-1]
@@ -95,7 +96,10 @@ def jitters(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks) ->
 
 
 def lies_over(person: Person, other: Person, rules: TrackRules = RULES.tracks) -> bool:
-    """Return whether a track lies over one that is seen much longer, which may be the same body."""
+    """Return whether the boxes of `person` overlap those of `other`, which may be a longer track of the same body.
+
+    False unless `other` has many more frames.
+    """
     if len(other) < rules.over_longer * len(person):
         return False
     _, own, theirs = np.intersect1d(person.times, other.times, return_indices=True)
@@ -107,7 +111,7 @@ def lies_over(person: Person, other: Person, rules: TrackRules = RULES.tracks) -
 
 
 def _joint_boxes(person: Person) -> F64:
-    """Return (T, 4) x1, y1, x2, y2 of the detected joints, camera-normalised; NaN without any."""
+    """Return boxes (T, 4) x1, y1, x2, y2 of the detected joints, in normalised camera coordinates; NaN without any."""
     points = np.where(person.scores[..., None] > 0, person.rays, np.nan)
     some = (person.scores > 0).any(axis=1)
     boxes = np.full((len(person), 4), np.nan)
@@ -121,7 +125,7 @@ def _shown_share(person: Person, rules: TrackRules) -> F64:
 
 
 def _pieces(times: F64, scenes: Scenes, rules: TrackRules) -> Pieces:
-    """Return the first and last frame of each piece."""
+    """Return the indices of the first and last frame of each piece of a track."""
     ends = np.flatnonzero(np.diff(times) > _longest_pause(scenes, rules))
     return list(zip([0, *(ends + 1).tolist()], [*ends.tolist(), len(times) - 1], strict=True))
 

@@ -2,11 +2,12 @@
 
 Structure from motion gives the camera's path up to scale; the lifter gives people in metres, relative to the camera.
 Standing feet do not move in the static frame. A foot's velocity relative to the camera, in axes that do not rotate, is
-therefore the negative velocity of the camera. The lower foot is mostly in contact, so the scale is the one with the
-highest density of lower-foot velocities at rest (as in `pose.world.footing`), refined by least squares.
+therefore the negative velocity of the camera. The lower foot is mostly in contact. The scale is therefore the one at
+which the density of lower-foot velocities is highest at zero (as in `pose.world.footing`), refined by least squares.
 
-The uncertainty combines that of blocks of time (a sandwich estimator, since errors of neighbouring frames are
-correlated) and that of body heights. If people, or the halves of the clip, contradict each other, there is no scale.
+The uncertainty combines that of this estimate with that of body heights. Errors of neighbouring frames are correlated,
+so the former comes from blocks of time (a sandwich estimator). If people, or the halves of the clip, contradict each
+other, there is no scale.
 """
 
 from collections.abc import Mapping
@@ -46,9 +47,9 @@ class _Samples:
 
     Attributes:
         feet: (N, 3) m/s, the component along the line of sight times `rules.along_share`.
-        camera: (N, 3) units/s, velocities of the camera, scaled likewise.
-        seconds: (N,) times.
-        people: (N,) ids.
+        camera: (N, 3) units/s, velocities of the camera, with the same factor along the line of sight.
+        seconds: (N,) s, times.
+        people: (N,) track ids.
     """
 
     feet: F64
@@ -66,7 +67,7 @@ def find_scale(
     """Estimate the metric scale of a path's positions, or return the reason why there is none.
 
     Args:
-        works: People, by id, prepared with the path's rotation only.
+        works: People by track id, in the axes of the path, without the translation of the camera.
         path: Camera path with positions up to scale.
         depth: Median distance of the structure's points, in the unit of the path.
         rules: Thresholds.
@@ -150,7 +151,11 @@ def _refined(samples: _Samples, scale: float, rules: TravelRules) -> tuple[float
 
 
 def _parts(samples: _Samples) -> list[tuple[NDArray[np.bool_], bool]]:
-    """Return the samples of each half of the time, which must agree, and of each person, if it has enough samples."""
+    """Return masks (N,) of samples, and whether the scale of each part must agree with the total scale.
+
+    The two halves of the time must agree. A person must agree only if its own scale is certain; people with few samples
+    are left out.
+    """
     late = samples.seconds >= np.median(samples.seconds)
     people = [samples.people == number for number in np.unique(samples.people)]
     return [(late, True), (~late, True), *((part, False) for part in people if part.sum() >= _FEW)]

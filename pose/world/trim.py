@@ -22,12 +22,12 @@ def fully_visible(scores: F64, rules: TrimRules = RULES.trim) -> Mask:
 
 
 def partial_frames(placed: F64, visible: Mask, visits: list[slice]) -> Mask:
-    """Return (T,) whether frames of joints (T, 17, 3) m in the world are partial.
+    """Return (T,) whether frames are partial.
 
     Args:
-        placed: (T, 17, 3) m.
+        placed: (T, 17, 3) m, joints in the world.
         visible: (T,), from `fully_visible`.
-        visits: The frames between gaps that are too long to fill.
+        visits: Slices of frames between gaps that are too long to fill.
     """
     partial = np.asarray(placed[:, ANKLES, 1].min(axis=1) < 0)
     for part in visits:

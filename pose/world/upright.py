@@ -14,10 +14,10 @@ from pose.world.gravity import ANKLES, body_directions
 
 F64 = NDArray[np.float64]
 
-_MOST_TILT_DEGREES = 40.0  # bodies that lean more are lying, or their 3D is wrong
-_PRIOR_SECONDS = 1.0  # s of one person with the same weight as the prior of a level camera
+_MOST_TILT_DEGREES = 40.0  # bodies with a larger tilt are lying, or their 3D is wrong
+_PRIOR_SECONDS = 1.0  # the prior, a level camera, has the weight of one person seen for this time
 _MEMORY_SECONDS = 20.0
-_FLOOR_RISE = 0.15  # m/s, maximum rise of the floor under a person (stairs, drifting depth)
+_FLOOR_RISE = 0.15  # m/s, maximum rise of the floor under a person, for stairs and drifting depth
 
 
 def upright_bodies(joints: NDArray[np.floating]) -> F64:
@@ -32,7 +32,9 @@ def upright_bodies(joints: NDArray[np.floating]) -> F64:
 
 
 def mean_up(joints: NDArray[np.floating]) -> F64:
-    """Return the vertical (3,) in the camera frame from many bodies (N, 17, 3); the camera's own without any."""
+    """Return the vertical (3,) in the camera frame from N bodies (N, 17, 3) m; without upright ones, that of a level
+    camera.
+    """
     axes = upright_bodies(joints)
     return axes.mean(axis=0) if len(axes) else LEVEL_UP
 
@@ -58,7 +60,7 @@ class CausalWorld:
         self._learn = up is None
         self._up = LEVEL_UP * _PRIOR_SECONDS if up is None else up
         self._time: float | None = None
-        self._floors: dict[int, tuple[float, float]] = {}  # id -> height of the floor, time of the last frame
+        self._floors: dict[int, tuple[float, float]] = {}  # by id: height of the floor (m), time of the last frame (s)
 
     def place(self, ids: list[int], joints: NDArray[np.floating], root: NDArray[np.floating], time: float) -> F64:
         """Return the world positions (P, 17, 3) m of people.

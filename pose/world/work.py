@@ -16,24 +16,24 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One person in T frames, including filled ones, in the camera frame.
+    """One person in T frames, including filled ones, in the axes of the camera or of its path.
 
     Attributes:
         times: (T,) s.
         joints: (T, 17, 3) m relative to the pelvis.
-        root: (T, 3) m.
-        sigma: (T, 17) mm.
-        lifted: (T, 17, 3) m, joints as lifted; NaN in filled frames.
+        root: (T, 3) m, position of the pelvis.
+        sigma: (T, 17) mm, uncertainty of the joints.
+        lifted: (T, 17, 3) m, joints before the steps that move them; NaN in filled frames.
         feet_seen: (T, 2), whether the image shows the left and the right ankle.
         visible: (T,), whether the image shows the person fully.
-        filled: (T,).
+        filled: (T,), whether the frame fills a gap.
         inconsistent: (T, 4), limbs whose 2D contradicts the bones.
-        root_sigma: (T,) mm, of the distance, without the uncertainty of the size; NaN where unknown.
-        bones: (16,) m.
+        root_sigma: (T,) mm, uncertainty of the distance without that of the size; NaN where unknown.
+        bones: (16,) m, bone lengths.
         height: Body height, m.
         height_sigma: Standard deviation of the height, m.
-        height_interval: The shortest interval that holds the height with a probability of 68 %, m.
-        given: Whether the height was given.
+        height_interval: Shortest interval that holds the height with a probability of 68 %, m.
+        given: Whether the height was given instead of estimated.
     """
 
     times: F64
@@ -54,7 +54,7 @@ class Work:
 
 
 def resized(work: Work, size: Size, rules: SizeRules = RULES.size) -> Work:
-    """Return the person at another scale: pose, distance and their uncertainties."""
+    """Return the person at the estimated size: pose, distance and their uncertainties. A given height is kept."""
     scale, height = (1.0, work.height) if work.given else (size.scale, scaled_stature(work.height, size.scale, rules))
     down, up = size.reach
     ends = [scaled_stature(height, math.exp(by), rules) for by in (-size.sigma, size.sigma, -down, up)]
