@@ -1,7 +1,7 @@
-"""Export of results to other formats, one file per format.
+"""Export of results to other formats, one module per format.
 
-To add a format, write a file with a `FORMAT` and add a line to the table. Exports read a `Recording`
-in portions of a few thousand frames. A `Recording` is a result whose arrays may be memory-mapped.
+To add a format, write a module with a `FORMAT` and add a line to `FORMATS`. Exports read a `Recording`, a result whose
+arrays may be memory-mapped, in portions of a few thousand frames.
 """
 
 import os
@@ -34,8 +34,8 @@ from pose.export.text import LIST
 from pose.export.tracks import Recording, open_recording
 from pose.system.written_files import WrittenFiles, say_warning
 
-# Up to this number of files, the record is saved after each; beyond, at growing intervals, because it contains all
-# names. A file that is not recorded when a process is killed counts as the user's: it is renamed, not replaced.
+# Up to this number of files, the record of written files is saved after each. Beyond, it is saved at growing intervals,
+# because each save writes all names. If the process is killed, a later export renames files that are not recorded.
 SAVED_EACH = 200
 
 FORMATS: dict[str, Format] = {
@@ -90,7 +90,15 @@ def is_available(name: str) -> bool:
 
 
 def targets(recording: Recording, names: list[str], people: list[int], folder: Path, stem: str) -> list[Path]:
-    """Return the paths that `export` would write, except the lists of filled frames."""
+    """Return the paths that `export` would write, except the lists of filled frames (`pose.export.text.list_filled`).
+
+    Args:
+        recording: Recording to export.
+        names: Names of the formats.
+        people: Ids of the people.
+        folder: Target folder.
+        stem: Start of the file names.
+    """
     paths = []
     for name in names:
         form = FORMATS[name]
@@ -144,7 +152,7 @@ def export_all(
 ) -> list[str]:
     """Write a recording in one or more formats, and continue with the next format if one fails.
 
-    If a target file exists and is not an unchanged earlier export, it is renamed (`WrittenFiles`).
+    An earlier export that has not been changed is replaced; any other existing target is renamed (`WrittenFiles`).
 
     Args:
         recording: Recording to export.
@@ -156,7 +164,7 @@ def export_all(
         warn: Function called with each warning about a renamed file.
 
     Returns:
-        One line per format that failed.
+        One error message per format that failed.
     """
     record, problems, unsaved, saved = WrittenFiles(folder, warn), [], 0, 0
     for name in names:

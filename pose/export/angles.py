@@ -22,11 +22,11 @@ class AngleRows:
     """Angles of one person in n frames.
 
     Attributes:
-        person: Id.
-        frame: (n,) index in the result, or in the resampled timeline.
+        person: Id of the person.
+        frame: (n,) index of each frame in the result, or in the resampled timeline.
         time: (n,) s.
         angles: Joint angles in these n frames.
-        contacts: (n, 2) probability of contact of the left and the right foot; NaN without a world.
+        contacts: (n, 2) probability of contact of the left and the right foot; NaN without world coordinates.
     """
 
     person: int
@@ -62,7 +62,7 @@ def angle_notes(recording: Recording) -> Notes:
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write all people; see `pose.export.format.SceneFormat`."""
+    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write((",".join(["frame", "time", "person", *columns()]) + "\n").encode("ascii"))
         for part in angle_rows(recording, people):

@@ -14,7 +14,7 @@ CONTACTS = ("left_contact", "right_contact")
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write all people; see `pose.export.format.SceneFormat`."""
+    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
     import pyarrow
     import pyarrow.parquet
 

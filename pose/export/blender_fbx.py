@@ -1,6 +1,8 @@
 """Script for Blender, or for Python with `bpy`: converts GLB to FBX.
 
-Usage: blender --background --factory-startup --python blender_fbx.py -- in.glb out.fbx FRAMES_PER_SECOND START END (s)
+Usage: blender --background --factory-startup --python blender_fbx.py -- in.glb out.fbx FRAMES_PER_SECOND START END
+
+START and END are times in seconds.
 """
 
 import math
@@ -20,7 +22,7 @@ def main() -> None:
     bpy.ops.import_scene.gltf(filepath=source, bone_heuristic="TEMPERANCE")
     scene.frame_start = math.ceil(rate * start - 1e-3)
     scene.frame_end = max(scene.frame_start + 1, math.floor(rate * end + 1e-3))
-    # the exporter takes the bind pose from this frame, in which the person has scale 1
+    # The exporter takes the bind pose from the current frame; the person must have scale 1 in it.
     scene.frame_set(scene.frame_start)
     bpy.ops.export_scene.fbx(
         filepath=target,

@@ -28,7 +28,7 @@ CENTIMETRES = 100.0
 
 
 def write(track: Track, target: Path) -> Notes:
-    """Write one person; see `pose.export.format.PersonFormat`."""
+    """Write the track of one person to `target`; see `pose.export.format.PersonFormat`."""
     assert track.rate is not None, "BVH has one rate"
     bones = AnimatedSkeleton(track)
     fingers = Fingers.of(track, bones)
@@ -52,7 +52,7 @@ def write(track: Track, target: Path) -> Notes:
 
 
 def _with_fingers(turns: F64, hands: F64) -> F64:
-    """Insert the finger rotations of each hand after its wrist: (T, 47, 4) quaternions.
+    """Replace each wrist rotation by the rotations of the wrist and the fingers: (T, 47, 4) quaternions.
 
     Args:
         turns: Rotations of the body, (T, 17, 4).
@@ -86,7 +86,15 @@ def _joint(body: Body, fingers: Fingers | None, joint: int, depth: int) -> Itera
 
 
 def _finger(bones: HandBones, side: int, finger: int, depth: int, part: int = 0) -> Iterator[str]:
-    """Yield the lines of a finger joint and of the joints after it."""
+    """Yield the lines of a finger joint and of the joints after it.
+
+    Args:
+        bones: Bone lengths of the hands.
+        side: Hand: 0 for left, 1 for right.
+        finger: Index of the finger.
+        depth: Indentation level.
+        part: Index of the joint in `PARTS`, from the palm to the tip.
+    """
     indent, at = "  " * depth, 3 * finger + part
     yield f"{indent}JOINT {SIDES[side]}_{FINGER_NAMES[at]}"
     yield f"{indent}{{"

@@ -1,6 +1,6 @@
-"""C3D: joints as points, for motion capture programs. Little-endian floats, written frame by frame.
+"""C3D: joints as points, for motion capture programs. Numbers are little-endian floats.
 
-The library `ezc3d` is not used: it holds all frames in memory and loses those beyond 65,535 when it reads its own file.
+The library `ezc3d` is not used: it holds all frames in memory, and it drops frames beyond 65,535 when it reads a file.
 The tests read the files with ezc3d and py-c3d. A missing point has coordinates 0 and residual -1, since NaN is not
 portable. Foot contacts are in the group EVENT. Beyond 255 events, further parameters follow whose names end with 2, 3,
 ...; the format does the same for point labels. Source: Motion Lab Systems, The C3D File Format: A Technical User Guide.
@@ -39,7 +39,7 @@ def write(track: Track, target: Path, events: list[ExportEvent] | None = None) -
     assert track.rate is not None, "C3D has one rate"
     first, contacts = _first(track), events is None
     events = contact_events(track) if events is None else events
-    offset = (first - 1) / track.rate - float(track.times[0])  # s, in the file's time
+    offset = (first - 1) / track.rate - float(track.times[0])  # s, from video time to file time
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write(_head(len(track), track.rate, first, _events(events, offset, f"person{track.person}")))
         for span in track.spans():
@@ -47,7 +47,7 @@ def write(track: Track, target: Path, events: list[ExportEvent] | None = None) -
             cells[~span.known, :, 3] = -1
             cells[span.known, :, :3] = 1000 * track.space.to_file(span.places[span.known])
             file.write(cells.tobytes())
-        # longer ones are read to the end of the file, where padding of a block may look like a frame
+        # Readers read longer recordings up to the end of the file, so padding could look like a frame.
         if len(track) < MOST_FRAMES:
             file.write(bytes(-file.tell() % BLOCK))
     long = [f"more than {MOST_FRAMES} frames: some programs read only that many"] if len(track) > MOST_FRAMES else []
@@ -75,7 +75,7 @@ def _events(events: list[ExportEvent], offset: float, subject: str) -> dict[str,
 
     Args:
         events: Events to write.
-        offset: Time between 0 s of the video and 0 s of the file, s.
+        offset: Difference between a time in the file and the same time in the video, s.
         subject: Name of the person.
     """
     events = events[:MOST_EVENTS]
@@ -93,7 +93,14 @@ def _events(events: list[ExportEvent], offset: float, subject: str) -> dict[str,
 
 
 def _head(frames: int, rate: float, first: int, events: dict[str, _Value]) -> bytes:
-    """Return the header block and the parameter blocks."""
+    """Return the header block and the parameter blocks.
+
+    Args:
+        frames: Number of frames.
+        rate: Frame rate, frames/s.
+        first: Number of the first frame.
+        events: Parameters of the group EVENT.
+    """
     counted = min(frames, MOST_FRAMES)
     size = len(_parameters(counted, rate, frames, 0, first, events))
     blocks = -(-size // BLOCK)
@@ -108,7 +115,16 @@ def _head(frames: int, rate: float, first: int, events: dict[str, _Value]) -> by
 def _parameters(
     counted: int, rate: float, frames: int, data_start: int, first: int, events: dict[str, _Value]
 ) -> bytes:
-    """Return the parameter section: its header of four bytes, then all groups."""
+    """Return the parameter section: its header of four bytes, then all groups.
+
+    Args:
+        counted: Number of frames in the header, at most `MOST_FRAMES`.
+        rate: Frame rate, frames/s.
+        frames: Number of frames.
+        data_start: Number of the first data block.
+        first: Number of the first frame.
+        events: Parameters of the group EVENT.
+    """
     point: dict[str, _Value] = {
         "USED": len(H36M17), "FRAMES": counted, "DATA_START": data_start, "SCALE": -1.0, "RATE": rate, "UNITS": "mm",
         "LABELS": list(H36M17.names), "DESCRIPTIONS": list(H36M17.names), "X_SCREEN": "+X", "Y_SCREEN": "+Y",
@@ -131,7 +147,13 @@ def _parameters(
 
 
 def _record(name: str, group: int, rest: bytes) -> bytes:
-    """Return the bytes of a group or parameter. `rest` ends with the length of the description, 0."""
+    """Return the bytes of a group or parameter.
+
+    Args:
+        name: Name of the group or parameter.
+        group: Number of the group; negative for the group's own record.
+        rest: Bytes of the value. They end with a zero byte, the length of the empty description.
+    """
     return struct.pack("<bb", len(name), group) + name.encode("ascii") + struct.pack("<h", 2 + len(rest)) + rest
 
 

@@ -18,7 +18,7 @@ from pose.types import U8
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write all people; see `pose.export.format.SceneFormat`."""
+    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write(b"[")
         separator = b"\n"

@@ -14,7 +14,7 @@ from pose.system.whole_file import whole_file
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write all people; see `pose.export.format.SceneFormat`."""
+    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
     video, space, names = _quoted(recording.name), recording.space.name, columns(recording)
     observers = words(observer_names())
     with whole_file(target) as hidden, hidden.open("wb") as file:

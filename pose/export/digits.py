@@ -1,10 +1,10 @@
 """Conversion of numbers to text, thousands of rows at a time.
 
-An hour of one person takes 0.9 s as CSV; a %-format per row takes 4.1 s (measured by `benchmarks/number_text.py`).
-Formatting is nearly all that `pose-convert --to csv` does.
+Formatting is nearly all that `pose-convert --to csv` does. An hour of one person takes 0.9 s as CSV; formatting row by
+row with % takes 4.1 s (measured by `benchmarks/number_text.py`).
 
-Characters are byte arrays whose last axis runs along the text. Every cell is as wide as the widest one in its block.
-Shorter cells are padded with NUL, which is removed when rows become text.
+Text is stored in uint8 arrays, one character per element along the last axis. Every cell is as wide as the widest one
+in its block. Shorter cells are padded with NUL, which is removed when rows become text.
 """
 
 import math
@@ -15,14 +15,22 @@ from numpy.typing import NDArray
 
 from pose.types import U8
 
-_EXACT = 2.0**53  # larger float64 values have no exact units and are formatted one by one
+_EXACT = 2.0**53  # float64 does not represent larger integers exactly; such values are formatted one by one
 _MINUS, _POINT, _ZERO = b"-.0"
 
 
 def number(values: NDArray[np.generic], decimals: int = 0, prefix: str = "") -> U8:
-    """Format numbers like "%.{decimals}f", (...,) -> (..., width) characters; ties may round differently.
+    """Format numbers like "%.{decimals}f"; ties may round differently.
 
-    Non-finite numbers become empty; zero has no sign. `prefix` is put before each number.
+    Non-finite numbers become empty, and negative zero loses its sign.
+
+    Args:
+        values: Numbers of any shape.
+        decimals: Number of decimals.
+        prefix: Text before each number.
+
+    Returns:
+        Characters, in the shape of `values` with the text along a new last axis.
     """
     exact = np.asarray(values, np.float64)
     finite = np.isfinite(exact)
@@ -43,9 +51,12 @@ def number(values: NDArray[np.generic], decimals: int = 0, prefix: str = "") -> 
 
 
 def _digits(units: NDArray[np.unsignedinteger], digits: int, decimals: int) -> U8:
-    """Return the digits of integers, (...,) -> (..., width), at most `digits` each, with room for a sign.
+    """Return the decimal digits of non-negative fixed-point numbers, (...,) -> (..., width), with room for a sign.
 
-    The integers count units of the last decimal place.
+    Args:
+        units: Numbers in units of the last decimal place: 125 with two decimals is 1.25.
+        digits: Number of digits of the largest value in `units`.
+        decimals: Number of decimals.
     """
     count = max(digits, decimals + 1)
     cells = np.empty((*units.shape, 1 + count + (decimals > 0)), np.uint8)
@@ -70,12 +81,12 @@ def _printed(values: NDArray[np.float64], decimals: int) -> U8:
 
 
 def words(texts: Sequence[str]) -> U8:
-    """Return n texts as UTF-8 characters (n, width)."""
+    """Return n texts as UTF-8 bytes (n, width)."""
     return np.array([text.encode() for text in texts], "S")[:, None].view(np.uint8)
 
 
 def joined(*parts: U8 | str) -> U8:
-    """Concatenate characters along the last axis; the other axes are broadcast."""
+    """Concatenate texts along the last axis; the other axes are broadcast."""
     arrays = [words([part])[0] if isinstance(part, str) else part for part in parts]
     shape = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
     whole = np.empty((*shape, sum(array.shape[-1] for array in arrays)), np.uint8)
@@ -87,7 +98,7 @@ def joined(*parts: U8 | str) -> U8:
 
 
 def row(cells: U8, axes: int = 1) -> U8:
-    """Merge all axes after the first `axes`."""
+    """Merge all axes after the first `axes` into one, so that the cells of a row become one text."""
     return cells.reshape(*cells.shape[:axes], math.prod(cells.shape[axes:]))
 
 

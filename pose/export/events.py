@@ -9,7 +9,7 @@ from pose.export.tracks import Track
 from pose.types import Flags
 from pose.world.rules import RULES
 
-STRIKE, OFF = "Foot Strike", "Foot Off"  # the labels in gait analysis programs
+STRIKE, OFF = "Foot Strike", "Foot Off"  # as gait analysis programs name them
 SIDES = ("Left", "Right")
 GENERAL = "General"  # for events without a side
 MIN_CONTACT = 0.5  # minimum probability of a contact
@@ -37,7 +37,7 @@ def contact_events(track: Track, least_s: float = RULES.contacts.min_contact_s) 
     their surroundings. There are no events where a person appears, disappears or is missing.
 
     Args:
-        track: Track of a person. Without a world in its result there are no events.
+        track: Track of a person. There are no events if its result has no world coordinates.
         least_s: Shortest contact, and shortest pause, s.
 
     Returns:

@@ -18,7 +18,7 @@ _PORTION = 256  # rows in memory at a time; a face has 468 points
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write all people; see `pose.export.format.SceneFormat`."""
+    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
     scores = recording.table.face_scores
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write((",".join(_COLUMNS) + "\n").encode("ascii"))
@@ -31,7 +31,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
 
 
 def _seen(recording: Recording, person: int) -> Iterator[I64]:
-    """Yield the table rows in which the person has a face, in portions."""
+    """Yield the indices of the result's rows in which the person's face is detected, in portions."""
     scores, own = recording.table.face_scores, recording.rows_of(person)
     assert scores is not None
     for start in range(0, len(own), _PORTION):

@@ -37,13 +37,13 @@ def check() -> None:
     """Check that Blender is installed.
 
     Raises:
-        PoseError: If it is not.
+        PoseError: If Blender is not installed.
     """
     _blender()
 
 
 def write(track: Track, target: Path) -> Notes:
-    """Write one person.
+    """Write the track of one person to `target`; see `pose.export.format.PersonFormat`.
 
     Raises:
         PoseError: If Blender is not installed or fails.

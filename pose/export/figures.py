@@ -1,4 +1,4 @@
-"""People in a 3D scene: a mesh on moving bones, such as the stick figure of the plain skeleton."""
+"""The appearance of people in a 3D scene: a mesh on moving bones, such as a stick figure."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,20 +16,21 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The skeleton, mesh and motion of a person in a 3D scene: B bones, V vertices, F triangles, M moving bones.
+    """The skeleton, mesh and motion of a person in a 3D scene: B bones, V vertices and F triangles.
 
     Attributes:
+        track: Track of the person.
         names: (B,) names of the bones.
-        parents: (B,) parents of the bones; -1 for the root.
-        heads: (B, 3) m in the T-pose.
+        parents: (B,) indices of the parent bones; -1 for the root.
+        heads: (B, 3) m, heads (start points) of the bones in the T-pose.
         vertices: (V, 3) m in the T-pose.
         normals: (V, 3) unit normals of the vertices, or None for flat shading.
         bones: (V, 4) indices of the bones that move each vertex.
         weights: (V, 4) skin weights of those bones, with sum 1.
         triangles: (F, 3) vertex indices.
         moving: Indices of the bones that rotate.
-        spans: Iterable of the motion in portions, with rotations (n, B, 4).
-        note: Function that returns a note for the summary; valid after `spans` is exhausted.
+        spans: Function that returns an iterator over the motion in portions, with rotations (n, B, 4).
+        note: Function that returns a note for the summary. It is complete once the iterator of `spans` is exhausted.
     """
 
     track: Track
@@ -63,7 +64,7 @@ def sticks(track: Track) -> Look:
 
 
 def _rest_places(body: Body) -> F64:
-    """Return the joints (17, 3) m of the T-pose, with the ankles on the ground."""
+    """Return the joints (17, 3) m of the T-pose, with the lowest joint at y = 0."""
     places = np.zeros((len(NAMES), 3))
     for joint, parent in enumerate(PARENTS[1:], start=1):
         places[joint] = places[parent] + body.offsets[joint]
@@ -76,7 +77,7 @@ def _sticks(body: Body, rest: F64) -> tuple[NDArray[np.float32], NDArray[np.uint
     bones = [(parent, rest[parent], rest[joint]) for joint, parent in enumerate(PARENTS) if parent >= 0]
     bones += [(leaf, rest[leaf], rest[leaf] + body.tips[leaf]) for leaf in LEAVES]
     bones = [bone for bone in bones if np.linalg.norm(bone[2] - bone[1]) >= 1e-6]
-    if not bones:  # all joints coincide, but a skin needs a mesh
+    if not bones:  # all joints coincide, but the file format requires a mesh
         bones = [(0, rest[0], rest[0] + (0, 1e-3, 0))]
     corners = np.array([(1, 0, 2), (2, 0, 3), (3, 0, 4), (4, 0, 1), (1, 2, 5), (2, 3, 5), (3, 4, 5), (4, 1, 5)])
     vertices: list[F64] = []

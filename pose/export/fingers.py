@@ -24,9 +24,11 @@ F64 = NDArray[np.float64]
 PARTS = ("proximal", "middle", "distal")
 # One hand: the wrist, then three joints of each finger from the palm to the tip.
 FINGER_NAMES = tuple(f"{finger}_{part}" for finger in FINGERS for part in PARTS)
-FINGER_PARENTS = tuple(0 if at % 3 == 0 else at for at in range(len(FINGER_NAMES)))  # 0: the wrist, else joint at - 1
+# 0 is the wrist, and k > 0 is finger joint k - 1.
+FINGER_PARENTS = tuple(0 if at % 3 == 0 else at for at in range(len(FINGER_NAMES)))
 WRIST_JOINTS = tuple(NAMES.index(f"{side}_wrist") for side in SIDES)
-_JOINTS = np.array([4 * finger + part + 1 for finger in range(5) for part in range(3)])  # points of a hand
+# Hand points at the finger joints.
+_JOINTS = np.array([4 * finger + part + 1 for finger in range(5) for part in range(3)])
 _THUMB_REST = np.array([np.cos(np.radians(40)), 0.0, np.sin(np.radians(40))])
 
 
@@ -48,11 +50,11 @@ def hand_turns(places: F64, forearms: F64) -> F64:
 
     Args:
         places: (T, 2, 21, 3) m, points of the left and right hand in file axes (y up), relative to any origin.
-        forearms: (T, 2, 4) rotations (w, x, y, z) of the forearms in the file's frame.
+        forearms: (T, 2, 4) quaternions (w, x, y, z) of the left and right forearm in file axes.
 
     Returns:
-        (T, 2, 16, 4) rotations in the parent's frame: the wrist in the forearm's, then 15 finger joints in the order of
-        `FINGER_NAMES`. NaN where a hand is NaN.
+        (T, 2, 16, 4) quaternions relative to the parent: the wrist relative to the forearm, then 15 finger joints in
+        the order of `FINGER_NAMES`. NaN where the points of a hand are NaN.
     """
     turns = np.full((*places.shape[:2], 1 + len(_JOINTS), 4), np.nan)
     for side in range(2):
@@ -74,12 +76,12 @@ def finger_turns(points: F64, palm: F64, rest: F64) -> F64:
     """Compute the shortest rotations that align finger bones with hand points.
 
     Args:
-        points: (T, 21, 3) m of one hand in file axes.
-        palm: (T, 4) rotation of the hand in the file's frame.
+        points: (T, 21, 3) m, points of one hand in file axes (y up).
+        palm: (T, 4) quaternions of the hand in file axes.
         rest: (15, 3) directions of the bones in the rest pose, in the order of `FINGER_NAMES`.
 
     Returns:
-        (T, 15, 4) rotations in the parent's frame.
+        (T, 15, 4) quaternions of the finger bones relative to their parents.
     """
     whole = np.empty((len(points), 1 + len(_JOINTS), 4))
     turns = np.empty((len(points), len(_JOINTS), 4))
@@ -93,17 +95,26 @@ def finger_turns(points: F64, palm: F64, rest: F64) -> F64:
 
 
 def _rest(joint: int, outward: float) -> F64:
-    """Return the rest-pose direction (3,) of the bone that starts at a hand point."""
+    """Return the rest-pose direction (3,) of the bone that starts at a hand point.
+
+    Args:
+        joint: Index of the hand point.
+        outward: Sign of the arm's direction along x: 1 for the left hand, -1 for the right hand.
+    """
     along = _THUMB_REST if joint < INDEX_KNUCKLE else np.array([1.0, 0.0, 0.0])
     result: F64 = along * np.array([outward, 1, 1])
     return result
 
 
 def palm_turns(points: F64, side: int) -> F64:
-    """Compute the rotations (T, 4) of the palm from hand points (T, 21, 3).
+    """Compute the orientation of the palm, (T, 4) quaternions, from points (T, 21, 3) of one hand in file axes.
 
-    The palm's x axis points along the left arm, or against the right arm. z points to the index finger, and y out of
-    the back of the hand.
+    The axes of the palm are those of the T-pose with the palm down. x points along the left arm, or against the
+    direction of the right arm. y points out of the back of the hand, and z towards the index finger.
+
+    Args:
+        points: (T, 21, 3) points of the hand, in any unit.
+        side: Hand: 0 for left, 1 for right.
     """
     along = points[:, MIDDLE_KNUCKLE] - points[:, WRIST]
     across = points[:, INDEX_KNUCKLE] - points[:, LITTLE_KNUCKLE]
@@ -116,7 +127,11 @@ def palm_turns(points: F64, side: int) -> F64:
 
 
 class Fingers:
-    """The finger bones of one track, which extend the body's `AnimatedSkeleton`."""
+    """The fingers of one track, in addition to the body's `AnimatedSkeleton`.
+
+    Attributes:
+        body: Bone lengths of the hands.
+    """
 
     def __init__(self, track: Track, bones: AnimatedSkeleton) -> None:
         self._track, self._bones = track, bones
@@ -125,20 +140,20 @@ class Fingers:
 
     @classmethod
     def of(cls, track: Track, bones: AnimatedSkeleton) -> "Fingers | None":
-        """Return the fingers of a track, or None if the track has no hands."""
+        """Return the fingers of a track, or None if no hand was detected in it."""
         if track.recording.table.hand_scores is None:
             return None
         fingers = cls(track, bones)
         return fingers if np.isfinite(fingers.body.offsets).all() else None
 
     def turns(self, span: Span, body: F64) -> F64:
-        """Return the rotations (n, 2, 16, 4) of wrists and fingers, each in its parent's frame.
+        """Return the rotations (n, 2, 16, 4) of wrists and fingers in a span, as `hand_turns` does.
 
-        A hand that is not detected keeps its last rotations. `hand_turns` defines the order.
+        A hand that is not detected keeps its last rotations. Spans must therefore be passed in order.
 
         Args:
             span: The next span of the track.
-            body: (n, 17, 4) rotations of the body's joints in their parents' frames.
+            body: (n, 17, 4) rotations of the body's joints relative to their parents.
         """
         whole = _whole(body)
         forearms = np.stack([whole[:, PARENTS[joint]] for joint in WRIST_JOINTS], axis=1)
@@ -158,7 +173,7 @@ class Fingers:
 
 
 def _whole(turns: F64) -> F64:
-    """Convert rotations (n, 17, 4) in the parents' frames to the file's frame."""
+    """Convert rotations (n, 17, 4) relative to the parents to rotations in file axes."""
     whole = turns.copy()
     for joint, parent in enumerate(PARENTS[1:], start=1):
         whole[:, joint] = rotations.multiply(whole[:, parent], turns[:, joint])
@@ -166,7 +181,7 @@ def _whole(turns: F64) -> F64:
 
 
 def _fit(portions: Iterable[F64]) -> HandBones:
-    """Return the median bones of hands (T, 2, 21, 3) in file axes. Both hands are pooled; one of them is mirrored."""
+    """Return the median bones of hands (T, 2, 21, 3) m in file axes. Both hands are pooled; the right is mirrored."""
     palms, lengths = [], []
     for places in portions:
         for side, mirror in enumerate((1.0, -1.0)):

@@ -1,4 +1,4 @@
-"""2D keypoints of a result, frame by frame, in the joint sets of other programs."""
+"""The 2D keypoints of a result, frame by frame, converted to the joint sets of other programs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,12 +29,13 @@ class People2D:
     """2D poses of people in F frames: N rows in the order of the frames, with K keypoints each.
 
     Attributes:
-        frames: (F,) indices in the result.
-        edges: (F + 1,) index of the first row of each frame, then N.
-        rows_frame: (N,) frame of each row.
-        ids: (N,) person of each row.
-        points: (N, K, 3) x px, y px, score; 0, 0, 0 for joints that are not detected or unknown to the estimator.
-        boxes: (N, 4) xyxy px.
+        frames: (F,) index of each frame in the result.
+        edges: (F + 1,) row at which each frame begins, then N.
+        rows_frame: (N,) frame index of each row.
+        ids: (N,) person id of each row.
+        points: (N, K, 3) x px, y px, score; 0, 0, 0 for joints that are not detected or that the estimator does not
+            have.
+        boxes: (N, 4) bounding boxes, xyxy px.
         scores: (N,) score of each person.
         hands: (N, 2, 21, 3) x px, y px, score of left and right hand, 0, 0, 0 where not detected; None without hand
             tracking.
@@ -51,9 +52,14 @@ class People2D:
 
 
 def portions(recording: Recording, people: list[int], names: tuple[str, ...]) -> Iterator[People2D]:
-    """Yield all frames of the recording, including empty ones, in portions of a few thousand rows.
+    """Yield all frames of the recording, including frames without people, in portions of a few thousand rows.
 
-    A portion has at least one frame. `names` are the keypoints of each row.
+    A portion has at least one frame.
+
+    Args:
+        recording: Recording to export.
+        people: Ids of the people.
+        names: Names of the K keypoints of each row.
     """
     table = recording.table
     pick = _Picker(table.skeleton, names)
@@ -88,7 +94,7 @@ def keypoints(points: F32) -> U8:
 
 
 def own_frames(recording: Recording) -> list[str]:
-    """Return notes on the frames, and on their time stamps if other formats are resampled."""
+    """Return notes for the summary: which camera the 2D keypoints belong to, and that `fps` does not resample them."""
     several = [
         f"of the first camera, {camera.name}; frames are numbered as in the result"
         for camera in result_cameras(recording.table.run)[:1]

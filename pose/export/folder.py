@@ -14,10 +14,11 @@ from pose.system.written_files import WrittenFiles
 def whole_folder(target: Path, names: Collection[str]) -> Iterator[Path]:
     """Provide an empty hidden folder to write to, and rename it to `target` at the end.
 
-    An earlier result is deleted if `WrittenFiles` finds it unchanged, and renamed otherwise.
+    An existing folder is deleted if this program wrote it and it has not been changed since (`WrittenFiles`). Otherwise
+    it is renamed.
 
     Args:
-        target: The folder.
+        target: Final path of the folder.
         names: Names of the files that will be written, or globs.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The description of an export format: its file name, and the function that writes it."""
+"""Descriptions of export formats: the end of the file name, and the function that writes the file."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,6 +12,7 @@ class Written:
     """A file or folder written by an export.
 
     Attributes:
+        path: Path of the file or folder.
         notes: Notes for the summary.
     """
 
@@ -32,9 +33,10 @@ class PersonFormat:
 
     Attributes:
         ending: End of the file name, after the stem and the person's id.
-        write: Function that writes the file and returns notes for the summary.
+        write: Function that writes a track to a path, and returns notes for the summary.
         uniform: Whether the format has a constant frame rate; uneven time stamps are then resampled.
         extra: Extra of this package that installs the required library; None if no extra is needed.
+        modules: Python modules that the format requires.
         check: Function that raises PoseError if a required program is missing.
     """
 
@@ -48,7 +50,15 @@ class PersonFormat:
 
 @dataclass(frozen=True, slots=True)
 class SceneFormat:
-    """A format with one file or folder for all people. `PersonFormat` describes the attributes."""
+    """A format with one file or folder for all people.
+
+    Attributes:
+        ending: End of the file name, after the stem.
+        write: Function that writes the people with the given ids to a path, and returns notes for the summary.
+        extra: Extra of this package that installs the required library; None if no extra is needed.
+        modules: Python modules that the format requires.
+        check: Function that raises PoseError if a required program is missing.
+    """
 
     ending: str
     write: Callable[[Recording, list[int], Path], Notes]

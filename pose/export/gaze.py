@@ -19,8 +19,8 @@ _Z = np.array([0.0, 0.0, 1.0])
 def face_directions(track: Track, at: I64, space: Space) -> F64 | None:
     """Return the face directions (n, 3) in the frames `at`, in the axes of `space`; NaN where no face is detected.
 
-    The result is None if the recording has no faces. Face angles are relative to the line of sight, which follows from
-    the face's position in the image and the camera intrinsics.
+    Return None if the recording has no faces or no camera. Face angles are relative to the line of sight, which follows
+    from the face's position in the image and the camera intrinsics.
     """
     table, rows = track.recording.table, track.rows(at)
     faces, camera = table.face_rows(rows), table.camera
@@ -35,10 +35,12 @@ def face_directions(track: Track, at: I64, space: Space) -> F64 | None:
 
 
 def directions_of(faces: Faces, matrix: F64) -> F64:
-    """Compute the directions (n, 3) of faces in camera axes, NaN where no face is detected.
+    """Compute the directions (n, 3) of faces in camera axes (x right, y down, z forward).
+
+    Directions are NaN where no face is detected.
 
     Args:
-        faces: Face angles and positions in n frames.
+        faces: Face points in n frames.
         matrix: (3, 3) camera intrinsics, px.
     """
     middles = faces.points[..., :2].mean(axis=1)

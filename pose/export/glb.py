@@ -33,7 +33,7 @@ _TURN_ORDER = [1, 2, 3, 0]  # glTF's quaternions are x y z w
 
 
 class _Accessor(TypedDict):
-    """A typed view of the buffer.
+    """An accessor of glTF: a typed view of the buffer.
 
     Attributes:
         bufferView: Index of the buffer view.
@@ -49,7 +49,7 @@ class _Accessor(TypedDict):
 
 
 class _Buffer:
-    """The BIN chunk during writing: space is allocated first, then filled in any order."""
+    """The binary chunk (BIN) of the file. Space is allocated first, then filled in any order."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -69,7 +69,7 @@ class _Buffer:
         return len(self.accessors) - 1
 
     def keep(self, values: np.ndarray, kind: str, component: int = _FLOAT, target: int | None = None) -> int:
-        """Store known values and return the index of their accessor."""
+        """Allocate space for values that are already known, store them, and return the index of their accessor."""
         place = self.add(values.size // _WIDTHS[kind], kind, component, target)
         self.fixed[place] = values
         return place
@@ -87,7 +87,7 @@ class _Buffer:
 
 
 class _Figure:
-    """The accessors of one person: of constant arrays, and of arrays that are written later."""
+    """The accessors of one person. Rotations and positions are allocated first and written later."""
 
     def __init__(self, look: Look, start: float, buffer: _Buffer) -> None:
         self.look, track = look, look.track
@@ -112,7 +112,7 @@ class _Figure:
 
 
 class _Eye:
-    """A camera and its accessors, which are None for a static camera."""
+    """A camera and its accessors. An accessor is None if its quantity does not change."""
 
     def __init__(self, camera: GlbCamera, start: float, buffer: _Buffer) -> None:
         self.camera = camera
@@ -128,7 +128,7 @@ class _Eye:
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write all people; see `pose.export.format.SceneFormat`."""
+    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
     start = float(recording.timeline.times[0])
     buffer = _Buffer()
     shown, fewer = seen_most(recording, people, MOST_PEOPLE if recording.rig == STICKS else MOST_CHARACTERS)
@@ -144,7 +144,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
         file.write(struct.pack("<I4s", len(text), b"JSON") + text)
         file.write(struct.pack("<I4s", buffer.size, b"BIN\0"))
         begin = file.tell()
-        file.truncate(begin + buffer.size)  # zeros, including the padding between arrays
+        file.truncate(begin + buffer.size)  # fills the chunk with zeros, which pad the arrays
         for accessor, values in buffer.fixed.items():
             file.seek(begin + buffer.offset(accessor))
             file.write(np.ascontiguousarray(values).tobytes())
@@ -173,7 +173,7 @@ def _write_figure(file: IO[bytes], begin: int, figure: _Figure, buffer: _Buffer)
 
 
 class _Animation:
-    """The animation of a file during writing."""
+    """The animation of a file, to which channels are added."""
 
     def __init__(self) -> None:
         self.channels: list[dict[str, Json]] = []

@@ -21,21 +21,22 @@ F64 = NDArray[np.float64]
 
 POINTER = "KHR_animation_pointer"
 _NEAR, _FAR = 0.05, 1000.0  # m, clipping planes
-_ZOOMS = 1.01  # minimum ratio of the longest to the shortest focal length that is animated
-_TELL_PX = 1.0  # minimum displacement of image points that is noted
+_ZOOMS = 1.01  # ratio of the longest to the shortest focal length above which zoom is animated
+_TELL_PX = 1.0  # displacement of image points above which the summary has a note
 _AXES = np.diag([1.0, -1.0, -1.0])  # from glTF's camera axes to x right, y down, z forward
-_ACROSS = 9  # grid points across the image at which the error is evaluated
+_ACROSS = 9  # grid points along each side of the image at which the displacement is evaluated
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GlbCamera:
-    """A camera in a GLB file, with one pose per frame (F poses); F = 1 if the camera is static.
+    """A camera in a GLB file, with F poses: one per frame, or F = 1 if the camera is static.
 
     Attributes:
+        view: The exact camera.
         places: (F, 3) positions, m.
-        turns: (F, 4) quaternions w, x, y, z of glTF's camera.
-        fields: (F,) rad, vertical field of view.
-        aspect: Width over height of the image plane.
+        turns: (F, 4) quaternions (w, x, y, z) from glTF's camera axes (x right, y up, z backward) to the file's axes.
+        fields: (F,) vertical fields of view, rad.
+        aspect: Aspect ratio of the image plane, width / height.
         off: Largest displacement of an image point by the approximation, px.
     """
 
@@ -48,12 +49,12 @@ class GlbCamera:
 
     @property
     def moves(self) -> bool:
-        """Whether there is more than one frame."""
+        """Whether the camera has more than one pose."""
         return len(self.turns) > 1
 
     @property
     def zooms(self) -> bool:
-        """Whether the field of view is animated."""
+        """Whether the field of view changes enough to be animated."""
         return bool(self.view.zooms.max() / self.view.zooms.min() > _ZOOMS)
 
     @property
@@ -89,7 +90,7 @@ class GlbCamera:
 
 
 def glb_camera(view: Viewpoint) -> GlbCamera:
-    """Return the glTF camera that approximates a camera best."""
+    """Return the glTF camera that approximates a camera with an arbitrary principal point."""
     (width, height), matrix = view.size, view.matrix
     middle = np.linalg.inv(matrix) @ [(width - 1) / 2, (height - 1) / 2, 1]
     away = float(np.hypot(middle[0], middle[1]))

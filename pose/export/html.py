@@ -37,16 +37,16 @@ from pose.world.frame import LEVEL_UP
 
 MOST_FRAMES = 20_000  # maximum per page; longer results are subsampled evenly
 EMBEDDED = 8_000_000  # maximum size of an embedded video, bytes
-OVERLAY = "overlay.mp4"  # video of pose-run, beside the report
+OVERLAY = "overlay.mp4"  # video that pose-run writes beside the report
 _MODULES = ("paint.js", "turntable.js", "body.js", "scene.js", "marks.js", "report.js")
 _MISSING = -32768
-_SAMPLE = 32_768  # frames of people from which the floor is computed
+_SAMPLE = 32_768  # maximum number of poses from which the floor is computed
 MOVING_NOTE = "camera frame, lowest feet at 0; not levelled, because the camera's motion is unknown"
 _SPEED_SECONDS = 0.2  # window for the speed of the pelvis
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write all people; see `pose.export.format.SceneFormat`."""
+    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
     timeline, space = _thinned(recording.timeline), _space(recording, people)
     shown, fewer = seen_most(recording, people, MOST_PEOPLE)
     tracks = [track for person in shown if (track := recording.track(person, timeline)) is not None]
@@ -75,9 +75,9 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
 
 
 def _space(recording: Recording, people: list[int]) -> Space:
-    """Return the world; if the camera's motion is unknown, the camera frame with the lowest feet at height 0.
+    """Return the world frame; if camera motion is not compensated, the camera frame with the lowest feet at height 0.
 
-    A camera with unknown motion gives no information about the vertical, so people are not levelled.
+    Without compensation the vertical is unknown, so people are not aligned with gravity.
     """
     if not without_world(recording.table):
         return recording.world
@@ -122,12 +122,17 @@ def _facts(
 def _person_facts(recording: Recording, track: Track) -> dict[str, Any]:
     """Return the metadata of a person.
 
+    Times and numbers of frames in `marks` are those of the whole recording, so that a subsampled page omits no mark.
+
     Returns:
-        `doubtful`: whether the track may be a false detection. `first`, `count`: frames of the page. `frames`: number
-        of frames of the recording with the person. `marks`: spans as [first, end] s, with their numbers of frames in
-        the
-            recording, so that a subsampled page omits none. Their kinds: the person is missing or interpolated, left
-            and right of a limb were swapped, or the 2D joints of a limb contradict the bones.
+        Dictionary with the following keys:
+        - `id`: id of the person
+        - `doubtful`: whether the track may be a false detection
+        - `first`, `count`: first frame and number of frames on the page
+        - `frames`: number of frames of the recording in which the person was detected
+        - `marks`: for each kind of mark, its number of frames, and its spans as [first, end] s. The kinds: the person
+          is missing or interpolated, left and right of a limb were swapped, the 2D joints of a limb contradict the bone
+          lengths
     """
     whole = recording.track(track.person, recording.timeline)
     assert whole is not None, "who is in a thinned timeline is in the whole one"
@@ -145,7 +150,7 @@ def _person_facts(recording: Recording, track: Track) -> dict[str, Any]:
 
 
 def _seconds(flags: NDArray[np.bool_], track: Track) -> list[list[float]]:
-    """Return [first, end] s of every run of True; a frame lasts until the next one."""
+    """Return [first, end] s of every run of True in `flags` (T,). A frame lasts until the next one begins."""
     ends = np.append(track.times[1:], track.times[-1])
     return [[round(float(track.times[a]), 4), round(float(ends[b]), 4)] for a, b in stretches(flags)]
 
@@ -173,12 +178,15 @@ def _write_person(file: IO[str], track: Track, space: Space, body: PageBody | No
 
 
 def _portions(track: Track, space: Space) -> Iterator[dict[str, NDArray[np.generic]]]:
-    """Yield quantized arrays of n frames at a time.
+    """Yield the quantities of the page as int16 arrays, n frames at a time. Unknown values are `_MISSING`.
 
     Yields:
-        `stage`: (n, 51) mm, x right, y away, z up. `sigma`: (n, 17) mm. `angles`, `deviations`: (n, 16) tenths of a
-        degree. `lines`: (n, 4) speed and height of the pelvis in mm/s and mm, mean score and fraction of joints without
-        2D, in thousandths.
+        Dictionary with the following keys:
+        - `stage`: (n, 51) joints in mm, x right, y away from the camera, z up
+        - `sigma`: (n, 17) uncertainties of the joints in mm
+        - `angles`, `deviations`: (n, 16) joint angles and their standard deviations in tenths of a degree
+        - `lines`: (n, 4) speed of the pelvis in mm/s, its height in mm, and two values in thousandths: the mean score
+          of the 2D joints, and the fraction of joints not detected in 2D
     """
     roots = np.concatenate([space.to_file(span.places[:, 0]) for span in track.spans()])
     speed = _speed(track.times, roots)
@@ -200,9 +208,14 @@ def _portions(track: Track, space: Space) -> Iterator[dict[str, NDArray[np.gener
 
 
 def _speed(times: NDArray[np.float64], roots: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the speed (T,) m/s between the frames half a window before and after each frame.
+    """Return the speed (T,) m/s over a window of `_SPEED_SECONDS` around each frame.
 
-    The speed is NaN if either frame is missing.
+    It is the distance between the first and the last position in the window, divided by the time. It is NaN if the
+    person is missing in one of the two frames.
+
+    Args:
+        times: (T,) s.
+        roots: (T, 3) positions of the pelvis, m.
     """
     last = len(times) - 1
     earlier = np.searchsorted(times, times - _SPEED_SECONDS / 2 - 1e-6)
@@ -232,7 +245,7 @@ def _is_small(video: Path) -> bool:
 
 
 def _offset(recording: Recording, video: Path) -> float:
-    """Return the start of a video on the result's time line, s."""
+    """Return the time in the result at which a video starts, s."""
     if video.name == OVERLAY:
         return float(recording.times[0])
     cameras = result_cameras(recording.table.run)
@@ -264,12 +277,12 @@ def _static(name: str) -> str:
 def _head(recording: Recording) -> str:
     title = result_title(recording.table.run, recording.name)
     texts = {"title": shown_in_html(title), "style": f"{_static('style.css')}\n{_static('report.css')}"}
-    # In one pass, so that inserted text is not expanded again.
+    # All placeholders are replaced in one pass, so that placeholders in inserted text are not expanded.
     return re.sub(r"\{\{(\w+)\}\}", lambda found: texts[found[1]], _static("report.html"))
 
 
 def _scripts() -> str:
-    """Return the page's modules by name as data URLs, because browsers load no modules from disk."""
+    """Return the page's scripts as data URLs in an import map, because browsers do not load modules from disk."""
     imports = {f"pose/{name}": f"data:text/javascript;base64,{_packed_text(_module(name))}" for name in _MODULES}
     start = '<script type="module">import { start } from "pose/report.js"; start();</script>'
     return f'<script type="importmap">{json.dumps({"imports": imports})}</script>\n{start}\n</body>\n</html>\n'

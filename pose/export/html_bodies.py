@@ -12,13 +12,13 @@ from pose.export.space import Space
 from pose.export.tracks import Track
 from pose.system.json_values import Json
 
-MOST_BODIES = 20  # maximum on a page; the first people have one
+MOST_BODIES = 20  # maximum per page; the first people on the page have a body
 _REST_UNIT = 1e-4  # m; unit of vertices and bones in the rest pose
-TURN = 32767  # scale of x, y and z of a unit quaternion with positive w
+TURN = 32767  # scale factor of x, y and z of a quaternion, whose sign is chosen so that w >= 0
 
 
 class PageBody:
-    """The body of a person on the page."""
+    """The body mesh of a person on the page: its rest pose and its motion."""
 
     def __init__(self, track: Track, space: Space) -> None:
         self._character: Character = character_of(track, "light")
@@ -26,14 +26,14 @@ class PageBody:
         self._moving = moving_bones(self._character.model, fingers=self._motion.hands)
 
     def rest(self) -> NDArray[np.float64]:
-        """Rest pose (B + V, 3) in tenths of a millimetre: heads of the bones, then vertices."""
+        """Return the rest pose (B + V, 3) in tenths of a millimetre: start points of the B bones, then V vertices."""
         return rest_numbers(self._character)
 
     def frames(self) -> Iterator[NDArray[np.float64]]:
         """Yield the poses (n, 3 + 3 M) of each portion of the track; NaN in gaps.
 
-        A pose is the position of the first bone in mm, then x, y, z of the quaternions of the M moving bones times
-        `TURN`.
+        A pose is the position of the first bone in mm, then x, y and z of the quaternions of the M moving bones,
+        multiplied by `TURN`.
         """
         for span, motion in self._motion.spans():
             rows = pose_numbers(motion.root, motion.turns[:, self._moving])
@@ -47,21 +47,28 @@ class PageBody:
 
 
 def rest_numbers(character: Character) -> NDArray[np.float64]:
-    """Rest pose (B + V, 3) in tenths of a millimetre: heads of the bones, then vertices."""
+    """Return the rest pose (B + V, 3) in tenths of a millimetre: start points of the B bones, then V vertices."""
     return np.concatenate([character.heads, character.vertices]) / _REST_UNIT
 
 
 def pose_numbers(root: NDArray[np.float64], turns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return poses (n, 3 + 3 M) from the root (n, 3) m and rotations (n, M, 4).
+    """Encode poses (n, 3 + 3 M) for the page: the root in mm, then x, y and z of the quaternions times `TURN`.
 
-    A pose is the root in mm, then x, y, z of the quaternions times `TURN`.
+    Args:
+        root: (n, 3) m, position of the first bone.
+        turns: (n, M, 4) quaternions (w, x, y, z) of the M moving bones.
     """
     turns = np.where(turns[..., :1] < 0, -turns, turns)[..., 1:] * TURN
     return np.concatenate([1000 * root, turns.reshape(len(turns), -1)], axis=1)
 
 
 def mesh_arrays() -> dict[str, NDArray[np.generic]]:
-    """Return the mesh that all bodies share: triangles (F, 3), bones and weights (V, 4)."""
+    """Return the arrays of the mesh that all bodies share.
+
+    Returns:
+        `triangles`: (F, 3) vertex indices. `bones`: (V, 4) indices of the bones that move each vertex. `weights`: (V,
+        4) skin weights times 65535.
+    """
     model = body_model("light")
     return {
         "triangles": model.faces.astype("<u2"),
@@ -71,14 +78,14 @@ def mesh_arrays() -> dict[str, NDArray[np.generic]]:
 
 
 def mesh_facts() -> dict[str, Json]:
-    """Return the metadata that the page needs to decode bodies."""
+    """Return what the page needs to decode bodies: parents of the bones, length unit in m, and scale of quaternions."""
     return {"parents": body_model("light").parents.tolist(), "unit": _REST_UNIT, "turn": TURN}
 
 
 def hand_rows(track: Track, space: Space) -> Iterator[NDArray[np.float64]]:
     """Yield the hand points (n, 126) mm of each portion of a track; NaN where not detected.
 
-    The columns are 2 x 21 points x 3 coordinates in the page's axes.
+    The columns are 2 hands x 21 points x 3 coordinates: x right, y away from the camera, z up.
     """
     for span in track.spans():
         at = span.start + np.arange(len(span.times))

@@ -7,15 +7,15 @@ the trunk, z forward) or to the chest (the same axes, from shoulders and thorax)
 - hip and shoulder abduction: asin(outward), positive away from the body; -90 to 90. Close to 90 the flexion is
   undefined and its uncertainty large
 - shoulder elevation: between the upper arm and the downward trunk, in any direction; 0 to 180
-- knee and elbow flexion: between the two bones, 0 straight; hyperextension is positive as well
-- trunk lean: between pelvis-to-thorax and the vertical of the space
-- neck flexion: thorax to crown in the chest's frame, atan2(forward, up)
-- ankle flexion: 0 at a right angle of shank and sole, positive with raised toes. It is known where heel and toe are
-  observed in 2D; its standard deviation is a measured constant
+- knee and elbow flexion: between the two bones, 0 for a straight limb; hyperextension is positive as well
+- trunk lean: between the line from pelvis to thorax and the vertical
+- neck flexion: atan2(forward, up) of the line from thorax to crown, relative to the chest
+- ankle flexion: 0 if the sole is at a right angle to the shank, positive with raised toes. It is known where heel and
+  toe are detected in 2D; its standard deviation is a measured constant
 
-Uncertainty is first order: sigma is the 68 % radius of an isotropic normal distribution, and errors of different joints
-are assumed to be independent. Neighbouring joints are in fact correlated; docs/studies/exports.md reports the measured
-coverage of the bands.
+Uncertainty is propagated to first order: sigma is the 68 % radius of an isotropic normal distribution, and errors of
+different joints are assumed to be independent. Neighbouring joints are in fact correlated; docs/studies/exports.md
+reports how often the true angle lies within one standard deviation.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ ALL_NAMES = (*NAMES, *ANKLES)
 RADIUS_PER_STD = 1.8724  # radius of 68.27 % of an isotropic 3D normal distribution, in standard deviations of an axis
 
 _TINY = 1e-9
-# Derivative of an angle: joint -> gradient (T, 3), in rad/m.
+# Gradient of an angle with respect to each joint: name of the joint -> (T, 3) rad/m.
 Gradient = dict[str, F64]
 
 
@@ -79,7 +79,7 @@ def joint_angles(places: F64, sigma: F64, up: F64) -> Angles:
     for column, name in enumerate(NAMES):
         parts = [dot(g, g) * variance[:, H36M17.index(joint)] for joint, g in gradients[name].items()]
         deviations[:, column] = np.sqrt(np.sum(parts, axis=0))
-    # A band wider than the circle carries no information.
+    # Standard deviations above 180 degrees carry no information.
     return Angles(np.degrees(np.stack([values[n] for n in NAMES], axis=1)), np.minimum(np.degrees(deviations), 180))
 
 
@@ -90,7 +90,7 @@ def with_ankles(angles: Angles, ankles: F64) -> Angles:
 
 
 def _all(places: F64, up: F64) -> tuple[dict[str, F64], dict[str, Gradient]]:
-    """Return every angle, in radians, and its gradient."""
+    """Return every angle in radians, and the gradient of every angle by the joint positions."""
 
     def vector(start: str, end: str) -> F64:
         return places[:, H36M17.index(end)] - places[:, H36M17.index(start)]
@@ -125,7 +125,14 @@ def _all(places: F64, up: F64) -> tuple[dict[str, F64], dict[str, Gradient]]:
 
 
 def _between(a: F64, b: F64, a_ends: tuple[str, str], b_ends: tuple[str, str] | None) -> tuple[F64, Gradient]:
-    """Return the angle between two vectors, 0 to pi, and its gradient; `b_ends` is None for a constant direction."""
+    """Return the angle (T,) between two vectors (T, 3), 0 to pi rad, and its gradient.
+
+    Args:
+        a: (T, 3) first vector.
+        b: (T, 3) second vector.
+        a_ends: Names of the joints at which `a` starts and ends.
+        b_ends: Names of the joints at which `b` starts and ends; None for a constant vector.
+    """
     aa, bb, ab = dot(a, a), dot(b, b), dot(a, b)
     sine = np.sqrt(np.maximum(aa * bb - ab * ab, 0))
     scale = 1 / np.maximum(sine, _TINY)
@@ -138,18 +145,27 @@ def _between(a: F64, b: F64, a_ends: tuple[str, str], b_ends: tuple[str, str] | 
 
 
 class _Frame:
-    """Axes from two vectors, `across` and `up` (T, 3), and their derivatives."""
+    """Body axes from two vectors between joints, with the derivatives of coordinates in these axes.
+
+    x is the direction of `across` (T, 3), y the component of `up` (T, 3) perpendicular to it, and z = x cross y.
+    """
 
     def __init__(self, across: F64, up: F64, across_ends: tuple[str, str], up_ends: tuple[str, str]) -> None:
         self._axes: Axes = frame(across, up)
         self._ends = across_ends, up_ends
         x, y, _ = self._axes
         self._across = np.maximum(np.sqrt(dot(across, across)), _TINY)  # length of `across`
-        self._up = np.maximum(dot(up, y), _TINY)  # length of `up` perpendicular to it
-        self._skew = dot(up, x) / self._up  # component of `up` along it
+        self._up = np.maximum(dot(up, y), _TINY)  # length of the component of `up` along y
+        self._skew = dot(up, x) / self._up  # component of `up` along x, divided by its length perpendicular to x
 
     def flexion(self, vector: F64, ends: tuple[str, str], sign: float) -> tuple[F64, Gradient]:
-        """Return atan2(forward, up) of `vector` for sign 1, or atan2(forward, down) for -1, with its gradient."""
+        """Return an angle in the plane of y and z, with its gradient.
+
+        Args:
+            vector: (T, 3) vector between two joints.
+            ends: Names of the joints at which it starts and ends.
+            sign: 1 for atan2(forward, up), -1 for atan2(forward, down).
+        """
         x, y, z = self._within(vector)
         square = np.maximum(y * y + z * z, _TINY**2)
         # d = (up dz - z d(up)) / (up^2 + z^2), with up = sign y
@@ -157,7 +173,13 @@ class _Frame:
         return np.arctan2(z, sign * y), self._gradient((np.zeros_like(x), dy, dz), (x, y, z), ends)
 
     def abduction(self, vector: F64, ends: tuple[str, str], outward: float) -> tuple[F64, Gradient]:
-        """Return asin of the component of `vector` along `outward` times x, with its gradient."""
+        """Return the angle between a vector and the plane of y and z, with its gradient.
+
+        Args:
+            vector: (T, 3) vector between two joints.
+            ends: Names of the joints at which it starts and ends.
+            outward: 1 if x points away from the body, -1 if it points towards the body.
+        """
         x, y, z = self._within(vector)
         square = np.maximum(x * x + y * y + z * z, _TINY**2)
         rest = np.maximum(np.sqrt(y * y + z * z), _TINY)
@@ -170,10 +192,16 @@ class _Frame:
         return x, y, z
 
     def _gradient(self, d: tuple[F64, F64, F64], v: tuple[F64, F64, F64], ends: tuple[str, str]) -> Gradient:
-        """Return the gradient of a function with derivatives `d` by the coordinates `v` of a vector in this frame.
+        """Return the gradient of a function of a vector's coordinates in this frame.
 
-        The frame rotates by w = (dup.z - skew dacross.z) / |up| about x, -dacross.z / |across| about y, and dacross.y /
-        |across| about z. A rotation w of the frame changes the coordinates of a constant vector by v x w.
+        A displacement of the vectors `up` and `across` by dup and dacross rotates the frame by w. Its components are
+        w_x = (dup.z - skew dacross.z) / |up|, w_y = -dacross.z / |across| and w_z = dacross.y / |across|. The
+        coordinates v of a constant vector then change by v x w.
+
+        Args:
+            d: Partial derivatives of the function, three arrays (T,).
+            v: Coordinates x, y and z of the vector, three arrays (T,).
+            ends: Names of the joints at which the vector starts and ends.
         """
         (dx, dy, dz), (x, y, z) = d, v
         about_x, about_y, about_z = dy * z - dz * y, dz * x - dx * z, dx * y - dy * x
@@ -187,7 +215,7 @@ class _Frame:
 
 
 def _spread(gradient: F64, ends: tuple[str, str]) -> Gradient:
-    """Convert a gradient by the vector between two joints to gradients by the joints."""
+    """Convert the gradient with respect to a vector between two joints to gradients with respect to the joints."""
     return {ends[0]: -gradient, ends[1]: gradient}
 
 
@@ -210,7 +238,7 @@ class JointAngles:
 
     Attributes:
         names: (A,) names of the angles.
-        degrees: (P, F, A); NaN where a person is missing.
+        degrees: (P, F, A) angles; NaN where a person is missing.
         deviations: (P, F, A) standard deviation of each angle, degrees.
     """
 
@@ -219,10 +247,10 @@ class JointAngles:
     deviations: F64
 
     def __getitem__(self, name: str) -> F64:
-        """Return one angle by name, (P, F) degrees.
+        """Return the angle with the given name, (P, F) degrees.
 
         Raises:
-            KeyError: For an unknown name.
+            KeyError: If the name is unknown.
         """
         if name not in self.names:
             raise KeyError(f"{name!r}; known: {', '.join(self.names)}")

@@ -2,12 +2,16 @@
 
 from pose.export.tracks import Recording
 
-MOST_PEOPLE = 1000  # maximum per file; people with the most frames are kept
+MOST_PEOPLE = 1000  # maximum per file
 MOST_CHARACTERS = 100  # maximum per file of skinned meshes, 0.8 MB each
 
 
 def seen_most(recording: Recording, people: list[int], max_people: int) -> tuple[list[int], list[str]]:
-    """Select at most `max_people` people, in the same order; also return a note if some are omitted."""
+    """Select the `max_people` people with the most frames.
+
+    Returns:
+        Ids in the order of `people`, and notes for the summary: one if people are omitted, otherwise none.
+    """
     if len(people) <= max_people:
         return people, []
     frames = {person: len(recording.rows_of(person)) for person in people}

@@ -1,7 +1,7 @@
-"""MOT: generalised coordinates over time, with the names of OpenSim's models.
+"""MOT: joint angles and pelvis position over time, with the coordinate names of OpenSim's models.
 
-Body axes are those of OpenSim (x forward, y up, z right). Rotations are in the order z, x, y.
-docs/studies/exports.md lists columns and signs. Left and right have the same sign for the same movement.
+Body axes are those of OpenSim (x forward, y up, z right). Rotations are in the order z, x, y. docs/studies/exports.md
+lists columns and signs. Left and right have the same sign for the same movement.
 
 In this order `pelvis_tilt` and `pelvis_list` are tilt and list only for a person who faces +x, as OpenSim assumes. The
 motion is therefore rotated about the vertical until the person faces +x on average. The pelvis' position is the origin
@@ -34,7 +34,7 @@ COLUMNS = (
     *(f"{name}_{side[0]}" for side in _SIDES for name in ("arm_flex", "arm_add", "arm_rot", "elbow_flex")),
 )  # fmt: skip
 
-# From our rest axes (x left, y up, z forward) to OpenSim's (x forward, y up, z right).
+# From the axes of the rest pose (x left, y up, z forward) to OpenSim's (x forward, y up, z right).
 _BODY = from_matrix(np.array([[0.0, 0, -1], [0, 1, 0], [1, 0, 0]]))
 # From a hanging arm to the T-pose.
 _RAISED = {
@@ -45,14 +45,14 @@ _AT = {name: place for place, name in enumerate(NAMES)}
 
 
 def write(track: Track, target: Path) -> Notes:
-    """Write one person; see `pose.export.format.PersonFormat`."""
+    """Write the track of one person to `target`; see `pose.export.format.PersonFormat`."""
     return write_mot(track, target, facing(track))
 
 
 def facing(track: Track) -> F64:
-    """Return the rotation (4,) about y after which a person faces +x on average.
+    """Return the rotation about y, a quaternion (4,), after which a person faces +x on average.
 
-    It is the identity if there is no mean direction.
+    Return the identity if the mean direction is undefined.
     """
     total = np.zeros(3)
     for span in track.sample():
@@ -93,19 +93,25 @@ def pelvis_origin(body: Body) -> F64:
 
 
 def _turned(motion: SkeletonMotion, turn: F64, origin: F64) -> SkeletonMotion:
-    """Rotate a motion by `turn` (4,), and move its root to the pelvis' `origin` (3,) m."""
+    """Rotate a motion by the quaternion `turn`, and move its root to the origin of the model's pelvis.
+
+    Args:
+        motion: Motion in file axes.
+        turn: (4,) quaternion.
+        origin: (3,) m, from the midpoint of the hips to the new root, in axes of the pelvis.
+    """
     turns = motion.turns.copy()
     turns[:, 0] = multiply(turn, turns[:, 0])
     return SkeletonMotion(rotate(turn, motion.root) + rotate(turns[:, 0], origin), turns)
 
 
 def coordinates(motion: SkeletonMotion, previous: dict[str, F64] | None = None) -> F64:
-    """Return the columns (T, 27) that follow the time column, in degrees and m.
+    """Return the columns (T, 23) of `COLUMNS` that follow the time column, in degrees and m.
 
     Args:
         motion: Motion of T frames.
-        previous: Last angles of the previous portion, so that angles do not jump. They are updated to the last angles
-            of this portion.
+        previous: Last angles of the previous portion by joint, for continuity; None for the first portion. The
+            dictionary is updated with the last angles of this portion.
     """
     previous = {} if previous is None else previous
     turns = {name: motion.turns[:, place] for name, place in _AT.items()}
@@ -134,7 +140,7 @@ def _mirrored(side: str) -> F64:
 
 
 def _bend(turn: F64) -> F64:
-    """Return the flexion (T, 1) in degrees; 0 is straight."""
+    """Return the angles (T, 1) in degrees of rotations (T, 4): the flexion of a knee or elbow."""
     sine = np.sqrt((turn[..., 1:] ** 2).sum(axis=-1))
     result: F64 = np.degrees(2 * np.arctan2(sine, np.abs(turn[..., 0])))[:, None]
     return result

@@ -16,11 +16,14 @@ F64 = NDArray[np.float64]
 
 
 KEPT = 32  # portions whose rotations are cached for the next format: 36 minutes at 30 frames/s, 37 MB
-_NAMED_FROM = 10  # mm, mean distance of a joint from its bone above which the summary lists it
+_NAMED_FROM = 10  # mm; the summary lists joints with a larger mean distance from their bones
 
 
 class AnimatedSkeleton:
-    """The skeleton and motion of one person. In gaps, rotations are interpolated by slerp and the root linearly."""
+    """The motion of one person as rotations of bones with constant lengths.
+
+    In gaps, rotations are interpolated by slerp, and the root linearly.
+    """
 
     def __init__(self, track: Track) -> None:
         self.track = track
@@ -28,11 +31,11 @@ class AnimatedSkeleton:
 
     @cached_property
     def body(self) -> Body:
-        """The bones of the person."""
+        """The person's median bone lengths."""
         return fit_body(self.track.space.to_file(span.places) for span in self.track.sample())
 
     def spans(self) -> Iterator[tuple[Span, SkeletonMotion]]:
-        """Yield all frames in portions, with gaps filled."""
+        """Yield the frames and bone rotations of all frames in portions, with gaps filled."""
         self._distance, self._count = np.zeros(len(H36M17)), 0
         index = np.arange(len(self.track))
         earlier = np.maximum.accumulate(np.where(self.track.known, index, 0))
@@ -44,12 +47,15 @@ class AnimatedSkeleton:
             yield span, self._filled(_spread(solved.motion, span.known), span, earlier, later)
 
     def distance_note(self) -> str:
-        """Return a note on the mean distance of joints from bones; valid after `spans` is exhausted."""
+        """Return a note on the mean distance between tracked joints and bone ends.
+
+        It is complete once the iterator of `spans` is exhausted.
+        """
         away = 1000 * self._distance / max(1, self._count)
         return f"joints lie {away.mean():.0f} mm from the bones on average{far_joints(away)}"
 
     def _solved(self, span: Span) -> Solved:
-        """Return the solution of a span, cached because several formats use it."""
+        """Return the bone rotations of a span. They are cached because several formats use them."""
         kept, key = self.track.recording.solved, (self.track.person, self.track.resampled, span.start, len(span.known))
         solved = kept.get(key)
         if solved is None:
@@ -82,14 +88,23 @@ class AnimatedSkeleton:
 
 
 def far_joints(away: F64) -> str:
-    """List joints with a mean distance (17,) mm from their bones above 10 mm, such as `, spine 34 mm, neck 21 mm`."""
+    """List the joints that are more than 10 mm from their bones, such as `, spine 34 mm, neck 21 mm`.
+
+    Args:
+        away: (17,) mean distances in mm, in Human3.6M order.
+    """
     return "".join(
         f", {name} {mm:.0f} mm" for name, mm in zip(H36M17.names, away.tolist(), strict=True) if mm > _NAMED_FROM
     )
 
 
 def _spread(motion: SkeletonMotion, known: NDArray[np.bool_]) -> SkeletonMotion:
-    """Place the known frames at their positions among all frames; the other frames are undefined."""
+    """Expand the motion of the known frames to all frames. The values of other frames are undefined.
+
+    Args:
+        motion: Motion of the known frames.
+        known: (n,) mask of the known frames.
+    """
     if known.all():
         return motion
     root, turns = np.empty((len(known), 3)), np.empty((len(known), *motion.turns.shape[1:]))

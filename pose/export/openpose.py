@@ -1,4 +1,4 @@
-"""OpenPose JSON: a folder with one file per frame, 25 body joints, for Pose2Sim, OpenCap-like tools and others."""
+"""OpenPose JSON: a folder with one file per frame and 25 body joints, for Pose2Sim and other readers of this format."""
 
 import os
 from glob import escape
@@ -15,7 +15,7 @@ _OTHERS = '],"pose_keypoints_3d":[],"face_keypoints_3d":[],"hand_left_keypoints_
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write all people; see `pose.export.format.SceneFormat`."""
+    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
     name = target.name.removesuffix("-openpose")
     with whole_folder(target, [f"{escape(name)}_*_keypoints.json"]) as folder:
         for part in portions(recording, people, BODY_25):

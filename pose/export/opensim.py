@@ -1,4 +1,4 @@
-"""A folder for OpenSim: markers, joint angles, and setup files of the Scale and Inverse Kinematics tools.
+"""A folder of files for OpenSim: markers, joint angles, and setup files of the Scale and Inverse Kinematics tools.
 
 OpenSim expects a person who faces +x. Markers and angles are rotated about the vertical accordingly; otherwise forward
 lean would appear as `pelvis_list`.
@@ -24,7 +24,8 @@ from pose.system.whole_file import write_whole
 F64 = NDArray[np.float64]
 
 FILES = ("markers.trc", "motion.mot", "motion.mot.filled.csv", "markers.xml", "scale.xml", "ik.xml", "README.txt")
-_UPRIGHT_SHARE = 75  # percentile of the trunk lengths that scales the torso
+# Percentile of the trunk lengths that scales the torso; above the median, because bending shortens the trunk.
+_UPRIGHT_SHARE = 75
 README = f"""Markers, joint angles and set-up files for OpenSim 4.
 
 1. Copy the model here as {setup.MODEL}: https://simtk.org/projects/full_body, or Models/Rajagopal of
@@ -46,7 +47,7 @@ are; its shoulders lie some centimetres away, because the angles of the back are
 
 
 def write(track: Track, target: Path) -> Notes:
-    """Write one person; see `pose.export.format.PersonFormat`."""
+    """Write the track of one person to `target`; see `pose.export.format.PersonFormat`."""
     assert track.rate is not None, "TRC and MOT have one rate"
     turn = facing(track)
     degrees = 2 * np.degrees(np.arctan2(turn[2], turn[0]))
@@ -66,8 +67,8 @@ def write(track: Track, target: Path) -> Notes:
 def _trunk(track: Track) -> setup.Trunk:
     """Return the scale factors of the model's torso.
 
-    They make the distances of hips, back and shoulders in the upright model equal to those of the person. The distance
-    of the hips scales the pelvis.
+    The pelvis is scaled by the distance between the hips. The torso is then scaled so that the upright model has the
+    person's distance from hips to shoulders, and the person's shoulder width.
     """
     names = [f"{side}_{joint}" for joint in ("hip", "shoulder") for side in setup.SIDES]
     ends = [H36M17.index(name) for name in names]

@@ -9,13 +9,14 @@ from xml.sax.saxutils import escape
 
 MODEL = "Rajagopal2016.osim"
 SIDES = ("right", "left")
-# Marker -> body and position in it, m, before scaling; {side} is r or l. Inverse kinematics uses only these.
+# Joint -> body of the model whose origin is the marker of that joint. The tools use only these markers.
 _LIMBS = {
     "hip": "femur", "knee": "tibia", "ankle": "talus", "shoulder": "humerus", "elbow": "ulna", "wrist": "hand",
 }  # fmt: skip
 _WEIGHTS = {"hip": 10, "knee": 10, "ankle": 10, "shoulder": 10, "elbow": 5, "wrist": 5}
-# Vectors and lengths of the named model, m: from the pelvis' origin to the midpoint of the hips; half the hip distance;
-# from there to the back joint; from there to the midpoint of the shoulders; half the shoulder distance.
+# Dimensions of the model, m. HIPS, BACK: vectors from the origin of the pelvis to the midpoint of the hips and to the
+# back joint. SHOULDERS: vector from the back joint to the midpoint of the shoulders. HALF_HIPS, HALF_SHOULDERS: half
+# the distance between the hips and between the shoulders.
 HIPS = (-0.056276, -0.07849, 0.0)
 HALF_HIPS = 0.07726
 BACK = (-0.1007, 0.0815, 0.0)
@@ -32,7 +33,12 @@ _MEASURED = {  # bodies scaled by ratios of distances between markers
 
 @dataclass(frozen=True, slots=True)
 class Trunk:
-    """The scale factors of the torso: along x and y, and along z (the width)."""
+    """The scale factors of the torso.
+
+    Attributes:
+        length: Factor along x (forward) and y (up).
+        width: Factor along z (right).
+    """
 
     length: float
     width: float
@@ -94,7 +100,7 @@ def ik_setup(span: tuple[float, float]) -> str:
     """Return the setup file of the Inverse Kinematics tool.
 
     Args:
-        span: First and last time of the recording, s.
+        span: First and last time of the frames to solve, s.
     """
     tasks = "".join(
         f'<IKMarkerTask name="{side}_{joint}"><apply>true</apply><weight>{weight}</weight></IKMarkerTask>'

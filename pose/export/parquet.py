@@ -12,7 +12,7 @@ from pose.system.whole_file import whole_file
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write all people; see `pose.export.format.SceneFormat`."""
+    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
     import pyarrow
     import pyarrow.parquet
 

@@ -7,7 +7,15 @@ from pose.export.tracks import Track
 
 
 def presence(track: Track, start: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the times (K,) s after `start` at which the person appears (state 1) or disappears (0), and the states."""
+    """Return when a person appears and disappears.
+
+    Args:
+        track: Track of the person.
+        start: Time in the video that becomes 0 s.
+
+    Returns:
+        Times (K,) s after `start`, and the state (K,) from each time on: 1 for present, 0 for absent.
+    """
     recording = track.recording
     steps: list[tuple[float, float]] = [(0.0, 0.0)] if track.times[0] > start else []
     steps.append((float(track.times[0]) - start, 1.0))

@@ -1,7 +1,7 @@
 """Rotations, vectorised over leading axes: unit quaternions (w, x, y, z) and matrices.
 
-Matrices act on column vectors. Right-handed, radians. `datasets/pose_datasets/rotations.py` converts recorded Euler
-angles to matrices; this module contains the inverse, for export formats.
+Matrices act on column vectors. Axes are right-handed, and angles are in radians. `datasets/pose_datasets/rotations.py`
+converts recorded Euler angles to matrices; this module converts rotations to Euler angles for export formats.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ F64 = NDArray[np.float64]
 
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 _TINY = 1e-12
-_LOCKED = 1e-7  # cosine of the middle angle below which the outer angles are not unique
+_LOCKED = 1e-7  # cosine of the middle angle below which it counts as gimbal lock
 
 
 def multiply(a: F64, b: F64) -> F64:
@@ -35,7 +35,7 @@ def _together(*columns: F64) -> F64:
 
 
 def inverse(q: F64) -> F64:
-    """Invert rotations (..., 4)."""
+    """Return the inverse rotations of unit quaternions (..., 4)."""
     result: F64 = q * np.array([1.0, -1.0, -1.0, -1.0])
     return result
 
@@ -86,7 +86,7 @@ def between(start: F64, goal: F64) -> F64:
 
 
 def of_axes(x: F64, y: F64, z: F64) -> F64:
-    """Return the rotation (..., 4) of the coordinate axes to three perpendicular unit vectors (..., 3)."""
+    """Return the rotations (..., 4) that map the coordinate axes to three perpendicular unit vectors (..., 3) each."""
     return from_matrix(np.stack([x, y, z], axis=-1))
 
 
@@ -99,7 +99,7 @@ def from_matrix(m: F64) -> F64:
     trace = d.sum(axis=-1)
     squares = np.stack([trace, *np.moveaxis(2 * d - trace[..., None], -1, 0)], axis=-1)
     best = squares.argmax(axis=-1)
-    # Row k of this symmetric matrix is 4 q_k q.
+    # Row k of this symmetric matrix is 4 q_k q: the quaternion times four times its component k.
     four = np.empty((*m.shape[:-2], 4, 4))
     four[..., range(4), range(4)] = 1 + squares
     for i in range(3):
@@ -111,13 +111,19 @@ def from_matrix(m: F64) -> F64:
 
 
 def angle_between(a: F64, b: F64) -> F64:
-    """Return the angle (...,) of the rotation from `a` to `b`, 0 to pi."""
+    """Return the angle (...,) of the rotation from `a` to `b`, 0 to pi rad."""
     difference = multiply(inverse(a), b)
     return 2 * np.arctan2(np.sqrt(dot(difference[..., 1:], difference[..., 1:])), np.abs(difference[..., 0]))
 
 
 def slerp(a: F64, b: F64, share: F64) -> F64:
-    """Interpolate spherically from `a` to `b` (..., 4); `share` (...,) is the fraction of the angle."""
+    """Interpolate spherically between quaternions `a` and `b` (..., 4).
+
+    Args:
+        a: (..., 4) quaternions for `share` 0.
+        b: (..., 4) quaternions for `share` 1.
+        share: (...,) fraction of the angle from `a` to `b`, 0 to 1.
+    """
     b = np.where(dot(a, b)[..., None] < 0, -b, b)
     cosine = np.clip(dot(a, b), -1, 1)
     angle = np.arccos(cosine)
@@ -129,7 +135,12 @@ def slerp(a: F64, b: F64, share: F64) -> F64:
 
 
 def same_sign(q: F64, previous: F64 | None = None) -> F64:
-    """Choose the signs of quaternions (T, ..., 4) for continuity over time; the rotations do not change."""
+    """Choose the signs of quaternions for continuity over time; the rotations do not change.
+
+    Args:
+        q: (T, ..., 4) quaternions.
+        previous: (..., 4) quaternions before the first ones; None if there are none.
+    """
     if not len(q):
         return q
     steps = dot(q[1:], q[:-1])
@@ -140,7 +151,7 @@ def same_sign(q: F64, previous: F64 | None = None) -> F64:
 
 
 def euler(q: F64, order: str) -> F64:
-    """Return Euler angles (..., 3) of intrinsic rotations about three different axes: "zxy" is R = Rz Rx Ry.
+    """Return Euler angles (..., 3) in rad of intrinsic rotations about three different axes: "zxy" is R = Rz Rx Ry.
 
     The middle angle is in -90 to 90 degrees; at these limits (gimbal lock) the last angle is 0.
     """
@@ -148,7 +159,7 @@ def euler(q: F64, order: str) -> F64:
     sign = 1.0 if (j - i) % 3 == 1 else -1.0
     w = q[..., 0]
     a, b, c = (q[..., 1 + axis] for axis in (i, j, k))
-    # Halved entries of the matrix: R_ik for the middle angle, and so on.
+    # The angles follow from entries of the rotation matrix. All entries are halved, which does not change the angles.
     middle = np.arcsin(np.clip(2 * (sign * a * c + w * b), -1, 1))
     ii, ij = 0.5 - b * b - c * c, a * b - sign * w * c
     angles = np.empty((*q.shape[:-1], 3))
@@ -163,7 +174,7 @@ def euler(q: F64, order: str) -> F64:
 
 
 def unwrapped_euler(q: F64, order: str, previous: F64 | None = None) -> F64:
-    """Return Euler angles (T, ..., 3) of rotations over time (T, ..., 4) without jumps.
+    """Return Euler angles (T, ..., 3) in rad of rotations over time (T, ..., 4), without jumps between frames.
 
     Two triples describe each rotation, (a, b, c) and (a + pi, pi - b, c + pi), up to multiples of 2 pi per angle. The
     triple nearest to the previous frame is chosen. In the first frame it is the one nearest to `previous` (..., 3).
@@ -172,8 +183,8 @@ def unwrapped_euler(q: F64, order: str, previous: F64 | None = None) -> F64:
     triples = euler(q, order)
     start = triples[:1] if previous is None else previous[None]
     came_from = np.concatenate([start, triples[:-1]])
-    # The distance between second triples equals that between first triples, and so do the two mixed distances;
-    # |x + pi| = pi - |x| for wrapped angles.
+    # `near` is the distance between two first triples, `across` that between a first and a second triple. The distance
+    # between two second triples is `near` as well. |x + pi| = pi - |x| for wrapped angles.
     steps = np.abs(_wrapped(triples - came_from))
     outer = steps[..., 0] + steps[..., 2]
     near = outer + steps[..., 1]

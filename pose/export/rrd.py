@@ -27,11 +27,11 @@ JPEG_QUALITY = 75
 LIMB_RADIUS = 0.02  # m
 _TURN_ORDER = [1, 2, 3, 0]  # Rerun's quaternions are x y z w
 FINGER_RADIUS = 0.004  # m
-SIGMA_ALPHA = 40  # of 255, of the uncertainty spheres
+SIGMA_ALPHA = 40  # opacity of the uncertainty spheres, 0 to 255
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write all people; see `pose.export.format.SceneFormat`."""
+    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
     import rerun
 
     shown, fewer = seen_most(recording, people, MOST_PEOPLE)
@@ -54,11 +54,15 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
 
 
 def _place_cameras(stream: Any, recording: Recording, rerun: Any) -> str:
-    """Log the cameras with their poses in the recording's space, per frame for moving cameras."""
+    """Log the cameras with their poses in `recording.space`: once for a static camera, per frame for a moving one.
+
+    Returns:
+        Description of the coordinate frame.
+    """
     space = recording.space
     axes = rerun.ViewCoordinates.RDF if space.name == CAMERA else rerun.ViewCoordinates.RIGHT_HAND_Y_UP
     stream.log("world", axes, static=True)
-    back = space.turn if space.name == CAMERA else np.eye(3)  # from files to tables
+    back = space.turn if space.name == CAMERA else np.eye(3)  # from file axes to the axes of the logged joints
     for number, view in enumerate(viewpoints(recording, space), 1):
         path, index = _path(number), rerun.TimeColumn(TIMELINE, duration=view.times)
         places, turns = view.places @ back, from_matrix(back.T @ view.turns)[:, _TURN_ORDER]
@@ -168,7 +172,7 @@ def _log_pictures(stream: Any, recording: Recording, rerun: Any) -> None:
             continue
         clock = cameras[number - 1] if cameras else None
         start, end = (first, last) if clock is None else (clock.own_time(first), clock.own_time(last))
-        if end <= max(start, 0):  # its clock differs
+        if end <= max(start, 0):  # the video has no frame in this part: its clock differs
             continue
         from pose.video import open_source  # loads PyAV, which other formats do without
 

@@ -29,7 +29,11 @@ def without_world(table: PoseTable) -> str:
 
 
 def scale_factors(table: PoseTable, heights: Mapping[int | None, float]) -> dict[int, float]:
-    """Return the factor, by id, that scales each person to the height in `heights` (m, by id).
+    """Return the factors by which people are scaled to given body heights, by person id.
+
+    Args:
+        table: The result.
+        heights: Body heights in m by person id; the id None stands for all other people.
 
     Raises:
         UsageError: If no person has the id of a height.
@@ -53,12 +57,19 @@ def scale_factors(table: PoseTable, heights: Mapping[int | None, float]) -> dict
 
 
 def some_ids(people: Sequence[int] | I64) -> str:
-    """Return the first ids of a result, for an error message."""
+    """Return the first 20 ids as text, for an error message."""
     return ", ".join(map(str, people[:20])) + (", ..." if len(people) > 20 else "") or "nobody"
 
 
 def finite_rows(table: PoseTable, rows: I64) -> NDArray[np.bool_]:
-    """Return whether the pose of each row is finite, (N,), and release mapped pages."""
+    """Return whether the pose of each row is finite, a mask (N,).
+
+    The memory of mapped arrays is released during the check.
+
+    Args:
+        table: The result.
+        rows: (N,) indices of the rows.
+    """
     finite = np.zeros(len(rows), bool)
     for start in range(0, len(rows), CHUNK):
         at = rows[start : start + CHUNK]
@@ -69,7 +80,7 @@ def finite_rows(table: PoseTable, rows: I64) -> NDArray[np.bool_]:
 
 
 def release_pages(table: PoseTable) -> None:
-    """Release the memory of mapped arrays; pages are read again when needed."""
+    """Release the memory of memory-mapped arrays. Their data are read from disk again when needed."""
     release(table.keypoints, table.scores, table.joints3d, table.root, table.sigma, table.box)
 
 

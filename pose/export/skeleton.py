@@ -1,12 +1,13 @@
 """Conversion of joint positions to bone rotations, and forward kinematics.
 
-The rest pose is a T-pose in file axes (x to the person's left, y up, z forward, metres): arms along the x axis, legs
-down, trunk up, facing z. All rotations are the identity in the rest pose. The rotation of a joint applies to the bones
-after it: the hip rotates the thigh.
+The rest pose is a T-pose in metres: x to the person's left, y up, z forward. The arms are along the x axis. All
+rotations are the identity in the rest pose. The rotation of a joint applies to the bones that start at it: the hip
+rotates the thigh.
 
 A direction determines two of a bone's three degrees of freedom. For pelvis and thorax the third comes from hips and
-shoulders. For thigh and upper arm it comes from the plane of the bend, with knee and elbow as hinges; within 15 degrees
-of straight it is faded out, because the plane is noise there. Other bones get the shortest rotation, without twist.
+shoulders. For thigh and upper arm it comes from the plane of the bend, with knee and elbow as hinges. Below a bend of
+15 degrees this plane is inaccurate, so its weight decreases to 0 for a straight limb. Other bones get the shortest
+rotation, without twist.
 """
 
 from collections.abc import Iterable
@@ -21,7 +22,8 @@ from pose.skeletons import H36M17
 
 F64 = NDArray[np.float64]
 
-# Parents precede their children. Index into H36M17 of every joint, and of its parent (-1: the root).
+# Joints in an order in which parents precede their children. PARENTS has the index in NAMES of each joint's parent, -1
+# for the root. ORDER has the index of each joint in H36M17.
 NAMES = (
     "pelvis", "left_hip", "left_knee", "left_ankle", "right_hip", "right_knee", "right_ankle", "spine", "thorax",
     "neck", "head", "left_shoulder", "left_elbow", "left_wrist", "right_shoulder", "right_elbow", "right_wrist",
@@ -29,7 +31,7 @@ NAMES = (
 PARENTS = (-1, 0, 1, 2, 0, 4, 5, 0, 7, 8, 9, 8, 11, 12, 8, 14, 15)
 ORDER = np.array([H36M17.index(name) for name in NAMES])
 LEAVES = tuple(joint for joint in range(len(NAMES)) if joint not in PARENTS)
-STRAIGHT = np.radians(15)  # minimum bend that determines a plane
+STRAIGHT = np.radians(15)  # bend from which on its plane has full weight
 
 _AT = {name: place for place, name in enumerate(NAMES)}
 _PELVIS, _SPINE, _THORAX, _NECK, _HEAD = (_AT[name] for name in ("pelvis", "spine", "thorax", "neck", "head"))
@@ -41,12 +43,12 @@ _MIRROR = np.array([-1.0, 1, 1])
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The constant bone lengths of one person.
+    """The constant bone lengths of one person, as the vectors of a T-pose (x to the person's left, y up, z forward).
 
     Attributes:
-        offsets: (17, 3) m, vector from the parent to each joint in the rest pose, in the order of `NAMES`; 0 for the
-            root.
-        tips: (17, 3) m, end of the bone of a leaf (an assumed hand, foot or crown, which no joint marks).
+        offsets: (17, 3) m, vector from the parent to each joint, in the order of `NAMES`; 0 for the root.
+        tips: (17, 3) m, vector from each joint without children to the end of an assumed hand, foot or crown; 0 for
+            other joints.
     """
 
     offsets: F64
@@ -58,8 +60,9 @@ class SkeletonMotion:
     """The motion of a body in T frames.
 
     Attributes:
-        root: (T, 3) m, position of the pelvis in file axes.
-        turns: (T, 17, 4), rotation of each joint in its parent's frame.
+        root: (T, 3) m, position of the pelvis in file axes (y up).
+        turns: (T, 17, 4) quaternions (w, x, y, z) of the joints relative to their parents, in the order of `NAMES`. For
+            a character, (T, B, 4) quaternions of its B bones.
     """
 
     root: F64
@@ -72,7 +75,7 @@ class Solved:
 
     Attributes:
         motion: The motion of the bones.
-        distance: (17,) m, distance of each Human3.6M-17 joint from its bone, summed over the frames.
+        distance: (17,) m, distance of each Human3.6M-17 joint from the end of its bone, summed over the frames.
     """
 
     motion: SkeletonMotion
@@ -80,7 +83,11 @@ class Solved:
 
 
 def fit_body(chunks: Iterable[F64]) -> Body:
-    """Compute the median bones from points (T, 17, 3) m in file axes, Human3.6M order; left and right are pooled."""
+    """Compute the median bone lengths of a person. Left and right are pooled.
+
+    Args:
+        chunks: Portions of joint positions (T, 17, 3) m in file axes (y up), Human3.6M order.
+    """
     sides, middle, shoulders, necks = [], [], [], []
     for points in chunks:
         ordered = points[:, ORDER]
@@ -106,7 +113,7 @@ def fit_body(chunks: Iterable[F64]) -> Body:
 
 
 def _tips(offsets: F64) -> F64:
-    """Return leaf bones in proportion to the previous bone: foot forward, hand outward, crown upward."""
+    """Return the vectors of `Body.tips`, in proportion to the previous bone: foot forward, hand outward, head up."""
     tips = np.zeros_like(offsets)
     for leg, arm in zip(_LEGS, _ARMS, strict=True):
         shin = np.linalg.norm(offsets[leg[2]])
@@ -117,15 +124,18 @@ def _tips(offsets: F64) -> F64:
 
 
 def solve(points: F64, body: Body) -> SkeletonMotion:
-    """Compute the bone rotations of `body` from points (T, 17, 3) m in file axes, in Human3.6M order.
+    """Compute the bone rotations of `body` that fit joint positions.
 
-    Only the directions of the bones count, not their lengths: a wrong scale in a frame does not change the pose. File
-    axes: x to the person's left, y up, z forward. The rest pose is a T-pose.
+    Only the directions of the bones count, not their lengths: a wrong scale in a frame does not change the rotations.
+
+    Args:
+        points: (T, 17, 3) m in file axes (y up), Human3.6M order.
+        body: Bone lengths of the person.
     """
     ordered = points[:, ORDER]
-    whole = np.empty((*ordered.shape[:2], 4))  # rotations in the file's frame
+    whole = np.empty((*ordered.shape[:2], 4))  # rotations in file axes
     whole[:, _PELVIS] = pelvis = _turn(pelvis_frame(ordered))
-    # The pelvis determines the middle of the trunk; the spine leads from there to the thorax.
+    # The pelvis determines the position of the spine joint; the spine bone leads from there to the thorax.
     middle = ordered[:, _PELVIS] + rotations.rotate(pelvis, body.offsets[_SPINE])
     whole[:, _SPINE] = aimed(pelvis, _Y, unit(ordered[:, _THORAX] - middle))
     whole[:, _THORAX] = thorax = _turn(thorax_frame(ordered))
@@ -142,7 +152,7 @@ def solve(points: F64, body: Body) -> SkeletonMotion:
 
 
 def place(body: Body, motion: SkeletonMotion) -> F64:
-    """Compute joints (T, 17, 3) m in file axes, in Human3.6M order, by forward kinematics."""
+    """Compute joint positions (T, 17, 3) m in file axes, in Human3.6M order, by forward kinematics."""
     points, _ = whole_turns(body, motion)
     placed = np.empty_like(points)
     placed[:, ORDER] = points
@@ -150,7 +160,7 @@ def place(body: Body, motion: SkeletonMotion) -> F64:
 
 
 def whole_turns(body: Body, motion: SkeletonMotion) -> tuple[F64, F64]:
-    """Return joint positions (T, 17, 3) m and rotations (T, 17, 4) in the file's frame, in the order of `NAMES`."""
+    """Compute joint positions (T, 17, 3) m and quaternions (T, 17, 4) in file axes, in the order of `NAMES`."""
     points = np.empty((*motion.turns.shape[:2], 3))
     whole = np.empty_like(motion.turns)
     points[:, 0], whole[:, 0] = motion.root, motion.turns[:, 0]
@@ -164,12 +174,26 @@ Axes = tuple[F64, F64, F64]
 
 
 def pelvis_frame(ordered: F64) -> Axes:
-    """Return left, up and forward (T, 3) of the pelvis from hips and trunk; points are in the order of `NAMES`."""
+    """Return the axes of the pelvis from hips and trunk.
+
+    Args:
+        ordered: (T, 17, 3) joints in the order of `NAMES`.
+
+    Returns:
+        Unit vectors to the left, up and forward, (T, 3) each.
+    """
     return frame(ordered[:, _LEGS[0][0]] - ordered[:, _LEGS[1][0]], ordered[:, _THORAX] - ordered[:, _PELVIS])
 
 
 def thorax_frame(ordered: F64) -> Axes:
-    """Return left, up and forward (T, 3) of the chest from shoulders and trunk; points are in the order of `NAMES`."""
+    """Return the axes of the chest from shoulders and trunk.
+
+    Args:
+        ordered: (T, 17, 3) joints in the order of `NAMES`.
+
+    Returns:
+        Unit vectors to the left, up and forward, (T, 3) each.
+    """
     return frame(ordered[:, _ARMS[0][0]] - ordered[:, _ARMS[1][0]], ordered[:, _THORAX] - ordered[:, _PELVIS])
 
 
@@ -193,7 +217,7 @@ def _turn(axes: Axes) -> F64:
 
 
 def _within(axes: Axes, vector: F64) -> F64:
-    """Return the coordinates (T, 3) of vectors in a frame."""
+    """Return the coordinates (T, 3) of vectors (T, 3) along three axes."""
     return np.stack([dot(vector, axis) for axis in axes], axis=-1)
 
 
@@ -202,13 +226,32 @@ def _direction(ordered: F64, start: int, end: int) -> F64:
 
 
 def aimed(parent: F64, rest: F64, direction: F64) -> F64:
-    """Return the parent's rotation (T, 4), followed by the shortest one from `rest` (3,) to `direction` (T, 3)."""
+    """Return the rotation of a bone that points in a given direction, without twist relative to its parent.
+
+    Args:
+        parent: (T, 4) quaternions of the parent bone in file axes.
+        rest: (3,) direction of the bone in the rest pose.
+        direction: (T, 3) directions of the bone in file axes.
+
+    Returns:
+        (T, 4) quaternions of the bone in file axes.
+    """
     local = rotations.rotate(rotations.inverse(parent), direction)
     return rotations.multiply(parent, rotations.between(rest, local))
 
 
 def hinged(turn: F64, upper: F64, lower: F64, hinge: F64) -> F64:
-    """Twist the rotation `turn` (T, 4) of an upper bone so that the hinge at its end bends towards `lower`."""
+    """Twist an upper bone so that the hinge at its end can bend towards the lower bone.
+
+    Args:
+        turn: (T, 4) quaternions of the upper bone in file axes.
+        upper: (T, 3) directions of the upper bone.
+        lower: (T, 3) directions of the lower bone.
+        hinge: (3,) axis of the hinge in the rest pose.
+
+    Returns:
+        (T, 4) quaternions of the twisted upper bone.
+    """
     expected = rotations.rotate(turn, hinge)
     seen = cross(upper, lower)
     bend = np.arctan2(np.sqrt(dot(seen, seen)), dot(upper, lower))
@@ -220,6 +263,15 @@ def hinged(turn: F64, upper: F64, lower: F64, hinge: F64) -> F64:
 
 
 def residual(points: F64, body: Body, motion: SkeletonMotion) -> F64:
-    """Return the distances (T, 17) m between points in file axes and the bones of `motion`, both in Human3.6M order."""
+    """Return the distances between tracked joints and the joints of `motion`.
+
+    Args:
+        points: (T, 17, 3) m, tracked joints in file axes, Human3.6M order.
+        body: Bone lengths of the person.
+        motion: Motion in the same frames.
+
+    Returns:
+        (T, 17) m, in Human3.6M order.
+    """
     result: F64 = np.linalg.norm(place(body, motion) - points, axis=-1)
     return result

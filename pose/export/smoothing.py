@@ -20,7 +20,11 @@ class StreamingSmoother:
     """A causal first-order low-pass filter for the values of one person."""
 
     def __init__(self, constant_s: float) -> None:
-        """Create a filter with the time constant `constant_s` in seconds."""
+        """Create a filter.
+
+        Args:
+            constant_s: Time constant in s.
+        """
         self._constant_s = constant_s
         self._last: tuple[float, F64] | None = None
 

@@ -14,11 +14,15 @@ from pose.world.gravity import ANKLES
 
 F64 = NDArray[np.float64]
 
-SMOOTH_S = 0.05  # standard deviation of the weights over time; docs/studies/feet.md
+SMOOTH_S = 0.05  # s, standard deviation of the Gaussian window; measured in docs/studies/feet.md
 
 
 def focal_lengths(table: PoseTable, rows: I64) -> F64:
-    """Return the focal lengths, (2,) or (n, 2) px, in rows (n,) of a result with a camera."""
+    """Return the focal lengths along x and y in rows (n,) of a result with a camera.
+
+    Returns:
+        (2,) px if the focal length is constant, otherwise (n, 2) px.
+    """
     assert table.camera is not None
     focal = np.diag(table.camera.matrix)[:2]
     if table.camera_zoom is None:
@@ -27,7 +31,7 @@ def focal_lengths(table: PoseTable, rows: I64) -> F64:
 
 
 def feet_in_images(table: PoseTable, rows: I64) -> ImageFeet | None:
-    """Return the 2D feet in rows (n,) of a result; None without a camera, or without heels and toes in 2D."""
+    """Return the 2D feet in rows (n,) of a result, or None if the result has no camera or no heels and toes."""
     if table.camera is None:
         return None
     focal = focal_lengths(table, rows)
@@ -35,7 +39,10 @@ def feet_in_images(table: PoseTable, rows: I64) -> ImageFeet | None:
 
 
 def vertical_and_contacts(table: PoseTable, rows: I64) -> tuple[F64, F32] | tuple[None, None]:
-    """Return the vertical (n, 3) in the camera frame, and contact probabilities (n, 2); None without a world."""
+    """Return the vertical (n, 3) in the camera frame and the contact probabilities of the feet (n, 2) in rows (n,).
+
+    Return (None, None) if the result has no world coordinates.
+    """
     if table.placed is None or table.world_info is None:
         return None, None
     up = np.broadcast_to(table.world_info.world.up, (len(rows), 3))
@@ -45,10 +52,13 @@ def vertical_and_contacts(table: PoseTable, rows: I64) -> tuple[F64, F32] | tupl
 
 
 def world_feet(table: PoseTable, *, level: bool) -> tuple[F64, F64] | None:
-    """Return heels and toes (N, 2, 2, 3) m of all rows, in the camera frame and in the world.
+    """Return heels and toes (N, 2, 2, 3) m of all rows: in the camera frame, and in world coordinates.
 
-    The result must have a world. The function returns None without heels and toes in 2D. `level` tells whether feet in
-    contact are made level; the contacts of heels and toes are computed from feet that are not.
+    Return None if the result has no world coordinates or no heels and toes.
+
+    Args:
+        table: The result.
+        level: Whether to rotate feet in contact towards the horizontal.
     """
     rows = np.arange(len(table.id))
     seen, (up, contacts) = feet_in_images(table, rows), vertical_and_contacts(table, rows)
@@ -74,7 +84,10 @@ def row_ankles(table: PoseTable, rows: I64) -> F64:
 
 
 def track_foot_points(track: Track, at: I64) -> F64:
-    """Return heels and toes (n, 2, 2, 3) m in frames `at`, in the axes of the track's joints; NaN if not detected."""
+    """Return heels and toes (n, 2, 2, 3) m of left and right foot in frames `at`; NaN where they are not detected.
+
+    The axes are those of the track's joints.
+    """
     recording = track.recording
     table, turned = recording.table, track.space.name == WORLD
 
@@ -94,7 +107,7 @@ def track_foot_points(track: Track, at: I64) -> F64:
 
 
 def track_feet(track: Track, at: I64, space: Space) -> F64:
-    """Return the foot axes (n, 2, 2, 3) in the frames `at`, as defined by `foot_frames`, in the axes of `space`."""
+    """Return the foot axes (n, 2, 2, 3) in the frames `at`, in the axes of `space`; `foot_frames` defines them."""
     recording, rows = track.recording, track.rows(at)
     table = recording.table
     joints, root = recording.bodies(rows, False)
@@ -113,6 +126,6 @@ def smooth_feet(track: Track, at: I64, space: Space) -> F64:
 
 
 def _frames(table: PoseTable, rows: I64) -> I64:
-    """Return the positions (n,) of the rows' frames in the result."""
+    """Return the index (n,) in `table.frames` of the frame of each row."""
     result: I64 = np.searchsorted(table.frames, table.frame_index[rows])
     return result

@@ -1,7 +1,7 @@
-"""The coordinate frame of exported points. Every file names it; points are converted to the format's axes.
+"""The coordinate frame of exported points. Every exported file names its frame.
 
-Motion files have y up, right-handed, metres. The camera frame becomes (x, -y, -z), a half-turn about x. The world frame
-is that of the result; for a result without a world, vertical and floor are estimated from the people.
+File axes are right-handed with y up, in metres. The camera frame becomes (x, -y, -z), a half-turn about x. The world
+frame is that of the result; for a result without world coordinates, vertical and floor are estimated from the people.
 """
 
 from collections.abc import Iterable
@@ -19,20 +19,20 @@ from pose.world.upright import upright_bodies
 
 F64 = NDArray[np.float64]
 
-# Sources of the vertical.
+# Sources of the vertical, for notes.
 AS_GIVEN, _FROM_FEET, _FROM_BODIES = "as given", "from standing feet", "from upright bodies"
-_FLOOR_SHARE = 2  # percentile of the lowest feet that defines the floor; robust against outliers
+_FLOOR_SHARE = 2  # percentile of the heights of feet that defines the floor; the minimum would be sensitive to outliers
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """A frame for exported points.
+    """A coordinate frame for exported points.
 
     Attributes:
         name: 'world' or 'camera'.
         note: Description in summaries and files.
-        turn: (3, 3) rotation from the camera's axes to y up.
-        floor: Height of the floor along y after the rotation, m; it becomes 0.
+        turn: (3, 3) rotation from camera axes (x right, y down, z forward) to file axes (y up).
+        floor: Height of the floor along y after the rotation, m. `to_file` subtracts it, so that the floor is at 0.
     """
 
     name: str
@@ -41,13 +41,16 @@ class Space:
     floor: float = 0.0
 
     def to_file(self, points: NDArray[np.floating]) -> F64:
-        """Convert points (..., 3) m in camera axes (x right, y down, z forward) to file axes, y up."""
+        """Convert points (..., 3) m in camera axes (x right, y down, z forward) to file axes (y up, floor at 0)."""
         placed: F64 = points @ self.turn.T
         placed[..., 1] -= self.floor
         return placed
 
     def to_table(self, points: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Convert points (..., 3) m in camera axes to the axes of tables: the same axes, or the world."""
+        """Convert points (..., 3) m in camera axes to the axes of tables.
+
+        These are the camera axes for the camera frame, and file axes for the world frame.
+        """
         return points if self.name == CAMERA else self.to_file(points)
 
     @property
@@ -62,12 +65,12 @@ CAMERA_SPACE = Space(CAMERA, CAMERA_NOTE, np.diag([1.0, -1.0, -1.0]))
 
 
 def level_space(bodies: Iterable[tuple[F32, F32]], up: F64 | None = None, source: str = AS_GIVEN) -> Space:
-    """Estimate a world from people, given in portions. The floor is at their lowest feet.
+    """Estimate a world frame from people. The floor is at their lowest feet.
 
     Args:
-        bodies: Joints (N, 17, 3) m and root (N, 3) m, in the camera frame.
+        bodies: Portions of poses: joints (N, 17, 3) m relative to the root, and root (N, 3) m, in the camera frame.
         up: (3,) vertical in camera axes; None for the mean direction from people's feet to their centre.
-        source: Where `up` comes from, for the note; empty if it is unknown.
+        source: Source of `up` as text for the note; empty if gravity is unknown.
     """
     total, feet = np.zeros(3), []
     for joints, root in bodies:
@@ -82,12 +85,12 @@ def level_space(bodies: Iterable[tuple[F32, F32]], up: F64 | None = None, source
 
 
 def world_space(world: World) -> Space:
-    """Return the space of a result's world."""
+    """Return the coordinate frame of a result with world coordinates."""
     return Space(WORLD, _note(world.rotation, where_from(world)), world.rotation, world.floor)
 
 
 def where_from(world: World) -> str:
-    """Return the source of the world's vertical, as text; empty if unknown."""
+    """Return the source of the vertical of world coordinates as text; empty if gravity is unknown."""
     return {GIVEN: AS_GIVEN, FEET: _FROM_FEET, BODIES: _FROM_BODIES}.get(world.found_by, "")
 
 

@@ -20,7 +20,7 @@ COLUMNS = (
     "video", "frame", "time", "person", "joint", "x", "y", "z", "sigma_mm", "score", "filled", "doubtful", "space",
 )  # fmt: skip
 FOOT_NAMES = ("left_heel", "left_big_toe", "right_heel", "right_big_toe")
-OBSERVERS = "observers"  # column after the others, of results of several cameras only
+OBSERVERS = "observers"  # last column, only in results of several cameras
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class Rows:
 
     Attributes:
         person: (n,) ids of the people.
-        frame: (n,) index in the result, or in the resampled timeline.
+        frame: (n,) index of each frame in the result, or in the resampled timeline.
         time: (n,) s.
         values: (n, J, 5) x, y, z m, sigma mm, 2D score.
-        filled: (n, J) True where no 2D joint was detected and the lifter estimated it.
+        filled: (n, J) True where the joint was not detected in 2D and its position is estimated by the lifter alone.
         observers: (n, J) bit masks; bit c is set if camera c observed the joint. The mask is 0 for hands and feet, and
             with a single camera.
         names: (J,) names of the joints of Human3.6M-17, of the feet, or of one hand.
@@ -48,7 +48,7 @@ class Rows:
 
 
 def columns(recording: Recording) -> tuple[str, ...]:
-    """Return the names of the columns."""
+    """Return the names of the table's columns. Results of several cameras have the additional column `OBSERVERS`."""
     run = recording.table.run
     return (*COLUMNS, OBSERVERS) if run is not None and run.cameras else COLUMNS
 
@@ -61,10 +61,8 @@ def observer_names() -> list[str]:
 def rows(recording: Recording, people: list[int]) -> Iterator[Rows]:
     """Yield the rows of one person after another, in portions of about `CHUNK` frames.
 
-    Frames without the person have no row.
-
-    A portion contains several people if each is in few frames, which is more efficient. Feet and hands have separate
-    portions after the bodies.
+    Frames without the person have no row. Feet and hands have portions of their own, after those of the bodies. People
+    who are in few frames share a portion, for speed.
     """
     parts: dict[tuple[str, ...], list[Rows]] = {}
     held = 0
@@ -112,7 +110,10 @@ def _of_person(recording: Recording, track: Track) -> Iterator[Rows]:
 def _of_feet(track: Track, span: Span, joints: NDArray[np.int64]) -> Iterator[Rows]:
     """Yield the rows of heels and toes in a span, only for frames in which all four are detected.
 
-    `joints` are the (2, 3) indices of the foot joints in the 2D skeleton.
+    Args:
+        track: Track of the person.
+        span: Frames of the track.
+        joints: (2, 3) indices of ankle, heel and toe of the left and right foot in the 2D skeleton.
     """
     recording = track.recording
     every = np.arange(span.start, span.start + len(span.times))
@@ -146,5 +147,5 @@ def _of_hands(recording: Recording, track: Track, span: Span) -> Iterator[Rows]:
 
 
 def axes_note(recording: Recording) -> str:
-    """Return the meaning of x, y and z in a table."""
+    """Return the directions of x, y and z in a table as text."""
     return "x right, y down, z forward, as in poses.npz" if recording.space.name == CAMERA else "y up"

@@ -1,25 +1,26 @@
-"""Common parts of text formats: number formatting, and the list of filled frames beside a file."""
+"""Common parts of export formats: notes on frames, and the list of filled frames beside a file."""
 
 from pathlib import Path
 
 from pose.export.tracks import Track
 from pose.system.whole_file import write_whole
 
-LIST = ".filled.csv"  # suffix of the list of filled frames, for formats that cannot mark them
+LIST = ".filled.csv"  # suffix of the file that lists filled frames, for formats that cannot mark them
 FILLED = "first_frame,last_frame,first_time,last_time"
 
 
 def timing(track: Track) -> str:
-    """Return a note with the number of frames, start time and rate."""
+    """Return a note with the number of frames, their rate and the start time."""
     rate = f" at {track.rate:.6g} frames/s" if track.rate is not None else ", on their own time stamps"
     resampled = ", resampled" if track.resampled else ""
     return f"{len(track)} frames{rate}{resampled}, the first at {track.times[0]:.3f} s (frame {track.first + 1} of all)"
 
 
 def list_filled(track: Track, target: Path) -> list[str]:
-    """List the filled frames in a file beside `target`, whose format cannot mark missing frames, and return notes.
+    """Write a list of the frames in which the person is missing to a file beside `target`, and return notes.
 
-    Frames count from 1, as in `target`.
+    The list is for formats that cannot mark missing frames, whose values are therefore interpolated. Frames count from
+    1, as in `target`. No file is written if no frame is missing.
     """
     listed = target.with_name(f"{target.name}{LIST}")
     if not track.gaps:

@@ -11,7 +11,7 @@ from pose.types import I64
 
 F64 = NDArray[np.float64]
 
-MAX_UNEVEN_FRAMES = 0.1  # maximum deviation of even time stamps from a constant rate, in frames (containers round them)
+MAX_UNEVEN_FRAMES = 0.1  # maximum deviation of time stamps from a constant rate, in frames; containers round times
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class Timeline:
     """The time stamps of an exported motion.
 
     Attributes:
-        times: (T,) s.
-        rate: Frames/s if it is constant, otherwise None.
+        times: (T,) time stamps, s.
+        rate: Frame rate in frames/s if it is constant, otherwise None.
         resampled: Whether the time stamps differ from the result's own.
     """
 
@@ -31,11 +31,13 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Consecutive frames of a track.
+    """Poses in n frames of a track.
 
     Attributes:
-        places: (n, 17, 3) m in the camera frame.
-        sigma: (n, 17) mm, NaN where the person is missing.
+        start: Index of the first of these frames in the track.
+        times: (n,) s.
+        places: (n, 17, 3) m, joints in camera axes, Human3.6M order.
+        sigma: (n, 17) mm, uncertainty of the joints; NaN where the person is missing.
         score: (n, 17) scores of the 2D joints.
         known: (n,) False where the person is missing.
     """
@@ -50,11 +52,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class HandSpan:
-    """Hands in n frames of a track.
+    """Hands in n frames of a track. The second axis is left, right.
 
     Attributes:
-        places: (n, 2, 21, 3) m in the camera frame.
-        sigma: (n, 2, 21) mm, NaN where a hand is not detected.
+        places: (n, 2, 21, 3) m, hand points in camera axes; NaN where a hand is not detected.
+        sigma: (n, 2, 21) mm, uncertainty of the points; NaN where a hand is not detected.
         score: (n, 2, 21) scores of the 2D points.
     """
 
@@ -70,18 +72,29 @@ def fits(times: F64, rate: float) -> bool:
 
 
 def stretches(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return (first, last) of every run of True in flags (T,)."""
+    """Return the first and last index of every run of True in `flags` (T,)."""
     edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0))
     return [(int(first), int(end) - 1) for first, end in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def thinned(values: I64, max_count: int) -> I64:
-    """Return at most `max_count` of the values, evenly spaced."""
+    """Return at most `max_count` evenly spaced values of an array."""
     return values[:: max(1, math.ceil(len(values) / max_count))]
 
 
 def between_frames(frames: F64, positions: I64, times: F64) -> tuple[I64, F64, NDArray[np.bool_]]:
-    """Return, for each time, the row at or before it, the next row's weight, and whether both are consecutive."""
+    """Find the two frames of a person between which each time lies.
+
+    Args:
+        frames: (F,) times of all frames, s.
+        positions: (N,) indices of the frames with the person.
+        times: (T,) times to look up, s.
+
+    Returns:
+        Index (T,) in `positions` of the frame at or before each time, -1 before the first. The interpolation weight
+        (T,) of the next frame, 0 to 1. A mask (T,), True where the person is present: at the time of a frame, or
+        between two consecutive frames at most `GAP_SECONDS` apart.
+    """
     own = frames[positions]
     earlier = np.searchsorted(own, times + 1e-9, side="right") - 1
     at, later = np.maximum(earlier, 0), np.minimum(earlier + 1, len(own) - 1)

@@ -1,4 +1,4 @@
-"""A result as motions of people, with its own time stamps or resampled to a constant rate.
+"""Motions of the people in a result, with its own time stamps or resampled to a constant rate.
 
 Arrays are memory-mapped (`load_poses(..., mapped=True)`) and read in portions, so memory does not grow with length.
 """
@@ -31,7 +31,13 @@ MOST_RATE = 1000.0  # maximum frames/s of resampled time stamps
 
 
 class Recording:
-    """A result, or part of it, to export."""
+    """A result, or part of it, to export.
+
+    Attributes:
+        first, last: Position of the first frame of the part in the result, and the position after its last frame.
+        times: (F,) time stamps of the frames, s.
+        frames: (F,) frame indices.
+    """
 
     def __init__(
         self,
@@ -53,18 +59,21 @@ class Recording:
         Args:
             table: The result.
             name: Name of the source.
-            fps: Frame rate to resample to, frames/s; None keeps the result's time stamps where the format can.
+            fps: Frame rate to resample to, frames/s; None keeps the result's time stamps if the format supports them.
             start: Start time in the video, s.
             end: End time in the video, s.
-            space: 'world' or 'camera'; None selects the world if the result has one or `up` is given.
-            video: Path of the video from which the result was made.
-            up: (3,) vertical in camera axes, if known better than in the result.
-            heights: Body heights in m by id (`pose.world.clean.Steps`); people and their distances are scaled.
+            space: 'world' or 'camera'; None selects 'world' if the result has world coordinates or `up` is given,
+                otherwise 'camera'.
+            video: Path of the video from which the result was made; None if unknown.
+            up: (3,) vertical in camera axes, which replaces that of the result; None keeps it.
+            heights: Body heights in m by person id, as in `pose.world.clean.Steps`. People, and their distances from
+                the camera, are scaled accordingly.
             trim: Whether to omit frames that the result marks as partial (`pose.world.trim`).
             rig: Bone names of characters, one of `RIGS`.
 
         Raises:
-            UsageError: If the part is empty, or no person has an id of `heights`.
+            UsageError: If the part is empty, no person has an id of `heights`, or the world was requested and is
+                unavailable because camera motion is not compensated.
         """
         self._up, self._trim, self.rig = up, trim, rig
         self._scale = scale_factors(table, heights or {})
@@ -86,7 +95,7 @@ class Recording:
             raise UsageError(f"space: {problem}; give --space {CAMERA}")
         self._space_name = WORLD if space == LEVEL else space
         self._read = 0  # rows read since pages were released
-        # Cached solutions for the next format, by person, whether resampled, first frame, frames.
+        # Bone rotations, cached for the next format, by person, whether resampled, first frame, number of frames.
         self.solved: dict[tuple[int, bool, int, int], Solved] = {}
 
     @property
@@ -106,12 +115,12 @@ class Recording:
 
     @cached_property
     def world(self) -> Space:
-        """The result's world, or one estimated from its people, independent of the requested space."""
+        """The world frame of the result, or one estimated from its people, whatever the space of the export is."""
         up, source, info = self._up, AS_GIVEN, self.table.world_info
         if info is not None and up is None:
             if not self._scale:
                 return world_space(info.world)
-            up, source = info.world.up, where_from(info.world)  # the floor depends on the sizes of people
+            up, source = info.world.up, where_from(info.world)  # scaling people moves the floor
         rows = np.arange(self._rows.start, self._rows.stop)
         parts = np.array_split(thinned(rows, 8 * SAMPLE), 8)
         space = level_space((self.bodies(part, True) for part in parts if len(part)), up, source)
@@ -125,7 +134,7 @@ class Recording:
 
     @cached_property
     def uniform(self) -> Timeline:
-        """Time stamps at a constant rate: `fps`, the result's own rate if constant, or the nearest common one.
+        """Time stamps at a constant rate: `fps`, the own rate if constant, or the inverse of the median interval.
 
         Raises:
             PoseError: If too many frames would be interpolated (`pose.system.filling`).
@@ -139,10 +148,10 @@ class Recording:
 
     @cached_property
     def _mean(self) -> float:
-        """Mean frame rate over at least two frames.
+        """Mean frame rate of at least two frames, frames/s.
 
-        Containers that round time stamps (WebM: to 1 ms) give 29.998 instead of 30; a common rate near it is used if it
-        fits.
+        Containers that round time stamps give 29.998 instead of 30. An integer rate, or one divided by 1.001, is
+        therefore used if it fits all time stamps.
         """
         mean = float((len(self.times) - 1) / (self.times[-1] - self.times[0]))
         for usual in (round(mean), round(mean) / 1.001):
@@ -156,7 +165,7 @@ class Recording:
 
     @cached_property
     def _rate(self) -> float:
-        """Frame rate of `uniform`."""
+        """Frame rate of `uniform`, frames/s."""
         if len(self.times) == 1:
             return self._fps or 30.0
         if self._is_even and (self._fps is None or math.isclose(self._fps, self._mean, rel_tol=1e-3)):
@@ -164,9 +173,9 @@ class Recording:
         return self._fps or min(MOST_RATE, float(f"{1 / np.median(np.diff(self.times)):.4g}"))
 
     def bodies(self, rows: I64, turned: bool) -> tuple[F32, F32]:
-        """Return joints (N, 17, 3) m and root (N, 3) m of rows of the table, scaled, in the camera frame.
+        """Return the scaled poses of table rows: joints (N, 17, 3) m relative to the root, and root (N, 3) m.
 
-        `turned` uses the camera's frame in the first image if the camera moves; otherwise that of each row.
+        If the camera moves, they are in the camera frame of the first image (`turned`) or of each row's own image.
         """
         joints, root = self.table.joints3d[rows], self.table.root[rows]
         if turned and self.table.camera_rotation is not None:
@@ -176,18 +185,18 @@ class Recording:
         if self._scale:
             factor = np.array([self._scale.get(int(number), 1.0) for number in self.table.id[rows]], np.float32)
             joints, root = joints * factor[:, None, None], root * factor[:, None]
-        if turned and self.table.camera_position is not None:  # one path for all, of their mean size
+        if turned and self.table.camera_position is not None:  # one camera path for all, scaled by the mean factor
             at = np.searchsorted(self.table.frames, self.table.frame_index[rows])
             root = root + np.float32(self.path_scale) * self.table.camera_position[at]
         return joints, root
 
     @property
     def path_scale(self) -> float:
-        """Scale factor of the camera's positions: the mean of people's scale factors."""
+        """Scale factor of the camera's positions: the mean scale factor of people."""
         return float(np.mean(list(self._scale.values()))) if self._scale else 1.0
 
     def rows_of(self, person: int) -> I64:
-        """Return the rows of a person in the table, in the order of the frames."""
+        """Return the indices of a person's rows in the table, in the order of the frames."""
         order, ids = self._by_person
         first, end = np.searchsorted(ids, [person, person + 1])
         result: I64 = order[first:end] + self._rows.start
@@ -195,12 +204,12 @@ class Recording:
 
     @cached_property
     def _by_person(self) -> tuple[I64, I64]:
-        """The rows sorted by id and frame, and their ids."""
+        """Order of the rows by id and frame, and the ids in this order."""
         order = np.argsort(self._ids, kind="stable")
         return order, self._ids[order]
 
     def track(self, person: int, timeline: Timeline) -> "Track | None":
-        """Return one person's motion, or None if the timeline contains no frame of the person."""
+        """Return one person's motion, or None if the person has no valid frame on `timeline`."""
         rows = self.rows_of(person)
         positions = self._positions[rows - self._rows.start]
         kept = self._finite_rows[rows - self._rows.start]
@@ -214,14 +223,14 @@ class Recording:
 
     @cached_property
     def _finite_rows(self) -> NDArray[np.bool_]:
-        """Whether each row has a finite pose and, for world coordinates, a finite position in the world."""
+        """Mask of the rows with a finite pose and, if the space is the world, a finite position in it."""
         finite = finite_rows(self.table, np.arange(self._rows.start, self._rows.stop))
         if self._space_name == WORLD and self.table.placed is not None:
             finite &= np.isfinite(self.table.placed.joints[self._rows, 0, 0])
         return finite
 
     def release(self, rows: int = CHUNK) -> None:
-        """Release memory-mapped pages after `rows` more rows were read; cheap if called often."""
+        """Count `rows` further rows as read, and release the memory of mapped arrays after every `CHUNK` rows."""
         self._read += rows
         if self._read >= CHUNK:
             self._read = 0
@@ -229,17 +238,20 @@ class Recording:
 
 
 class Track:
-    """One person on a timeline, from the first frame to the last.
+    """One person on a timeline, from the person's first frame to the last, T frames.
 
-    `times` is (T,) s, `rate` is in frames/s or None, and `known` (T,) is False in gaps. Other attributes are those of
-    the recording.
+    Attributes:
+        first: Index of the first frame on the timeline.
+        times: (T,) time stamps, s.
+        rate: Frame rate in frames/s if it is constant, otherwise None.
+        known: (T,) mask of the frames with the person; False in gaps.
     """
 
     def __init__(self, recording: Recording, person: int, timeline: Timeline, rows: I64, positions: I64) -> None:
-        """Create a track from table rows (N,) and the positions (N,) of their frames in the recording."""
+        """Create a track from the indices (N,) of the person's table rows and of their frames in the recording."""
         self.person, self.recording, self.space = person, recording, recording.space
         self._rows = rows
-        # Only the part with the person: the whole timeline for each of many people would be quadratic.
+        # Only the part with the person: the whole timeline of each person would cost people times frames.
         own = recording.times[positions]
         if timeline.resampled:
             begin, end = (int(at) for at in np.searchsorted(timeline.times, [own[0] - 2e-6, own[-1] + 2e-6]))
@@ -268,7 +280,7 @@ class Track:
             self.recording.release(end - start)
 
     def read(self, at: I64) -> Span:
-        """Return the frames `at`, which must be in increasing order."""
+        """Return the poses in the frames `at` (n,), which must be in increasing order."""
         earlier, share, known = self._earlier[at], self._share[at], self.known[at]
         later = np.minimum(earlier + (share > 0), len(self._rows) - 1)
         places, sigma, score = self._values(self._rows[np.maximum(earlier, 0)])
@@ -288,12 +300,12 @@ class Track:
         return places, table.sigma[rows].astype(np.float64), score.astype(np.float64)
 
     def rows(self, at: I64) -> I64:
-        """Return the table rows (n,) at, or last before, the frames `at`."""
+        """Return the table row (n,) of each of the frames `at`; between two frames of the table, the earlier row."""
         result: I64 = self._rows[np.maximum(self._earlier[at], 0)]
         return result
 
     def blended(self, at: I64, values: Callable[[I64], F64]) -> F64:
-        """Return `values` (n, ...) of table rows in the frames `at`, interpolated between two frames of the table."""
+        """Interpolate table values linearly in the frames `at` (n,). `values` returns the values (n, ...) of n rows."""
         earlier, share = np.maximum(self._earlier[at], 0), self._share[at]
         result = values(self._rows[earlier])
         if share.any():
@@ -304,8 +316,8 @@ class Track:
     def observers(self, at: I64) -> U8:
         """Return the cameras that observed each joint in the frames `at`, as bit masks (n, 17); 0 in gaps.
 
-        Bit c stands for camera c of several. Between two frames of the table, bit c is set if camera c observed the
-        joint in one of them, and any camera observed it in both.
+        Bit c stands for camera c. Between two frames of the table, the mask combines those of both frames. It is 0 if
+        no camera observed the joint in one of them.
         """
         rows, seen_by = self._rows[np.maximum(self._earlier[at], 0)], self.recording.table.seen_by
         later = np.minimum(self._earlier[at] + (self._share[at] > 0), len(self._rows) - 1)
@@ -314,7 +326,7 @@ class Track:
         return np.where(both, before | after, 0).astype(np.uint8)
 
     def hands(self, at: I64) -> HandSpan:
-        """Return both hands in the frames `at`, in increasing order; not detected if the result has no hands."""
+        """Return both hands in the frames `at`, in increasing order. Without hands in the result, none is detected."""
         earlier, share, known = self._earlier[at], self._share[at], self.known[at]
         later = np.minimum(earlier + (share > 0), len(self._rows) - 1)
         places, sigma, score = self._hand_values(self._rows[np.maximum(earlier, 0)])
@@ -331,7 +343,7 @@ class Track:
         joints, root = self.recording.bodies(rows, turned)
         points = on_body(hands, joints, table.swapped[rows])
         sigma, scores = sigma_of(hands, points, table.swapped[rows]), by_arms(hands.scores, table.swapped[rows])
-        if hands.sigma is not None:  # of several cameras: 1 where any of them sees the hand
+        if hands.sigma is not None:  # result of several cameras: the score is 1 if any camera sees the hand
             scores = np.isfinite(points[..., 0]).astype(np.float32)
         if turned and table.camera_rotation is not None:
             at = np.searchsorted(table.frames, table.frame_index[rows])
@@ -342,7 +354,7 @@ class Track:
         return places, np.hypot(sigma, wrist_sigma).astype(np.float64), scores.astype(np.float64)
 
     def sample(self) -> Iterator[Span]:
-        """Yield known frames spread over the track, for medians."""
+        """Yield frames with the person, evenly spread over the track, from which medians are computed."""
         at = thinned(np.flatnonzero(self.known), SAMPLE)
         for start in range(0, len(at), CHUNK):
             part = at[start : start + CHUNK]
@@ -351,24 +363,24 @@ class Track:
 
     @cached_property
     def gaps(self) -> list[tuple[int, int]]:
-        """The (first, last) frame of every gap."""
+        """The first and last frame of every gap."""
         return stretches(~self.known)
 
     @property
     def swapped(self) -> NDArray[np.bool_]:
-        """Whether left and right of legs and arms were swapped before lifting, (T, 2); False in gaps."""
+        """Whether repair swapped left and right before lifting, (T, 2) for legs and arms; False in gaps."""
         return self._flags(self.recording.table.swapped[self._rows])
 
     @property
     def filled(self) -> NDArray[np.bool_]:
-        """Whether the person was not detected and the result is interpolated between two frames, (T,)."""
+        """Whether the pose was interpolated because the person was not detected, (T,); False in gaps."""
         placed = self.recording.table.placed
         flags = np.zeros(len(self._rows), bool) if placed is None else np.asarray(placed.filled[self._rows])
         return self._flags(flags[:, None])[:, 0]
 
     @property
     def contacts(self) -> F64:
-        """The contact probabilities (T, 2) of the left and the right foot; NaN in gaps, and without a world."""
+        """The contact probabilities (T, 2) of the left and right foot; NaN in gaps, and without world coordinates."""
         placed = self.recording.table.placed
         if placed is None:
             return np.full((len(self), 2), np.nan)
@@ -380,13 +392,13 @@ class Track:
 
     @property
     def inconsistent(self) -> NDArray[np.bool_]:
-        """Whether 2D joints of each limb (`pose.skeletons.LIMBS`) contradict the bones, (T, 4); False in gaps."""
+        """Whether the 2D joints of each limb (`LIMBS`) contradict the person's bone lengths, (T, 4); False in gaps."""
         placed = self.recording.table.placed
         nowhere = np.zeros((len(self._rows), len(LIMBS)), bool)
         return self._flags(nowhere if placed is None else np.asarray(placed.inconsistent[self._rows]))
 
     def _flags(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Convert flags (N, ...) of rows to frames (T, ...); an interpolated frame has the flags of either neighbour.
+        """Convert flags (N, ...) of rows to frames (T, ...); an interpolated frame has the flags of both neighbours.
 
         Flags are False in gaps.
         """
@@ -409,11 +421,11 @@ def open_recording(
     trim: bool = True,
     rig: str = RIGS[0],
 ) -> Recording:
-    """Open a result file of `pose-run`, the live demo or `pose-lift`; `Recording` describes the options.
+    """Open a result file of `pose-run`, the live demo or `pose-lift`. `Recording.__init__` describes the options.
 
     Raises:
         UsageError: If the file is missing.
-        PoseError: If it is invalid or empty.
+        PoseError: If the file is invalid or contains no frame.
     """
     table = load_poses(path, mapped=True)
     if not len(table):

@@ -21,7 +21,7 @@ F64 = NDArray[np.float64]
 
 
 def write(track: Track, target: Path) -> Notes:
-    """Write one person; see `pose.export.format.PersonFormat`."""
+    """Write the track of one person to `target`; see `pose.export.format.PersonFormat`."""
     write_trc(track, target, IDENTITY, H36M17.names)
     return [f"{timing(track)}; metres", *missing(track)]
 
@@ -33,7 +33,7 @@ def write_trc(track: Track, target: Path, turn: F64, names: Sequence[str]) -> No
         track: The person.
         target: File to write.
         turn: (4,) quaternion, applied to all points.
-        names: Joints to write.
+        names: Names of the joints to write.
     """
     assert track.rate is not None, "TRC has one rate"
     chosen = [H36M17.index(name) for name in names]
@@ -42,7 +42,7 @@ def write_trc(track: Track, target: Path, turn: F64, names: Sequence[str]) -> No
         for span in track.spans():
             frames = number(span.start + 1 + np.arange(len(span.times)))
             cells = number(rotate(turn, track.space.to_file(span.places[:, chosen])), 5, prefix="\t")
-            # OpenSim ignores an empty cell at the end of a line and then reports a missing column.
+            # OpenSim drops an empty cell at the end of a line and then reports a missing column. Hence one more tab.
             one_more = np.where(span.known, 0, ord("\t")).astype(np.uint8)[:, None]
             file.write(text(joined(frames, number(span.times, 6, prefix="\t"), row(cells), one_more, "\n")))
 

@@ -1,8 +1,8 @@
 """USD (binary `.usdc`): all people in one stage, as UsdSkel characters or stick figures with one animation each.
 
-Units are metres, with y up; time codes are frames at the constant rate. Joint names are converted to valid identifiers,
-as USD requires. Source: Pixar and AOUSD, UsdSkel: Introduction to Skeletons, and the usd-core wheel that writes the
-file.
+Units are metres, with y up. Time codes count frames at the median frame rate of the recording. Joint names are
+converted to valid identifiers, as USD requires. Source: Pixar and AOUSD, UsdSkel: Introduction to Skeletons, and the
+usd-core wheel that writes the file.
 """
 
 import re
@@ -25,11 +25,11 @@ from pose.view.colours import person_colour
 if TYPE_CHECKING:
     from pxr import Usd, UsdSkel
 
-_XYZW = [1, 2, 3, 0]  # arrays of quaternions have the real part last
+_XYZW = [1, 2, 3, 0]  # USD's arrays of quaternions are x y z w
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write all people; see `pose.export.format.SceneFormat`."""
+    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
     from pxr import Gf, Usd, UsdGeom
 
     start, rate = float(recording.timeline.times[0]), _rate(recording.timeline.times)
@@ -37,7 +37,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
     look_of = sticks if recording.rig == STICKS else character_look(recording.rig)
     looks = [look_of(track) for track in tracks if track is not None]
     with whole_file(target) as hidden:
-        named = hidden.with_name(f"{hidden.name}.usdc")  # the library derives the format from the name
+        named = hidden.with_name(f"{hidden.name}.usdc")  # the library derives the format from the file name
         stage = Usd.Stage.CreateNew(str(named))
         UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.y)
         UsdGeom.SetStageMetersPerUnit(stage, 1.0)

@@ -1,4 +1,4 @@
-"""The cameras of a result in the space of an export: their poses and intrinsics in every frame."""
+"""The cameras of a result in the coordinate frame of an export: their poses and intrinsics in every frame."""
 
 from dataclasses import dataclass
 
@@ -18,15 +18,15 @@ ONLY = "camera"  # name of the camera in a result with one camera
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Viewpoint:
-    """A camera in F frames, or in one if it is static.
+    """A camera in F frames; F = 1 if it is static.
 
     Attributes:
         name: Name, unique among the cameras of a result.
-        size: (width, height) px.
+        size: (width, height) of the image, px.
         matrix: (3, 3) intrinsics for zoom 1, px.
         times: (F,) s.
-        places: (F, 3) positions in the space, m.
-        turns: (F, 3, 3) rotations from camera axes (x right, y down, z forward) to those of the space, y up.
+        places: (F, 3) positions in file axes, m.
+        turns: (F, 3, 3) rotations from camera axes (x right, y down, z forward) to file axes (y up).
         zooms: (F,) focal length relative to that of `matrix`.
     """
 
@@ -42,7 +42,7 @@ class Viewpoint:
 def viewpoints(recording: Recording, space: Space) -> list[Viewpoint]:
     """Return the cameras of a recording; an empty list if they are unknown.
 
-    A camera whose motion is not compensated has no pose in a world.
+    Camera poses in the world are also unknown if camera motion is not compensated.
 
     Args:
         recording: Exported recording.
@@ -56,7 +56,8 @@ def viewpoints(recording: Recording, space: Space) -> list[Viewpoint]:
         return [_static(one.name, one.size, one.matrix, start, one.place, one.rotation.T, space) for one in cameras]
     if (camera := table.camera) is None:
         return []
-    still = space.name == CAMERA  # joints are in the frame of each image
+    # In the camera frame, joints are relative to the camera of each image, so the camera does not move.
+    still = space.name == CAMERA
     if not still and table.camera_rotation is None and without_world(table):
         return []
     part = slice(recording.first, recording.last)
@@ -68,7 +69,7 @@ def viewpoints(recording: Recording, space: Space) -> list[Viewpoint]:
     if not still and table.camera_position is not None:
         places += recording.path_scale * np.asarray(table.camera_position[part], np.float64)
     times = recording.times
-    if not still and table.camera_sigma is not None:  # readers interpolate over frames of unknown views
+    if not still and table.camera_sigma is not None:  # readers interpolate over frames with an unknown camera pose
         known = np.isfinite(table.camera_sigma[part])
         times, places, turns, zooms = times[known], places[known], turns[known], zooms[known]
         if not len(times):
@@ -86,9 +87,9 @@ def _static(
         size: (width, height) px.
         matrix: (3, 3) intrinsics, px.
         start: Start of the recording, s.
-        place: (3,) position in the source axes of `space`, m.
-        turn: (3, 3) rotation in the source axes of `space`.
-        space: Target frame.
+        place: (3,) position in the camera axes that `space` converts, m.
+        turn: (3, 3) rotation from the camera's own axes to those axes.
+        space: Coordinate frame of the export.
     """
     places, turns = space.to_file(place[None]), (space.turn @ turn)[None]
     return Viewpoint(name, size, np.asarray(matrix, np.float64), start, places, turns, np.ones(1))

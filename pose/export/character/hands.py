@@ -18,9 +18,9 @@ _FINGERS = ("Thumb", "Index", "Middle", "Ring", "Pinky")
 # Fraction of the hand's twist that is applied to the forearm; the rest stays in the wrist. With one bone for the
 # forearm, half distorts elbow and wrist least.
 FOREARM_SHARE = 0.5
-# Twists are wrapped to within 180 degrees of this middle of their range, radians about x, 0 with the palm down in the
-# T-pose. The forearm turns from there to the palm up, -180 degrees (AAOS, Joint Motion: Method of Measuring and
-# Recording, 1965); with the upper arm, which lifted joints of straight arms do not show, to the palm backwards, +100.
+# Middle of the range of twists, radians about x; twists are wrapped to within 180 degrees of it. 0 is the palm down in
+# the T-pose. The forearm alone turns to -180 degrees, the palm up (AAOS, Joint Motion: Method of Measuring and
+# Recording, 1965). With the twist of the upper arm, which lifted joints do not show, the palm turns to +100 degrees.
 _NEUTRAL = np.radians(-40.0)
 
 
@@ -29,8 +29,9 @@ class HandTurns:
     """Rotations of both hands in T frames; NaN where a hand is not detected.
 
     Attributes:
-        palms: (T, 2, 4) rotations of the hand bones in the file's frame.
-        fingers: (T, 2, 15, 4) rotations in the parent's frame, in the order of `pose.export.fingers.FINGER_NAMES`.
+        palms: (T, 2, 4) quaternions (w, x, y, z) of the left and right hand bone in file axes (y up).
+        fingers: (T, 2, 15, 4) quaternions of the finger bones relative to their parent bones, in the order of
+            `pose.export.fingers.FINGER_NAMES`.
     """
 
     palms: F64
@@ -56,7 +57,8 @@ def hands_of(character: Character, places: F64) -> HandTurns:
 
     Args:
         character: Character to pose.
-        places: (T, 2, 21, 3) m in file axes, NaN where a hand is not detected.
+        places: (T, 2, 21, 3) m, points of the left and right hand in file axes (y up); NaN where a hand is not
+            detected.
     """
     palms = np.full((*places.shape[:2], 4), np.nan)
     fingers = np.full((*places.shape[:2], len(FINGER_PARENTS), 4), np.nan)
@@ -94,7 +96,7 @@ def filled(turns: F64, seen: NDArray[np.bool_]) -> F64:
     """Fill the rotations of missing frames by slerp. Before the first and after the last valid frame they are constant.
 
     Args:
-        turns: (T, ..., 4) rotations.
+        turns: (T, ..., 4) quaternions.
         seen: (T,) mask of the valid frames. If no frame is valid, all rotations become the identity.
     """
     known = np.flatnonzero(seen)

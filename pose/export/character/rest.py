@@ -1,9 +1,10 @@
 """The T-pose of a fitted character.
 
-The A-pose of the model is rotated to the T-pose. Its bones are stretched to remove remaining differences of length.
+The A-pose of the model is rotated to the T-pose. Its bones are then stretched where their lengths still differ from the
+person's.
 
 Linear blend skinning shrinks rotated shoulders. Each vertex is therefore the mean of two positions: the skinned one,
-and the one that skinning moves back to its place in the A-pose. This halves the loss of volume.
+and the one that the inverse skinning maps to its place in the A-pose. This halves the loss of volume.
 """
 
 from dataclasses import dataclass
@@ -18,9 +19,9 @@ from pose.export.skeleton import NAMES, Body
 
 F64 = NDArray[np.float64]
 
-MOST_STRETCH = 1.25  # maximum stretch of a bone beyond its fitted shape; the minimum is the inverse
-MOST_NECK = 1.4  # for the neck, which is short and measured by the joints of neck and head only
-# Distance of the Human3.6M-17 spine joint behind the line from pelvis to thorax, in trunk lengths: the medians of
+MOST_STRETCH = 1.25  # maximum stretch factor of a bone after the shape is fitted; the minimum is 1 / MOST_STRETCH
+MOST_NECK = 1.4  # the same for the neck, whose length is measured less exactly because it is short
+# Distance of the Human3.6M-17 spine joint behind the line from pelvis to thorax, in trunk lengths. Its medians for
 # lifted people in three clips are 15 to 26 mm.
 SPINE_BACK = 0.04
 _TRUNK = ("Hips", "Spine", "Spine1", "Spine2")
@@ -30,12 +31,12 @@ _TRUNK = ("Hips", "Spine", "Spine1", "Spine2")
 class Character:
     """Body of a person in the T-pose: soles at y = 0, arms along x, facing z.
 
-    Five joints of Human3.6M-17 are attributes; the other twelve are heads of bones.
+    Five joints of Human3.6M-17 are attributes; the other twelve are heads of bones, where bones start.
 
     Attributes:
         heads: (B, 3) m, heads of the bones.
-        vertices: (V, 3) m.
-        pelvis: (3,) m, joint of Human3.6M-17 that moves with the bone Hips.
+        vertices: (V, 3) m, vertices of the mesh.
+        pelvis: (3,) m, joint that moves with the bone Hips.
         spine: (3,) m, joint that moves with Spine1.
         thorax: (3,) m, joint that moves with Spine2.
         neck: (3,) m, joint that moves with Head.
@@ -67,7 +68,7 @@ def make_character(model: BodyModel, shape: Shape, body: Body) -> Character:
     maps = np.zeros((len(parents), 3, 3))
 
     def carried(bone: int, point: F64) -> F64:
-        """Move a point (3,) m of the A-pose with a bone to the T-pose."""
+        """Return where a point (3,) m of the A-pose lies in the T-pose if it moves with `bone`."""
         moved: F64 = new[bone] + maps[bone] @ (point - old[bone])
         return moved
 
@@ -152,7 +153,15 @@ def _aimed(bone: F64, goal: F64, length: float) -> F64:
 def _skinned(model: BodyModel, vertices: F64, old: F64, new: F64, maps: F64) -> F64:
     """Move vertices (V, 3) m from the A-pose to the T-pose with less loss of volume than linear blend skinning.
 
-    Each result is the mean of the skinned vertex and of the point that skinning maps back to the A-pose vertex.
+    Each result is the mean of two points: the skinned vertex, and the point that skinning maps back to the A-pose
+    vertex.
+
+    Args:
+        model: Body model with the skin weights.
+        vertices: (V, 3) m in the A-pose.
+        old: (B, 3) m, heads of the bones in the A-pose.
+        new: (B, 3) m, heads of the bones in the T-pose.
+        maps: (B, 3, 3) linear maps of the bones from the A-pose to the T-pose.
     """
     there = _blended(model, maps, new - np.einsum("bij,bj->bi", maps, old))
     back: F64 = np.linalg.inv(maps).astype(np.float64)
@@ -164,7 +173,16 @@ def _skinned(model: BodyModel, vertices: F64, old: F64, new: F64, maps: F64) -> 
 
 
 def _blended(model: BodyModel, maps: F64, shift: F64) -> tuple[F64, F64]:
-    """Blend the linear maps and translations of bones to those of vertices, (V, 3, 3) and (V, 3) m."""
+    """Blend the affine maps of bones to those of vertices by the skin weights.
+
+    Args:
+        model: Body model with the skin weights.
+        maps: (B, 3, 3) linear maps of the bones.
+        shift: (B, 3) m, translations of the bones.
+
+    Returns:
+        Linear maps (V, 3, 3) and translations (V, 3) m of the vertices.
+    """
     matrix = np.einsum("vk,vkij->vij", model.weights, maps[model.bones])
     return matrix, np.einsum("vk,vkj->vj", model.weights, shift[model.bones])
 

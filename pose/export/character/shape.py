@@ -1,7 +1,7 @@
 """The shape of a person: phenotypes and local changes of the body model, fitted to bone lengths.
 
-Bone lengths contain little information about gender, age, muscle and weight; for these the prior, an average adult,
-dominates.
+Bone lengths contain little information about gender, age, muscle and weight. The prior, an average adult, determines
+these.
 """
 
 from dataclasses import dataclass
@@ -102,7 +102,10 @@ def lengths_of_body(body: Body) -> F64:
 
 
 def fit_shape(model: BodyModel, lengths: F64) -> Shape:
-    """Find the most probable shape for bone lengths (8,) m by regularised Gauss-Newton within the bounds."""
+    """Find the most probable shape for bone lengths (8,) m in the order of `LENGTHS`.
+
+    The method is regularised Gauss-Newton. Phenotypes are limited to 0 to 1, and local changes to -1 to 1.
+    """
     count = len(model.local_names)
     mean = np.array([*(_PRIOR[name][0] for name in PHENOTYPES), *[0.0] * count])
     sigma = np.array([*(_PRIOR[name][1] for name in PHENOTYPES), *[_LOCAL_SIGMA] * count])
@@ -123,7 +126,8 @@ def fit_shape(model: BodyModel, lengths: F64) -> Shape:
         slope = (np.array(moved) - here).T / steps / _LENGTH_SIGMA
         gradient = slope.T @ ((lengths - here) / _LENGTH_SIGMA) - (values - mean) / sigma**2
         change = np.linalg.solve(slope.T @ slope + np.diag(1 / sigma**2), gradient)
-        for share in (1.0, 0.5, 0.25, 0.1):  # shapes are products of phenotypes, so a full step may overshoot
+        # Line search: the model is not linear in the phenotypes, so a full step may overshoot.
+        for share in (1.0, 0.5, 0.25, 0.1):
             tried = np.clip(values + share * change, least, 1.0)
             if (reached := cost(tried)) < best - 1e-9:
                 values, best = tried, reached
