@@ -22,7 +22,7 @@ def attention_maps(network: LifterNetwork, observations: LifterInput, times: Ten
 
     Args:
         network: Lifter whose mechanism has attention maps.
-        observations: Observations of B sequences of T frames.
+        observations: Network inputs of B sequences of T frames.
         times: (B, T) frame times, s.
 
     Raises:

@@ -144,7 +144,7 @@ def _camera_rays(keypoints: Tensor, mask: Tensor, intrinsics: Tensor) -> Tensor:
 
 
 def _frame_of_reference(rays: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return centre and spread of the detected joints (see `Observations`).
+    """Return centre and spread of the detected joints (see `LifterInput`).
 
     Returns:
         Centre (..., 2), spread (...), and whether any joint is detected (...).

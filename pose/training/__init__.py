@@ -1,1 +1,1 @@
-"""Training a lifter: loop, losses, optimisers, schedules, measuring."""
+"""Training of lifters and forecasters: training loop, losses, optimisers, learning rate schedules and metrics."""

@@ -1,4 +1,4 @@
-"""Training batches from a source to the device: built by worker processes, converted to tensors, mirrored."""
+"""Training batches: how they are built in worker processes, converted to tensors, mirrored and copied to the device."""
 
 import os
 import random
@@ -20,7 +20,7 @@ Made_co = TypeVar("Made_co", covariant=True)
 
 
 class BatchSource(Protocol[Made_co]):
-    """A source of training sequences."""
+    """Protocol of objects that build training batches."""
 
     def batch(self, step: int) -> Made_co:
         """Return the batch of training step `step`. Equal steps give equal batches."""
@@ -28,10 +28,10 @@ class BatchSource(Protocol[Made_co]):
 
 
 class Tensors(Protocol):
-    """A batch as tensors."""
+    """Protocol of batches that consist of tensors."""
 
     def to(self, device: torch.device) -> Self:
-        """Copy to a device."""
+        """Return a copy of the batch on a device."""
         ...
 
 
@@ -50,15 +50,15 @@ class TensorBatch(NamedTuple):
 
     @classmethod
     def of(cls, batch: LiftBatch) -> Self:
-        """Convert arrays to tensors."""
+        """Convert the arrays of a batch to tensors, which share their memory."""
         return cls(*(torch.from_numpy(getattr(batch, name)) for name in cls._fields))
 
     def to(self, device: torch.device) -> Self:
-        """Copy to a device."""
+        """Return a copy of the batch on a device."""
         return type(self)(*(tensor.to(device, non_blocking=True) for tensor in self))
 
     def observe(self) -> LifterInput:
-        """Compute the network inputs (B, T)."""
+        """Compute the network inputs of the B sequences of T frames."""
         return observe(self.keypoints, self.scores, self.times, self.intrinsics, self.derived, self.intrinsics_known)
 
     def frames(self, rows: slice) -> "TensorBatch":
@@ -67,7 +67,7 @@ class TensorBatch(NamedTuple):
         return self._replace(**{name: getattr(self, name)[:, rows] for name in along_time})
 
     def mirrored(self) -> "TensorBatch":
-        """Return the batch mirrored: left and right are swapped, and the image is mirrored about the camera axis."""
+        """Return the batch with left and right joints swapped and the image mirrored about its principal point."""
         keypoints = self.keypoints[:, :, _SIDES].clone()
         keypoints[..., 0] = 2 * self.intrinsics[:, 0, 2].float()[:, None, None] - keypoints[..., 0]
         return self._replace(
@@ -82,7 +82,7 @@ _SIDES = list(H36M17.flip_order)
 
 
 def mirrored_joints(joints: Tensor) -> Tensor:
-    """Mirror joints (..., 17, 3) m in the camera frame."""
+    """Mirror joints (..., 17, 3) in x, and swap left and right joints."""
     return joints[..., _SIDES, :] * joints.new_tensor([-1, 1, 1])
 
 
@@ -90,7 +90,7 @@ Batch = TypeVar("Batch", bound=Tensors)
 
 
 class _Steps(Dataset[Batch], Generic[Batch, Made]):
-    """The batches of a source by number, for the workers of a `DataLoader`."""
+    """The batches of a source by step number, for the workers of a `DataLoader`."""
 
     def __init__(self, source: BatchSource[Made], to_tensors: Callable[[Made], Batch]) -> None:
         self._source, self._to_tensors = source, to_tensors
@@ -107,13 +107,13 @@ def load(
     workers: int,
     device: torch.device,
 ) -> Iterator[Batch]:
-    """Iterate over the batches `numbers` of a source on `device`; the next batches are built during training.
+    """Yield batches of a source on `device`, and build the next ones in the background.
 
     Args:
         source: The source.
         to_tensors: Function from a batch of the source to tensors.
         numbers: Step numbers of the batches, in order.
-        workers: Worker processes, at most the number of cores; 0 for a thread of this process.
+        workers: Number of worker processes, limited to the number of cores; 0 for a thread of this process.
         device: Target device.
     """
     if workers == 0:

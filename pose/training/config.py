@@ -12,7 +12,7 @@ OPTIMIZERS = ("adam", "adamw", "radam", "muon")  # built by `pose.training.optim
 
 @dataclass(frozen=True, kw_only=True)
 class LossWeights:
-    """Weights of the loss terms, see `pose.training.losses`.
+    """Weights of the terms of a lifter's loss, see `pose.training.losses`.
 
     Attributes:
         position: Weight of the position loss.
@@ -21,7 +21,7 @@ class LossWeights:
         root: Weight of the root loss.
         bend: Weight of the bend loss.
         spread: Weight of the likelihood that trains sigma.
-        ponder: Weight of the ponder cost, the number of steps plus the remainder, of a lifter with adaptive depth.
+        ponder: Weight of the ponder cost of a lifter with adaptive depth (`pose.lifter.adaptive.pondered`).
     """
 
     position: float = 1.0
@@ -35,7 +35,7 @@ class LossWeights:
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
-    """The optimiser.
+    """Configuration of the optimiser.
 
     Attributes:
         name: `adam`, `adamw`, `radam`, or `muon`: Muon for the matrices of the blocks, AdamW for all other parameters.
@@ -70,14 +70,14 @@ class TrainingRunConfig:
         schedule: The learning rate schedule.
         steps: Number of optimiser steps.
         clip: Maximum norm of the gradient.
-        ema: Decay of the averaged weights, which are evaluated and saved.
+        ema: Decay per step of the exponential moving average of the weights, which is evaluated and saved.
         precision: `fp32` or `bf16` (weights stay fp32).
         seed: Random seed.
-        workers: Processes that build batches; 0 for a thread of this process.
-        compile: Use torch.compile.
-        log_every: Steps between lines of the log.
-        evaluate_every: Steps between evaluations.
-        checkpoint_every: Steps between checkpoints.
+        workers: Number of processes that build batches; 0 for a thread of this process.
+        compile: Whether to use torch.compile.
+        log_every: Number of steps between lines of the log.
+        evaluate_every: Number of steps between evaluations.
+        checkpoint_every: Number of steps between checkpoints.
     """
 
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
@@ -107,14 +107,15 @@ class TrainingRunConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class NewestConfig:
-    """Training for the newest frames of a window, see `pose.training.newest`.
+    """Options of the training for the newest frames of a window, see `pose.training.newest`.
 
     Attributes:
-        future: Frames at the end of each sequence that only the teacher sees.
-        weight: Weight of the newest frame in the loss. It falls to 1, the weight of old frames.
-        half_life: Frames in which the excess over 1 falls by half.
+        future: Number of frames at the end of each sequence that only the teacher sees.
+        weight: Weight of the newest frame in the loss, at least 1. Weights decrease with the age of a frame towards 1.
+        half_life: Age in frames after which the difference between weight and 1 has halved.
         teacher: Offline lifter or checkpoint whose output for the whole sequence is a second target.
-        share: Weight of the distance to the teacher's output, 0 to 1; the rest is that of the ground truth.
+        share: Weight of the loss with the teacher's output as target, above 0 to 1; the loss with the ground truth has
+            the weight 1 - `share`.
     """
 
     future: int = 0
@@ -147,13 +148,13 @@ class TrainConfig(TrainingRunConfig):
         start_from: Shipped lifter or checkpoint of equal architecture whose weights are loaded first; optimiser and
             schedule restart.
         start_share: Weight of the initial network in the average of initial and trained weights, 0 to 1. The average is
-            often better than either (Wortsman et al., 2022).
+            often more accurate than either (Wortsman et al., 2022).
         lookaheads: Look-aheads in frames, for streaming models; one is sampled per step. Repeat a value to sample it
             more often.
         dialects: Whether each sequence's scores are transformed at random (`pose.training.dialects`).
-        consistency: Weight of the distance between the outputs for the batch and for its mirror image. If it is above
-            0, training also uses the mirrored batch, with other dialects.
-        newest: Emphasis on the newest frames of each sequence, for offline networks that run as a sliding window.
+        consistency: Weight in the loss of the distance between the outputs for the batch and for its mirror image. If
+            it is above 0, training also uses the mirrored batch, whose scores are transformed differently.
+        newest: Training for the newest frames of each sequence, for offline networks that run as a sliding window.
     """
 
     model: LifterConfig = field(default_factory=LifterConfig)
@@ -185,12 +186,13 @@ class ObjectiveConfig:
     """The objective of pre-training on 2D poses.
 
     Attributes:
-        name: `masked`: predict masked joints from both sides. `next`: predict each pose from earlier ones. `any-order`:
-            predict poses in a random order.
+        name: `masked`: predict masked joints from earlier and later frames. `next`: predict each pose from earlier
+            ones. `any-order`: predict poses in a random order.
         frames: Fraction of frames that are masked completely (`masked`).
         joints: Fraction of joints in the other frames that are masked individually (`masked`).
-        longest: Longest masked span, s; the shortest is 0.1 s.
-        asked: Fraction of the frames, the last ones of the order, that are predicted (`any-order`; XLNet: 1 / 6).
+        longest: Longest masked span, s (`masked`); the shortest is 0.1 s.
+        asked: Fraction of the frames that are predicted, from the end of the random order (`any-order`); 1 / 6 in
+            XLNet.
     """
 
     name: str = "masked"
@@ -217,7 +219,11 @@ SHORTEST_SPAN = 0.1  # s
 class PretrainConfig(TrainingRunConfig):
     """A pre-training run of a lifter on 2D poses.
 
-    `pose-train lifter` continues from its checkpoint, with the same model and `start_from`.
+    `pose-train lifter` continues from its checkpoint if that has the same `model` and is given as `start_from`.
+
+    Attributes:
+        model: Architecture.
+        objective: The objective.
     """
 
     model: LifterConfig = field(default_factory=LifterConfig)
@@ -233,7 +239,7 @@ class ForecastLossWeights:
     """Weights of a forecaster's loss terms.
 
     Attributes:
-        root: Weight of the pelvis' displacement, relative to the mean of the joints.
+        root: Weight of the error of the pelvis, relative to the mean error of the other joints.
         spread: Weight of the likelihood that trains sigma.
     """
 
@@ -246,11 +252,14 @@ class ForecasterTrainConfig(TrainingRunConfig):
     """A training run of a forecaster.
 
     Attributes:
+        model: Architecture.
+        loss: Weights of the loss terms.
         start_from: Checkpoints whose weights are loaded first: one of equal architecture, or, for a blended forecaster,
-            a one-shot and an mlp. Optimiser and schedule restart.
-        frozen: Whether these weights are fixed, so that a blended forecaster only learns the weights of its two parts.
-        forcing: Constant k of scheduled sampling (Bengio et al., 2015) in steps, for autoregressive networks. True
-            earlier steps are used with probability k / (k + exp(step / k)), hence half of the time after k ln k steps.
+            a `one-shot` and an `mlp`. Optimiser and schedule restart.
+        frozen: Whether these weights are fixed, so that a blended forecaster only learns how to blend its two parts.
+        forcing: Constant k of scheduled sampling (Bengio et al., 2015), in training steps, for autoregressive networks.
+            The input of a predicted step is the true earlier step with probability k / (k + exp(step / k)), otherwise
+            the predicted one. The probability is 1/2 after k ln k training steps.
     """
 
     model: ForecasterConfig = field(default_factory=ForecasterConfig)
@@ -272,7 +281,7 @@ def check_recipe(optimizer: OptimizerConfig, schedule: ScheduleConfig, init: str
     """Check that optimiser, schedule and initialisation can be combined.
 
     Raises:
-        ValueError: If the schedule has a warm-up, but optimiser or initialisation replaces the warm-up.
+        ValueError: If the schedule has a warm-up, although optimiser or initialisation make it unnecessary.
     """
     if not schedule.warms_up:
         return

@@ -1,8 +1,9 @@
 """Random transformations of scores, which imitate other detectors.
 
-Detectors use different score scales: some give 0.95 to every visible joint, others 0.6; some decrease gradually with
-uncertainty, others abruptly; files from marker systems contain 1. A lifter trained on one scale misreads others. Each
-training sequence may therefore get its own transformation ("dialect"). Joints that are not detected stay so.
+Detectors use different score scales. Some give 0.95 to every visible joint, others 0.6. The scores of some decrease
+gradually with uncertainty, those of others abruptly; files from marker systems contain only 1. A lifter trained on one
+scale misinterprets others. Each training sequence may therefore get its own transformation, its "dialect". Scores of 0
+(not detected) stay 0.
 """
 
 import math
@@ -16,10 +17,17 @@ _CURVED, _SCALED, _CONSTANT, _BY_JOINT, _NOISY, _STEPPED = 0.4, 0.35, 0.3, 0.5, 
 
 
 def in_dialects(scores: Tensor, generator: torch.Generator) -> Tensor:
-    """Transform scores (B, T, J) in [0, 1], each sequence at random; 0 stays 0, all others are in [0.01, 1].
+    """Transform the scores of each sequence at random.
 
     A transformation combines any of these, in this order: a power, a common factor, one constant score, a factor per
-    joint, noise, and quantisation.
+    joint, noise, and quantisation. A fifth of the sequences are unchanged.
+
+    Args:
+        scores: (B, T, J) scores from 0 to 1.
+        generator: Source of random numbers.
+
+    Returns:
+        Scores (B, T, J): 0 where they were 0, otherwise from 0.01 to 1.
     """
     device, (batch, _, joints) = scores.device, scores.shape
 

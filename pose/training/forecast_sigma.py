@@ -1,9 +1,9 @@
 """Calibration of a forecaster's sigma on held-out subjects.
 
-Errors of sigma depend on the kind of past (lifted or exact), the horizon and the speed. For each kind of past, log
-sigma is mapped to slope log sigma + weight log speed + an offset per point, with weights and offsets per horizon. The
-offsets place 68 % of a point's errors inside one sigma. Slopes and weights minimise the quantile loss of the log errors
-(quantile regression, Koenker and Bassett, 1978).
+How much a network under- or overestimates its errors depends on the input (lifted or exact), the horizon and the speed
+of the person. For each kind of input, log sigma is therefore replaced by slope log sigma + weight log speed + offset,
+with a weight per horizon and an offset per horizon and point. The offsets place 68 % of a point's errors inside one
+sigma. Slopes and weights minimise the quantile loss of the log errors (quantile regression, Koenker and Bassett, 1978).
 """
 
 from collections.abc import Iterable
@@ -26,12 +26,12 @@ Numbers = NDArray[np.floating]
 
 
 class Predictions(NamedTuple):
-    """Predictions at N times.
+    """N predictions at H horizons each.
 
     Attributes:
-        error: (N, H, 17) logarithm of m.
-        sigma: (N, H, 17) logarithm of m.
-        speed: (N,) logarithm of the speed, from `log_speed`.
+        error: (N, H, 17) logarithm of the errors in m.
+        sigma: (N, H, 17) logarithm of sigma in m.
+        speed: (N,) logarithm of the speed before the prediction, from `log_speed`.
         lifted: (N,) similarity of the past to lifted poses, from 0 (exact) to 1 (lifted), from `share_lifted`.
     """
 
@@ -41,7 +41,7 @@ class Predictions(NamedTuple):
     lifted: Numbers
 
     def rows(self, chosen: NDArray[np.integer]) -> Self:
-        """Select rows."""
+        """Return the predictions with the indices `chosen`."""
         return type(self)(*(values[chosen] for values in self))
 
 
@@ -49,11 +49,11 @@ class Predictions(NamedTuple):
 def calibrate_forecaster(network: ForecasterNetwork, conditions: Iterable[Iterable[ForecastBatch]]) -> None:
     """Set the network's `calibration` from batches of several conditions (original speed, other speeds, ...).
 
-    If one kind of past is missing, it gets the calibration of the other.
+    If all pasts are exact, or all are lifted, both kinds get the same calibration.
 
     Args:
         network: The network, changed in place.
-        conditions: Batches of each condition, at HORIZONS.
+        conditions: Batches of each condition. Their times `ahead` must be `pose.forecast.format.HORIZONS`.
     """
     predictions = [_predictions(network, batches) for batches in conditions]
     kinds = [
@@ -90,7 +90,7 @@ def _balanced(conditions: list[Predictions]) -> Predictions:
 
 
 def _fit(predictions: Predictions) -> Numbers:
-    """(H, 2 + 17): slope, weight and offsets at each horizon.
+    """Return slope, weight and 17 offsets (H, 2 + 17) at each horizon.
 
     The slope is common to all horizons; otherwise sigma might not increase from one horizon to the next.
     """
@@ -107,7 +107,7 @@ def _fit(predictions: Predictions) -> Numbers:
 
 
 def _offsets(error: Numbers, sigma: Numbers) -> tuple[float, Numbers]:
-    """For logarithms (N, 17), the quantile loss and the offsets (17,) that minimise it."""
+    """Return the smallest quantile loss and the offsets (17,) that achieve it, for logarithms (N, 17)."""
     offsets = np.quantile(error - sigma, SIGMA_SHARE, axis=0)
     above = error - sigma - offsets
     return float(np.maximum(SIGMA_SHARE * above, (SIGMA_SHARE - 1) * above).mean()), offsets

@@ -19,7 +19,7 @@ from pose.training.config import ForecasterTrainConfig, ForecastLossWeights
 from pose.training.loop import Loop, Loss
 
 Evaluate = Callable[[ForecasterNetwork, int], dict[str, float]]
-_EARLY = 0.15  # s; predictions h s ahead have weight 1 / (h + this), because errors grow about linearly
+_EARLY = 0.15  # s; predictions h s ahead have the weight 1 / (h + 0.15), because errors grow about linearly with h
 
 
 class ForecastTensors(NamedTuple):
@@ -32,16 +32,16 @@ class ForecastTensors(NamedTuple):
 
     @classmethod
     def of(cls, batch: ForecastBatch) -> Self:
-        """Convert arrays to tensors."""
+        """Convert the arrays of a batch to float32 tensors."""
         return cls(*(torch.from_numpy(getattr(batch, name)).float() for name in cls._fields))
 
     def to(self, device: torch.device) -> Self:
-        """Copy to a device."""
+        """Return a copy of the batch on a device."""
         return type(self)(*(tensor.to(device, non_blocking=True) for tensor in self))
 
 
 class ForecasterTrainer(Loop[ForecasterNetwork, ForecastBatch, ForecastTensors]):
-    """Training loop for one forecaster."""
+    """Training loop of a forecaster."""
 
     to_tensors = ForecastTensors.of
 
@@ -78,10 +78,14 @@ class ForecasterTrainer(Loop[ForecasterNetwork, ForecastBatch, ForecastTensors])
 
 
 def start_from(network: ForecasterNetwork, trained: Sequence[ForecasterNetwork]) -> None:
-    """Copy the weights of trained networks without their calibration.
+    """Copy the weights of trained networks, but not their calibration, to a new network.
+
+    Args:
+        network: The new network, changed in place.
+        trained: One network of equal architecture; for a blended forecaster its two parts, decoder first.
 
     Raises:
-        PoseError: If their architectures do not match.
+        PoseError: If the architectures do not match.
     """
     parts: list[ForecasterNetwork] = [network.decoding, network.trend] if isinstance(network, Blended) else [network]
     if [part.config for part in parts] != [one.config for one in trained]:
@@ -92,23 +96,24 @@ def start_from(network: ForecasterNetwork, trained: Sequence[ForecasterNetwork])
 
 
 def truth_kept(step: int, forcing: float) -> float:
-    """Return the probability of using a true earlier step in scheduled sampling: k / (k + exp(step /
-    k)), k = `forcing`.
+    """Return the probability of a true earlier step as input in scheduled sampling.
+
+    It is k / (k + exp(step / k)) for k = `forcing`.
     """
     return float(forcing / (forcing + np.exp(min(step / forcing, 700.0))))
 
 
 def forecast_loss(predicted: Displacements, truth: Tensor, ahead: Tensor, weights: ForecastLossWeights) -> Loss:
-    """Compute the mean distance of joints and root, weighted towards near times, plus a likelihood that trains only
-    sigma.
+    """Compute the loss of a forecaster and its terms by name.
 
-    The likelihood is that of the errors' norms under Laplace distributions of scale sigma, whose tails tolerate
-    unpredictable motion.
+    The first two terms are the mean errors of joints and pelvis, in which near times weigh more. The third is the
+    negative log likelihood of the errors' norms under Laplace distributions of scale sigma, whose long tails tolerate
+    unpredictable motion. It trains only sigma.
 
     Args:
         predicted: Predictions.
-        truth: (B, Q, 51) m at `ahead`.
-        ahead: (B or 1, Q) s.
+        truth: (B, Q, 51) m, true displacements.
+        ahead: (B or 1, Q) times of the predictions, s.
         weights: Weights of the terms.
     """
     error = (predicted.places - truth).unflatten(-1, (-1, 3)).norm(dim=-1)
@@ -125,7 +130,8 @@ def measure_forecaster(network: ForecasterNetwork, batches: Iterable[ForecastBat
     """Compute the metrics of a forecaster, with one value per horizon H of the batches.
 
     Returns:
-        MPJPE (H,) of 17 joints in mm, error (H,) of the pelvis in mm, and fraction (H,) of joints inside one sigma.
+        `mpjpe`: MPJPE (H,) of the 17 joints relative to the pelvis, mm. `root`: mean error (H,) of the pelvis, mm.
+            `inside`: fraction (H,) of the joint errors inside one sigma.
     """
     errors, inside = [], []
     for batch in batches:
@@ -136,7 +142,8 @@ def measure_forecaster(network: ForecasterNetwork, batches: Iterable[ForecastBat
         inside.append((error[..., :-1] < sigma[..., 1:]).numpy())
     error, within = 1000 * np.concatenate(errors), np.concatenate(inside)
     return {
-        "mpjpe": error[..., :-1].sum(axis=-1).mean(axis=0) / 17,  # the pelvis is the origin
+        "mpjpe": error[..., :-1].sum(axis=-1).mean(axis=0)
+        / 17,  # 17, because the error of the pelvis, which is the origin, is 0
         "root": error[..., -1].mean(axis=0),
         "inside": within.mean(axis=(0, 2)),
     }

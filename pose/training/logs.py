@@ -8,11 +8,11 @@ from pose.system.whole_file import whole_file
 
 
 class TrainingLog:
-    """Log that appends rows to `training.csv` and `evaluation.csv` in `folder`.
+    """Log that appends rows to `training.csv` and `evaluation.csv`, and to TensorBoard if it is installed.
 
     Args:
         folder: Folder of the run.
-        step: Step from which the run continues; later rows are dropped.
+        step: Step from which the run continues, 0 for a new run; rows of later steps are removed.
     """
 
     def __init__(self, folder: Path, step: int) -> None:

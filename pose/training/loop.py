@@ -1,7 +1,7 @@
 """The training loop: one or several processes, mixed precision, gradient clipping, averaged weights, exact resume.
 
-A `BatchSource` returns the batch of a step. The batch must depend only on the step and the rank, so that a resumed run
-equals an uninterrupted one.
+A `BatchSource` returns the batch of a given number, which is different for every step and process. The batch must
+depend only on this number, so that a resumed run equals an uninterrupted one.
 """
 
 import json
@@ -33,21 +33,25 @@ from pose.training.schedules import build_schedule
 STATE_FILE = "state.pt"
 Net = TypeVar("Net", bound=nn.Module)
 Made = TypeVar("Made")  # a batch from a source
-Batch = TypeVar("Batch", bound=Tensors)  # the same as tensors
+Batch = TypeVar("Batch", bound=Tensors)  # the batch as tensors
 Loss = tuple[Tensor, dict[str, Tensor]]  # loss, and its terms by name
 
 
 class Loop(ABC, Generic[Net, Made, Batch]):
-    """Base class of training loops, which train one network and write to `folder`.
+    """Base class of training loops.
 
-    Writes `last.safetensors`, `best.safetensors`, `state.pt` for resuming, and logs. Subclasses build the network,
-    compute the loss of a batch and write checkpoints.
+    A loop trains one network and writes `last.safetensors`, `best.safetensors`, `state.pt` for resuming, and logs.
+    Subclasses build the network, compute the loss of a batch and write checkpoints.
 
     Args:
-        evaluate: Function that computes metrics of a network at a step. The first metric selects the best checkpoint.
+        config: Settings of the run.
+        source: Source of the training batches.
+        folder: Folder of the run.
+        evaluate: Function that computes metrics of a network at a step. The checkpoint with the smallest first metric
+            is the best.
     """
 
-    to_tensors: Callable[[Made], Batch]  # they share its memory
+    to_tensors: Callable[[Made], Batch]  # converts a batch of the source to tensors, which may share its memory
 
     def __init__(
         self,
@@ -79,7 +83,7 @@ class Loop(ABC, Generic[Net, Made, Batch]):
 
     @abstractmethod
     def loss(self, batch: Batch, step: int) -> Loss:
-        """Compute the loss of a batch, which is on the device already, and the terms of the loss by name."""
+        """Compute the loss of a batch on the device, and the terms of the loss by name."""
 
     @abstractmethod
     def write(self, network: Net, path: Path) -> None:
@@ -96,7 +100,15 @@ class Loop(ABC, Generic[Net, Made, Batch]):
         return cast(Net, self.average.module)
 
     def run(self, progress: Callable[[int, dict[str, float]], None] = lambda step, metrics: None) -> None:
-        """Train to the last step. `progress` gets averaged metrics every `log_every` steps."""
+        """Train to the last step.
+
+        Args:
+            progress: Function that is called every `log_every` steps with the step and the mean metrics since the last
+                call, in the main process.
+
+        Raises:
+            PoseError: If the loss is not finite.
+        """
         if not self.accelerator.is_main_process:
             self._run(None, progress)
             return
@@ -147,7 +159,10 @@ class Loop(ABC, Generic[Net, Made, Batch]):
         return {"loss": loss.detach(), "gradient_norm": norm} | {name: part.detach() for name, part in parts.items()}
 
     def _attention_kernels(self) -> AbstractContextManager[None]:
-        """On a CPU, the unfused kernels: the backward pass of the fused one takes twice as long for small heads."""
+        """Return a context that selects unfused attention kernels on a CPU.
+
+        The backward pass of the fused kernel takes twice as long for small heads.
+        """
         if self.accelerator.device.type == "cpu":
             return cast(AbstractContextManager[None], sdpa_kernel(SDPBackend.MATH))
         return nullcontext()
@@ -207,14 +222,15 @@ def _filled(stored: dict[str, Json], usual: dict[str, Any]) -> dict[str, Json]:
 
 
 def _average(decay: float, averages: Sequence[Tensor], current: Sequence[Tensor], count: Tensor | int) -> None:
-    """Exponential moving average with a shorter memory in the first steps, to remove the influence of the initial
-    weights.
+    """Update an exponential moving average in place.
+
+    In the first steps the decay is smaller, so that the initial weights lose their influence.
     """
     torch._foreach_lerp_(list(averages), list(current), 1 - min(decay, (1 + int(count)) / (10 + int(count))))
 
 
 class Running:
-    """Running means of named metrics. Does not synchronise with the GPU before `take`."""
+    """Running means of named metrics, which do not synchronise with the GPU before `take`."""
 
     def __init__(self) -> None:
         self._sums: dict[str, float | Tensor] = {}

@@ -1,12 +1,13 @@
-"""Losses of lifters. Distances are metres; frames without ground truth have weight zero.
+"""Loss of lifters, a weighted sum of these terms. Distances are metres; frames without ground truth have weight 0.
 
 - position: mean joint error (MPJPE).
 - velocity: error of the motion between frames, scaled to 30 frames/s, so that the cost of jitter is independent of the
   frame rate (Pavllo et al., 2019, for trajectories; Zhang et al., MixSTE, 2022, for joints).
-- shape: joint error after the best scale, so that proportions are learned even if size is unknown.
-- root: relative error of the pelvis's position; absolute errors weigh less at larger distances.
-- bend: error of knee and elbow flexion, as 2 sin(angle / 2). Two uncertain bones are never aligned, so where depth is
-  uncertain the minimum of the position loss is a bent limb; this loss prevents that.
+- shape: joint error after scaling the prediction optimally, so that proportions are learned even if size is unknown.
+- root: error of the pelvis's position divided by its true depth.
+- bend: error of knee and elbow flexion, as 2 sin(angle / 2). Where depth is uncertain, the position loss is smallest
+for
+  a bent limb even if the limb is straight; this term prevents that.
 - spread: negative log likelihood of the error's norm under a half-normal distribution of scale sigma, 68 % of which is
   inside one sigma. It trains sigma only; joints get no gradient from it.
 """
@@ -36,16 +37,16 @@ def lifting_loss(
     *,
     sigma: bool = True,
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the weighted sum of the losses, and its terms by name.
+    """Return the weighted sum of the loss terms, and the unweighted terms by name.
 
     Args:
         lifted: Predictions.
-        joints: (B, T, J, 3) m, ground truth.
-        root: (B, T, 3) m, ground truth.
-        times: (B, T) s.
-        valid: (B, T) bool, or weights of the frames.
+        joints: (B, T, J, 3) m, true joints relative to the root.
+        root: (B, T, 3) m, true position of the root.
+        times: (B, T) times of the frames, s.
+        valid: (B, T) bool, whether a frame has ground truth, or float weights of the frames.
         weights: Weights of the terms.
-        sigma: Whether to train sigma.
+        sigma: Whether to include the term that trains sigma.
     """
     error = (lifted.joints - joints).norm(dim=-1)
     frames = valid.to(error.dtype)
@@ -68,7 +69,7 @@ def lifting_loss(
 
 
 def _likelihood(sigma: Tensor, error: Tensor) -> Tensor:
-    """Negative log likelihood of errors (m) with `sigma` (mm), without the pelvis, which is the origin."""
+    """Return the negative log likelihood, up to a constant, of errors in m for `sigma` in mm."""
     return sigma.log() + (MM_PER_M * error) ** 2 / (2 * sigma**2)
 
 
@@ -76,7 +77,7 @@ def _likelihood(sigma: Tensor, error: Tensor) -> Tensor:
 def sequence_losses(
     lifted: Lifted, joints: Tensor, root: Tensor, times: Tensor, valid: Tensor, weights: LossWeights
 ) -> Tensor:
-    """Compute `lifting_loss` for each sequence separately, (B,)."""
+    """Return the losses (B,) of `lifting_loss` for each sequence separately, without gradients."""
 
     def one(*parts: Tensor) -> Tensor:
         said, truth = [part[None] for part in parts[:3]], [part[None] for part in parts[3:]]

@@ -17,21 +17,21 @@ from pose.sequences import LiftBatch
 from pose.training.batches import TensorBatch
 from pose.types import F32
 
-# Expected fraction of errors inside one sigma.
+# Expected fraction of errors inside one sigma, as for a normal distribution
 SIGMA_SHARE = 0.6827
 
 
 @dataclass(frozen=True, slots=True)
 class LiftMetrics:
-    """Root-relative errors over all valid frames: mm, mm/frame for velocity, mm/frame^2 for acceleration.
+    """Mean errors over all valid frames. Joints are relative to the root, except in `root`.
 
     Attributes:
-        mpjpe: Mean per-joint position error.
-        p_mpjpe: MPJPE after Procrustes alignment.
-        velocity: Velocity error.
-        acceleration: Acceleration error.
+        mpjpe: Mean per-joint position error, mm.
+        p_mpjpe: MPJPE after Procrustes alignment, mm.
+        velocity: Velocity error, mm/frame.
+        acceleration: Acceleration error, mm/frame^2.
         inside: Fraction of joint errors (without the pelvis) inside one sigma.
-        root: Mean distance of the pelvis, mm.
+        root: Error of the pelvis's position in the camera frame, mm.
     """
 
     mpjpe: float
@@ -49,10 +49,13 @@ class LiftMetrics:
 
 
 def lift_batch(network: LifterNetwork, batch: LiftBatch, lookahead: int = 0) -> Lifted:
-    """Outputs (B, T) for each sequence up to its last valid frame, as from `pose.lifter.predict.Lifter`.
+    """Lift a batch of sequences with the same procedure as `pose.lifter.predict.Lifter`.
 
     An offline network processes windows and their mirror images; outputs are averaged and blended. A streaming one
     processes the whole sequence, followed by `lookahead` empty frames.
+
+    Returns:
+        Poses (B, T) on the CPU. Those after the last valid frame of a sequence are meaningless.
     """
     if network.config.streaming:
         return _lift_whole(network, batch, lookahead)
@@ -98,7 +101,7 @@ def _run(
     times: NDArray[np.float64],
     lookahead: int = 0,
 ) -> Lifted:
-    """Run one forward pass over the given frames of the sequences `rows` of a batch."""
+    """Run one forward pass for the sequences `rows` of a batch, with the given 2D and times."""
     device = next(network.parameters(), torch.empty(0)).device
     tensors = [torch.from_numpy(array).to(device) for array in (keypoints, scores, times)]
     camera = [array[rows] for array in (batch.intrinsics, batch.derived, batch.intrinsics_known)]
@@ -111,7 +114,7 @@ def _run(
 def measure(
     network: LifterNetwork, batches: Iterable[LiftBatch], lookahead: int = 0, angles: AngleErrors | None = None
 ) -> LiftMetrics:
-    """Return metrics of `network` over `batches`; valid frames have equal weight.
+    """Return the metrics of a network. All valid frames have equal weight.
 
     Args:
         network: The network.

@@ -1,9 +1,9 @@
 """Training for the newest frames of a window, as the sliding window of a stream needs them (`pose.lifter.sliding`).
 
-A network that sees whole sequences learns its answers with frames from both sides. In a stream, nothing follows the
-newest frame. Here, the network does not see the last frames of a training sequence, and its newest frames have more
-weight in the loss. A teacher sees these last frames as well. Its output depends less on the noise of the 2D than the
-ground truth does on what the network sees, so it is a target with less variance (Hinton et al., 2015).
+In training on whole sequences, most frames have context on both sides. In a stream, nothing follows the newest frame.
+Here, the network does not see the last frames of a training sequence, and the newest frames that it sees have more
+weight in the loss. A teacher network sees all frames. Unlike the ground truth, its output contains few details that
+cannot be inferred from the 2D, so it is a target with less variance (Hinton et al., 2015).
 """
 
 import torch
@@ -21,9 +21,9 @@ SHORTEST = 3  # frames that the network must see
 
 
 class NewestFrames:
-    """Part of the training for the newest frames of a window.
+    """Training for the newest frames of a window.
 
-    Selects the frames that the network receives, weights them, and computes the distance to the teacher's output.
+    Selects the frames that the network receives, weights them, and computes the loss with the teacher's output.
     """
 
     def __init__(self, config: NewestConfig, device: torch.device) -> None:
@@ -54,19 +54,24 @@ class NewestFrames:
         return batch.frames(slice(0, count))
 
     def weights(self, valid: Tensor) -> Tensor:
-        """Return the weights (B, T) of the frames in the loss: `weight` for the newest, almost 1 for old
-        ones, 0 for invalid.
+        """Return the weights (B, T) of the frames in the loss.
+
+        The weight is `NewestConfig.weight` for the newest frame, approaches 1 with age, and is 0 for invalid frames.
+
+        Args:
+            valid: (B, T) bool, whether the frame has ground truth.
         """
         age = torch.arange(valid.shape[1] - 1, -1, -1, device=valid.device)
         return valid * (1 + (self.config.weight - 1) * 0.5 ** (age / self.config.half_life))
 
     def distillation(self, lifted: Lifted, batch: TensorBatch, weights: LossWeights) -> Tensor:
-        """Return the loss of `lifted` with the teacher's output as the ground truth, without the term that trains
-        sigma.
+        """Return the loss with the teacher's output as the target, without the term that trains sigma.
+
+        Only frames in the teacher's last window of the sequence count.
 
         Args:
-            lifted: Output for the frames that the network receives.
-            batch: All frames.
+            lifted: Output of the network for the frames that it receives.
+            batch: All frames of the sequences.
             weights: Weights of the terms.
         """
         assert self.teacher is not None
@@ -81,7 +86,7 @@ class NewestFrames:
 
     @torch.no_grad()
     def _taught(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
-        """Return the teacher's joints and root, averaged with those of the mirror image as in `pose.lifter.predict`."""
+        """Return the teacher's joints and root, averaged over the batch and its mirror image."""
         assert self.teacher is not None
         both = TensorBatch(*(torch.cat(pair) for pair in zip(batch, batch.mirrored(), strict=True)))
         lifted = self.teacher(both.observe(), both.times)

@@ -17,7 +17,7 @@ _ADAMS: dict[str, Callable[..., Optimizer]] = {
 
 
 def build_optimizer(network: nn.Module, config: OptimizerConfig) -> Optimizer:
-    """Build the optimiser of all trainable parameters. Parameters of fewer than two dimensions have no weight decay."""
+    """Build the optimiser of all trainable parameters. Parameters with fewer than two axes have no weight decay."""
     named = {name: parameter for name, parameter in network.named_parameters() if parameter.requires_grad}
     inner = [p for name, p in named.items() if config.name == "muon" and "blocks." in name and p.ndim == 2]
     chosen = {id(parameter) for parameter in inner}
@@ -32,10 +32,15 @@ def build_optimizer(network: nn.Module, config: OptimizerConfig) -> Optimizer:
 
 
 class MuonAdamW(Optimizer):
-    """Muon (Jordan et al., 2024) for `matrices`, whose updates are orthogonalised; AdamW for the other `groups`.
+    """Muon (Jordan et al., 2024), which orthogonalises updates, for some matrices, and AdamW for all other parameters.
 
     Muon's updates are scaled to the root mean square of AdamW's (Liu et al., 2025), so that one learning rate suits
     both.
+
+    Args:
+        matrices: Matrices that Muon trains.
+        groups: Parameter groups that AdamW trains.
+        config: Configuration of both.
     """
 
     def __init__(self, matrices: Sequence[Tensor], groups: list[dict[str, object]], config: OptimizerConfig) -> None:
@@ -47,7 +52,7 @@ class MuonAdamW(Optimizer):
         super().__init__(self._groups(), {})
 
     def _groups(self) -> list[dict[str, object]]:
-        """Return the parameter groups of both, not copies, so that schedules can change them."""
+        """Return the parameter groups of both optimisers. They are not copied, so that schedules can change them."""
         return [group for part in self._parts for group in part.param_groups]
 
     def step(self, closure: None = None) -> None:  # type: ignore[override]

@@ -1,7 +1,7 @@
-"""Learning rate schedules: a warm-up times a decay. Both are pure functions of the step with values up to 1.
+"""Learning rate schedules: factors of the configured learning rate, as the product of a warm-up and a decay.
 
-The learning rate of a configuration is therefore its peak. Steps count from 0, as in torch's schedulers. The papers'
-formulas use update number t = step + 1.
+Both are functions of the step with values of at most 1, so the configured learning rate is the largest one. Steps count
+from 0, as in torch's schedulers; the formulas of the papers use the number t = step + 1 of the update.
 """
 
 import math
@@ -16,13 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleConfig:
-    """Learning rate schedule: the optimiser's lr times `warmup` times `decay`.
+    """Configuration of the learning rate schedule, the product of a warm-up and a decay.
 
     Attributes:
         warmup: One of none, linear, exponential (both over `warmup_steps`), untuned-linear or untuned-exponential
             (which take their length from Adam's beta2).
         decay: One of none, linear, exponential, cosine (all from 1 to `final` at the last step), inverse-sqrt (over
             `period` steps) or noam (its own linear warm-up over `warmup_steps`, then 1 / sqrt).
+        warmup_steps: Length of the warm-up in steps, except for the untuned ones.
+        period: Number of steps after which inverse-sqrt has decreased to 1 / sqrt(2).
+        final: Factor at the last step for linear, exponential and cosine.
     """
 
     warmup: str = "none"
@@ -49,7 +52,7 @@ class ScheduleConfig:
 
 
 def linear_warmup(step: int, steps: float) -> float:
-    """Return min(1, t / steps) for update t = step + 1. The factor is never 0, and is 1 from t = steps on."""
+    """Return min(1, t / steps) for update t = step + 1."""
     return min(1.0, (step + 1) / steps)
 
 
@@ -131,13 +134,20 @@ DECAYS: dict[str, Callable[[int, ScheduleConfig, float], float]] = {
 
 
 def multiplier(step: int, config: ScheduleConfig, steps: int, beta2: float) -> float:
-    """Return the factor of the learning rate for update number `step` (from 0) of `steps`."""
+    """Return the factor of the learning rate at a step.
+
+    Args:
+        step: Index of the step, from 0.
+        config: The schedule.
+        steps: Number of steps of the run.
+        beta2: Second coefficient of Adam, for the untuned warm-ups.
+    """
     progress = min(1.0, step / max(1, steps - 1))
     return WARMUPS[config.warmup](step, config, beta2) * DECAYS[config.decay](step, config, progress)
 
 
 def build_schedule(optimizer: "Optimizer", config: ScheduleConfig, steps: int) -> "LambdaLR":
-    """Apply `config` to an Adam-like optimiser over a run of `steps` steps."""
+    """Build the schedule of an optimiser with Adam's coefficients `betas` for a run of `steps` steps."""
     from torch.optim.lr_scheduler import LambdaLR  # imported here so that configurations can be read without torch
 
     beta2 = next(group["betas"] for group in optimizer.param_groups if "betas" in group)[1]

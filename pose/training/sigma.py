@@ -1,9 +1,8 @@
 """Calibration of a lifter's sigma on held-out subjects.
 
 A network underestimates its error for input that is worse than its training data, and overestimates it for better
-input. Sigma is therefore corrected on a logarithmic scale: log sigma_j -> slope log sigma_j + offset_j. The offsets
-place 68 % of each joint's errors inside one sigma. The slope, above one, brings both easy and hard input close to that
-fraction. The correction does not change the order of a joint's sigmas.
+input. The log sigma of joint j is therefore replaced by slope log sigma + offset_j. The offsets place 68 % of each
+joint's errors inside one sigma. The slope is the one with which both easy and hard input come closest to that fraction.
 """
 
 from collections.abc import Iterable
@@ -20,14 +19,16 @@ from pose.training.measure import SIGMA_SHARE, lift_batch
 
 # Beyond 2 the fractions of the shipped lifters improve further, but the likelihood of the errors decreases.
 SLOPES = sorted(np.arange(0.5, 2.01, 0.1).round(1).tolist(), key=lambda slope: abs(slope - 1))
-Pairs = tuple[NDArray[np.floating], NDArray[np.floating]]  # (N, 16) log error and log sigma, over the typical sigma
+Pairs = tuple[
+    NDArray[np.floating], NDArray[np.floating]
+]  # (N, 16) logarithms of errors and of sigma, both divided by TYPICAL_SIGMA
 
 
 def calibrate(network: LifterNetwork, conditions: Iterable[Iterable[LiftBatch]]) -> None:
-    """Set the network's `calibration` from batches of several conditions (clean input, a detector's, ...)."""
+    """Set the network's `calibration` from batches of several conditions, for example exact and detected 2D."""
     network.calibration[0], network.calibration[1] = 1, 0
     pairs = _alike_long([_log_pairs(network, batches) for batches in conditions])
-    # Of equally good slopes, for example with one condition, take the one nearest to 1.
+    # Slopes can be equally good, for example with one condition; take the one nearest to 1.
     slope = min(SLOPES, key=lambda slope: round(_worst_share(pairs, slope), 3))
     network.calibration[0] = slope
     network.calibration[1] = torch.from_numpy(_offsets(pairs, slope)).to(network.calibration)

@@ -29,7 +29,7 @@ Evaluate = Callable[[LifterNetwork, int], dict[str, float]]
 
 
 class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
-    """Training loop for one lifter."""
+    """Training loop of a lifter."""
 
     to_tensors = TensorBatch.of
 
@@ -43,7 +43,7 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
     def build(self) -> LifterNetwork:
         network = LifterNetwork(self.config.model)
         if self.config.start_from:
-            # A fine-tuned model is calibrated again at the end.
+            # The calibration of sigma is not copied, because the fine-tuned network is calibrated again at the end.
             network.load_state_dict(_weights_of(self.config.start_from, network) | {"calibration": network.calibration})
         elif self.config.model.init in ("t-fixup", "dt-fixup"):
             initialize(network, self.config.model.init, self._example_features(network))
@@ -53,7 +53,10 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
         save_checkpoint(network, path)
 
     def final_network(self) -> LifterNetwork:
-        """Return the averaged network in evaluation mode, mixed with the initial weights by `start_share`."""
+        """Return the network with averaged weights in evaluation mode.
+
+        If the configuration sets `start_share`, the weights are averaged with those of `start_from`.
+        """
         network = copy.deepcopy(self.averaged_network).eval()
         if self.config.start_from and self.config.start_share:
             began = _weights_of(self.config.start_from, network)
@@ -63,7 +66,7 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
         return network
 
     def _example_features(self, network: LifterNetwork) -> Tensor:
-        """Inputs of the network's embedding for the first batch, for data-dependent initialisation."""
+        """Return the inputs of the embedding for the first batch, for data-dependent initialisation."""
         batch = TensorBatch.of(self.source.batch(0))
         return network.features(batch.observe(), batch.times, max(self.config.lookaheads))
 
@@ -81,7 +84,7 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
         return self._loss(batches, lookahead)
 
     def _newest_loss(self, batch: TensorBatch, newest: NewestFrames) -> Loss:
-        """Return the loss of the frames that the network sees, the newest ones with more weight."""
+        """Return the loss of the frames that the network sees, of which the newest ones have more weight."""
         seen, share = newest.seen(batch), self.config.newest.share
         loss, parts, lifted = tensor_loss(self.network, seen, 0, self.config.loss, newest.weights(seen.valid))
         if newest.teacher is not None:
@@ -104,7 +107,7 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
 
 
 def begin_step(network: LifterNetwork, seed: int, step: int) -> None:
-    """Let each block draw its random numbers for a training step."""
+    """Let each block sample its random numbers for a training step, which depend only on `seed`, `step` and block."""
     for layer, block in enumerate(network.blocks):
         random_numbers = generator(torch.device("cpu"), seed, step, layer)
         cast(LifterBlock, block).begin_step(step, random_numbers)
@@ -125,7 +128,7 @@ def _weights_of(name_or_path: str, network: LifterNetwork) -> dict[str, Tensor]:
 def batch_loss(
     network: torch.nn.Module, batch: LiftBatch, lookahead: int, weights: LossWeights, device: torch.device
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the loss of one batch, and its terms. The last `lookahead` frames have no output and no loss."""
+    """Return the loss of one batch, and its terms by name. The last `lookahead` frames have no output and no loss."""
     return tensor_loss(network, TensorBatch.of(batch).to(device), lookahead, weights)[:2]
 
 
@@ -136,7 +139,15 @@ def tensor_loss(
     weights: LossWeights,
     frame_weights: Tensor | None = None,
 ) -> tuple[Tensor, dict[str, Tensor], Lifted]:
-    """Return the loss of one batch, its terms, and the outputs; `frame_weights` (B, T) replace `batch.valid`."""
+    """Return the loss of one batch, its terms by name, and the outputs.
+
+    Args:
+        network: The network.
+        batch: The batch.
+        lookahead: Look-ahead in frames.
+        weights: Weights of the terms.
+        frame_weights: (B, T) weights of the frames; None to weight valid frames equally.
+    """
     times = batch.times
     lifted = network(batch.observe(), times, lookahead)
     count = times.shape[1] - lookahead

@@ -17,9 +17,9 @@ class Mixture(NamedTuple):
     """Mixture of K Laplace densities.
 
     Attributes:
-        log_weights: (..., K).
-        means: (..., K).
-        log_scales: (..., K).
+        log_weights: (..., K) logarithms of the weights, which sum to 1.
+        means: (..., K) means of the components.
+        log_scales: (..., K) logarithms of the scales.
     """
 
     log_weights: Tensor
@@ -27,7 +27,7 @@ class Mixture(NamedTuple):
     log_scales: Tensor
 
     def nll(self, values: Tensor) -> Tensor:
-        """Negative log likelihood (...) of `values` (...), in nats."""
+        """Return the negative log likelihood (...) of `values` (...), in nats."""
         apart = (values[..., None] - self.means).abs() * torch.exp(-self.log_scales)
         return -torch.logsumexp(self.log_weights - apart - self.log_scales - math.log(2), dim=-1)
 
@@ -45,7 +45,7 @@ class Mixture(NamedTuple):
 
 
 class PoseHead(nn.Module):
-    """Output layer: tokens (B, T, width) to a mixture per coordinate of 17 joints, (B, T, J, 2, K)."""
+    """Output layer that predicts a mixture for each of the two coordinates of 17 joints."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -57,8 +57,11 @@ class PoseHead(nn.Module):
         """Apply the layer.
 
         Args:
-            x: (B, T, width).
-            base: (B, T, J, 2) added to the means.
+            x: (B, T, width) tokens.
+            base: (B, T, J, 2) coordinates that are added to the means; None for 0.
+
+        Returns:
+            Mixtures (B, T, J, 2, K).
         """
         weights, means, scales = self.linear(x).float().unflatten(-1, (3, JOINTS, 2, COMPONENTS)).unbind(-4)
         if base is not None:

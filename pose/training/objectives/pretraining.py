@@ -3,12 +3,14 @@
 The network predicts the offsets of a frame's joints from the pelvis, in units of the body's spread (`features.py`), as
 densities (`mixture.py`). The pelvis is the origin and is not predicted.
 
-- masked: joints are masked over spans of time, like the gaps of a detector, and predicted from both sides (Devlin et
-  al., 2019; Shan et al., P-STMO, 2022). A masked joint is one that is not detected; the corresponding column of the
-  embedding replaces a learned mask token.
-- next: each pose from earlier ones; the sum of the losses is the likelihood of the sequence (Radford et al., 2018).
-- any-order: poses in a random order, each from those before it in that order (Yang et al., XLNet, 2019). Two
-  streams share their weights: the content stream contains the pose itself, the query stream only its time.
+- masked: joints are masked over spans of time, like the gaps of a detector, and predicted from earlier and later frames
+  (Devlin et al., 2019; Shan et al., P-STMO, 2022). Masked joints are given to the network as not detected, so it needs
+  no learned mask token.
+- next: each pose is predicted from earlier ones. The sum of the losses is the negative log likelihood of the sequence
+  (Radford et al., 2018).
+- any-order: poses are predicted in a random order, each from those before it in that order (Yang et al., XLNet, 2019).
+  Two streams of tokens pass through the same blocks: a token of the content stream contains its pose, a token of the
+  query stream only its time.
 
 Axes: B batch, T time, J joint, D feature.
 """
@@ -36,9 +38,10 @@ class Predicted(NamedTuple):
 
     Attributes:
         said: Predicted densities (B, T, J, 2, K).
-        truth: True offsets (B, T, J, 2) in body spreads.
-        asked: (B, T, J) bool, whether each joint is to be predicted.
-        simple: (B, T, J, 2) baseline: linear interpolation of known poses, or for `next` the previous pose.
+        truth: (B, T, J, 2) true offsets from the pelvis, in units of the body's spread.
+        asked: (B, T, J) bool, whether the joint is to be predicted.
+        simple: (B, T, J, 2) prediction of a baseline: linear interpolation of known poses, or for `next` the previous
+            pose.
     """
 
     said: Mixture
@@ -47,11 +50,15 @@ class Predicted(NamedTuple):
     simple: Tensor
 
     def loss(self) -> Tensor:
-        """Return the mean negative log likelihood per coordinate, nats."""
+        """Return the mean negative log likelihood per coordinate of the joints to predict, nats."""
         return _mean(self.said.nll(self.truth).mean(dim=-1), self.asked)
 
     def error(self, of: Tensor) -> Tensor:
-        """Return the mean distance of `of` (B, T, J, 2) from the truth, in body spreads."""
+        """Return the mean distance of a prediction from the truth, in units of the body's spread.
+
+        Args:
+            of: (B, T, J, 2) predicted offsets.
+        """
         return _mean((of - self.truth).norm(dim=-1), self.asked)
 
 
@@ -67,11 +74,11 @@ class Pretraining(nn.Module):
         check_objective(lifter.config, objective.name)
         self.lifter, self.objective = lifter, objective
         self.head = PoseHead(cast(nn.Linear, lifter.head).in_features)
-        # Learned content of a query, equal for all frames; the time is added.
+        # Learned query token, equal for all frames before the time is added
         self.query = nn.Parameter(torch.randn(lifter.config.dim) * 0.1) if objective.name == "any-order" else None
 
     def forward(self, batch: TensorBatch, generator: torch.Generator) -> Predicted:
-        """Predict with a masking or order sampled from `generator`."""
+        """Predict with a mask or an order that is sampled from `generator`."""
         if self.objective.name == "masked":
             hidden = draw_hidden(batch.times, self.objective, generator)
             return self.masked(batch, hidden)
@@ -85,7 +92,7 @@ class Pretraining(nn.Module):
 
         Args:
             batch: The batch.
-            hidden: (B, T, J) bool, masked joints.
+            hidden: (B, T, J) bool, whether the joint is masked.
         """
         seen = batch._replace(scores=batch.scores.masked_fill(hidden, 0.0))
         x, context = self.lifter.tokens(seen.observe(), batch.times)
@@ -115,7 +122,7 @@ class Pretraining(nn.Module):
 
         Args:
             batch: The batch.
-            ranks: (B, T) rank of predicted frames, from 0; -1 for frames that are visible to all.
+            ranks: (B, T) positions in the order, from 0, of the frames to predict; -1 for frames that are known.
         """
         assert self.query is not None
         content, context = self.lifter.tokens(batch.observe(), batch.times)
@@ -131,7 +138,7 @@ class Pretraining(nn.Module):
 
 
 def is_causal(model: LifterConfig) -> bool:
-    """Return whether a frame's token depends on earlier frames only."""
+    """Return whether the output for a frame is independent of later frames."""
     return model.streaming or (model.model != "transformer" and not model.model.startswith("bi"))
 
 
@@ -139,7 +146,7 @@ def check_objective(model: LifterConfig, name: str) -> None:
     """Check that a lifter supports an objective.
 
     Raises:
-        ValueError: If it does not, with the reason.
+        ValueError: If the lifter does not support it. The message states the reason.
     """
     if model.attention_options.get("distribution") == "hard":
         raise ValueError(f"objective {name}: hard attention needs the lifting loss of each sequence")
@@ -160,9 +167,10 @@ def check_objective(model: LifterConfig, name: str) -> None:
 
 
 def draw_hidden(times_BT: Tensor, objective: ObjectiveConfig, generator: torch.Generator) -> Tensor:
-    """Sample masks (B, T, J): spans with random starts, 0.1 s to `longest` long, over all joints and over single ones.
+    """Sample masks (B, T, J), which consist of spans over all joints and of spans over single joints.
 
-    Their number is such that the expected fractions are those of the objective.
+    Starts and durations (0.1 s to `longest`) of the spans are random. Their number is such that the expected fractions
+    of masked frames and joints are those of the objective.
     """
     count, frames = times_BT.shape
     device = times_BT.device
@@ -173,7 +181,9 @@ def draw_hidden(times_BT: Tensor, objective: ObjectiveConfig, generator: torch.G
     early = int(objective.longest / float(step.min())) + 1
     starts = torch.arange(-early, frames, device=device)
     begins = times_BT[:, :1] + starts * step[:, None]
-    rates = -torch.log1p(-shares) * step[:, None] / mean  # rate of a Poisson process that leaves 1 - share uncovered
+    rates = (
+        -torch.log1p(-shares) * step[:, None] / mean
+    )  # probability per start such that spans cover the fraction `shares`
     drawn = torch.rand(count, len(starts), 18, generator=generator, device=device) < -torch.expm1(-rates)[:, None]
     lengths = SHORTEST_SPAN + (objective.longest - SHORTEST_SPAN) * torch.rand(
         count, len(starts), 18, generator=generator, device=device
@@ -187,16 +197,31 @@ def draw_hidden(times_BT: Tensor, objective: ObjectiveConfig, generator: torch.G
 
 
 def draw_ranks(count: int, frames: int, share: float, generator: torch.Generator) -> Tensor:
-    """Sample a random order for each sequence: (B, T) ranks of the last `share` of it, -1 for the others."""
+    """Sample a random order of the frames for each sequence.
+
+    Args:
+        count: Number B of sequences.
+        frames: Number T of frames.
+        share: Fraction of the frames to predict, those at the end of the order.
+        generator: Source of random numbers.
+
+    Returns:
+        Positions (B, T) of the frames to predict, from 0; -1 for all other frames.
+    """
     order = torch.rand(count, frames, generator=generator, device=generator.device).argsort(dim=1).argsort(dim=1)
     asked = max(1, round(frames * share))
     return (order - (frames - asked)).clamp(min=-1)
 
 
 def interpolated(poses: Tensor, known: Tensor, times: Tensor) -> Tensor:
-    """Poses (B, T, J, 2), with unknown joints interpolated linearly in time; `known` is (B, T, J).
+    """Interpolate unknown joints linearly in time.
 
-    Constant before the first and after the last known value; 0 if none is known.
+    Before the first and after the last known value, a joint is constant; it is 0 if no value is known.
+
+    Args:
+        poses: (B, T, J, 2) poses.
+        known: (B, T, J) bool, whether the joint is known.
+        times: (B, T) times of the frames, s.
     """
     frames = torch.arange(poses.shape[1], device=poses.device)[:, None]
     before = torch.where(known, frames, -1).cummax(dim=1).values
@@ -214,7 +239,16 @@ def interpolated(poses: Tensor, known: Tensor, times: Tensor) -> Tensor:
 def _two_streams(
     block: Block, content: Tensor, query: Tensor, known_to_itself: Tensor, before: Tensor, context: Context
 ) -> tuple[Tensor, Tensor]:
-    """Apply one block to both streams; keys and values are those of the content stream. The masks are (B, T, T)."""
+    """Apply one block to both streams of `any-order`. Keys and values are those of the content stream.
+
+    Args:
+        block: The block.
+        content: (B, T, D) tokens of the content stream.
+        query: (B, T, D) tokens of the query stream.
+        known_to_itself: (B, T, T) bool, frames to which each content token attends.
+        before: (B, T, T) bool, frames to which each query token attends.
+        context: Times of the frames.
+    """
     attention = cast(SoftmaxAttention, block.attention)
     q, k, v = attention.project(block.asked(content), context)
     asked = rotate(attention.split(attention.q_proj(block.asked(query))), context)
@@ -230,7 +264,7 @@ def _content(block: Block, x: Tensor, mask: Tensor, context: Context) -> Tensor:
 
 
 def _attended(attention: SoftmaxAttention, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-    """Attention output (B, T, D); 0 for tokens that see no other."""
+    """Return the attention output (B, T, D), which is 0 for tokens whose row of the mask is empty."""
     some = mask.any(dim=-1, keepdim=True)
     y = F.scaled_dot_product_attention(q, k, v, attn_mask=(mask | ~some)[:, None])
     y_BTD: Tensor = attention.out_proj(attention.merge(y))
@@ -238,12 +272,12 @@ def _attended(attention: SoftmaxAttention, q: Tensor, k: Tensor, v: Tensor, mask
 
 
 def _poses(batch: TensorBatch) -> tuple[Tensor, Tensor]:
-    """Offsets (B, T, J, 2), and which of them are known (B, T, J)."""
+    """Return offsets (B, T, J, 2), and a mask (B, T, J) of those that are known."""
     return batch.observe().offsets, (batch.scores > 0) & batch.valid[..., None]
 
 
 def _counted(asked: Tensor) -> Tensor:
-    """Return the mask without the pelvis, which is the origin."""
+    """Return a mask (B, T, J) without the pelvis, which is the origin and not predicted."""
     counted = asked.clone()
     counted[..., PELVIS] = False
     return counted

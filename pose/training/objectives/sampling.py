@@ -1,4 +1,4 @@
-"""Sampling of motion from a network trained on `next`, pose by pose, with a cache of constant size.
+"""Sampling of motion from a network that was pre-trained on `next`, pose by pose, with a cache of constant size.
 
 Axes: B batch, T time, J joint.
 """
@@ -16,9 +16,19 @@ from pose.training.objectives.pretraining import Pretraining
 
 @torch.inference_mode()
 def continued(network: Pretraining, batch: TensorBatch, frames: int, generator: torch.Generator) -> Tensor:
-    """Sample a continuation of a batch's motion: keypoints (B, frames, J, 2) px, at the last time step of the batch.
+    """Sample a continuation of a batch's motion, pose by pose.
 
-    The pelvis stays at its last position, since `next` models joints relative to it.
+    The time between poses is that between the last two frames of the batch. The pelvis stays at its last position,
+    because `next` models joints relative to it.
+
+    Args:
+        network: The network.
+        batch: B sequences to continue.
+        frames: Number of poses to sample.
+        generator: Source of random numbers.
+
+    Returns:
+        Keypoints (B, frames, J, 2) px.
 
     Raises:
         ValueError: If the network is not a streaming lifter trained on `next`.

@@ -18,7 +18,10 @@ from pose.training.trainer import begin_step
 
 
 class Pretrainer(Loop[Pretraining, LiftBatch, TensorBatch]):
-    """Trains a lifter's blocks on 2D poses; saves the lifter, whose own head is untrained."""
+    """Training loop of pre-training on 2D poses.
+
+    Its checkpoints contain the lifter, whose blocks are trained and whose own head is not.
+    """
 
     to_tensors = TensorBatch.of
 
@@ -53,11 +56,11 @@ class Pretrainer(Loop[Pretraining, LiftBatch, TensorBatch]):
 
 @torch.inference_mode()
 def measure_objective(network: Pretraining, batches: Iterable[LiftBatch]) -> dict[str, float]:
-    """Return metrics of an objective; masks and orders are the same at every call.
+    """Compute the metrics of an objective. Masks and orders are the same at every call.
 
     Returns:
-        `nats` per coordinate; `distance` of the mean prediction from the truth, in body spreads; `simple`, that of the
-        baseline, see `Predicted`.
+        `nats`: negative log likelihood per coordinate. `distance`: mean distance of the mean prediction from the truth,
+            in units of the body's spread. `simple`: the same distance for the baseline, see `Predicted`.
     """
     drawn = generator(torch.device("cpu"), "measured")
     sums: dict[str, float] = {"nats": 0.0, "distance": 0.0, "simple": 0.0}
