@@ -1,1 +1,1 @@
-"""Camera motion: measured on the background, solved over the whole run, and classified."""
+"""Camera motion: measured on the background of each frame, solved over the whole run, and classified."""

@@ -9,21 +9,23 @@ from pose.types import F64, U8
 
 Mask = NDArray[np.bool_]
 
-# of a point of a logo: px that it moves at most, px that the view moves it at least
+# px; a point of a logo moves less than the first in the image, and would move more than the second with the camera
 _MAX_PX, _MIN_VIEW_PX = 0.5, 3.0
-_MAX_SHARE = 0.3  # of the points; more may be at the distance around which a camera orbits
-_REACH_PX = 8  # around such a point
-_CONFIRMED = 3  # frames
-_MAX_AREA = 0.2  # maximum share of the image
+_MAX_SHARE = 0.3  # maximum share of such points; more may be scene points around which the camera orbits
+_REACH_PX = 8  # half the side of the square that is masked around such a point
+_CONFIRMED = 3  # frames with static points that confirm a region
+_MAX_AREA = 0.2  # maximum share of the image; larger regions are discarded
 
 
 def burnt_in(rays: F64, seen: F64, view: View, focal: float) -> Mask:
-    """Return (N,) whether points are static in the image while the view has moved.
+    """Return (N,) whether points are static in the image although the camera has moved.
+
+    False for all points if many are static: they are then too many for a logo.
 
     Args:
         rays: (N, 3) rays of the points in the key frame, z = 1.
         seen: (N, 2) px from the image centre, positions in the later frame.
-        view: View of the later frame relative to the key frame.
+        view: Rotation and zoom of the later frame relative to the key frame.
         focal: Focal length, px.
     """
     if not len(rays):
@@ -35,14 +37,19 @@ def burnt_in(rays: F64, seen: F64, view: View, focal: float) -> Mask:
 
 
 class BurntIn:
-    """Image regions with logos or subtitles in several frames; kept after cuts."""
+    """Image regions that contain logos or subtitles, found in several frames; kept after cuts."""
 
     def __init__(self) -> None:
-        self._frames: U8 | None = None  # (h, w)
+        self._frames: U8 | None = None  # (h, w), number of frames with static points near each pixel
         self._region: Mask | None = None
 
     def add(self, points: F64, shape: tuple[int, ...]) -> None:
-        """Add the static points (N, 2) px of a frame of the given shape."""
+        """Add the static points of a frame.
+
+        Args:
+            points: (N, 2) px, positions of the points.
+            shape: (height, width) px of the image.
+        """
         if not len(points):
             return
         frames = self._frames
@@ -51,14 +58,14 @@ class BurntIn:
         near = np.zeros(shape, np.uint8)
         for x, y in points.round().astype(int).tolist():
             cv2.rectangle(near, (x - _REACH_PX, y - _REACH_PX), (x + _REACH_PX, y + _REACH_PX), 1, -1)
-        frames = np.asarray(cv2.add(frames, near), np.uint8)  # saturates
+        frames = np.asarray(cv2.add(frames, near), np.uint8)  # cv2.add saturates at 255
         region = np.asarray(frames >= _CONFIRMED)
         if region.mean() > _MAX_AREA:
             frames, region = np.zeros(shape, np.uint8), np.zeros(shape, bool)
         self._frames, self._region = frames, region if region.any() else None
 
     def without(self, mask: U8) -> U8:
-        """Return the mask (h, w), set to 0 in these regions as well."""
+        """Return a copy of the mask (h, w) that is 0 in these regions too, or the mask if there are none."""
         if self._region is None or self._region.shape != mask.shape:
             return mask
         return np.where(self._region, np.uint8(0), mask)

@@ -22,10 +22,10 @@ class Decision:
 
     Attributes:
         motion: The camera's motion.
-        path: Path to compensate; None if there is none.
+        path: Path to compensate; None for a static camera, or without a world.
         problem: Reason why there is no world; empty if there is one.
         check_feet: Whether standing feet must confirm the path (`pose.world.footing`).
-        measured: Path of the background, independent of the decision.
+        measured: Path estimated from the background, whether it is compensated or not; None if it is unknown.
         translation: Reason why translation could not be estimated; empty if it was estimated, or not attempted.
         notices: Reasons why some scenes have no world, one text for each reason.
     """
@@ -40,7 +40,7 @@ class Decision:
 
     @property
     def focal(self) -> float:
-        """Focal length of the first frame over that of the intrinsics."""
+        """Ratio of the focal length in the first frame to that of the intrinsics; 1 without a path."""
         return 1.0 if self.path is None else float(self.path.zooms[0])
 
     @property
@@ -55,7 +55,7 @@ def decide(log: MotionLog, camera: str = AUTO, assumed_focal: bool = False) -> D
     """Decide how to handle the camera motion of a run with at least one frame.
 
     Args:
-        log: The backgrounds of the run.
+        log: Background motion of the run.
         camera: Camera mode, as in `PipelineConfig`.
         assumed_focal: Whether the focal length is assumed, as in `MotionLog.solve`.
     """
@@ -76,7 +76,7 @@ def decide(log: MotionLog, camera: str = AUTO, assumed_focal: bool = False) -> D
 
 
 def without_scenes(decision: Decision, reasons: Mapping[int, tuple[str, str]]) -> Decision:
-    """Remove the world of some scenes from the decision about a clip with cuts, or of the clip if none is left.
+    """Return a decision in which some scenes of a clip with cuts have no world. If no scene is left, the clip has none.
 
     Args:
         decision: The decision; its motion has scenes.
@@ -104,7 +104,7 @@ def without_scenes(decision: Decision, reasons: Mapping[int, tuple[str, str]]) -
 
 
 def _named(scenes: Sequence[SceneMotion]) -> str:
-    """Name scenes with their times: `scene 2 (3.0 to 6.5 s)`."""
+    """Return a text that names scenes with their times, such as `scene 2 (3.0 to 6.5 s)`."""
     names = [f"{one.number + 1} ({one.begin:.1f} to {one.end:.1f} s)" for one in scenes[:_MAX_NAMED]]
     more = f" and {len(scenes) - _MAX_NAMED} more" if len(scenes) > _MAX_NAMED else ""
     return f"{'scene' if len(scenes) == 1 else 'scenes'} {', '.join(names)}{more}"

@@ -1,8 +1,9 @@
 """Rotation and zoom between two images of a camera, from corresponding points: robust least squares in pixels.
 
 A rotating camera moves every point by a homography that does not depend on depth (R. Hartley and A. Zisserman, Multiple
-View Geometry, 8.4): x = s f R X / (R X)_z for the ray X. The four unknowns are found by Gauss-Newton with the weights
-of a Cauchy distribution, whose width decreases from that of all residuals to that of well-tracked points.
+View Geometry, 8.4). A ray X appears at x = s f R X / (R X)_z, with zoom s and focal length f. Gauss-Newton finds the
+four unknowns, three of the rotation and the zoom. The weights are those of a Cauchy distribution. Its width decreases
+from the spread of all residuals to that of well-tracked points.
 """
 
 from dataclasses import dataclass
@@ -16,11 +17,11 @@ F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 MAX_INLIER_PX = 1.0  # px of the reduced image; maximum residual of a point that moves with the camera
-_WIDTH = 0.7  # px, final width of the weights
+_WIDTH = 0.7  # px, final width of the Cauchy distribution
 _ROUNDS = 7
 _WIDE_ROUNDS = 3
 _CONVERGED = 0.02  # px
-_MAX_SHIFT_DIFFERENCE_PX = 2.0  # px, maximum difference of two equal shifts
+_MAX_SHIFT_DIFFERENCE_PX = 2.0  # px, maximum difference of two shifts that count as equal
 _MIN_ZOOM_SIGMAS, _MIN_ZOOM = 3.0, 0.002  # minimum zoom that is significant: standard deviations, and relative
 
 
@@ -45,12 +46,16 @@ class View:
         return np.asarray(self.zoom * focal * seen[:, :2] / np.maximum(seen[:, 2:], 1e-3))
 
     def of(self, other: "View") -> "View":
-        """Return this view relative to the key frame, given that it is relative to a frame with the view `other`."""
+        """Return this view relative to the key frame.
+
+        Args:
+            other: View, relative to the key frame, of the frame to which this view is relative.
+        """
         return View(self.turn @ other.turn, self.zoom * other.zoom)
 
     @property
     def inverse(self) -> "View":
-        """The view of the key frame relative to this camera."""
+        """View of the key frame relative to this camera."""
         return View(self.turn.T, 1 / self.zoom)
 
 
@@ -59,7 +64,7 @@ SAME = View(np.eye(3), 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A fitted view.
+    """A view fitted to N points.
 
     Attributes:
         view: The view.
@@ -73,20 +78,21 @@ class Fit:
 
     @property
     def inliers(self) -> Mask:
-        """Which points move with the camera."""
+        """Mask (N,) of the points that agree with the view."""
         return np.asarray(self.off < MAX_INLIER_PX)
 
 
 def fit_view(rays: F64, seen: F64, axes: F64, focal: float, start: View = SAME) -> Fit:
     """Fit the view in which rays of the key frame appear at given image positions.
 
-    An insignificant zoom is kept at its start value, so that it does not drift while the camera only rotates.
+    A zoom that does not differ significantly from 1 is set to 1, so that it does not drift while the camera only
+    rotates. A zoom that does not differ significantly from the initial one is kept.
 
     Args:
-        rays: (N, 3), N >= 4.
-        seen: (N, 2) px from the image centre.
+        rays: (N, 3) rays of the points in the key frame, N >= 4.
+        seen: (N, 2) px from the image centre, positions in the other frame.
         axes: (N, 2, 2), as in `Features`.
-        focal: Focal length, px.
+        focal: Focal length of the key frame, px.
         start: Initial view.
     """
     view, off, covariance = _solve(rays, seen, axes, focal, start, np.arange(4))
@@ -100,7 +106,14 @@ def fit_view(rays: F64, seen: F64, axes: F64, focal: float, start: View = SAME) 
 
 
 def most_common(rays: F64, seen: F64, focal: float, expected: View) -> View:
-    """Return the expected view, rotated by the most frequent shift of the points."""
+    """Return the expected view after a further rotation that corresponds to the most frequent shift of the points.
+
+    Args:
+        rays: (N, 3) rays of the points in the key frame.
+        seen: (N, 2) px from the image centre, positions in the other frame.
+        focal: Focal length of the key frame, px.
+        expected: Expected view of the other frame, relative to the key frame.
+    """
     shifts = seen - expected.project(rays, focal)
     alike = np.asarray((np.abs(shifts[:, None] - shifts[None]) < _MAX_SHIFT_DIFFERENCE_PX).all(axis=2))
     best = alike[int(alike.sum(axis=1).argmax())]
@@ -109,7 +122,15 @@ def most_common(rays: F64, seen: F64, focal: float, expected: View) -> View:
 
 
 def off_by(view: View, rays: F64, seen: F64, axes: F64, focal: float) -> F64:
-    """Return the residuals (N,) px of points for a view, in the directions that can be measured."""
+    """Return the residuals (N,) px of points for a view, along the directions in which each point can be measured.
+
+    Args:
+        view: View of the other frame, relative to the key frame.
+        rays: (N, 3) rays of the points in the key frame.
+        seen: (N, 2) px from the image centre, positions in the other frame.
+        axes: (N, 2, 2), as in `Features`.
+        focal: Focal length of the key frame, px.
+    """
     (x, y), parts = (seen - view.project(rays, focal)).T, axes.transpose(1, 2, 0)
     across, down = parts[0, 0] * x + parts[0, 1] * y, parts[1, 0] * x + parts[1, 1] * y
     return np.asarray(np.sqrt(across * across + down * down))
@@ -118,14 +139,19 @@ def off_by(view: View, rays: F64, seen: F64, axes: F64, focal: float) -> F64:
 def _solve(
     rays: F64, seen: F64, axes: F64, focal: float, view: View, free: NDArray[np.int64], near: bool = False
 ) -> tuple[View, F64, F64]:
-    """Solve for a view.
+    """Fit some or all of the four unknowns of a view.
 
     Args:
-        free: Which of rotation x, y, z and zoom are unknown.
-        near: Whether the start is almost correct.
+        rays: (N, 3) rays of the points in the key frame.
+        seen: (N, 2) px from the image centre, positions in the other frame.
+        axes: (N, 2, 2), as in `Features`.
+        focal: Focal length of the key frame, px.
+        view: Initial view.
+        free: Indices of the unknowns among rotation about x, y, z, and zoom.
+        near: Whether the initial view is almost correct.
 
     Returns:
-        The view, residuals in px, and the covariance (4, 4).
+        The view, residuals in px, and the covariance (4, 4) of rotation (rad) and zoom (log).
     """
     turn, zoom, regular = view.turn, view.zoom, 1e-6 * np.eye(len(free))
     parts = axes.transpose(1, 2, 0)
@@ -158,7 +184,8 @@ def _solve(
 def _linear(rays: F64, seen: tuple[F64, F64], axes: F64, focal: float, turn: F64, zoom: float) -> tuple[F64, F64]:
     """Return the residuals (2, N) px of points, and their Jacobian (4, 2, N) px.
 
-    The Jacobian is that for a small rotation (rad) and zoom (log). Both results are along `axes` (2, 2, N).
+    The Jacobian is with respect to a small rotation (rad) and a small change of zoom (log). Both results are along
+    `axes` (2, 2, N).
     """
     there = turn @ rays.T
     scale = zoom * focal
@@ -172,7 +199,7 @@ def _linear(rays: F64, seen: tuple[F64, F64], axes: F64, focal: float, turn: F64
 
 
 def middle_of(values: F64) -> float:
-    """Return the median of (N,) numbers, without the cost of NumPy's for few of them."""
+    """Return the median of (N,) numbers; faster than `numpy.median` for few numbers."""
     upper = len(values) // 2
     ordered = np.partition(values, (upper - 1, upper) if len(values) % 2 == 0 else upper)
     return float(ordered[upper] if len(values) % 2 else (ordered[upper - 1] + ordered[upper]) / 2)

@@ -1,9 +1,9 @@
-"""The focal length of a rotating camera, where the intrinsics assume one.
+"""Focal length of a rotating camera whose intrinsics only assume one.
 
 Images of a rotating camera determine its focal length (R. Hartley, "Self-calibration from multiple views with a
-rotating camera", ECCV 1994). Each comparison of `pose.camera_motion.parallax` estimates it. It is used where they agree
-and differ clearly from the assumed one. A camera that is carried in proportion to its rotation shows a wrong one, so
-standing feet must support the path (`CameraMotion.certain`).
+rotating camera", ECCV 1994). Each comparison of `pose.camera_motion.parallax` estimates it. The result is used where
+the estimates agree and differ clearly from the assumed focal length. If the camera translates in proportion to its
+rotation, the estimates agree on a wrong value. Standing feet must therefore support the path (`CameraMotion.certain`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,8 @@ from pose.camera_motion.path import CameraPath
 from pose.camera_motion.verdict import ROTATING, CameraMotion
 from pose.types import Background
 
-_MIN_LOG_RATIO = 0.12  # smaller differences are within what a slow translation causes
-_MAX_SIGMA = 0.05  # of the logarithm
+_MIN_LOG_RATIO = 0.12  # a slow translation may cause smaller differences
+_MAX_SIGMA = 0.05  # maximum standard deviation of the log ratio
 _MIN_TURN_DEGREES = 8.0
 
 
@@ -38,12 +38,12 @@ def _determined(motion: CameraMotion) -> bool:
 def rescaled(
     measured: Sequence[tuple[int, Background]], scenes: Sequence[int], ratios: Mapping[int, float]
 ) -> list[tuple[int, Background]]:
-    """Convert the comparisons to the focal lengths of `ratios`, which turns displacements into other rotations.
+    """Convert backgrounds to other focal lengths: the same displacements in pixels give other rotations.
 
     Args:
         measured: Position and background of each measured frame, as in `find_path`.
         scenes: Number of the scene of each frame.
-        ratios: Output of `focal_ratios`.
+        ratios: Ratio of the new to the assumed focal length by scene number, from `focal_ratios`; 1 for other scenes.
     """
     return [(at, _rescaled(background, ratios.get(int(scenes[at]), 1.0))) for at, background in measured]
 

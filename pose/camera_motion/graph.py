@@ -1,4 +1,4 @@
-"""The camera's orientation in each frame, from all comparisons with key frames.
+"""The camera's orientation in each frame, from the comparisons of all frames with key frames.
 
 Key frames are nodes and comparisons are edges of a graph. A camera that returns to an earlier view closes a loop. Least
 squares then distributes the error over the loop, with edges weighted by their inverse variance (F. Lu and E. Milios,
@@ -24,7 +24,9 @@ _MIN_SIGMA_RAD = 5e-4  # rad, minimum standard deviation of a comparison
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Views of the N measured frames of one scene, in connected components ("stretches").
+    """Views (rotation and zoom) of the N measured frames of one scene.
+
+    A stretch is a connected component of the graph of key frames.
 
     Attributes:
         turns: (N, 3, 3) rotations from each frame's camera axes to those of the first key frame of the stretch.
@@ -96,12 +98,12 @@ def _solve(count: int, edges: list[_Edge]) -> tuple[F64, F64, F64, NDArray[np.in
     """Compute the view of each node: initial values along edges, then least squares over each stretch.
 
     Args:
-        count: Number of nodes.
+        count: Number N of nodes.
         edges: Comparisons of nodes.
 
     Returns:
-        Rotation of each node to the axes of the first node of the stretch, logarithm of its zoom, standard deviation in
-        rad, and number of its stretch.
+        For each node: rotation (N, 3, 3) to the axes of the first node of its stretch, logarithm of its zoom, standard
+            deviation of the rotation in rad, and number of its stretch.
     """
     turns, zooms, sigmas = np.tile(np.eye(3), (count, 1, 1)), np.zeros(count), np.zeros(count)
     stretches = np.full(count, -1)
@@ -138,10 +140,10 @@ def _relax(nodes: NDArray[np.int64], edges: list[_Edge], turns: F64, zooms: F64,
     covariance = np.linalg.inv(information)
     sigmas[nodes[1:]] = np.sqrt(np.diagonal(covariance))
     if len(edges) < len(nodes):
-        return  # a tree has no residuals
+        return  # the graph is a tree, in which least squares changes nothing
     gain = covariance @ (incidence[:, 1:].T * weights)
     for _ in range(_ROUNDS):
-        # Residual rotation of each edge, in the stretch's axes.
+        # Residual rotation of each edge, in the axes of the stretch's first node.
         off = np.array([to_vector(turns[e.one] @ e.turn.T @ turns[e.other].T) for e in edges])
         scale = np.array([zooms[e.one] - e.zoom - zooms[e.other] for e in edges])
         turns[nodes[1:]] = to_matrix(gain @ off) @ turns[nodes[1:]]

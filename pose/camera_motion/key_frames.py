@@ -21,7 +21,7 @@ MIN_INLIER_SHARE = 0.4  # minimum fraction of the tracked points that move with 
 CELLS = (6, 4)  # grid over the image, longer side first
 _MIN_CERTAIN_SHARE = 0.6  # fraction below which the search is repeated from another start
 MIN_CELLS = 4  # minimum grid cells with points that move with the camera; fewer may be one moving object or a logo
-_MAX_STATIC_PX = 0.7  # px
+_MAX_STATIC_PX = 0.7  # px, maximum residual of a point that keeps the view of the previous frame
 MAX_RESIDUAL_PX = 8.0  # px; points with larger residuals are not used for the next view
 REMEMBERED_S = 3.0  # s after a key frame during which points with larger residuals are tracked
 _STILL_CELLS = 0.3  # fraction of cells with static points above which the moving points are not the background
@@ -29,17 +29,17 @@ _STILL_CELLS = 0.3  # fraction of cells with static points above which the movin
 
 @dataclass(slots=True, eq=False)
 class KeyFrame:
-    """A key frame with its features.
+    """A key frame with N features.
 
     Attributes:
         index: Index of its frame.
         time: Time of the frame, s.
         grey: (h, w) reduced grey image.
-        features: N image features.
+        features: Image features.
         rays: (N, 3) directions of the features in camera axes, with z = 1.
         place: View relative to the first key frame of the stretch.
         stretch: Number of the stretch, a group of connected key frames.
-        thumb: Thumbnail of the image.
+        thumb: Thumbnail of the image, for `shift_between`.
         off: (N, 2) px, last residual of each feature. It is added to the position at which the feature is searched,
             because near points have residuals when the camera translates.
     """
@@ -66,13 +66,13 @@ class KeyFrame:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduced:
-    """A reduced frame.
+    """A frame reduced in size for tracking.
 
     Attributes:
         index: Index of the frame.
         time: Time of the frame, s.
         grey: (h, w) reduced grey image.
-        mask: (h, w) mask of the background, 0 on people.
+        mask: (h, w) mask of the background, 0 on people, logos and subtitles.
         focal: Focal length in the reduced image, px.
         scale: Ratio of the reduced to the original size.
         known: Whether the focal length is known.
@@ -106,12 +106,12 @@ class Match:
 
     Attributes:
         key: Key frame.
-        fit: Fit of the view to the N found points whose stored residuals are small.
+        fit: View of the frame relative to the key frame, fitted to N points: those whose stored residuals are small.
         rays: (N, 3) directions of these points in the key frame.
         seen: (N, 2) px, positions of these points in the frame relative to the image centre.
         points: All points that were found, including those with large residuals.
-        cells: Number of grid cells with inliers.
-        kept: Fraction of inliers among the key frame's features that people do not occlude.
+        cells: Number of grid cells of the image that contain inliers.
+        kept: Number of inliers, as a fraction of the key frame's features that are in view and not occluded by people.
         shift: Median shift of the inliers between both frames, px.
     """
 
@@ -126,7 +126,7 @@ class Match:
 
     @property
     def share(self) -> float:
-        """Fraction of points that are inliers."""
+        """Fraction of inliers among the N points."""
         return float(self.fit.inliers.mean())
 
     @property
@@ -166,7 +166,7 @@ def centre(grey: U8) -> F64:
 
 
 def compare(key: KeyFrame, image: Reduced, expected: View, before: View, levels: int = 2) -> Match | None:
-    """Compare a frame with a key frame. Returns None if too few points are found.
+    """Compare a frame with a key frame; return None if too few points are found or agree.
 
     Args:
         key: Key frame.
@@ -174,7 +174,7 @@ def compare(key: KeyFrame, image: Reduced, expected: View, before: View, levels:
         expected: Approximate view of the frame, relative to the key frame.
         before: View of the previous frame, relative to the key frame. If points in many parts of the image keep this
             view, they are the background. Other points then belong to a moving object, for example a train.
-        levels: Number of pyramid levels of the optical flow.
+        levels: Number of pyramid levels of the optical flow above the image itself.
     """
     grey, focal = image.grey, image.focal
     guess = (expected.project(key.rays, focal) + centre(grey) + key.off).astype(np.float32)
@@ -205,7 +205,7 @@ def compare(key: KeyFrame, image: Reduced, expected: View, before: View, levels:
 
 
 def cells_of(seen: F64, shape: tuple[int, ...]) -> list[int]:
-    """Return the grid cell of each point.
+    """Return the number of the grid cell that contains each point.
 
     Args:
         seen: (N, 2) px, positions relative to the image centre.
@@ -217,7 +217,7 @@ def cells_of(seen: F64, shape: tuple[int, ...]) -> list[int]:
 
 
 def _unless_still(fit: Fit, rays: F64, seen: F64, axes: F64, focal: float, before: View, shape: tuple[int, ...]) -> Fit:
-    """Return the fit, or the fit of static points if they are in many parts of the image."""
+    """Return the fit, or a fit to the points that keep the view `before`, if these are in many parts of the image."""
     still = off_by(before, rays, seen, axes, focal) < _MAX_STATIC_PX
     against = still & (fit.off > 2 * MAX_INLIER_PX)
     if against.sum() < MIN_POINTS:

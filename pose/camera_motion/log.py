@@ -1,4 +1,4 @@
-"""Collects the results of a run for the estimate of the camera's motion."""
+"""Collection of a run's background motion, from which the camera path is estimated."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from pose.types import Background, People
 
 
 class MotionLog:
-    """The backgrounds of a run's frames, a few hundred bytes each."""
+    """Background motion of the frames of a run; a few hundred bytes per frame."""
 
     def __init__(self) -> None:
         self._times: list[float] = []
@@ -21,7 +21,7 @@ class MotionLog:
         self._measured: list[tuple[int, Background]] = []
 
     def add(self, people: People) -> None:
-        """Add a frame."""
+        """Add the next frame of the run."""
         if people.cut:
             self._cuts.append(len(self._times))
         if people.background is not None:
@@ -32,7 +32,7 @@ class MotionLog:
 
     @property
     def measured(self) -> bool:
-        """Whether any frame was measured."""
+        """Whether the background of any frame was measured."""
         return bool(self._measured)
 
     @property
@@ -41,11 +41,12 @@ class MotionLog:
         return any(self._peopled)
 
     def solve(self, assumed_focal: bool = False) -> tuple[CameraPath, CameraMotion]:
-        """Estimate the camera path over all frames, at least one, and classify it.
+        """Estimate the camera path over all frames, at least one, and classify the camera motion.
 
         Args:
-            assumed_focal: Whether the focal length is assumed. The focal length found from rotation is then used where
-                it clearly differs (`pose.camera_motion.focal`); the zooms of the path contain it.
+            assumed_focal: Whether the focal length is assumed. If it is, and rotation shows a clearly different focal
+                length, that one is used (`pose.camera_motion.focal`), and the zooms of the path include the ratio of
+                both.
         """
         times, peopled = np.array(self._times), np.array(self._peopled)
         path = find_path(times, self._indices, self._cuts, self._measured)

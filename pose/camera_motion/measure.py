@@ -1,8 +1,8 @@
-"""Causal measurement of each frame's view relative to key frames, in a stage beside the detector.
+"""Causal measurement of the camera's rotation and zoom in each frame, relative to key frames.
 
 Frames are compared with the current key frame, so that errors do not accumulate from frame to frame. When little of the
-key frame remains in view, another one replaces it. That is an earlier key frame with the same view, which closes a
-loop, or the current frame. `pose.camera_motion.graph` combines the comparisons.
+key frame remains in view, another key frame replaces it: an earlier one with the same view, which closes a loop, or the
+current frame. `pose.camera_motion.graph` combines the comparisons.
 """
 
 from dataclasses import replace
@@ -23,24 +23,28 @@ from pose.types import NO_LINK, U8, Background, People
 F64 = NDArray[np.float64]
 
 _STILL_EVERY = 0.09  # s between two measured frames of a static camera
-_MOVING_EVERY, _SHAKING_EVERY = 0.09, 0.03  # s between measured frames if the view is as expected, and if not
-_MOVING, _EXPECTED = 0.3, 2.0  # px of the reduced image
+_MOVING_EVERY, _SHAKING_EVERY = 0.09, 0.03  # s between measured frames if motion is as expected, and if not
+# px of the reduced image: minimum motion of a moving camera, maximum deviation from the expected motion
+_MOVING, _EXPECTED = 0.3, 2.0
 _MANY_POINTS = 25  # points; with fewer, every frame is measured
 _MIN_KEPT_SHARE = 0.5  # minimum fraction of a key frame's features; with fewer, another one is used
 _MIN_INLIER_SHARE = 0.6  # minimum fraction of inliers
-_MOST_ZOOM = 1.2
-_MOST_ROLL = 0.2  # rad; feature windows are not rotated
+_MOST_ZOOM = 1.2  # maximum zoom relative to the key frame, or its inverse
+_MOST_ROLL = 0.2  # rad, maximum roll relative to the key frame, because feature windows are not rotated
 _LOST_S = 0.5  # s without a view after which an unconnected key frame is started
 _TRY_EVERY = 0.4  # s between two attempts with another key frame
 _MIN_LOOP_S = 3.0  # s; minimum age difference of key frames for a loop closure
 _MAX_LOOP_RAD = 0.15  # rad; maximum angle between a frame and such a key frame
 _SEARCHED_KEYS = 60  # latest key frames that are searched for the same view
-_MOST_KEYS = 150
-_TEST_EVERY = 0.75  # s
+_MOST_KEYS = 150  # maximum number of key frames in memory
+_TEST_EVERY = 0.75  # s between two parallax tests
 
 
 class BackgroundMotion:
-    """Measurement of the motion of the background in frames with people. Times must increase."""
+    """Measurement of the background's motion, frame by frame.
+
+    It runs in the pipeline after people are detected, because it leaves them out. Times must increase.
+    """
 
     def __init__(self, focal: float, skeleton: Skeleton, known: bool = False) -> None:
         """Start without frames.
@@ -58,20 +62,23 @@ class BackgroundMotion:
     def _forget(self) -> None:
         self._keys: list[KeyFrame] = []
         self._key: KeyFrame | None = None
-        # views relative to the key frame: of the last measured frame, and the one before
+        # Views of the last measured frame, and of the one before, relative to the key frame.
         self._view = self._before = SAME
         self._time = self._before_time = self._next = self._next_try = self._next_test = -np.inf
         self._lost_since: float | None = None
         self._witness: Witness | None = None
         self._last: Reduced | None = None  # last frame with a known view
-        self._plain: Reduced | None = None  # a frame without features
+        self._plain: Reduced | None = None  # last frame without features
 
     def step(self, image: U8, people: People) -> Background | None:
-        """Measure the next frame; None if it was skipped.
+        """Measure the next frame.
 
         Args:
             image: (H, W, 3) RGB.
             people: People in it.
+
+        Returns:
+            The motion relative to key frames; None if the frame was skipped. Without `links` if the view is unknown.
         """
         if people.cut:
             self._forget()
@@ -100,7 +107,7 @@ class BackgroundMotion:
         return self._begin(small) if time - self._lost_since > _LOST_S else _unknown()
 
     def _begin(self, image: Reduced) -> Background:
-        """Start an unconnected key frame."""
+        """Make the frame a key frame that is not connected to earlier ones."""
         features = find_features(image.grey, image.mask)
         self._next = image.time + _SHAKING_EVERY
         if len(features) < MIN_POINTS:
@@ -112,7 +119,9 @@ class BackgroundMotion:
         return Background(_links((image.index, SAME, 0.0)), len(features), 1.0, 0.0)
 
     def _without_features(self, image: Reduced) -> Background:
-        """Process a frame without features. Its view is known only if the image is identical to the previous one."""
+        """Process a frame without features. It is connected to the previous such frame only if both images are
+        identical.
+        """
         before = self._plain
         if before is not None and before.grey.shape == image.grey.shape:
             both = np.minimum(image.mask, before.mask)
@@ -150,9 +159,12 @@ class BackgroundMotion:
         return match if match is not None and match.good else None
 
     def _found_again(self, image: Reduced) -> Match | None:
-        """Match with other start values after a failed attempt: fast rotation, or an occluded background."""
+        """Match again with other initial views after a failed attempt.
+
+        The reason of the failure may be a fast rotation, or an occluded background.
+        """
         assert self._key is not None
-        if self._lost_since is None and self._last is not None:  # from the previous frame
+        if self._lost_since is None and self._last is not None:  # make the previous frame a key frame
             last = self._last
             place = self._view.of(self._key.place)
             key = KeyFrame.of(last, find_features(last.grey, last.mask), place, self._key.stretch)
@@ -165,7 +177,7 @@ class BackgroundMotion:
         return self._match(key, image, turned, levels=3)
 
     def _take(self, match: Match, image: Reduced) -> Background:
-        """Store a frame whose view was found."""
+        """Store a frame whose view was found, and return its background motion."""
         view, time = match.fit.view, image.time
         if match.key is not self._key:
             self._use(match.key, view, time)
@@ -225,15 +237,15 @@ class BackgroundMotion:
         return found
 
     def _earlier_key(self, key: KeyFrame, image: Reduced, now: View, nearer: float) -> Match | None:
-        """Return the match with an earlier key frame.
+        """Return the match with an earlier key frame, or None.
 
-        It is of another stretch, closes a loop, or has a closer view.
+        The key frame is of another stretch, or old enough to close a loop, or its view is closer to that of the frame.
 
         Args:
             key: The current key frame.
             image: The frame.
-            now: View of the frame in the coordinates of the key frames' views.
-            nearer: Maximum angle, rad.
+            now: View of the frame relative to the first key frame of the stretch.
+            nearer: Maximum distance, as in `_apart`, between the views of the frame and of a recent key frame.
         """
         strange = [other for other in self._keys if other.stretch != key.stretch][-_SEARCHED_KEYS:]
         if strange:
@@ -255,7 +267,14 @@ class BackgroundMotion:
         return None
 
     def _join(self, stretch: int, now: View, other: int, now_there: View) -> None:
-        """Merge two stretches of key frames: views of the first are converted to the other."""
+        """Merge two stretches of key frames: convert the views of the first one to the axes of the other one.
+
+        Args:
+            stretch: Number of the first stretch.
+            now: View of a frame in the first stretch.
+            other: Number of the other stretch.
+            now_there: View of the same frame in the other stretch.
+        """
         shift = now.inverse.of(now_there)
         for key in self._keys:
             if key.stretch == stretch:
@@ -271,7 +290,10 @@ def _both(one: Parallax | None, other: Parallax | None) -> Parallax | None:
 
 
 def _out_of_reach(match: Match, image: Reduced) -> bool:
-    """Return whether much of the key frame is out of view, or the rotation or zoom is too large for small windows."""
+    """Return whether tracking from the key frame is unreliable.
+
+    It is if much of the key frame is out of view, or if roll or zoom is too large for small feature windows.
+    """
     view = match.fit.view
     roll = abs(float(to_vector(view.turn)[2]))
     height, width = image.grey.shape
@@ -281,7 +303,7 @@ def _out_of_reach(match: Match, image: Reduced) -> bool:
 
 
 def _apart(view: View) -> float:
-    """Return the distance of a view from identity, rad and zoom combined."""
+    """Return the distance of a view from identity: the angle in rad plus the absolute logarithm of the zoom."""
     return float(np.linalg.norm(to_vector(view.turn))) + abs(float(np.log(view.zoom)))
 
 
@@ -290,7 +312,11 @@ def _off(match: Match, expected: View) -> float:
 
 
 def _links(*views: tuple[int, View, float]) -> F64:
-    """Return the array for `Background` of key frames, views relative to them and standard deviations."""
+    """Return the `links` of a `Background`.
+
+    Args:
+        *views: Up to two key frames: index, view of the frame relative to it, and standard deviation in rad.
+    """
     links = np.zeros((2, 6))
     links[:, 0] = NO_LINK
     for row, (key, view, sigma) in enumerate(views):

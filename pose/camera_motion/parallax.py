@@ -2,8 +2,8 @@
 
 Points of a key frame are compared with their positions much later, so that even slow motion has a wide baseline.
 Rotation and zoom move them by a homography that does not depend on depth. Translation also moves them along lines
-through one epipole, by any amount (R. Hartley and A. Zisserman, Multiple View Geometry, 9 and 22). Points that are
-explained by a translation but by no rotation are parallax; other outliers are moving objects.
+through one epipole, by amounts that depend on depth (R. Hartley and A. Zisserman, Multiple View Geometry, 9 and 22).
+Points that agree with a translation but with no rotation show parallax; other outliers are moving objects.
 """
 
 from dataclasses import dataclass
@@ -18,18 +18,18 @@ F64 = NDArray[np.float64]
 
 MIN_POINTS = 20  # minimum points of a test
 MIN_CARRIED_RAD = 0.007  # rad, minimum parallax of a carried camera
-LONG_LENS = 3.0  # ratio to the assumed focal length, median, above which a rotation is not plausible
+LONG_LENS = 3.0  # median ratio to the assumed focal length above which a rotation is not plausible
 LONGEST_LENS = 4.0  # maximum ratio to the assumed focal length in a test
-_LENS, _KNOWN_LENS = 1.5, 1.1  # tolerated ratios of the focal length, if it is assumed and if it is known
-_EXPECTED = 1.0  # px^2, weight of the expected focal length
-_WIDTH = 1.5  # px, width of the weights of both models
+_LENS, _KNOWN_LENS = 1.5, 1.1  # maximum ratio to the expected focal length, if that is assumed and if it is known
+_EXPECTED = 1.0  # px^2, weight of the prior of the focal length
+_WIDTH = 1.5  # px, width of the Cauchy weights of both models
 _MIN_SIGMA_PX = 0.05  # px, minimum standard deviation of a point
 _MAX_LINE_PX = 1.2  # px; maximum distance from its line of a point that fits a translation
-_MANY, _SOME, _SOME_SHARE = 91, 95, 1 / 3  # percentiles of these points; fewer points must have larger residuals
+_MANY, _SOME, _SOME_SHARE = 91, 95, 1 / 3  # percentiles of the residuals, and factor on the second
 _ROUNDS = 6
-_SLOPE_STEP = 1e-4  # rad, or of a logarithm
-_DIRECTIONS = 40  # tried, of translation
-_REFINED, _STEPS = 6, 4
+_SLOPE_STEP = 1e-4  # rad, or log, step of numerical derivatives
+_DIRECTIONS = 40  # directions of translation that are tried
+_REFINED, _STEPS = 6, 4  # iterations of the direction, and of rotation and zoom for a direction
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Parallax:
     """Result of a parallax test.
 
     Attributes:
-        parallax: Residual for the best rotation and zoom that a tenth of the points exceed, in rad, if a translation
-            explains it; or a third of the residual that a twentieth exceed.
-        lens: Focal length relative to the expected one for which a rotation fits best, at most `LONGEST_LENS`.
+        parallax: Measure of the residuals for the best rotation and zoom, rad, over the points that agree with a
+            translation: their 91st percentile, or a third of their 95th if this is larger. 0 if no point agrees.
+        lens: Ratio of the focal length for which a rotation fits best to the expected one, at most `LONGEST_LENS`.
         lens_sigma: Standard deviation of the logarithm of `lens`, from the residuals.
     """
 
@@ -52,17 +52,17 @@ def parallax(rays: F64, seen: F64, axes: F64, view: View, focal: float, known: b
     """Test points of a key frame for camera translation.
 
     Args:
-        rays: (N, 3) in the key frame, z = 1.
+        rays: (N, 3) rays of the points in the key frame, z = 1.
         seen: (N, 2) px from the image centre, positions in the later frame.
         axes: (N, 2, 2), as in `Features`.
-        view: Approximate view of the later camera.
+        view: Approximate view of the later frame, relative to the key frame.
         focal: Focal length of the key frame, px.
         known: Whether the focal length is calibrated.
     """
     best, off, slopes, longest = _turned(rays, seen, axes, view, focal, LONGEST_LENS)
     lens, sigma = float(np.exp(best[4])), _lens_sigma(off, slopes)
     most = _KNOWN_LENS if known else _LENS
-    if longest > most:  # else the same would be found again
+    if longest > most:  # otherwise the result would be the same
         _, off, slopes, _ = _turned(rays, seen, axes, view, focal, most)
     agree = _across_lines(off, slopes, seen / (focal * view.zoom), axes) < _MAX_LINE_PX
     if not agree.any():
@@ -88,9 +88,18 @@ def _lens_sigma(off: F64, slopes: F64) -> float:
 def _turned(rays: F64, seen: F64, axes: F64, view: View, focal: float, most: float) -> tuple[F64, F64, F64, float]:
     """Find the best rotation, zoom and focal length.
 
+    Args:
+        rays: (N, 3) rays of the points in the key frame, z = 1.
+        seen: (N, 2) px from the image centre, positions in the later frame.
+        axes: (N, 2, 2), as in `Features`.
+        view: Initial view of the later frame, relative to the key frame.
+        focal: Expected focal length of the key frame, px.
+        most: Maximum ratio of the focal length to the expected one, or its inverse.
+
     Returns:
-        Parameters (5,); residuals (N, 2) px and their derivatives (N, 2, 5), both along `axes`; and the longest or
-        shortest focal length that was tried, as a factor above 1.
+        Parameters (5,), changes of rotation (rad), log zoom and log focal length; residuals (N, 2) px and their
+        derivatives (N, 2, 5), both along `axes`; and the largest factor, above 1, by which a tried focal length was
+        longer or shorter.
     """
     parameters, bound, longest = np.zeros(5), float(np.log(most)), 0.0
     flat, parts, goal = rays.T, axes.transpose(1, 2, 0), seen.T
@@ -116,7 +125,7 @@ def _turned(rays: F64, seen: F64, axes: F64, view: View, focal: float, most: flo
         pull = weighted @ off.reshape(-1) - np.array([0, 0, 0, 0, _EXPECTED * parameters[4]])
         step = np.linalg.solve(normal, pull)
         longest = max(longest, abs(float(parameters[4] + step[4])))
-        if abs(parameters[4] + step[4]) > bound:  # the rest is solved with the focal length that is as far as may be
+        if abs(parameters[4] + step[4]) > bound:  # the focal length is at its bound; solve for the rest
             lens = np.copysign(bound, parameters[4] + step[4]) - parameters[4]
             step[:4] = np.linalg.solve(normal[:4, :4], pull[:4] - normal[:4, 4] * lens)
             step[4] = lens
@@ -125,16 +134,20 @@ def _turned(rays: F64, seen: F64, axes: F64, view: View, focal: float, most: flo
 
 
 def _across_lines(off: F64, slopes: F64, places: F64, axes: F64) -> F64:
-    """Distances (N,) px of points from their lines for the best translation; rotation and zoom are solved as well.
+    """Return the distances (N,) px of points from their lines for the best translation.
 
-    A translation t moves a point at depth Z by (t_xy - t_z x) / Z.
+    Rotation and zoom are solved as well. A translation t moves a point x at depth Z by (t_xy - t_z x) / Z, which is
+    along a line.
 
     Args:
-        places: (N, 2) positions, z = 1.
+        off: (N, 2) px, residuals for the best rotation and zoom, along `axes`.
+        slopes: (N, 2, 5) px, their derivatives.
+        places: (N, 2) positions in the later frame, z = 1.
+        axes: (N, 2, 2), as in `Features`.
     """
     plain = np.zeros((len(places), 2, 3))
     plain[:, 0, 0], plain[:, 1, 1], plain[:, :, 2] = 1, 1, -places
-    lines = axes @ plain  # its product with t is the direction of each point's line
+    lines = axes @ plain  # (N, 2, 3); its product with t is the direction of each point's line
     best = _best(_solve(_half_sphere(_DIRECTIONS), off, slopes, lines))
     for _ in range(_REFINED):
         rest = off - slopes[:, :, :4] @ best.turns[0]
@@ -151,13 +164,13 @@ def _across_lines(off: F64, slopes: F64, places: F64, axes: F64) -> F64:
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """D directions of translation.
+    """Fits for D directions of translation and N points.
 
     Attributes:
-        turns: (D, 4) rotation and zoom for each.
-        across: (D, N) px from the lines.
-        lengths: (D, N) of the lines.
-        costs: (D,).
+        turns: (D, 4) changes of rotation (rad) and log zoom.
+        across: (D, N) px, distances of the points from their lines.
+        lengths: (D, N) lengths of the lines' direction vectors, px.
+        costs: (D,) robust sums of squared distances.
     """
 
     turns: F64
@@ -187,7 +200,7 @@ def _solve(directions: F64, off: F64, slopes: F64, lines: F64) -> _Moved:
 
 
 def _half_sphere(count: int) -> F64:
-    """Return directions (count, 3) distributed over half a sphere: a Fibonacci lattice."""
+    """Return unit vectors (count, 3) distributed evenly over half a sphere: a Fibonacci lattice."""
     number = np.arange(count) + 0.5
     z, angle = number / count, np.pi * (1 + 5**0.5) * number
     radius = np.sqrt(1 - z * z)

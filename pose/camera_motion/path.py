@@ -1,4 +1,4 @@
-"""The camera's view in every frame of a run, interpolated from the measured frames."""
+"""The camera's rotation and zoom in every frame of a run, interpolated between measured frames."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ _BRIDGED_SIGMA_RAD = np.radians(3.0)  # rad/s, uncertainty of an interpolated vi
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CameraPath:
-    """Orientation and position of a camera in F frames.
+    """Orientation, zoom and position of a camera in F frames.
 
     Attributes:
         times: (F,) s.
@@ -31,7 +31,8 @@ class CameraPath:
         zooms: (F,) focal length relative to that of the intrinsics.
         sigmas: (F,) rad, standard deviation of the rotation; NaN if the view is unknown.
         scenes: (F,) number of the scene, counted from 0.
-        places: (F, 3) m, camera centre in the axes of the first frame; None without translation.
+        places: (F, 3) m, camera centre in the axes of the first frame, up to scale before people give the scale; None
+            without translation.
     """
 
     times: F64
@@ -42,7 +43,7 @@ class CameraPath:
     places: F64 | None = None
 
     def view(self, time: float) -> CameraView:
-        """Return the view of the frame at this time."""
+        """Return the view of the frame at `time` (s)."""
         row = int(self.rows(np.array([time]))[0])
         place = None if self.places is None else self.places[row]
         return CameraView(self.turns[row], float(self.zooms[row]), float(np.degrees(self.sigmas[row])), place)
@@ -66,7 +67,7 @@ class CameraPath:
         return path
 
     def rows(self, times: F64) -> NDArray[np.int64]:
-        """Return the indices of the frames at these times."""
+        """Return the indices (N,) of the frames at `times` (N,) s."""
         return np.searchsorted(self.times, times).clip(max=len(self.times) - 1)
 
 
@@ -111,7 +112,18 @@ def _fill(
     times: F64, first: int, end: int, at: NDArray[np.int64], turns: F64, zooms: F64, sigmas: F64,
     out: tuple[F64, F64, F64],
 ) -> None:  # fmt: skip
-    """Write the measured views of the frames `at` to `out`, and interpolate the other frames from `first` to `end`."""
+    """Write the measured views of the frames `at` to `out`, and interpolate the other frames from `first` to `end`.
+
+    Args:
+        times: (F,) s, times of all frames.
+        first: Index of the first frame of the scene.
+        end: Index after its last frame.
+        at: (N,) indices of the measured frames.
+        turns: (N, 3, 3) measured rotations.
+        zooms: (N,) measured zooms.
+        sigmas: (N,) rad, standard deviations of the rotations.
+        out: Rotations, zooms and standard deviations of all frames; changed in place.
+    """
     all_turns, all_zooms, all_sigmas = out
     all_turns[at], all_zooms[at], all_sigmas[at] = turns, zooms, sigmas
     speeds = _speeds(times[at], turns)
@@ -141,7 +153,7 @@ def _fill(
 def _speeds(times: F64, turns: F64) -> F64:
     """Return the angular velocity (N, 3) rad/s about the axes of each frame, from both neighbouring frames.
 
-    The first and the last frame have one neighbour.
+    The first and the last frame have one neighbour. 0 next to gaps longer than `MAX_BRIDGED_S`.
     """
     speeds = np.zeros((len(times), 3))
     if len(times) < 2:

@@ -10,26 +10,30 @@ from pose.skeletons import Skeleton
 from pose.types import F32, F64, U8, People
 
 SIDE = 480  # px of the longer side
-_ALMOST = 1.005  # a factor this near to a whole one counts as whole
-FEATURES = 120
+_ALMOST = 1.005  # tolerance with which a scale factor counts as a whole number
+FEATURES = 120  # maximum number of features in an image
 MIN_DISTANCE_PX = 9.0  # px, minimum distance of two features
 WINDOW = 11  # px, window around a feature
 MAX_ROUND_TRIP_PX = 0.5  # px, maximum forward-backward tracking error
 _QUALITY = 0.004  # minimum quality relative to the best corner
-_NOISE = 6.0  # minimum squared gradient, grey levels^2/px; less may be noise
+_NOISE = 6.0  # mean squared gradient, (grey levels/px)^2, at which a direction counts half; noise has less
 _LIMB, _SKULL = 0.12, 0.16  # width of limbs and radius of the head, relative to the diagonal of a person's box
 _TRUNK = ("left_shoulder", "right_shoulder", "left_hip", "right_hip")
 _HEAD = ("nose", "head")
-_MAX_BAR_GREY = 24  # of 255; darker rows and columns at the border are bars
-# of 255, of a bar that a logo covers, and the minimum share of such pixels; black is 16 in video levels
+_MAX_BAR_GREY = 24  # of 255; rows and columns without a brighter pixel are bars
+# Bars partly covered by a logo: maximum grey level of black (16 in video levels), and minimum share of black pixels.
 _BLACK_GREY, _MIN_BAR_SHARE = 18, 0.6
 _EDGE = 6  # px, minimum distance of features from the border and from bars
-_THUMB = 8  # px of the reduced image per thumbnail px
+_THUMB = 8  # scale of thumbnails: px of the reduced image per px
 _CRITERIA = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 12, 0.02)
 
 
 def reduce(image: U8) -> U8:
-    """Return the green channel (h, w) of an image (H, W, 3), averaged to a longer side of at most SIDE px."""
+    """Return the green channel of an image, averaged down to a longer side of at most `SIDE` px.
+
+    Args:
+        image: (H, W, 3) RGB.
+    """
     height, width = image.shape[:2]
     step = max(1, max(height, width) // (2 * SIDE))
     green = np.ascontiguousarray(image[::step, ::step, 1])
@@ -37,7 +41,7 @@ def reduce(image: U8) -> U8:
     if scale >= 1:
         return green
     size = max(8, round(width * scale)), max(8, round(height * scale))
-    # Averages are fast over whole pixels, and not needed where little is lost.
+    # Averaging is fast over whole pixels; the remaining factor is small and needs none.
     whole = int(max(green.shape) * _ALMOST / SIDE)
     if whole > 1:
         few = [max(1, side // whole) for side in green.shape]
@@ -52,8 +56,9 @@ class Features:
 
     Attributes:
         points: (N, 2) px.
-        axes: (N, 2, 2); rows times a displacement give its components across and along the edge at the point, each
-            times its measurability, 0 to 1. A point on a straight edge has no information along the edge.
+        axes: (N, 2, 2) directions of each point: the first row is across the edge at the point, the second along it.
+            The length of a row, 0 to 1, says how well motion in this direction can be measured; along a straight edge
+            it is 0.
     """
 
     points: F32
@@ -67,7 +72,9 @@ class Features:
 
 
 def people_mask(shape: tuple[int, ...], scale: float, people: People, skeleton: Skeleton) -> U8:
-    """Return mask (h, w), 0 where a person may be, 255 elsewhere: trunk, head and limbs with a margin.
+    """Return a mask (h, w) that is 0 where people may be, and 255 elsewhere.
+
+    Trunk, head and limbs are masked with a margin, or the box if the joints are invalid.
 
     Args:
         shape: (h, w) of the reduced image.
@@ -97,7 +104,7 @@ def people_mask(shape: tuple[int, ...], scale: float, people: People, skeleton: 
 
 
 def within(points: NDArray[np.floating], mask: U8) -> NDArray[np.bool_]:
-    """Return which points (N, 2) px are inside the image and not on people."""
+    """Return (N,) whether points (N, 2) px are inside the image and where `mask` is not 0."""
     height, width = mask.shape
     x, y = points[:, 0], points[:, 1]
     inside = (x >= 1) & (y >= 1) & (x < width - 2) & (y < height - 2)
@@ -106,9 +113,9 @@ def within(points: NDArray[np.floating], mask: U8) -> NDArray[np.bool_]:
 
 
 def find_features(grey: U8, mask: U8) -> Features:
-    """Return corners where `mask` is not 0, outside bars at the borders and above noise.
+    """Find corners where `mask` is not 0, outside black bars at the borders and with contrast above noise.
 
-    (J. Shi and C. Tomasi, "Good features to track", CVPR 1994.)
+    Source: J. Shi and C. Tomasi, "Good features to track", CVPR 1994.
     """
     allowed = np.zeros_like(mask)
     rows, columns = (np.flatnonzero(~_bars(grey, axis)) for axis in (1, 0))
@@ -154,10 +161,18 @@ def features_at(grey: U8, points: NDArray[np.floating]) -> Features:
 
 
 def track(one: U8, other: U8, features: Features, expected: F32, levels: int = 2) -> tuple[F32, NDArray[np.bool_]]:
-    """Track features to another image, and return their positions (N, 2) px and whether each was found.
+    """Track features from an image to another one, with the pyramidal optical flow of B. Lucas and T. Kanade.
 
-    Features are searched near the positions `expected`, by the pyramidal optical flow of B. Lucas and T. Kanade,
-    forward and backward.
+    Args:
+        one: (h, w) grey image with the features.
+        other: (h, w) grey image in which they are searched.
+        features: Features of `one`.
+        expected: (N, 2) px, positions near which the search starts.
+        levels: Number of pyramid levels above the image itself.
+
+    Returns:
+        Positions (N, 2) px in `other`, and (N,) whether each was found: inside the image, and consistent with tracking
+        it back.
     """
     points = features.points
     if not len(points):
@@ -180,7 +195,10 @@ def thumbnail(grey: U8, mask: U8) -> F32:
 
 
 def shift_between(one: F32, other: F32) -> tuple[F64, float]:
-    """Shift (2,) from `one` to `other` in px of the reduced image, and the peak of the phase correlation (0 to 1)."""
+    """Return the shift (2,) from one thumbnail to another, and the peak of their phase correlation (0 to 1).
+
+    The shift is in px of the reduced image.
+    """
     shift, response = cv2.phaseCorrelate(one, other)
     return np.array(shift) * _THUMB, float(response)
 

@@ -1,8 +1,8 @@
-"""Poses of a carried camera: structure from motion on key frames, with COLMAP (`pycolmap`, extra `slam`).
+"""Poses of a moving camera: structure from motion on key frames, with COLMAP (`pycolmap`, optional dependency `slam`).
 
-Features are SIFT's (D. Lowe, IJCV 60, 2004), outside people. Pairs of key frames are matched and verified with the
-essential matrix; COLMAP's incremental mapping (J. Schoenberger and J.-M. Frahm, CVPR 2016) gives poses and points up to
-scale. Unreliable models are rejected.
+Features outside people are SIFT features (D. Lowe, IJCV 60, 2004). Pairs of key frames are matched and verified with
+the essential matrix; COLMAP's incremental mapping (J. Schoenberger and J.-M. Frahm, CVPR 2016) gives poses and points
+up to scale. Unreliable models are rejected.
 """
 
 import tempfile
@@ -23,18 +23,18 @@ F64 = NDArray[np.float64]
 
 FEATURES = 700  # maximum per key frame
 _RATIO = 0.85  # maximum ratio of the distances to the best and the second-best descriptor
-_NEXT = 4  # following key frames to match with, besides those 8, 16, ... further on
-_FEWEST_MATCHES = 30  # minimum per pair of key frames
+_NEXT = 4  # each key frame is matched with this many following ones, and with those 8, 16, ... further on
+_FEWEST_MATCHES = 30  # minimum matches of a pair of key frames
 _NEARER = 2.0  # px, maximum reprojection error of an inlier
 _LEAST_SHARE = 0.9  # minimum fraction of key frames with a pose
 _MOST_ERROR = 1.0  # px, maximum mean reprojection error
 _LEAST_ANGLE = 2.0  # degrees, minimum median triangulation angle
-_FEWEST_POINTS = 60
-_CENTRE = 0.5  # px; COLMAP's origin is the corner of the image, ours the centre of the first pixel
+_FEWEST_POINTS = 60  # minimum points of a model
+_CENTRE = 0.5  # px; COLMAP's origin is the corner of the image, here it is the centre of the first pixel
 
 
 def has_colmap() -> bool:
-    """Return whether the extra with COLMAP is installed."""
+    """Return whether `pycolmap` is installed."""
     return find_spec("pycolmap") is not None
 
 
@@ -43,8 +43,8 @@ class KeyImage:
     """Key frame for structure from motion.
 
     Attributes:
-        grey: (h, w) uint8.
-        mask: (h, w) uint8, 0 on people.
+        grey: (h, w) uint8 image.
+        mask: (h, w) uint8, 0 on people, 255 elsewhere.
     """
 
     grey: U8
@@ -56,14 +56,14 @@ class Structure:
     """Poses of K key frames, up to scale.
 
     Attributes:
-        rows: (K,) indices of the registered key frames, increasing.
+        rows: (K,) indices of the key frames with a pose, increasing.
         turns: (K, 3, 3) rotations from the axes of each camera to those of the first.
-        places: (K, 3), camera centres in these axes.
+        places: (K, 3), camera centres in the axes of the first camera.
         error: Mean reprojection error, px.
-        share: Fraction of key frames with a pose.
+        share: Fraction of the given key frames that have a pose.
         angle: Median triangulation angle, degrees.
         depth: Median distance of points from their cameras, in units of `places`.
-        focal: Focal length relative to the given one.
+        focal: Ratio of the refined to the given focal length.
     """
 
     rows: NDArray[np.int64]
@@ -104,7 +104,12 @@ def _mapped(
 ) -> Any:  # fmt: skip
     """Return COLMAP's largest model; None without one.
 
-    `advance` is called for each image, pair and registered image.
+    Args:
+        folder: Folder for temporary files.
+        images: The key images.
+        matrix: (3, 3) px, intrinsics of these images.
+        known: Whether the focal length is known; otherwise it is refined.
+        advance: Function called after each image, pair and registered image, to show progress.
     """
     import pycolmap
 
@@ -175,7 +180,10 @@ def _fill(database: Any, camera: Any, points: Sequence[NDArray[np.float32]]) -> 
 
 
 def _features(sift: Any, image: KeyImage) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Features (N, 2) px in COLMAP's convention, and descriptors (N, 128) of unit length (Hellinger kernel)."""
+    """Return features (N, 2) px in COLMAP's convention, and their descriptors (N, 128) of unit length.
+
+    The descriptors are square roots of SIFT's normalised ones (Hellinger kernel).
+    """
     found, descriptors = sift.detectAndCompute(image.grey, image.mask)
     if descriptors is None:
         return np.zeros((0, 2), np.float32), np.zeros((0, 128), np.float32)

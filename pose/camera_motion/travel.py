@@ -1,7 +1,7 @@
 """The path of a carried camera: rotation from the background, corrected by structure from motion, and its translation.
 
-Between key frames the rotation follows the background, whose error is small over a fraction of a second; at key frames
-it equals that of structure from motion. Positions are interpolated with a cubic spline.
+At key frames the rotation equals that of structure from motion. Between them it follows the background, whose error is
+small over a fraction of a second. Positions are interpolated with a cubic spline.
 """
 
 from collections.abc import Iterator
@@ -23,13 +23,15 @@ I64 = NDArray[np.int64]
 
 SIDE = 640  # px of the longer side of key images
 EVERY = 0.33  # s between key frames
-MOST_KEYS = 90
-_SPARSEST = 1.0  # maximum s between key frames; no reconstruction of longer clips
-_FEWEST_KEYS = 6
+MOST_KEYS = 90  # maximum number of key frames
+_SPARSEST = 1.0  # maximum s between key frames; clips that need more are not reconstructed
+_FEWEST_KEYS = 6  # minimum number of key frames
 
 
 def choose_keys(path: CameraPath) -> I64 | str:
-    """Choose the key frames of a run: indices (K,), or the reason why there are none."""
+    """Choose the key frames of a run; return their indices (K,), or the reason why structure from motion is not
+    possible.
+    """
     if path.scenes[-1] > 0:
         return "the clip has cuts; cut it into its scenes"
     seconds = float(path.times[-1] - path.times[0])
@@ -83,7 +85,7 @@ def travelled(path: CameraPath, keys: I64, found: Structure) -> CameraPath:
     """
     at = keys[found.rows]
     times = path.times[at]
-    # The correction from rotations of the background to those of the structure.
+    # Corrections that convert rotations of the background to those of the structure.
     corrections = found.turns @ np.swapaxes(path.turns[at], 1, 2)
     turns = _between(path.times, times, corrections) @ path.turns
     places = np.stack([_spline(path.times, times, side) for side in found.places.T], axis=1)
@@ -95,7 +97,10 @@ def travelled(path: CameraPath, keys: I64, found: Structure) -> CameraPath:
 
 
 def _between(wanted: F64, times: F64, turns: F64) -> F64:
-    """Return rotations (F, 3, 3) at times `wanted`, interpolated from those at times (K,); constant outside."""
+    """Return rotations (F, 3, 3) at times `wanted` (F,), interpolated from `turns` (K, 3, 3) at `times` (K,).
+
+    Rotations are constant before the first and after the last of `times`.
+    """
     left = np.clip(np.searchsorted(times, wanted, side="right") - 1, 0, len(times) - 2)
     share = np.clip((wanted - times[left]) / (times[left + 1] - times[left]), 0, 1)
     steps = to_vector(np.swapaxes(turns[left], 1, 2) @ turns[left + 1])
@@ -103,7 +108,7 @@ def _between(wanted: F64, times: F64, turns: F64) -> F64:
 
 
 def _spline(wanted: F64, times: F64, values: F64) -> F64:
-    """Return cubic Hermite spline (F,) through values (K,); linear outside."""
+    """Interpolate values (K,) at `times` (K,) to times `wanted` (F,) with a cubic Hermite spline; linear outside."""
     slopes = np.gradient(values, times)
     left = np.clip(np.searchsorted(times, wanted, side="right") - 1, 0, len(times) - 2)
     step = times[left + 1] - times[left]

@@ -14,7 +14,7 @@ def to_matrix(vectors: NDArray[np.floating]) -> F64:
     """Return the rotation matrices (..., 3, 3) from rotation vectors (..., 3), with Rodrigues' formula."""
     vectors = np.asarray(vectors, np.float64)
     if vectors.ndim == 1:
-        import cv2  # imported here, because help and readers of results do not need it
+        import cv2  # a slow import, not needed for help and for reading results
 
         return np.asarray(cv2.Rodrigues(vectors)[0])
     angle = np.linalg.norm(vectors, axis=-1)[..., None, None]
@@ -45,7 +45,7 @@ def to_vector(matrices: NDArray[np.floating]) -> F64:
     cosine = (np.trace(matrices, axis1=-2, axis2=-1) - 1) / 2
     angle = np.arctan2(sine, cosine)
     vectors = skew * np.where(sine > 1e-7, angle / np.maximum(2 * sine, _SMALL), 0.5)[..., None]
-    flipped = (sine <= 1e-7) & (cosine < 0)  # at 180 degrees the axis is the eigenvector of 1
+    flipped = (sine <= 1e-7) & (cosine < 0)  # at 180 degrees the axis is the eigenvector with eigenvalue 1
     if flipped.any():
         outer = (matrices[flipped] + np.eye(3)) / 2
         best = np.argmax(np.diagonal(outer, axis1=-2, axis2=-1), axis=-1)
@@ -55,7 +55,9 @@ def to_vector(matrices: NDArray[np.floating]) -> F64:
 
 
 def _vector(matrix: F64) -> F64 | None:
-    """Return the rotation vector of one matrix (3, 3), without the cost of NumPy's calls; None for half a turn."""
+    """Return the rotation vector of one matrix (3, 3), without NumPy calls, which are slow for one; None for half a
+    turn.
+    """
     (a, b, c), (d, e, f), (g, h, i) = matrix.tolist()
     x, y, z = h - f, c - g, d - b
     sine, cosine = math.sqrt(x * x + y * y + z * z) / 2, (a + e + i - 1) / 2

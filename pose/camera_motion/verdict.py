@@ -1,4 +1,4 @@
-"""Classification of the camera motion of a run, with its amounts."""
+"""Classification of the camera motion of a run, with its extent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -19,22 +19,23 @@ STATIC, SHAKING, ROTATING, ZOOMING, TRANSLATING, UNKNOWN, FIXED = (
 _WORST = (UNKNOWN, TRANSLATING, ZOOMING, ROTATING, SHAKING, STATIC)
 KINDS = (STATIC, SHAKING, ROTATING, ZOOMING, TRANSLATING, UNKNOWN, FIXED)
 
-_MAX_STATIC_DEGREES = 0.15  # of a static camera from its mean view, about 1 px; twice that for roll
-_MAX_STATIC_ZOOM = 0.006  # share
+_MAX_STATIC_DEGREES = 0.15  # tolerance of a static camera, about 1 px; twice this for roll
+_MAX_STATIC_ZOOM = 0.006  # tolerance of the relative zoom of a static camera
 MIN_ZOOM = 0.02  # minimum relative zoom
 MAX_SHAKE_DEGREES = 1.5  # degrees; maximum span of the slow rotation of a shaking camera
 _SLOW_S = 1.0  # s; faster motion is shake
-# maximum duration in s, and fraction, of frames with people whose view is unknown
+# Maximum duration in s, and maximum fraction, of frames with people whose view is unknown.
 _UNKNOWN_SECONDS, _UNKNOWN_SHARE = 0.5, 0.02
 _ZOOM_PARALLAX = 0.0025  # rad, threshold for a zooming camera: forward motion has less parallax than sideways motion
-_PARALLAX_SHARE = 60  # percentile of the tests that must be below
-# s, number of tests in this time, and rad of their median, for a short walk
+_PARALLAX_SHARE = 60  # percentile of the parallax tests that is compared with the threshold
+# A short walk with the camera: duration in s, minimum number of tests in it, and threshold of their median in rad.
 _WHILE, _WHILE_TESTS, _WHILE_PARALLAX = 4.0, 5, 0.025
-_TESTS_SPAN = 5.0  # degrees of rotation that need a test
+_TESTS_SPAN = 5.0  # degrees; a larger rotation without a parallax test is unknown
 _LENS_SIGMA, _LENS_FLOOR = 0.1, 0.03  # relative standard deviation of a test's focal length: maximum, and lower bound
 _MAX_LENS_LOG = 0.12  # log; maximum ratio of the focal length of a rotation to the expected one
-_LARGEST = ("pan", "tilt", "roll", "shake", "zoom", "parallax", "sigma_degrees", "drift")  # of several scenes
-_MAX_LENS_SPREAD_LOG = 0.1  # log; 75 % of the tests must be within
+# attributes whose maximum over the scenes is reported
+_LARGEST = ("pan", "tilt", "roll", "shake", "zoom", "parallax", "sigma_degrees", "drift")
+_MAX_LENS_SPREAD_LOG = 0.1  # log; maximum deviation of 75 % of the tests from their median
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +43,26 @@ class CameraMotion:
     """Motion of the camera in a run, estimated from the background. NaN where nothing was measured.
 
     Attributes:
-        kind: One of `KINDS`; 'fixed' is a setting.
+        kind: One of `KINDS`; 'fixed' is a setting, not an estimate.
         known: Fraction of the frames with people in which the camera's orientation is known.
         pan: Range of the rotation about the camera's vertical axis, degrees.
         tilt: Range of the rotation about its horizontal axis, degrees.
         roll: Range of the rotation about its viewing axis, degrees.
         shake: RMS of the rotation faster than 1 Hz, degrees.
         zoom: Ratio of the longest to the shortest focal length.
-        parallax: 60th percentile over the comparisons of the background's motion due to depth, degrees; 0 without any.
-        sigma_degrees: Median standard deviation of an orientation.
-        focal_ratio: Median ratio of the focal length for which the background's motion is a rotation to that of the
-            intrinsics; NaN if the camera rotated too little.
-        focal_sigma: Standard deviation of its logarithm, from the spread of the comparisons.
+        parallax: 60th percentile of the results of all parallax tests (`pose.camera_motion.parallax`), degrees; 0
+            without any.
+        sigma_degrees: Median standard deviation of the orientations, degrees.
+        focal_ratio: Median over the parallax tests of a ratio: focal length for which a rotation explains the motion of
+            the background best, over that of the intrinsics. NaN if the camera rotated too little.
+        focal_sigma: Standard deviation of the logarithm of `focal_ratio`, from the spread of the tests.
         distance: Length of the camera's path in m; NaN if translation was not estimated
             (`pose.camera_motion.structure`).
         distance_sigma: Standard deviation of `distance`, m.
-        drift: Highest speed over all windows, m/s, at which the density of lower-foot velocities peaks with the
-            rotation compensated (`pose.world.footing`). A translation up to this speed is not excluded.
-        scenes: The scenes with people, in a clip with cuts; else empty. The other attributes are those of the scenes
-            with a world, or of all if none has one.
+        drift: Maximum over time windows of the apparent speed of the floor with the rotation compensated, m/s
+            (`pose.world.footing`). A translation up to this speed is not excluded. NaN without standing feet.
+        scenes: The scenes with people, in a clip with cuts; else empty. The other attributes then summarise the scenes
+            with a world, or all if none has one.
     """
 
     kind: str
@@ -99,7 +101,7 @@ class CameraMotion:
 
     @property
     def moves(self) -> bool:
-        """Whether the path is needed to compare frames."""
+        """Whether frames differ in rotation, zoom or position, so that a path is needed to compare them."""
         return self.kind in (SHAKING, ROTATING, ZOOMING, TRANSLATING)
 
 
@@ -108,12 +110,12 @@ class SceneMotion:
     """Motion of the camera in one scene.
 
     Attributes:
-        number: 0 for the first scene of the clip.
+        number: Number of the scene in the clip; 0 for the first one.
         begin: Start of the scene, s.
         end: Start of the next scene, or time of the last frame of the clip, s.
         motion: The motion.
         frames: Number of frames that count: those with people, or all frames of a clip without people.
-        world: Whether the scene has a world.
+        world: Whether people in the scene get world coordinates.
     """
 
     number: int
@@ -133,7 +135,7 @@ def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled:
     Args:
         path: The path.
         measured: Position and background of each measured frame, as in `find_path`.
-        peopled: (F,) whether each frame has people; the views of other frames are ignored.
+        peopled: (F,) whether each frame has people. If any has, scenes and unknown views without people are ignored.
     """
     found = []
     for scene in np.unique(path.scenes).tolist():
@@ -152,7 +154,7 @@ def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled:
 
 
 def _doubted(scenes: Sequence[SceneMotion], step: float) -> list[SceneMotion]:
-    """Mark scenes that lack views as unknown, if all scenes together lack too many.
+    """Mark scenes in which views are missing as 'unknown', if too many are missing in all scenes together.
 
     Args:
         scenes: The scenes.
@@ -169,7 +171,9 @@ def _doubted(scenes: Sequence[SceneMotion], step: float) -> list[SceneMotion]:
 
 
 def together(found: Sequence[SceneMotion]) -> CameraMotion:
-    """Combine the scenes with a world of a clip with cuts: the worst kind, and the largest amounts."""
+    """Summarise the scenes of a clip with cuts that have a world (all if none has): the worst kind, and the largest
+    extents.
+    """
     chosen = [one for one in found if one.world] or found
     scenes = [one.motion for one in chosen]
     if len(scenes) == 1:
@@ -188,7 +192,9 @@ def together(found: Sequence[SceneMotion]) -> CameraMotion:
 
 
 def _misfit(focal_ratio: float, focal_sigma: float) -> float:
-    """Return how far a scene is from proving a rotation; infinite without comparisons."""
+    """Return the deviation of the focal length from that of a pure rotation, relative to its limits; infinite if
+    unknown.
+    """
     worst = max(abs(np.log(focal_ratio)) / _MAX_LENS_LOG, focal_sigma / _MAX_LENS_SPREAD_LOG)
     return float("inf") if np.isnan(focal_ratio) else float(worst)
 
@@ -241,8 +247,8 @@ def _supported(kind: str, tests: F64, span: float) -> str:
     """Return the kind if the absence of translation is plausible, otherwise 'translating' or 'unknown'.
 
     Args:
-        kind: The kind.
-        tests: (N, 4) time in s, parallax, lens and its sigma.
+        kind: Kind of a moving camera, such as 'rotating'.
+        tests: (N, 4) results of the parallax tests: time in s, and `parallax`, `lens` and `lens_sigma` of `Background`.
         span: Range of the rotation, degrees.
     """
     for time in tests[:, 0]:
@@ -255,12 +261,12 @@ def _supported(kind: str, tests: F64, span: float) -> str:
 
 
 def lens_of(tests: F64) -> tuple[float, float]:
-    """Return the focal length of a rotation relative to that of the intrinsics, and the deviation of its logarithm.
+    """Return the weighted median of the focal length ratios of parallax tests, and the deviation of its logarithm.
 
-    NaN without tests.
+    Uncertain tests are left out; NaN without others.
 
     Args:
-        tests: (N, 2) lens and its sigma.
+        tests: (N, 2) `lens` and `lens_sigma` of `Background`.
     """
     tests = tests[tests[:, 1] < _LENS_SIGMA]
     if not len(tests):
@@ -273,12 +279,17 @@ def lens_of(tests: F64) -> tuple[float, float]:
 
 
 def proves_rotation(focal_ratio: float, focal_sigma: float) -> bool:
-    """Return whether all comparisons show the expected focal length, as only a rotation does."""
+    """Return whether the parallax tests agree on the expected focal length, as they do only for a rotation.
+
+    Args:
+        focal_ratio: Ratio of the measured to the expected focal length.
+        focal_sigma: Standard deviation of its logarithm.
+    """
     return bool(abs(np.log(focal_ratio)) < _MAX_LENS_LOG and focal_sigma < _MAX_LENS_SPREAD_LOG)
 
 
 def _slow(times: F64, views: F64) -> F64:
-    """Moving average (N, 3) of the views over `_SLOW_S`."""
+    """Return the moving average (N, 3) of the views over `_SLOW_S`."""
     sums = np.concatenate([np.zeros((1, 3)), np.cumsum(views, axis=0)])
     first, end = np.searchsorted(times, times - _SLOW_S / 2), np.searchsorted(times, times + _SLOW_S / 2, side="right")
     return np.asarray((sums[end] - sums[first]) / (end - first)[:, None])

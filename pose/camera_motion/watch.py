@@ -1,4 +1,4 @@
-"""The current camera view from past frames only, for live results."""
+"""Current rotation and zoom of the camera from past frames only, for live results."""
 
 from collections import OrderedDict, deque
 
@@ -26,32 +26,33 @@ _STILL, _STILL_ZOOM = np.radians(0.15), 0.006  # tolerances of a static camera: 
 _LOST_S = 0.5  # s without a view after which the state is unknown
 _EXTRAPOLATED_S = 0.15  # s of extrapolation
 _MAX_VIEWS = 2000  # measured frames whose views are stored
-_LATELY, _TESTS, _SHARE = 10.0, 3, 60  # s of tests, minimum number, and percentile that must be below
-_CALM_S = 3.0  # s without such a test, or static, after which a carried camera has stopped
+# Parallax tests: s for which they are kept, minimum number, and percentile that is compared.
+_LATELY, _TESTS, _SHARE = 10.0, 3, 60
+_CALM_S = 3.0  # s at rest, or without a test that shows translation, after which a carried camera has stopped
 
 
 class CameraWatch:
-    """Tracks the state of the camera.
+    """Live estimate of the camera's view and of the kind of its motion.
 
     Attributes:
-        state: `static`, `rotating`, `translating` or `unknown`, in the last frame.
+        state: Kind of motion in the last frame: 'static', 'rotating', 'translating' or 'unknown'.
     """
 
     def __init__(self, ignore_translation: bool = False) -> None:
         """Start without frames.
 
         Args:
-            ignore_translation: Treat a carried camera as a rotating one.
+            ignore_translation: Whether to treat a translating camera as a rotating one.
         """
         self._ignore = ignore_translation
-        self._tests: deque[tuple[float, float, float, float]] = deque()  # s, parallax, lens and its sigma
+        self._tests: deque[tuple[float, float, float, float]] = deque()  # time (s), parallax (rad), lens and its sigma
         self._suspect = -np.inf  # s, time of the last test that showed translation
         self._time = -np.inf  # s, time of the last measured view
-        self._rest, self._moved = SAME, -np.inf  # view since the last motion, and its time in s
-        self._lately: deque[tuple[float, F64]] = deque()  # s, rotation vector and log zoom (4,)
+        self._rest, self._moved = SAME, -np.inf  # view since the last motion, and time of this motion in s
+        self._lately: deque[tuple[float, F64]] = deque()  # time (s), rotation vector and log zoom (4,)
         self.state = STATIC
-        self._places: OrderedDict[int, View] = OrderedDict()  # by index, relative to the first frame
-        self._now, self._speed = SAME, np.zeros(3)  # rad/s
+        self._places: OrderedDict[int, View] = OrderedDict()  # views by frame index, relative to the reference frame
+        self._now, self._speed = SAME, np.zeros(3)  # last view, and angular velocity in rad/s
 
     @property
     def checks_feet(self) -> bool:
@@ -60,12 +61,12 @@ class CameraWatch:
 
     @property
     def calm(self) -> bool:
-        """Whether the camera has not moved for some seconds."""
+        """Whether the camera has been at rest for some seconds."""
         return self._time - self._moved > _CALM_S
 
     @property
     def certain(self) -> bool:
-        """Whether the background proves that the camera only turned or shook lately (`CameraMotion.certain`)."""
+        """Whether the background proves that the camera did not translate lately, as in `CameraMotion.certain`."""
         views = np.array([view for _, view in self._lately]).reshape(-1, 4)
         if not len(views):
             return True
@@ -79,7 +80,8 @@ class CameraWatch:
     def see(self, background: Background | None, index: int, time: float, cut: bool = False) -> View:
         """Process the next frame, and return its view.
 
-        The view is relative to the first frame since the camera was last static, carried or lost.
+        The view is relative to a reference frame: the first one, or the first one after a cut or after `state` was last
+        'translating' or 'unknown'. It is the identity unless `state` is 'rotating'.
 
         Args:
             background: Background of the frame; None if it was not measured.
@@ -105,13 +107,13 @@ class CameraWatch:
         self._lately.clear()
 
     def _take(self, background: Background, index: int, time: float) -> bool:
-        """Store a measured frame, and return whether it is connected to earlier ones."""
+        """Store a measured frame, and return whether it is connected to earlier ones, or its view is unknown."""
         if not np.isnan(background.parallax):
             self._tests.append((time, background.parallax, background.lens, background.lens_sigma))
         links = [row for row in background.links if row[0] != NO_LINK]
         views = {int(row[0]): View(to_matrix(row[1:4]).T, float(np.exp(row[4]))) for row in links}
         if not views:
-            return True  # keep the last view for a while
+            return True  # keep the last view until `_LOST_S`
         known = next((key for key in views if key in self._places), None)
         linked = known is not None or not self._places
         if not linked:

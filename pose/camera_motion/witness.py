@@ -1,6 +1,7 @@
-"""Tracking of a replaced key frame, to measure parallax over a wider baseline.
+"""Tracking of a replaced key frame for some time, to measure parallax over a wider baseline.
 
-A key frame is replaced early if its points contradict a rotation; longer tracking then reveals the reason.
+A key frame is replaced early if its points contradict a rotation. Longer tracking then shows whether the camera
+translates.
 """
 
 from dataclasses import replace
@@ -14,14 +15,19 @@ from pose.camera_motion.parallax import MIN_POINTS, Parallax, parallax
 from pose.camera_motion.reduced import track, within
 
 TEST_INTERVAL_S = 0.4  # s between two tests
-_MAX_S = 2.5  # s
-_MIN_SEEN_SHARE = 0.4  # minimum fraction of its points; with fewer, tracking ends
+_MAX_S = 2.5  # s of tracking after the replacement
+_MIN_SEEN_SHARE = 0.4  # minimum fraction of the key frame's points; with fewer, tracking ends
 _MIN_BASELINE_S = 0.4  # s, minimum time between the two frames of a test
-_LEAST_SHIFT, _FAR = 5.0, 70  # px, minimum 70th percentile of the points' motion
+_LEAST_SHIFT, _FAR = 5.0, 70  # px, minimum motion of the points, and percentile at which it is measured
 
 
 class Witness:
-    """Tracking of the points of one key frame."""
+    """Tracker of the points of a key frame after its replacement.
+
+    Attributes:
+        key: The key frame.
+        over: Whether tracking has ended.
+    """
 
     def __init__(self, key: KeyFrame, time: float) -> None:
         """Start at the replacement of a key frame.
@@ -48,7 +54,14 @@ class Witness:
 
 
 def tested(key: KeyFrame, points: Points, view: View, image: Reduced) -> Parallax | None:
-    """Test for parallax; None if there are too few points, too little time or hardly any motion."""
+    """Test points for parallax; return None if there are too few points, too little time or hardly any motion.
+
+    Args:
+        key: The key frame.
+        points: Points of the key frame, found in a later frame.
+        view: View of the later frame, relative to the key frame.
+        image: The later frame.
+    """
     rows, seen = points.rows, points.seen
     if image.time - key.time > REMEMBERED_S:
         near = np.linalg.norm(seen - view.project(key.rays[rows], image.focal), axis=1) < MAX_RESIDUAL_PX
