@@ -1,4 +1,4 @@
-"""The cameras of a multi-camera result, read from the header of the result file."""
+"""The cameras of a multi-camera result, read from the metadata in the result file."""
 
 import json
 import math
@@ -18,8 +18,8 @@ from pose.system.whole_file import write_whole
 F64 = NDArray[np.float64]
 
 CAMERAS_FILE = "cameras.json"
-MOST_NUMBER = 1e6  # maximum absolute value of any number: px, m or s
-MOST_DRIFT = 0.01  # maximum relative clock drift; phones have 0.00015
+MOST_NUMBER = 1e6  # maximum absolute value of the numbers in a description, in px, m or s
+MOST_DRIFT = 0.01  # maximum relative clock drift; that of phones is about 0.00015
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,15 +28,15 @@ class ResultCamera:
 
     Attributes:
         name: Name of the camera.
-        size: (width, height) px.
+        size: (width, height) of the image in px.
         matrix: (3, 3) px, intrinsics.
         distortion: Radial coefficients k1, k2 (OpenCV's model).
         rotation: (3, 3) rotation from world to camera coordinates: x_camera = rotation @ x_world + translation.
         translation: (3,) m, translation from world to camera coordinates.
         offset: Clock offset in s: time of the result = (1 + drift) * time on the camera's clock + offset.
-        drift: Drift of the camera's clock relative to the first camera's clock, a dimensionless rate.
-        turn_sigma: Standard deviation of the rotation relative to the first camera in degrees.
-        place_sigma: Standard deviation of the position relative to the first camera in m.
+        drift: Relative drift of the camera's clock against the time of the result, dimensionless; see `offset`.
+        turn_sigma: Standard deviation of the rotation relative to the first camera, in degrees.
+        place_sigma: Standard deviation of the position relative to the first camera, in m.
         offset_sigma: Standard deviation of `offset` in s.
         residual_px: Median reprojection error in px; NaN if unknown.
         video: Path or URL of the camera's video; None if unknown.
@@ -76,7 +76,10 @@ class ResultCamera:
         return own * (1 + self.drift) + self.offset
 
     def project(self, points: NDArray[np.floating]) -> F64:
-        """Project points (..., 3) m in world coordinates to pixels (..., 2). Smaller depths are clamped to 0.1 m."""
+        """Project points (..., 3) m in world coordinates to pixels (..., 2).
+
+        Depths below 0.1 m, also of points behind the camera, are set to 0.1 m.
+        """
         seen = points @ self.rotation.T + self.translation
         ray = seen[..., :2] / np.maximum(seen[..., 2:], 0.1)
         square = (ray * ray).sum(axis=-1, keepdims=True)
@@ -94,7 +97,7 @@ def result_cameras(run: RunInfo | None) -> list[ResultCamera]:
     """Return the cameras of a multi-camera result; empty if the result has only one camera.
 
     Raises:
-        PoseError: If a description is invalid.
+        PoseError: If the description of a camera is invalid.
     """
     try:
         return [] if run is None else [_camera(document) for document in run.cameras]
@@ -120,7 +123,7 @@ def result_title(run: RunInfo | None, name: str) -> str:
     """Return the names of the input files of a result, separated by commas.
 
     Args:
-        run: Run information of the result.
+        run: Metadata of the run; None if unknown.
         name: Name of the result's source, used if the result has only one camera.
     """
     cameras = () if run is None else run.cameras

@@ -1,4 +1,4 @@
-"""Validation of result files: order, ids and ranges. Failed checks raise ValueError with a one-line message."""
+"""Validation of result files: order of frames, ids and ranges. Failed checks raise ValueError with one line of text."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -14,12 +14,12 @@ from pose.types import F32, I64, Array
 
 F64 = NDArray[np.float64]
 
-MAX_TIME_S = 1e10  # three hundred years, so that Unix times are valid
-MIN_STEP_S = 5e-7  # between frames: a microsecond, as Unix times in float64 resolve it
-MAX_ID = 2**53  # JSON readers round larger numbers
-MAX_SIDE_PX = 1e6  # of an image
+MAX_TIME_S = 1e10  # about 300 years, so that Unix times are valid
+MIN_STEP_S = 5e-7  # minimum time between frames: Unix times in float64 have a resolution of about a microsecond
+MAX_ID = 2**53  # many JSON readers round larger integers
+MAX_SIDE_PX = 1e6  # maximum side of an image
 MAX_FPS = 1e6
-MAX_TEXT_CHARS = 1 << 20  # of the metadata of a run
+MAX_TEXT_CHARS = 1 << 20  # maximum length of a run's metadata
 _CHUNK = 4096  # rows in memory at a time
 # Minimum and maximum of arrays with a row per person. NaN means unknown.
 _RANGES = {
@@ -35,8 +35,8 @@ _RANGES = {
 _HAND_RANGES = {"hand_keypoints": (-1e7, 1e7), "hand_scores": (0, 1), "hand_joints3d": (-10, 10)}  # px, m
 _FACE_RANGES = {"face_keypoints": (-1e7, 1e7), "face_scores": (0, 1)}  # px
 _PLACED_RANGES = {"joints": (-1e6, 1e6), "root_sigma": (0, 1e9), "contacts": (0, 1), "moved": (0, 1e9)}
-_FARTHEST_M = 1e6  # of a camera from where it began
-_ROUNDING = 1e-3  # tolerance for float32
+_FARTHEST_M = 1e6  # maximum distance of a camera from its first position
+_ROUNDING = 1e-3  # tolerance for the rounding of float32
 
 
 def check_times(times: F64) -> None:
@@ -74,7 +74,7 @@ def _check_views(table: PoseTable) -> None:
 
 
 def head_of(text: Array) -> Mapping[str, Json]:
-    """Parse the JSON object in a string array; its numbers must be finite."""
+    """Parse the JSON object in a string array without axes; its numbers must be finite."""
     if text.ndim or text.dtype.kind not in "US" or text.nbytes > 4 * MAX_TEXT_CHARS:
         raise ValueError(f"array 'run': expected one string of at most {MAX_TEXT_CHARS} characters")
     head = strict_json(text.item())
@@ -84,7 +84,7 @@ def head_of(text: Array) -> Mapping[str, Json]:
 
 
 def check_table(table: PoseTable) -> None:
-    """Check that a result satisfies all assumptions of the code that reads it."""
+    """Check that a result satisfies the assumptions of the code that reads it: order, ids, ranges and camera motion."""
     check_times(np.asarray(table.timestamps))
     _check_frames(np.asarray(table.frames), np.asarray(table.frame_index), np.asarray(table.id))
     at = np.searchsorted(table.frames, table.frame_index)
@@ -115,11 +115,11 @@ def _check_frames(frames: I64, of_rows: I64, ids: I64) -> None:
     missing = frames[at] != of_rows if len(frames) else np.ones(len(of_rows), bool)
     if missing.any():
         raise ValueError(f"frame_index: frame {of_rows[missing][0]} of a person is not in 'frames'")
-    del at, missing  # limits the memory for an hour of results
+    del at, missing  # limits the memory for long results
     if len(ids) and not (ids.min() >= 0 and ids.max() < MAX_ID):
         raise ValueError(f"id: expected numbers of at least 0, got {ids.min()} to {ids.max()}")
     if (np.diff(ids)[np.diff(of_rows) == 0] > 0).all():
-        return  # ids increase in every frame, as with most writers
+        return  # ids increase within every frame, so none occurs twice
     order = np.lexsort((ids, of_rows))
     twice = (np.diff(of_rows[order]) == 0) & (np.diff(ids[order]) == 0)
     if twice.any():

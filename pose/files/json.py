@@ -1,8 +1,8 @@
 """Writer of `poses.json`, the results of a run as text.
 
 The schema is `poses.schema.json` beside this module; docs/reference/outputs.md describes it. The file is streamed: the
-header, one line per frame, and the tail. Numbers are rounded: px 0.01, score 0.001, metres
-0.0001, millimetres 0.1. Writing an hour of one person takes 10 s of processor time.
+header, one line per frame, and the tail. Numbers are rounded: pixels to 0.01, scores to 0.001, metres to 0.0001,
+millimetres to 0.1. Writing an hour of one person takes 10 s of processor time.
 """
 
 import json
@@ -28,13 +28,14 @@ SCHEMA_PATH = Path(__file__).with_name("poses.schema.json")
 
 
 class JsonWriter(WriterContext):
-    """Writes `poses.json`. Implements `ResultWriter`.
+    """A writer of `poses.json` that implements `ResultWriter`.
 
-    The file is a valid JSON document at any time; until `close` it is marked as incomplete.
+    The file is a valid JSON document after every write; until `close` it is marked as incomplete.
     """
 
     def __init__(self, path: Path, info: RunInfo, part: Path | None = None, spare: int = 0) -> None:
-        """
+        """Open the file and write the header.
+
         Args:
             path: Final path.
             info: Metadata of the run.
@@ -46,7 +47,7 @@ class JsonWriter(WriterContext):
         head = _head(info)
         self._head = len(head) + spare
         self._part = PartFile(path, part)
-        self._end = 0  # end of the last complete piece
+        self._end = 0  # byte after the last complete frame, or after the header
         self._append(f'{head.ljust(self._head)},\n"frames": [')
 
     def write_head(self, info: RunInfo) -> None:
@@ -61,7 +62,7 @@ class JsonWriter(WriterContext):
         self._part.write_within(0, head.ljust(self._head).encode())
 
     def write(self, result: FrameResult) -> None:
-        """See `ResultWriter`."""
+        """Append a frame; see `ResultWriter.write`."""
         frame: dict[str, object] = {"index": result.index, "time": round(result.time, 6)}
         if result.view is not None:
             frame["camera"] = _view(result.view)
@@ -70,7 +71,13 @@ class JsonWriter(WriterContext):
         self._frames += 1
 
     def close(self, complete: bool = True) -> None:
-        """Complete the file as `ResultWriter.close` does. If only the tail fails, the file is still renamed."""
+        """Complete the file as `ResultWriter.close` does.
+
+        If the disk is full, the file is renamed but stays marked as incomplete.
+
+        Raises:
+            PoseError: If the file cannot be completed.
+        """
         if self._part.closed:
             return
         try:
@@ -82,7 +89,7 @@ class JsonWriter(WriterContext):
         self._part.commit()
 
     def abort(self) -> None:
-        """See `ResultWriter`."""
+        """Delete the file; see `ResultWriter.abort`."""
         if not self._part.closed:
             self._part.discard()
 
@@ -96,7 +103,7 @@ class JsonWriter(WriterContext):
         self._end += len(data)
 
     def _restore(self) -> None:
-        """Restore the tail after a failed write; its disk space is already allocated."""
+        """Write the end of the document again after a failed write. Its disk space is already allocated."""
         with suppress(PoseError):
             self._part.write_end(self._end, _tail(complete=False))
 
@@ -111,9 +118,9 @@ def _tail(complete: bool) -> bytes:
 
 
 def mend_json(path: Path) -> int:
-    """Complete a document whose writer was killed, possibly during a write.
+    """Make a document valid whose writer was killed, possibly during a write. It stays marked as incomplete.
 
-    A document without frames stays as it is.
+    A document without frames is not changed.
 
     Returns:
         Number of frames in the document.
@@ -137,14 +144,16 @@ def mend_json(path: Path) -> int:
 def read_head(path: Path) -> RunInfo:
     """Read the metadata of a complete or incomplete document.
 
-    Raises OSError, KeyError, TypeError or ValueError.
+    Raises:
+        OSError: If the file cannot be read.
+        KeyError, TypeError, ValueError: If the metadata are invalid.
     """
     with path.open("rb") as file:
         return RunInfo.from_json(json.loads(file.readline().rstrip(b",\n") + b"}"))
 
 
 def compact_json(value: object) -> str:
-    """Format plain values as one line without spaces."""
+    """Format plain values as JSON on one line, without spaces between the elements."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
@@ -153,7 +162,7 @@ def people_json(result: FrameResult, doubtful: Collection[int] = ()) -> list[dic
 
     Args:
         result: The frame.
-        doubtful: Ids of doubtful tracks of a result without a world.
+        doubtful: Ids of tracks that may be false detections, for results without world coordinates.
     """
     people, poses = result.people, result.poses
     if len(people) == 0:
@@ -186,8 +195,8 @@ def people_json(result: FrameResult, doubtful: Collection[int] = ()) -> list[dic
 
 
 def _rounded(values: ArrayLike, decimals: int) -> list[object]:
-    """Round to `decimals`; unknown values become None."""
-    rounded = np.round(np.asarray(values, np.float64), decimals) + 0.0  # no negative zeros
+    """Round to `decimals` places; NaN and infinity become None."""
+    rounded = np.round(np.asarray(values, np.float64), decimals) + 0.0  # adding 0.0 turns -0.0 into 0.0
     known = np.isfinite(rounded)
     if not known.all():
         rounded = rounded.astype(object)
@@ -211,7 +220,7 @@ def _view(view: CameraView) -> dict[str, object]:
 
 
 def _hands(result: FrameResult) -> Iterator[dict[str, object]]:
-    """Yield an object with the visible hands of each person; yield nothing if hands were not estimated."""
+    """Yield the JSON member of the detected hands of each person; yield nothing if hands were not estimated."""
     hands, poses = result.people.hands, result.poses
     if hands is None:
         return

@@ -18,7 +18,7 @@ from pose.system.archives import open_arrays, some_names
 
 REQUIRED = ("keypoints", "scores", "timestamps", "image_size", "skeleton")
 OPTIONAL = ("intrinsics",)
-MAX_ABS_PX = 1e6  # of a keypoint coordinate
+MAX_ABS_PX = 1e6  # maximum absolute value of a keypoint coordinate
 
 Arrays = dict[str, NDArray[np.generic]]
 

@@ -1,7 +1,7 @@
 """2D keypoints of other programs: COCO keypoint JSON, AlphaPose/Halpe JSON, and folders of OpenPose or AlphaPose JSON.
 
-No format contains times, and most contain no image size; the caller provides both. Sources of the formats: COCO's data
-format page, and the output documentation of OpenPose and AlphaPose.
+No format contains times, and most contain no image size. The caller provides what is missing. Sources of the formats:
+COCO's data format page, and the output documentation of OpenPose and AlphaPose.
 """
 
 import json
@@ -30,7 +30,7 @@ _BODY_18 = (
     "right_ear", "left_ear",
 )  # fmt: skip
 _BODY_25 = (*_BODY_18[:8], "middle_hip", *_BODY_18[8:], "toes", "toes", "heel", "toes", "toes", "heel")
-# For each number of joints in a file: the skeleton, and the indices of the joints to use.
+# Number of joints in a file -> name of the skeleton, and index in the file of each of its joints.
 _COCO_OF_18 = [_BODY_18.index(name) for name in COCO_NAMES]
 _COCO_OF_25 = [_BODY_25.index(name) for name in COCO_NAMES]
 LAYOUTS: dict[int, tuple[str, list[int]]] = {
@@ -39,7 +39,7 @@ LAYOUTS: dict[int, tuple[str, list[int]]] = {
     25: ("coco17", _COCO_OF_25),
     26: ("halpe26", list(range(26))),
     133: ("wholebody133", list(range(133))),
-    136: ("halpe26", list(range(26))),  # Halpe with face and hands
+    136: ("halpe26", list(range(26))),  # Halpe's joints with face and hands, which are not used
 }
 
 
@@ -61,19 +61,20 @@ class _Seen:
 def read_people(path: Path, fps: float | None, image_size: tuple[int, int] | None) -> dict[int, Sequence2D]:
     """Read the keypoints of all people from a file or folder.
 
-    Frames without a person between the person's first and last frame get score 0.
+    Between a person's first and last frame, frames without the person get score 0.
 
     Args:
         path: File or folder.
-        fps: Frames per second.
-        image_size: (width, height) px; None if the file contains the size.
+        fps: Frame rate of the video in frames/s; required.
+        image_size: (width, height) of the video in px; None if the file contains the size.
 
     Returns:
-        Sequence of each person by id. A single person without an id gets id 1.
+        Sequence of each person by id. If the file has no ids, it must contain one person, who gets id 1.
 
     Raises:
-        UsageError: If the file or a required argument is missing.
-        PoseError: If there are no keypoints.
+        UsageError: If the file does not exist, `fps` is None, or the image size is unknown.
+        PoseError: If the file is invalid or contains no keypoints, a person occurs twice in a frame, or gaps are too
+            long.
     """
     if not path.exists():
         raise UsageError(f"{path}: no such file or folder")

@@ -1,4 +1,4 @@
-"""Camera motion in result files."""
+"""The description of camera motion in result files."""
 
 import math
 from collections.abc import Mapping
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from pose.world.run import PlacedRun
 
 _DIGITS = 4
+# Older results do not contain these numbers.
 _OPTIONAL = (
     "focal_ratio",
     "focal_sigma",
     "distance",
     "distance_sigma",
     "drift",
-)  # results written before they were measured lack them
+)
 _NUMBERS = tuple(entry.name for entry in fields(CameraMotion) if entry.name not in ("kind", "scenes"))
 
 
@@ -28,9 +29,9 @@ class MotionInfo:
     """Camera motion of a run.
 
     Attributes:
-        motion: The measured motion.
-        compensated: Whether the world coordinates account for the camera motion or align several scenes. Each frame
-            then has a `CameraView`.
+        motion: The measured camera motion.
+        compensated: Whether world coordinates take the camera motion into account or align several scenes. If True,
+            each frame has a `CameraView`.
     """
 
     motion: CameraMotion
@@ -38,11 +39,11 @@ class MotionInfo:
 
     @classmethod
     def of(cls, decision: "Decision", run: "PlacedRun | None") -> Self:
-        """Make the description of the camera motion of a run.
+        """Make the description from the results of a run.
 
         Args:
             decision: Decision on the camera motion.
-            run: Run in world coordinates; None if the run has no world.
+            run: Run in world coordinates; None if the run has none.
         """
         return cls(decision.motion, run is not None and run.path is not None)
 
@@ -88,7 +89,7 @@ def _scene(document: Json) -> SceneMotion:
     begin, end = (number(member(document, name)) for name in ("begin", "end"))
     found = document if isinstance(document, Mapping) else {}
     motion = CameraMotion(_kind(document))
-    # results written before scenes had worlds of their own lack it
+    # older results have no member `world`
     return SceneMotion(
         int(number(member(document, "number"))), begin, end, motion, world=found.get("world") is not False
     )

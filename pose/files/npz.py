@@ -1,10 +1,11 @@
-"""Writer of `poses.npz`, the results of a run as arrays, one row per person and frame. docs/reference/outputs.md lists
-the keys.
+"""Writer of `poses.npz`, the results of a run as arrays with one row per person and frame.
 
-During the run every array grows in a temporary file of its own, so memory is constant. An unnamed file, beside the
-target, disappears if the process dies. From named files the result can be completed later. `close` adds the array
-headers and writes an uncompressed zip archive, as `numpy.savez` does: noisy floats hardly compress, and an uncompressed
-file opens instantly.
+docs/reference/outputs.md lists the keys.
+
+During the run every array grows in a temporary file of its own, so memory is constant. By default these files are
+unnamed, beside the target, and disappear if the process dies. With named files, a later process can complete the
+result. `close` adds the array headers and writes an uncompressed zip archive, as `numpy.savez` does: noisy floats
+hardly compress, and an uncompressed file opens instantly.
 """
 
 import json
@@ -34,14 +35,15 @@ from pose.world.frame import World
 
 FORMAT_VERSION = 2
 _CHUNK_BYTES = 1 << 18
-_HEADS = 1 << 16  # maximum size of headers and constants in bytes
-# Additional arrays with a moving camera (`pose.types.CameraView`).
+_HEADS = 1 << 16  # maximum size of array headers and of arrays without rows, in bytes
+# Additional arrays with a moving camera (`pose.types.CameraView`): name -> data type, and shape of one row.
 _VIEW: dict[str, tuple[str, tuple[int, ...]]] = {
     "camera_rotation": ("<f4", (3, 3)),
     "camera_zoom": ("<f4", ()),
     "camera_sigma": ("<f4", ()),
 }
-_PLACE: dict[str, tuple[str, tuple[int, ...]]] = {"camera_position": ("<f4", (3,))}  # with one that is carried
+# Additional array if the camera also changes its position.
+_PLACE: dict[str, tuple[str, tuple[int, ...]]] = {"camera_position": ("<f4", (3,))}
 # Additional arrays with hands (`pose.hand_points`).
 _HANDS: dict[str, tuple[str, tuple[int, ...]]] = {
     "hand_keypoints": ("<f4", (2, POINTS, 2)),
@@ -57,7 +59,7 @@ _FACES: dict[str, tuple[str, tuple[int, ...]]] = {
     "face_measures": ("<f4", (len(MEASURES),)),
 }
 _PER_FRAME = ("timestamps", "frames", *_VIEW, *_PLACE)
-# Additional arrays with a world (`pose.types.Placed`).
+# Additional arrays with world coordinates (`pose.types.Placed`).
 _PLACED: dict[str, tuple[str, tuple[int, ...]]] = {
     "world": ("<f4", (len(H36M17), 3)),
     "root_sigma": ("<f4", ()),
@@ -70,19 +72,20 @@ _PLACED: dict[str, tuple[str, tuple[int, ...]]] = {
 
 
 class _Spool:
-    """An array in a file, to which rows can be appended.
+    """An array in a temporary file, to which rows can be appended.
 
     Attributes:
-        rows: Number of complete rows.
+        rows: Number of complete rows in the file.
     """
 
     def __init__(self, folder: Path, dtype: str, row: tuple[int, ...], path: Path | None) -> None:
-        """
+        """Open the temporary file.
+
         Args:
             folder: Folder of an unnamed file.
             dtype: Data type of the array.
             row: Shape of one row.
-            path: Named file, which is continued if it exists; None makes an unnamed file.
+            path: Path of a named file, to which rows are appended if it exists; None makes an unnamed file.
         """
         self.dtype = np.dtype(dtype)
         self.row = row
@@ -108,7 +111,7 @@ class _Spool:
         return np.frombuffer(self._file.read(rows * self.row_bytes), self.dtype).reshape(rows, *self.row)
 
     def copy_to(self, stream: IO[bytes], rows: int) -> None:
-        """Write the first `rows` rows as an .npy file."""
+        """Write the first `rows` rows to `stream` in .npy format."""
         header = {"descr": self.dtype.str, "fortran_order": False, "shape": (rows, *self.row)}
         np.lib.format.write_array_header_1_0(stream, header)
         self._file.seek(0)
@@ -131,21 +134,22 @@ class _Spool:
 
 
 class NpzWriter(WriterContext):
-    """Writes `poses.npz`. Implements `ResultWriter`."""
+    """A writer of `poses.npz` that implements `ResultWriter`."""
 
     def __init__(self, path: Path, info: RunInfo, scratch: Path | None = None) -> None:
-        """
+        """Open the temporary files.
+
         Args:
             path: Final path.
             info: Metadata of the run.
-            scratch: Folder for named temporary files; existing files of an earlier writer are continued. The folder
-                is kept if `close` fails.
+            scratch: Folder for named temporary files; None for unnamed ones. Files that an earlier writer left there
+                are continued. The folder is kept if `close` fails.
         """
         self._path = path
         self._scratch = scratch
         self._info = info
         self._open = True
-        self._whole = (0, 0)  # frames and rows that all arrays have: an interrupt may come between two arrays
+        self._whole = (0, 0)  # complete frames and rows; an interrupt may come between two arrays
         j3 = len(H36M17)
         j2 = len(info.skeleton)
         layout: dict[str, tuple[str, tuple[int, ...]]] = {
@@ -180,7 +184,8 @@ class NpzWriter(WriterContext):
         with file_errors(path):
             if scratch is not None:
                 scratch.mkdir(exist_ok=True)
-                if left := {file.name for file in scratch.iterdir()} & layout.keys():  # maybe by an older program
+                # The earlier writer may be of an older version, with fewer arrays.
+                if left := {file.name for file in scratch.iterdir()} & layout.keys():
                     layout = {name: kind for name, kind in layout.items() if name in left}
             self._spools = {
                 name: _Spool(path.parent, dtype, row, None if scratch is None else scratch / name)
@@ -195,25 +200,25 @@ class NpzWriter(WriterContext):
 
     @property
     def bytes(self) -> int:
-        """Number of bytes on disk that `close` needs in addition to the named files."""
+        """Number of bytes that the completed file needs on disk, beside the temporary files."""
         frames, rows = self._whole
         counts = ((frames if name in _PER_FRAME else rows, spool) for name, spool in self._spools.items())
         return _HEADS + sum(count * spool.row_bytes for count, spool in counts)
 
     def set_world(self, world: WorldInfo) -> None:
-        """Set the final world of a run that had world coordinates from its start."""
+        """Replace the description of the world. The run must have had world coordinates from its start."""
         assert self._info.world is not None
         self._info = replace(self._info, world=world)
 
     def keep_first(self, frames: int) -> None:
-        """Drop all but the first `frames` frames. The people of a frame are written before the frame itself."""
+        """Drop all but the first `frames` frames, with the rows of the people in dropped or incomplete frames."""
         rows = min(spool.rows for name, spool in self._spools.items() if name not in _PER_FRAME)
         last = self._spools["frames"].read(frames)[-1:]
         of_rows = self._spools["frame_index"].read(rows)
         self._whole = frames, int(np.searchsorted(of_rows, last, side="right")[0]) if frames else 0
 
     def write(self, result: FrameResult) -> None:
-        """See `ResultWriter`."""
+        """Append a frame; see `ResultWriter.write`."""
         people, poses = result.people, result.poses
         n = len(people)
         rows: dict[str, NDArray[np.generic]] = {}
@@ -265,7 +270,7 @@ class NpzWriter(WriterContext):
         self._whole = frames + 1, people_rows + n
 
     def close(self, complete: bool = True) -> None:
-        """See `ResultWriter`."""
+        """Complete the file; see `ResultWriter.close`."""
         if not self._open:
             return
         try:
@@ -283,7 +288,7 @@ class NpzWriter(WriterContext):
             self._release(remove=False)
 
     def abort(self) -> None:
-        """See `ResultWriter`."""
+        """Delete the file; see `ResultWriter.abort`."""
         self._release(remove=True)
 
     def _release(self, remove: bool) -> None:
@@ -298,7 +303,7 @@ class NpzWriter(WriterContext):
 
 
 def hand_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
-    """Return the arrays of the hands of a frame; all hands are unseen if hands were not estimated."""
+    """Return the hands of a frame as arrays by key; if hands were not estimated, all count as not detected."""
     people, poses = result.people, result.poses
     hands = people.hands if people.hands is not None else Hands.unseen(len(people))
     joints = on_body(hands, poses.joints, poses.swapped)
@@ -311,7 +316,7 @@ def hand_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
 
 
 def face_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
-    """Return the arrays of the faces of a frame; all faces are unseen if faces were not estimated."""
+    """Return the faces of a frame as arrays by key; if faces were not estimated, all count as not detected."""
     people = result.people
     faces = people.faces if people.faces is not None else Faces.unseen(len(people))
     seen = faces.seen[:, None]
@@ -339,5 +344,8 @@ def _constants(info: RunInfo, complete: bool) -> Mapping[str, NDArray[np.generic
 
 
 def world_arrays(world: World) -> dict[str, NDArray[np.generic]]:
-    """Return the transformation from camera to world axes: world = world_rotation @ camera - (0, world_floor, 0)."""
+    """Return the arrays of the transformation from camera to world coordinates.
+
+    world = world_rotation @ camera - (0, world_floor, 0), where camera is a point (3,) m in the camera frame.
+    """
     return {"world_rotation": world.rotation, "world_floor": np.array(world.floor)}

@@ -21,7 +21,7 @@ from pose.system.archives import open_arrays
 from pose.system.shown import shown
 from pose.types import F32, Array, Placed
 
-NAME = "poses.npz"  # of the result in its folder
+NAME = "poses.npz"  # name of the result file in a result folder
 T = TypeVar("T", bound=np.generic)
 F64 = NDArray[np.float64]
 
@@ -39,8 +39,8 @@ def load_poses(path: Path | str, *, mapped: bool = False) -> PoseTable:
         mapped: Whether to memory-map large arrays (`numpy.memmap`).
 
     Raises:
-        UsageError: For a missing file.
-        PoseError: For an invalid file.
+        UsageError: If the file does not exist.
+        PoseError: If the file is invalid.
     """
     path = result_file(Path(path))
     arrays = _read_arrays(path, mapped)
@@ -73,7 +73,7 @@ def _from_run(path: Path, arrays: Mapping[str, Array]) -> PoseTable:
     skeleton = SKELETONS[name]
     frames, rows, j = len(arrays["frames"]), len(arrays["frame_index"]), len(skeleton)
     run = _run_info(arrays)
-    # Up to version 0.1 the key was `exchanged`; older files have no such key.
+    # Up to version 0.1 the key of `swapped` was `exchanged`; still older files have neither.
     swapped = arrays.get("exchanged", np.zeros((rows, 2), bool))
     return PoseTable(
         frames=_shaped(arrays, "frames", (frames,), np.int64),
@@ -107,7 +107,7 @@ def _from_run(path: Path, arrays: Mapping[str, Array]) -> PoseTable:
 
 
 def _from_lift(arrays: Mapping[str, Array]) -> PoseTable:
-    """Make the table of a `pose-lift` result: one person without 2D keypoints, which count as not seen."""
+    """Make the table of a `pose-lift` result: one person, whose 2D keypoints are unknown and have score 0."""
     t = len(arrays["timestamps"])
     j = len(H36M17)
     return PoseTable(
@@ -149,7 +149,7 @@ def _placed(arrays: Mapping[str, Array], rows: int) -> Placed | None:
 
 
 def _hands(arrays: Mapping[str, Array], rows: int) -> dict[str, F32]:
-    """Return the arrays of the hands; empty if hands were not estimated."""
+    """Return the arrays of the hands by name; empty if hands were not estimated."""
     if "hand_keypoints" not in arrays:
         return {}
     return {
@@ -160,7 +160,7 @@ def _hands(arrays: Mapping[str, Array], rows: int) -> dict[str, F32]:
 
 
 def _faces(arrays: Mapping[str, Array], rows: int) -> dict[str, F32]:
-    """Return the arrays of the faces; empty if faces were not estimated."""
+    """Return the arrays of the faces by name; empty if faces were not estimated."""
     if "face_keypoints" not in arrays:
         return {}
     return {
@@ -174,7 +174,10 @@ def _optional(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...]) ->
 
 
 def _run_info(arrays: Mapping[str, Array]) -> RunInfo:
-    """Return the metadata of the run; numbers that the file also stores as arrays are unrounded."""
+    """Return the metadata of the run.
+
+    Rounded numbers of the JSON text are replaced by those of arrays, which are not rounded.
+    """
     try:
         run = RunInfo.from_json(head_of(arrays["run"]))
     except KeyError as error:
@@ -193,7 +196,13 @@ def _world(run: RunInfo, arrays: Mapping[str, Array]) -> WorldInfo | None:
 
 
 def _shaped(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...], kind: type[T]) -> NDArray[T]:
-    """Return the array with the given kind of number; without conversion memory-mapped arrays stay on disk."""
+    """Return an array after checking its shape, with data type `kind`.
+
+    A memory-mapped array stays on disk if it has this type already.
+
+    Raises:
+        ValueError: If the array has another shape, or a type that cannot be converted safely.
+    """
     array = arrays[name]
     if array.shape != shape:
         raise ValueError(f"array {name!r}: expected shape {shape}, got {array.shape}")

@@ -1,4 +1,4 @@
-"""Lossless binary records of frames, for files that only this program reads."""
+"""Lossless binary records of frames, for temporary files that only this program reads."""
 
 from typing import IO
 
@@ -34,15 +34,15 @@ _HANDS = np.dtype(
 )
 _FACES = np.dtype([("points", "<f4", (FACE_POINTS, 3)), ("scores", "<f4")])
 _COUNT = np.dtype("<i8")
-MAX_PEOPLE = 100_000  # in a frame; more means damage
+MAX_PEOPLE = 100_000  # maximum in a frame; a record with more is damaged
 
 
 class RecordError(ValueError):
-    """An error for records whose data differ from what was written."""
+    """An error for damaged or truncated records."""
 
 
 class PeopleRecords:
-    """Binary records of `People`, with `joints` 2D keypoints per person."""
+    """Converter between `People` and binary records, with `joints` 2D keypoints per person."""
 
     def __init__(self, joints: int) -> None:
         self.row = np.dtype(
@@ -56,7 +56,7 @@ class PeopleRecords:
         )
 
     def to_bytes(self, people: People) -> bytes:
-        """Serialise one frame."""
+        """Serialise the people of one frame."""
         background = people.background
         count, hands, faces = len(people), people.hands, people.faces
         measured = background is not None, hands is not None, faces is not None
@@ -75,7 +75,11 @@ class PeopleRecords:
         return b"".join(parts)
 
     def read(self, file: IO[bytes]) -> People:
-        """Read the next frame. Raises RecordError."""
+        """Read the people of the next frame.
+
+        Raises:
+            RecordError: If the record is damaged or truncated.
+        """
         head = np.frombuffer(_exactly(file, _FRAME.itemsize), _FRAME)[0]
         background = None
         if head["measured"]:
@@ -104,35 +108,46 @@ class PeopleRecords:
 
 
 class PosesRecords:
-    """Binary records of `Poses3D` for observed people; `ahead` is not stored."""
+    """Converter between `Poses3D` and binary records, for observed poses; `ahead` and `seen_by` are not stored."""
 
     def __init__(self) -> None:
         j = len(H36M17)
         self.row = np.dtype([("joints", "<f4", (j, 3)), ("root", "<f4", 3), ("sigma", "<f4", j), ("swapped", "?", 2)])
 
     def to_bytes(self, poses: Poses3D) -> bytes:
-        """Serialise one frame."""
+        """Serialise the poses of one frame."""
         return np.array([len(poses)], _COUNT).tobytes() + _rows(poses, len(poses), self.row)
 
     def read(self, file: IO[bytes]) -> Poses3D:
-        """Read the next frame. Raises RecordError."""
+        """Read the poses of the next frame.
+
+        Raises:
+            RecordError: If the record is damaged or truncated.
+        """
         count = np.frombuffer(_exactly(file, _COUNT.itemsize), _COUNT)[0]
         rows = _read_rows(file, int(count), self.row)
         return Poses3D(**{name: rows[name].copy() for name in _names(self.row)})
 
 
 class ResultRecords:
-    """Binary records of `FrameResult`, with `joints` 2D keypoints per person."""
+    """Converter between `FrameResult` and binary records, with `joints` 2D keypoints per person.
+
+    World coordinates and camera views are not stored.
+    """
 
     def __init__(self, joints: int) -> None:
         self._people, self._poses = PeopleRecords(joints), PosesRecords()
 
     def to_bytes(self, result: FrameResult) -> bytes:
-        """Serialise one frame."""
+        """Serialise the result of one frame."""
         return self._people.to_bytes(result.people) + self._poses.to_bytes(result.poses)
 
     def read(self, file: IO[bytes]) -> FrameResult:
-        """Read the next frame. Raises RecordError."""
+        """Read the result of the next frame.
+
+        Raises:
+            RecordError: If the record is damaged or truncated.
+        """
         return FrameResult(self._people.read(file), self._poses.read(file))
 
 

@@ -19,7 +19,7 @@ from pose.world.frame import UNKNOWN, World
 if TYPE_CHECKING:
     from pose.world.run import PlacedRun
 
-MAX_NAME_CHARS = 4096  # as of a path; tables repeat the name in every row
+MAX_NAME_CHARS = 4096  # maximum length of a path on Linux; tables repeat the name in every row
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class ModelInfo:
     Attributes:
         role: 'detector', 'estimator' or 'lifter'.
         name: Name of the network.
-        sha256: Hash of its weight file in hex.
+        sha256: SHA-256 of its weight file, hexadecimal.
     """
 
     role: str
@@ -43,20 +43,20 @@ def _created_by() -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorldInfo:
-    """The world of a run and its people.
+    """World coordinates of a run: the world frame, and what is known about the people in it.
 
     Attributes:
-        world: The world.
-        heights: Body height and half the width of its 68 % interval in m, by track id; the half width is 0 for a height
-            given by the user.
+        world: World frame: vertical direction and floor.
+        heights: Body height and half the width of its 68 % interval, in m, by track id. The half width is 0 for a
+            height given by the user.
         joined: Pairs (old id, new id) of tracks that were joined because they belong to one person.
         dropped: Ids of tracks removed because they were hardly observed.
         doubtful: Ids of tracks that may be false detections.
-        inconsistent: Seconds during which the 2D keypoints of each limb contradict the person's bone lengths, by track
-            id; limbs without contradictions are omitted.
-        height_intervals: Intervals (lowest, highest) in m by track id, the shortest interval that contains the height
-            with a probability of 68 %; offline only.
-        scenes: Scenes with people, if the clip has cuts and several such scenes.
+        inconsistent: Time in s during which the 2D keypoints of a limb contradict the person's bone lengths, by track
+            id and limb. Limbs without contradictions are omitted.
+        height_intervals: Shortest interval (lower, upper end) in m that contains the body height with a probability of
+            68 %, by track id; only in offline runs.
+        scenes: Scenes with people; empty unless cuts divide the clip into several of them.
     """
 
     world: World
@@ -70,7 +70,7 @@ class WorldInfo:
 
     @classmethod
     def of(cls, run: "PlacedRun") -> Self:
-        """Make the description of a run with world coordinates."""
+        """Make the description from a run with world coordinates."""
         joined, dropped = tuple(sorted(run.joined.items())), tuple(sorted(run.dropped))
         doubtful = tuple(sorted(run.doubtful))
         scenes = tuple(map(SceneInfo.of, run.scenes)) if len(run.scenes) > 1 else ()
@@ -147,18 +147,18 @@ class RunInfo:
     """Metadata of a run in its result file.
 
     Attributes:
-        source: File name or address of the video.
+        source: File name or URL of the video.
         fps: Average frames per second of the source, for information only; the time stamps are authoritative.
-        camera: Camera whose frame is the coordinate frame of the 3D poses.
+        camera: Intrinsics of the camera in whose frame the 3D poses are.
         skeleton: Skeleton of the 2D keypoints.
         models: Networks of the run.
-        settings: Settings required to repeat the run, as JSON values.
+        settings: Settings that are required to repeat the run, as JSON values.
         world: World coordinates of the results; None if the results have none.
-        doubtful: Ids of tracks that may be false detections, for results without a world.
+        doubtful: Ids of tracks that may be false detections, for results without world coordinates.
         motion: Camera motion; None if unknown.
         cameras: Descriptions of several cameras, as `pose.multiview.calibration_files.camera_json` returns them; empty
             for one camera.
-        created_by: Program and version.
+        created_by: Name and version of the program.
     """
 
     source: str
@@ -184,13 +184,13 @@ class RunInfo:
         return self.settings.get("face") is True
 
     def __post_init__(self) -> None:
-        """Convert file names that are not UTF-8 to text that every format supports."""
+        """Convert names that are not valid UTF-8 to text that every format supports."""
         object.__setattr__(self, "source", in_utf8(self.source))
         object.__setattr__(self, "created_by", in_utf8(self.created_by))
 
     @classmethod
     def from_json(cls, head: Json) -> Self:
-        """Make the metadata from the rounded output of `to_dict`.
+        """Make the metadata from the output of `to_dict`, whose numbers are rounded.
 
         Raises KeyError, TypeError or ValueError for invalid input.
         """

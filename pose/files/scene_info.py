@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SceneInfo:
-    """One scene with people.
+    """Description of one scene with people.
 
     Attributes:
         begin: Start of the scene in s.
-        found_by: Source of the vertical direction, as in `World`; 'unknown' if the scene uses the common vertical of
-            all scenes.
+        found_by: Source of the vertical direction, one of the values of `World.found_by`; 'unknown' if the scene uses
+            the common vertical of all scenes.
         sigma_degrees: Standard deviation of the vertical direction in degrees; NaN if unknown.
         camera_height: Height of the camera above the floor in m; NaN if the people of the scene do not determine it.
     """
@@ -30,7 +30,7 @@ class SceneInfo:
 
     @classmethod
     def of(cls, scene: "Scene") -> Self:
-        """Make the description of a scene."""
+        """Make the description from a scene."""
         world, known = scene.ground.world, scene.found_by != UNKNOWN
         return cls(
             scene.begin,

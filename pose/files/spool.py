@@ -12,7 +12,7 @@ from pose.types import FrameResult
 
 
 class ResultSpool:
-    """An unnamed temporary file of frame results, which keeps memory constant and disappears afterwards."""
+    """An unnamed temporary file of frame results, which disappears when it is closed or the process ends."""
 
     def __init__(self, folder: Path, skeleton: Skeleton) -> None:
         self._folder = folder
@@ -25,7 +25,7 @@ class ResultSpool:
         """Append a frame.
 
         Raises:
-            PoseError: If the disk is full.
+            PoseError: If the file cannot be written, for example because the disk is full.
         """
         with file_errors(self._folder):
             self._file.write(self._records.to_bytes(result))

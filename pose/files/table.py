@@ -18,35 +18,35 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoseTable:
-    """The result of a whole run as arrays: F frames, and N rows, one per person and frame, sorted by frame.
+    """The result of a whole run as arrays of F frames and N rows, one row per person and frame, sorted by frame.
 
     Attributes:
         frames: (F,) index of each frame.
-        timestamps: (F,) s.
+        timestamps: (F,) s, time of each frame.
         frame_index: (N,) index of the row's frame, a value of `frames`.
-        time: (N,) s, time of the row's frame.
+        time: (N,) s, time stamp of the row's frame.
         id: (N,) track id.
-        box: (N, 4) xyxy px.
-        box_score: (N,).
-        keypoints: (N, J, 2) px.
-        scores: (N, J).
-        joints3d: (N, 17, 3) m, relative to the root, camera frame.
-        root: (N, 3) m, camera frame.
-        sigma: (N, 17) mm.
+        box: (N, 4) px, bounding box of the person, xyxy.
+        box_score: (N,) score of the detection.
+        keypoints: (N, J, 2) px, 2D keypoints.
+        scores: (N, J) scores of the 2D keypoints.
+        joints3d: (N, 17, 3) m, joints relative to the root, camera frame.
+        root: (N, 3) m, position of the pelvis, camera frame.
+        sigma: (N, 17) mm, uncertainty of the joints, the radius that contains the joint with probability 0.68.
         swapped: (N, 2), whether repair swapped left and right before lifting, for legs and arms; False if unknown.
         ahead: (N,) s since the person was last observed, if the pose is predicted; 0 for an observed pose.
         seen_by: (N, 17) bit mask; bit c is set if camera c observed the joint. All 0 with a single camera.
         skeleton: Skeleton of the keypoints.
-        placed: The people in world coordinates; None without a world.
-        world_info: The world; None without one.
+        placed: People in world coordinates; None if the result has no world coordinates.
+        world_info: World frame and people's heights; None if the result has no world coordinates.
         run: Metadata of the run; None for results of `pose-lift`.
         complete: False if the run was interrupted.
-        format_version: None for results of `pose-lift`.
+        format_version: Version of the file format; None for results of `pose-lift`.
         camera_rotation: (F, 3, 3) rotation as in `CameraView`. This array, `camera_zoom` and `camera_sigma` are None if
             the camera is static or its motion is unknown.
         camera_zoom: (F,) ratio of focal lengths as in `CameraView`.
         camera_sigma: (F,) degrees, uncertainty of the rotation.
-        camera_position: (F, 3) m as in `CameraView`; None if the camera only rotates.
+        camera_position: (F, 3) m as in `CameraView`; None if the camera is static or only rotates.
         hand_keypoints: (N, 2, 21, 2) px as in `Hands`. This array, `hand_scores` and `hand_joints3d` are None if hands
             were not estimated.
         hand_scores: (N, 2, 21) scores of the points.
@@ -90,7 +90,7 @@ class PoseTable:
 
     @property
     def camera(self) -> Camera | None:
-        """Camera that the 3D refers to; None if unknown."""
+        """Intrinsics of the camera in whose frame the 3D poses are; None if unknown."""
         return None if self.run is None else self.run.camera
 
     @property
@@ -100,7 +100,7 @@ class PoseTable:
 
     @property
     def doubtful(self) -> Flags:
-        """(N,) whether the track may be a false detection."""
+        """Mask (N,) of the rows of tracks that may be false detections."""
         return np.isin(self.id, self.doubtful_ids) if self.placed is None else self.placed.doubtful
 
     @property
@@ -112,12 +112,12 @@ class PoseTable:
 
     @property
     def keypoint_names(self) -> tuple[str, ...]:
-        """(J,) names of the 2D joints, in the order of `keypoints`."""
+        """Names of the J 2D joints, in the order of `keypoints`."""
         return self.skeleton.names
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """(17,) names of the 3D joints, in the order of `joints3d`."""
+        """Names of the 17 3D joints, in the order of `joints3d`."""
         return H36M17.names
 
     def __len__(self) -> int:
@@ -125,7 +125,7 @@ class PoseTable:
         return len(self.frames)
 
     def __getitem__(self, position: int) -> FrameResult:
-        """Return the people of the frame at `position`; position 0 is the first frame written."""
+        """Return the result of the frame at `position`, from 0 to F - 1."""
         index = int(self.frames[position])
         first, last = np.searchsorted(self.frame_index, [index, index + 1])
         rows = slice(int(first), int(last))
@@ -151,7 +151,7 @@ class PoseTable:
         return FrameResult(people, poses, self.placed_rows(rows), self.view(position))
 
     def joint_scores(self, rows: slice | NDArray[np.integer]) -> F32:
-        """Return the 2D scores (n, 17) of the 3D joints of `rows`.
+        """Return the 2D scores (n, 17) that correspond to the 3D joints of `rows`.
 
         Results of several cameras do not contain scores. For such results, the score is 1 if a camera observed the
         joint, else 0.
@@ -161,7 +161,7 @@ class PoseTable:
         return to_h36m17(self.keypoints[rows], self.scores[rows], self.skeleton)[1]
 
     def view(self, position: int) -> CameraView | None:
-        """Return the pose of the camera in the frame at `position`; None if it is static or its motion unknown."""
+        """Return the camera's pose in the frame at `position`; None if it is static or its motion is unknown."""
         if self.camera_rotation is None or self.camera_zoom is None or self.camera_sigma is None:
             return None
         rotation = self.camera_rotation[position].astype(np.float64)
@@ -186,7 +186,7 @@ class PoseTable:
         return Faces(np.asarray(self.face_keypoints[rows]), np.asarray(self.face_scores[rows]))
 
     def placed_rows(self, rows: slice | I64) -> Placed | None:
-        """Return the world coordinates of `rows`; None if the result has no world."""
+        """Return the world coordinates of `rows`; None if the result has none."""
         if self.placed is None:
             return None
         return Placed(*(getattr(self.placed, name)[rows] for name in self.placed.__slots__))

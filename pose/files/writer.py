@@ -12,7 +12,7 @@ from pose.types import FrameResult
 
 
 class ResultWriter(AbstractContextManager["ResultWriter"], Protocol):
-    """Writes the results of a run frame by frame, in constant memory."""
+    """Interface of writers that write the results of a run frame by frame, in constant memory."""
 
     def write(self, result: FrameResult) -> None:
         """Append a frame.
@@ -23,19 +23,19 @@ class ResultWriter(AbstractContextManager["ResultWriter"], Protocol):
         ...
 
     def close(self, complete: bool = True) -> None:
-        """Complete the file and rename it; `complete=False` marks it as interrupted."""
+        """Complete the file and give it its final name; `complete=False` marks the run as interrupted."""
         ...
 
     def abort(self) -> None:
-        """Delete the file. Has no effect after `close` or an earlier `abort`."""
+        """Delete the incomplete file. This has no effect after `close` or an earlier `abort`."""
         ...
 
 
 class PartFile:
     """A file that gets its final name when it is complete.
 
-    It is written unbuffered under another name, `part`, by default a hidden file beside `target`. `commit` renames the
-    file to `target`, `discard` deletes it.
+    It is written unbuffered under another name, by default as a hidden file beside `target`. `commit` renames it to
+    `target`, and `discard` deletes it.
     """
 
     def __init__(self, target: Path, part: Path | None = None) -> None:
@@ -50,10 +50,10 @@ class PartFile:
         return self._file.closed
 
     def write_end(self, place: int, data: bytes) -> None:
-        """Write `data` at byte `place` as the end of the file.
+        """Write `data` at byte `place`, and truncate the file after them.
 
         Raises:
-            PoseError: If the disk is full.
+            PoseError: If the file cannot be written, for example because the disk is full.
         """
         with file_errors(self.target):
             write_all(self._file, place, data)
@@ -93,7 +93,7 @@ def write_all(file: FileIO, place: int, data: bytes) -> None:
 
 
 def close_scratch(file: IO[bytes]) -> None:
-    """Close a file that is no longer needed. Errors of the final flush do not matter."""
+    """Close a file whose content is no longer needed, and ignore errors of the final flush."""
     with suppress(OSError):
         file.close()
 
@@ -119,9 +119,9 @@ class WriterContext:
                 raise
 
     def close(self, complete: bool = True) -> None:
-        """See `ResultWriter`."""
+        """Complete the file; see `ResultWriter.close`."""
         raise NotImplementedError
 
     def abort(self) -> None:
-        """See `ResultWriter`."""
+        """Delete the file; see `ResultWriter.abort`."""
         raise NotImplementedError
