@@ -29,7 +29,7 @@ from pose.types import F64
 __all__ = ["GROUPS", "NEUTRAL", "Analysis", "Curve", "Event", "Inputs", "Metric", "Omission", "Series", "analyse"]
 
 GROUPS = ("gait", "repetitions", "jumps", "sit-to-stand", "angles", "ergonomics")
-ALL = "all"  # names of the groups in an omission
+ALL = "all"  # in an omission: every group
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,15 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """Metrics, events, curves, series and omissions of all people, ordered by person and time."""
+    """Result of the analysis of all people, ordered by person, then by group and time.
+
+    Attributes:
+        figures: Metrics with 95 % intervals.
+        events: Points in time, such as foot strikes.
+        omissions: Groups of metrics that were not computed, with reasons.
+        curves: Joint angles over the cycle of a movement.
+        series: Values over time, such as RULA scores.
+    """
 
     figures: list[Metric] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
@@ -96,7 +104,10 @@ def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = N
 
 
 def _camera(table: PoseTable) -> F64 | None:
-    """Return the position of the camera in the world, (3,) m; None for several cameras or a carried camera."""
+    """Return the position of the camera in the world, (3,) m.
+
+    None for several cameras, for a carried camera, and for a result without world coordinates.
+    """
     if table.world_info is None or table.camera_position is not None or (table.seen_by & (table.seen_by - 1)).any():
         return None
     return table.world_info.world.place(np.zeros(3))
@@ -129,7 +140,7 @@ def _add_person(
 
 
 def _group(analysis: Analysis, person: int, motion: Motion, group: str) -> tuple[list[Metric], str]:
-    """Return the metrics of one group, and the reason if there are none.
+    """Return the metrics of one group for one segment of motion, and the reason if there are none (otherwise empty).
 
     Events and curves of the group are added to `analysis`.
     """

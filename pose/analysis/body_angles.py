@@ -22,12 +22,13 @@ ERRORS = {
     "pelvis obliquity": 5.3, "pelvis rotation": 4.3, "trunk flexion": 7.5, "trunk bending": 5.3, "trunk rotation": 6.6,
     "ankle flexion": ANKLE_SD,
 }  # fmt: skip
-# The same of the mean range over cycles, and of the difference of both sides (docs/studies/analysis.md, "Intervals").
+# The same for the mean range of motion over cycles, and for the left-right difference of this range
+# (docs/studies/analysis.md, "Intervals").
 RANGE_ERRORS = {
     "hip flexion": 8.3, "hip adduction": 5.3, "knee flexion": 9.5, "shoulder flexion": 12.8, "shoulder abduction": 7.6,
     "shoulder elevation": 9.7, "elbow flexion": 12.0, "neck flexion": 7.8, "pelvis obliquity": 4.4,
     "pelvis rotation": 3.7, "trunk flexion": 3.0, "trunk bending": 2.3, "trunk rotation": 4.5,
-    "ankle flexion": ANKLE_SD * 2**0.5,  # not measured: that of two angles
+    "ankle flexion": ANKLE_SD * 2**0.5,  # not measured: error of a difference of two angles
 }  # fmt: skip
 DIFFERENCE_ERRORS = {
     "hip flexion": 10.4, "hip adduction": 6.6, "knee flexion": 14.2, "shoulder flexion": 11.9,
@@ -38,7 +39,10 @@ UP = np.array([0.0, 1.0, 0.0])
 
 
 def body_angles(motion: Motion) -> dict[tuple[str, str], F64]:
-    """Return every angle over time, (T,) degrees, by name and side. The side is '' for the trunk."""
+    """Return every angle over time, (T,) degrees, by (name, side).
+
+    The side is 'left' or 'right', or '' for the angles of trunk and neck.
+    """
     found = joint_angles(motion.joints, motion.sigma, UP).degrees
     columns = dict(zip(NAMES, found.T, strict=True))
     angles: dict[tuple[str, str], F64] = {}

@@ -10,7 +10,7 @@ from pose.system.shown import shown_in_html
 WIDTH, HEIGHT = 340.0, 200.0
 LEFT, RIGHT, TOP, BOTTOM = 40.0, 14.0, 10.0, 34.0
 LEAST_SPAN = 5.0  # minimum range of a chart, degrees
-MOST_POINTS = 600  # points of a series; longer ones show the maximum of each part
+MOST_POINTS = 600  # maximum number of drawn points; a longer series is drawn as the maximum of each interval
 _CLASSES = {"left": "l", "right": "r", "": "m"}
 
 

@@ -22,7 +22,7 @@ FEW_CYCLES = 6
 
 @dataclass(frozen=True, slots=True)
 class _Cycles:
-    """Cycles of one movement.
+    """Cycles of one movement, such as the strides of a walk.
 
     Attributes:
         movement: Name of the movement.
@@ -80,7 +80,7 @@ def _has_meaning(
 
 
 def _normalised(degrees: F64, times: F64, start: float, end: float) -> F64:
-    """Return the angle (101,) over one cycle."""
+    """Return the angle (101,) at 0 to 100 % of one cycle, interpolated linearly."""
     return np.asarray(np.interp(np.linspace(start, end, POINTS), times, degrees))
 
 

@@ -34,7 +34,7 @@ class Inputs:
         wrist_twist: RULA wrist twist, 1 (mid range) or 2.
         load: RULA and REBA load or force score, 0 to 3.
         coupling: REBA grip score, 0 (good) to 3 (unacceptable).
-        muscle_use: RULA 1 for static or repeated postures; REBA activity score.
+        muscle_use: RULA muscle use score, 1 for static or repeated postures, else 0. Also the REBA activity score.
     """
 
     wrist: int = 1
@@ -57,7 +57,7 @@ NEUTRAL = Inputs()
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """RULA 1 to 7 and REBA 1 to 15 of each frame, (T,), for the worse side of the body."""
+    """RULA scores (1 to 7) and REBA scores (1 to 15) of T frames, (T,) each, for the worse side of the body."""
 
     rula: I64
     reba: I64
@@ -69,7 +69,7 @@ def ergonomic_scores(motion: Motion, inputs: Inputs = NEUTRAL) -> Scores:
 
 
 def scores_of(posture: "Posture", inputs: Inputs = NEUTRAL) -> Scores:
-    """Return the RULA and REBA scores of every frame, from the part scores."""
+    """Return the RULA and REBA scores of every frame, given the scores of the body parts."""
     wrist = np.full(len(posture.trunk_rula), inputs.wrist)
     twist = np.full(len(posture.trunk_rula), inputs.wrist_twist)
     rula_scores, reba_scores = [], []
@@ -93,7 +93,11 @@ def scores_of(posture: "Posture", inputs: Inputs = NEUTRAL) -> Scores:
 
 @dataclass(frozen=True, slots=True)
 class Posture:
-    """Scores of the body parts, (T,), or (T, 2) for left and right."""
+    """RULA and REBA scores of the body parts in T frames: (T,), or (T, 2) for the left and right arm.
+
+    Arms have the same scores in both methods. `across` is 1 where the hand crosses the midline or is far outside the
+    body, else 0.
+    """
 
     upper_arm: I64
     lower_arm: I64
@@ -162,7 +166,7 @@ def _neck(motion: Motion, up: F64, left: F64, forward: F64) -> tuple[F64, I64]:
 
 
 def _arm(motion: Motion, side: str, up: F64, outward: F64, forward: F64) -> tuple[I64, I64, I64]:
-    """Return the upper arm score (1 to 6), the lower arm score (1 to 2), and a flag of the hand.
+    """Return the upper arm score (1 to 6), the lower arm score (1 to 2), and the flag `across`.
 
     The flag is 1 where the hand crosses the midline or is far outside the body, else 0.
     """

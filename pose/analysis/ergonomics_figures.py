@@ -1,4 +1,4 @@
-"""Figures of RULA and REBA: mean score, share of time in each level, and the worst second."""
+"""Metrics of RULA and REBA: mean score, share of time in each level, and the worst second."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +10,7 @@ from pose.analysis.figures import Event, Metric, Series, worst
 from pose.analysis.motion import Motion
 from pose.analysis.quality import quality
 
-SCORE_ERROR = 1  # of lifted poses, 85 % (RULA) and 81 % (REBA) of the frames are within it
+SCORE_ERROR = 1  # with lifted poses, 85 % (RULA) and 81 % (REBA) of the frames have at most this error
 
 
 def ergonomic_metrics(

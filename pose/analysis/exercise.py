@@ -12,12 +12,12 @@ from pose.analysis.quality import FRONTAL, LEGS, SAGITTAL, quality
 from pose.analysis.repetitions import MIN_SINK_M, find_repetitions
 from pose.analysis.sit_to_stand import MIN_RATE, find_transfers
 
-Part = tuple[list[Metric], list[Event], str]  # the reason is empty if there are figures
+Part = tuple[list[Metric], list[Event], str]  # metrics, events, and the reason if there are no metrics (else empty)
 
-# Standard deviations of errors that all observations of a person share, from docs/studies/analysis.md. Of repetitions:
-# of s01 to s07 of UI-PRMD, lifted; depth and tempo have a relative error.
+# Standard deviations of errors that all observations of a person share, from docs/studies/analysis.md. The first two
+# lines are those of repetitions, measured on subjects s01 to s07 of UI-PRMD. Those of depth and tempo are relative.
 TIME_ERROR_S, DEPTH_ERROR, TEMPO_ERROR, SMOOTHNESS_ERROR, AMPLITUDE_ERROR_M = 0.24, 0.1, 0.03, 0.85, 0.032
-SIDES_ERROR_M, DEVIATION_ERROR_M = 0.033, 0.051  # between courses: left and right, one repetition and the median
+SIDES_ERROR_M, DEVIATION_ERROR_M = 0.033, 0.051  # of distances: left and right, repetition and median
 TRANSFER_ERROR_S = 0.2
 FLIGHT_ERROR_M, PELVIS_ERROR_M, DIP_ERROR_M = 0.137, 0.08, 0.058
 FLEXION_ERROR_DEGREES, VALGUS_ERROR_DEGREES = 15.6, 11.4
@@ -25,7 +25,15 @@ COUNT_ERROR = 1  # of 79 lifted recordings, 74 are counted exactly
 
 
 def repetition_metrics(person: int, motion: Motion) -> Part:
-    """Return count, tempo, size, left-right difference and largest deviation of a repeated movement."""
+    """Compute count, tempo, size, left-right difference and largest deviation of a repeated movement.
+
+    Args:
+        person: Track id.
+        motion: Segment of the person's motion.
+
+    Returns:
+        Metrics, events, and the reason if there are no metrics (otherwise empty).
+    """
     found = find_repetitions(motion)
     items = found.items
     if not items:
@@ -79,7 +87,7 @@ def _asymmetry(course: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> f
     """Return the mean distance between the left limbs and the mirrored right ones, m.
 
     Args:
-        course: (S, 17, 3) m, x left.
+        course: (S, 17, 3) m, S poses of a repetition in the body's frame, x left.
     """
     pairs = ((5, 2), (6, 3), (12, 15), (13, 16))  # knees, ankles, elbows, wrists: left, right
     mirror = np.array([-1.0, 1.0, 1.0])
@@ -87,7 +95,15 @@ def _asymmetry(course: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> f
 
 
 def jump_metrics(person: int, motion: Motion) -> Part:
-    """Return the height by both methods, the countermovement and the landing of every jump."""
+    """Compute the metrics of every jump: height (from flight time, and from the pelvis), countermovement and landing.
+
+    Args:
+        person: Track id.
+        motion: Segment of the person's motion.
+
+    Returns:
+        Metrics, events, and the reason if there are no metrics (otherwise empty).
+    """
     figures: list[Metric] = []
     events: list[Event] = []
     for number, jump in enumerate(find_jumps(motion), start=1):
@@ -101,7 +117,7 @@ def jump_metrics(person: int, motion: Motion) -> Part:
 
 
 def _too_slow(motion: Motion) -> str:
-    """Return why the frame rate does not resolve flights and rests; empty if it is high enough."""
+    """Return why the frame rate is too low to detect jumps and transfers; empty if it is high enough."""
     if motion.rate >= MIN_RATE:
         return ""
     return f"only {motion.rate:.0f} frames/s, at least {MIN_RATE:.0f} are needed"
@@ -132,7 +148,15 @@ def _jump(person: int, number: int, jump: Jump, motion: Motion) -> list[Metric]:
 
 
 def transfer_metrics(person: int, motion: Motion) -> Part:
-    """Return the durations of standing up and sitting down."""
+    """Compute the durations of standing up and sitting down.
+
+    Args:
+        person: Track id.
+        motion: Segment of the person's motion.
+
+    Returns:
+        Metrics, events, and the reason if there are no metrics (otherwise empty).
+    """
     transfers = find_transfers(motion)
     figures = []
     for rising, name in ((True, "sit to stand"), (False, "stand to sit")):

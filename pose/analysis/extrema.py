@@ -33,7 +33,7 @@ def turning_points(signal: F64, min_swing: float, min_end_swing: float | None = 
 def _unfinished(
     signal: F64, after: tuple[int, int] | None, min_swing: float, min_end_swing: float
 ) -> tuple[int, int] | None:
-    """Return the turning point after the last complete one, if the signal turns by `min_end_swing` before its end."""
+    """Return a turning point later than `after`, followed by a change of `min_end_swing` before the end; else None."""
     start, sign = (0, 0) if after is None else (after[0], -after[1])
     rest = signal[start:]
     for candidate in (1, -1) if sign == 0 else (sign,):
@@ -63,7 +63,7 @@ def _complete(signal: F64, min_swing: float) -> list[tuple[int, int]]:
 
 
 def refined_time(signal: F64, times: F64, index: int) -> float:
-    """Return time of the vertex of the parabola through a turning point and its neighbours, s."""
+    """Return the time in s of the vertex of the parabola through a turning point and its neighbours."""
     if not 0 < index < len(signal) - 1:
         return float(times[index])
     before, at, after = signal[index - 1 : index + 2]

@@ -1,4 +1,4 @@
-"""A figure of the analysis: a value with its interval, its quality and the frames it comes from."""
+"""Results of the analysis: metrics with their intervals and quality, events, curves and series."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ class Metric:
     Attributes:
         person: Track id.
         group: 'gait', 'repetitions', 'jumps', 'sit-to-stand', 'angles' or 'ergonomics'.
-        name: Name of the measure.
+        name: Name of the metric, such as 'cadence' or 'squat: depth'.
         value: Value in `unit`.
         low: Lower end of the 95 % interval.
         high: Upper end of the 95 % interval.
@@ -51,6 +51,9 @@ class Event:
     """An event at a point in time.
 
     Attributes:
+        person: Track id.
+        group: Group of metrics, as in `Metric`.
+        name: Name of the event, such as 'Foot Strike'.
         side: 'left', 'right' or empty.
         time: Time of the event, s.
     """
@@ -71,7 +74,7 @@ class Curve:
         movement: 'walking', 'running' or the name of the repetition.
         angle: Name such as 'knee flexion'; docs/guides/analysis.md defines zero and sign of each.
         side: 'left', 'right' or empty.
-        mean: Mean of the cycles, degrees.
+        mean: Mean over the cycles, degrees.
         sd: Standard deviation between cycles, degrees.
         error: Standard deviation of the method's error, degrees.
         quality: 'green', 'amber' or 'red'.
@@ -102,6 +105,10 @@ class Series:
     """A value over time.
 
     Attributes:
+        person: Track id.
+        group: Group of metrics, as in `Metric`.
+        name: Name of the value, such as 'RULA'.
+        unit: Unit of the values.
         times: Times, s.
         values: Values in `unit`.
     """

@@ -34,12 +34,12 @@ MIN_BOUNCE_M = 0.008  # minimum amplitude of the pelvis in a run
 RUN_STEP_S = (0.2, 0.5)  # minimum and maximum step time of a run
 BOUNCE_SAMPLES = 32
 MIN_SWING_LEGS = 0.25  # minimum swing of an ankle relative to the pelvis, in leg lengths
-MIN_END_SWING_LEGS = 0.03  # the same before the first and after the last step
+MIN_END_SWING_LEGS = 0.03  # minimum swing before the first and after the last step
 STRIDE_S = (0.4, 2.5)  # minimum and maximum stride time, s
 MIN_SPEED_MPS = 0.3  # minimum speed of a walking person or of a treadmill
 BACKWARDS = -0.7  # maximum cosine between path and facing direction of a person who walks backwards
 MAX_TURN_DEGREES = 20.0  # maximum change of heading in a stride of a straight walk
-MIN_STRIDES = 2  # minimum number of consecutive strides of a walk
+MIN_STRIDES = 2  # minimum number of strides of a walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Gait:
 
 
 def analyse_gait(motion: Motion) -> Gait:
-    """Detect the gait events and strides of one person; without strides if there is no walk."""
+    """Detect the gait events and strides of one person; there are none if the person does not walk or run."""
     forward = _direction(motion)
     ahead_at: dict[str, list[float]] = {}
     behind_at: dict[str, list[float]] = {}
@@ -204,7 +204,7 @@ def _belt_speed(motion: Motion, side: str, along: F64, start: float, off: float)
 
 
 def _only_of_walks(gait: Gait) -> Gait:
-    """Remove strides and events that are not part of at least `MIN_STRIDES` consecutive strides."""
+    """Remove events far from the strides; remove everything unless there are `MIN_STRIDES` strides and both feet."""
     if len(gait.strides) < MIN_STRIDES or len({stride.side for stride in gait.strides}) < 2:
         return Gait({side: [] for side in SIDES}, {side: [] for side in SIDES}, [], gait.running)
     first = min(stride.start for stride in gait.strides)

@@ -31,7 +31,7 @@ class Jump:
         flight_height: Jump height g t^2 / 8 for the flight time t, m.
         pelvis_height: Maximum height of the pelvis above its height at takeoff, m.
         countermovement: Lowering of the pelvis below standing before the jump, m.
-        landing_flexion: Largest knee flexion after landing, mean of both knees, degrees.
+        landing_flexion: Largest value after landing of the knee flexion, averaged over both knees, degrees.
         landing_valgus: Inward deviation of the knees at the time of largest flexion, mean of both, degrees; positive is
             valgus.
     """
@@ -62,7 +62,7 @@ def find_jumps(motion: Motion) -> list[Jump]:
 
 
 def _standing(ankles: F64, rate: float) -> F64:
-    """Return standing height (T, 2) m of both ankles (T, 2) m around each frame."""
+    """Return the height (T, 2) m that both ankles have in standing near each frame, from their heights (T, 2) m."""
     reach = min(round(STANDING_S * rate), len(ankles) - 1)
     padded = np.pad(ankles, ((reach, reach), (0, 0)), constant_values=np.nan)
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1, axis=0)
@@ -125,7 +125,7 @@ def _flexion(motion: Motion) -> F64:
 def _valgus(motion: Motion) -> F64:
     """Return the frontal plane projection angle of both knees, (T, 2) degrees.
 
-    The angle is that of the knee relative to the line from hip to ankle; inwards is positive.
+    It is the angle between thigh and shank in the frontal plane, positive if the knee deviates inwards.
     """
     forward = motion.facing
     left = np.stack([forward[:, 2], np.zeros(len(forward)), -forward[:, 0]], axis=1)

@@ -1,4 +1,4 @@
-"""Images of the events that explain a person's figures: frames of the video, or drawn skeletons."""
+"""Images of the key events of a person: frames of the video, or drawn skeletons."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -34,6 +34,7 @@ class Moment:
     """An event with its image.
 
     Attributes:
+        event: The event.
         frame: Index of the frame in the video.
         jpeg: The image as JPEG.
         filmed: Whether the image is from the video; otherwise it shows the skeleton alone.
@@ -46,7 +47,7 @@ class Moment:
 
 
 def key_events(analysis: Analysis, person: int) -> list[Event]:
-    """Return the events of a person that get images, in the order of time; at most `MOST`."""
+    """Select at most `MOST` events of a person for images, in the order of time."""
     chosen: list[Event] = []
     counts: dict[tuple[str, str, str], int] = {}
     own = [event for event in analysis.events if event.person == person and event.group in SHOWN]
@@ -115,11 +116,11 @@ def _frame(video: Path, time: float, fps: float) -> U8 | None:
 
 
 def _drawn(points: F64, image: U8 | None) -> bytes:
-    """Draw the lifted joints of a person on the surrounding image, as JPEG.
+    """Draw the lifted joints of a person on the part of the image around them, and return a JPEG.
 
     Args:
-        points: (17, 2) px.
-        image: The frame; None for the skeleton alone.
+        points: (17, 2) px, joints in the image.
+        image: The whole frame; None to draw the skeleton alone.
     """
     low, high = points.min(axis=0), points.max(axis=0)
     height = max(float(np.max((high - low) * (SIZE[1] / SIZE[0], 1.0))) * (1 + 2 * MARGIN), 8.0)

@@ -1,4 +1,4 @@
-"""Input of all analyses: the world motion of one person, and signals derived from it.
+"""Input of all analyses: the motion of one person in world coordinates, and signals derived from it.
 
 World frame: y up, metres, floor at 0. Axes: T time, J the 17 joints of Human3.6M.
 """
@@ -24,14 +24,14 @@ HEADING_HZ = 1.0
 
 @dataclass(frozen=True)
 class Motion:
-    """One person without gaps longer than `MAX_GAP_S`.
+    """A segment of one person's motion, without gaps longer than `MAX_GAP_S`.
 
     Attributes:
         times: (T,) s, increasing.
-        joints: (T, 17, 3) m, world frame.
-        sigma: (T, 17) mm, 68 % radius of each joint.
-        visible: (T, 17) whether the 2D detector found the joint; None if unknown.
-        camera: (3,) m, position of the only camera; None if unknown or if there are several.
+        joints: (T, 17, 3) m, world frame (y up, floor at y = 0).
+        sigma: (T, 17) mm, radius of the 68 % interval of each joint.
+        visible: (T, 17) whether the 2D estimator detected the joint; None if unknown.
+        camera: (3,) m, position of the only camera in the world frame; None if unknown or if there are several.
         contacts: (T, 2) contact probability of the left and right foot; None if unknown.
         ankles: (T, 2) flexion of the left and right ankle, degrees, NaN where unknown; None if nowhere known.
     """
@@ -103,11 +103,11 @@ def motions(
 
     Args:
         times: (T,) s.
-        joints: (T, 17, 3) m, world frame, NaN where the person is missing. Frames with bone lengths outside `BONE_M`
-            count as missing.
-        sigma: (T, 17) mm, 68 % radius of each joint.
-        visible: (T, 17) whether the 2D detector found the joint; None if unknown.
-        camera: (3,) m, position of the only camera; None if unknown or if there are several.
+        joints: (T, 17, 3) m, world frame (y up, floor at y = 0), NaN where the person is missing. Frames with bone
+            lengths outside `BONE_M` count as missing.
+        sigma: (T, 17) mm, radius of the 68 % interval of each joint.
+        visible: (T, 17) whether the 2D estimator detected the joint; None if unknown.
+        camera: (3,) m, position of the only camera in the world frame; None if unknown or if there are several.
         contacts: (T, 2) contact probability of the left and right foot; None if unknown.
         ankles: (T, 2) flexion of the left and right ankle, degrees, NaN where unknown; None if nowhere known.
         min_duration_s: Minimum duration of a segment; shorter ones are dropped.

@@ -30,7 +30,7 @@ VIEW_DEGREES = (35.0, 10.0)
 WIDE = (0.5, 1.0)  # half of the interval relative to the value
 WIDE_DEGREES = (15.0, 30.0)  # half of the interval of an angle that may have either sign
 WIDE_SHARE = (0.5, 1.0)  # width of the interval of a share
-# Figures that may have either sign: no value relative to which an interval is wide.
+# Words in the names of metrics that may have either sign. Their intervals are not compared with their values.
 SIGNED = ("asymmetry", "less", "valgus", "smoothness")
 
 
@@ -45,7 +45,7 @@ def quality(
         start: Start of the analysed part of the video, s.
         end: End of that part, s.
         joints: Joints from which the metric is computed.
-        plane: 'sagittal' or 'frontal' if the metric is a motion in that plane.
+        plane: 'sagittal' or 'frontal' if the metric is a motion in that plane, else empty.
         rates: Frame rates below which the flag is amber and red, frames/s.
         few: Reason why there are too few observations; empty if there are enough.
 
@@ -96,7 +96,12 @@ def with_range(figure: Metric) -> Metric:
 def view_angle(motion: Motion, rows: NDArray[np.bool_], plane: str) -> float:
     """Return the median angle between the line of sight and the body's plane of motion, degrees.
 
-    90 is the best view.
+    90 is the best view; at 0 the motion is along the line of sight.
+
+    Args:
+        motion: Motion of the person; its camera position must be known.
+        rows: (T,) whether a frame counts.
+        plane: 'sagittal' or 'frontal'.
     """
     assert motion.camera is not None
     sight = motion.joint("pelvis")[rows] - motion.camera

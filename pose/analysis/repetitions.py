@@ -43,7 +43,7 @@ class Repetition:
         end: End time, s.
         amplitude: RMS displacement of the joints at the peak, m.
         complete: Whether the whole repetition lies within the recording.
-        smoothness: Logarithm of the dimensionless jerk; larger is smoother (`_smoothness`).
+        smoothness: Negative logarithm of the dimensionless jerk; larger is smoother.
     """
 
     start: float
@@ -59,7 +59,8 @@ class Repetitions:
     """All repetitions of one movement.
 
     Attributes:
-        courses: (R, 64, 17, 3) m, poses in the body's frame during each complete repetition.
+        items: Repetitions in the order of time.
+        courses: (R, 64, 17, 3) m, 64 poses in the body's frame (x left, y up, z forward) of each complete repetition.
         reason: Reason why there are no repetitions; otherwise empty.
     """
 
@@ -163,7 +164,10 @@ def _rest(signal: F64) -> float:
 
 
 def _smoothness(signal: F64, times: F64) -> float:
-    """Return log dimensionless jerk (Balasubramanian et al., IEEE TBME 59(8), 2012); 0 for fewer than 6 frames."""
+    """Return the negative logarithm of the dimensionless jerk; 0 for fewer than 6 frames.
+
+    Source: Balasubramanian et al., IEEE TBME 59(8), 2012.
+    """
     if len(signal) < 6:
         return 0.0
     speed = np.gradient(signal, times)
@@ -175,7 +179,11 @@ def _smoothness(signal: F64, times: F64) -> float:
 def _bounds(
     signal: F64, peak: int, level: float, points: list[tuple[int, int]]
 ) -> tuple[int | None, int | None]:  # fmt: skip
-    """Return the frames around a peak at which the signal leaves and reaches the resting level, or turns."""
+    """Return the first and last frame of the repetition around a peak.
+
+    They are the frames at which the signal leaves and reaches the resting level, or turns before it does. None stands
+    for an end that is not in the recording.
+    """
     before = [index for index, sign in points if sign < 0 and index < peak]
     after = [index for index, sign in points if sign < 0 and index > peak]
     begin, end = (before[-1] if before else 0), (after[0] if after else len(signal) - 1)
@@ -193,9 +201,10 @@ def _is_recorded(signal: F64, first: int, last: int, level: float) -> bool:
 
 
 def _phases(signal: F64, first: int, peak: int, last: int) -> list[int]:
-    """Return the frames that divide a repetition into movement out, hold and movement back, at half of its peak.
+    """Return the frames that divide a repetition into movement out, hold and movement back.
 
-    Pauses differ between repetitions of one movement, so repetitions are compared phase by phase.
+    During the hold, the signal is above half of its peak. Pauses differ between repetitions of one movement, so
+    repetitions are compared phase by phase.
     """
     half = min(signal[peak] / 2, signal[peak])  # a peak below the resting level is negative
     high = first + np.flatnonzero(signal[first : last + 1] >= half)

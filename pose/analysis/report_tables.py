@@ -1,4 +1,4 @@
-"""Tables of a report: figures of a group, jumps with one row each, and ranges of motion."""
+"""Tables of a report: metrics of a group, jumps with one row each, and ranges of motion."""
 
 import re
 from collections import Counter
@@ -172,7 +172,7 @@ def reasons(figures: Iterable[Metric]) -> Iterator[str]:
 
 
 def light(quality: str) -> str:
-    """Return the traffic light of a quality flag, with its name."""
+    """Return the HTML of a quality flag: a coloured sign with a word."""
     return f'<span class="q {quality}">{LIGHTS[quality]}</span>'
 
 

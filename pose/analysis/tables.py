@@ -41,10 +41,10 @@ def write(analysis: Analysis, folder: Path, formats: Sequence[str]) -> list[Path
     Args:
         analysis: The analysis.
         folder: Folder of the tables.
-        formats: Names of the formats.
+        formats: Names from `FORMATS`.
 
     Raises:
-        PoseError: If a library is not installed.
+        PoseError: If pyarrow is not installed, which the format parquet needs, or if a file cannot be written.
     """
     rows = {name: [asdict(row) for row in getattr(analysis, name)] for name in ("figures", "events", "omissions")}
     document = rows | {name: [asdict(row) for row in getattr(analysis, name)] for name in ("curves", "series")}

@@ -30,14 +30,14 @@ def child(table: PoseTable, person: int) -> str:
 
 
 def not_placed(joints: F32) -> str:
-    """Return the reason for a person in a scene without a world, with joints (T, 17, 3) m; empty for others."""
+    """Return why a person is excluded whose world coordinates (T, 17, 3) m are all unknown; empty for others."""
     if not len(joints) or np.isfinite(joints).any():
         return ""
     return "the camera's motion is unknown while the person is in view"
 
 
 def not_seen(times: F64) -> str:
-    """Return the reason for a person without any part that is long enough.
+    """Return why no part of a person's track is long enough to analyse.
 
     Args:
         times: (T,) s, frames in which the person is fully visible.
@@ -102,7 +102,7 @@ def _pelvis(table: PoseTable, person: int) -> tuple[F64, F64]:
 
 
 def _swap(a: tuple[F64, F64], b: tuple[F64, F64]) -> float | None:
-    """Return the time at which two tracks are swapped, s."""
+    """Return the time in s at which two tracks are probably swapped; None if they are not."""
     times = np.intersect1d(a[0], b[0])
     inner = times[(times - 2 * SWAP_S >= times[:1]) & (times + 2 * SWAP_S <= times[-1:])] if len(times) else times
     if not len(inner):
@@ -115,7 +115,7 @@ def _swap(a: tuple[F64, F64], b: tuple[F64, F64]) -> float | None:
     after = [(place(track, SWAP_S), place(track, 2 * SWAP_S) - place(track, SWAP_S)) for track in (a, b)]
 
     def deviation(one: tuple[F64, F64], other: tuple[F64, F64]) -> F64:
-        """Return how far `other` is from the continuation of `one`, in m, in position and velocity."""
+        """Return the distance in m of `other` from the continuation of `one`, plus the change of movement."""
         ahead = np.linalg.norm(one[0] + 2 * one[1] - other[0], axis=1)
         return np.asarray(ahead + np.linalg.norm(one[1] - other[1], axis=1))
 

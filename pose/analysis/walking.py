@@ -1,4 +1,4 @@
-"""Figures of a walk or run: means over strides with 95 % intervals."""
+"""Metrics of a walk or run: means over strides with 95 % intervals."""
 
 from collections.abc import Callable
 
@@ -16,11 +16,11 @@ RELATIVE = (LENGTH_ERROR, STEP_ERROR)
 RUN_TIME_ERROR_S = 0.021  # of flight and contact times
 FEW_STRIDES = 6
 MIN_CONTACT = 0.5  # minimum probability of a contact
-SAME_EVENT_S = 0.2  # maximum difference of both methods
+SAME_EVENT_S = 0.2  # maximum difference between the two methods
 
 
 def gait_metrics(person: int, motion: Motion) -> tuple[list[Metric], list[Event], str]:
-    """Return figures and events of the gait of one person, and the reason if there are none (otherwise empty)."""
+    """Return metrics and events of the gait of one person, and the reason if there are none (otherwise empty)."""
     gait = analyse_gait(motion)
     straight = [stride for stride in gait.strides if stride.straight]
     events = _events(person, gait)
@@ -80,9 +80,9 @@ def gait_metrics(person: int, motion: Motion) -> tuple[list[Metric], list[Event]
 
 
 def _contacts(person: int, motion: Motion, gait: Gait, seen: tuple[str, str], note: str) -> list[Metric]:
-    """Return the time differences between foot contacts and the events of Zeni et al., of strikes and offs.
+    """Return the mean time differences between two methods that detect foot strikes and foot offs.
 
-    The two methods should agree.
+    The methods are the contact probabilities of the feet, and Zeni et al. (`pose.analysis.gait`). They should agree.
     """
     if motion.contacts is None:
         return []

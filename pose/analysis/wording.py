@@ -1,4 +1,4 @@
-"""Labels and one-line explanations of the figures in the report."""
+"""Labels and one-line explanations of the metrics in the report."""
 
 from pose.analysis.ergonomics import REBA_LEVELS, RULA_LEVELS
 from pose.analysis.figures import Metric
