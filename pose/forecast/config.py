@@ -73,8 +73,8 @@ class ForecasterConfig:
         """Build a configuration from the output of `to_dict`, which may come from an untrusted file.
 
         Raises:
-            ValueError: If a value is out of range or unknown.
-            TypeError: If a key is unknown or a value has the wrong type.
+            ValueError: If a key is unknown, or a value has the wrong type or is out of range.
+            TypeError: If `values` is not a mapping.
         """
         checked = like(values, cls().to_dict())
         return cls(**checked)

@@ -44,8 +44,8 @@ class Record:
         """Parse a line written by `TrialLog.append`.
 
         Raises:
-            ValueError: If the line is invalid.
-            TypeError: If a value has the wrong type.
+            ValueError: If the line is not valid JSON.
+            TypeError: If a key is missing or unknown, or a value has the wrong type.
         """
         values = strict_json(line)
         conform(values, _Fields)

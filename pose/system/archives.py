@@ -1,7 +1,8 @@
 """Safe reading of untrusted ZIP and NPZ files: no code execution, no hangs, bounded memory.
 
-Members may be stored, or compressed by deflate or LZMA, up to `ROOM` or `MAX_RATIO` times the size of the file in
-total. NumPy arrays may contain numbers and strings, no objects. Everything else is a PoseError of one line.
+Members may be uncompressed, or compressed with deflate or LZMA. Their total uncompressed size is limited to 256 MiB or
+50 times the size of the file, whichever is larger. NumPy arrays may contain numbers and strings, but no Python objects.
+All other content raises a PoseError with a message of one line.
 """
 
 import io
@@ -25,14 +26,14 @@ from pose.system.shown import in_brief
 from pose.system.whole_file import file_errors, whole_file
 from pose.types import Array
 
-ROOM = 256 << 20  # bytes to which any file may expand
-MAX_RATIO = 50  # for larger ones, relative to the size of the file
+ROOM = 256 << 20  # bytes, total uncompressed size that is allowed for every file
+MAX_RATIO = 50  # total uncompressed size that is allowed, as a multiple of the size of the file
 CHUNK = 1 << 20
 KINDS = "?biufcUS"  # NumPy dtype kinds: booleans, numbers, strings
-MIN_MAPPED_BYTES = 1 << 16  # of an array that is memory-mapped
+MIN_MAPPED_BYTES = 1 << 16  # minimum size of arrays that are memory-mapped
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA}
 _UNPACKING = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError)  # raised for damaged members
-_ENCRYPTED = 1  # flag of a member
+_ENCRYPTED = 1  # flag bit of an encrypted member
 _LOCAL_HEADER = 30  # bytes of a member header before the name; the last four are the lengths of name and extra field
 _START = 10  # bytes of an array before its header: magic, version, and in version 1 the length of the header
 _MAX_HEADER = 10_000  # bytes, the limit of NumPy
@@ -40,16 +41,20 @@ _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.r
 
 
 class Archive:
-    """An opened ZIP file.
+    """An open ZIP file.
 
     Attributes:
-        names: Names of its members, never used as paths.
+        names: Names of the members. They are not trustworthy, so do not use them as paths.
+        shown: Name of the file in error messages.
     """
 
     def __init__(self, file: IO[bytes], zipped: zipfile.ZipFile, shown: str) -> None:
-        """
+        """Read the list of members.
+
         Args:
-            shown: Name in errors.
+            file: The file, open for reading.
+            zipped: ZipFile object of the same file.
+            shown: Name of the file in error messages.
         """
         self.shown = shown
         self.names = zipped.namelist()
@@ -57,11 +62,15 @@ class Archive:
         self._left = max(ROOM, MAX_RATIO * file.seek(0, io.SEEK_END))
 
     def size(self, name: str) -> int:
-        """Uncompressed size of a member in bytes according to the file."""
+        """Return the uncompressed size in bytes that the file states for a member, which may be wrong."""
         return self._zip.getinfo(name).file_size
 
     def _admit(self, name: str) -> None:
-        """Raises PoseError for a member that is not supported."""
+        """Check that a member is supported and that the limit on the total size is not exceeded.
+
+        Raises:
+            PoseError: If it is encrypted, compressed by another method, or exceeds the limit.
+        """
         info = self._zip.getinfo(name)
         if info.flag_bits & _ENCRYPTED:
             raise PoseError(f"{self.shown}: member {name} is encrypted; unpack it and give the folder or the file")
@@ -78,22 +87,26 @@ class Archive:
 
     @contextmanager
     def stream(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a member for reading.
+        """Return a context manager that opens a member for reading and yields a binary stream.
 
         Raises:
-            PoseError: For an unsupported or damaged one.
+            PoseError: If the member is damaged or not supported, or the limit on the total size is exceeded.
         """
         self._admit(name)
         with _damage(self.shown), self._zip.open(name) as stream:
             yield stream
 
     def read(self, name: str) -> bytes:
-        """Read a whole member. Raises what `stream` raises."""
+        """Return the content of a member.
+
+        Raises:
+            PoseError: As for `stream`.
+        """
         with self.stream(name) as stream:
             return stream.read()
 
     def stored_at(self, name: str) -> int | None:
-        """Position of the bytes of a member in the file; None if it is compressed."""
+        """Return the position in the file, in bytes, of the content of a member; None if the member is compressed."""
         info = self._zip.getinfo(name)
         if info.compress_type != zipfile.ZIP_STORED:
             return None
@@ -106,13 +119,14 @@ class Archive:
 
 @contextmanager
 def open_archive(source: Path | IO[bytes], shown: str | None = None) -> Iterator[Archive]:
-    """Open a ZIP file or file object.
+    """Return a context manager that opens a ZIP file and yields an `Archive`.
 
     Args:
-        shown: Name in errors.
+        source: Path or binary file object.
+        shown: Name of the file in error messages; None for the path.
 
     Raises:
-        PoseError: If it is not a ZIP file, or damaged.
+        PoseError: If the file cannot be read, is not a ZIP file, or is damaged.
     """
     shown = shown or str(source)
     with ExitStack() as stack:
@@ -123,7 +137,7 @@ def open_archive(source: Path | IO[bytes], shown: str | None = None) -> Iterator
 
 
 class Arrays(Mapping[str, Array]):
-    """The arrays of an opened .npz file by name, each read on access."""
+    """Mapping from the names of the arrays in an open .npz file to the arrays, each of which is read on access."""
 
     def __init__(self, path: Path, archive: Archive) -> None:
         self._path, self._archive = path, archive
@@ -135,11 +149,11 @@ class Arrays(Mapping[str, Array]):
             return _read_array(stream, self._archive.size(member), f"{self._path}: array {name!r}")
 
     def stream(self, name: str) -> AbstractContextManager[IO[bytes]]:
-        """Open the bytes of the .npy file of an array."""
+        """Return a context manager that opens the .npy file of an array and yields a binary stream."""
         return self._archive.stream(self._members[name])
 
     def mapped(self, name: str) -> Array:
-        """Memory-map an array if it is large and not compressed; otherwise read it."""
+        """Return a read-only memory map of an array, or the array itself if it is compressed or smaller than 64 KiB."""
         member = self._members[name]
         size, start = self._archive.size(member), self._archive.stored_at(member)
         if size < MIN_MAPPED_BYTES or start is None:
@@ -155,7 +169,7 @@ class Arrays(Mapping[str, Array]):
             return np.memmap(path, dtype, "r", place, shape, "F" if fortran else "C")
 
     def __contains__(self, name: object) -> bool:
-        return name in self._members  # the method of Mapping would read the array
+        return name in self._members  # the inherited method would read the array
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._members)
@@ -166,10 +180,10 @@ class Arrays(Mapping[str, Array]):
 
 @contextmanager
 def open_arrays(path: Path) -> Iterator[Arrays]:
-    """Open an .npz file.
+    """Return a context manager that opens an .npz file and yields its arrays.
 
     Raises:
-        PoseError: For other or damaged files, and for pickled objects.
+        PoseError: If the file is not an .npz file or is damaged. Reading an array of Python objects also raises it.
     """
     with file_errors(path), path.open("rb") as file:
         start = file.read(len(np.lib.format.MAGIC_PREFIX))
@@ -182,7 +196,7 @@ def open_arrays(path: Path) -> Iterator[Arrays]:
 
 
 def release(*arrays: Array) -> None:
-    """Release the memory of mapped arrays; pages are read again when needed."""
+    """Release the physical memory of memory-mapped arrays. Later accesses read the data from disk again."""
     for array in arrays:
         mapped = getattr(array, "_mmap", None)
         if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
@@ -190,13 +204,22 @@ def release(*arrays: Array) -> None:
 
 
 def some_names(names: Iterable[str]) -> str:
-    """List the first names of a file's content for an error, bounded in number and length."""
+    """Format names for an error message: at most eight names, of at most 40 characters each."""
     shown = [name if len(name) <= 40 else f"{name[:40]}..." for name in islice(names, 9)]
     return ", ".join(shown[:8]) + (", ..." if len(shown) > 8 else "") if shown else "nothing"
 
 
 def write_arrays(target: Path, arrays: Mapping[str, Array], *, compressed: bool = False) -> None:
-    """Write an .npz file atomically. Raises PoseError."""
+    """Write an .npz file atomically.
+
+    Args:
+        target: Path of the file.
+        arrays: Arrays by name.
+        compressed: Whether to compress the arrays.
+
+    Raises:
+        PoseError: If the file cannot be written.
+    """
     save: Callable[..., None] = np.savez_compressed if compressed else np.savez
     with whole_file(target) as hidden, hidden.open("wb") as file:
         save(file, **arrays)
@@ -206,16 +229,24 @@ def load_array(path: Path) -> Array:
     """Read an .npy file.
 
     Raises:
-        PoseError: For anything else.
+        PoseError: If the file is not a valid .npy file, or contains Python objects.
     """
     with file_errors(path), _damage(path), path.open("rb") as file:
         return _read_array(file, path.stat().st_size, str(path))
 
 
 def read_header(stream: IO[bytes], shown: str) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
-    """Read shape, Fortran order and dtype of an array in `stream`; any dtype, including objects.
+    """Read the header of an .npy file, for arrays of any dtype.
 
-    Raises PoseError, naming it as `shown`, without a valid header.
+    Args:
+        stream: Binary stream at the start of the file.
+        shown: Name of the array in error messages.
+
+    Returns:
+        Shape, whether the array is in Fortran order, and dtype.
+
+    Raises:
+        PoseError: If there is no valid header.
     """
     start = stream.read(_START)
     width = 4 if start[6:7] == b"\x02" else 2  # bytes of the header length
@@ -227,7 +258,7 @@ def read_header(stream: IO[bytes], shown: str) -> tuple[tuple[int, ...], bool, n
     try:
         version = np.lib.format.read_magic(text)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of Python's parser, for text that is not a header
+            warnings.simplefilter("ignore")  # warnings of Python's parser about damaged headers
             shape, fortran, dtype = _HEADERS[version](text)
     except Exception as error:  # the header is a Python expression, so a damaged one can raise nearly anything
         raise PoseError(f"{shown}: not a readable NumPy array") from error
@@ -237,7 +268,16 @@ def read_header(stream: IO[bytes], shown: str) -> tuple[tuple[int, ...], bool, n
 
 
 def _read_header(stream: IO[bytes], end: int, shown: str) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
-    """Like `read_header`, for an array of plain values that must end before position `end` of `stream`."""
+    """Read a header like `read_header`, and check that the array is complete and contains numbers or strings.
+
+    Args:
+        stream: Binary stream at the start of the .npy file.
+        end: Position in `stream` at which the .npy file ends.
+        shown: Name of the array in error messages.
+
+    Raises:
+        PoseError: If the header is invalid, the array is truncated, or it has another dtype.
+    """
     shape, fortran, dtype = read_header(stream, shown)
     if dtype.hasobject:
         raise PoseError(f"{shown} contains pickled objects, which can run code; save plain arrays instead")
@@ -258,13 +298,13 @@ def _read_array(stream: IO[bytes], end: int, shown: str) -> Array:
                 raise EOFError("it is truncated")
             rest[: len(chunk)] = chunk
             rest = rest[len(chunk) :]
-        stream.read(1)  # the end of a member triggers the comparison of its checksum
+        stream.read(1)  # zipfile checks the checksum at the end of a member
     return array.reshape(shape, order="F" if fortran else "C")
 
 
 @contextmanager
 def _damage(path: Path | str) -> Iterator[None]:
-    """Convert exceptions from malformed archives to one-line PoseErrors."""
+    """Return a context manager that converts exceptions from malformed archives to one-line PoseErrors."""
     try:
         yield
     except _UNPACKING as error:

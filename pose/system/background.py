@@ -11,11 +11,11 @@ Item = TypeVar("Item")
 
 @contextmanager
 def in_background(work: Callable[[Item], None], max_queued: int = 4) -> Iterator[Callable[[Item], None]]:
-    """Context that runs `work` on items in a background thread, in the order in which they are queued.
+    """Return a context manager that runs `work` on items in a background thread, in the order of their arrival.
 
-    The context yields a function that queues one item. It blocks while `max_queued` items wait. All items are processed
-    before the context ends. The first exception of `work` is raised by the next call of the function, or at the end of
-    the context. Items queued after the one that failed are dropped.
+    The context manager yields a function that queues one item, and that blocks while `max_queued` items wait. All items
+    are processed before the `with` block ends. The first exception of `work` is raised by the next call of the
+    function, or at the end of the block. Items queued after the one that failed are dropped.
 
     Args:
         work: Function that processes one item.

@@ -14,12 +14,12 @@ Precision = Literal["auto", "float32", "float16"]
 
 
 def resolve_device(name: str) -> str:
-    """Return 'cpu' or 'cuda' for 'auto', 'cpu' or 'cuda'.
+    """Return the device, 'cpu' or 'cuda', for the name 'auto', 'cpu' or 'cuda'.
 
-    'auto' means CUDA if torch supports it.
+    'auto' selects CUDA if torch can use it.
 
     Raises:
-        PoseError: If 'cuda' is requested but not available. There is no silent fallback to the CPU.
+        PoseError: If 'cuda' is requested but not available.
     """
     if name == "cpu" or (name == "auto" and not (driver_present() and has_torch())):
         return "cpu"
@@ -68,20 +68,30 @@ def torch_has_cuda() -> bool:
 
 
 def require_torch(what: str) -> None:
-    """Raise PoseError if torch is not installed. The message begins with `what`, the feature that needs torch."""
+    """Check that torch is installed.
+
+    Args:
+        what: Feature that needs torch, the beginning of the error message.
+
+    Raises:
+        PoseError: If torch is not installed.
+    """
     if not has_torch():
         raise PoseError(f'{what} needs torch: pip install "pose-run[torch]"')
 
 
 def seed_torch(seed: int) -> None:
-    """Seed torch if it is imported."""
+    """Set torch's random seed. This has no effect if torch has not been imported."""
     if (torch := sys.modules.get("torch")) is not None:
         torch.manual_seed(seed)
 
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Context that sets the number of CPU threads of torch, if it is imported."""
+    """Return a context manager that sets the number of CPU threads of torch.
+
+    It has no effect if torch has not been imported.
+    """
     if (torch := sys.modules.get("torch")) is None:
         yield
         return
@@ -95,7 +105,10 @@ def torch_threads(count: int) -> Iterator[None]:
 
 @contextmanager
 def opencv_threads(count: int) -> Iterator[None]:
-    """Context that sets the number of threads of OpenCV. At common image sizes, many threads are slower than few."""
+    """Return a context manager that sets the number of threads of OpenCV.
+
+    At common image sizes, OpenCV is faster with few threads than with many.
+    """
     import cv2
 
     before = cv2.getNumThreads()

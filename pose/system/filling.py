@@ -7,20 +7,23 @@ from pose.errors import PoseError
 
 F64 = NDArray[np.float64]
 
-MOST_FILLED = 108_000  # in gaps: an hour at 30 frames/s
-MOST_FRAMES = 5_000_000  # in total: 23 hours at 60 frames/s
+MOST_FILLED = 108_000  # maximum number of frames in gaps: an hour at 30 frames/s
+MOST_FRAMES = 5_000_000  # maximum number of frames in total: 23 hours at 60 frames/s
 GAP_SECONDS = 0.25  # longer steps between two frames are gaps
 
 
 def check_filled(times: F64, rate: float, advice: str) -> None:
-    """Raise PoseError if filling the gaps between time stamps would need too many frames.
+    """Check that filling the gaps between time stamps does not need too many frames.
 
     A gap is a time step that is longer than `GAP_SECONDS` and longer than 1.5 times the median step.
 
     Args:
         times: Increasing time stamps (T,) in s.
         rate: Rate of the inserted frames in frames/s.
-        advice: Advice to the user, part of the error message.
+        advice: Advice to the user, the end of the error message.
+
+    Raises:
+        PoseError: If the gaps would need `MOST_FILLED` frames, or the whole duration `MOST_FRAMES` frames, or more.
     """
     if len(times) < 2:
         return

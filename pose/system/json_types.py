@@ -10,7 +10,7 @@ from pose.errors import PoseError
 from pose.system.shown import shown
 from pose.system.whole_file import file_errors
 
-MOST_BYTES = 64 << 20  # of a file
+MOST_BYTES = 64 << 20  # maximum size of a file
 
 
 def read_text_file(path: Path, max_bytes: int = MOST_BYTES) -> bytes:

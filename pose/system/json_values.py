@@ -1,4 +1,4 @@
-"""Access to untrusted JSON. Unexpected values raise KeyError or TypeError."""
+"""Parsing of untrusted JSON, and access to its values with checks of their types."""
 
 import json
 import math
@@ -35,21 +35,34 @@ def _finite(digits: str) -> float:
 
 
 def member(value: Json, key: str) -> Json:
-    """Return the value under `key` of a JSON object."""
+    """Return the value under `key` of a JSON object.
+
+    Raises:
+        TypeError: If `value` is not an object.
+        KeyError: If the key is missing.
+    """
     if not isinstance(value, Mapping):
         raise TypeError(f"expected an object with {key!r}, got {type(value).__name__}")
     return value[key]
 
 
 def items(value: Json) -> Sequence[Json]:
-    """Return `value`, which must be a list."""
+    """Return `value` after checking that it is a list.
+
+    Raises:
+        TypeError: If it is not a list.
+    """
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise TypeError(f"expected a list, got {type(value).__name__}")
     return value
 
 
 def number(value: Json) -> float:
-    """Return `value` as float; it must be a finite number and not a boolean."""
+    """Return `value` after checking that it is a finite number.
+
+    Raises:
+        TypeError: If it is not a number, is a boolean, or is 1e300 or more in size.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"expected a number, got {type(value).__name__}")
     if not abs(value) < 1e300:
@@ -58,7 +71,11 @@ def number(value: Json) -> float:
 
 
 def text(value: Json) -> str:
-    """Return `value`, which must be a string."""
+    """Return `value` after checking that it is a string.
+
+    Raises:
+        TypeError: If it is not a string.
+    """
     if not isinstance(value, str):
         raise TypeError(f"expected a string, got {type(value).__name__}")
     return value
@@ -66,6 +83,10 @@ def text(value: Json) -> str:
 
 def like(values: object, usual: Mapping[str, object]) -> dict[str, Any]:
     """Return `values` after checking that its keys are in `usual` and its values have the types in `usual`.
+
+    Args:
+        values: Mapping to check; keys may be missing.
+        usual: Mapping with all allowed keys and a value of the right type for each.
 
     Raises:
         TypeError: If `values` is not a mapping.

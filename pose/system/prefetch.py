@@ -1,4 +1,4 @@
-"""Decoding in a background thread, a few frames ahead."""
+"""Reading of an iterable, such as the frames of a video, a few items ahead in a background thread."""
 
 import queue
 import threading
@@ -13,7 +13,7 @@ POLL_SECONDS = 0.1
 
 
 def prefetch(frames: Iterable[Item], times: StageTimes, stop: threading.Event, what: str = "") -> Iterator[Item]:
-    """Yield the items of `frames`, which a background thread reads up to `PREFETCHED_FRAMES` ahead.
+    """Yield the items of `frames`, which a background thread reads up to `PREFETCHED_FRAMES` items ahead.
 
     Args:
         frames: Iterable to read ahead.

@@ -15,7 +15,11 @@ _hidden: ContextVar[bool] = ContextVar("hidden", default=False)
 
 @contextmanager
 def hidden_progress(hide: bool = True) -> Iterator[None]:
-    """Context in which the current thread shows no progress, for `--quiet`. Contexts may be nested."""
+    """Return a context manager in which the current thread shows no progress, for `--quiet`.
+
+    Args:
+        hide: Whether to hide progress. False has no effect, so it does not show what an outer context hides.
+    """
     token = _hidden.set(hide or _hidden.get())
     try:
         yield
@@ -24,16 +28,16 @@ def hidden_progress(hide: bool = True) -> Iterator[None]:
 
 
 def is_shown() -> bool:
-    """Return whether progress is shown."""
+    """Return whether progress is shown: stderr is a terminal, and progress is not hidden."""
     return sys.stderr.isatty() and not _hidden.get()
 
 
 def print_progress(line: str) -> None:
-    """Print a line about the progress of an operation."""
+    """Print a line about the progress of an operation, if progress is shown."""
     if is_shown():
         from tqdm import tqdm
 
-        tqdm.write(line, file=sys.stderr)  # above a progress bar
+        tqdm.write(line, file=sys.stderr)  # keeps the line above a progress bar
 
 
 def progress_bar(
@@ -47,7 +51,7 @@ def progress_bar(
     hidden: bool = False,
     form: str | None = None,
 ) -> "tqdm[NoReturn]":
-    """Make a progress bar, to be used with `with` and advanced by `update(n)`.
+    """Return a progress bar, which is used in a `with` statement and advanced by `update(n)`.
 
     Args:
         what: Label of the bar.

@@ -5,14 +5,14 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-STEP = 1 << 18  # bytes
+STEP = 1 << 18  # bytes, minimum amount by which the file grows
 
 
 class Reserve:
     """A placeholder file that occupies disk space until `release` frees it."""
 
     def __init__(self, path: Path) -> None:
-        """Create the placeholder file.
+        """Create the placeholder file and reserve 256 KiB.
 
         Raises:
             OSError: If there is not enough disk space.
@@ -27,7 +27,7 @@ class Reserve:
             raise
 
     def hold(self, size: int) -> None:
-        """Reserve `size` bytes.
+        """Reserve at least `size` bytes in total.
 
         Raises:
             OSError: If there is not enough disk space.

@@ -1,4 +1,4 @@
-"""Rows of a structured NumPy array, grouped by key, in a temporary file. For data that exceeds memory."""
+"""Rows of structured NumPy arrays in a temporary file, for data that exceeds memory."""
 
 import tempfile
 from collections.abc import Iterator
@@ -17,16 +17,23 @@ _AT_ONCE = 4096  # rows per read
 
 
 class RowFile:
-    """Structured rows grouped by key, in the order in which they were appended, in an unnamed temporary file.
+    """Store for rows of structured NumPy arrays under integer keys, in an unnamed temporary file.
 
-    Only the file positions of the blocks are kept in memory.
+    The rows of a key keep the order in which they were appended. Only the positions of blocks are kept in memory.
+
+    Attributes:
+        kind: Data type of the rows.
     """
 
     def __init__(self, kind: "np.dtype[Any]", folder: Path | None = None) -> None:
-        """
+        """Create the temporary file.
+
         Args:
             kind: Data type of the rows.
             folder: Folder of the file; None for the system's temporary folder.
+
+        Raises:
+            PoseError: If the file cannot be created.
         """
         self.kind = kind
         self._folder = folder or Path(tempfile.gettempdir())
@@ -83,6 +90,6 @@ class RowFile:
                 yield np.frombuffer(data, self.kind)
 
     def close(self) -> None:
-        """Delete the rows."""
+        """Delete the temporary file."""
         with suppress(OSError):
             self._file.close()

@@ -3,8 +3,8 @@
 import html
 import unicodedata
 
-MOST = 400  # characters of one text
-MOST_OF_ERROR = 200  # characters of one message of a library
+MOST = 400  # maximum number of characters of a text
+MOST_OF_ERROR = 200  # maximum number of characters of an exception's message
 # Cc: control characters, which move the cursor, colour or clear a terminal. Cf: invisible ones, some of which change
 # the direction of text. Cs: lone surrogates, which cannot be encoded. Zl, Zp: line ends. Co, Cn: undefined.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"})
@@ -33,8 +33,9 @@ def shown_in_html(text: object, max_chars: int = MOST) -> str:
 
 
 def in_utf8(text: str) -> str:
-    r"""Replace lone surrogates by escapes such as ``\udcff``. File names that are not valid UTF-8 contain
-    surrogates.
+    r"""Return a text that can be encoded as UTF-8, in which escapes such as ``\udcff`` replace lone surrogates.
+
+    Python represents file names that are not valid UTF-8 with lone surrogates.
     """
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 

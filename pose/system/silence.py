@@ -11,10 +11,11 @@ _one_at_a_time = threading.RLock()  # overlapping contexts would restore the str
 
 @contextmanager
 def silenced(stream: TextIO, descriptor: int) -> Iterator[None]:
-    """Context that discards output to `descriptor` (1: standard output, 2: standard error).
+    """Return a context manager that discards all output to a file descriptor.
 
     Args:
-        stream: The corresponding Python stream, which is flushed first.
+        stream: Python stream of the descriptor, which is flushed first.
+        descriptor: 1 for standard output, 2 for standard error.
     """
     with _one_at_a_time:
         stream.flush()

@@ -22,7 +22,7 @@ class StageTimes:
 
     @contextmanager
     def measure(self, stage: str) -> Iterator[None]:
-        """Context that measures the time of a stage."""
+        """Return a context manager that measures the time of a stage."""
         outer, self._thread.inner = getattr(self._thread, "inner", (0.0, 0.0)), (0.0, 0.0)
         start, worked = time.perf_counter(), time.thread_time()
         try:
@@ -35,9 +35,12 @@ class StageTimes:
 
     @contextmanager
     def rest(self, name: str) -> Iterator[None]:
-        """Context that adds the CPU time of the process outside all stages as stage `name`.
+        """Return a context manager that records the process's CPU time outside all stages, as a stage of its own.
 
-        Stages that began before the context must not end inside it.
+        Stages that began before the `with` block must not end inside it.
+
+        Args:
+            name: Name of this stage.
         """
         worked, known = time.process_time(), sum(list(self.processor.values()))
         try:

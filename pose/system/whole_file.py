@@ -9,13 +9,13 @@ from pathlib import Path
 
 from pose.errors import PoseError
 
-_SHOWN = 50  # characters of the name repeated in the hidden one; a name may have 255 bytes
+_SHOWN = 50  # characters of the target's name in the hidden name, which may have at most 255 bytes
 _PART = re.compile(r"\.(.+)\.[0-9a-f]{8}\.part", re.DOTALL)
 
 
 @contextmanager
 def file_errors(path: Path | str) -> Iterator[None]:
-    """Context that converts OSErrors about `path` to one-line PoseErrors."""
+    """Return a context manager that converts OSErrors to PoseErrors, whose messages of one line name `path`."""
     try:
         yield
     except OSError as error:
@@ -26,6 +26,7 @@ class WholeFile:
     """A file that is written under a temporary name. Call `commit` or `discard` at the end.
 
     Attributes:
+        target: Final path.
         path: Hidden temporary path in the folder of `target`.
     """
 
@@ -35,9 +36,12 @@ class WholeFile:
 
     @staticmethod
     def remove_leftovers(folder: Path, is_target: Callable[[str], bool]) -> None:
-        """Remove the temporary files that killed processes left for targets whose name satisfies `is_target`.
+        """Remove the temporary files of a folder that killed processes left.
 
-        No process may be writing one of these targets.
+        Args:
+            folder: The folder.
+            is_target: Function that returns whether to remove the temporary files for the target of a name. No process
+                may be writing such a target.
         """
         for path in folder.iterdir():
             found = _PART.fullmatch(path.name)
@@ -66,7 +70,8 @@ def part_of(name: str, targets: Collection[str]) -> str | None:
 
     Args:
         name: Name of the file.
-        targets: Names of possible targets. The temporary name may contain a shortened target name.
+        targets: Names of possible targets, because a temporary name contains only the first 50 characters of the name
+            of its target.
     """
     found = _PART.fullmatch(name)
     if found is None or len(found[1]) < _SHOWN:
@@ -76,9 +81,9 @@ def part_of(name: str, targets: Collection[str]) -> str | None:
 
 @contextmanager
 def whole_file(target: Path) -> Iterator[Path]:
-    """Context that yields a temporary path, which is renamed to `target` at the end of the block.
+    """Return a context manager that yields a temporary path, which is renamed to `target` at the end of the block.
 
-    After an error, the temporary file is deleted.
+    If an exception leaves the block, the temporary file is deleted.
 
     Raises:
         PoseError: If an OSError occurs in the block, such as a full disk. The message names `target`.
@@ -93,7 +98,7 @@ def whole_file(target: Path) -> Iterator[Path]:
 
 
 def write_whole(target: Path, content: bytes | str) -> None:
-    """Write a small file atomically, text as UTF-8.
+    """Write a small file atomically. Text is encoded as UTF-8.
 
     Raises:
         PoseError: If the file cannot be written. No temporary file is left.

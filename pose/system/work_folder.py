@@ -26,22 +26,22 @@ from pose.system.whole_file import file_errors, part_of
 
 PREFIX = ".new-"
 NAME = re.compile(r"\.new-[0-9a-f]{8}")
-MARK = ".pose-run-work"  # file with the names; folders without it are never removed
-MOST_BYTES = 64 << 20  # of a mark
+MARK = ".pose-run-work"  # marker file; folders with other files but without it are never removed
+MOST_BYTES = 64 << 20  # maximum size of a marker file
 _GLOB = re.compile(r"[*?[]")
 DAY = 86_400.0
 
 
 @contextmanager
 def work_folder(parent: Path, names: Collection[str]) -> Iterator[Path]:
-    """Context that creates a hidden work folder and deletes it with the named files at the end.
+    """Return a context manager that creates a hidden work folder, yields its path, and deletes it at the end.
 
     Work folders that killed processes left in `parent` are removed first.
 
     Args:
         parent: Existing folder in which the work folder is created.
         names: Names or globs of the files that will be written into the work folder; `folder/name` for files in
-            subfolders.
+            subfolders. Other files are kept, and the work folder with them.
 
     Raises:
         PoseError: If the folder cannot be created.
@@ -58,7 +58,7 @@ def work_folder(parent: Path, names: Collection[str]) -> Iterator[Path]:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[bool | None]:
-    """Context that marks a folder as in use by this process.
+    """Return a context manager that marks a folder as in use by this process.
 
     It yields True if no other process uses the folder, and None if folders cannot be locked. It yields False if another
     process uses the folder or has just removed it.
@@ -76,7 +76,7 @@ def alone_in(folder: Path) -> Iterator[bool | None]:
 
 
 def remove_leftovers(parent: Path) -> None:
-    """Remove the work folders in `parent` that no process uses. Folders not created by `work_folder` are kept."""
+    """Remove the work folders in `parent` that no process uses. Folders that `work_folder` did not create are kept."""
     for folder in parent.glob(f"{PREFIX}*"):
         if folder.is_symlink() or not folder.is_dir():
             continue
@@ -138,7 +138,7 @@ def _made(parent: Path, names: Collection[str]) -> tuple[Path, int | None]:
         try:
             lock = _lock(folder)
             (folder / MARK).write_bytes("\0".join([folder.name, *names]).encode("utf-8", "surrogateescape"))
-        except (FileNotFoundError, BlockingIOError):  # another process cleaned up between the steps
+        except (FileNotFoundError, BlockingIOError):  # another process removed the folder between the steps
             _unlock(lock)
             continue
         except OSError:
@@ -148,7 +148,7 @@ def _made(parent: Path, names: Collection[str]) -> tuple[Path, int | None]:
 
 
 def _lock(folder: Path) -> int | None:
-    """Lock the folder; return the descriptor, or None if folders cannot be locked.
+    """Lock a folder, and return its file descriptor, or None if folders cannot be locked.
 
     Raises:
         BlockingIOError: If another process has locked it.

@@ -22,8 +22,8 @@ from pose.system.shown import shown
 from pose.system.whole_file import file_errors, write_whole
 
 RECORD = ".pose-run-files.json"
-KEPT = ".kept"  # suffix of renamed files
-MOST_BYTES = 64 << 20  # of a record
+KEPT = ".kept"  # suffix of the user's files that were renamed
+MOST_BYTES = 64 << 20  # maximum size of a record
 
 
 def say_warning(message: str) -> None:
@@ -32,10 +32,14 @@ def say_warning(message: str) -> None:
 
 
 class WrittenFiles:
-    """Record of one folder, read at construction. If there is no valid record, all files belong to the user."""
+    """Record of the files that this program wrote to one folder.
+
+    Without a valid record, all files of the folder count as the user's.
+    """
 
     def __init__(self, folder: Path, warn: Callable[[str], None] = say_warning) -> None:
-        """
+        """Read the record of a folder.
+
         Args:
             folder: Folder of the files.
             warn: Function called with a one-line message for each renamed file.
@@ -45,11 +49,11 @@ class WrittenFiles:
 
     @property
     def names(self) -> list[str]:
-        """Names of files directly in the folder that this program wrote, changed or not."""
+        """Names of the recorded files that still exist directly in the folder, changed or not."""
         return [name for name in self._hashes if name == Path(name).name and os.path.lexists(self._folder / name)]
 
     def owns(self, path: Path) -> bool:
-        """Return whether this program wrote a file or subfolder that has not changed since."""
+        """Return whether this program wrote a file or subfolder, and it has not changed since."""
         try:
             return _sha256(path) in self._hashes.get(path.name, ())
         except OSError:
@@ -58,7 +62,7 @@ class WrittenFiles:
     def expect(self, path: Path, name: str) -> None:
         """Announce that the file `path` will be renamed to `name`.
 
-        Until `settled` is called, the record accepts both the old and the new content under `name`.
+        Until `settled` is called, `owns` accepts both the old and the new content under `name`.
         """
         with file_errors(path):
             sha256 = _sha256(path)
@@ -94,7 +98,7 @@ class WrittenFiles:
     def save(self) -> None:
         """Write the record of all files that still exist.
 
-        If the record cannot be written because the disk is full, unrecorded files count as the user's and are kept.
+        If the record cannot be written, nothing is raised; files that it lacks count as the user's and are kept.
         """
         there = {name: hashes for name, hashes in self._hashes.items() if os.path.lexists(self._folder / name)}
         self._write(there)
@@ -117,8 +121,9 @@ class WrittenFiles:
 def writing(
     paths: Collection[Path], warn: Callable[[str], None] = say_warning, *, rename: bool = True
 ) -> Iterator[None]:
-    """Context for writing files. Existing files of the user are renamed first, and the new files are recorded at the
-    end.
+    """Return a context manager for a block that writes files.
+
+    Existing files of the user are renamed first, and the new files are recorded at the end.
 
     Args:
         paths: Files or folders that the block writes. Parent folders are created.
@@ -143,7 +148,7 @@ def writing(
             record = WrittenFiles(folder)  # read again: the block may have recorded files
             for path in paths:
                 if path.parent == folder and os.path.lexists(path):
-                    with suppress(PoseError):  # not recorded, and so never deleted
+                    with suppress(PoseError):  # a file that is not recorded is never deleted
                         record.add(path)
             record.save()
 
