@@ -1,9 +1,11 @@
 """Live pose estimation: a source, a loop with bounded latency, and any number of subscribers.
 
-source = open_live("0")                       # a camera, an address, a file at its own rate, or `PushedFrames`
+```python
+source = open_live("0")  # camera number, network address or file; or `PushedFrames`
 with LiveLoop(Pipeline(config, live=True), source) as loop:
     for live in loop.subscribe():
         print(live.result.people.ids, live.latency, loop.status().line())
+```
 """
 
 from pose.live.base import Loop

@@ -1,4 +1,4 @@
-"""Prediction of live poses to the time at which they are shown, and of people who are briefly occluded."""
+"""Prediction of live poses for the time at which they are displayed, and of people who are briefly occluded."""
 
 import functools
 from dataclasses import dataclass, replace
@@ -36,12 +36,12 @@ class _Last:
     """The last observation of one person.
 
     Attributes:
-        box: (4,) xyxy in px.
+        box: (4,) px, corners x0, y0, x1, y1.
         score: Score of the box.
         joints: (17, 3) m in the camera frame.
         sigma: (17,) mm.
         placed: (17, 3) m in world coordinates; None without a world.
-        root_sigma: Uncertainty of the pelvis in the world in mm; NaN without a world.
+        root_sigma: Uncertainty of the distance of the pelvis in mm; NaN without a world.
     """
 
     box: F32
@@ -53,9 +53,9 @@ class _Last:
 
 
 class PosePredictor:
-    """Predicts the people of one stream. Frames must come in order. Memory use is bounded by the forecaster's history.
+    """Predictor of the people of one stream. Call it with each frame in order.
 
-    People without 3D are not predicted.
+    People without a complete 3D pose are not predicted. Memory use is bounded.
     """
 
     def __init__(
@@ -66,12 +66,13 @@ class PosePredictor:
         bridge: float = LiveConfig.bridge,
         forecaster: Forecaster | None = None,
     ) -> None:
-        """
+        """Start without frames.
+
         Args:
             skeleton: Skeleton of the 2D keypoints.
-            camera: Camera that the 3D refers to.
-            bridge: Seconds for which an occluded person is predicted (`LiveConfig.bridge`); 0 disables it.
-            forecaster: None uses `usual_forecaster`.
+            camera: Camera in whose frame the 3D poses are.
+            bridge: Maximum time for which an occluded person is predicted, s; 0 disables this (`LiveConfig.bridge`).
+            forecaster: Forecaster of poses; None uses `usual_forecaster`.
         """
         self._skeleton, self._camera, self._bridge = skeleton, camera, bridge
         self._forecaster = forecaster or usual_forecaster()
@@ -80,10 +81,14 @@ class PosePredictor:
         self._rotation = np.eye(3)  # from the camera's axes to the world's
 
     def __call__(self, result: FrameResult, seconds: float) -> FrameResult:
-        """Predict the people of a frame `seconds` ahead, and append the occluded people.
+        """Predict the people of a frame, and append people who are occluded in it.
+
+        Args:
+            result: The frame.
+            seconds: Prediction time, s. If it is 0, only occluded people are predicted.
 
         Returns:
-            The frame with predicted poses; `result` itself if `seconds` is 0 and no person is occluded.
+            The frame with predicted poses, or `result` itself if nothing is predicted.
         """
         rows = np.flatnonzero(_whole(result.poses))
         self._remember(result, rows.tolist())
@@ -100,6 +105,7 @@ class PosePredictor:
         return self._carried(result, hidden, found, len(rows)) if hidden else result
 
     def _remember(self, result: FrameResult, rows: list[int]) -> None:
+        """Store the poses of a frame, of which `rows` have complete 3D, and forget people not seen for a while."""
         people, placed = result.people, result.placed
         self._pasts.see(result)
         joints = _in_camera(result.poses.joints, result.poses.root)
@@ -118,7 +124,11 @@ class PosePredictor:
         self._last = {person: last for person, last in self._last.items() if person in in_mind}
 
     def _hidden(self, result: FrameResult) -> list[int]:
-        """Return the ids of occluded people to predict: tracked long enough, briefly missing, without a new track."""
+        """Return the ids of people to predict although they are missing in this frame.
+
+        Their tracks lasted for at least 0.3 s, ended at most `bridge` seconds ago, and were not continued by a new
+        track.
+        """
         if not self._bridge:
             return []
         here, seen = set(result.people.ids.tolist()), self._pasts.last_seen()
@@ -126,12 +136,13 @@ class PosePredictor:
             person
             for person, (first, last) in seen.items()
             if person not in here
-            and result.time - last <= self._bridge + 1e-6  # times are not exact
+            and result.time - last <= self._bridge + 1e-6  # tolerance for rounded times
             and last - first >= _MIN_TRACK_S
             and not self._taken(person, last, result.people, seen)
         ]
 
     def _taken(self, person: int, last: float, people: People, seen: dict[int, tuple[float, float]]) -> bool:
+        """Return whether a track that began after the time `last` overlaps the last box of `person`."""
         new = [number not in seen or seen[number][0] > last for number in people.ids.tolist()]
         return bool((box_iou(self._last[person].box[None], people.boxes[new]) > _MIN_BOX_IOU).any())
 
@@ -161,7 +172,7 @@ class PosePredictor:
                 poses,
                 joints=_put(poses.joints, rows, found.joints[:n, 0]),
                 root=_put(poses.root, rows, found.root[:n, 0]),
-                # The forecast may have a smaller sigma than the last pose, which would be misleading.
+                # A predicted pose is never more certain than the last one, even if the forecast claims so.
                 sigma=_put(poses.sigma, rows, np.maximum(found.sigma[:n, 0], poses.sigma[rows])),
                 ahead=_put(poses.ahead, rows, found.ahead[:n, 0]),
             ),
@@ -169,9 +180,11 @@ class PosePredictor:
         )
 
     def _moved_hands(self, people: People, rows: NDArray[np.intp], keypoints: F32) -> Hands | None:
-        """Move the hands with their wrists.
+        """Move the hands by the predicted displacement of their wrists.
 
         Args:
+            people: People of the frame.
+            rows: Indices of the predicted people.
             keypoints: (P, J, 2) px, predicted keypoints of the people in `rows`.
         """
         if people.hands is None:
@@ -182,10 +195,10 @@ class PosePredictor:
         return replace(people.hands, points=points)
 
     def _moved_faces(self, people: People, rows: NDArray[np.intp], keypoints: F32) -> Faces | None:
-        """Move the faces with their noses.
+        """Move the faces by the predicted displacement of their noses.
 
         Args:
-            people: People whose faces are moved.
+            people: People of the frame.
             rows: Indices of the predicted people.
             keypoints: (P, J, 2) px, predicted keypoints of the people in `rows`.
         """
@@ -197,7 +210,14 @@ class PosePredictor:
         return replace(people.faces, points=_put(people.faces.points, rows, points))
 
     def _carried(self, result: FrameResult, hidden: list[int], found: Forecast, first: int) -> FrameResult:
-        """Append the occluded people who are inside the image; their predictions begin at row `first` of `found`."""
+        """Append the occluded people whose predicted pelvis is inside the image.
+
+        Args:
+            result: The frame.
+            hidden: Ids of the occluded people.
+            found: Predictions.
+            first: Row of the first occluded person in `found`.
+        """
         after = _in_camera(found.joints[first:, 0], found.root[first:, 0])
         inside = [self._in_image(joints[0]) for joints in after]
         rows = [first + row for row, here in enumerate(inside) if here]
@@ -219,7 +239,13 @@ class PosePredictor:
         return FrameResult(result.people.with_unseen(ids, boxes), _joined(poses, more), placed)
 
     def _placed(self, lasts: list[_Last], moved: F64, root_sigma: F32) -> Placed:
-        """Return the world poses of occluded people; NaN for people without a last world pose."""
+        """Return the world poses of occluded people; NaN for people without a last world pose.
+
+        Args:
+            lasts: Last observations of the people.
+            moved: (P, 17, 3) m, displacement of the joints since then, in camera axes.
+            root_sigma: (P,) mm, uncertainty of the predicted pelvis.
+        """
         n = len(lasts)
         unknown = np.full((17, 3), np.nan, np.float32)
         before = np.stack([unknown if last.placed is None else last.placed for last in lasts])
@@ -241,20 +267,24 @@ class PosePredictor:
 
 
 def _whole(poses: Poses3D) -> NDArray[np.bool_]:
-    """Return for each person whether there is a complete 3D pose, (P,)."""
+    """Return a mask (P,) of the people with a complete 3D pose."""
     total = poses.joints.sum(axis=(1, 2)) + poses.root.sum(axis=1) + poses.sigma.sum(axis=1)
     return np.asarray(np.isfinite(total))
 
 
 def _in_camera(joints: F32, root: F32) -> F64:
-    """Return joints (P, 17, 3) m in the camera frame."""
+    """Return joints (P, 17, 3) m in the camera frame from root-relative joints (P, 17, 3) and roots (P, 3)."""
     return joints.astype(np.float64) + root[:, None]
 
 
 def _turn(camera: F64, placed: F32) -> F64:
-    """Return the rotation (3, 3) from camera axes to world axes, from joints (P, 17, 3) given in both.
+    """Return the rotation (3, 3) from camera axes to world axes (Kabsch 1976).
 
-    Each person is moved rigidly, so the rotation is exact (Kabsch 1976).
+    Both arguments contain the joints (P, 17, 3) m of the same people. Each person may have a separate translation.
+
+    Args:
+        camera: Joints in the camera frame.
+        placed: Joints in the world.
     """
     here = (camera - camera.mean(axis=1, keepdims=True)).reshape(-1, 3)
     there = (placed - placed.mean(axis=1, keepdims=True)).reshape(-1, 3).astype(np.float64)
@@ -264,12 +294,14 @@ def _turn(camera: F64, placed: F32) -> F64:
 
 
 def _put(values: NDArray[np.float32], rows: NDArray[np.intp], new: NDArray[np.floating]) -> F32:
+    """Return a copy of `values` with new values in `rows`."""
     changed = values.copy()
     changed[rows] = new
     return changed
 
 
 def _joined(first: T, second: T) -> T:
+    """Return an object with the people of `first`, followed by those of `second`."""
     return type(first)(
         *(np.concatenate([getattr(first, name), getattr(second, name)]) for name in type(first).__slots__)
     )

@@ -1,4 +1,4 @@
-"""Base of live loops: results for any number of subscribers, and the end or error of the loop."""
+"""Base class of live loops, which distributes results to subscribers and reports the end or the error of the loop."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -15,27 +15,34 @@ from pose.live.result import LiveResult, LiveStatus
 from pose.pipeline import Pipeline
 from pose.system.json_values import Json
 
-# Which results a subscriber gets: the newest estimate of each frame, each frame as it is final, or both of them.
+# Results that a subscriber gets of each frame: the newest estimate, the final (refined) one, or both.
 Wanted = Literal["newest", "final", "all"]
 
 
 class Described(Protocol):
-    """Protocol of the part of a `LiveSource` that subscribers of its loop use."""
+    """Protocol of the properties of a source that subscribers of its loop use.
+
+    Attributes:
+        name: Name for display.
+        fps: Nominal frame rate, frames/s.
+    """
 
     name: str
     fps: float
 
     @property
     def message(self) -> str:
-        """Current problem; empty without one."""
+        """Current problem, for display; empty without one."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subscription:
-    """A subscriber.
+    """A subscriber of a loop.
 
     Attributes:
+        mailbox: Queue that receives the results.
+        wanted: Kind of results, as in `Loop.subscribe`.
         since: Number of frames that were published before the subscription began.
     """
 
@@ -44,19 +51,25 @@ class Subscription:
     since: int
 
     def give(self, number: int, live: LiveResult, *, refined: bool) -> None:
-        """Put frame `number` into the mailbox if the subscriber wants it."""
+        """Put a result into the mailbox if the subscriber wants it.
+
+        Args:
+            number: Number of the frame, counted from the start of the loop.
+            live: Result of the frame.
+            refined: Whether this is the second, refined result of the frame.
+        """
         wanted = self.wanted == "all" or (live.final if self.wanted == "final" else not refined)
         if wanted and number >= self.since:
             self.mailbox.put(live)
 
 
 class Loop(ABC):
-    """A live loop: one source (`LiveLoop`) or several cameras (`SeveralLoop`). Use it as a context manager.
+    """A live loop over one source (`LiveLoop`) or several cameras (`SeveralLoop`). Use it as a context manager.
 
     Attributes:
         source: Source of the loop.
-        config: Settings of prediction.
-        ahead: Prediction time of poses; None for no prediction.
+        config: Settings of the prediction of poses.
+        ahead: Prediction time of poses; None if poses are not predicted.
     """
 
     source: Described
@@ -64,8 +77,9 @@ class Loop(ABC):
     ahead: Horizon | None
 
     def __init__(self) -> None:
-        # Acquired before `_lock` where a frame starts or ends waiting for its refinement, and where subscribers leave,
-        # so that each subscriber gets each frame once. A mailbox may call back meanwhile.
+        # Held while frames are added to or removed from those that wait for refinement, and while subscribers are
+        # removed, so that each subscriber gets each frame once. Acquired before `_lock`. It is re-entrant, because the
+        # callback of a mailbox may unsubscribe.
         self._order = threading.RLock()
         self._lock = threading.Lock()  # guards everything below
         self._subscribers: list[Subscription] = []
@@ -80,7 +94,7 @@ class Loop(ABC):
     @property
     @abstractmethod
     def pipeline(self) -> Pipeline:
-        """The pipeline that processes the next frame."""
+        """Pipeline that processes the next frame. It may be replaced while the loop runs."""
 
     @pipeline.setter
     @abstractmethod
@@ -89,7 +103,7 @@ class Loop(ABC):
     @property
     @abstractmethod
     def paused(self) -> bool:
-        """Whether frames are discarded."""
+        """Whether new frames are discarded (see `pause`)."""
 
     @property
     @abstractmethod
@@ -102,9 +116,9 @@ class Loop(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """Stop capturing, finish the captured frames, and end. May be called twice, and before the start.
+        """Stop capturing, process the frames already captured, and end the loop.
 
-        Raises the error that made the loop fail.
+        May be called twice, and before `start`. If the loop failed, its error is raised.
         """
 
     @abstractmethod
@@ -112,9 +126,10 @@ class Loop(ABC):
         """Close the sources, even if the loop was never started."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait at most `timeout` s for the end of the source; return whether it ended.
+        """Wait for the end of the loop, and return whether it has ended. If the loop failed, its error is raised.
 
-        Raises the error that made the loop fail.
+        Args:
+            timeout: Maximum time to wait, s; None waits without limit.
         """
         ended = self._over.wait(timeout)
         self._raise_error()
@@ -122,20 +137,20 @@ class Loop(ABC):
 
     @abstractmethod
     def pause(self, paused: bool = True) -> None:
-        """Discard frames; `pause(False)` resumes."""
+        """Discard new frames until `pause(False)` is called."""
 
     @abstractmethod
     def status(self) -> LiveStatus:
-        """Current rates, latencies and messages, from any thread."""
+        """Return current rates, latencies and messages. May be called from any thread."""
 
     @property
     def meter(self) -> Meter:
-        """Latencies since the start. Read it after the loop has ended."""
+        """Frame rates and latencies since the start. Not thread-safe: read it after the loop has ended."""
         return self._meter
 
     @property
     def left_out(self) -> int:
-        """Number of images discarded because they waited in buffers before a connection was read."""
+        """Number of outdated images that were skipped, because they were buffered before a connection was read."""
         return 0
 
     @property
@@ -146,16 +161,17 @@ class Loop(ABC):
     def subscribe(
         self, maxlen: int = 2, notify: Callable[[], object] | None = None, wanted: Wanted = "newest"
     ) -> Mailbox[LiveResult]:
-        """Return a mailbox that receives every result from now on and drops its oldest when it is full.
+        """Return a mailbox that receives every result from now on, and drops its oldest result when it is full.
 
-        It is closed when the loop ends. Call `unsubscribe` when it is no longer needed.
+        The mailbox is closed when the loop ends. Call `unsubscribe` when it is no longer needed.
 
         Args:
             maxlen: Capacity of the mailbox, at least 1.
             notify: Function called after every new result, in the thread of the loop; must not block.
-            wanted: "newest": each frame once, as soon as it has 3D. "final": each frame once, after the lifter has
-                refined it, a few frames later; at the end of the loop the remaining frames come unrefined. "all": both;
-                `LiveResult.final` distinguishes them. Without a refining lifter each frame comes once and is final.
+            wanted: Kind of results. "newest": each frame once, as soon as its 3D pose is available. "final": each frame
+                once, some frames later, after the lifter has refined it; frames that are not refined before the end of
+                the loop or of the subscription come unrefined. "all": both results of each frame; the second has
+                `LiveResult.final`. Without a refining lifter, each frame comes once and is final.
         """
         mailbox: Mailbox[LiveResult] = Mailbox(maxlen, notify)
         with self._lock:
@@ -185,7 +201,9 @@ class Loop(ABC):
 
     @abstractmethod
     def _give_rest(self, leaving: Sequence[Subscription]) -> None:
-        """Send the remaining unrefined frames to subscribers of final frames that unsubscribe."""
+        """Send the frames that still wait for refinement to those of the `leaving` subscribers that want final
+        frames.
+        """
 
     def _close_subscribers(self) -> None:
         with self._order:

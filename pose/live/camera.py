@@ -22,13 +22,17 @@ _WORDS = {
 
 
 class WatchedWorld:
-    """Transforms people to world coordinates. A translating camera ends the world; a new one begins when it stops."""
+    """World coordinates of a live stream.
+
+    They end when the camera changes its position. When it stops, new world coordinates begin.
+    """
 
     def __init__(self, camera: Camera, steps: Steps, watch: CameraWatch | None) -> None:
-        """
+        """Start without frames.
+
         Args:
             camera: Camera of the stream.
-            steps: Steps of the world.
+            steps: Settings of the world coordinates.
             watch: Estimator of the camera motion; None assumes a static camera.
         """
         self._camera, self._steps, self._watch = camera, steps, watch
@@ -37,16 +41,23 @@ class WatchedWorld:
 
     @property
     def motion(self) -> str:
-        """State of the camera motion: `LiveFooting.doubt` if not empty, else `CameraWatch.state`.
+        """State of the camera motion: "static", "rotating", "translating" or "unknown"; empty if the camera is assumed
+        static.
 
-        Empty if the camera is assumed static."""
+        The motion of the feet (`LiveFooting.doubt`) has precedence over that of the image (`CameraWatch.state`).
+        """
         return "" if self._watch is None else self._feet.doubt or self._watch.state
 
     def place(self, result: FrameResult, skeleton: Skeleton) -> tuple[FrameResult, WorldInfo | None]:
         """Transform a frame to world coordinates.
 
+        Args:
+            result: Result of the frame.
+            skeleton: Skeleton of its keypoints.
+
         Returns:
-            The transformed frame and a description of the world. While there is no world, the unchanged frame and None.
+            The transformed frame and a description of the world. Without world coordinates, for example while the
+            camera moves, the unchanged frame and None.
         """
         if self._watch is None:
             placed = self._world.place(result, skeleton)
@@ -68,7 +79,10 @@ class WatchedWorld:
         self._world, self._feet, self._used = LiveWorld(self._camera, self._steps), LiveFooting(), False
 
     def _is_doubtful(self, placed: FrameResult, skeleton: Skeleton) -> bool:
-        """Return whether the feet contradict the camera rotation, or stopped contradicting it in this frame."""
+        """Return whether the feet contradict the estimated camera rotation in this frame.
+
+        This is also True in the first frame without contradiction, in which a new world begins.
+        """
         assert self._watch is not None
         if not self._watch.checks_feet:
             self._feet = LiveFooting()
@@ -76,7 +90,7 @@ class WatchedWorld:
         before = self._feet.doubt
         _, scores = to_h36m17(placed.people.keypoints, placed.people.scores, skeleton)
         doubt = self._feet.see(placed, scores[:, ANKLES] > RULES.floor.seen_score, self._watch)
-        if before and not doubt:  # another world
+        if before and not doubt:  # the camera may have moved meanwhile, so that the old world is wrong
             self._begin()
         return bool(before or doubt)
 
@@ -84,7 +98,7 @@ class WatchedWorld:
         """Describe gravity and camera motion for a status line.
 
         Args:
-            info: The last result of `place`.
+            info: World of the latest frame, from `place`.
         """
         said = _WORDS.get(self.motion, "")
         if info is None:
@@ -94,7 +108,7 @@ class WatchedWorld:
 
 
 def gravity_words(info: WorldInfo) -> str:
-    """Describe how well gravity is known, for a status line."""
+    """Describe the accuracy of the direction of gravity for a status line."""
     if info.world.found_by == frame.UNKNOWN:
         return "gravity unknown"
     return "gravity given" if info.world.found_by == frame.GIVEN else f"gravity ±{info.world.sigma_degrees:.0f}°"

@@ -1,4 +1,4 @@
-"""Repetitions counted while they happen, for messages and the page."""
+"""Live count of repetitions of movements such as squats, for messages and the web page."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from pose.analysis.movement_names import movement_name
 from pose.analysis.repetitions import find_repetitions
 from pose.types import F64, FrameResult
 
-RATE = 10.0  # poses/s that are kept
+RATE = 10.0  # stored poses per second
 KEPT_S = 45.0
-EVERY_S = 1.0  # between two counts
-FORGET_S = 20.0  # without a repetition, after which the count restarts
-MOST_PEOPLE = 3  # counted at a time, those of the lowest ids
+EVERY_S = 1.0  # interval of the analysis
+FORGET_S = 20.0  # time without a repetition after which the count restarts
+MOST_PEOPLE = 3  # maximum number of people counted at a time, those with the lowest ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +35,25 @@ class Count:
 class _Person:
     poses: deque[tuple[float, F64, F64]] = field(default_factory=deque)
     counted: Count | None = None
-    last: float = -np.inf  # moment of the last counted repetition
+    last: float = -np.inf  # time of the last counted repetition, s
     asked: float = -np.inf
 
 
 class RepetitionCounter:
-    """Counts for each person of a stream. A repetition is counted when it is complete, the first one together with the
-    second."""
+    """Counter of the repetitions of each person of a stream.
+
+    A repetition is counted when it is complete. One repetition alone is not recognised: the first is counted together
+    with the second.
+    """
 
     def __init__(self) -> None:
         self._people: dict[int, _Person] = {}
 
     def add(self, result: FrameResult) -> Mapping[int, Count]:
-        """Process the next frame and return the counts by person id, for people in it who repeat a movement."""
+        """Process the next frame, and return the counts by person id.
+
+        The result contains people of this frame who repeat a movement. At most three people are counted at a time.
+        """
         if result.poses is None:
             return {}
         ids = result.people.ids.tolist()

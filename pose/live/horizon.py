@@ -1,4 +1,4 @@
-"""The prediction time of live poses: measured, or fixed."""
+"""Prediction time of live poses, fixed or measured."""
 
 import threading
 from collections import deque
@@ -12,10 +12,11 @@ MAX_DISPLAY_DELAYS = 31  # latest display delays, for their median
 
 
 class Horizon:
-    """The prediction time of each frame. Safe to use from any thread."""
+    """Prediction time of each frame. Safe to use from any thread."""
 
     def __init__(self, seconds: float | None = None) -> None:
-        """
+        """Set a fixed prediction time, or measure it.
+
         Args:
             seconds: Fixed prediction time, 0 to `MAX_HORIZON_S`. None measures it: the latency of the frame plus the
                 median of the latest display delays.
@@ -31,10 +32,17 @@ class Horizon:
 
     @classmethod
     def read(cls, text: str | None, lookahead: int = 0) -> "Horizon | None":
-        """Parse `--ahead`: `auto`, a number of milliseconds, or None for no prediction.
+        """Parse the option `--ahead`.
+
+        Args:
+            text: `auto` to measure the prediction time, or a number of milliseconds; None for no prediction.
+            lookahead: Look-ahead of the lifter in frames, which excludes prediction.
+
+        Returns:
+            The prediction time; None for no prediction.
 
         Raises:
-            UsageError: For any other text, or in combination with a look-ahead.
+            UsageError: If the text is invalid or out of range, or the lifter has a look-ahead.
         """
         if text is None:
             return None
@@ -47,16 +55,16 @@ class Horizon:
         return horizon
 
     def shown(self, after: float) -> None:
-        """Report that a result was shown `after` seconds after it was computed."""
+        """Report the display delay of a result: it was displayed `after` seconds after its computation."""
         with self._lock:
             self._display_delays.append(min(max(after, 0.0), MAX_HORIZON_S))
 
     def of(self, captured: float, now: float) -> float:
-        """Return the prediction time of a frame in s.
+        """Return the prediction time of a frame in s, at most `MAX_HORIZON_S`.
 
         Args:
             captured: Capture time of the frame, s.
-            now: Time at which its 3D is ready, s, on the same clock.
+            now: Time at which its 3D pose is available, s, on the same clock.
         """
         if self.seconds is not None:
             return self.seconds

@@ -1,4 +1,6 @@
-"""Runs an aiohttp application with the limits of a small server, without a log line per malformed request."""
+"""HTTP server for aiohttp applications, with limits for a small server and without log entries for malformed
+requests.
+"""
 
 import asyncio
 import errno
@@ -28,6 +30,7 @@ _REQUESTS = logging.getLogger("pose.live.requests")
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
+    """Return whether a log record reports an error of the server, not of a client."""
     return not (record.exc_info and isinstance(record.exc_info[1], _NOT_OURS))
 
 
@@ -43,15 +46,15 @@ async def listening(
     tls: ssl.SSLContext | None = None,
     exhausted: Callable[[str], object] = lambda words: _LOG.warning("no further connection can be accepted: %s", words),
 ) -> AsyncIterator[int]:
-    """Serve `app` within this context and yield the port.
+    """Serve `app` within this context, and yield the port.
 
     Args:
         app: The application.
-        host: Address to bind.
-        port: 0 lets the system choose.
-        tls: Certificate; None serves HTTP.
-        exhausted: Function called with the reason if the system has no resources for another connection. asyncio
-            tries again after a second.
+        host: Address to bind; empty for all addresses of the machine.
+        port: Port to bind; 0 lets the system choose.
+        tls: Context with the certificate; None serves HTTP.
+        exhausted: Function called with the reason if the system has no resources for another connection, for example no
+            file descriptors. asyncio tries again after a second.
 
     Raises:
         OSError: If the address cannot be bound, with the system's message as `strerror`.
@@ -106,7 +109,7 @@ async def listening(
 
 
 class _Busy:
-    """Tracks connections with a request in progress, and closes the others when there are too many."""
+    """Limiter of connections, which knows those with a request in progress."""
 
     def __init__(self) -> None:
         self._busy: set[web.RequestHandler] = set()
@@ -114,6 +117,7 @@ class _Busy:
 
     @web.middleware
     async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Record that a connection is busy during its request."""
         self._busy.add(request.protocol)
         if isinstance(request.transport, asyncio.WriteTransport):
             self._transports.add(request.transport)
@@ -123,7 +127,10 @@ class _Busy:
             self._busy.discard(request.protocol)
 
     def connection(self, server: web.Server) -> web.RequestHandler:
-        """Return the protocol object of a new connection. A flood of idle connections can only close idle ones."""
+        """Return the protocol object of a new connection.
+
+        If there are too many connections, those without a request in progress are closed first.
+        """
         if len(server.connections) >= MAX_CONNECTIONS:
             for connection in server.connections:
                 if connection not in self._busy:
@@ -131,6 +138,6 @@ class _Busy:
         return server()
 
     def abort(self) -> None:
-        """Close the connections of clients that do not read the end of the stream."""
+        """Close the connections of all clients, including those that do not read the end of their response."""
         for transport in self._transports:
             transport.abort()

@@ -1,6 +1,8 @@
-"""The live loop: capture, 2D and 3D overlap in three threads; frames are dropped to bound the latency.
+"""Live loop of one source: capture, 2D and 3D run in three threads, and frames are dropped to bound the latency.
 
-source --(mailbox, drops its oldest)--> 2D people --(bounded queue)--> 3D --(a mailbox each)--> subscribers
+```
+source --(mailbox, drops its oldest)--> 2D --(bounded queue)--> 3D --(one mailbox each)--> subscribers
+```
 """
 
 import math
@@ -31,12 +33,18 @@ BACKLOG = 4  # frames that may wait for the 2D networks; more would add latency 
 LIFTER_BACKLOG = 2
 DEFAULTS = LiveConfig()
 JOIN_SECONDS = 15.0
-CAMERA_SECONDS = 0.5  # a capture thread that blocks on a dead camera is a daemon, and not waited for longer
+CAMERA_SECONDS = 0.5  # maximum wait for the capture thread, which may block on a dead camera
 
 
 @dataclass(frozen=True, slots=True)
 class _Tracked:
-    """A frame on its way from the 2D thread to the 3D thread."""
+    """A frame on its way from the 2D thread to the 3D thread.
+
+    Attributes:
+        stream: Stream of the frame.
+        captured: Image and capture time.
+        people: Tracked people of the frame.
+    """
 
     stream: Stream
     captured: Captured
@@ -44,9 +52,9 @@ class _Tracked:
 
 
 class LiveLoop(Loop):
-    """Runs a source through a pipeline until the source ends or the loop is stopped. Use it as a context manager.
+    """A live loop that runs a source through a pipeline, until the source ends or the loop is stopped.
 
-    Several loops may share one pipeline: their frames take turns.
+    Use it as a context manager. Several loops may share one pipeline, which processes one frame at a time.
     """
 
     def __init__(
@@ -58,16 +66,17 @@ class LiveLoop(Loop):
         backlog: int = BACKLOG,
         world: Steps | None = None,
     ) -> None:
-        """
+        """Create the loop without starting it.
+
         Args:
             pipeline: Pipeline constructed with `live=True`.
             source: Source of the frames.
-            config: Settings of prediction.
-            backlog: Number of frames that may wait for the networks before the oldest is dropped.
-            world: Steps of the world; None keeps camera coordinates.
+            config: Settings of the prediction of poses.
+            backlog: Maximum number of frames that wait for the networks; above it, the oldest is dropped.
+            world: Settings of the world coordinates; None keeps camera coordinates.
 
         Raises:
-            UsageError: If poses are to be predicted by a pipeline with look-ahead.
+            UsageError: If `config` requires prediction, and the pipeline has a look-ahead.
         """
         super().__init__()
         self.source: LiveSource = source
@@ -79,18 +88,18 @@ class LiveLoop(Loop):
         self._pipeline = pipeline
         self._waiting: Mailbox[Captured] = Mailbox(backlog)
         self._tracked: queue.Queue[_Tracked | None] = queue.Queue(LIFTER_BACKLOG)
-        self._predict: PosePredictor | None = None  # of the current stream
+        self._predict: PosePredictor | None = None  # predictor of the current stream
         self._in_flight: deque[Captured] = deque()  # frames whose 3D is pending
         self._stopping = threading.Event()
         self._paused = threading.Event()
         self._counter = RepetitionCounter()
-        self._refined: RefinedFrames | None = None  # of the current stream, if its lifter refines
+        self._refined: RefinedFrames | None = None  # frames of the current stream; None if its lifter does not refine
         self._frames_in = 0
         self._captured_at = math.nan  # when the newest frame was captured
         self._people = 0
         self._ahead_seconds = 0.0
-        self._words = ""  # state of the world
-        self._newest_id, self._ids_before = 0, 0  # the greatest so far, and that of earlier streams
+        self._words = ""  # state of gravity and camera motion
+        self._newest_id, self._ids_before = 0, 0  # greatest track id so far, and greatest of earlier streams
         self._threads = [
             threading.Thread(target=self._guarded, args=(work, after), name=name, daemon=True)
             for name, work, after in (
@@ -102,10 +111,10 @@ class LiveLoop(Loop):
 
     @property
     def pipeline(self) -> Pipeline:
-        """The pipeline that processes the next frame. Assigning another one restarts tracking.
+        """Pipeline that processes the next frame. Assigning another one restarts tracking.
 
         Raises:
-            UsageError: If the new pipeline has look-ahead and poses are to be predicted.
+            UsageError: If the new pipeline has a look-ahead, and the loop predicts poses.
         """
         return self._pipeline
 
@@ -121,12 +130,12 @@ class LiveLoop(Loop):
 
     @property
     def paused(self) -> bool:
-        """Whether frames are discarded."""
+        """See `Loop.paused`."""
         return self._paused.is_set()
 
     @property
     def running(self) -> bool:
-        """Whether the loop was started and has neither ended nor failed."""
+        """See `Loop.running`."""
         return self._threads[-1].is_alive() and not self._over.is_set()  # the thread ends just after the event
 
     def start(self) -> Self:
@@ -188,6 +197,7 @@ class LiveLoop(Loop):
         )
 
     def _capture(self) -> None:
+        """Queue the images of the source, in the capture thread."""
         for captured in self.source.frames(self._stopping):
             if self._stopping.is_set():
                 break
@@ -198,6 +208,7 @@ class LiveLoop(Loop):
                 self._frames_in += self._waiting.put(captured)
 
     def _find_people(self) -> None:
+        """Track people in the queued images, in the 2D thread. A new image size or pipeline begins a new stream."""
         stream: Stream | None = None
         for captured in self._waiting:
             pipeline, size = self._pipeline, captured.frame.size
@@ -208,6 +219,7 @@ class LiveLoop(Loop):
             self._tracked.put(_Tracked(stream, captured, people))
 
     def _lift(self) -> None:
+        """Estimate and publish 3D poses of the tracked people, in the 3D thread."""
         stream: Stream | None = None
         while (tracked := self._tracked.get()) is not None:
             if stream is not None and stream is not tracked.stream:
@@ -222,6 +234,7 @@ class LiveLoop(Loop):
             self._publish(stream, stream.session.flush())
 
     def _publish(self, stream: Stream, results: list[FrameResult]) -> None:
+        """Send results to all subscribers, and their refinements where available."""
         for result in results:
             captured = self._in_flight.popleft()
             here, info, words, motion = len(result.people), None, "", ""
@@ -243,7 +256,7 @@ class LiveLoop(Loop):
                     self._refined.waiting.append((number, live if wanted_later else live.without_image()))
             for one in subscribers:
                 one.give(number, live, refined=False)
-            with self._lock:  # counted after all subscribers have it
+            with self._lock:  # frames count as processed once all subscribers have them
                 self._meter.add(live.done, live.latency)
         if self._refined is not None:
             self._publish_refined(self._refined)
@@ -259,7 +272,9 @@ class LiveLoop(Loop):
                     one.give(number, live, refined=True)
 
     def _refine(self, stream: Stream) -> None:
-        """Start the refinement of a new stream. The refined world is kept if it is still valid."""
+        """Prepare for the refinement of a new stream. The world of refined people is kept if the image size is the
+        same.
+        """
         before = self._refined
         if not stream.session.refines:
             self._refined = None
@@ -271,7 +286,7 @@ class LiveLoop(Loop):
         self._refined = RefinedFrames(stream, world, self.config.bridge)
 
     def _give_rest(self, leaving: Sequence[Subscription]) -> None:
-        """Send the remaining unrefined frames to subscribers of final frames that unsubscribe."""
+        """See `Loop._give_rest`."""
         waiting = [] if self._refined is None else list(self._refined.waiting)
         for one in leaving:
             for number, live in waiting:
@@ -284,7 +299,12 @@ class LiveLoop(Loop):
         return PosePredictor(stream.pipeline.skeleton, stream.session.camera, bridge=self.config.bridge)
 
     def _where_shown(self, result: FrameResult, captured: float) -> FrameResult:
-        """Predict the people at the time at which the frame is shown."""
+        """Predict the people for the time at which the frame is displayed.
+
+        Args:
+            result: Result of the frame.
+            captured: Capture time of the frame, s.
+        """
         if self._predict is None:
             return result
         seconds = 0.0 if self.ahead is None else self.ahead.of(captured, monotonic())
@@ -292,7 +312,13 @@ class LiveLoop(Loop):
         return self._predict(result, seconds)
 
     def _world_of(self, session: Session, size: tuple[int, int], before: Stream | None) -> WatchedWorld | None:
-        """Return the world of a new stream: the world of stream `before` if the image size is the same."""
+        """Return the world of a new stream.
+
+        Args:
+            session: Session of the new stream.
+            size: Image size (width, height), px.
+            before: Stream before it; its world is kept if it has the same image size.
+        """
         if self._steps is None:
             return None
         if before is not None and before.world is not None and before.size == size:
@@ -302,7 +328,7 @@ class LiveLoop(Loop):
         return WatchedWorld(session.camera, self._steps, watch)
 
     def _with_new_ids(self, result: FrameResult) -> FrameResult:
-        """Offset the track ids, which start at 1 in every stream, so that they are unique in the loop."""
+        """Make the track ids unique in the loop. They start at 1 in every stream."""
         ids = result.people.ids
         if not len(ids):
             return result
@@ -313,7 +339,9 @@ class LiveLoop(Loop):
         return result
 
     def _guarded(self, work: Callable[[], None], after: Callable[[], None]) -> None:
-        """Run `work` in the current thread, then `after`. An error ends the loop and is raised in `wait` and `stop`."""
+        """Run `work` in the current thread, then `after`. An error of `work` ends the loop; `wait` and `stop` raise
+        it.
+        """
         try:
             work()
         except BaseException as error:
@@ -325,8 +353,8 @@ class LiveLoop(Loop):
             after()
 
     def _end(self) -> None:
-        """Clean up after the loop, in its last thread."""
-        while self._threads[1].is_alive():  # it may block on the full queue
+        """Empty the queue until the 2D thread has ended, then close the subscribers. Runs in the 3D thread."""
+        while self._threads[1].is_alive():  # the 2D thread may block on the full queue
             try:
                 self._tracked.get(timeout=0.05)
             except queue.Empty:

@@ -10,18 +10,22 @@ Item = TypeVar("Item")
 
 
 class Mailbox(Generic[Item]):
-    """Queue between one producer and one consumer thread. Iterate to take items until it is closed and empty.
+    """A bounded queue between one producer thread and one consumer thread, which drops its oldest item when it is full.
+
+    Iterating yields items until the mailbox is closed and empty.
 
     Attributes:
-        dropped: Number of items dropped because the queue was full.
+        dropped: Number of dropped items.
     """
 
     def __init__(self, maxlen: int, notify: Callable[[], object] | None = None) -> None:
-        """
+        """Create an empty mailbox.
+
         Args:
             maxlen: Capacity, at least 1.
-            notify: Function called in the producer's thread after every `put` and after `close`. It must not
-                block. An event loop passes a function that wakes a task with `call_soon_threadsafe`, then uses `take`.
+            notify: Function called in the producer's thread after every `put` and after `close`; must not block.
+                Consumers in an asyncio event loop use it to wake a task by `call_soon_threadsafe`, which then calls
+                `take`.
         """
         if maxlen < 1:
             raise ValueError(f"maxlen: must be at least 1, got {maxlen}")
@@ -38,7 +42,7 @@ class Mailbox(Generic[Item]):
         return self._closed
 
     def put(self, item: Item) -> bool:
-        """Add an item without blocking; return False if the mailbox is closed."""
+        """Add an item without blocking, and return whether it was accepted. A closed mailbox accepts none."""
         with self._changed:
             if self._closed:
                 return False
@@ -52,15 +56,18 @@ class Mailbox(Generic[Item]):
         return True
 
     def take(self) -> Item | None:
-        """Return the oldest item, or None if the mailbox is empty. Does not block."""
+        """Return the oldest item without blocking; None if the mailbox is empty."""
         with self._changed:
             return self._items.popleft() if self._items else None
 
     def get(self, timeout: float | None = None) -> Item | None:
-        """Return the oldest item; wait at most `timeout` s for it.
+        """Return the oldest item, and wait for it if the mailbox is empty.
+
+        Args:
+            timeout: Maximum time to wait, s; None waits without limit.
 
         Returns:
-            The item; None on timeout, or if the mailbox is closed and empty.
+            The item; None after the timeout, or if the mailbox is closed and empty.
         """
         end = None if timeout is None else monotonic() + timeout
         with self._changed:

@@ -1,6 +1,7 @@
-"""Live poses as JSON messages, one per person and frame. docs/reference/live-messages.md describes the keys.
+"""Conversion of live poses to JSON messages, one per person and frame. docs/reference/live-messages.md describes the
+keys.
 
-Increase VERSION for incompatible changes.
+`VERSION` must be increased for incompatible changes.
 """
 
 import time
@@ -14,9 +15,9 @@ VERSION = 2
 
 
 def messages(live: LiveResult) -> list[str]:
-    """Return a `pose` message per person of the frame, or one `nobody` message.
+    """Return the JSON messages of a result: a `pose` message for each person, or one `nobody` message.
 
-    With a refining lifter each frame is sent twice, the second time with `final`.
+    With a refining lifter, a frame has two results. `final` is true in the messages of the second one.
     """
     result = live.result
     head: dict[str, object] = {
@@ -40,18 +41,29 @@ def messages(live: LiveResult) -> list[str]:
 
 
 def _repetitions(live: LiveResult, number: int) -> dict[str, object]:
-    """Return the message keys of the repetition count; empty for a person without one."""
+    """Return the message keys of the repetition count of a person; empty without a count.
+
+    Args:
+        live: Result of the frame.
+        number: Track id of the person.
+    """
     count = live.counts.get(number)
     return {} if count is None else {"repetitions": {"movement": count.movement, "count": count.count}}
 
 
 def _gravity(info: WorldInfo) -> dict[str, object]:
+    """Return the message keys of the direction of gravity and the floor."""
     known = info.to_dict()
     return {key: known[key] for key in ("found_by", "confidence", "rotation", "floor")}
 
 
 def _height(info: WorldInfo | None, number: int) -> dict[str, object]:
-    """Return the message keys of the body height; empty without world coordinates."""
+    """Return the message keys of the body height of a person; empty without world coordinates.
+
+    Args:
+        info: World of the frame.
+        number: Track id of the person.
+    """
     if info is None:
         return {}
     height, sigma = info.heights.get(number, (None, None))
@@ -61,5 +73,5 @@ def _height(info: WorldInfo | None, number: int) -> dict[str, object]:
 
 
 def _clock(monotonic: float) -> float:
-    """Convert a time of `time.monotonic` to Unix time in s."""
+    """Convert a time of the clock `time.monotonic` to Unix time in s."""
     return time.time() - (time.monotonic() - monotonic)

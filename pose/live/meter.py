@@ -1,4 +1,4 @@
-"""Rates and latencies of a loop in constant memory: recent frames exactly, all frames as a histogram."""
+"""Frame rates and latencies of a loop, in constant memory: latest frames exactly, and all frames as a histogram."""
 
 from collections import deque
 from time import monotonic
@@ -12,7 +12,12 @@ MAX_MS = 10_000.0
 
 
 class Meter:
-    """Collects the latency of every processed frame. Not thread-safe: the owner holds a lock."""
+    """Statistics of the latency of processed frames. Not thread-safe.
+
+    Attributes:
+        count: Number of frames.
+        longest_ms: Maximum latency, ms.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -25,7 +30,7 @@ class Meter:
 
         Args:
             done: Completion time in s on the clock of `time.monotonic`.
-            latency: Time since the capture, s.
+            latency: Time from capture to completion, s.
         """
         ms = 1000 * latency
         self.count += 1
@@ -34,7 +39,10 @@ class Meter:
         self._histogram[min(int(ms / BIN_MS), len(self._histogram) - 1)] += 1
 
     def recent(self) -> tuple[float, float, float]:
-        """Return frames per second, and median and 95th percentile of the latency in ms, over `RECENT_SECONDS`."""
+        """Return the frame rate, and the median and 95th percentile of the latency in ms, over the last 5 s.
+
+        Without frames, the rate is 0 and the latencies are NaN.
+        """
         newest = monotonic()
         recent = [(done, ms) for done, ms in self._recent if done >= newest - RECENT_SECONDS]
         if not recent:
@@ -45,7 +53,13 @@ class Meter:
         return fps, float(median), float(high)
 
     def percentile(self, percent: float) -> float:
-        """Latency percentile of all frames in ms, with resolution BIN_MS and at most MAX_MS; NaN without frames."""
+        """Return a percentile of the latency of all frames in ms; NaN without frames.
+
+        The resolution is `BIN_MS`, and latencies above `MAX_MS` count as `MAX_MS`.
+
+        Args:
+            percent: Percentile from 0 to 100.
+        """
         if not self.count:
             return float("nan")
         rank = percent / 100 * self.count

@@ -11,31 +11,32 @@ from pose.live.result import LiveResult, Stream
 from pose.live.subscriber import Subscriber
 from pose.pipeline import Pipeline
 
-MAX_BACKLOG_S = 2.0  # frames that may wait for a slow disk
-MIN_BACKLOG_FRAMES = 16  # at any frame rate: when the loop ends several frames become final at once
+MAX_BACKLOG_S = 2.0  # capacity of the queue of frames that wait for a slow disk
+MIN_BACKLOG_FRAMES = 16  # minimum capacity; when the loop ends, several frames become final at once
 
 
 class Recorder:
-    """Records `video.mp4`, `poses.json` and `poses.npz` into a folder of their own.
+    """Recorder of a live loop, which writes `video.mp4`, `poses.json` and `poses.npz` to a new folder.
 
-    With a refining lifter the poses are the refined ones. The last frames before `close` have no refined pose yet and
-    are written with their newest estimate.
+    Poses are those of a refining lifter after refinement, if the loop does not predict poses. The last frames before
+    `close` may have no refined pose; their newest estimate is written.
 
-    Files are complete and get their final names at `close`, when the loop ends, when the disk is full, or when the
-    image size, the networks or the calibration of several cameras change.
+    Recording ends at `close`, when the loop ends, when the disk is full, or when the image size, the networks or the
+    calibration of several cameras change. Files get their final names then.
 
     Attributes:
-        done: The finished recordings.
+        done: Finished recordings.
     """
 
     def __init__(self, loop: Loop, parent: Path, *, video: bool = True, anew: bool = False) -> None:
-        """
+        """Create the folder and start recording.
+
         Args:
             loop: The loop to record.
             parent: Folder in which the folder of the recording is created.
             video: Whether to record the images.
-            anew: Whether to continue in a new folder when the image size, the networks or the calibration change,
-                instead of ending.
+            anew: Whether to continue in a new folder when the image size, the networks or the calibration change.
+                Otherwise, recording ends.
 
         Raises:
             PoseError: If the folder cannot be written.
@@ -44,7 +45,7 @@ class Recorder:
         self._now = self._begin()
         self.done: list[RecordingFolder] = []
         waiting = max(MIN_BACKLOG_FRAMES, round(MAX_BACKLOG_S * loop.source.fps))
-        # Predicted poses are recorded as they were shown: refined ones are never predicted.
+        # With prediction, poses are recorded as displayed. Refined poses are never predicted.
         wanted: Wanted = "final" if loop.ahead is None else "newest"
         self._subscriber = Subscriber(loop, self._write, maxlen=waiting, after=self._finish, whole=True, wanted=wanted)
 
@@ -53,27 +54,27 @@ class Recorder:
 
     @property
     def folder(self) -> Path:
-        """The folder of the current or last recording."""
+        """Folder of the current or last recording."""
         return self._now.folder
 
     @property
     def files(self) -> dict[str, Path | None]:
-        """Files in `folder` by name after `close`; None for a file that could not be finished."""
+        """Paths of the files in `folder` by name, after `close`; None for a file that could not be finished."""
         return self._now.files
 
     @property
     def frames(self) -> int:
-        """Number of frames written."""
+        """Number of frames written to all folders."""
         return self._now.frames + sum(recording.frames for recording in self.done if recording is not self._now)
 
     @property
     def seconds(self) -> float:
-        """Duration of the recording in `folder` in s."""
+        """Duration of the recording in `folder`, s."""
         return self._now.seconds
 
     @property
     def problem(self) -> str | None:
-        """Why recording ended early, or None."""
+        """Reason why recording ended early; None without a problem."""
         return self._subscriber.problem
 
     @property

@@ -1,4 +1,4 @@
-"""The files of a recording, and recovery of recordings whose program was killed.
+"""Files of a recording, and recovery of recordings whose program was killed.
 
 A folder `live-DATE-TIME` is locked during recording. Incomplete files are named `unfinished-NAME`; the video and the
 JSON text are readable even then. `finish_interrupted` completes the files that a killed program left.
@@ -31,24 +31,31 @@ _FOLDER = re.compile(r"live-\d{8}-\d{6}(-\d{1,2})?")
 UNFINISHED_PREFIX = "unfinished-"
 RESERVE = ".reserve"
 DAY = 86_400.0
-WORLD_INTERVAL_S = 5.0  # between writes of the world: a killed program loses no more of it
-MAX_HEIGHTS = 64  # people whose heights are kept, the latest
+WORLD_INTERVAL_S = 5.0  # interval of writes of the world; a killed program loses at most these seconds of it
+MAX_HEIGHTS = 64  # maximum number of heights that are kept, those of the latest people
 HEAD_BYTES = 6_000  # maximum size of the world and the heights in poses.json
 
 
 class RecordingFolder:
     """A folder with the recording of one stream: images of one size, processed by the same networks.
 
-    It reserves disk space, so that the files can be finished on a full disk.
+    Disk space is reserved, so that the files can be finished on a full disk.
 
     Attributes:
+        folder: Path of the folder.
         frames: Number of frames written.
-        seconds: Duration in s.
-        cut_short: Set by the caller if frames are missing at the end.
+        seconds: Duration, s.
+        stream: Stream of the recorded frames; None before the first frame.
+        cut_short: Whether frames are missing at the end. The caller sets it before `finish`.
     """
 
     def __init__(self, parent: Path, info_of: Callable[[LiveResult], RunInfo], *, video: bool) -> None:
         """Create the folder.
+
+        Args:
+            parent: Folder in which the folder is created.
+            info_of: Function that returns the description of a run, called with the first frame.
+            video: Whether to record the images.
 
         Raises:
             PoseError: If the folder cannot be written.
@@ -60,8 +67,8 @@ class RecordingFolder:
         self._begun = 0.0
         self._info: RunInfo | None = None
         self._heights: dict[int, tuple[float, float]] = {}
-        self._world_due = 0.0  # s
-        self._ended = False  # the camera has moved
+        self._world_due = 0.0  # time of the next write of the world, s
+        self._ended = False  # whether the world coordinates have ended, because the camera moved
         self._json: JsonWriter | None = None
         self._npz: NpzWriter | None = None
         self._video: GrowingVideo | None = None
@@ -76,7 +83,7 @@ class RecordingFolder:
 
     @property
     def files(self) -> dict[str, Path | None]:
-        """Files by name after `finish`; None for a file that could not be finished."""
+        """Paths of the files by name, after `finish`; None for a file that could not be finished."""
         names = [*([VIDEO] if self._with_video else []), JSON, NPZ, *([CAMERAS_FILE] if self._cameras else [])]
         return {name: path if (path := self.folder / name).is_file() else None for name in names}
 
@@ -118,7 +125,9 @@ class RecordingFolder:
         self._keep_world(live.world)
 
     def _keep_world(self, world: WorldInfo | None) -> None:
-        """Store the world with the heights of the latest people, and write it every `WORLD_INTERVAL_S`."""
+        """Store the world and the heights of the latest people. Every `WORLD_INTERVAL_S`, they are written to the
+        files.
+        """
         if world is None or self._info is None or self._info.world is None or self._ended:
             return
         for person, height in world.heights.items():
@@ -132,7 +141,7 @@ class RecordingFolder:
             self._write_world()
 
     def _write_world(self) -> None:
-        """Write the current world to both files."""
+        """Write the current world to poses.json and poses.npz."""
         if self._info is None or self._info.world is None:
             return
         assert self._json is not None
@@ -141,6 +150,7 @@ class RecordingFolder:
         self._json.write_head(self._info)
 
     def _open(self, live: LiveResult) -> None:
+        """Open the files for the first frame."""
         assert live.stream is not None, "results of a loop have a stream"
         self._info = info = replace(self._info_of(live), world=live.world)
         self._npz = NpzWriter(self.folder / NPZ, info, self.folder / f"{UNFINISHED_PREFIX}{NPZ}")
@@ -152,11 +162,12 @@ class RecordingFolder:
         self._begun, self.stream = live.result.time, live.stream
 
     def finish(self) -> None:
-        """Finish each file independently. A file that fails does not affect the other files.
+        """Finish the files independently of each other: a file that fails does not affect the others.
 
-        Without frames the folder is removed.
+        If no frame was recorded, the folder is removed.
 
-        Raises the first error.
+        Raises:
+            PoseError: If a file cannot be finished. It is the first error.
         """
         self._reserve.release()
         problems = []
@@ -189,10 +200,10 @@ class RecordingFolder:
 
 
 def finish_interrupted(parent: Path) -> list[str]:
-    """Finish the recordings in `parent` that a killed program left.
+    """Finish the recordings that a killed program left in the folder `parent`.
 
     Returns:
-        One line of text for each recording.
+        A line of text for each recording.
     """
     lines = []
     for folder in sorted(parent.glob(f"{FOLDER_PREFIX}*")):
@@ -207,6 +218,7 @@ def finish_interrupted(parent: Path) -> list[str]:
 
 
 def _finish(folder: Path) -> str:
+    """Finish a recording, and return a line of text about it."""
     (folder / RESERVE).unlink(missing_ok=True)
     record = WrittenFiles(folder)
     problems, frames = [], 0
@@ -280,4 +292,5 @@ def _new_folder(parent: Path) -> Path:
 
 
 def _cannot(parent: Path, error: OSError) -> PoseError:
+    """Return an error for a folder that cannot be written."""
     return PoseError(f"cannot record into {parent}: {(error.strerror or str(error)).lower()}")

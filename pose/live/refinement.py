@@ -1,7 +1,7 @@
-"""The refined frames of a stream, available once the following frames have been seen.
+"""Refined frames of a stream, which are available some frames later.
 
-The newest estimate of a frame is shown at once. Recordings and final messages contain the refined one, as in streaming
-speech recognition, where partial results precede final ones.
+The newest estimate of a frame is displayed immediately. Recordings and final messages contain its refined poses, for
+which the lifter has also seen the following frames.
 """
 
 from collections import deque
@@ -15,21 +15,25 @@ from pose.types import FrameResult
 
 
 class RefinedFrames:
-    """The frames of one stream that wait for their refined poses.
+    """Frames of one stream that wait for their refined poses.
 
-    Refined people have their own world, which sees refined poses only. They are never predicted.
+    Refined people have separate world coordinates, which are computed from refined poses only. They are not predicted
+    ahead, except to bridge occlusions.
 
     Attributes:
-        waiting: Frames with their newest estimate, oldest first, at most as many as the refinement delay in frames.
-            The images are left out if no subscriber wants refined frames, because images of 11 MB add up to 100 MB.
+        waiting: Number and newest estimate of each waiting frame, oldest first. There are at most as many as the
+            refinement delay in frames. Images are omitted if no subscriber wants refined frames, to save memory.
+        stream: Stream of the frames.
+        world: World of the refined people; None for camera coordinates.
     """
 
     def __init__(self, stream: Stream, world: WatchedWorld | None, bridge: float) -> None:
-        """
+        """Start without frames.
+
         Args:
             stream: Stream with a refining lifter.
             world: World of the refined people; None keeps camera coordinates.
-            bridge: Seconds for which occluded people are predicted; 0 disables it.
+            bridge: Maximum time for which an occluded person is predicted, s; 0 disables this.
         """
         self.waiting: deque[tuple[int, LiveResult]] = deque()
         self.stream, self.world = stream, world

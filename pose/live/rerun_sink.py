@@ -16,23 +16,27 @@ from pose.view.colours import RGB, person_colour
 
 
 class RerunSink:
-    """Logs images with skeletons under `camera`, and poses under `world` in world or camera coordinates.
+    """Sink that logs to the Rerun viewer: images with skeletons as `camera`, and 3D poses as `world`.
+
+    The 3D poses are in world coordinates, or in camera coordinates if there is no world.
 
     Attributes:
         lost: Number of dropped frames.
-        problem: Why the sink stopped, or None.
+        problem: Reason why the sink stopped; None while it runs.
+        trouble: Always empty.
     """
 
     trouble = ""
 
     def __init__(self, loop: Loop, file: Path | None = None) -> None:
-        """
+        """Start the viewer or open a file, and subscribe to the loop.
+
         Args:
             loop: Loop to log.
             file: Path of an .rrd file to write; None starts the viewer.
 
         Raises:
-            PoseError: If Rerun is missing or fails.
+            PoseError: If Rerun is not installed or fails to start.
         """
         try:
             import rerun
@@ -52,7 +56,7 @@ class RerunSink:
 
     @property
     def problem(self) -> str | None:
-        """Why the sink stopped, or None."""
+        """Reason why the sink stopped; None while it runs."""
         return self._subscriber.problem
 
     @property
@@ -79,11 +83,17 @@ class RerunSink:
         stream.log("latency_ms", rerun.Scalars(1000 * live.latency))
 
     def close(self) -> None:
-        """Finish the waiting frames and disconnect."""
+        """Log the waiting frames and disconnect."""
         self._subscriber.close()
 
 
 def _strips(points: F32, skeleton: Skeleton, colours: list[RGB]) -> tuple[F32, list[RGB]]:
-    """Return the limbs (P * edges, 2, D) of people with joints (P, J, D), and the colour of each limb."""
+    """Return the limbs (P * edges, 2, D) of people, as pairs of joints, and the colour of each limb.
+
+    Args:
+        points: (P, J, D) joints.
+        skeleton: Skeleton of the joints.
+        colours: Colour of each person.
+    """
     limbs = points[:, np.array(skeleton.edges)]
     return limbs.reshape(-1, 2, points.shape[-1]), [colour for colour in colours for _ in skeleton.edges]

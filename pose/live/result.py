@@ -18,19 +18,19 @@ from pose.types import U8, FrameResult
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline, Session
 
-STALL_SECONDS = 3.0  # without an image, after which a source counts as stalled
+STALL_SECONDS = 3.0  # time without an image after which a source counts as stalled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stream:
-    """A sequence of images of one size, processed by one pipeline. Track ids restart with each stream.
+    """A sequence of images of one size, processed by one pipeline. Track ids restart with each stream of a pipeline.
 
     Attributes:
         pipeline: The pipeline.
         session: Session of the pipeline for this stream.
-        size: (width, height) of the images in px.
-        world: World of the people; None keeps camera coordinates.
-        camera: Camera that the 3D refers to; None for the camera of the pipeline.
+        size: (width, height) of the images, px.
+        world: World of the people; None for camera coordinates.
+        camera: Camera in whose frame the 3D poses are; None for the camera of the pipeline.
         cameras: Descriptions of several calibrated cameras, as in `RunInfo`; empty otherwise.
     """
 
@@ -44,21 +44,21 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class LiveResult:
-    """The result of one frame.
+    """Result of one frame.
 
     Attributes:
-        image: (H, W, 3) uint8 RGB, the image that `result` describes. Shared between subscribers: do not write to it.
-        result: People and poses. `index` counts captured frames, so indices of dropped frames are missing. Predicted
-            poses (`Poses3D.ahead`), their keypoints and boxes are ahead of the image.
+        image: (H, W, 3) uint8 RGB, the image of the frame. It is shared between subscribers: do not write to it.
+        result: People and poses. `index` counts captured frames, so the indices of dropped frames are missing. With
+            prediction (`Poses3D.ahead`), poses, keypoints and boxes are those of a later time than the image.
         skeleton: Skeleton of the 2D keypoints.
         captured: Capture time in s on the clock of `time.monotonic`.
-        done: Time of the 3D result in s on the same clock.
+        done: Time at which the 3D pose was available, s, on the same clock.
         stream: Stream of the frame. Another stream has other track ids, and may have other networks.
-        world: World of the people at this frame, with the heights of those in it; None in camera coordinates, for
-            example while the camera moves.
-        motion: Camera motion: `static`, `rotating`, `translating` or `unknown`; empty if not measured.
-        final: False if the same frame follows again, refined (`LiveLoop.subscribe`).
-        counts: Repetitions of people who repeat a movement, by track id.
+        world: World of the people in this frame, with their heights; None in camera coordinates, for example while the
+            camera moves.
+        motion: Camera motion, `static`, `rotating`, `translating` or `unknown`; empty if not measured.
+        final: Whether no refined result of the same frame follows (`LiveLoop.subscribe`).
+        counts: Repetition counts by track id, for people who repeat a movement.
     """
 
     image: U8
@@ -74,20 +74,22 @@ class LiveResult:
 
     @property
     def latency(self) -> float:
-        """Seconds from capture to 3D."""
+        """Time from the capture to the 3D pose, s."""
         return self.done - self.captured
 
     @property
     def size(self) -> tuple[int, int]:
-        """(width, height) of the image in px."""
+        """(width, height) of the image, px."""
         return self.image.shape[1], self.image.shape[0]
 
     def without_image(self) -> "LiveResult":
-        """Return a copy with an empty image, which takes no memory."""
+        """Return a copy with an empty image, to save memory."""
         return replace(self, image=np.empty((0, 0, 3), np.uint8))
 
     def mirrored(self) -> "LiveResult":
-        """Return a copy with image and 2D flipped horizontally. Joint names stay: a left hand is still called left."""
+        """Return a copy with image and 2D flipped horizontally, for display. Joints keep their names: a left hand stays
+        left.
+        """
         last = self.size[0] - 1
         people, poses, placed = self.result.people, self.result.poses, self.result.placed
         keypoints, boxes = people.keypoints.copy(), people.boxes.copy()
@@ -118,22 +120,22 @@ class LiveStatus:
     """State of a live loop.
 
     Attributes:
-        fps: Frames per second with 3D, over the last seconds.
-        latency_ms: Median latency from capture to 3D over the last seconds; NaN before the first frame.
-        latency_p95_ms: 95th percentile of the latency.
+        fps: Rate of frames with 3D poses over the last 5 s, frames/s.
+        latency_ms: Median latency from capture to 3D pose over the last 5 s; NaN without frames.
+        latency_p95_ms: 95th percentile of this latency; NaN without frames.
         people: Number of people in the last frame.
         device: Device of the networks.
         lifter: Name of the lifter.
-        lifter_delay_ms: Delay by the look-ahead of the lifter, part of the latency.
+        lifter_delay_ms: Delay by the look-ahead of the lifter, which is part of the latency.
         ahead_ms: Prediction time of the last frame; 0 without prediction.
-        frames_in: Captured frames.
-        processed: Frames with 3D.
-        dropped: Frames dropped in favour of newer ones.
-        paused: Whether frames are discarded.
+        frames_in: Number of captured frames.
+        processed: Number of frames with 3D poses.
+        dropped: Number of frames that were dropped to process newer ones.
+        paused: Whether new frames are discarded.
         message: Problem of the source, such as a lost camera; empty without one.
         world: State of gravity and camera motion in a few words; empty in camera coordinates.
         cameras: State of the calibration of several cameras; empty for one.
-        frame_age_s: Seconds since the last captured frame; NaN before the first.
+        frame_age_s: Time since the last captured frame; NaN before the first.
     """
 
     fps: float
@@ -155,11 +157,11 @@ class LiveStatus:
 
     @property
     def is_stalled(self) -> bool:
-        """Whether no image has come from the source for `STALL_SECONDS`."""
+        """Whether the source has sent no image for `STALL_SECONDS`."""
         return self.frame_age_s > STALL_SECONDS
 
     def line(self) -> str:
-        """The status as one line of text."""
+        """Return the status as one line of text."""
         people = "1 person" if self.people == 1 else f"{self.people} people"
         latency = "no frame yet"
         if self.processed:

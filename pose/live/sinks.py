@@ -1,4 +1,4 @@
-"""Live poses as UDP datagrams."""
+"""Sender of live poses as UDP datagrams."""
 
 import socket
 
@@ -12,7 +12,12 @@ LOOPBACK = "127.0.0.1"
 
 
 def read_address(option: str, text: str, default_host: str | None = None) -> tuple[str, int]:
-    """Parse `HOST:PORT`, or `PORT` if there is a default host.
+    """Parse `HOST:PORT`, or `PORT` if there is a default host, and return host and port.
+
+    Args:
+        option: Name of the option, for the error message.
+        text: Value of the option.
+        default_host: Host if the text is only a port; None if the host is required.
 
     Raises:
         UsageError: If the text has another form.
@@ -49,16 +54,26 @@ def find_receiver(host: str, port: int) -> tuple[socket.AddressFamily, tuple[obj
 
 
 class UdpSink:
-    """Sends every message as a UDP datagram.
+    """Sink that sends every message as a UDP datagram.
 
     Attributes:
-        lost: Number of messages that were dropped or could not be sent.
-        trouble: Why messages are lost at the moment; empty if none are lost.
-        problem: Why the sink stopped, or None.
+        lost: Number of messages that could not be sent, plus the number of dropped results.
+        trouble: Reason why messages are currently lost; empty if none are lost.
+        problem: Reason why the sink stopped; None while it runs.
     """
 
     def __init__(self, loop: Loop, host: str, port: int) -> None:
-        """Open the socket and subscribe to the loop. Raises the errors of `find_receiver`."""
+        """Open the socket and subscribe to the loop.
+
+        Args:
+            loop: Loop whose results are sent.
+            host: Host of the receiver.
+            port: Port of the receiver.
+
+        Raises:
+            PoseError: If the host is unknown.
+            UsageError: For port 0 or a broadcast address.
+        """
         family, self._address = find_receiver(host, port)
         self._socket = socket.socket(family, socket.SOCK_DGRAM)
         self._refused = 0
@@ -67,12 +82,12 @@ class UdpSink:
 
     @property
     def problem(self) -> str | None:
-        """Why the sink stopped, or None."""
+        """Reason why the sink stopped; None while it runs."""
         return self._subscriber.problem
 
     @property
     def lost(self) -> int:
-        """Number of messages that were dropped or could not be sent."""
+        """Number of messages that could not be sent, plus the number of dropped results."""
         return self._refused + self._subscriber.dropped
 
     def _send(self, live: LiveResult) -> None:

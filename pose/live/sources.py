@@ -1,4 +1,4 @@
-"""Live sources: a camera or stream with automatic reconnection, a file at its own rate, or pushed images."""
+"""Live sources: a camera or stream with automatic reconnection, a file at its frame rate, or pushed images."""
 
 import math
 import threading
@@ -29,6 +29,7 @@ class Captured:
     """An image with its capture time.
 
     Attributes:
+        frame: The image, with its index and time in the stream.
         at: Capture time in s on the clock of `time.monotonic`.
     """
 
@@ -40,9 +41,9 @@ class LiveSource(Protocol):
     """Protocol of a live source.
 
     Attributes:
-        name: Name for messages.
-        fps: Nominal frames per second.
-        message: Current problem; empty without one.
+        name: Name for display.
+        fps: Nominal frame rate, frames/s.
+        message: Current problem, for display; empty without one.
     """
 
     name: str
@@ -52,7 +53,11 @@ class LiveSource(Protocol):
     def frames(self, stop: threading.Event) -> Iterator[Captured]:
         """Yield the images as they arrive, until the source ends or `stop` is set.
 
-        Indices count from 0, times increase across reconnections and repeats, and the size may change.
+        Indices count from 0. Times increase, also across reconnections and repeats of a file. The image size may
+        change.
+
+        Args:
+            stop: Event that ends the iteration.
 
         Raises:
             PoseError: If the source fails permanently.
@@ -60,29 +65,32 @@ class LiveSource(Protocol):
         ...
 
     def close(self) -> None:
-        """Release files, devices and connections. `frames` ends soon after.
+        """Release files, devices and connections, which ends `frames` soon after.
 
-        May be called from any thread, and more than once."""
+        May be called from any thread, and more than once.
+        """
         ...
 
 
 def open_live(spec: str, *, loop: bool = False) -> LiveSource:
-    """Open a camera number or an RTSP, HTTP, ... address with reconnection, or a file at its own rate.
+    """Open a camera or network stream with automatic reconnection, or a file that is played at its frame rate.
 
     Args:
-        spec: Camera number, address or path.
+        spec: Camera number, path of a file, or address such as `rtsp://...` or `http://...`.
         loop: Whether to repeat a file.
 
-    Raises PoseError (UsageError for an invalid specification) if it cannot be opened now.
+    Raises:
+        PoseError: If the source cannot be opened now.
+        UsageError: If `spec` is invalid.
     """
     source = open_source(spec, watch=True)
     return Reconnecting(spec, source) if source.info.is_live else Played(source, loop=loop)
 
 
 class Played:
-    """Plays a file at its frame rate.
+    """Source that plays a file at its frame rate.
 
-    The capture time of a frame is its nominal time, so any delay counts as latency.
+    The capture time of a frame is the time at which it is due, so any delay counts as latency.
     """
 
     def __init__(self, source: Source, *, loop: bool = False) -> None:
@@ -115,16 +123,18 @@ class Played:
 
 
 class Reconnecting:
-    """A camera or network stream that is opened again, with increasing waits, whenever it ends or fails.
+    """Source that reads a camera or network stream, and opens it again whenever it ends or fails.
 
-    Frame times are wall-clock times across all connections, so gaps keep their duration.
+    The waits between attempts increase from 1 to 16 s. The frame times of all connections are on one time line, so the
+    gaps between connections keep their duration.
 
     Attributes:
-        left_out: Number of images discarded because they waited in buffers before a connection was read.
+        left_out: Number of outdated images that were skipped, because they were buffered before a connection was read.
     """
 
     def __init__(self, spec: str, source: Source) -> None:
-        """
+        """Use an open source for the first connection.
+
         Args:
             spec: Address or camera number.
             source: Source that `open_source` returned for `spec` with `watch=True`.
@@ -133,7 +143,7 @@ class Reconnecting:
         self.left_out = 0
         self._spec = spec
         self._source: Source | None = source  # opened, not yet read
-        self._changing = threading.Lock()  # guards it
+        self._changing = threading.Lock()  # guards `_source`
         self._opened = time.monotonic()
         self._pace = Pace()
         self._size: tuple[int, int] | None = None
@@ -161,7 +171,10 @@ class Reconnecting:
             self._reopen(stop)
 
     def _refresh(self) -> None:
-        """Reconnect if the source was not read for a while: buffered images are old, and servers drop idle clients."""
+        """Reconnect if the open source was not read for more than a second.
+
+        Its buffered images are outdated, and servers disconnect clients that do not read.
+        """
         if time.monotonic() - self._opened < MAX_UNREAD_S or (old := self._taken()) is None:
             return
         old.close()
@@ -171,13 +184,13 @@ class Reconnecting:
             self._say(str(error))
 
     def _taken(self) -> Source | None:
-        """Return the open source to one caller only, which reads and closes it."""
+        """Return the open source, and leave None. Only one caller gets the source, and must close it."""
         with self._changing:
             source, self._source = self._source, None
         return source
 
     def _put(self, source: Source) -> None:
-        """Store an opened source, or close it if the loop has ended."""
+        """Store an opened source; after `close`, close it instead."""
         with self._changing:
             if self._closed.is_set():
                 source.close()
@@ -185,7 +198,9 @@ class Reconnecting:
                 self._source = source
 
     def _connection(self) -> Iterator[tuple[Frame, float]]:
-        """Yield the frames of the open source with their arrival times; report at the end why the stream ended."""
+        """Yield the frames of the open source with their arrival times, until it ends. Then set `message` to the
+        reason.
+        """
         source = self._taken()
         if source is None:
             return
@@ -202,7 +217,12 @@ class Reconnecting:
         self._say(problem)
 
     def _look(self, frame: Frame, at: float) -> None:
-        """Report a changed image size, and measure the rate of a stream that does not declare it."""
+        """Report a changed image size, and measure the rate of a stream that does not declare it.
+
+        Args:
+            frame: The frame.
+            at: Arrival time, s.
+        """
         self.fps = self._pace.add(at) or self.fps
         if self._size not in (None, frame.size):
             self.message = f"{self.name} sends {frame.size[0]}x{frame.size[1]} now: track ids restart"
@@ -212,11 +232,12 @@ class Reconnecting:
         self._size = frame.size
 
     def _say(self, problem: str) -> None:
+        """Set `message` for a lost source."""
         problem = problem.removeprefix("cannot read ").removeprefix(f"{self.name}: ")
         self.message = f"{self.name} is gone ({problem})"
 
     def _reopen(self, stop: threading.Event) -> None:
-        """Try until the source opens again, or the loop ends."""
+        """Try to open the source until it succeeds, `stop` is set, or the source is closed."""
         wait = MIN_RETRY_S
         while True:
             gone, again = self.message, time.monotonic() + wait
@@ -242,17 +263,22 @@ class Reconnecting:
 
 
 class Pace:
-    """Measures the frame rate as the median of the latest intervals, which ignores stalls."""
+    """Estimator of a frame rate: the reciprocal of the median of the latest intervals, which ignores stalls."""
 
     def __init__(self, max_images: int | None = None) -> None:
-        """
+        """Start without images.
+
         Args:
-            max_images: Number of latest images used; None if the rate is known.
+            max_images: Number of latest images used; None if the rate is known and not estimated.
         """
         self._at: deque[float] = deque(maxlen=max_images or 0)
 
     def add(self, at: float) -> float | None:
-        """Add an arrival time in s; return frames per second once there are enough."""
+        """Add an image, and return the rate in frames/s; None while there are too few images.
+
+        Args:
+            at: Arrival time of the image, s.
+        """
         self._at.append(at)
         if len(self._at) < MIN_PACE_FRAMES:
             return None
@@ -261,13 +287,14 @@ class Pace:
 
 
 class PushedFrames:
-    """Images pushed by another thread, for example from a browser's camera."""
+    """Source of images that another thread pushes, for example from a browser's camera."""
 
     def __init__(self, name: str, fps: float = 30.0, *, waiting: int = 4) -> None:
-        """
+        """Create a source without images.
+
         Args:
-            name: Name for messages.
-            fps: Nominal frames per second.
+            name: Name for display.
+            fps: Nominal frame rate, frames/s.
             waiting: Capacity of the queue; when it is full, the oldest image is dropped.
         """
         self.name, self.fps, self.message = name, fps, ""
@@ -276,11 +303,11 @@ class PushedFrames:
         self._first: float | None = None
 
     def push(self, image: U8, at: float | None = None) -> int:
-        """Push an image (H, W, 3) uint8 RGB; return its index, which its `LiveResult` carries.
+        """Push an image, and return its index: `LiveResult.result.index` of its result.
 
         Args:
-            image: The image.
-            at: Capture time in s on the clock of `time.monotonic`, increasing; default now.
+            image: (H, W, 3) uint8 RGB.
+            at: Capture time in s on the clock of `time.monotonic`, increasing; None for now.
         """
         at = time.monotonic() if at is None else at
         if self._first is None:

@@ -1,4 +1,4 @@
-"""A thread that processes the results of a loop at its own rate."""
+"""Thread that processes the results of a loop at its own rate."""
 
 import threading
 from collections.abc import Callable
@@ -7,14 +7,17 @@ from pose.live.base import Loop, Wanted
 from pose.live.result import LiveResult
 
 JOIN_SECONDS = 10.0
-WAITING = 20  # queue length of sinks that send newest and final frames: at the end several become final at once
+WAITING = 20  # capacity of the queues of sinks that send newest and final frames; several become final at the end
 
 
 class Subscriber:
-    """Calls `work` with every result until the loop ends or `close` is called. A slow `work` loses results.
+    """Thread that calls a function with the results of a loop, until the loop ends or `close` is called.
+
+    If the function is slower than the loop, results are dropped.
 
     Attributes:
-        problem: Error of `work` or `after`; None without one. After an error `work` is not called again.
+        problem: Text of the first error of `work` or `after`; None without one. After an error, `work` is not called
+            again.
     """
 
     def __init__(
@@ -27,13 +30,15 @@ class Subscriber:
         whole: bool = False,
         wanted: Wanted = "newest",
     ) -> None:
-        """
+        """Subscribe and start the thread.
+
         Args:
             loop: The loop.
             work: Function called with each result, in the thread of the subscriber.
             maxlen: Capacity of the queue.
             after: Function called at the end in the same thread, even after an error.
-            whole: Whether `close` waits for the end without a limit; otherwise it waits at most `JOIN_SECONDS`.
+            whole: Whether `close` waits without limit until all queued results are processed; otherwise it waits at
+                most `JOIN_SECONDS`.
             wanted: Kind of results, as in `Loop.subscribe`.
         """
         self.problem: str | None = None
@@ -49,7 +54,7 @@ class Subscriber:
         return self._mailbox.dropped
 
     def close(self) -> None:
-        """Process the waiting results and end. May be called twice."""
+        """Process the queued results and end. May be called twice."""
         self._loop.unsubscribe(self._mailbox)
         self._thread.join(None if self._whole else JOIN_SECONDS)
 
@@ -68,4 +73,5 @@ class Subscriber:
                 self._failed(error)
 
     def _failed(self, error: Exception) -> None:
+        """Store the first error."""
         self.problem = self.problem or str(error) or type(error).__name__

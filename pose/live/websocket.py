@@ -1,4 +1,4 @@
-"""Live poses for WebSocket clients (`--ws`)."""
+"""Server of live poses for WebSocket clients (`--ws`)."""
 
 import asyncio
 import re
@@ -23,23 +23,33 @@ MAX_CLIENTS = 16
 SEND_BUFFER_BYTES = 1 << 16  # socket buffer of a client that reads slowly
 HEARTBEAT_SECONDS = 40.0  # between pings; a client that does not answer within half of it is disconnected
 CLOSE_SECONDS = 0.5
-TROUBLE_SECONDS = 2.0  # for which a failed accept is reported
-# Programs send no Origin header. Pages of other sites must not read poses; pages of this computer may.
+TROUBLE_SECONDS = 2.0  # time for which a rejected connection is reported
+# Allowed origins. Web pages of other sites must not read poses. Clients other than browsers send no Origin header.
 ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
 
 
 class WebSocketSink:
-    """Sends every message to each WebSocket client; a slow client loses frames and delays no other.
+    """Sink that sends every message to each WebSocket client. A slow client loses frames, and does not delay the
+    others.
 
     Attributes:
-        port: The bound port, also if 0 was given.
-        lost: Results that were dropped because clients read too slowly.
-        trouble: Why clients cannot connect at the moment; empty if they can.
-        problem: Why the sink stopped; None while it runs.
+        port: Bound port, also if 0 was given.
+        lost: Number of results that were dropped because clients read too slowly.
+        trouble: Reason why clients currently cannot connect; empty if they can.
+        problem: Reason why the sink stopped; None while it runs.
     """
 
     def __init__(self, loop: Loop, host: str, port: int) -> None:
-        """Start serving. Raises PoseError if the address cannot be bound or aiohttp is not installed."""
+        """Start the server and subscribe to the loop.
+
+        Args:
+            loop: Loop whose results are sent.
+            host: Address to bind.
+            port: Port to bind; 0 lets the system choose.
+
+        Raises:
+            PoseError: If the address cannot be bound, or aiohttp is not installed.
+        """
         try:
             from aiohttp import web
         except ImportError as error:
@@ -47,8 +57,8 @@ class WebSocketSink:
         self._web = web
         self._clients: dict[web.WebSocketResponse, Mailbox[list[str]]] = {}
         self._counting = threading.Lock()  # guards counters shared by the server and the subscriber
-        self._lost = 0  # by clients that have left, and by the sink itself
-        self._missed = 0  # by the sink itself
+        self._lost = 0  # results lost by clients that have disconnected, and by the sink for each client
+        self._missed = 0  # results dropped by the sink
         self._exhausted = -TROUBLE_SECONDS  # last time without resources for a connection
         self._events = asyncio.new_event_loop()
         self._stack = AsyncExitStack()
@@ -66,7 +76,7 @@ class WebSocketSink:
 
     @property
     def problem(self) -> str | None:
-        """Why the sink stopped, or None."""
+        """Reason why the sink stopped; None while it runs."""
         return self._subscriber.problem
 
     @property
@@ -77,7 +87,7 @@ class WebSocketSink:
 
     @property
     def trouble(self) -> str:
-        """Why no client can connect now; empty if clients can."""
+        """Reason why clients currently cannot connect; empty if they can."""
         if monotonic() - self._exhausted < TROUBLE_SECONDS:
             return "no client can connect: too many open files"
         return ""
@@ -99,6 +109,7 @@ class WebSocketSink:
         await self._stack.aclose()
 
     def _note(self, words: str) -> None:
+        """Store the time at which the system had no resources for another connection."""
         self._exhausted = monotonic()
 
     def _send(self, live: LiveResult) -> None:
@@ -122,7 +133,7 @@ class WebSocketSink:
         if len(self._clients) >= MAX_CLIENTS:
             await client.close(code=1013, message=b"too many clients")
             return client
-        if request.transport is not None:  # otherwise the system would buffer minutes of old poses for a slow client
+        if request.transport is not None:  # small buffer: the system's default holds minutes of old poses
             request.transport.get_extra_info("socket").setsockopt(
                 socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES
             )
@@ -133,7 +144,7 @@ class WebSocketSink:
         reading = asyncio.create_task(_read_to_end(client, mailbox))
         try:
             while True:
-                is_last = mailbox.closed  # read first: items put before `close` are still there
+                is_last = mailbox.closed  # read before the items, so that none is missed
                 while (texts := mailbox.take()) is not None:
                     for text in texts:
                         await client.send_str(text)
@@ -154,23 +165,24 @@ class WebSocketSink:
             self._lost += self._clients.pop(client).dropped
 
     def _call(self, callback: Callable[[], object]) -> None:
-        """Run a callback in the thread of the server, which may have ended."""
+        """Run a callback in the thread of the server. If the server has ended, do nothing."""
         with suppress(RuntimeError):
             self._events.call_soon_threadsafe(callback)
 
     def _hang_up(self) -> None:
+        """Send the waiting messages to the clients, and end the server."""
         for mailbox in list(self._clients.values()):
             mailbox.close()
         self._call(self._ended.set)
         self._thread.join(10 * CLOSE_SECONDS)
 
     def close(self) -> None:
-        """Stop serving. Takes a few seconds at most, whatever the clients do."""
+        """Stop the server. This takes a few seconds at most, even if clients do not respond."""
         self._subscriber.close()
 
 
 async def _read_to_end(client: "web.WebSocketResponse", mailbox: Mailbox[list[str]]) -> None:
-    """Answer pings and ignore messages until the client leaves."""
+    """Ignore the messages of a client until it disconnects, then close its mailbox. aiohttp answers pings meanwhile."""
     async for _ in client:
         pass
     mailbox.close()

@@ -1,4 +1,6 @@
-"""Several live cameras: one loop for each, calibration from the people they see, and fusion into one world."""
+"""Live loop over several cameras: one loop for each camera, calibration from the people in view, and fusion of 3D
+poses.
+"""
 
 from pose.live.several.loop import SeveralLoop
 

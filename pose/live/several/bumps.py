@@ -1,4 +1,4 @@
-"""Detection of a calibrated camera that was moved: its reprojection errors jump and stay, or contradict all others."""
+"""Detection of a moved camera: its reprojection errors increase lastingly, or it contradicts all others."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -9,31 +9,31 @@ from pose.live.several.calibration import Calibration
 from pose.live.several.fusion import CurrentPose
 from pose.multiview.observations import BODY_HEIGHT
 
-STAY_SECONDS = 2.0  # for which errors must stay high
-USUAL_SECONDS = 3.0  # of frames that give the usual error after a calibration
-FEWEST = 20  # frames for a median
-JUMP = 3.0  # minimum ratio to the usual error
-LEAST = 0.02  # minimum error, relative to the height of a body in the image
+STAY_SECONDS = 2.0  # time for which errors must stay high
+USUAL_SECONDS = 3.0  # time after a calibration in which the usual error is measured
+FEWEST = 20  # minimum number of frames for a median
+JUMP = 3.0  # minimum ratio of the latest to the usual error of a moved camera
+LEAST = 0.02  # minimum error of a moved camera, relative to the height of a body in the image
 
 
 class Bumps:
-    """Watches the cameras of one calibration."""
+    """Detector of moved cameras during one calibration."""
 
     def __init__(self, calibration: Calibration) -> None:
         self._calibration = calibration
         self._errors: dict[int, deque[tuple[float, float]]] = {index: deque() for index in calibration.cameras}
         self._usual: dict[int, float] = {}
-        self._since: float | None = None  # s, since when a camera is contradicted
+        self._since: float | None = None  # time since which a camera is contradicted, s
 
     def moved(self, time: float, people: Sequence[CurrentPose], contradicted: bool) -> bool:
-        """Return whether a camera was moved.
+        """Add a frame, and return whether a camera was moved.
 
-        Which camera moved is unknown, because a moved camera increases the errors of all cameras.
+        The result does not say which one, because a moved camera increases the errors of all cameras.
 
         Args:
             time: Time of the frame, s, increasing.
-            people: People in this frame.
-            contradicted: Whether all matches of a camera are contradicted.
+            people: Fused people in this frame.
+            contradicted: Whether all matches of a camera are contradicted (`Identities.contradicted`).
         """
         for index in self._errors:
             self._add(index, time, people)
@@ -45,6 +45,9 @@ class Bumps:
         return stays or any(self._jump(index, time) > JUMP for index in self._errors)
 
     def _add(self, index: int, time: float, people: Sequence[CurrentPose]) -> None:
+        """Add the reprojection error of a camera, relative to the body height in the image: its median over the
+        people.
+        """
         camera, errors = self._calibration.cameras[index], self._errors[index]
         shares = []
         for one in people:
@@ -60,7 +63,10 @@ class Bumps:
             errors.popleft()
 
     def _jump(self, index: int, time: float) -> float:
-        """Compute the lower quartile of the latest errors relative to the usual error; 0 if errors are small or few."""
+        """Return the ratio of the latest to the usual error of a camera. It is 0 if the errors are small or too few.
+
+        The latest error is the lower quartile of the last `STAY_SECONDS`, so most of these errors must be large.
+        """
         errors = self._errors[index]
         if index not in self._usual or len(errors) < FEWEST or time - errors[0][0] < 0.8 * STAY_SECONDS:
             return 0.0

@@ -17,20 +17,20 @@ from pose.multiview.types import ViewCamera, ViewTrack
 from pose.system.json_values import Json
 from pose.types import F64
 
-HEIGHT_FPS = 10.0  # frames/s for the height of a person
-GIVEN = Accuracy(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, float("nan"))  # of a calibration file
+HEIGHT_FPS = 10.0  # rate of the frames from which the height of a person is estimated, frames/s
+GIVEN = Accuracy(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, float("nan"))  # accuracy of the cameras of a calibration file
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
-    """The result of a calibration.
+    """Result of a calibration. The common frame of the cameras is the camera frame of the first one.
 
     Attributes:
-        cameras: Cameras by index of the source, in the frame of the first one.
+        cameras: Calibrated cameras by index of the source.
         bones: (B,) m, bone lengths of an average person in the scene.
         scale: Factor by which the size of lifted bodies is multiplied.
-        accuracy: Standard deviations by index of the source.
-        described: Description stored in result files, by index of the source.
+        accuracy: Accuracy of each camera by index of the source.
+        described: Descriptions for result files by index of the source.
         notes: Warnings about the calibration, one line each.
     """
 
@@ -43,26 +43,28 @@ class Calibration:
 
     @property
     def first(self) -> int:
-        """Index of the source whose camera frame is the common frame of all cameras."""
+        """Index of the source whose camera frame is the common frame."""
         return min(self.cameras)
 
     @property
     def listed(self) -> tuple[dict[str, Json], ...]:
-        """Descriptions of the cameras for result files. Bits of `Poses3D.seen_by` follow this order."""
+        """Descriptions of the cameras for result files, by increasing index. The bits of `Poses3D.seen_by` have this
+        order.
+        """
         return tuple(self.described[index] for index in sorted(self.cameras))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CalibrationInput:
-    """Input of a calibration.
+    """Input of a calibration. Dictionaries have the index of the source as key.
 
     Attributes:
-        rows: Observations (`Sightings.rows`) by index of the source.
-        told: Known intrinsics by index of the source, and poses as stated in `known`.
-        names: Names by index of the source.
+        rows: Observations of people, from `Sightings.rows`.
+        told: Cameras with known or assumed intrinsics. Their poses are used only as stated in `known`.
+        names: Names of the sources.
         known: Which parameters are given.
         height: Body height of the person seen longest, m; None if unknown.
-        scale: Fixed factor on lifted bodies; None to estimate it.
+        scale: Given factor of the size of lifted bodies; None to estimate it.
     """
 
     rows: dict[int, dict[int, list[Seen]]]
@@ -74,10 +76,10 @@ class CalibrationInput:
 
 
 def calibrate(given: CalibrationInput) -> Calibration:
-    """Calibrate the cameras from observations of people.
+    """Calibrate cameras from the people that they observe.
 
     Raises:
-        PoseError: If the cameras cannot be calibrated.
+        PoseError: If the cameras cannot be calibrated, for example because people moved too little.
     """
     indices = sorted(given.rows)
     tracks = [track for place, index in enumerate(indices) for track in tracks_of(place, given.rows[index])]
@@ -105,18 +107,18 @@ def calibrate(given: CalibrationInput) -> Calibration:
 def given_calibration(
     told: Sequence[ViewCamera], names: Sequence[str], rows: dict[int, dict[int, list[Seen]]]
 ) -> Calibration | None:
-    """Make a calibration from the cameras of a calibration file, without estimating them.
+    """Make a calibration from the cameras of a calibration file.
 
-    Only the bone lengths are estimated, from the 3D poses that the lifter returns. The camera clocks are those of
-    the capture times.
+    Only bone lengths are estimated, from the lifted 3D poses. Frames are matched by their capture times; `Rigging`
+    estimates clock offsets later.
 
     Args:
-        told: Cameras of the file, by source index.
-        names: Camera names by source index.
-        rows: Observations by camera and person.
+        told: Cameras of the file, by index of the source.
+        names: Names of the cameras, by index of the source.
+        rows: Observations by camera and track.
 
     Returns:
-        None if no person was observed for long enough.
+        The calibration; None if no person was observed for long enough.
     """
     bones = [_lifted_bones(track, told[camera]) for camera, seen in rows.items() for track in tracks_of(camera, seen)]
     if not bones:
@@ -133,12 +135,14 @@ def given_calibration(
 
 
 def _lifted_bones(track: ViewTrack, camera: ViewCamera) -> F64:
+    """Return the bone lengths (B,) m of a person from the lifted 3D poses of one track."""
     limbs = observe({0: replace(track, camera=0)}, [replace(camera, offset=0.0)], track.times).limbs[0]
     bones: F64 = start_body(limbs).bones
     return bones
 
 
 def _factor(rig: Rig, tracks: Sequence[ViewTrack], height: float) -> float:
+    """Return the factor of all lengths at which the person seen longest has the body height `height` (m)."""
     ends = [
         (min(t.times[0] for t in own), max(t.times[-1] for t in own)) for own in _by_camera(tracks, len(rig.cameras))
     ]
@@ -148,4 +152,5 @@ def _factor(rig: Rig, tracks: Sequence[ViewTrack], height: float) -> float:
 
 
 def _by_camera(tracks: Sequence[ViewTrack], cameras: int) -> list[list[ViewTrack]]:
+    """Return the tracks of each camera."""
     return [[track for track in tracks if track.camera == camera] for camera in range(cameras)]

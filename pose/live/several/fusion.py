@@ -1,4 +1,4 @@
-"""Fusion of the newest frames of several calibrated cameras: one pose of each person at one time."""
+"""Fusion of the newest frames of several calibrated cameras to one 3D pose of each person."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,23 +14,23 @@ from pose.multiview.residuals import BONE_RESIDUALS
 from pose.multiview.types import ViewTrack
 from pose.types import F64
 
-INSTANTS = 4  # of the window whose last one is wanted
-STEP = 1 / 30  # s between them
-LONGEST_PAUSE = 0.3  # s after which a person begins anew
-PAST = 0.3  # s of a track that the window needs
-NEWEST = 0.15  # s; a track that ended earlier no longer counts
-BONE_SECONDS = 3.0  # time constant of a person's own bone lengths, s
-MOST_RATIO = 1.5  # of a person's bone length to the average one, or the reverse
-FORGET = 10.0  # s after which a person's bone lengths are forgotten
+INSTANTS = 4  # times of the fused window, of which only the last is used
+STEP = 1 / 30  # interval of these times, s
+LONGEST_PAUSE = 0.3  # maximum gap for which the correction of the previous frame is used, s
+PAST = 0.3  # duration of the part of a track that is observed, s
+NEWEST = 0.15  # maximum age of the last frame of a track, s
+BONE_SECONDS = 3.0  # time constant of the adaptation of bone lengths, s
+MOST_RATIO = 1.5  # maximum ratio of a person's and the average bone length
+FORGET = 10.0  # time after which the bone lengths of an unseen person are forgotten, s
 
 
 @dataclass(slots=True)
 class _Person:
-    """State of one person.
+    """State of the fusion of one person.
 
     Attributes:
         bones: (B,) m, bone lengths.
-        correction: (N, 3) m, correction of the last frame (`pose.multiview.fuse.Newest`).
+        correction: (N, 3) m, correction of the N points in the last frame (`pose.multiview.fuse.Newest`).
         cameras: Indices of the cameras that saw the person in the last frame.
         time: Time of the last frame, s.
     """
@@ -47,8 +47,9 @@ class CurrentPose:
 
     Attributes:
         number: Id of the person, common to all cameras.
-        tracks: Id of the track in each camera that sees the person.
-        fused: People at one instant, in the frame of the cameras; axis C follows the indices of the sources.
+        tracks: Track id by index of the camera, for the cameras that see the person.
+        fused: Fused pose at one time (K = 1) in the common frame of the cameras. Cameras are in the order of the
+            sources.
     """
 
     number: int
@@ -57,13 +58,14 @@ class CurrentPose:
 
 
 class Fusion:
-    """Fuses people while a calibration holds."""
+    """Fusion of people during one calibration."""
 
     def __init__(self, calibration: Calibration, sources: int) -> None:
-        """
+        """Start without people.
+
         Args:
             calibration: Calibrated cameras.
-            sources: Number of sources, calibrated or not.
+            sources: Number of sources, including those that are not calibrated.
         """
         self.calibration = calibration
         first = calibration.cameras[calibration.first]
@@ -74,9 +76,9 @@ class Fusion:
         """Return the fused poses of all people at one time.
 
         Args:
-            time: Time of all poses, s.
+            time: Time of the poses on the common clock, s.
             sightings: Observations to fuse, by index of the source.
-            identities: The matching of tracks to people.
+            identities: Assignment of tracks to people.
         """
         self._people = {n: one for n, one in self._people.items() if time - one.time < FORGET}
         found = []
@@ -90,7 +92,13 @@ class Fusion:
     def _tracks(
         self, time: float, sightings: Mapping[int, Sightings], keys: list[tuple[int, int]]
     ) -> dict[int, ViewTrack]:
-        """Return the newest track of a person in each camera."""
+        """Return the newest track of a person in each camera, by camera index.
+
+        Args:
+            time: Time of the poses on the common clock, s.
+            sightings: Observations by index of the source.
+            keys: Camera index and track id of all tracks of the person.
+        """
         tracks: dict[int, ViewTrack] = {}
         for camera, number in keys:
             if camera not in sightings:
@@ -104,6 +112,7 @@ class Fusion:
         return tracks
 
     def _fuse(self, number: int, tracks: Mapping[int, ViewTrack], time: float) -> Fused:
+        """Fuse the tracks of a person by camera index at one time, and store the state of the person."""
         one = self._people.get(number)
         knots = np.linspace(time - STEP * (INSTANTS - 1), time, INSTANTS)
         observed = observe(tracks, self._cameras, knots)
@@ -118,7 +127,16 @@ class Fusion:
         return newest.fused
 
     def _adapted(self, bones: F64, points: F64, seconds: float) -> F64:
-        """Return bone lengths (B,) m updated by a frame with points (N, 3) m, `seconds` after the previous frame."""
+        """Return bone lengths adapted to a frame, with a time constant of `BONE_SECONDS`.
+
+        Args:
+            bones: (B,) m, lengths before the frame.
+            points: (N, 3) m, points of the person in this frame.
+            seconds: Time since the previous frame.
+
+        Returns:
+            (B,) m.
+        """
         share = min(seconds / BONE_SECONDS, 0.1)
         usual = self.calibration.bones
         measured = np.clip(BONE_RESIDUALS.measure(points[None])[0][0], usual / MOST_RATIO, usual * MOST_RATIO)

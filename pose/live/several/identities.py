@@ -1,4 +1,4 @@
-"""Matching of the tracks of several live cameras to people, as tracks begin and end."""
+"""Assignment of the tracks of several live cameras to people, while tracks begin and end."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,20 +6,21 @@ from dataclasses import dataclass, field
 from pose.multiview.identities import agree, find_people
 from pose.multiview.types import ViewCamera, ViewTrack
 
-Key = tuple[int, int]  # camera, id of the track in it
+Key = tuple[int, int]  # camera index, track id in this camera
 
 
 @dataclass(slots=True)
 class Identities:
-    """The assignment of tracks to people.
+    """Assignment of tracks to people. A track is identified by the index of its camera and its id in this camera.
 
-    A match stays while both tracks last. It ends early only where another person confirms both cameras: then the tracks
-    swapped people. Otherwise the cameras contradict each other and are listed in `contradicted`.
+    A match of two tracks lasts as long as both tracks, except after an id switch: if the tracks contradict each other,
+    while the matches of other people confirm both cameras, the match ends. If no match of a camera is confirmed, the
+    camera itself may have been moved; it is listed in `contradicted`.
 
     Attributes:
         people: Person id of each track.
-        next: Id of the next person.
         contradicted: Indices of the cameras whose matches were all contradicted in the last update.
+        next: Id of the next person.
     """
 
     people: dict[Key, int] = field(default_factory=dict)
@@ -27,14 +28,14 @@ class Identities:
     next: int = 1
 
     def tracks_of(self, person: int) -> list[Key]:
-        """Return the tracks of a person."""
+        """Return the tracks of a person, as pairs of camera index and track id."""
         return [key for key, number in self.people.items() if number == person]
 
     def updated(self, tracks: Sequence[ViewTrack], cameras: Mapping[int, ViewCamera]) -> "Identities":
-        """Match the tracks of the last seconds and return a new object.
+        """Return a new assignment that includes the tracks of the last seconds.
 
         Args:
-            tracks: Tracks of calibrated cameras, with the index of their source.
+            tracks: Tracks of calibrated cameras; `camera` is the index of the source.
             cameras: Cameras by index of the source.
         """
         new = Identities(dict(self.people), self.contradicted, self.next)
@@ -42,6 +43,7 @@ class Identities:
         return new
 
     def _match(self, tracks: Sequence[ViewTrack], cameras: Mapping[int, ViewCamera]) -> None:
+        """Update this object, see `updated`."""
         views = [cameras.get(index, next(iter(cameras.values()))) for index in range(max(cameras) + 1)]
         keys = [(track.camera, track.number) for track in tracks]
         self.people = {key: person for key, person in self.people.items() if key in keys}
@@ -50,7 +52,7 @@ class Identities:
             self._join([keys[row] for row in rows])
 
     def _check(self, tracks: Mapping[Key, ViewTrack], cameras: Mapping[int, ViewCamera]) -> None:
-        """End the matches that were wrong."""
+        """End contradicted matches between confirmed cameras, and find the contradicted cameras."""
         good: set[int] = set()
         bad: list[tuple[Key, Key]] = []
         for one, other in self._matches():
@@ -67,7 +69,7 @@ class Identities:
                 self.people.pop(other, None)
 
     def _matches(self) -> list[tuple[Key, Key]]:
-        """Return the pairs of tracks in two cameras that belong to one person."""
+        """Return all pairs of tracks in different cameras that belong to the same person."""
         keys = sorted(self.people)
         return [
             (one, other)
@@ -77,7 +79,7 @@ class Identities:
         ]
 
     def _join(self, keys: Sequence[Key]) -> None:
-        """Give the tracks of one person the id that most of them have."""
+        """Give the tracks of one person the most frequent id among them, or a new id."""
         known = [self.people[key] for key in keys if key in self.people]
         person = max(set(known), key=lambda number: (known.count(number), -number), default=0)
         if not person:
@@ -86,7 +88,7 @@ class Identities:
         for key in keys:
             if confirmed or key not in self.people:
                 self.people[key] = person
-        if confirmed:  # another track of these cameras is another person
+        if confirmed:  # other tracks with this id in the same cameras belong to other people
             seen = {camera for camera, _ in keys}
             for key in self.tracks_of(person):
                 if key[0] in seen and key not in keys:

@@ -1,8 +1,7 @@
-"""The live loop of several cameras: one `LiveLoop` for each, and one thread that fuses their people.
+"""Live loop over several cameras: one `LiveLoop` for each, and one thread that fuses their people.
 
-source --> LiveLoop --(a mailbox)--> fusion --(a mailbox each)--> subscribers, for every source
-
-Calibration and matching of identities run in separate threads.
+For each source: source --> LiveLoop --(mailbox)--> fusion --(one mailbox each)--> subscribers. Calibration and the
+assignment of tracks to people run in separate threads.
 """
 
 import threading
@@ -29,16 +28,16 @@ from pose.pipeline import Pipeline
 from pose.system.json_values import Json
 from pose.world.clean import Steps
 
-BACKLOG = 8  # results of a camera that may wait for the fusion
+BACKLOG = 8  # maximum number of results of a camera that wait for the fusion
 POLL_SECONDS = 0.2
 
 
 class Sources:
-    """Several sources that appear as one in messages.
+    """Description of several sources as one, for display.
 
     Attributes:
         name: Common name of all sources.
-        fps: Frame rate of the displayed camera.
+        fps: Frame rate of the displayed camera, frames/s.
         notice: Errors of failed cameras, and the problem of the calibration; empty without any.
     """
 
@@ -50,15 +49,16 @@ class Sources:
 
     @property
     def message(self) -> str:
-        """Current problems; empty without any."""
+        """Current problems of the sources, including `notice`; empty without any."""
         return "; ".join(part for part in (*(source.message for source in self._sources), self.notice) if part)
 
 
 class SeveralLoop(Loop):
-    """Runs 2 to 8 cameras until all end, and fuses their people into one world once the cameras are calibrated.
+    """A live loop over 2 to 8 cameras, which fuses their people once the cameras are calibrated.
 
-    Each frame of the displayed camera, usually the first one, gives one result. Before the calibration it contains only
-    the people of that camera. Ids and world change with every calibration (`LiveResult.stream`).
+    Each frame of the displayed camera gives one result. This is the first camera, or another one if it fails or is not
+    calibrated. Before the calibration, results contain only the people of the displayed camera. Track ids and world
+    change with every calibration (`LiveResult.stream`). The loop ends when all cameras have ended.
     """
 
     def __init__(
@@ -70,17 +70,18 @@ class SeveralLoop(Loop):
         cameras: str | Path | None = None,
         height: float | None = None,
     ) -> None:
-        """
+        """Create the loop without starting it.
+
         Args:
-            pipeline: Pipeline constructed with `live=True`. The cameras take turns.
+            pipeline: Pipeline constructed with `live=True`. It processes the frames of all cameras, one at a time.
             sources: Sources of the cameras.
-            world: Steps of the world; None keeps camera coordinates.
+            world: Settings of the world coordinates; None keeps camera coordinates.
             cameras: Calibration file; None calibrates from the people.
-            height: Body height of the person seen longest in m, which sets the scale; None takes the scale from the
+            height: Body height of the person seen longest, m, which determines the scale. None takes the scale from the
                 lifter.
 
         Raises:
-            UsageError: For another number of sources.
+            UsageError: If there are fewer than 2 or more than 8 sources.
             PoseError: If the calibration file is invalid.
         """
         if not LEAST_CAMERAS <= len(sources) <= MOST_CAMERAS:
@@ -129,7 +130,7 @@ class SeveralLoop(Loop):
 
     @property
     def calibration(self) -> Calibration | None:
-        """The cameras; None before the first calibration."""
+        """Calibration of the cameras; None before the first one, and after a camera was moved."""
         return self.rigging.calibration
 
     @property
@@ -167,7 +168,7 @@ class SeveralLoop(Loop):
             loop.pause(paused)
 
     def status(self) -> LiveStatus:
-        """See `Loop.status`: captured and dropped frames are those of all cameras."""
+        """Return the status as `Loop.status` does. Captured and dropped frames are those of all cameras."""
         every = [loop.status() for loop in self._loops]
         dropped = sum(one.dropped for one in every) + sum(mailbox.dropped for mailbox in self._mailboxes)
         with self._lock:
@@ -191,9 +192,11 @@ class SeveralLoop(Loop):
         """Do nothing, because every result is final."""
 
     def _camera(self, size: tuple[int, int]) -> ViewCamera:
+        """Return the uncalibrated camera for an image size (width, height)."""
         return ViewCamera.of(self.pipeline.camera(size))
 
     def _run(self) -> None:
+        """Fuse results until all cameras have ended, in the fusion thread."""
         try:
             while not all(mailbox.closed for mailbox in self._mailboxes):
                 self._wake.wait(POLL_SECONDS)
@@ -205,19 +208,22 @@ class SeveralLoop(Loop):
         except BaseException as error:
             self._error = error
             for loop in self._loops:
-                with suppress(Exception):  # the first error counts
+                with suppress(Exception):  # only the first error is reported
                     loop.stop()
         finally:
             self._close_subscribers()
 
     def _stop(self, loop: LiveLoop) -> None:
-        """Stop the loop of one camera. The others continue if it fails with a PoseError."""
+        """Stop the loop of one camera. If it failed with a `PoseError`, store the message instead of raising the
+        error.
+        """
         try:
             loop.stop()
         except PoseError as error:
             self._sources.notice = str(error)
 
     def _failed(self, loop: LiveLoop) -> BaseException | None:
+        """Return the error of the loop of one camera; None without one."""
         try:
             loop.wait(0)
         except Exception as error:
@@ -225,14 +231,14 @@ class SeveralLoop(Loop):
         return None
 
     def _take_all(self) -> None:
-        """Take the waiting results of all cameras, then publish those of the shown camera."""
+        """Process the queued results of all cameras, and publish the fused results of the displayed camera."""
         arrived, ended = [], set()
         for index, mailbox in enumerate(self._mailboxes):
             if mailbox.closed:
                 ended.add(index)
             while (live := mailbox.take()) is not None:
                 arrived.append((index, live))
-        # While the loop stops, cameras end one after another: the one that is shown stays.
+        # While the loop stops, the cameras end one after another. The displayed camera must not change then.
         for live in self._stage.take(arrived, () if self._stopping.is_set() else ended):
             self._publish(live)
         failed = [error for loop in self._loops if (error := self._failed(loop)) is not None]

@@ -1,4 +1,4 @@
-"""Converts fused people to the result of a frame: in the frame of one camera, and in the world."""
+"""Conversion of fused people to the result of a frame: in the frame of one camera, and in world coordinates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,12 +18,12 @@ from pose.world.live import LiveWorld
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shown:
-    """The camera whose images are shown.
+    """The displayed camera in one frame.
 
     Attributes:
         index: Index of the source.
-        camera: Camera in the frame of the first camera.
-        result: People of this camera alone in this frame.
+        camera: Camera, in the common frame of the cameras.
+        result: People found by this camera alone.
     """
 
     index: int
@@ -32,13 +32,15 @@ class Shown:
 
 
 class Placing:
-    """The world of fused people while a calibration holds."""
+    """World coordinates of fused people during one calibration."""
 
     def __init__(self, calibration: Calibration, steps: Steps | None) -> None:
-        """
+        """Start without frames.
+
         Args:
-            calibration: Calibrated cameras. People are fused in the frame of the first one.
-            steps: Steps to world coordinates, of which only `up` is used; None keeps camera coordinates.
+            calibration: Calibrated cameras.
+            steps: Settings of the world coordinates. Corrections that only a single camera needs are skipped. None
+                keeps camera coordinates.
         """
         first = calibration.cameras[calibration.first]
         self._seeing = sorted(calibration.cameras)
@@ -49,12 +51,12 @@ class Placing:
     def result(
         self, now: Sequence[CurrentPose], shown: Shown, index: int, time: float, skeleton: Skeleton
     ) -> tuple[FrameResult, WorldInfo | None]:
-        """Return the result of a frame, and its world.
+        """Return the result of a frame, and a description of the world; None in camera coordinates.
 
         Args:
             now: Fused poses of the people.
-            shown: Camera on whose image the people are drawn.
-            index: Number of the frame.
+            shown: Displayed camera.
+            index: Index of the frame.
             time: Time of the frame, s.
             skeleton: Skeleton of the keypoints.
         """
@@ -66,7 +68,7 @@ class Placing:
             first = FrameResult(people, _poses(joints, sigma))
             seen = self._world.place(first, skeleton).placed
             assert seen is not None, "a world places its people"
-            # Cameras fix each person's position, so that none is moved to the floor.
+            # Several cameras determine the position of each person. Therefore people are not moved to the floor.
             own = self._world.world.place(joints).astype(np.float32)
             placed = replace(seen, joints=own, root_sigma=sigma[:, 0], moved=np.zeros(len(now), np.float32))
             info = WorldInfo(self._world.world, self._world.heights)
@@ -75,6 +77,7 @@ class Placing:
 
 
 def _poses(joints: F64, sigma: F32) -> Poses3D:
+    """Convert joints (P, 17, 3) m to poses relative to the pelvis."""
     relative = joints - joints[:, :1]
     return Poses3D(relative.astype(np.float32), joints[:, 0].astype(np.float32), sigma)
 
@@ -86,7 +89,17 @@ def _seen_by(now: Sequence[CurrentPose], cameras: Sequence[int]) -> np.ndarray:
 
 
 def _people(now: Sequence[CurrentPose], shown: Shown, index: int, time: float, joints: int) -> People:
-    """Return boxes and keypoints in the shown camera. Scores are 0 for people that this camera does not see."""
+    """Return boxes and keypoints of all people in the displayed camera.
+
+    Of people that this camera does not see, the box surrounds the projected joints, and all scores are 0.
+
+    Args:
+        now: Fused poses of the people.
+        shown: Displayed camera.
+        index: Index of the frame.
+        time: Time of the frame, s.
+        joints: Number of keypoints per person.
+    """
     own, count = shown.result.people, len(now)
     rows = {number: row for row, number in enumerate(own.ids.tolist())}
     boxes, box_scores = np.zeros((count, 4), np.float32), np.zeros(count, np.float32)

@@ -1,4 +1,4 @@
-"""Calibrates several live cameras from their first frames, and again when a camera was moved."""
+"""Calibration of several live cameras from their first frames, and again after a camera was moved."""
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,21 +14,21 @@ from pose.multiview.calibrate import Known
 from pose.multiview.types import ViewCamera
 from pose.multiview.videos import LEAST_CAMERAS
 
-MORE_SECONDS = 5.0  # before another attempt
-GRACE_SECONDS = 10.0  # for which a camera without motion is waited for
-KEPT_SECONDS = 40.0  # of frames for a calibration
-MATCHED_SECONDS = 3.0  # of frames for the identities
-MATCH_EVERY = 0.4  # s
+MORE_SECONDS = 5.0  # time between a failed calibration and the next attempt
+GRACE_SECONDS = 10.0  # maximum wait for cameras without enough motion, once two cameras have enough
+KEPT_SECONDS = 40.0  # duration of the frames used by a calibration
+MATCHED_SECONDS = 3.0  # duration of the frames used by an assignment of tracks to people
+MATCH_EVERY = 0.4  # interval of these assignments, s
 MOVED = "a camera was moved: calibrating again, let people move in view of all cameras"
 
 
 class Rigging:
-    """Calibrates cameras, and matches their tracks to people.
+    """Calibration of live cameras, and assignment of their tracks to people. Both run in separate threads.
 
     Attributes:
         sightings: Observations of each camera.
-        calibration: Current calibration; None before the first one.
-        identities: The matching of tracks to people.
+        calibration: Current calibration; None before the first one, and after a camera was moved.
+        identities: Assignment of tracks to people.
         count: Number of calibrations so far.
     """
 
@@ -39,41 +39,44 @@ class Rigging:
         given: Callable[[list[tuple[int, int]]], list[ViewCamera]] | None = None,
         height: float | None = None,
     ) -> None:
-        """
+        """Start without observations.
+
         Args:
             names: Names of the sources.
             camera: Function that returns the uncalibrated camera for an image size (width, height).
-            given: Function that reads a given calibration for the image sizes of all sources; None calibrates from
-                the people.
-            height: Body height of the person seen longest, m.
+            given: Function that reads the cameras of a calibration file, for the image sizes of all sources; None
+                calibrates from the people.
+            height: Body height of the person seen longest, m; None takes the scale from the lifter.
         """
         self.sightings = [Sightings(index, KEPT_SECONDS) for index in range(len(names))]
         self.calibration: Calibration | None = None
         self.identities = Identities()
         self.count = 0
         self._names, self._camera, self._read, self._height = names, camera, given, height
-        self._told: list[ViewCamera] | None = None  # of the file
-        self._clocks_open = given is not None  # the clocks of a given calibration are not refined yet
+        self._told: list[ViewCamera] | None = None  # cameras of the calibration file
+        self._clocks_open = given is not None  # whether the clocks of a given calibration are not estimated yet
         self._scale: float | None = 1.0 if given is not None else None
         self._problem = ""
         self._moved = ""
-        self._waiting = ""  # what a calibration waits for, after PATIENCE_SECONDS
-        self._waits_since = math.inf  # s; of the first frame, the last calibration or its end
-        self._two_since = math.inf  # when two cameras had enough motion
+        self._waiting = ""  # message about what a calibration waits for
+        self._waits_since = math.inf  # time of the first frame or of the last change of the calibration, s
+        self._two_since = math.inf  # time since which two cameras have enough motion, s
         self._matched_at = -math.inf
-        self._changed = False  # since the last step
-        self._valid = True  # no camera was moved since the running calibration began
-        self._matches = 0  # number of the calibration that the search for identities uses
-        self._wait_until = -math.inf  # s, before which no further attempt starts
+        self._changed = False  # whether the calibration was discarded since the last step
+        self._valid = True  # whether no camera was moved since the running calibration began
+        self._matches = 0  # number of the calibration that the running assignment uses
+        self._wait_until = -math.inf  # time of the next attempt after a failure, s
         self._calibrating: Worker[tuple[Calibration, Identities]] = Worker("calibration")
         self._matching: Worker[Identities] = Worker("identities")
 
     def step(self, now: float, live: Collection[int]) -> bool:
-        """Process new observations and return whether the calibration changed.
+        """Process new observations, and return whether the calibration changed.
+
+        Call this after adding frames to `sightings`.
 
         Args:
-            now: Current time on the clock of the captures, s.
-            live: Indices of the sources that send images.
+            now: Capture time of the newest frame, s.
+            live: Indices of the sources that currently send images.
 
         Raises:
             PoseError: If the given calibration does not fit the sources.
@@ -92,7 +95,7 @@ class Rigging:
         return changed or self.count != before
 
     def moved(self, now: float) -> None:
-        """Calibrate again, because a camera was moved before `now` (s)."""
+        """Discard the calibration because a camera was moved, and calibrate from frames after the time `now` (s)."""
         self._moved, self._problem = MOVED, ""
         self._two_since, self._valid, self._waits_since = math.inf, False, now
         for one in self.sightings:
@@ -100,7 +103,7 @@ class Rigging:
         self.calibration, self._changed = None, True
 
     def words(self) -> str:
-        """Describe the state of the cameras in a few words."""
+        """Describe the state of the calibration in a few words."""
         if self._calibrating.busy:
             state = "calibrating"
         elif self.calibration is None:
@@ -117,6 +120,7 @@ class Rigging:
         return "; ".join(part for part in (self._moved, self._problem, self._waiting, *notes) if part)
 
     def _take(self, found: tuple[Calibration, Identities] | PoseError, now: float) -> None:
+        """Use a finished calibration, or store why it failed."""
         if isinstance(found, PoseError):
             self._problem = f"not calibrated: {found}"
             self._wait_until = now + MORE_SECONDS
@@ -127,7 +131,7 @@ class Rigging:
         self._matched_at, self._waits_since = -math.inf, now
 
     def _wait(self, now: float, live: Collection[int]) -> None:
-        """Report what the next calibration is waiting for."""
+        """Set the message about what the next calibration waits for. It is empty for the first `PATIENCE_SECONDS`."""
         self._waits_since = min(self._waits_since, now)
         self._waiting = ""
         if now - self._waits_since > PATIENCE_SECONDS and not self._problem and not self._calibrating.busy:
@@ -135,6 +139,7 @@ class Rigging:
             self._waiting = waiting_line(self.sightings, self._names, live, calibrated)
 
     def _begin_given(self, now: float) -> None:
+        """Use the cameras of a calibration file, once all sources have sent an image and a person was observed."""
         sizes = [one.size for one in self.sightings]
         known = [size for size in sizes if size is not None]
         if self._read is None or len(known) < len(sizes):
@@ -147,7 +152,10 @@ class Rigging:
             self._take((found, matched(found, self.identities.next, rows)), now)
 
     def _begin(self, now: float, live: Collection[int]) -> None:
-        """Start a calibration if cameras lack one and people have moved enough."""
+        """Start a calibration if a camera is not calibrated, and people have moved long enough in two or more cameras.
+
+        Other cameras are waited for during `GRACE_SECONDS`.
+        """
         done = set() if self.calibration is None else set(self.calibration.cameras)
         missing = set(live) - done
         ready = {index for index in live if self.sightings[index].moved >= MOTION_SECONDS}
@@ -182,6 +190,9 @@ class Rigging:
         self._calibrating.start(work)
 
     def _told_of(self, index: int, fixed: bool) -> ViewCamera:
+        """Return the camera to start from. With `fixed`, this is the camera of the calibration file, including its
+        clock.
+        """
         size = self.sightings[index].size
         assert size is not None, "a camera with motion has images"
         if self._told is None:
@@ -190,6 +201,7 @@ class Rigging:
         return given if fixed else replace(given, offset=0.0, drift=0.0)
 
     def _match(self, now: float) -> None:
+        """Start an assignment of tracks to people every `MATCH_EVERY` seconds."""
         if self.calibration is None or self._matching.busy or now - self._matched_at < MATCH_EVERY:
             return
         self._matched_at, self._matches = now, self.count
@@ -204,12 +216,12 @@ class Rigging:
 
 
 def matched(calibration: Calibration, following: int, rows: Mapping[int, dict[int, list[Seen]]]) -> Identities:
-    """Match tracks to people at the start of a calibration.
+    """Assign tracks to people at the start of a calibration.
 
     Args:
-        calibration: The cameras.
+        calibration: Calibrated cameras.
         following: Id of the first person.
-        rows: Observations of the cameras.
+        rows: Observations by index of the source, from `Sightings.rows`.
     """
     newest = max((seen[-1][0] for own in rows.values() for seen in own.values()), default=0.0)
     recent = {
@@ -221,7 +233,9 @@ def matched(calibration: Calibration, following: int, rows: Mapping[int, dict[in
 
 
 def quality_words(calibration: Calibration) -> str:
-    """Describe the accuracy of a calibration in a few words, by the largest error of each kind."""
+    """Describe the accuracy of a calibration in a few words: the largest errors of rotation, position and
+    reprojection.
+    """
     known = [one for one in calibration.accuracy.values() if math.isfinite(one.residual)]
     if not known:
         return f"{len(calibration.cameras)} cameras, calibration given"

@@ -1,4 +1,4 @@
-"""The latest tracks of one live camera, on the clock of `time.monotonic`."""
+"""Latest tracks of one live camera, on the clock of `time.monotonic`."""
 
 from collections import deque
 
@@ -9,21 +9,23 @@ from pose.multiview.collect import FEWEST_FRAMES, Row, rows_of, track_of
 from pose.multiview.types import ViewTrack
 from pose.multiview.windows import STANDING
 
-LONGEST_STEP = 0.25  # s; a longer one between two frames of a person counts as a gap
-Seen = tuple[float, Row]
+LONGEST_STEP = 0.25  # maximum interval of frames in which motion is measured, s
+Seen = tuple[float, Row]  # capture time in s, and observation of a person
 
 
 class Sightings:
     """Observations of people by one camera in the last seconds.
 
     Attributes:
-        since: Capture time of the first frame that counts for a calibration, s.
+        camera: Index of the camera.
+        since: Capture time of the first frame that calibrations may use, s.
         newest: Capture time of the newest frame, s; -inf without one.
-        size: (width, height) px of the images; None before the first frame.
+        size: (width, height) of the images, px; None before the first frame.
     """
 
     def __init__(self, camera: int, seconds: float) -> None:
-        """
+        """Start without frames.
+
         Args:
             camera: Index of the camera.
             seconds: Time for which frames are kept.
@@ -32,17 +34,17 @@ class Sightings:
         self.size: tuple[int, int] | None = None
         self._seconds = seconds
         self._tracks: dict[int, deque[Seen]] = {}
-        self._moves: deque[tuple[float, float]] = deque()  # s of a frame, and s of motion before it
-        self._moved = 0.0  # sum of the latter
+        self._moves: deque[tuple[float, float]] = deque()  # time of each frame and duration of the motion before it, s
+        self._moved = 0.0  # total duration of motion, s
 
     @property
     def moved(self) -> float:
-        """Duration in s of kept frames in which a person moved, since the last `restart`."""
+        """Time in s during which a person moved, in the kept frames since the last `restart`."""
         return self._moved
 
     @property
     def rate(self) -> float:
-        """Frame rate of the kept frames since the last `restart`; 0 before the second frame."""
+        """Frame rate of the kept frames since the last `restart`, frames/s; 0 before the second frame."""
         if len(self._moves) < 2:
             return 0.0
         return (len(self._moves) - 1) / (self._moves[-1][0] - self._moves[0][0])
@@ -53,7 +55,7 @@ class Sightings:
         return bool(self._tracks)
 
     def add(self, live: LiveResult) -> None:
-        """Add a frame, or replace one by its refinement."""
+        """Add a result. The refined result of a frame replaces its earlier one."""
         at = live.captured
         found = rows_of(live.result, live.skeleton)
         if at <= self.newest:  # refined
@@ -76,17 +78,17 @@ class Sightings:
                 del self._tracks[number]
 
     def restart(self, since: float) -> None:
-        """Exclude the motion so far from calibrations, which use frames from `since` on."""
+        """Exclude the frames before `since` (s) from calibrations, and reset `moved` and `rate`."""
         self.since, self._moved = since, 0.0
         self._moves.clear()
 
     def rows(self, since: float) -> dict[int, list[Seen]]:
-        """Return a copy of the frames of each track from `since` (s) on, which another thread may read."""
+        """Return the frames of each track from `since` (s) on, by track id. The copy may be used in another thread."""
         found = {number: [one for one in rows if one[0] >= since] for number, rows in self._tracks.items()}
         return {number: rows for number, rows in found.items() if rows}
 
     def latest(self, number: int, since: float) -> ViewTrack | None:
-        """Return the part of track `number` from `since` (s) on; None if there is none."""
+        """Return the part of the track with id `number` from `since` (s) on; None if there is none."""
         kept: deque[Seen] = deque()
         for one in reversed(self._tracks.get(number, ())):
             if one[0] < since:
@@ -95,7 +97,13 @@ class Sightings:
         return track_of(self.camera, number, kept) if kept else None
 
     def _step(self, number: int, at: float, row: Row) -> float:
-        """Return the seconds since the last frame of a track if the person moved; otherwise 0."""
+        """Return the time in s since the last frame of a track if the person moved; otherwise 0.
+
+        Args:
+            number: Track id.
+            at: Capture time of the new frame, s.
+            row: Observation of the person in the new frame.
+        """
         rows = self._tracks.get(number)
         if not rows or not 0 < at - rows[-1][0] <= LONGEST_STEP:
             return 0.0
@@ -104,6 +112,7 @@ class Sightings:
         return elapsed if float(np.linalg.norm(off, axis=-1).mean()) > STANDING * elapsed else 0.0
 
     def _replace(self, number: int, at: float, row: Row) -> None:
+        """Replace the observation of a track at the time `at` (s)."""
         rows = self._tracks.get(number, deque())
         for place in range(len(rows) - 1, -1, -1):
             if rows[place][0] <= at:
@@ -113,5 +122,5 @@ class Sightings:
 
 
 def tracks_of(camera: int, rows: dict[int, list[Seen]]) -> list[ViewTrack]:
-    """Convert the output of `Sightings.rows` to tracks, without tracks that are too short."""
+    """Convert the observations of a camera from `Sightings.rows` to tracks. Tracks with too few frames are omitted."""
     return [track_of(camera, number, seen) for number, seen in rows.items() if len(seen) >= FEWEST_FRAMES]

@@ -1,4 +1,4 @@
-"""The stage after the cameras' own pipelines: calibration, and the fused result of each frame of the shown camera."""
+"""Fusion of the results of several cameras: calibration, and the fused result of each frame of the displayed camera."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -22,25 +22,27 @@ from pose.world.live import LiveWorld
 
 
 class Stage:
-    """Fuses the results of several cameras. Only `Rigging` uses threads.
+    """Processing of the results of all cameras after their own pipelines. Only `Rigging` uses threads.
 
     Attributes:
+        rigging: Calibration of the cameras.
         lead: Index of the displayed camera.
     """
 
     def __init__(self, rigging: Rigging, steps: Steps | None) -> None:
-        """
+        """Start without results.
+
         Args:
             rigging: Calibration of the cameras.
-            steps: Steps to world coordinates; None keeps camera coordinates.
+            steps: Settings of the world coordinates; None keeps camera coordinates.
         """
         self.rigging, self.lead = rigging, 0
         self._steps = steps
         self._fusion: Fusion | None = None
         self._placing: Placing | None = None
         self._bumps: Bumps | None = None
-        self._alone: LiveWorld | None = None  # world of the shown camera before the calibration
-        self._streams: tuple[Stream, Stream] | None = None  # of the shown camera's loop, and of the results
+        self._alone: LiveWorld | None = None  # world of the displayed camera alone, without a calibration
+        self._streams: tuple[Stream, Stream] | None = None  # streams of the displayed camera's loop and of the results
         self._counter = RepetitionCounter()
         self._began = math.inf  # time of the first result of any camera, s
         self._first, self._last = math.nan, -math.inf  # times of the first and the last published result, s
@@ -50,8 +52,8 @@ class Stage:
         """Process new results of the cameras, and return the fused results to publish.
 
         Args:
-            arrived: Pairs of camera index and result, in temporal order for each camera. A refining lifter provides
-                both the newest and the final estimate.
+            arrived: Camera index and result, in temporal order for each camera. With a refining lifter, both results of
+                each frame are required.
             ended: Indices of the cameras whose source has ended.
 
         Raises:
@@ -73,9 +75,15 @@ class Stage:
         return [self._published(live) for index, live in shown if index == self.lead and live.captured > self._last]
 
     def _choose_lead(self, now: float, live_now: Sequence[int], ended: Collection[int]) -> None:
-        """Show another camera if the shown one has ended, stalled, or is not calibrated."""
+        """Display another camera if the displayed one has ended, has stalled, or is not calibrated although others are.
+
+        Args:
+            now: Capture time of the newest frame, s.
+            live_now: Indices of the cameras that currently send images.
+            ended: Indices of the cameras whose source has ended.
+        """
         calibrated = None if self.rigging.calibration is None else self.rigging.calibration.cameras
-        seen_at = max(self.rigging.sightings[self.lead].newest, self._began)  # a first image may take a moment
+        seen_at = max(self.rigging.sightings[self.lead].newest, self._began)  # the first image may arrive late
         is_live = self.lead not in ended and now - seen_at < STALL_SECONDS
         if is_live and (calibrated is None or self.lead in calibrated):
             return
@@ -84,6 +92,7 @@ class Stage:
             self.lead, self._streams, self._alone = choice[0], None, None
 
     def _use(self, calibration: Calibration | None) -> None:
+        """Start to use another calibration; None after a camera was moved."""
         self._streams = self._alone = self._fusion = self._placing = self._bumps = None
         self._counter = RepetitionCounter()
         if calibration is not None:
@@ -92,6 +101,7 @@ class Stage:
             self._placing = Placing(calibration, self._steps)
 
     def _published(self, live: LiveResult) -> LiveResult:
+        """Return the fused result for a frame of the displayed camera."""
         if math.isnan(self._first):
             self._first = live.captured
         stream = self._stream(live)
@@ -101,7 +111,9 @@ class Stage:
         return LiveResult(live.image, result, live.skeleton, live.captured, monotonic(), stream, info, counts=counts)
 
     def _result(self, live: LiveResult) -> tuple[FrameResult, WorldInfo | None]:
-        """Return the fused people at the time of a frame; before the calibration, the people of its camera alone."""
+        """Return the fused people at the time of a frame. Without a calibration, return the people of its camera
+        alone.
+        """
         time = live.captured - self._first
         calibration = self.rigging.calibration
         if calibration is None or self._fusion is None or self._placing is None:
@@ -117,7 +129,13 @@ class Stage:
         return self._placing.result(people, shown, self._count, time, live.skeleton)
 
     def _watch(self, people: Sequence[CurrentPose], time: float, captured: float) -> None:
-        """Start a new calibration if a camera was moved. Its result is used from the next frame on."""
+        """Discard the calibration if a camera was moved. This affects the next frame.
+
+        Args:
+            people: Fused people of the frame.
+            time: Time of the frame on the common clock, s.
+            captured: Capture time of the frame, s.
+        """
         if self._bumps is None:
             return
         if self._bumps.moved(time, people, bool(self.rigging.identities.contradicted)):
@@ -125,6 +143,7 @@ class Stage:
             self.rigging.moved(captured)
 
     def _single(self, live: LiveResult, time: float) -> tuple[FrameResult, WorldInfo | None]:
+        """Return the people of the displayed camera alone, at the time `time` (s) of the results."""
         result = replace(live.result, people=replace(live.result.people, index=self._count, time=time))
         if self._steps is None:
             return result, None
@@ -134,7 +153,9 @@ class Stage:
         return placed, WorldInfo(self._alone.world, self._alone.heights)
 
     def _stream(self, live: LiveResult) -> Stream:
-        """Return the stream of the fused results, which changes with the shown camera's stream and the calibration."""
+        """Return the stream of the fused results. It changes with the stream of the displayed camera and the
+        calibration.
+        """
         assert live.stream is not None, "results of a loop have a stream"
         if self._streams is None or self._streams[0] is not live.stream:
             new = replace(live.stream)

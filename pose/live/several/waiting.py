@@ -1,4 +1,4 @@
-"""Why live cameras are not calibrated yet, in one line."""
+"""Messages about what live cameras lack for a calibration."""
 
 from collections.abc import Collection, Sequence
 
@@ -6,20 +6,20 @@ from pose.live.several.sightings import LONGEST_STEP, Sightings
 from pose.multiview.linking import WAVE
 from pose.multiview.videos import LEAST_CAMERAS
 
-PATIENCE_SECONDS = 30.0  # for which nothing is said
-MOTION_SECONDS = 10.0  # of people who move, in each camera
-SLOWEST = 1 / LONGEST_STEP  # frames/s
+PATIENCE_SECONDS = 30.0  # time without a message
+MOTION_SECONDS = 10.0  # duration of motion that a calibration needs in each camera
+SLOWEST = 1 / LONGEST_STEP  # minimum frame rate at which motion is measured, frames/s
 
 
 def waiting_line(
     sightings: Sequence[Sightings], names: Sequence[str], live: Collection[int], calibrated: Collection[int]
 ) -> str:
-    """Describe what the cameras without a calibration still lack; empty if they lack nothing.
+    """Describe what the cameras without a calibration still lack, in one line; empty if they lack nothing.
 
     Args:
         sightings: Observations by index of the source.
         names: Names by index of the source.
-        live: Indices of the sources that send images.
+        live: Indices of the sources that currently send images.
         calibrated: Indices of the calibrated cameras.
     """
     if len(live) < LEAST_CAMERAS:

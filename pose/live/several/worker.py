@@ -1,4 +1,4 @@
-"""Work in a separate thread, so that the display does not stall."""
+"""Worker thread for long computations, so that the display does not stall."""
 
 import threading
 from collections.abc import Callable
@@ -10,7 +10,7 @@ Made = TypeVar("Made")
 
 
 class Worker(Generic[Made]):
-    """Runs one task at a time.
+    """Runner of one task at a time in a separate thread.
 
     Attributes:
         busy: Whether a task is running, or its result has not been taken yet.
@@ -24,16 +24,16 @@ class Worker(Generic[Made]):
         self._ended = threading.Event()
 
     def start(self, work: Callable[[], Made]) -> None:
-        """Start a task in the separate thread."""
+        """Start a task: run the function `work` in a separate thread."""
         self.busy = True
         self._done = self._failed = None
         self._ended.clear()
         threading.Thread(target=self._run, args=(work,), name=self._name, daemon=True).start()
 
     def take(self) -> Made | PoseError | None:
-        """Return the result of the task once; None while there is no result.
+        """Return the result of the task, or its `PoseError`, once; None while there is no result.
 
-        Raises the error of a task, unless it is a PoseError.
+        Any other error of the task is raised.
         """
         if not self.busy or not self._ended.is_set():
             return None
@@ -43,6 +43,7 @@ class Worker(Generic[Made]):
         return self._done
 
     def _run(self, work: Callable[[], Made]) -> None:
+        """Run the task, and store its result or error."""
         try:
             self._done = work()
         except PoseError as error:
