@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 F64 = NDArray[np.float64]
 Poses = NDArray[np.floating]
 
-# The error of the closed form is about machine epsilon / conditioning; below this the SVD is used.
+# The error of the closed form is about machine epsilon / conditioning. Below this conditioning the SVD is used.
 _WELL_CONDITIONED = 1e-2
 _NEWTON_STEPS = 30
-# Rounding error of a pose with equal joints after subtraction of its centroid, relative and squared.
+# A pose whose joints coincide is not exactly 0 after its centroid is subtracted. Bound of this error, squared.
 _ROUNDING = 1e-28
 
 
@@ -58,7 +58,11 @@ def fit_scale(source: Poses, target: Poses) -> F64:
 
 
 def best_rotation(covariance: F64) -> F64:
-    """Return the proper rotation R (..., 3, 3) that maximises trace(R^T covariance), for covariances (..., 3, 3)."""
+    """Return the rotation R (..., 3, 3), without reflection, that maximises trace(R^T covariance).
+
+    Args:
+        covariance: (..., 3, 3) cross-covariances of the centred points, source^T target.
+    """
     flat = covariance.reshape(-1, 3, 3)
     norm = np.sqrt(_dot(flat, flat))
     unit = flat * _ratio(np.ones_like(norm), norm)[:, None, None]
@@ -70,7 +74,7 @@ def best_rotation(covariance: F64) -> F64:
 
 
 def _centred(poses: Poses) -> F64:
-    """Subtract the centroid of each pose (..., J, 3). Matrix products are faster here than `mean(axis)`."""
+    """Subtract the centroid of each pose (..., J, 3). The centroid is a matrix product, which is faster than `mean`."""
     joints = poses.shape[-2]
     flat = poses.reshape(-1, 3 * joints).astype(np.float64, copy=False)
     select = np.tile(np.eye(3), (joints, 1))
@@ -79,13 +83,14 @@ def _centred(poses: Poses) -> F64:
 
 
 def _closed_form(covariance: F64) -> tuple[F64, F64]:
-    """Return Markley's optimal rotations for covariances (N, 3, 3) of norm 1, and the conditioning of each.
+    """Return the optimal rotations for covariances B (N, 3, 3) of norm 1, and the conditioning (N,) of each.
 
-    The conditioning is (s1+s2)(s2+s3)(s3+s1).
+    Let s1, s2, s3 be the singular values of B, where s3 has the sign of the determinant. The conditioning is (s1 +
+    s2)(s2 + s3)(s3 + s1).
 
-    With singular values s1, s2, s3 (s3 has the sign of the determinant), the gain x = s1 + s2 + s3 is the largest root
-    of x^4 - 2 x^2 - 8 det(B) x + 2 |B^T B|^2 - 1. All roots are real, so Newton's method from above converges
-    monotonically. It starts from x^2 = 1 + 2 y, y^2 = s1^2 s2^2 + s2^2 s3^2 + s3^2 s1^2 + 2 det(B) x and x <= sqrt(3).
+    The gain x = s1 + s2 + s3 is the largest root of x^4 - 2 x^2 - 8 det(B) x + 2 |B^T B|^2 - 1 (Markley). All roots are
+    real, so Newton's method converges monotonically from a start above x. The start follows from x^2 = 1 + 2 y, y^2 =
+    s1^2 s2^2 + s2^2 s3^2 + s3^2 s1^2 + 2 det(B) x and x <= sqrt(3).
     """
     product = np.swapaxes(covariance, 1, 2) @ covariance
     cofactor = _cofactors(covariance)

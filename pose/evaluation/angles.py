@@ -43,7 +43,7 @@ def flexion(joints: NDArray[np.floating], joint: str) -> F64:
 
 @dataclass(slots=True)
 class AngleErrors:
-    """Accumulated flexion errors by joint and bin of the true angle. Left and right limbs share the bins."""
+    """Accumulator of flexion errors by joint and bin of the true angle. Left and right limbs share the bins."""
 
     _sums: dict[str, F64] = field(default_factory=lambda: {joint: np.zeros((len(EDGES) - 1, 3)) for joint in LIMBS})
 

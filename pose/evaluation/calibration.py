@@ -18,7 +18,13 @@ RATIO_EDGES = np.linspace(0, 5, 101)
 
 
 class Bin(TypedDict):
-    """One bin of sigma: its centre in mm, the number of joints, and the 68th percentile of their errors in mm."""
+    """One bin of sigma.
+
+    Attributes:
+        sigma: Geometric mean of the bin's edges, mm.
+        joints: Number of joint errors in the bin.
+        error_68: 68th percentile of the errors, mm.
+    """
 
     sigma: float
     joints: int
@@ -26,7 +32,15 @@ class Bin(TypedDict):
 
 
 class Calibration(TypedDict):
-    """Fractions of errors within 1 sigma and within other multiples of sigma."""
+    """Fractions of errors within multiples of sigma.
+
+    Attributes:
+        expected_inside_one_sigma: Fraction of errors within 1 sigma of a calibrated prediction, 0.68.
+        inside_one_sigma: Fraction of errors within 1 sigma.
+        multiples_of_sigma: Multiples of sigma, 0.05 to 5.
+        inside: Fraction of errors within each of these multiples.
+        by_sigma: Bins of sigma that contain errors.
+    """
 
     expected_inside_one_sigma: float
     inside_one_sigma: float

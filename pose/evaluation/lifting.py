@@ -1,4 +1,4 @@
-"""Batched lifting of labelled sequences, with and without flip augmentation, with timing."""
+"""Batched lifting and scoring of labelled sequences, with and without flip augmentation."""
 
 import os
 import time
@@ -20,7 +20,11 @@ PLAIN, FLIPPED, GIVEN = "no flip", "flip", "as given"
 
 
 class SequenceLifter(Protocol):
-    """Interface of an evaluated lifter: `pose.lifter.predict.Lifter` or an object with the same methods."""
+    """Interface of a lifter that can be evaluated, such as `pose.lifter.predict.Lifter`.
+
+    Attributes:
+        name: Name in reports.
+    """
 
     name: str
 
@@ -30,14 +34,23 @@ class SequenceLifter(Protocol):
         Args:
             sequences: 2D keypoint sequences of one person each.
             lookahead: Number of future frames that a streaming lifter may use.
-            mirrored: Whether the lifter may average with the output for the mirror image.
+            mirrored: Whether the lifter may average its output with that for the mirrored input.
         """
         ...
 
 
 @dataclass(slots=True)
 class Evaluation:
-    """Scores by variant ("no flip", "flip", "as given"), the predictions of the last variant, and processing times."""
+    """Scores, predictions and processing times of a method.
+
+    Attributes:
+        scores: Scores of each sequence by variant: "no flip", "flip", or "as given" for existing predictions.
+        predictions: Predicted poses (T, 17, 3) in m of the last variant, by sequence key.
+        frames_lifted: Number of lifted frames, summed over the variants.
+        frames_measured: Number of scored frames, summed over the variants.
+        lifter_seconds: Time spent in the lifter, s.
+        metrics_seconds: Time spent in the metrics, s.
+    """
 
     scores: dict[str, list[SequenceScores]] = field(default_factory=dict)
     predictions: dict[str, F32] = field(default_factory=dict)
@@ -60,7 +73,7 @@ class Evaluation:
         Args:
             variant: Name of the variant: "no flip", "flip" or "as given".
             sequences: Sequences with ground truth.
-            poses: Predicted poses (T, 17, 3) in m of each sequence.
+            poses: Predicted poses (T, 17, 3) in m of each sequence, in the coordinate space of the ground truth.
             sigmas: Predicted uncertainties (T, 17) in mm of each sequence; None for a sequence without them.
         """
         start = time.perf_counter()
@@ -81,14 +94,14 @@ def evaluate_lifter(
 ) -> Evaluation:
     """Lift and score all sequences, without and optionally with flip augmentation.
 
-    Flip augmentation averages the output with that for the mirrored input.
+    Flip augmentation averages the output with the mirrored output for the mirrored input.
 
     Args:
         sequences: Sequences to lift, with ground truth.
         lifter: The lifter.
         flip: Whether to evaluate flip augmentation as a second variant.
         lookahead: Number of future frames that a streaming lifter may use.
-        advance: Progress callback, called with the number of finished frames.
+        advance: Progress callback, called after each batch with its number of frames.
     """
     evaluation = Evaluation()
     for batch in _batches(sequences):
@@ -115,8 +128,8 @@ def evaluate_predictions(
 
     Args:
         sequences: Sequences with ground truth.
-        predictions: Predicted poses (T, 17, 3) in m by sequence key, in the space of the ground truth.
-        advance: Progress callback, called with the number of finished frames.
+        predictions: Predicted poses (T, 17, 3) in m by sequence key, in the coordinate space of the ground truth.
+        advance: Progress callback, called after each batch with its number of frames.
     """
     evaluation = Evaluation()
     for batch in _batches(sequences):
@@ -128,14 +141,14 @@ def evaluate_predictions(
 def _measure(
     evaluation: Evaluation, variant: str, batch: list[LabelledSequence], answers: list[Sequence3D], *, sigmas: bool
 ) -> None:
-    """Score the outputs of a lifter for a batch, converted to the space of the ground truth.
+    """Score the outputs of a lifter for a batch, converted to the coordinate space of the ground truth.
 
     Args:
         evaluation: Evaluation that receives the scores.
         variant: Variant of the prediction.
         batch: The sequences.
         answers: The outputs.
-        sigmas: Whether to include uncertainties.
+        sigmas: Whether to score the uncertainties, too.
     """
     poses = [_poses(answer, sequence) for answer, sequence in zip(answers, batch, strict=True)]
     evaluation.measure(variant, batch, poses, [answer.sigma if sigmas else None for answer in answers])
@@ -147,7 +160,7 @@ def _mean(a: Sequence3D, b: Sequence3D) -> Sequence3D:
 
 
 def _poses(answer: Sequence3D, sequence: LabelledSequence) -> F32:
-    """Convert the lifter's output to the space of the ground truth, (T, 17, 3)."""
+    """Return the lifter's output (T, 17, 3) in the coordinate space of the ground truth."""
     poses = answer.joints + answer.root[:, None]
     return poses if sequence.image_space is None else sequence.image_space.from_camera(poses).astype(np.float32)
 
@@ -173,7 +186,7 @@ def _lift(batch: list[LabelledSequence], lifter: SequenceLifter, lookahead: int,
 
 
 def _pieces(sequence: LabelledSequence) -> list[slice]:
-    """Return the clips of the protocol and the frames between them. The latter are not scored but need a prediction."""
+    """Return the clips of the protocol and the frames after them. The latter are not scored but need a prediction."""
     if not sequence.clips:
         return [slice(0, len(sequence))]
     rest = slice(sequence.clips[-1].stop, len(sequence))

@@ -13,7 +13,7 @@ from pose.evaluation.table import SHORT
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Distinguishable for colour-blind readers (Okabe and Ito).
+# Colours that colour-blind readers can distinguish (Okabe and Ito).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 
 
@@ -54,7 +54,7 @@ def figure(draw: Callable[["Axes"], None], width: float = 9.0, height: float = 3
 
 
 def by_action(results: Sequence[EvaluationResult]) -> str:
-    """Plot the MPJPE of each action, with one bar per method, as SVG."""
+    """Plot the MPJPE of each action, with one bar per method, as SVG. The variant is the last one of each result."""
     groups = [name for name in benchmark_of(results[0]).groups if any(name in _best(one)["actions"] for one in results)]
     labels = [SHORT.get(group, group) for group in groups]
     series = {_label(one): [_value(_best(one)["actions"].get(group)) for group in groups] for one in results}
@@ -85,7 +85,7 @@ def over_time(result: EvaluationResult) -> str:
 
 
 def uncertainty(result: EvaluationResult) -> str:
-    """Plot the 68th percentile of the error against the predicted sigma, as SVG; the diagonal is ideal."""
+    """Plot the 68th percentile of errors against the predicted sigma, as SVG. The diagonal is perfectly calibrated."""
     bins = result["calibration"]["by_sigma"] if result["calibration"] else []
     rows = [row for row in bins if row["joints"] >= 30] or bins
     sigma = [row["sigma"] for row in rows]
@@ -107,7 +107,7 @@ def uncertainty(result: EvaluationResult) -> str:
 
 
 def latency(results: Sequence[EvaluationResult]) -> str:
-    """Plot the MPJPE of a streaming lifter against its latency, on a square-root axis, as SVG."""
+    """Plot the MPJPE of streaming lifters against their latency, on a square-root axis, as SVG."""
     waits = [latency_of(point) for result in results for point in result["lookahead"]]
     delays = {delay: frames for frames, delay in waits}
 
@@ -130,7 +130,7 @@ def _best(result: EvaluationResult) -> Summary:
 
 
 def _label(result: EvaluationResult) -> str:
-    """Return a label with the name of the method and its best variant."""
+    """Return a label with the names of the method and of its last variant."""
     return f"{result['name']}, {list(result['variants'])[-1]}"
 
 

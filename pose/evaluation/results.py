@@ -1,7 +1,7 @@
 """Results of an evaluation as plain data (`results.json`), grouped into tables.
 
-Each result records its benchmark: data set, protocol, 2D input and frames. A table contains only results of the same
-benchmark.
+Each result records its benchmark: data set, protocol, 2D input and evaluated frames. A table contains only results of
+the same benchmark.
 """
 
 import json
@@ -25,7 +25,7 @@ from pose.system.whole_file import write_whole
 CurvePoint = dict[str, float | None]
 FORMAT, VERSION = "pose-eval", 1
 FILE = "results.json"
-# Points of the plot of error over time.
+# Maximum number of points in a plot of error over time.
 _TIME_POINTS = 400
 _POINT = {"lookahead", "latency_ms", "mpjpe", "p_mpjpe", "mpjve", "accel"}  # required keys of `CurvePoint`
 
@@ -59,7 +59,7 @@ class OverTime(TypedDict):
 
 
 class Speed(TypedDict):
-    """Processed frames and seconds, separately for the lifter and the metrics."""
+    """Numbers of processed frames, and processing times in s, separately for the lifter and the metrics."""
 
     lifter_frames: int
     lifter_seconds: float
@@ -73,8 +73,17 @@ class EvaluationResult(TypedDict):
     """The result of one method on one benchmark.
 
     Attributes:
-        found: Number of people found in a video; only for videos.
-        known: Number of people with ground truth; only for videos.
+        name: Name of the method.
+        sha256: SHA-256 of the lifter's weights; empty if unknown.
+        fps: Frame rate of the sequences in frames/s.
+        benchmark: Benchmark on which the method was evaluated.
+        variants: Averages by variant: "no flip", "flip" or "as given".
+        calibration: Calibration of the predicted sigma in the last variant; None without uncertainties.
+        over_time: Error over time of the best, median and worst sequence in the last variant.
+        speed: Speed of the lifter and the metrics.
+        lookahead: Accuracy for several look-aheads; empty if they were not evaluated.
+        found: Number of poses of the ground truth that the pipeline found; only for videos.
+        known: Number of poses in the ground truth, over all people and frames; only for videos.
     """
 
     name: str
@@ -101,11 +110,11 @@ class Benchmark:
     """Data set, protocol and input of an evaluation. A table contains only results of equal benchmarks.
 
     Attributes:
-        name: The data set.
+        name: Name of the data set.
         protocol: Protocol of the data set; empty if there is only one.
         input_2d: Source of the 2D keypoints.
-        averaging: Averaging of errors, "actions" (each action first) or "frames" (all frames).
-        groups: Names of the table columns, in order.
+        averaging: Averaging of errors: "actions" averages over each action first, "frames" over all frames.
+        groups: Names of the actions, in the order of the table columns.
         measures: Names of the error measures that have tables.
         selection: Subjects and frames that were evaluated. A result on part of the data is a different benchmark.
     """
@@ -120,7 +129,7 @@ class Benchmark:
 
     @property
     def fields(self) -> BenchmarkFields:
-        """Return the fields as plain values for JSON."""
+        """The attributes as plain values for JSON."""
         return {
             "name": self.name,
             "protocol": self.protocol,
@@ -185,7 +194,7 @@ def curve_point(lookahead: int, fps: float, evaluation: Evaluation, benchmark: B
 
 
 def latency_of(point: CurvePoint) -> tuple[int, float]:
-    """Return the look-ahead of a curve point in frames and in ms."""
+    """Return the look-ahead of a point of the curve, in frames and in ms."""
     frames, milliseconds = point["lookahead"], point["latency_ms"]
     assert frames is not None
     assert milliseconds is not None
@@ -197,7 +206,7 @@ def _rate(frames: int, seconds: float) -> float | None:
 
 
 def _over_time(scores: Sequence[SequenceScores]) -> list[OverTime]:
-    """Return the error over time of the best, median and worst sequence, averaged to `_TIME_POINTS` points."""
+    """Return the error over time of the best, median and worst sequence, averaged to at most `_TIME_POINTS` points."""
     known = [one for one in scores if one.frames]
     ranked = sorted(known, key=lambda one: float(np.nanmean(one.over_time)))
     if not ranked:
@@ -216,7 +225,7 @@ def _thinned(which: str, one: SequenceScores) -> OverTime:
 
 
 def save_results(path: Path, results: Sequence[EvaluationResult]) -> None:
-    """Write `results.json`."""
+    """Write results as JSON to `path`, usually `results.json`."""
     content = {"format": FORMAT, "version": VERSION, "results": list(results)}
     write_whole(path, json.dumps(content, indent=1, allow_nan=False))
 

@@ -25,7 +25,8 @@ class Measure(NamedTuple):
     Attributes:
         frames: Number of consecutive frames that one error needs: 1 for positions, 2 for velocities, 3 for
             accelerations.
-        errors: Function that computes errors, one row per frame or run of frames, in the unit of `heading`.
+        errors: Function from predicted and true poses to errors in the unit of `heading`, one row per frame or run of
+            frames.
         heading: Heading in tables, with the unit.
         decimals: Number of decimals in tables.
     """
@@ -43,10 +44,10 @@ MEASURES = {
     "mpjve": Measure(2, metrics.velocity_errors, "MPJVE (mm/frame)", 2),
     "accel": Measure(3, metrics.acceleration_errors, "Accel (mm/frame²)", 2),
 }
-# Percentages, of the errors of "mpjpe": heading, decimals.
+# Percentages that are computed from the errors of "mpjpe": name -> heading, decimals.
 SHARES = {"pck": ("PCK@150 (%)", 1), "auc": ("AUC (%)", 1)}
 _LONGEST_RUN = max(measure.frames for measure in MEASURES.values())
-# Frames measured at once; intermediate arrays fit into the processor's cache.
+# Frames scored at once, so that intermediate arrays fit into the processor's cache.
 _BLOCK = 1024
 # The joints of the test script of MPI-INF-3DHP: without pelvis, spine and neck / nose.
 PCK_JOINTS = [joint for joint, name in enumerate(H36M_NAMES) if name not in ("pelvis", "spine", "neck")]
@@ -64,10 +65,10 @@ class SequenceScores:
         action: Action of the sequence.
         camera: Camera of the sequence.
         frames: Number of valid frames.
-        sums: Sum of the errors of each joint (17,) over frames, or over runs of frames, by measure; in the measure's
-            unit.
+        sums: Sum of the errors of each joint (17,) by measure, in its unit. The sum is over valid frames or runs of
+            valid frames.
         counts: Number of summed errors per joint, by measure.
-        below: Number of errors of `PCK_JOINTS` below each of 0, 5, ..., 150 mm, (31,).
+        below: Number of errors of `PCK_JOINTS` below each threshold of 0, 5, ..., 150 mm, (31,).
         over_time: MPJPE of each frame (T,) in mm; NaN in invalid frames.
         calibration: Histogram returned by `pose.evaluation.calibration.count`; None without uncertainties.
     """
@@ -89,7 +90,7 @@ def score(sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | 
 
     Args:
         sequence: Sequence with ground truth.
-        poses: Predicted poses (T, 17, 3) in m, root-relative or absolute, in the space of the ground truth.
+        poses: Predicted poses (T, 17, 3) in m, root-relative or absolute, in the coordinate space of the ground truth.
         sigma: Predicted uncertainties (T, 17) in mm; None without them.
     """
     joints = len(H36M_NAMES)
@@ -146,7 +147,17 @@ def _errors(measure: Callable[..., F64], needed: int, pred: F64, true: F64, coun
 
 
 class Summary(TypedDict):
-    """Averages of an evaluation by measure, overall and by group, in the measure's unit; None without valid frames."""
+    """Averages of an evaluation in the unit of each measure; None without valid frames.
+
+    Attributes:
+        frames: Number of valid frames.
+        sequences: Number of sequences.
+        average: Overall average by measure.
+        actions: Averages by action and measure.
+        joints: Averages by joint and measure.
+        cameras: Averages by camera and measure.
+        subjects: Averages by subject and measure.
+    """
 
     frames: int
     sequences: int

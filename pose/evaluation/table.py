@@ -7,7 +7,7 @@ from typing import Literal
 from pose.evaluation.results import EvaluationResult, benchmark_of, latency_of
 from pose.evaluation.scores import MEASURES, SHARES
 
-# Measure -> heading, decimals.
+# Name of a measure -> heading, decimals.
 COLUMNS = {name: (measure.heading, measure.decimals) for name, measure in MEASURES.items()} | SHARES
 SHORT = {
     "Directions": "Dir.", "Discussion": "Disc.", "Eating": "Eat", "Greeting": "Greet", "Phoning": "Phone",
@@ -49,7 +49,7 @@ class Table:
 
 
 def measure_table(results: Sequence[EvaluationResult], measure: str) -> Table:
-    """Make the table of one measure: one row per method and variant, and the average as last column.
+    """Make the table of one measure: one row per method and variant, one column per action, and the average.
 
     Args:
         results: Results of the same benchmark.
@@ -70,7 +70,7 @@ def measure_table(results: Sequence[EvaluationResult], measure: str) -> Table:
 
 
 def part_table(result: EvaluationResult, part: Literal["joints", "cameras", "subjects"]) -> Table:
-    """Make the table of all measures of a result's best variant, by joint, camera or subject."""
+    """Make the table of all measures by joint, camera or subject, for the last variant of a result."""
     variant, summary = list(result["variants"].items())[-1]
     measures = [one for one in benchmark_of(result).measures if one in next(iter(summary[part].values()))]
     rows = [
@@ -82,7 +82,7 @@ def part_table(result: EvaluationResult, part: Literal["joints", "cameras", "sub
 
 
 def lookahead_table(result: EvaluationResult) -> Table:
-    """Make the table of accuracy against latency of one result."""
+    """Make the table of one result's accuracy with each look-ahead."""
     measures = ("mpjpe", "p_mpjpe", "mpjve", "accel")
     rows = [
         (str(frames), f"{delay:.0f}", *(_cell(point[m], COLUMNS[m][1]) for m in measures))
@@ -94,7 +94,7 @@ def lookahead_table(result: EvaluationResult) -> Table:
 
 
 def speed_table(results: Sequence[EvaluationResult]) -> Table:
-    """Make the table of the frames per second of the lifter and of the metrics."""
+    """Make the table of speeds: frames per second of the lifter and of the metrics, one row per method."""
     rows = []
     for result in results:
         speed = result["speed"]

@@ -1,7 +1,7 @@
 """Evaluation of a whole pipeline on a video. Detected people are matched with the ground truth frame by frame.
 
 Errors are defined for matched people only. The fraction of people that were found is therefore reported with the
-errors; otherwise a pipeline that finds only the easy people would look better.
+errors; otherwise a pipeline that finds only easy people would seem more accurate.
 """
 
 from collections.abc import Iterable, Iterator
@@ -93,7 +93,7 @@ def match(results: Iterable[FrameResult], skeleton: Skeleton, truth: F32, times:
 
 
 def _aligned(results: Iterable[FrameResult], times: F64) -> Iterator[tuple[int, FrameResult]]:
-    """Yield (index of the ground truth, result) for each result within half a frame of a time in `times`."""
+    """Yield each result that is within half a frame of a time in `times`, with the index of that time."""
     tolerance = float(np.median(np.diff(times))) / 2 if len(times) > 1 else 0.02
     for result in results:
         row = int(np.abs(times - result.time).argmin())

@@ -1,8 +1,8 @@
 """Error measures in world coordinates: positions, foot skating and the floor.
 
-`pred` and `true` are (T, J, 3) in metres at 30 frames/s; thresholds per frame assume this rate. The caller must remove
-frames without ground truth from both. The functions return values per frame, not means, so that a mean over several
-sequences can be a mean over frames.
+`pred` and `true` are (T, J, 3) in metres at 30 frames/s; thresholds of movement per frame assume this rate. The caller
+must remove frames without ground truth from both. The functions return values per frame, not means, so that a mean over
+several sequences can be a mean over frames.
 
 W-MPJPE, WA-MPJPE, RTE, jitter and foot skating (FS) are defined as in the public code of S. Shin et al., "WHAM" (CVPR
 2024), and Z. Shen et al., "GVHMR" (SIGGRAPH Asia 2024). Floor measures follow Y. Yuan et al., "PhysDiff" (ICCV 2023),
@@ -21,8 +21,8 @@ Points = NDArray[np.floating]
 Mask = NDArray[np.bool_]
 
 CHUNK = 100  # frames
-ALIGNED_FRAMES = 2  # number of first frames of a chunk that W-MPJPE aligns
-MAX_STATIC_STEP_M = 0.010  # m per frame; a foot whose true movement is smaller counts as in contact
+ALIGNED_FRAMES = 2  # number of frames at the start of a chunk that determine the alignment of W-MPJPE
+MAX_STATIC_STEP_M = 0.010  # m per frame; a foot that truly moves less counts as static
 ANKLES = [H36M17.index("left_ankle"), H36M17.index("right_ankle")]
 
 
@@ -66,7 +66,7 @@ def fit(source: Points, target: Points, scale: bool) -> tuple[F64, float, F64]:
 
 
 def root_path_errors(pred: Points, true: Points) -> F64:
-    """Return the root translation error (RTE) of each frame, after one rigid alignment of the paths.
+    """Return the root translation error (RTE) of each frame, after one rigid alignment of the whole paths.
 
     Args:
         pred: Predicted root positions (T, 3) in m.
@@ -118,7 +118,7 @@ def penetrations(heights: Points) -> F64:
 
 
 def floats(heights: Points) -> F64:
-    """Return the height of the lower sole above the floor, (T,) in mm; 0 if it is below. Jumps are included.
+    """Return the height of the lower sole above the floor, (T,) in mm; 0 if it is below. Frames of jumps are included.
 
     Args:
         heights: Heights of both soles above the floor, (T, 2) in m.
