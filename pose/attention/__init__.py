@@ -102,13 +102,14 @@ def build_attentions(
         depth: Number of layers.
         dim: Number of features of a token.
         heads: Number of heads.
-        options: Keyword arguments of the mechanism.
+        options: Further arguments of the mechanism's class.
         causal: Whether each frame attends only to itself and earlier frames.
         streaming: Whether the layers must support frame-by-frame processing with `step`; requires `causal`.
-        length: Length of the longest sequence in frames, if known.
+        length: Length of the longest sequence in frames; None if unknown.
 
     Raises:
-        ValueError: If the name is unknown or the options cannot be combined.
+        ValueError: If the name or an option is unknown, if the options cannot be combined, or if the mechanism does not
+            support causality, streaming or sequences of this length.
     """
     if name not in ATTENTIONS:
         raise ValueError(f"attention: {name!r} is not one of {', '.join(ATTENTIONS)}")

@@ -16,7 +16,8 @@ from pose.attention.softmax import SoftmaxAttention, masked_softmax
 # initial z as a fraction of the longest span. The authors use 0, where only longer spans have a gradient.
 FIRST_SHARE = 0.25
 MOST_FRAMES = 100_000
-DENSE_UP_TO = 2  # in multiples of a band's keys; blocks are faster in longer sequences
+# Longest sequence, in multiples of a band's keys, for which all pairs are computed; blocks are faster in longer ones.
+DENSE_UP_TO = 2
 
 
 class AdaptiveSpanAttention(SoftmaxAttention):
@@ -25,11 +26,11 @@ class AdaptiveSpanAttention(SoftmaxAttention):
     The mask for a key x seconds from the query is m(x) = clamp((z S - x) / R + 1, 0, 1), with a learned z per head.
 
     Args:
-        span: Longest span S, s.
-        ramp: Width R of the mask's linear ramp, s. A head with z = 0 still reaches this far.
-        cost: Penalty in the loss per second of mean span.
-        rate: Highest supported frame rate, frames/s. It limits attention to `rate` times the longest learned span, in
-            frames. The limit applies to whole sequences and bounds the cache of a stream.
+        span: Longest span S, s; default 4.
+        ramp: Width R of the mask's linear ramp, s; default 0.5. A head with z = 0 still reaches this far.
+        cost: Penalty in the loss per second of mean span; default 0.001.
+        rate: Highest supported frame rate, frames/s; default 60. It limits attention to `rate` times (longest
+            learned span + R) frames. The limit applies to whole sequences and bounds the cache of a stream.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T S D)")
@@ -67,7 +68,7 @@ class AdaptiveSpanAttention(SoftmaxAttention):
 
     @property
     def reach(self) -> Tensor:
-        """Distance in frames of the farthest key that any head sees."""
+        """Distance in frames from the query to the farthest key that any head can see."""
         return ((self.spans.max() + self.ramp) * self.rate).floor().long()
 
     def begin_step(self, step: int, generator: torch.Generator) -> None:
@@ -108,9 +109,7 @@ class AdaptiveSpanAttention(SoftmaxAttention):
         return band.summed(self._shares(band.scores(q, k), apart_B1TA, seen).to(v.dtype), v)
 
     def _dense(self, length: int, context: Context) -> tuple[Tensor, Tensor]:
-        """Return the seconds between all pairs of frames, (B, 1, T, T), and whether the query of each pair sees the
-        key.
-        """
+        """Return the seconds between all pairs of frames, (B, 1, T, T), and whether each query sees each key."""
         seconds = context.seconds
         apart = context.shared_mask("seconds apart", lambda: (seconds[:, :, None] - seconds[:, None, :]).abs()[:, None])
         assert apart is not None

@@ -2,7 +2,8 @@
 
 Queries are processed in blocks, and each block is compared only with a band of nearby keys.
 
-Axes: B batch, H head, X both, T time, K feature of one head, N block, C query of a block, L key of a block's band.
+Axes: B batch, H head, X batch and head combined, T time, K feature of one head, N block, C query of a block, L key of
+a block's band.
 """
 
 from dataclasses import replace
@@ -55,7 +56,7 @@ def _block(window: Window) -> int:
 
 
 def _mask(window: Window, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
-    """Return which keys of its band each query sees, (1 or B, N, C, L); pinned frames come last."""
+    """Return which keys of its band each query sees, (1 or B, N, C, L). The pinned frames are the last keys."""
     block, before = _block(window), window.reach - 1
     start_N11 = torch.arange(0, length, block, device=device)[:, None, None]
     query_NC1 = start_N11 + torch.arange(block, device=device)[:, None]

@@ -23,8 +23,8 @@ class Capabilities:
     """Features that a mechanism supports. `build_attention` raises an error if an unsupported one is requested.
 
     Attributes:
-        padding: Whether invalid frames have no influence. If False, they enter as zeros, so the output depends on the
-            number of invalid frames.
+        padding: Whether invalid frames (missing frames and padding) have no influence. If False, they enter as zeros,
+            so the output depends on their number.
         bidirectional: Whether there is a form in which every frame sees all others.
         causal: Whether there is a form in which each frame attends only to itself and earlier frames.
         streaming: Whether the causal form can be stepped frame by frame with a cache of constant size.
@@ -33,7 +33,7 @@ class Capabilities:
         own_time: Whether the mechanism has its own time encoding, chosen by its options.
         max_length: Longest sequence in frames; None for any.
         random: Whether random numbers are used in training, so that outputs differ from those in evaluation mode.
-        cost: Time and memory of one layer.
+        cost: Time and memory of one layer, such as "O(T^2 D)".
     """
 
     padding: bool
@@ -59,7 +59,7 @@ def rotary_phases(times_BT: Tensor, head_dim: int, dtype: torch.dtype = torch.fl
     The period of the lowest covers the longest window. At 30 frames/s, higher frequencies would not be resolved.
 
     Args:
-        times_BT: Seconds from any origin, float64. In this type the angles stay exact to 1e-7 rad for a month.
+        times_BT: (B, T) seconds from any origin, float64, so that the angles stay exact to 1e-7 rad for a month.
         head_dim: Number of features of one head.
         dtype: Type of the results.
 
@@ -84,7 +84,7 @@ class Context:
     Attributes:
         cos: (B, T, K/2) cosines from `rotary_phases`.
         sin: (B, T, K/2) sines from `rotary_phases`.
-        valid: (B, T) bool, False for missing frames and padding; None if all frames are valid.
+        valid: (B, T) bool, False for invalid frames (missing frames and padding); None if all frames are valid.
         times: (B, T) float64 s, for mechanisms that need the times in addition to the phases; None if no layer needs
             times.
         replay: Whether this pass repeats an earlier one and must repeat its random choices (see `keep`).
@@ -129,7 +129,7 @@ class Context:
         return self._masks[key]
 
     def keep(self, layer: object, value: Tensor) -> Tensor:
-        """Store and return `value`. Later layers of this pass read it with `kept(layer)`."""
+        """Store `value` as that of `layer`, and return it. Later layers of this pass read it with `kept(layer)`."""
         self._masks[layer] = value
         return value
 
@@ -161,7 +161,7 @@ class KVCache(NamedTuple):
     row of the batch, set its position to -1 and its frames to 0.
 
     Attributes:
-        keys: (B, H, S, K), rotated; may have more features than the values.
+        keys: (B, H, S, K), rotated by time; may have more features than the values.
         values: (B, H, S, K).
         position: (B, S) number of the frame in each slot, from the start of its stream; -1 for an empty slot.
         frames: (B,) number of frames processed so far.
@@ -251,7 +251,8 @@ class TimedCache(NamedTuple):
 class Attention(nn.Module):
     """Base class of mechanisms that mix the frames of a sequence.
 
-    Subclasses implement `mix`. Those that support streaming also implement `empty_cache` and `mix_step`.
+    Subclasses implement `mix`. Those that support streaming also implement `empty_cache` and `mix_step`. Their
+    docstrings describe only the arguments that they add to those below.
 
     Args:
         dim: Number of features of a token.
@@ -280,8 +281,9 @@ class Attention(nn.Module):
 
     @classmethod
     def build_layers(cls, depth: int, dim: int, heads: int, **options: Option) -> "list[Attention]":
-        """Build the attention layers for a stack of blocks. Mechanisms whose layers share parameters override this
-        method.
+        """Build the attention layers for a stack of blocks.
+
+        Mechanisms whose layers share parameters override this method.
         """
         build: Callable[..., Attention] = cls  # keywords depend on the mechanism; `build_attentions` checks them
         return [build(dim, heads, **options) for _ in range(depth)]
@@ -290,6 +292,9 @@ class Attention(nn.Module):
         """Mix the tokens (B, T, D) over time.
 
         The content of invalid frames, NaN included, has no effect. Their output is 0.
+
+        Raises:
+            ValueError: If the sequence is longer than the mechanism allows.
         """
         limit = self.capabilities.max_length
         if limit is not None and x_BTD.shape[1] > limit:
@@ -311,7 +316,11 @@ class Attention(nn.Module):
         return None
 
     def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
-        """Create the empty cache for `batch` streams."""
+        """Create the empty cache for `batch` streams.
+
+        Raises:
+            ValueError: If the layer is not causal or the mechanism cannot stream.
+        """
         if not (self.causal and self.capabilities.streaming):
             raise ValueError(f"{type(self).__name__} built with causal={self.causal} cannot stream")
         return self.empty_cache(batch, device, dtype)

@@ -12,7 +12,8 @@ from pose.attention.base import Capabilities, Context
 from pose.attention.layouts import Band
 from pose.attention.softmax import Pattern, SoftmaxAttention
 
-DENSE_UP_TO = 2  # in multiples of a block's keys; blocks are faster in longer sequences
+# Longest sequence, in multiples of a block's keys, for which all pairs are computed; blocks are faster in longer ones.
+DENSE_UP_TO = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +21,14 @@ class BlockPattern(Pattern):
     """Visibility pattern in blocks of `size` frames.
 
     Every query of a block sees the block and `beyond` frames on either side. In the causal form a query sees only the
-    part of this range up to itself. That is `beyond` to `beyond` + `size` - 1 frames back, depending on its position in
-    the block.
+    part of this range up to itself. It then sees `beyond` to `beyond` + `size` - 1 earlier frames, depending on its
+    position in the block.
+
+    Attributes:
+        size: Number of frames in a block.
+        beyond: Number of visible frames on either side of the block.
+        causal: Whether each frame attends only to itself and earlier frames.
+        pinned: Number of first frames that a stream always keeps.
     """
 
     size: int
@@ -31,7 +38,7 @@ class BlockPattern(Pattern):
 
     @property
     def reach(self) -> int:
-        """Number of frames from the farthest visible frame to the query."""
+        """See `Pattern.reach`."""
         return self.size + self.beyond
 
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
@@ -60,7 +67,7 @@ class BlockAttention(SoftmaxAttention):
     Blocks are counted from the first frame, so the output depends on where the sequence starts.
 
     Args:
-        block: Number of frames in a block.
+        block: Number of frames in a block; default 27.
         beyond: Number of visible frames on either side of the block; by default the length of one block.
     """
 
@@ -77,7 +84,7 @@ class BlockAttention(SoftmaxAttention):
         self.window = BlockPattern(block, beyond, causal)
 
     def is_short(self, length: int) -> bool:
-        """Return whether a mask of all pairs is faster than blocks for this length."""
+        """Return whether computing all pairs of frames is faster than blocks for this length."""
         return length <= DENSE_UP_TO * (self.window.size + 2 * self.window.beyond)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:

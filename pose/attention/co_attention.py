@@ -24,6 +24,8 @@ class CoAttention(nn.Module):
     no valid frames, the other is unchanged.
 
     Args:
+        dim: Number of features of a token of either sequence.
+        heads: Number of heads.
         order: "parallel" for the formula above, or "alternating" for z' = z + attention(z, x').
     """
 
@@ -46,6 +48,10 @@ class ParallelSummaries(nn.Module):
 
     C = tanh(Z W_b X^T), H_x = tanh(X W_x + C^T Z W_z), H_z = tanh(Z W_z + C X W_x), x^ = softmax(H_x w_x) X;
     z^ likewise.
+
+    Args:
+        dim: Number of features of a token.
+        hidden: Number of hidden units A.
     """
 
     def __init__(self, dim: int, hidden: int) -> None:
@@ -77,6 +83,10 @@ class AlternatingSummaries(nn.Module):
     """Summaries computed in three steps (Lu et al., 2016, alternating): of z, of x given z, and of z given x.
 
     Each step is A(X; g) = softmax(w.tanh(W X + W_g g)) X, with its own weights.
+
+    Args:
+        dim: Number of features of a token.
+        hidden: Number of hidden units A.
     """
 
     def __init__(self, dim: int, hidden: int) -> None:

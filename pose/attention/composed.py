@@ -20,18 +20,30 @@ POSITIONS = ("global", "local", "predicted")
 
 
 class ComposedAttention(Attention):
-    """Attention out(sum_s a_ts v_s) with weights a_t = distribution(score(q_t, k_s)) over the frames s that t sees.
+    """Attention out(sum_s a_ts v_s) with weights a_t = distribution(score(q_t, k_s)) over the frames s visible to t.
 
     Args:
-        score: One of `pose.attention.scores.SCORES`.
-        distribution: One of `pose.attention.distributions.DISTRIBUTIONS`.
-        position: "global": all frames are visible (causal: the last `window`, default 1024). "local": the last `window`
-            frames are visible, including the query, and unless causal as many after it (Luong et al., 2015, local-m).
-            "predicted": all frames are visible. Their weights are multiplied by a Gaussian around a frame that each
-            query predicts (local-p, without its hard edge). The standard deviation is half the window (default 27).
-        time: One of `pose.attention.time_codes.TIMES`.
-        window: Size of the window in frames; its meaning depends on `position`.
-        max_length: Longest sequence in frames, for parts with parameters per frame number; default 243.
+        score: Score function, a key of `pose.attention.scores.SCORES`; default "scaled-dot".
+        distribution: Function from scores to weights, a key of `pose.attention.distributions.DISTRIBUTIONS`; default
+            "softmax".
+        position: Range of visible frames; default "global".
+
+            - "global": all frames; in the causal form the last `window` frames, including the query.
+            - "local": the query, the `window` - 1 frames before it and, unless causal, the `window` - 1 frames after it
+              (Luong et al., 2015, local-m).
+            - "predicted": all frames; in the causal form the last 1024 frames. The weights are multiplied by a Gaussian
+              around a frame that is predicted from the query (local-p, without its hard edge).
+
+        time: Time encoding, a key of `pose.attention.time_codes.TIMES`; default "rotary".
+        window: Size of the window in frames. With "global" it is allowed in the causal form only, default 1024. With
+            "local" and "predicted" the default is 27. With "predicted", the standard deviation of the Gaussian is half
+            the window; in the causal form, the predicted frame is at most `window` frames before the query.
+        max_length: Longest sequence in frames; default 243. It applies only to the score "location" and the time
+            "learnt", which have parameters for each frame number.
+
+    Raises:
+        ValueError: If a name is unknown, if parts cannot be combined, if `window` is given for "global" without
+            `causal`, if `max_length` is given but does not apply, or if one of them is below 1.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T^2 D)")
@@ -104,9 +116,7 @@ class ComposedAttention(Attention):
         return weights
 
     def compared(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the queries (B, H, T, K), and the transformed queries and keys that the score compares, (B, H, T, P)
-        each.
-        """
+        """Return the queries (B, H, T, K), and the queries and keys that the score compares, (B, H, T, P) each."""
         x_BTD, context = self.time(x_BTD, context)
         nothing_BHT0 = x_BTD.new_zeros(len(x_BTD), self.heads, x_BTD.shape[1], 0)
         q_BHTK = nothing_BHT0 if self.q_proj is None else self.split(self.q_proj(x_BTD))

@@ -15,9 +15,9 @@ class FastformerAttention(Attention):
     Per head: a = softmax_t(A q / sqrt(K)), Q = sum_t a_t q_t, p_t = k_t Q (elementwise), b = softmax_t(B p / sqrt(K)),
     G = sum_t b_t p_t; the output is W_o(W_p(G q_t) + q_t).
 
-    Follows the authors' PyTorch code: A and B read the features of all heads, the second pooling is of p, not of k, and
-    the query is also the value (there is no v_proj). W_o, in their code part of the block, is `out_proj` here as in
-    every mechanism. There are no positions: the model adds the time to the tokens.
+    As in the authors' PyTorch code, A and B read the features of all heads, the second pooling is of p, not of k, and
+    the query is also the value (there is no v_proj). W_o is part of the block in their code; here it is `out_proj`, as
+    in every mechanism. The mechanism does not encode time; the model adds the time to the tokens.
     """
 
     capabilities = Capabilities(padding=True, causal=False, streaming=False, relative_time=False, cost="O(T D)")

@@ -17,7 +17,8 @@ class KeyValueAttention(ComposedAttention):
     term, as in the score `additive`.
 
     Args:
-        window: Number of visible frames up to and including the query, and as many after it unless causal.
+        window: Number of visible frames up to and including the query; default 27. Unless causal, the `window` - 1
+            frames after the query are also visible.
     """
 
     def __init__(self, dim: int, heads: int, *, causal: bool = False, window: int = 27) -> None:

@@ -2,7 +2,7 @@
 
 The products are dense, and time and memory are linear in the number of visible keys.
 
-Axes: B batch, H head, T time, K feature of one head, A key that a query is computed against, N block, C frame of a
+Axes: B batch, H head, T time, K feature of one head, A key whose score with a query is computed, N block, C frame of a
 block.
 """
 

@@ -16,17 +16,17 @@ Sharing = Literal["none", "headwise", "kv", "layer"]
 class LinformerAttention(Attention):
     """softmax(q (E k)^T / sqrt(K)) F v, with E, F of shape (R, max_length) and R = max_length / compression.
 
-    Shorter sequences use the first columns. Columns belong to frame numbers, not to times, so the start of a clip
-    matters. Each output depends on all frames, so there is no causal form.
+    Shorter sequences use the first columns. Columns belong to frame numbers, not to times, so the output depends
+    on where the sequence starts. Each output depends on all frames, so there is no causal form.
 
     As in the authors' code, E is applied to the tokens before the key and value projections, and the biases are added
     afterwards.
 
     Args:
-        max_length: Longest sequence, frames.
-        compression: Ratio of max_length to R.
-        sharing: "none": each head has its own E and F. "headwise": all heads of a layer share one E and one F. "kv": in
-            addition, E = F. "layer": in addition, all layers share this matrix.
+        max_length: Longest sequence, frames; default 243.
+        compression: Ratio of max_length to R; default 4.
+        sharing: "none": each head has its own E and F. "headwise" (default): all heads of a layer share one E and one
+            F. "kv": in addition, E = F. "layer": in addition, all layers share this matrix.
     """
 
     capabilities = Capabilities(

@@ -10,12 +10,20 @@ from pose.attention.band import band_length, banded_attention
 from pose.attention.base import Cache, Capabilities, Context, KVCache, rotate
 from pose.attention.softmax import Pattern, SoftmaxAttention, Window
 
-DENSE_UP_TO = 2  # in multiples of a band's keys; blocks are faster in longer sequences
+# Longest sequence, in multiples of a band's keys, for which all pairs are computed; blocks are faster in longer ones.
+DENSE_UP_TO = 2
 
 
 @dataclass(frozen=True, slots=True)
 class HeadWindows(Pattern):
-    """Visibility pattern with one `Window` per head. The windows differ only in their dilation."""
+    """Visibility pattern with one `Window` per head. The windows differ only in their dilation.
+
+    Attributes:
+        span: Number of visible frames up to and including the query; see `Window`.
+        causal: Whether each frame attends only to itself and earlier frames.
+        dilations: Distance between visible frames, in frames, for each head.
+        pinned: Number of first frames that see all others and are seen by all (causal: by all later ones).
+    """
 
     span: int
     causal: bool
@@ -24,7 +32,7 @@ class HeadWindows(Pattern):
 
     @property
     def reach(self) -> int:
-        """Largest distance in frames from a visible frame to the query."""
+        """Number of frames from the farthest visible frame of any head to the query, both included."""
         return (self.span - 1) * max(self.dilations) + 1
 
     def of(self, dilation: int) -> Window:
@@ -52,14 +60,16 @@ class PinnedCache(NamedTuple):
 
 
 class LocalAttention(SoftmaxAttention):
-    """Softmax attention to the last `window` frames, including the query, and unless causal as many after it.
+    """Softmax attention to a window of nearby frames.
 
     Args:
-        window: Number of visible frames.
-        dilation: Distance between visible frames; one number, or one per head as in "1,1,2,4".
-        global_tokens: Number of first frames that see all frames and are seen by all. A stream keeps them in its cache.
-        global_projections: "own": the global frames have separate projections to queries, keys and values for their
-            outputs, as in Longformer. "shared": they use the projections of all frames.
+        window: Number of visible frames up to and including the query; default 27. Unless causal, the `window` - 1
+            frames after the query are also visible.
+        dilation: Distance between visible frames, in frames; default 1. One number, or one per head as in "1,1,2,4".
+        global_tokens: Number of first frames that see all frames and are seen by all (causal: see all earlier frames
+            and are seen by all later ones); default 0. A stream keeps them in its cache.
+        global_projections: "shared" (default): all frames use the same projections. "own": the outputs of the global
+            frames use separate projections to queries, keys and values, as in Longformer.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T W D)")

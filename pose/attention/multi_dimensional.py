@@ -34,7 +34,7 @@ class MultiDimensionalAttention(Attention):
     blocks of queries in O(T D) memory.
 
     Args:
-        memory: Number of visible frames, including the query; for the causal form only.
+        memory: Number of visible frames, including the query; default 1024. For the causal form only.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T^2 D K)")

@@ -19,8 +19,8 @@ class NeighbourhoodAttention(Attention):
     The input is (B J, T, D). The joints of one sequence are in consecutive rows, and the contexts have the same rows.
 
     Args:
-        inner: Mechanism that has the weights and selects the frames.
-        near: Visible joints of each joint, including itself.
+        inner: Mechanism that has the parameters and determines the visible frames.
+        near: Indices of the joints that each joint sees, including itself.
     """
 
     beside: Tensor  # (J, A) visible joints of each joint, padded with itself

@@ -34,11 +34,11 @@ class PerformerAttention(Attention):
 
     The features of a frame are divided by their largest one before epsilon is added. Keys are then weighted by that
     value relative to the largest one so far. This prevents overflow, and no weight depends on later frames. The
-    authors' global maximum leaks the future through epsilon.
+    authors' code uses the maximum over all frames instead, so that later frames affect earlier ones through epsilon.
 
     Args:
-        blocks: Number of blocks of K random features, which all heads share.
-        redraw_every: Number of training steps between new random features; 0 for never.
+        blocks: Number of blocks of K random features, which all heads share; default 2.
+        redraw_every: Number of training steps between new random features; default 0, which keeps them.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T M D)")

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from pose.attention.base import Attention, Capabilities, Context, rotate
 
-MOST_COLUMNS = 64  # limit of random directions; there are twice as many buckets
-TO_ITSELF = -1e5  # a frame's score of itself: a frame attends to itself only without other frames
+MOST_COLUMNS = 64  # maximum number of random directions; there are twice as many buckets
+TO_ITSELF = -1e5  # score of a frame with itself, so low that it matters only if the frame sees no other frame
 
 
 class ReformerAttention(Attention):
@@ -25,6 +25,10 @@ class ReformerAttention(Attention):
 
     Random directions are drawn for every training step and fixed in evaluation mode. There is no causal form, because
     the assignment to chunks depends on later frames.
+
+    Args:
+        chunk: Number of frames in a chunk; default 32.
+        rounds: Number of rounds of hashing; default 2.
     """
 
     capabilities = Capabilities(padding=True, causal=False, streaming=False, relative_time=True, cost="O(T log T D)")
@@ -68,7 +72,7 @@ class ReformerAttention(Attention):
     def _places(self, raw_BHTK: Tensor, context: Context) -> Tensor:
         """Return the rank of each frame when sorted by bucket and time, (B, H, R, T); invalid frames come last.
 
-        With `context.replay` the ranks of the earlier pass are reused.
+        If `context.replay` is True, the ranks of the earlier pass are reused.
         """
         if context.replay:
             return context.kept(self)

@@ -34,7 +34,10 @@ class ScanState(NamedTuple):
     def empty(
         cls, batch: int, heads: int, features: int, size: int, device: torch.device | str, dtype: torch.dtype
     ) -> "ScanState":
-        """Create the state before the first frame, in float32 or wider."""
+        """Create the state of `batch` streams before the first frame, with M = `features` and K = `size`.
+
+        The state has type `dtype`, but at least float32.
+        """
         dtype = torch.promote_types(dtype, torch.float32)  # long sums in half precision stop growing
         lowest = torch.finfo(dtype).min / 2  # finite: the difference of two infinities is not a number
         return cls(

@@ -1,4 +1,4 @@
-"""Score functions of queries and keys from the literature, one small module each.
+"""Score functions of queries and keys from the literature, each a small `torch.nn.Module`.
 
 A score is computed in two steps, so that a stream can cache its keys: `queries` and `keys` compute what is compared
 (rotated by time, or concatenated with the phases of time), and `compare` computes the score of each pair.
@@ -19,7 +19,7 @@ PAIRS = 2048  # pairs of queries and keys whose hidden units are computed at onc
 
 
 def queries_at_a_time(keys: int) -> int:
-    """Return the number of queries to process per block, given the number of keys."""
+    """Return the number of queries per block for which the hidden units of all pairs fit into the CPU's cache."""
     return max(1, PAIRS // keys)
 
 
@@ -29,7 +29,7 @@ class Score(nn.Module):
     Subclasses override `transform` or `compare`.
 
     Attributes:
-        width: Number of features of a cached key.
+        width: Number of features P of a query or key as compared, which is the width of a cached key.
         reads_query: Whether the score depends on the query.
         reads_key: Whether the score depends on the key.
         reads_time: Whether the score depends on the rotary phases.
@@ -263,8 +263,8 @@ class Location(Score):
 class Feature(Score):
     """Score of a segment: w.tanh(W_0 mean + W_1 spread + w_2 ln n + b), independent of the query.
 
-    The mean and spread are over the keys of the last n frames up to s. These features of a segment are those of Li et
-    al. (2019).
+    A segment is the last 5 frames up to s, of which n are valid. Mean and spread (standard deviation) are over their
+    keys. These features of a segment are those of Li et al. (2019).
     """
 
     reads_query = reads_time = streaming = one_space = False
@@ -300,7 +300,7 @@ class Feature(Score):
         return (torch.tanh(hidden) * self.out[:, None]).sum(dim=-1, keepdim=True)
 
     def _segments(self, x_BHSK: Tensor) -> Tensor:
-        """Gather each frame with the frames before it, (B, H, S, K, F)."""
+        """Gather each frame with the frames before it, (B, H, S, K, F), with F = `FRAMES`."""
         return F.pad(x_BHSK, (0, 0, self.FRAMES - 1, 0)).unfold(2, self.FRAMES, 1)
 
     def compare(self, q_BHTP: Tensor, k_BHSP: Tensor) -> Tensor:

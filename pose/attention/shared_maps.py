@@ -22,7 +22,7 @@ def share_maps(layers: Sequence[Attention], group: int) -> list[Attention]:
     A `group` of 1 means no sharing.
 
     Raises:
-        ValueError: If the mechanism has no map, or its stream does not weight cached values.
+        ValueError: If the mechanism has no attention map, or is causal and does not stream with a `KVCache`.
     """
     if group < 1:
         raise ValueError(f"shared_maps: a group needs at least 1 block, got {group}")
@@ -33,7 +33,7 @@ def share_in_groups(layers: Sequence[Attention], groups: Sequence[int]) -> list[
     """Divide the layers into groups of the given sizes; each group shares the map of its first layer.
 
     Raises:
-        ValueError: If the mechanism has no map, or its stream does not weight cached values.
+        ValueError: If the mechanism has no attention map, or is causal and does not stream with a `KVCache`.
     """
     assert sum(groups) == len(layers)
     left, shared = iter(layers), list[Attention]()

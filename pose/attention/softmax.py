@@ -40,7 +40,7 @@ class Pattern(ABC):
         """
 
     def is_triangle(self, length: int) -> bool:
-        """Return whether the mask for this length is the plain causal one, for which faster kernels exist."""
+        """Return whether the mask for this length is lower triangular, for which faster kernels exist."""
         return False
 
     def mask(self, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
@@ -66,9 +66,10 @@ class Window(Pattern):
     """Visibility pattern of the nearest frames.
 
     Attributes:
-        span: Number of visible frames up to and including the query, and as many after it unless causal.
+        span: Number of visible frames up to and including the query. Unless causal, the same number minus 1 is visible
+            after the query.
         causal: Whether each frame attends only to itself and earlier frames.
-        dilation: Distance between visible frames.
+        dilation: Distance between visible frames, in frames.
         pinned: Number of first frames that see all others and are seen by all (causal: by all later ones).
     """
 
@@ -99,8 +100,8 @@ class SoftmaxAttention(Attention):
     """softmax(q k^T / sqrt(K)) v per head, with queries and keys rotated by their time in seconds.
 
     Args:
-        memory: Number of visible frames, including the query; for the causal form only. It bounds the cache of a
-            stream. Whole sequences are masked accordingly, so that both give the same output.
+        memory: Number of visible frames, including the query; default 1024. For the causal form only. It bounds the
+            cache of a stream. Whole sequences are masked accordingly, so that both give the same output.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T^2 D)")
@@ -200,6 +201,6 @@ class SoftmaxAttention(Attention):
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Softmax over the last axis where `mask` is True; empty rows give 0."""
+    """Return the softmax over the last axis where `mask` is True, and 0 elsewhere. Rows without True are all 0."""
     some = mask.any(dim=-1, keepdim=True)
     return scores.masked_fill(~mask & some, -torch.inf).softmax(dim=-1).where(mask, 0)

@@ -1,6 +1,6 @@
 """The two-factor attention of the Sparse Transformer (Child et al., 2019): near frames, and every n-th far frame.
 
-Axes: B batch, H head, T time, K feature of one head, A key that a query is computed against.
+Axes: B batch, H head, T time, K feature of one head, A key whose score with a query is computed.
 """
 
 import math
@@ -17,7 +17,8 @@ from pose.attention.softmax import DEFAULT_MEMORY, Pattern, SoftmaxAttention, ma
 
 KINDS = ("strided", "fixed")
 ARRANGEMENTS = ("merged", "heads", "layers")
-DENSE_UP_TO = 4  # in multiples of the visible keys; blocks are faster in longer sequences
+# Longest sequence, in multiples of the visible keys, for which all pairs are computed; blocks are faster beyond it.
+DENSE_UP_TO = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class SparsePattern(Pattern):
         stride: Distance between far frames, or length of a block, frames.
         summary: Number of far frames at the end of each block ("fixed" only).
         causal: Whether each frame attends only to itself and earlier frames.
-        reach: Reach of the causal form, frames.
+        reach: Number of frames from the farthest visible frame to the query, both included; causal form only.
         near: Whether heads see near frames; one entry for all heads, or one per head.
         far: Whether heads see far frames; one entry for all heads, or one per head.
         pinned: Number of first frames that a stream always keeps.
@@ -61,7 +62,8 @@ class SparsePattern(Pattern):
     def is_far(self, query: Tensor, key: Tensor) -> Tensor:
         """Return whether a key is a far frame of a query."""
         if self.kind == "fixed":
-            return (key % self.stride >= self.stride - self.summary) & (query >= -1)  # broadcasts
+            # `query >= -1` is always True; it broadcasts the result over the queries.
+            return (key % self.stride >= self.stride - self.summary) & (query >= -1)
         return (query - key) % self.stride == 0
 
     def in_time(self, query: Tensor, key: Tensor) -> Tensor:
@@ -81,14 +83,16 @@ class SparseAttention(SoftmaxAttention):
     The output for a query that sees no frame is 0.
 
     Args:
-        pattern: "strided" or "fixed", see `SparsePattern`.
-        stride: Distance between far frames, or length of a block, frames; best about the square root of the sequence
-            length.
+        pattern: "strided" (default) or "fixed", see `SparsePattern`.
+        stride: Distance between far frames, or length of a block, frames; default 16, best about the square root of the
+            sequence length.
         summary: Number of frames at the end of each block that all frames see ("fixed" only); by default a quarter of
             the block.
-        arrange: "merged": every head sees both near and far frames. "heads": half of the heads see near frames, half
-            see far frames. "layers": odd layers (the first, third, ...) see near frames, even layers far frames.
-        memory: Number of visible frames, including the query; for the causal form only.
+        arrange: "merged" (default): every head sees both near and far frames. "heads": half of the heads see near
+            frames, half see far frames. "layers": odd layers (the first, third, ...) see near frames, even layers far
+            frames.
+        memory: Number of frames, including the query, beyond which no frame is visible; default 1024. For the causal
+            form only.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T sqrt(T) D)")

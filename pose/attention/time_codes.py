@@ -15,8 +15,9 @@ DEFAULT_LENGTH = 243
 
 
 class RotaryTime(nn.Module):
-    """Rotary time: queries and keys are rotated by their time in seconds (Su et al., 2021). Base class of the time
-    encodings.
+    """Rotary time: queries and keys are rotated by their time in seconds (Su et al., 2021).
+
+    This is also the base class of the other time encodings.
 
     Attributes:
         streaming: Whether the encoding is independent of the start of the sequence.

@@ -43,6 +43,10 @@ class TransformerXLAttention(Attention):
     frames; no gradient flows to the cached inputs of earlier segments. A long clip is thus trained as a stream runs,
     and the outputs do not depend on the segments. In the bidirectional form all frames see each other, without
     segments.
+
+    Args:
+        memory: Number of visible frames before the query; default 81. For the causal form only.
+        segment: Number of frames in a segment; default 81. For the causal form only.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T (L + M) D)")

@@ -44,7 +44,7 @@ class Distribution(nn.Module):
 
         Args:
             scores_BHTS: Scores.
-            seen: True where the query sees the key; broadcasts to the scores.
+            seen: Mask, True where the query sees the key; broadcasts to the scores.
             compared: Queries and keys.
         """
         centred = below_the_largest(scores_BHTS, seen)

@@ -20,7 +20,7 @@ class Entmax(Distribution):
     sorting.
     """
 
-    STEPS = 9  # reaches rounding errors for thousands of keys; equal scores at alpha 1.01 take 12
+    STEPS = 9  # enough for an error of rounding size with thousands of keys; equal scores at alpha 1.01 take 12
 
     def __init__(self, heads: int) -> None:
         super().__init__(heads)

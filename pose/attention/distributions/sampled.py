@@ -88,8 +88,10 @@ class Hard(_OneKey):
         return chosen
 
     def penalty(self, loss_B: Tensor) -> Tensor:
-        """Return the term that training adds to the loss, given the loss (B,) of each sequence, and update the
-        baseline.
+        """Return the term that training adds to the loss, and update the baseline.
+
+        Args:
+            loss_B: Loss (B,) of each sequence in the same step.
         """
         assert self._said is not None, "a training step calls forward first"
         (probability_B, entropy_B), self._said = self._said, None
