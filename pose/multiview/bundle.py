@@ -1,8 +1,8 @@
 """Least-squares solver of the calibration: joints over time, bone lengths and cameras.
 
-Levenberg-Marquardt on the normal equations. Given the cameras and bone lengths, the frames of each person are a chain
-(`pose.fit.chain.Chain`); the few shared unknowns are its border, eliminated exactly by the Schur complement. B. Triggs
-et al., "Bundle adjustment - a modern synthesis", 2000.
+Levenberg-Marquardt on the normal equations. For given cameras and bone lengths, only neighbouring frames of a person
+are coupled (`pose.fit.chain.Chain`). The few unknowns that all frames share are solved first, with the Schur
+complement. Source: B. Triggs et al., "Bundle adjustment - a modern synthesis", 2000.
 """
 
 from collections.abc import Sequence
@@ -38,13 +38,13 @@ class BodyUnknowns:
 
 @dataclass(frozen=True, slots=True)
 class Freedom:
-    """Which camera parameters are unknown.
+    """Selection of the free camera parameters, in the order of `residuals.PARAMETERS`, and their priors.
 
     Attributes:
         free: (C, PARAMETERS), whether a parameter is free.
         prior: (C, PARAMETERS) expected values of log focal length, k1, offset and drift (unused for rotation and
             translation).
-        precision: (C, PARAMETERS), inverse variances of the prior.
+        precision: (C, PARAMETERS), inverse variances of the prior; 0 for fixed parameters.
     """
 
     free: Flags
@@ -54,12 +54,15 @@ class Freedom:
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """Result of bundle adjustment: the refined cameras and bodies.
+    """Result of bundle adjustment.
 
     Attributes:
-        cost: Half the sum of squared residuals.
+        cameras: The refined cameras.
+        bodies: The refined bodies.
+        cost: Half the sum of squared residuals, with the robust loss.
         deviation: (C, PARAMETERS) standard deviations of the free parameters for independent residuals, 0 elsewhere.
-        covariance: (F, F) covariance of the free parameters, in the order of `deviation`.
+            All 0 if not requested.
+        covariance: (F, F) covariance of the F free parameters, in the order of `deviation`; empty if not requested.
     """
 
     cameras: list[ViewCamera]
@@ -71,16 +74,17 @@ class Solution:
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """One person's normal equations.
+    """Normal equations of one person.
 
-    M counts all cameras' parameters, then this person's bones.
+    The unknowns are D = 3 N coordinates in each of K frames, and M that all frames share: the free camera parameters,
+    then this person's bone lengths.
 
     Attributes:
-        frames: (K, D, D).
-        right: (K, D).
-        cross: (K, D, M).
-        border: (M, M).
-        border_right: (M,).
+        frames: (K, D, D) matrix of each frame.
+        right: (K, D) right-hand side of each frame.
+        cross: (K, D, M) part of the matrix that couples frames and shared unknowns.
+        border: (M, M) matrix of the shared unknowns.
+        border_right: (M,) right-hand side of the shared unknowns.
     """
 
     frames: F64
@@ -91,7 +95,7 @@ class _Terms:
 
 
 class BundleAdjustment:
-    """Bundle adjustment problem: the observations of people by all cameras, and the weights of the residuals."""
+    """Bundle adjustment of cameras and people to the observations of all cameras."""
 
     def __init__(
         self,
@@ -100,11 +104,18 @@ class BundleAdjustment:
         weights: Weights | None = None,
         body_scale: float = 1.0,
     ) -> None:
-        """body_scale: Factor on lifted bodies."""
+        """Define the problem.
+
+        Args:
+            people: Observations of each person by all cameras.
+            freedom: Free camera parameters and their priors.
+            weights: Weights of the residuals; None for the defaults.
+            body_scale: Factor by which lifted bodies are scaled.
+        """
         self._people, self._freedom, self._weights = people, freedom, weights or Weights()
         self._scale = body_scale
-        self._free = np.flatnonzero(freedom.free)  # of all cameras' parameters
-        self._bones = len(BONES)  # unknown ones of each person
+        self._free = np.flatnonzero(freedom.free)  # indices among the parameters of all cameras
+        self._bones = len(BONES)  # number of unknown bone lengths of each person
 
     def solve(
         self,
@@ -116,14 +127,14 @@ class BundleAdjustment:
     ) -> Solution:
         """Solve the problem iteratively from initial values.
 
-        The initial cameras rotate lifted bodies to the world.
+        The lifter's prior is rotated to the world with the initial cameras and then stays fixed.
 
         Args:
             cameras: Initial cameras.
             bodies: Initial bodies.
-            iterations: Maximum iterations.
-            tolerance: Relative decrease of the cost at which to stop.
-            covariance: Whether to compute covariances.
+            iterations: Maximum number of iterations.
+            tolerance: Relative decrease of the cost per iteration below which the solver stops.
+            covariance: Whether to compute standard deviations and covariances.
         """
         cameras, bodies = list(cameras), list(bodies)
         priors = [self._priors(one, cameras) for one in self._people]
@@ -210,7 +221,7 @@ class BundleAdjustment:
         )
 
     def _add_bend(self, right: F64, one: Observed, body: BodyUnknowns) -> None:
-        """Add the gradient of smoothness; its matrix is in `_chain`."""
+        """Add the gradient of the smoothness term to the right-hand side; `_chain` adds its matrix."""
         weight = (one.step**2 * self._weights.acceleration) ** -2.0
         bend = np.diff(body.points, n=2, axis=0) * weight
         right[:-2] -= bend
@@ -235,7 +246,12 @@ class BundleAdjustment:
         return Chain.factorise(frames, one, two)
 
     def _reduced(self, terms: list[_Terms], cameras: list[ViewCamera], damping: float) -> tuple[F64, F64, list[F64]]:
-        """The Schur complement over the free parameters and all bones: matrix, right side, each person's solutions."""
+        """Return the Schur complement over the free camera parameters and the bones of all people.
+
+        Returns:
+            Matrix and right-hand side of the reduced system, and for each person the solutions (K, D, M + 1) of the
+            frames for the columns of `_Terms.cross` and for `_Terms.right`.
+        """
         width = len(self._free)
         total = width + self._bones * len(terms)
         matrix, right = np.zeros((total, total)), np.zeros(total)
@@ -306,19 +322,29 @@ def start_body(points: F64) -> BodyUnknowns:
 
 
 def _seen(one: Observed, index: int, camera: ViewCamera) -> F64:
-    """Observed (K, N, 2) px at the knots, corrected to first order for changes of the clock since `observe`."""
+    """Return the observations (K, N, 2) px of a camera at the knots.
+
+    They are corrected to first order for changes of the camera's clock since `observe`.
+    """
     moved = camera.own_time(one.knots) - one.own[index]
     seen: F64 = one.pixels[index] + one.velocity[index] * moved[:, None, None]
     return seen
 
 
 def _squares(off: F64, noise: F64) -> F64:
-    """Squared distances (K, N) in standard deviations; 0 where not detected."""
+    """Return squared distances (K, N) in units of the variance; 0 where not detected."""
     return np.where(np.isfinite(noise), (off * off).sum(axis=-1) * noise**-2.0, 0.0)
 
 
 def _add_prior(frames: F64, right: F64, points: F64, prior: tuple[F64, F64, F64, F64]) -> None:
-    """Add the lifter's prior to (K, N, 3, N, 3) and (K, N, 3)."""
+    """Add the lifter's prior to the normal equations, in place.
+
+    Args:
+        frames: (K, N, 3, N, 3) matrix of each frame.
+        right: (K, N, 3) right-hand side of each frame.
+        points: (K, N, 3) m, current points.
+        prior: Results of `prior_of` and `root_prior`.
+    """
     limbs, precision, root, root_precision = prior
     middle = _HIPS @ points
     shape = np.eye(N) - _HIPS  # (N, N): maps points to points relative to the hips

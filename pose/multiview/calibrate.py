@@ -1,6 +1,6 @@
 """Calibration from people: initialisation from the 3D poses of each camera, then bundle adjustment in stages.
 
-Each stage has more unknowns than the previous one.
+Each stage of `freedom` frees more camera parameters than the previous one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,10 +18,10 @@ from pose.multiview.windows import FEW_KNOTS, MOST_KNOTS, calibration_windows, i
 from pose.types import F64
 
 FOCAL_SIGMA = 0.25  # standard deviation of the logarithm of an assumed focal length
-RADIAL_SIGMA = 0.03  # of k1
+RADIAL_SIGMA = 0.03  # standard deviation of the prior of k1, whose mean is 0
 OFFSET_SIGMA = 0.15  # s, standard deviation of an initial offset
-DRIFT_SIGMA = 100e-6
-DRIFT_SPAN = 20.0  # s; minimum overlap to estimate a drift
+DRIFT_SIGMA = 100e-6  # s/s, standard deviation of the prior of a drift, whose mean is 0
+DRIFT_SPAN = 20.0  # s; minimum time from the first to the last frame for an estimate of drifts
 STAGES = ((0, 5), (1, 15), (2, 15), (3, 15), (3, 15))  # (stage of `freedom`, iterations)
 ROUGH_STAGES = ((0, 4), (1, 12), (2, 10))
 
@@ -31,9 +31,9 @@ class Known:
     """Description of the camera parameters that are given.
 
     Attributes:
-        poses: Whether the camera poses are fixed.
-        clocks: Whether the clocks are fixed.
-        start: Whether the camera poses are initial values. Known intrinsics are then fixed.
+        poses: Whether the camera poses are given and fixed.
+        clocks: Whether the clocks are given and fixed.
+        start: Whether the given camera poses are initial values, to be refined.
         captured: Whether clocks start from capture times, as for live cameras. Messages then do not suggest
             `--offsets`.
     """
@@ -50,7 +50,7 @@ def start_cameras(told: Sequence[ViewCamera], links: Sequence[Link]) -> list[Vie
     Each link gives its second camera's pose and clock offset relative to its first camera.
 
     Args:
-        told: Cameras with known intrinsics. Those without a link are returned unchanged.
+        told: Cameras with known or assumed intrinsics. Those that no link leads to are returned unchanged.
         links: Links, ordered so that the first camera of each link already has a pose.
 
     Returns:
@@ -69,7 +69,15 @@ def start_cameras(told: Sequence[ViewCamera], links: Sequence[Link]) -> list[Vie
 
 
 def start_points(observed: Observed, cameras: Sequence[ViewCamera], scale: float = 1.0) -> F64:
-    """Return initial points (K, N, 3) m: the mean of the cameras' lifted points, interpolated linearly over time."""
+    """Return initial points (K, N, 3) m: the mean of the cameras' lifted points, in the world.
+
+    At knots where no camera has the person, they are interpolated linearly over time.
+
+    Args:
+        observed: Observations of the person.
+        cameras: The cameras.
+        scale: Factor by which lifted bodies are scaled.
+    """
     places, weight = [], observed.present[..., None, None].astype(float)
     for index, camera in enumerate(cameras):
         places.append(camera.to_world(scale * (observed.limbs[index] + observed.root[index][:, None])))
@@ -85,10 +93,22 @@ def start_points(observed: Observed, cameras: Sequence[ViewCamera], scale: float
 
 
 def freedom(cameras: Sequence[ViewCamera], known: Known, stage: int, span: float) -> Freedom:
-    """Return the unknown camera parameters of a calibration stage.
+    """Return the free camera parameters of a calibration stage, and their priors.
 
-    Stage 0 has none. Stage 1 has rotation and translation. Stage 2 adds focal lengths and clock offsets, and stage 3
-    adds k1 and drift. The first camera is fixed, and its clock defines the common time.
+    Stage 0 has no free parameters. Each further stage adds some:
+
+    - Stage 1: rotation and translation, unless `known.poses`.
+    - Stage 2: focal length where the intrinsics are unknown, and clock offset unless `known.clocks`.
+    - Stage 3: distortion k1 where the intrinsics are unknown, and clock drift unless `known.clocks` or `span` is less
+      than `DRIFT_SPAN`.
+
+    Pose and clock of the first camera are always fixed; they define the world and the common time.
+
+    Args:
+        cameras: Cameras, with the expected focal lengths and clock offsets.
+        known: Given parameters.
+        stage: Number of the stage, 0 to 3.
+        span: Time from the first to the last frame that is used, s.
     """
     shape = (len(cameras), r.PARAMETERS)
     free, prior, precision = np.zeros(shape, bool), np.zeros(shape), np.zeros(shape)
@@ -113,9 +133,9 @@ class Adjusted:
     """Result of `adjust`.
 
     Attributes:
-        solution: Cameras and bodies. Each body is one person in one window.
-        seen: Observations of the bodies.
-        owners: Index of each body's person.
+        solution: Cameras and bodies. Each body is one person in one window of time.
+        seen: Observations of each body.
+        owners: Index in `people` of each body's person.
     """
 
     solution: Solution
@@ -135,8 +155,8 @@ def adjust(
     Args:
         people: Tracks of each matched person, by camera; at least one must be seen by two cameras at the same time.
         cameras: Initial cameras.
-        known: Given parameters.
-        weights: Weights of the residuals.
+        known: Given parameters; None if nothing is given.
+        weights: Weights of the residuals; None for the defaults.
         rough: Whether to use fewer knots and stages, without standard deviations.
     """
     known = known or Known()
@@ -164,7 +184,12 @@ def adjust(
 
 
 def body_scale(bodies: Sequence[BodyUnknowns], observed: Sequence[Observed]) -> float:
-    """Return the size of the bodies relative to lifted bodies: the median ratio of limb lengths."""
+    """Return the size of the bodies relative to lifted bodies: the median ratio of their limb lengths.
+
+    Args:
+        bodies: Adjusted bodies.
+        observed: Observations of each body, with its lifted points.
+    """
     ratios = []
     for body, one in zip(bodies, observed, strict=True):
         for camera in range(len(one.limbs)):

@@ -1,8 +1,8 @@
 """Calibration files in several formats.
 
 The formats are `cameras.json`, JSON with K, R and t, TOML (aniposelib, Pose2Sim, Caliscope), YAML of an OpenCV stereo
-pair, and Qualisys XML. All define x = K (R X + t) with OpenCV's axes. Fisheye lenses
-and large tangential distortion are rejected.
+pair, and Qualisys XML. All define x = K (R X + t) with OpenCV's axes. Fisheye lenses and large tangential distortion
+are rejected.
 """
 
 import json
@@ -29,9 +29,9 @@ FORMS = (
     "cameras.json, TOML of aniposelib, Pose2Sim or Caliscope, OpenCV YAML with M1, D1, M2, D2, R, T, or XML of Qualisys"
 )
 MOST_BYTES = 1 << 20
-FARTHEST_METRES = 30.0  # larger distances of cameras are in millimetres
-MOST_TANGENTIAL = 0.01
-MOST_NUMBER = 1e6  # maximum of px and m
+FARTHEST_METRES = 30.0  # if two cameras are farther apart, the unit of the file is mm
+MOST_TANGENTIAL = 0.01  # maximum tangential distortion coefficient; ignored up to here
+MOST_NUMBER = 1e6  # maximum absolute value of a number in a file, px or m
 _DISTORTION = ("distortion", "distortions", "distortion_k1_k2_p1_p2")
 
 
@@ -42,7 +42,7 @@ def camera_json(name: str, camera: ViewCamera, accuracy: Accuracy, clock: Sequen
         name: Name of the camera.
         camera: The camera.
         accuracy: Standard deviations of the camera.
-        clock: Evidence for its clock.
+        clock: Evidence for its clock, such as 'motion' or 'sound', from `clock_sources`.
     """
     known = {
         "rotation": accuracy.turn, "position": accuracy.place, "focal": accuracy.focal, "k1": accuracy.radial,
@@ -67,7 +67,7 @@ def camera_json(name: str, camera: ViewCamera, accuracy: Accuracy, clock: Sequen
 def read_cameras(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, int]]) -> list[ViewCamera]:
     """Read the cameras of a calibration file, in the frame of the first camera and without clocks.
 
-    Cameras are assigned to videos by name, or by order if no name matches.
+    Cameras are assigned to videos by name, or by order if not all names match.
 
     Args:
         path: The file.
@@ -148,7 +148,7 @@ def _for_videos(
 
 
 def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int] | None) -> ViewCamera:
-    """A camera for images of `size`; None means the size in the file."""
+    """Return the camera for images of `size`; None means the size in the file."""
     matrix = _array(values["K"] if "K" in values else values["matrix"], (3, 3))
     given_rotation = values["R"] if "R" in values else values["rotation"]
     is_vector = np.shape(given_rotation) == (3,)
@@ -185,12 +185,12 @@ def _array(values: object, shape: tuple[int, ...]) -> F64:
 
 
 def _stereo(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
-    """The two cameras of a stereo calibration from `cv2.FileStorage`, with OpenCV's names of the matrices.
+    """Read the two cameras of a stereo calibration from `cv2.FileStorage`, with OpenCV's names of the matrices.
 
-    It is not parsed with OpenCV, which aborts the process for some malformed files.
+    The file is not parsed with OpenCV, which aborts the process for some malformed files.
     """
     text = path.read_text(encoding="utf-8")
-    found = yaml.load(text.removeprefix("%YAML:1.0"), _OpenCvLoader)  # a SafeLoader
+    found = yaml.load(text.removeprefix("%YAML:1.0"), _OpenCvLoader)  # safe: a subclass of SafeLoader
     if not isinstance(found, Mapping):
         raise ValueError("expected matrices by name")
     parts = {name: found[name] for name in ("M1", "D1", "M2", "D2", "R", "T")}
@@ -200,7 +200,7 @@ def _stereo(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 class _OpenCvLoader(yaml.SafeLoader):
-    """YAML with OpenCV's matrices; without aliases, which could expand to much memory."""
+    """A YAML loader that reads OpenCV's matrices and rejects aliases, which could expand to much memory."""
 
     def compose_node(self, parent: "yaml.Node | None", index: Any) -> "yaml.Node | None":
         if self.check_event(yaml.AliasEvent):
@@ -220,7 +220,7 @@ _OpenCvLoader.add_constructor("tag:yaml.org,2002:opencv-matrix", _matrix)
 
 
 def _relative(cameras: list[ViewCamera]) -> list[ViewCamera]:
-    """The cameras in the frame of the first, in metres."""
+    """Return the cameras in the frame of the first one, in metres."""
     base = cameras[0]
     places = np.stack([camera.place for camera in cameras])
     apart = float(np.linalg.norm(places - places[0], axis=1).max())

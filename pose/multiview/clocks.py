@@ -9,8 +9,13 @@ from pose.video.recorded import Recorded
 from pose.video.waveform import Waveform
 
 SOUND, TIMECODE, DATE, MOTION, GIVEN = "sound", "timecode", "date", "motion", "given"
-CAPTURE = "capture"  # time stamps of live images
-SIGMAS = {SOUND: 0.015, TIMECODE: 0.03, DATE: 1.5, CAPTURE: 0.1}  # s; sound takes 3 ms per metre
+CAPTURE = "capture"  # source of clocks: time stamps of live images
+SIGMAS = {
+    SOUND: 0.015,
+    TIMECODE: 0.03,
+    DATE: 1.5,
+    CAPTURE: 0.1,
+}  # s, standard deviations by source; sound takes 3 ms per metre
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +23,10 @@ class ClockHint:
     """Offset between two cameras' clocks, estimated from sound or time stamps.
 
     Attributes:
+        first: Index of the first camera.
+        second: Index of the second camera.
         seconds: Time that converts the second camera's clock to the first's when added to it.
-        source: A key of `SIGMAS`.
+        source: Name of the source, a key of `SIGMAS`.
     """
 
     first: int
@@ -29,7 +36,7 @@ class ClockHint:
 
     @property
     def sigma(self) -> float:
-        """Standard deviation, s."""
+        """Standard deviation of `seconds`, s."""
         return SIGMAS[self.source]
 
     def agrees(self, cameras: Sequence[ViewCamera]) -> bool:
@@ -39,9 +46,11 @@ class ClockHint:
 
 
 def clock_hints(waves: Sequence[Waveform | None], recorded: Sequence[Recorded]) -> list[ClockHint]:
-    """Return the clock offsets of all pairs of cameras from sound and time stamps.
+    """Return the clock offsets of all pairs of cameras that sound or time stamps give.
 
-    Both inputs are in the order of the cameras.
+    Args:
+        waves: Sound of each camera's video; None without sound.
+        recorded: Recording time of each camera's video.
     """
     found = []
     for second in range(len(recorded)):

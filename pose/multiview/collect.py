@@ -19,7 +19,7 @@ FEWEST_FRAMES = 5  # minimum frames of a useful track
 def collect_tracks(
     results: Iterable[FrameResult], skeleton: Skeleton, camera: int, folder: Path | None = None
 ) -> list[ViewTrack]:
-    """Return all tracks of one camera, stored in a temporary file.
+    """Return the tracks of one camera with enough frames, stored in a temporary file.
 
     Args:
         results: Frame results of the camera's pipeline.
@@ -53,7 +53,7 @@ def _write(rows: RowFile, newest: dict[int, list[tuple[float, *Row]]]) -> None:
 
 
 def rows_of(result: FrameResult, skeleton: Skeleton) -> list[tuple[int, Row]]:
-    """Return the people of a frame that have 3D poses: the id and the track row of each person."""
+    """Return the track id and the row of a track for each person of a frame who has a 3D pose."""
     if not len(result.people):
         return []
     sided, scores = with_lifted_sides(result, skeleton)
@@ -66,6 +66,12 @@ def rows_of(result: FrameResult, skeleton: Skeleton) -> list[tuple[int, Row]]:
 
 
 def track_of(camera: int, number: int, seen: Sequence[tuple[float, Row]]) -> ViewTrack:
-    """Return a track from the times, in s, and rows of its frames. At least one frame is required."""
+    """Make a track from its frames, at least one.
+
+    Args:
+        camera: Index of the camera.
+        number: Id of the track.
+        seen: Time in s and row of each frame.
+    """
     times = np.array([time for time, _ in seen])
     return ViewTrack(camera, number, times, *map(np.stack, zip(*(row for _, row in seen), strict=True)))

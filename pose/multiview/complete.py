@@ -1,6 +1,7 @@
 """Completion of triangulated points to Human3.6M-17.
 
-Pelvis, spine, thorax, neck and head are placed relative to the trunk as in lifted poses."""
+Pelvis, spine, thorax, neck and head are placed relative to the trunk as in the lifted poses.
+"""
 
 import numpy as np
 

@@ -1,8 +1,8 @@
 """Fusion of all cameras to the joints of one person at regular times, in windows with bounded memory.
 
-Cameras and bone lengths are fixed to the calibration. Each camera is weighted by its agreement with all cameras
+Cameras and bone lengths are those of the calibration. Each camera is weighted by its agreement with all cameras
 (`lifted.trust_of`). A joint seen by one camera lies on that camera's ray; its depth follows from bone lengths, lifters
-and neighbouring instants. A joint seen by no camera follows from lifters and neighbouring instants. Sigma is the
+and neighbouring times. A joint seen by no camera follows from lifters and neighbouring times. Sigma is derived from the
 standard deviation of this solution.
 """
 
@@ -22,14 +22,14 @@ from pose.multiview.sides import swapped_sides, with_sides
 from pose.multiview.types import HIPS, POINTS, RADIUS_68, SHOULDERS, ViewCamera, ViewTrack
 from pose.types import F64, Flags
 
-WINDOW = 144  # instants, about
-MARGIN = 12  # at each end of a window that only give it context
+WINDOW = 144  # approximate number of instants in a window, including margins
+MARGIN = 12  # instants at each end of a window that are solved, but not returned
 WEIGHTS = Weights()
-ROUNDS = (3, 2)  # Gauss-Newton steps, before and after left-right swaps are undone and cameras are compared
-INFLATION = 1.75  # of sigma: 2D errors last for many frames, and the solver takes them for independent
+ROUNDS = (3, 2)  # Gauss-Newton steps: first plainly, then with swapped sides corrected and cameras weighted
+INFLATION = 1.75  # factor on sigma: the solver assumes independent 2D errors, but they last for many frames
 LIVE_STEPS = 2  # maximum Gauss-Newton steps of a live frame
-LIVE_TOLERANCE = 0.15  # relative decrease of the cost by a step, below which it is the last one
-LIFTED_SHARE = 0.7  # of the lifter's sigma that joints have which only the lifter places in the trunk
+LIVE_TOLERANCE = 0.15  # relative decrease of the cost by a step below which the solver stops
+LIFTED_SHARE = 0.7  # share of the lifter's sigma for joints that only the lifter places in the trunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Fused:
         instants: (K,) s, common time.
         joints: (K, 17, 3) m in the world.
         sigma: (K, 17) mm, the radius that contains the true joint with probability 0.68, given the cameras.
-        observed: (C, K, 17), which cameras detected each joint.
+        observed: (C, K, 17), whether each camera detected the joint close to its fused position.
         residual: (C, K) px, median reprojection error over joints, NaN where a camera does not see the person.
         present: (K,), whether any camera tracks the person.
     """
@@ -63,7 +63,10 @@ def fuse(
         cameras: The cameras.
         instants: (K,) s, common times.
         bones: (B,) m, bone lengths.
-        scale: Factor on lifted bodies.
+        scale: Factor by which lifted bodies are scaled.
+
+    Yields:
+        The person in each window; windows in which no camera has the person are left out.
     """
     step = float(instants[1] - instants[0])
     start: F64 | None = None
@@ -110,7 +113,7 @@ def fuse_newest(
         cameras: The cameras.
         correction: (N, 3) m, `Newest.correction` of the previous frame with the same cameras; None if there is none.
         bones: (B,) m, bone lengths.
-        scale: Factor on lifted bodies.
+        scale: Factor by which lifted bodies are scaled.
     """
     views = list(cameras)
     lifted_start = start_points(observed, views, scale)
@@ -124,7 +127,11 @@ def fuse_newest(
 def _continued(
     observed: Observed, cameras: list[ViewCamera], lifted_start: F64, correction: F64, bones: F64, scale: float
 ) -> tuple[F64, System, Observed] | None:
-    """Solution from the lifted points plus the correction of the frame before; None if that start is the worse one."""
+    """Solve from the lifted points plus the correction of the previous frame.
+
+    Returns:
+        Points, the solver's system and the observations; None if this start has a higher cost than the lifted points.
+    """
     start = lifted_start + correction
     observed = with_sides(observed, swapped_sides(observed, cameras, start))
     trust = trust_of(observed, cameras, scale, start)
@@ -169,24 +176,25 @@ def _fused(observed: Observed, cameras: list[ViewCamera], points: F64, variances
 
 
 def _medians(values: F64) -> F64:
-    """(..., N) -> (...) medians of what is not NaN; NaN where nothing is."""
+    """Return the medians (...) of the finite values of (..., N); NaN where there are none."""
     count = np.isfinite(values).sum(axis=-1, keepdims=True)
-    ordered = np.sort(values, axis=-1)  # NaN last
+    ordered = np.sort(values, axis=-1)  # NaN is last
     middle = [np.take_along_axis(ordered, np.maximum(row, 0), axis=-1) for row in ((count - 1) // 2, count // 2)]
     medians: F64 = np.where(count > 0, 0.5 * (middle[0] + middle[1]), np.nan)[..., 0]
     return medians
 
 
 def _lifted(observed: Observed, cameras: list[ViewCamera]) -> tuple[F64, Flags, F64]:
-    """Inputs of `complete`: the cameras' own skeletons in world axes, which cameras have the person, and sigma in
-    mm.
+    """Return the arguments of `complete` that come from the lifters.
+
+    These are the lifted joints of each camera in world axes, which cameras have the person, and sigma in mm.
     """
     turned = np.stack([joints @ camera.rotation for joints, camera in zip(observed.joints, cameras, strict=True)])
     return turned, observed.present, observed.joint_sigma
 
 
 def _sigma_of(observed: Observed) -> F64:
-    """Sigma (C, K, 1) mm of the joints that only the lifter determines."""
+    """Return sigma (C, K, 1) mm of the joints that only the lifter determines."""
     sigma: F64 = observed.joint_sigma[..., DERIVED].mean(axis=-1, keepdims=True)
     return sigma
 

@@ -1,11 +1,10 @@
 """Hands of people in several cameras, triangulated where two of them see the hand.
 
-Each camera's hand network gives 21 pixels and a shape. A hand seen by two or more cameras is the point set that best
-fits
-all pixels. The shapes are a weak prior, which matters where rays are nearly parallel. A hand seen by one camera keeps
-the shape from that camera.
+Each camera's hand network gives 21 pixels and a 3D shape. A hand seen by two or more cameras is the point set that best
+fits all pixels. The shapes are a weak prior, which matters where rays are nearly parallel. A hand seen by one camera
+keeps the shape from that camera.
 
-Axes: C cameras, K hands, N points of a hand. World: the frame of the first camera.
+Axes: C cameras, K hands, P people. World: the frame of the first camera.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,11 +18,11 @@ from pose.multiview.sampling import LONGEST_GAP
 from pose.multiview.types import RADIUS_68, ViewCamera
 from pose.types import F32, F64, Flags, FrameResult
 
-NOISE = 0.03  # of a hand's length in the image; standard deviation of a coordinate of a point with score 1
-WRIST_SIGMA = 0.03  # m per axis, between the wrist of the body and that of the hand (docs/studies/hands.md)
+NOISE = 0.03  # standard deviation of a coordinate of a point with score 1, in hand lengths
+WRIST_SIGMA = 0.03  # m, standard deviation per axis of the hand's wrist from the body's (docs/studies/hands.md)
 CAUCHY = 2.0  # scale of the robust loss, in standard deviations
 FARTHEST = 1.0  # maximum distance of a hand's wrist from the projected wrist of the body, in hand lengths
-DISAGREEING = 0.15  # median reprojection error in hand lengths from which a camera does not see the same hand
+DISAGREEING = 0.15  # minimum median reprojection error of a camera that shows another hand, in hand lengths
 STEPS = 4  # Gauss-Newton steps
 
 
@@ -70,11 +69,14 @@ class FusedHands:
 def fuse_hands(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: F64, forearms: F64) -> FusedHands:
     """Triangulate the hands at one instant.
 
+    Cameras that do not agree are left out. Hands that fewer than two cameras agree on keep the shape from the best
+    camera.
+
     Args:
         seen: Observations of the hands, in the order left and right hand of each person.
         cameras: The cameras.
-        wrists: (K, 3) m, wrists of the bodies.
-        forearms: (K,) m, lengths of the forearms.
+        wrists: (K, 3) m, wrists of the bodies, in the world.
+        forearms: (K,) m, lengths of the forearms, from which the lengths of the hands follow.
     """
     seen = _at_their_wrists(seen, cameras, wrists, HAND_PER_FOREARM * forearms)
     sizes = np.stack([_size_px(camera, wrists, HAND_PER_FOREARM * forearms) for camera in cameras])
@@ -90,20 +92,20 @@ def fuse_hands(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: F64, fore
         agree = np.asarray(several & (off < DISAGREEING).all(axis=0) & np.isfinite(points).all(axis=(1, 2)))
         shapes[agree] = (points - points[:, :1])[agree]
         sigma[agree] = spread[agree]
-        used = used & ~agree  # the others again, without the camera that disagrees most
+        used = used & ~agree  # repeat for the other hands without the camera that disagrees most
         worst = np.argmax(np.where(used, off, -1.0), axis=0)
         used[worst, np.arange(len(worst))] = False
     return FusedHands(shapes, sigma)
 
 
 def _size_px(camera: ViewCamera, wrists: F64, metres: F64) -> F64:
-    """(K,) px, size of hands of `metres` (K,) in the image."""
+    """Return the sizes (K,) px in the image of hands with lengths `metres` (K,) m."""
     size: F64 = camera.focal * metres / np.maximum(camera.to_camera(wrists)[:, 2], 0.1)
     return np.maximum(size, 1.0)
 
 
 def _at_their_wrists(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: F64, metres: F64) -> SeenHands:
-    """Assign each hand to the side whose wrist it is at, and drop hands that are at no wrist.
+    """Assign each hand to the side whose wrist is closest, and drop hands that are far from their wrist.
 
     The hands of a camera are swapped if that camera confuses the left and right arm.
     """
@@ -133,7 +135,17 @@ def _at_their_wrists(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: F64
 def _triangulated(
     seen: SeenHands, used: Flags, turned: F64, cameras: Sequence[ViewCamera], wrists: F64, metres: F64, sizes: F64
 ) -> tuple[F64, F64]:
-    """Points (K, 21, 3) m of hands of the cameras in `used` (C, K), and sigma (K, 21) mm relative to the wrist."""
+    """Triangulate hands; return points (K, 21, 3) m in the world, and sigma (K, 21) mm relative to the wrist.
+
+    Args:
+        seen: Observations of the hands.
+        used: (C, K) whether to use a camera for a hand.
+        turned: (C, K, 21, 3) shapes in world axes.
+        cameras: The cameras.
+        wrists: (K, 3) m, wrists of the bodies.
+        metres: (K,) m, lengths of the hands.
+        sizes: (C, K) px, sizes of the hands in the images.
+    """
     own = np.linalg.norm(np.diff(seen.shapes[:, :, [0, 9, 10, 11, 12]], axis=2), axis=-1).sum(axis=-1)
     factor = used * metres / np.where(own > 0, own, 1.0)
     shape = (factor[..., None, None] * turned).sum(axis=0) / np.maximum(used.sum(axis=0), 1)[:, None, None]
@@ -154,12 +166,12 @@ def _triangulated(
         points = points + np.linalg.solve(matrix, right[..., None])[..., 0]
     variance = np.trace(np.linalg.inv(matrix), axis1=-2, axis2=-1) / 3
     sigma = 1000 * RADIUS_68 * np.sqrt(variance + variance[:, :1])
-    sigma[:, 0] = 0.0  # relative to itself
+    sigma[:, 0] = 0.0  # the wrist relative to itself
     return points, sigma
 
 
 def _residuals(seen: SeenHands, used: Flags, cameras: Sequence[ViewCamera], points: F64) -> F64:
-    """(C, K) px, medians over the points that a camera in `used` sees; 0 for other cameras."""
+    """Return the median reprojection errors (C, K) px of hands; 0 for cameras that are not in `used`."""
     out = np.zeros(used.shape)
     for index, camera in enumerate(cameras):
         off = np.linalg.norm(camera.project(points) - seen.pixels[index], axis=-1)
@@ -181,7 +193,7 @@ class HandStream:
 
         Args:
             cameras: The cameras.
-            tracks: (camera, number) of the tracks of each person.
+            tracks: Index of the camera and track id of each track of each person.
             results: Results of each camera.
         """
         self._cameras = list(cameras)
@@ -196,8 +208,8 @@ class HandStream:
 
         Args:
             time: Common time, s; must not decrease from call to call.
-            people: (P,) indices of persons.
-            wrists: (P, 2, 3) m, left and right wrists.
+            people: (P,) indices of people in `tracks`.
+            wrists: (P, 2, 3) m, left and right wrists, in the world.
             forearms: (P,) m, lengths of the forearms.
 
         Returns:
@@ -220,7 +232,7 @@ _Hands = tuple[F32, F32, F32]  # pixels (2, 21, 2), scores (2, 21) and shapes (2
 
 
 class _Around:
-    """One camera's hands by person, linear between the frames before and after a time."""
+    """Hands of one camera by person, interpolated linearly between the frames before and after a time."""
 
     def __init__(self, results: Iterable[FrameResult], persons: Mapping[int, int]) -> None:
         self._frames = self._read(results, persons)
@@ -255,7 +267,10 @@ class _Around:
 
 
 def _between(before: _Hands | None, after: _Hands | None, share: float) -> _Hands:
-    """Hands between two frames; a hand of one frame only is that of the nearer frame, or not seen."""
+    """Interpolate the hands of a person between two frames.
+
+    A hand that is seen in only one frame is taken from the nearer frame, in which it may be unseen.
+    """
     nearer, other = (before, after) if share < 0.5 else (after, before)
     if nearer is None:
         assert other is not None

@@ -1,7 +1,7 @@
 """Matching of people across calibrated cameras: tracks whose rays meet and whose motions agree are one person.
 
-Clusters grow from the best match. Two tracks of one camera that overlap in time are two people, and so are two tracks
-of two cameras whose rays do not meet; such tracks never share a cluster.
+Clusters of tracks grow from the best match. Two tracks of one camera that overlap in time are two people, and so are
+tracks of two cameras whose rays do not meet. Such tracks never share a cluster.
 """
 
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ from pose.types import F64
 RATE = 10.0  # samples/s for the comparison
 FEWEST = 4  # minimum samples
 NEAR = 0.06  # m, typical distance of the rays of one joint
-ALIKE = 0.10  # m, typical distance of the cameras' own 3D of one joint
-FARTHEST = 0.16  # m, maximum distance of rays of one person (median over joints and time)
-UNLIKE = 0.24  # m, maximum distance of the cameras' own 3D
+ALIKE = 0.10  # m, typical distance between two cameras' lifted positions of one joint
+FARTHEST = 0.16  # m, maximum distance of rays of one person, median over joints and time
+UNLIKE = 0.24  # m, maximum distance between lifted positions of one person, median likewise
 MOST_OVERLAP = 0.3  # s, maximum overlap of two tracks of one person in one camera
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How well two tracks match.
+    """Result of the comparison of two tracks.
 
     Attributes:
         cost: Mismatch of the tracks. It is about 1 for one person, and inf if the tracks are certainly two people.
@@ -37,7 +37,7 @@ class Agreement:
 
 
 def find_people(tracks: Sequence[ViewTrack], cameras: Sequence[ViewCamera]) -> list[list[int]]:
-    """Return the indices of the tracks of each person, sorted by descending duration."""
+    """Return the indices of the tracks of each person; the person with the most frames is first."""
     agreements = _agreements(tracks, cameras)
     clusters = [[row] for row in range(len(tracks))]
     while True:
@@ -54,7 +54,14 @@ def find_people(tracks: Sequence[ViewTrack], cameras: Sequence[ViewCamera]) -> l
 
 
 def merge_tracks(tracks: Sequence[ViewTrack], rows: Sequence[int]) -> dict[int, ViewTrack]:
-    """Merge the tracks of one person into one track per camera. Where two tracks overlap, the longer one is used."""
+    """Merge the tracks of one person into one track per camera, by index of the camera.
+
+    Where two tracks of a camera overlap, the longer one is used.
+
+    Args:
+        tracks: All tracks.
+        rows: Indices of the tracks of the person.
+    """
     merged: dict[int, ViewTrack] = {}
     for row in sorted(rows, key=lambda row: -len(tracks[row])):
         track = tracks[row]
@@ -69,7 +76,7 @@ def merge_tracks(tracks: Sequence[ViewTrack], rows: Sequence[int]) -> dict[int, 
 
 
 def _agreements(tracks: Sequence[ViewTrack], cameras: Sequence[ViewCamera]) -> dict[tuple[int, int], Agreement]:
-    """The agreement of all pairs of tracks that overlap."""
+    """Return the agreement of all pairs of tracks that overlap in time, by their indices in increasing order."""
     found = {}
     for i, one in enumerate(tracks):
         for j in range(i):
@@ -86,7 +93,10 @@ def _agreements(tracks: Sequence[ViewTrack], cameras: Sequence[ViewCamera]) -> d
 
 
 def _cost(one: list[int], other: list[int], agreements: dict[tuple[int, int], Agreement]) -> float:
-    """Mean cost over the overlapping pairs of two clusters; inf without any, or if one pair is two people."""
+    """Return the mean cost over the overlapping pairs of tracks of two clusters.
+
+    It is inf if no pair overlaps, or if any pair is certainly two people.
+    """
     pairs = [agreements[key] for a in one for b in other if (key := (min(a, b), max(a, b))) in agreements]
     total = sum(pair.weight for pair in pairs)
     if not total or any(pair.cost == np.inf for pair in pairs):
@@ -95,7 +105,14 @@ def _cost(one: list[int], other: list[int], agreements: dict[tuple[int, int], Ag
 
 
 def agree(one: ViewTrack, other: ViewTrack, first: ViewCamera, second: ViewCamera) -> Agreement | None:
-    """Return the agreement of two tracks of two cameras; None if they do not overlap in time."""
+    """Compare two tracks of two cameras; return None if they have too few common detections.
+
+    Args:
+        one: Track of the first camera.
+        other: Track of the second camera.
+        first: The first camera.
+        second: The second camera.
+    """
     begin = max(first.common_time(one.times[:1])[0], second.common_time(other.times[:1])[0])
     end = min(first.common_time(one.times[-1:])[0], second.common_time(other.times[-1:])[0])
     instants = comparison_times(begin, end, RATE)
@@ -120,9 +137,10 @@ def agree(one: ViewTrack, other: ViewTrack, first: ViewCamera, second: ViewCamer
 
 
 def world_rays(pixels: F64, camera: ViewCamera) -> F64:
-    """Return the unit ray directions (..., 3) in the world of pixels (..., 2).
+    """Return unit vectors (..., 3) along the rays of pixels (..., 2), in world axes.
 
-    Pixels are undistorted by fixed-point iteration."""
+    Distortion is removed by fixed-point iteration.
+    """
     distorted = (pixels - camera.centre) / camera.focal
     ray = distorted
     for _ in range(5):
@@ -134,7 +152,14 @@ def world_rays(pixels: F64, camera: ViewCamera) -> F64:
 
 
 def ray_distance(start_a: F64, a: F64, start_b: F64, b: F64) -> tuple[F64, np.ndarray]:
-    """Distance (...) m of rays from two origins (3,) with unit directions (..., 3), and whether they meet in front."""
+    """Return distances (...) m between rays of two cameras, and whether they are closest in front of both cameras.
+
+    Args:
+        start_a: (3,) m, origin of the first rays.
+        a: (..., 3) unit vectors along the first rays.
+        start_b: (3,) m, origin of the second rays.
+        b: (..., 3) unit vectors along the second rays.
+    """
     between = start_b - start_a
     cosine = (a * b).sum(axis=-1)
     along_a, along_b = a @ between, b @ between

@@ -1,7 +1,8 @@
 """Initialisation of bundle adjustment from the 3D poses of each camera: clock offsets, camera poses, matched people.
 
-For a pair of cameras, a hypothesis is a lag and a rotation, from one pair of tracks; other tracks must agree with it.
-The rotation aligns the root-relative motions of the tracks, reweighted against outliers.
+For a pair of cameras, each hypothesis is a lag and a rotation from one pair of tracks. The best hypothesis is that on
+which the most other tracks agree. The rotation aligns the root-relative motions of the tracks, reweighted against
+outliers.
 """
 
 from collections.abc import Sequence
@@ -17,22 +18,26 @@ from pose.people.association.assignment import best_pairs
 from pose.types import F64
 
 RATE = 10.0  # samples/s for the comparison of motions
-FEWEST = 6  # instants
+FEWEST = 6  # minimum number of common instants of two tracks
 WORST = 0.16  # m; maximum median residual of two tracks of one person
-REWEIGHT = 0.1  # m, residual of half the weight
+REWEIGHT = 0.1  # m, residual at which a joint has half the weight
 OTHER_LAG = 0.15  # s, minimum difference of two distinct lags
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The relative pose of two cameras: x_second = rotation @ x_first + translation.
+    """Relative pose and lag of two cameras: x_second = rotation @ x_first + translation.
 
     Attributes:
+        first: Index of the first camera.
+        second: Index of the second camera.
         lag: Time in s that converts the second camera's clock to the first's when added to it.
-        pairs: Indices of matched tracks.
+        rotation: (3, 3), from the axes of the first camera to those of the second.
+        translation: (3,) m.
+        pairs: Indices of matched tracks, of the first and the second camera.
         quality: Sum over the pairs of overlap in s, weighted by agreement.
-        sure: Significance of the lag from joint speeds, standard deviations from chance; inf if it was given.
-        other_lag: Another lag that fits equally well; NaN if there is none.
+        sure: Significance of the lag from joint speeds, in standard deviations from chance; inf if the lag was given.
+        other_lag: Another lag that fits about equally well, s; NaN if there is none.
     """
 
     first: int
@@ -61,8 +66,8 @@ def link_cameras(
         first: Index of the first camera.
         second: Index of the second camera.
         speeds: Joint speeds, by index of the track.
-        offset: The lag, if known.
-        near: (lag, tolerance) in s, if an approximate lag is known.
+        offset: Lag in s, if it is known; None otherwise.
+        near: Approximate lag and its tolerance, s; None if unknown.
     """
     mine = [i for i, track in enumerate(tracks) if track.camera == first]
     theirs = [i for i, track in enumerate(tracks) if track.camera == second]
@@ -98,7 +103,16 @@ def _candidates(
 def _link_at(
     tracks: Sequence[ViewTrack], first: int, second: int, mine: list[int], theirs: list[int], lag: float
 ) -> Link | None:
-    """The best rotation at a lag, over all pairs of tracks."""
+    """Find the best rotation at a lag, over all pairs of tracks; return None if no pair agrees.
+
+    Args:
+        tracks: All tracks.
+        first: Index of the first camera.
+        second: Index of the second camera.
+        mine: Indices of the tracks of the first camera.
+        theirs: Indices of the tracks of the second camera.
+        lag: Lag of the second camera, s.
+    """
     motions = {
         (a, b): motion for a in mine for b in theirs if (motion := _together(tracks[a], tracks[b], lag)) is not None
     }
@@ -121,7 +135,11 @@ def _link_at(
 
 
 def _together(one: ViewTrack, other: ViewTrack, lag: float) -> tuple[F64, F64, F64, F64, float] | None:
-    """Root-relative limbs (K, 12, 3) and roots (K, 3) of two tracks at their common times, and the duration in s."""
+    """Sample two tracks at their common times; return None if there are too few.
+
+    Returns:
+        Root-relative limb joints (K, 12, 3) m of both tracks, roots (K, 3) m of both, and the common duration in s.
+    """
     begin = max(one.times[0], other.times[0] + lag)
     end = min(one.times[-1], other.times[-1] + lag)
     instants = comparison_times(float(begin), float(end), RATE)
@@ -137,7 +155,12 @@ def _together(one: ViewTrack, other: ViewTrack, lag: float) -> tuple[F64, F64, F
 
 
 def align(source: F64, target: F64) -> tuple[F64, float]:
-    """Return the rotation R (3, 3) with target = R source for motions (K, J, 3) m, and the median residual, m."""
+    """Return the rotation R (3, 3) with target = R source, found robustly, and the median residual in m.
+
+    Args:
+        source: (K, J, 3) m, motion in the axes of the first camera.
+        target: (K, J, 3) m, the same motion in the axes of the second camera.
+    """
     weight = np.ones(source.shape[:2])
     rotation = np.eye(3)
     for _ in range(10):
@@ -158,16 +181,18 @@ def _translation(motions: list[tuple[F64, F64, F64, F64, float]], rotation: F64)
 
 
 def all_speeds(tracks: Sequence[ViewTrack]) -> dict[int, Speeds]:
-    """Return joint speeds, by index of the track."""
+    """Return the joint speeds of each track, by its index."""
     return {row: speeds_of(track) for row, track in enumerate(tracks)}
 
 
 def spanning_links(links: Sequence[Link], cameras: int) -> list[Link]:
-    """Return links that connect all cameras to the first camera, best links first.
+    """Choose links that connect all cameras to the first one, best links first.
 
-    Each link leads from a connected camera to a new one.
+    Each link leads from a connected camera to a new one. Cameras that cannot be connected are left out.
 
-    Cameras without links are omitted.
+    Args:
+        links: One link per pair of cameras.
+        cameras: Number of cameras.
     """
     reached, chosen = {0}, []
     while len(reached) < cameras:

@@ -1,8 +1,9 @@
 """Joints of one person over time from fixed cameras and known bone lengths, with a fast solver.
 
 The cost is that of `pose.multiview.bundle`, with one prior from the lifters of all cameras, whose precision differs
-along and across the rays. A Gauss-Newton step is solved by conjugate gradients: no matrix of a frame is inverted. The
-preconditioner is the mean of the system over time, which the eigenvectors in time and in space make diagonal.
+along and across the rays. Each Gauss-Newton step is solved by conjugate gradients; no matrix of a frame is inverted.
+The preconditioner uses the mean over time of the frames' matrices. It is diagonal in the basis of eigenvectors in time
+and in space.
 
 Axes: C cameras, K instants, N points, B bones.
 """
@@ -22,7 +23,7 @@ from pose.types import F64
 N = len(POINTS)
 _HIPS = list(HIPS)
 _STARTS, _ENDS = BONE_RESIDUALS.starts, BONE_RESIDUALS.ends
-_INCIDENCE = np.eye(N)[:, _ENDS] - np.eye(N)[:, _STARTS]  # (N, B)
+_INCIDENCE = np.eye(N)[:, _ENDS] - np.eye(N)[:, _STARTS]  # (N, B): 1 at the end of a bone, -1 at its start
 _FLOOR = 1.0  # 1/m^2, added to every precision, so that no system is singular
 STEP_TOLERANCE = 0.1  # relative residual of the linear system of a step
 _MOST = 60  # maximum iterations of conjugate gradients
@@ -35,7 +36,7 @@ class System:
 
     Attributes:
         blocks: (K, 3 N, 3 N) 1/m^2, the matrix of each instant, without the coupling between instants.
-        bend: Precision of second differences in time, 1/m^2 (smoothness).
+        bend: Weight of the squared second differences in time, 1/m^2, which make the motion smooth.
     """
 
     blocks: F64
@@ -73,10 +74,10 @@ class System:
         return found
 
     def variances(self) -> F64:
-        """Variance (K, N) m^2 of the points per axis, averaged over the three axes.
+        """Return the approximate variance (K, N) m^2 of the points per axis, averaged over the three axes.
 
-        The result is approximate: the block of every second instant is inverted alone. The effect of smoothness is that
-            of a long motion with constant information (`_smoothed`).
+        Only the block of every second instant is inverted, without its neighbours. The effect of smoothness is then
+        added as for a long motion with constant information (`_smoothed`).
         """
         inverse = np.linalg.inv(self.blocks[::2])
         alone = np.einsum("knini->kn", inverse.reshape(-1, N, 3, N, 3)) / 3
@@ -95,10 +96,10 @@ class Problem:
     """Least-squares problem of the joints of one person.
 
     Attributes:
-        observed: The 2D of all cameras.
+        observed: Observations of the person by all cameras.
         cameras: Calibrated cameras; not optimised.
         lifted: Prior from the lifters.
-        bones: (B,) lengths in m.
+        bones: (B,) m, bone lengths.
         trust: (C, K, N) factors on the precision of the 2D of each camera.
         weights: Weights of the smoothness and of the robust loss.
     """
@@ -115,7 +116,7 @@ class Problem:
 
         Args:
             points: (K, N, 3) m, initial points.
-            steps: Maximum number of steps.
+            steps: Maximum number of steps, at least 1.
             tolerance: Relative decrease of the cost below which the iteration stops.
         """
         return self.solved(points, steps, tolerance)[0]
@@ -155,7 +156,8 @@ class Problem:
     def linearised(self, points: F64) -> tuple[System, F64]:
         """Return the linear system of a Gauss-Newton step from `points` (K, N, 3) m, and its right-hand side.
 
-        The right-hand side (K, 3 N) is the negative gradient."""
+        The right-hand side (K, 3 N) is the negative gradient.
+        """
         count = len(points)
         blocks, right = np.zeros((count, N, 3, N, 3)), np.zeros_like(points)
         lifted, middle = self.lifted, points[:, _HIPS].mean(axis=1)
@@ -195,13 +197,13 @@ class Problem:
         return float((self.observed.step**2 * self.weights.acceleration) ** -2.0)
 
     def _squares(self, off: F64, index: int) -> F64:
-        """Squared distances (K, N) in units of the variance; 0 where not detected."""
+        """Return squared distances (K, N) in units of the variance; 0 where not detected."""
         noise = self.observed.noise[index]
         return np.where(np.isfinite(noise), (off * off).sum(axis=-1) * noise**-2.0, 0.0)
 
 
 def _bent(points: F64) -> F64:
-    """D^T D x for points x (K, ...) and the matrix D of second differences in time."""
+    """Return D^T D x for points x (K, ...) and the matrix D of second differences in time."""
     bend = np.diff(points, n=2, axis=0)
     out = np.zeros_like(points)
     out[:-2] += bend
@@ -212,7 +214,7 @@ def _bent(points: F64) -> F64:
 
 @lru_cache(maxsize=4)
 def _modes(count: int) -> tuple[F64, F64]:
-    """Eigenvalues (K,) and eigenvectors (K, K) of D^T D."""
+    """Return the eigenvalues (K,) and eigenvectors (K, K) of D^T D, as in `_bent`."""
     second = np.diff(np.eye(count), n=2, axis=0)
     rates, time = np.linalg.eigh(second.T @ second)
     return np.maximum(rates, 0.0), time
@@ -223,14 +225,22 @@ _RATIOS = np.geomspace(1e-8, 1e4, 121)
 
 @lru_cache(maxsize=1)
 def _gains() -> F64:
-    """Variance, times `bend`, in the middle of a long motion with information `_RATIOS` times `bend`."""
+    """Return the variance, times `bend`, in the middle of a long motion, for each ratio in `_RATIOS`.
+
+    A ratio is the information per instant divided by `bend`.
+    """
     turn = (np.arange(8192) + 0.5) * np.pi / 8192
     rates = (2 - 2 * np.cos(turn)) ** 2
     return np.array([np.mean(1 / (ratio + rates)) for ratio in _RATIOS])
 
 
 def _smoothed(information: F64, bend: float) -> F64:
-    """Variance (K, N) m^2 of points from their `information` (K, N) 1/m^2 at each instant and from smoothness."""
+    """Return the variance (K, N) m^2 of points that follows from the information at each instant and from smoothness.
+
+    Args:
+        information: (K, N) 1/m^2, information of each instant alone.
+        bend: Weight of the squared second differences in time, 1/m^2.
+    """
     ratio = np.clip(information / bend, _RATIOS[0], _RATIOS[-1])
     found: F64 = np.exp(np.interp(np.log(ratio), np.log(_RATIOS), np.log(_gains()))) / bend
     return found

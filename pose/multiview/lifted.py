@@ -15,12 +15,12 @@ from pose.types import F64
 
 ACROSS, ALONG = 0.4, 0.75  # standard deviation across and along the ray, relative to the lifter's sigma
 INDEPENDENT = 2.0  # effective maximum number of independent lifters: their errors are correlated
-SECONDS = 0.5  # standard deviation of the window over which the agreement of a camera is averaged
+SECONDS = 0.5  # s, standard deviation of the window over which the agreement of a camera is averaged
 FREEDOM = 3.0  # degrees of freedom of the t-distribution
 _ARM, _LEG = ("shoulder", "elbow", "wrist"), ("hip", "knee", "ankle")
 LIMBS = [[POINT_NAMES.index(f"{side}_{part}") for part in limb] for side in ("left", "right") for limb in (_ARM, _LEG)]
 LIMBS.append([POINT_NAMES.index("neck"), POINT_NAMES.index("head")])
-_IN_LIMB = np.zeros((len(POINT_NAMES), len(LIMBS)))  # 1 where a point is in a limb
+_IN_LIMB = np.zeros((len(POINT_NAMES), len(LIMBS)))  # 1 where a point belongs to a limb
 for _number, _limb in enumerate(LIMBS):
     _IN_LIMB[_limb, _number] = 1
 
@@ -31,9 +31,9 @@ class LifterPrior:
 
     Attributes:
         points: (K, N, 3) m relative to the midpoint of the hips, in world axes.
-        precision: (K, N, 3, 3) 1/m^2; 0 without a prior.
+        precision: (K, N, 3, 3) 1/m^2, inverse covariance of each point; 0 without a prior.
         root: (K, 3) m, midpoint of the hips in world coordinates.
-        root_precision: (K,) 1/m^2.
+        root_precision: (K,) 1/m^2, inverse variance of the root per axis; 0 without a prior.
     """
 
     points: F64
@@ -43,7 +43,15 @@ class LifterPrior:
 
 
 def lifted_precision(observed: Observed, cameras: list[ViewCamera]) -> F64:
-    """Return the precision (C, K, N, 3, 3) 1/m^2 of the lifted points of each camera, in world axes."""
+    """Return the precision (inverse covariance) of the lifted points of each camera, in world axes.
+
+    Args:
+        observed: Observations of the person.
+        cameras: The cameras.
+
+    Returns:
+        (C, K, N, 3, 3) 1/m^2; 0 without a lifted point.
+    """
     deviation = np.where(np.isfinite(observed.limb_sigma), observed.limb_sigma, np.inf)
     across, along = (ACROSS * deviation) ** -2.0, (ALONG * deviation) ** -2.0
     rotations = np.stack([camera.rotation for camera in cameras])
@@ -57,17 +65,29 @@ def lifted_precision(observed: Observed, cameras: list[ViewCamera]) -> F64:
 
 
 def lifted_points(observed: Observed, cameras: list[ViewCamera], scale: float) -> F64:
-    """Return the lifted points (C, K, N, 3) m of each camera, relative to the midpoint of the hips, in world axes."""
+    """Return the lifted points (C, K, N, 3) m of each camera, relative to the midpoint of the hips, in world axes.
+
+    Args:
+        observed: Observations of the person.
+        cameras: The cameras.
+        scale: Factor by which lifted bodies are scaled.
+    """
     points: F64 = scale * np.stack([one @ camera.rotation for one, camera in zip(observed.limbs, cameras, strict=True)])
     return points
 
 
 def trust_of(observed: Observed, cameras: list[ViewCamera], scale: float, points: F64) -> F64:
-    """Return factors (C, K, N) on each camera's precision, from its agreement with fused points (K, N, 3) m.
+    """Return factors (C, K, N) on each camera's precision, from its agreement with fused points.
 
-    Errors of a detector last for many frames. A camera whose 2D or 3D of a limb disagrees with the others over
-    `SECONDS` gets a smaller weight there, as in a t-distribution of `FREEDOM` degrees of freedom. The factor is 1 where
-    only one camera sees the person.
+    Errors of a detector last for many frames. A camera whose 2D or 3D of a limb disagrees with the fused points for
+    about `SECONDS` gets a smaller weight there, as in a t-distribution of `FREEDOM` degrees of freedom. The factor is 1
+    where only one camera sees the person.
+
+    Args:
+        observed: Observations of the person.
+        cameras: The cameras.
+        scale: Factor by which lifted bodies are scaled.
+        points: (K, N, 3) m, fused points in the world.
     """
     relative = points - points[:, list(HIPS)].mean(axis=1, keepdims=True)
     square = np.zeros(observed.noise.shape)
@@ -86,7 +106,7 @@ def trust_of(observed: Observed, cameras: list[ViewCamera], scale: float, points
 
 
 def _window(count: int, step: float) -> F64:
-    """Weights (K, K) of neighbouring instants, `step` s apart, in the mean at each instant."""
+    """Return the weights (K, K) of neighbouring instants, `step` s apart, in a moving mean."""
     apart = np.arange(count) * step
     apart = np.abs(apart[:, None] - apart)
     weights: F64 = np.exp(-0.5 * (apart / SECONDS) ** 2)
@@ -97,12 +117,12 @@ def _window(count: int, step: float) -> F64:
 def lifted_prior(
     observed: Observed, cameras: list[ViewCamera], scale: float, weights: Weights, trust: F64
 ) -> LifterPrior:
-    """Return the combined prior of all cameras.
+    """Return the combined prior from the lifters of all cameras.
 
     Args:
-        observed: Observations.
+        observed: Observations of the person.
         cameras: The cameras.
-        scale: Factor on lifted bodies.
+        scale: Factor by which lifted bodies are scaled.
         weights: Weights of the residuals; only `root` is used.
         trust: (C, K, N) factors on each camera's precision.
     """

@@ -14,10 +14,10 @@ from pose.multiview.types import ViewCamera, ViewTrack
 WAVE = "let people clap, wave or walk about in view of all cameras"
 DATE_REACH = 4.0  # s; tolerance around dates within which a weak match of the motion is accepted
 LEAST_AGREEMENT = 0.5  # minimum quality of other links to try, relative to the best link
-SAME_LAG = 0.1  # s
+SAME_LAG = 0.1  # s; maximum difference of two lags that count as equal
 CHECKED = 0.6  # s; search range of the motion around a given clock
-MOST_TRIED = 5  # lags per pair of cameras
-AMBIGUOUS = 1.1  # maximum ratio to the best lag's cost of another lag that fits as well
+MOST_TRIED = 5  # maximum lags that are tried per pair of cameras
+AMBIGUOUS = 1.1  # maximum ratio of costs, another lag over the best one, at which both are possible
 SURE = 3.0  # standard deviations from chance above which motion alone supports a lag
 
 
@@ -36,6 +36,9 @@ def find_links(
         names: Names of the cameras, for messages.
         known: Description of which parameters are given.
         hints: Clock offsets from sound and time stamps.
+
+    Returns:
+        Links from a connected camera to a new one, in this order.
 
     Raises:
         PoseError: If a camera cannot be connected.
@@ -77,8 +80,10 @@ def _key(link: Link) -> tuple[int, int]:
 def _links(
     tracks: Sequence[ViewTrack], first: int, second: int, speeds: dict[int, Speeds], hints: Sequence[ClockHint]
 ) -> list[Link]:
-    """Links from exact hints if the poses support them, otherwise from motion, otherwise from motion near a date;
-    best first.
+    """Return the links of two cameras, best first.
+
+    They come from sound or a timecode if the poses support it, otherwise from motion, otherwise from motion near the
+    recording date.
     """
     moved = link_cameras(tracks, first, second, speeds)
     for hint in hints:
@@ -94,9 +99,15 @@ def _links(
 
 
 def _best(tracks: Sequence[ViewTrack], told: Sequence[ViewCamera], chosen: Link, links: Sequence[Link]) -> Link:
-    """The link with the best bundle of the two cameras, in the direction of `chosen`.
+    """Choose the link with the lowest cost of a bundle adjustment of its two cameras.
 
     If the overlap is large, motions agree almost equally well for several lags; the reprojection error decides.
+
+    Args:
+        tracks: Tracks of all cameras.
+        told: Cameras with the given parameters.
+        chosen: Link that defines the direction of the result.
+        links: Links of the same two cameras with different lags.
     """
     if len(links) == 1:
         return chosen
@@ -109,7 +120,7 @@ def _best(tracks: Sequence[ViewTrack], told: Sequence[ViewCamera], chosen: Link,
 
 
 def _cost(tracks: Sequence[ViewTrack], told: Sequence[ViewCamera], link: Link) -> float:
-    """Cost per observed point of a rough bundle of the two cameras."""
+    """Return the cost per observed point of a rough bundle adjustment of the two cameras of a link."""
     pair = (link.first, link.second)
     people = [{side: replace(tracks[row], camera=side) for side, row in enumerate(rows)} for rows in link.pairs]
     turned = replace(link, first=0, second=1)
@@ -122,9 +133,10 @@ def _cost(tracks: Sequence[ViewTrack], told: Sequence[ViewCamera], link: Link) -
 def clock_sources(
     cameras: Sequence[ViewCamera], tracks: Sequence[ViewTrack], known: Known, hints: Sequence[ClockHint]
 ) -> list[tuple[str, ...]]:
-    """Return the evidence for each camera's clock: `GIVEN`, or `MOTION` and the sources of hints that agree.
+    """Return the evidence for each camera's clock.
 
-    The evidence is empty for the first camera, whose clock defines the common time.
+    It is 'given' alone, or a list: 'motion' if the motion supports the offset, and the sources of hints that agree. It
+    is empty for the first camera, whose clock defines the common time.
     """
     if known.clocks:
         return [(), *[(GIVEN,)] * (len(cameras) - 1)]
@@ -138,7 +150,7 @@ def clock_sources(
 
 
 def given_notes(cameras: Sequence[ViewCamera], names: Sequence[str], tracks: Sequence[ViewTrack]) -> list[str]:
-    """Return notes on given clocks that contradict the motion."""
+    """Return messages about given clocks that contradict the motion."""
     speeds = all_speeds(tracks)
     notes = []
     for index in range(1, len(cameras)):
@@ -176,7 +188,18 @@ def clock_notes(
     hints: Sequence[ClockHint],
     known: Known,
 ) -> list[str]:
-    """Return notes on uncertain clocks, one line each. Delays after capture times are normal and not mentioned."""
+    """Return messages about uncertain clocks, one line each.
+
+    Delays after capture times are normal and not mentioned.
+
+    Args:
+        cameras: Calibrated cameras.
+        names: Names of the cameras.
+        sources: Evidence for each camera's clock, from `clock_sources`.
+        links: Links that connect the cameras.
+        hints: Clock offsets from sound and time stamps.
+        known: Description of which parameters are given.
+    """
     notes, decides = [], "a clap" if known.captured else "a clap or --offsets"
     for index in range(1, 1 if known.captured else len(cameras)):
         if not sources[index]:

@@ -1,4 +1,4 @@
-"""Motion of all people at evenly spaced times, in the frame of the first camera, and the world frame."""
+"""Motion of all people at evenly spaced times in the frame of the first camera, and vertical and floor of the world."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -23,14 +23,13 @@ FASTEST = 60.0  # maximum frames/s of the result
 
 @dataclass(frozen=True, slots=True)
 class FusedMotion:
-    """Motion of one person.
-
+    """Motion of one person, fused from all cameras.
 
     Attributes:
         frames: (K,) indices on the time line, increasing.
         joints: (K, 17, 3) m in the frame of the first camera.
-        sigma: (K, 17) mm.
-        seen_by: (K, 17), bit c is set if camera c detected the joint.
+        sigma: (K, 17) mm, the radius that contains the true joint with probability 0.68.
+        seen_by: (K, 17), bit c is set if camera c detected the joint close to its fused position.
         residual: (C, K) px, median reprojection error over joints, NaN where a camera does not see the person.
     """
 
@@ -43,7 +42,7 @@ class FusedMotion:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A fused window in the precision of the results; as of `Fused` and `FusedMotion`."""
+    """A fused window in the number types of the results; the attributes are those of `Fused` and `FusedMotion`."""
 
     instants: F64
     present: Flags
@@ -67,10 +66,10 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class TimeLine:
-    """The common time line.
+    """Times of the fused results.
 
     Attributes:
-        times: (F,) s since the earliest first frame of any camera, evenly spaced.
+        times: (F,) s since the first frame of the camera that starts first, evenly spaced.
         begins: Time zero on the first camera's clock, s.
     """
 
@@ -89,7 +88,7 @@ def time_line(cameras: Sequence[ViewCamera], spans: Sequence[tuple[float, float]
     Args:
         cameras: The cameras.
         spans: Times (first, last) s of each camera on its own clock.
-        fps: Frames/s.
+        fps: Frame rate of the results, frames/s; limited to `FASTEST`.
     """
     ends = [camera.common_time(np.array(span)) for camera, span in zip(cameras, spans, strict=True)]
     begins, last = min(float(one[0]) for one in ends), max(float(one[1]) for one in ends)
@@ -99,17 +98,17 @@ def time_line(cameras: Sequence[ViewCamera], spans: Sequence[tuple[float, float]
 
 
 def on_time_line(rig: Rig, line: TimeLine) -> Rig:
-    """Convert the clocks of a rig to the time line of the results."""
+    """Return the rig with clock offsets relative to the time line instead of the first camera's clock."""
     return replace(rig, cameras=[replace(camera, offset=camera.offset - line.begins) for camera in rig.cameras])
 
 
 def find_motions(rig: Rig, line: TimeLine, step: Callable[[int], None] = lambda frames: None) -> list[FusedMotion]:
-    """Return the motion of all people.
+    """Fuse the tracks of all people, and return their motion.
 
     Args:
-        rig: Cameras returned by `on_time_line`.
+        rig: Cameras and people, from `on_time_line`.
         line: The time line.
-        step: Callback that receives the number of finished frames.
+        step: Callback that receives the number of frames finished since the last call.
     """
     found = []
     for tracks, bones in zip(rig.people, rig.bones, strict=True):
@@ -140,7 +139,7 @@ def find_motions(rig: Rig, line: TimeLine, step: Callable[[int], None] = lambda 
 
 
 def _near(instants: F64, seen: F64, reach: float) -> np.ndarray:
-    """(K,) which times are within `reach` s of one of `seen`."""
+    """Return (K,) whether times are within `reach` s of one of the times `seen`, which increase."""
     if not len(seen):
         return np.zeros(len(instants), bool)
     place = np.clip(np.searchsorted(seen, instants), 1, max(len(seen) - 1, 1))
@@ -166,6 +165,9 @@ def find_world(motions: Sequence[FusedMotion], line: TimeLine, up: F64 | None = 
         motions: Motion of all people.
         line: The time line.
         up: (3,) upward direction in the first camera's axes; None to estimate it.
+
+    Returns:
+        The world relative to the first camera.
     """
     standing = [
         Standing(
@@ -188,6 +190,6 @@ def find_world(motions: Sequence[FusedMotion], line: TimeLine, up: F64 | None = 
 
 
 def contacts_of(motion: FusedMotion, world: World, line: TimeLine) -> F64:
-    """Return the probabilities (K, 2) of floor contact of the left and right foot."""
+    """Return the probabilities (K, 2) of foot contact of the left and right foot."""
     placed = world.place(motion.joints[:, ANKLES].astype(np.float64))
     return find_contacts(placed, line.times[motion.frames])[1]

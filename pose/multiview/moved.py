@@ -24,8 +24,8 @@ class Turn:
 
     Attributes:
         degrees: Angle of the rotation.
-        deviation: Standard deviation in degrees if the noise of the residuals is independent.
-        gain: Decrease of the cost.
+        deviation: Standard deviation of the angle in degrees, for independent residuals.
+        gain: Decrease of the cost of bundle adjustment.
     """
 
     degrees: float

@@ -10,7 +10,7 @@ from pose.multiview.types import HIPS, LIMB_POINTS, POINTS, ViewCamera, ViewTrac
 from pose.types import F64, Flags
 
 BODY_HEIGHT = 1.7  # m, reference for the noise of keypoints
-NOISE = 0.015  # noise of a point with score 1, relative to its size in the image
+NOISE = 0.015  # standard deviation of a point with score 1, relative to the body's height in the image
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,15 +18,15 @@ class Observed:
     """Observations of one person at K knots in C cameras, with the N points of `types.POINTS`.
 
     Attributes:
-        knots: (K,) s, evenly spaced.
-        pixels: (C, K, N, 2) px.
-        velocity: (C, K, N, 2) px/s.
+        knots: (K,) s, common times, evenly spaced.
+        pixels: (C, K, N, 2) px, 2D keypoints.
+        velocity: (C, K, N, 2) px/s, velocity of the keypoints.
         noise: (C, K, N) px, standard deviation of each coordinate, inf where not detected.
-        limbs: (C, K, N, 3) m, lifted points relative to the midpoint of the hips.
-        limb_sigma: (C, K, N) m, inf where there are none.
+        limbs: (C, K, N, 3) m, lifted points relative to the midpoint of the hips, in camera axes.
+        limb_sigma: (C, K, N) m, uncertainty of the lifted points, inf where there are none.
         root: (C, K, 3) m, midpoint of the hips in each camera's frame.
-        joints: (C, K, 17, 3) m, lifted skeleton relative to its root.
-        joint_sigma: (C, K, 17) mm.
+        joints: (C, K, 17, 3) m, lifted skeleton relative to its root, in camera axes.
+        joint_sigma: (C, K, 17) mm, uncertainty of the lifted skeleton.
         present: (C, K) whether the camera has the person.
         own: (C, K) s, each camera's clock at the knots.
     """
@@ -65,10 +65,10 @@ def observe(
     """Sample the observations of one person.
 
     Args:
-        tracks: Tracks of each camera.
+        tracks: Tracks of the person, by camera index.
         cameras: The cameras.
-        knots: (K,) s.
-        width: Width of the smoothing kernel of `sampling.sample`, s.
+        knots: (K,) s, common times, evenly spaced.
+        width: Width of the smoothing kernel in s, as in `sampling.sample`.
     """
     c, k, n = len(cameras), len(knots), len(POINTS)
     seen = Observed(
@@ -97,14 +97,16 @@ def observe(
 
 
 def _noise(found: Samples, camera: ViewCamera) -> F64:
-    """Standard deviations (K, N) px."""
+    """Return the standard deviations (K, N) px of the keypoints; inf where not detected."""
     size = camera.focal * BODY_HEIGHT / np.maximum(found.root[:, 2], 0.3)
     deviation = NOISE * size[:, None] / np.sqrt(np.maximum(found.scores, 1e-6))
     return np.where(found.scores > 0.05, deviation, np.inf)
 
 
 def _from_hips(found: Samples) -> tuple[F64, F64]:
-    """Lifted points relative to the midpoint of the hips (K, N, 3), and that midpoint (K, 3) in the camera frame."""
+    """Return lifted points (K, N, 3) m relative to the midpoint of the hips, and this midpoint (K, 3) m in the camera
+    frame.
+    """
     points = found.joints[:, POINTS]
     middle = points[:, list(HIPS)].mean(axis=1)
     return points - middle[:, None], found.root + middle
@@ -113,7 +115,8 @@ def _from_hips(found: Samples) -> tuple[F64, F64]:
 def knots_of(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], grid: F64) -> F64:
     """Return the part of an evenly spaced grid (K,) s in which any camera has the person.
 
-    The result has an even number of knots, at least two."""
+    The result has an even number of knots, at least two.
+    """
     first = min(float(cameras[index].common_time(track.times[:1])[0]) for index, track in tracks.items())
     last = max(float(cameras[index].common_time(track.times[-1:])[0]) for index, track in tracks.items())
     low, high = np.searchsorted(grid, [first - 1e-9, last + 1e-9])

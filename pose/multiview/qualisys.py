@@ -1,12 +1,12 @@
 """Calibrations of Qualisys Track Manager: the XML that it exports as `.txt` or `.xml`.
 
-Source: the QTM real-time protocol's description of calibration XML, and Pose2Sim's published demo, whose exported file
-and converted cameras lie side by side (Pose2Sim/Demo_MultiPerson/calibration). Each camera has
+Source: the QTM real-time protocol's description of calibration XML, and Pose2Sim's published demo, which contains both
+an exported file and the converted cameras (Pose2Sim/Demo_MultiPerson/calibration). Each camera has
 
-* `transform`: x, y, z, its position in mm, and r11 ... r33, row by row, from the world to camera axes x right, y up, z
-  backwards. They are the transpose of what the protocol calls the rotation of the camera in the world.
+* `transform`: x, y, z, its position in mm, and r11 ... r33, a rotation row by row, from the world to camera axes x
+right, y up, z backwards. The protocol defines the rotation of the camera in the world, the transpose.
 * `intrinsic`: focal lengths and principal point in 1/64 px of the whole sensor, distortion coefficients without a unit
-  (OpenCV's model).
+(OpenCV's model).
 * `fov_video`: the part of the sensor that the video shows, px; both ends belong to it.
 """
 
@@ -16,15 +16,21 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-SUBPIXELS = 64
-_TO_OPENCV = np.diag([1.0, -1.0, -1.0])  # x right, y up, z backwards to x right, y down, z forward
+SUBPIXELS = 64  # units per px of `intrinsic`
+_TO_OPENCV = np.diag([1.0, -1.0, -1.0])  # from x right, y up, z backwards to x right, y down, z forward
 
 
 def read_qualisys(text: str) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the name and parameters of every active, calibrated camera.
 
-    Parameters have the format of `cameras.json`, with lengths in m. Invalid text raises ValueError, KeyError or
-    TypeError.
+    Parameters have the format of `cameras.json`, with lengths in m.
+
+    Args:
+        text: Content of the file.
+
+    Raises:
+        ValueError: If the text is invalid.
+        KeyError: If an element or attribute is missing.
     """
     if "<!DOCTYPE" in text or "<!ENTITY" in text:  # a DTD could expand to much memory
         raise ValueError("a document type definition is not supported")

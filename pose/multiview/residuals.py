@@ -1,4 +1,4 @@
-"""Residuals of a bundle and their derivatives: reprojection, bone lengths, smoothness, the lifter's prior.
+"""Residuals of bundle adjustment and their derivatives: reprojection, bone lengths, smoothness, the lifter's prior.
 
 All residuals are divided by their standard deviations. Reprojection has a robust loss: the Cauchy loss of each point's
 distance.
@@ -42,7 +42,8 @@ class Weights:
         acceleration: Standard deviation of joint accelerations, m/s^2.
         cauchy: Scale of the Cauchy loss, in standard deviations of a reprojection.
         limb: Factor on the lifter's sigma.
-        root: Relative standard deviation of the lifted distance, for a person seen by fewer than two cameras.
+        root: Standard deviation of the lifted distance, relative to the distance. It applies where one camera sees the
+            person.
     """
 
     acceleration: float = 15.0
@@ -52,9 +53,11 @@ class Weights:
 
 
 def projected(camera: ViewCamera, points: F64) -> tuple[F64, F64, F64]:
-    """Project points to pixels (K, N, 2).
+    """Project points (K, N, 3) m in the world to the image.
 
-    Also return the derivatives (K, N, 2, 3) of the pixels by points in the camera frame, and these points (K, N, 3) m.
+    Returns:
+        Pixels (K, N, 2), their derivatives (K, N, 2, 3) px/m with respect to points in the camera frame, and the points
+        (K, N, 3) m in the camera frame.
     """
     seen = camera.to_camera(points)
     depth = np.maximum(seen[..., 2], NEAREST)
@@ -74,14 +77,18 @@ def projected(camera: ViewCamera, points: F64) -> tuple[F64, F64, F64]:
 
 
 def by_parameters(camera: ViewCamera, seen: F64, pixels: F64, by_seen: F64, velocity: F64, own: F64) -> F64:
-    """Return the derivatives (K, N, 2, PARAMETERS) of a camera's residual by its parameters.
+    """Return the derivatives (K, N, 2, PARAMETERS) of a camera's residuals with respect to its parameters.
 
-    The residual is the projection minus the observation.
-
-    A rotation w replaces the rotation by exp(w) rotation.
+    The residual is the projection minus the observation. The rotation parameter w replaces the camera's rotation R by
+    exp(w) R.
 
     Args:
-        own: (K,) s.
+        camera: The camera.
+        seen: (K, N, 3) m, points in the camera frame.
+        pixels: (K, N, 2) px, their projections.
+        by_seen: (K, N, 2, 3) px/m, derivatives of the projections, as returned by `projected`.
+        velocity: (K, N, 2) px/s, velocity of the observed keypoints.
+        own: (K,) s, the camera's clock.
     """
     out = np.empty((*pixels.shape, PARAMETERS))
     turned = seen - camera.translation
@@ -104,9 +111,9 @@ def prior_of(observed: Observed, cameras: list[ViewCamera], scale: float, weight
     Errors of cameras are correlated, so the precision is that of the most precise one.
 
     Args:
-        observed: Observations.
+        observed: Observations of the person.
         cameras: The cameras.
-        scale: Factor on lifted bodies.
+        scale: Factor by which lifted bodies are scaled.
         weights: Weights of the residuals.
 
     Returns:
@@ -121,7 +128,17 @@ def prior_of(observed: Observed, cameras: list[ViewCamera], scale: float, weight
 
 
 def root_prior(observed: Observed, cameras: list[ViewCamera], scale: float, weights: Weights) -> tuple[F64, F64]:
-    """Return the lifted midpoint of the hips (K, 3) m and its precision (K,), 0 where two cameras see it."""
+    """Return the prior of the midpoint of the hips from the lifter, where only one camera sees the person.
+
+    Args:
+        observed: Observations of the person.
+        cameras: The cameras.
+        scale: Factor by which lifted bodies are scaled.
+        weights: Weights of the residuals.
+
+    Returns:
+        Points (K, 3) m in the world, and their precision (K,) 1/m^2; 0 without a prior.
+    """
     place = np.stack([camera.to_world(scale * root) for root, camera in zip(observed.root, cameras, strict=True)])
     far = scale * np.maximum(observed.root[..., 2], NEAREST)
     alone = observed.present.sum(axis=0) == 1

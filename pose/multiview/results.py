@@ -18,9 +18,9 @@ from pose.world.frame import World
 class MultiviewResults:
     """Frame results of several cameras, which can be iterated repeatedly.
 
-    Boxes, keypoints, hand pixels and faces come from the first camera's frame nearest in time. They are 0 where this
-    camera does not see the person. 3D poses are in the frame of the first camera; `placed` is in the world. Ids are 1,
-    2, ... in the order of the motions.
+    Boxes, keypoints, hand pixels and faces come from the first camera's frame nearest in time. Where this camera does
+    not see the person, boxes are projections of the 3D joints, and the others are 0. 3D poses are in the frame of the
+    first camera; `placed` is in the world. Ids are 1, 2, ... in the order of the motions.
     """
 
     def __init__(
@@ -35,12 +35,12 @@ class MultiviewResults:
         """Combine motions with the results of the cameras.
 
         Args:
-            rig: The cameras, with clocks on the time line.
+            rig: Cameras and people, with clocks on the time line.
             motions: Motions of all people.
             line: The time line.
-            world: The world.
+            world: Vertical and floor relative to the first camera.
             own: Results of each camera, repeatedly iterable. Without hands, only results of the first camera are read.
-            info: Describes the skeleton of the 2D and whether there are hands and faces.
+            info: Description of the run, with the joint set of the keypoints and whether there are hands and faces.
         """
         self._rig, self._motions, self._line, self._world = rig, motions, line, world
         self._own, self._info = own, info
@@ -109,13 +109,13 @@ class MultiviewResults:
         return FrameResult(people, poses, placed)
 
     def _box(self, joints: F32) -> F64:
-        """Box (4,) around the joints (17, 3) m in the first camera's image."""
+        """Return the box (4,) xyxy px around the joints (17, 3) m in the first camera's image."""
         pixels = self._rig.cameras[0].project(joints.astype(np.float64))
         return np.concatenate([pixels.min(axis=0), pixels.max(axis=0)])
 
 
 def _with_hands(result: FrameResult, here: Sequence[int], stream: HandStream) -> FrameResult:
-    """The result with the 3D of hands from all cameras."""
+    """Return the result with hands in 3D, fused from all cameras."""
     hands, joints, swapped = result.people.hands, result.poses.joints, result.poses.swapped
     assert hands is not None
     placed: F64 = (joints + result.poses.root[:, None]).astype(np.float64)
@@ -126,21 +126,21 @@ def _with_hands(result: FrameResult, here: Sequence[int], stream: HandStream) ->
 
 
 class _Nearest:
-    """The results nearest to increasing times."""
+    """Search for the results of one camera that are nearest to increasing times."""
 
     def __init__(self, results: Iterable[FrameResult], reach: float) -> None:
         """Start at the first result.
 
         Args:
             results: Results in the order of time.
-            reach: Maximum distance in s.
+            reach: Maximum time between a result and the requested time, s.
         """
         self._results, self._reach = iter(results), reach
         self._before: FrameResult | None = None
         self._after: FrameResult | None = next(self._results, None)
 
     def at(self, time: float) -> FrameResult | None:
-        """The nearest result, or None."""
+        """Return the result nearest to `time` (s); None if there is none within `reach`."""
         while self._after is not None and self._after.time <= time:
             self._before, self._after = self._after, next(self._results, None)
         near = [one for one in (self._before, self._after) if one is not None and abs(one.time - time) <= self._reach]

@@ -20,12 +20,12 @@ from pose.multiview.observations import BODY_HEIGHT, Observed
 from pose.multiview.types import ViewCamera, ViewTrack
 from pose.types import F64
 
-LARGEST_RESIDUAL = 0.05  # of a body's height in the image; maximum median reprojection error of one scene
-SAME_PLACE = 0.03  # baseline per distance, and rotation in degrees (below), under which two cameras have the same pose
-SAME_TURN = 4.0
-CORRELATED = 3.0  # by which standard deviations grow, as 2D errors last for many frames
-POOR_RESIDUAL = 0.02  # the same, above which the fit is called poor
-UNSURE_DEGREES, UNSURE_PLACE = 5.0, 0.15  # standard deviations (place: of the distance) above which a set-up is weak
+LARGEST_RESIDUAL = 0.05  # maximum median reprojection error, relative to a body's height in the image
+SAME_PLACE = 0.03  # minimum baseline of two cameras, relative to the distance of people; see `_check`
+SAME_TURN = 4.0  # degrees, minimum rotation between two cameras with a shorter baseline
+CORRELATED = 3.0  # factor on standard deviations, because 2D errors last for many frames
+POOR_RESIDUAL = 0.02  # reprojection error, relative likewise, above which a note reports a poor fit
+UNSURE_DEGREES, UNSURE_PLACE = 5.0, 0.15  # maximum standard deviations (place: relative to the distance) without a note
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,13 @@ class Accuracy:
     """Estimated accuracy of one camera: standard deviations, and the reprojection error.
 
     Attributes:
-        turn: Rotation, degrees.
-        place: Optical centre, m.
-        focal: Focal length, px.
+        turn: Standard deviation of the rotation, degrees.
+        place: Standard deviation of the optical centre, m.
+        focal: Standard deviation of the focal length, px.
         radial: Standard deviation of the distortion coefficient k1.
-        offset: Clock offset, s.
-        drift: Standard deviation of the clock's drift.
-        residual: Median reprojection error, px.
+        offset: Standard deviation of the clock offset, s.
+        drift: Standard deviation of the clock drift, s/s.
+        residual: Median reprojection error, px; NaN without observations.
     """
 
     turn: float
@@ -55,14 +55,13 @@ class Accuracy:
 class Rig:
     """Calibrated cameras and matched people.
 
-
     Attributes:
         cameras: Cameras in the frame of the first one.
-        people: Tracks of each person, by camera.
-        tracks: (camera, number) of the tracks of each person.
+        people: Tracks of each person, by camera index.
+        tracks: Index of the camera and track id of each track of each person.
         bones: Bone lengths (B,) m of each person.
-        accuracy: Standard deviations of each camera.
-        scale: Factor on the size of lifted bodies.
+        accuracy: Accuracy of each camera.
+        scale: Factor by which lifted bodies are scaled.
         clocks: Evidence for each camera's clock offset, from `linking.clock_sources`.
         notes: Warnings about the calibration, one line each.
     """
@@ -89,9 +88,9 @@ def find_rig(
 
     Args:
         tracks: Tracks of all cameras.
-        told: Cameras with the given intrinsics, and with the poses and clocks that `known` marks as given.
+        told: Cameras with known or assumed intrinsics, and with the poses and clocks that `known` marks as given.
         names: Names of the cameras, for messages.
-        known: Description of which parameters are given.
+        known: Description of which parameters are given; None if none are.
         hints: Clock offsets from sound and time stamps.
         log: Callback that receives the name of each step.
 
@@ -151,7 +150,7 @@ def rescaled(rig: Rig, factor: float) -> Rig:
 
 
 def _linked_people(tracks: Sequence[ViewTrack], links: Sequence[Link]) -> list[dict[int, ViewTrack]]:
-    """People from links: tracks joined through connected cameras."""
+    """Return people as tracks by camera; tracks connected by links, also through other cameras, are one person."""
     owner = list(range(len(tracks)))
     for link in links:
         for a, b in link.pairs:
@@ -164,7 +163,10 @@ def _linked_people(tracks: Sequence[ViewTrack], links: Sequence[Link]) -> list[d
 def _bones(
     people: Sequence[dict[int, ViewTrack]], shared: Sequence[dict[int, ViewTrack]], adjusted: Adjusted
 ) -> list[F64]:
-    """Bone lengths of each person; a person never seen by two cameras at once gets the mean body of the others."""
+    """Return the bone lengths of each person.
+
+    A person never seen by two cameras at once gets the mean bone lengths of the others.
+    """
     bodies = adjusted.solution.bodies
     weight = np.array([float(len(body.points)) for body in bodies])
     owners = np.array([id(shared[row]) for row in adjusted.owners])
@@ -198,7 +200,7 @@ def _accuracy(solution: Solution, seen: Sequence[Observed], index: int) -> Accur
 
 
 def _distance(camera: ViewCamera, seen: Sequence[Observed], index: int) -> float:
-    """Median distance of people from a camera, m."""
+    """Return the median distance of people from a camera, m."""
     depth = [one.root[index][one.present[index], 2] for one in seen]
     every = np.concatenate(depth) if depth else np.zeros(0)
     return float(np.median(every)) if len(every) else 4.0
@@ -211,10 +213,10 @@ def _check(
     names: Sequence[str],
     known: Known,
 ) -> None:
-    """Check the plausibility of the cameras.
+    """Check that the reprojection errors are small and that no two cameras have the same pose.
 
     Raises:
-        PoseError: If they are wrong.
+        PoseError: If a check fails.
     """
     for index, (camera, one) in enumerate(zip(cameras, accuracy, strict=True)):
         body = camera.focal * BODY_HEIGHT / _distance(camera, seen, index)

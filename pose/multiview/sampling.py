@@ -1,7 +1,7 @@
 """Sampling of a track's 2D keypoints and lifted 3D poses at given times, by local linear regression over time.
 
-Linear interpolation has less noise between frames than at frames, which would bias a camera's refined time offset. A
-kernel wider than a frame avoids that.
+Linear interpolation has less noise between frames than at frames, which would bias the estimate of a camera's clock
+offset. A kernel wider than a frame avoids this.
 """
 
 from dataclasses import dataclass, fields
@@ -23,12 +23,12 @@ class Samples:
     """Samples of a track at K times.
 
     Attributes:
-        pixels: (K, N, 2) px of the points `types.POINTS`.
-        velocity: (K, N, 2) px/s.
+        pixels: (K, N, 2) px, 2D keypoints of the points `types.POINTS`.
+        velocity: (K, N, 2) px/s, velocity of the keypoints.
         scores: (K, N), 0 where not detected.
-        joints: (K, 17, 3) m.
-        root: (K, 3) m.
-        sigma: (K, 17) mm.
+        joints: (K, 17, 3) m, root-relative lifted joints in the camera frame.
+        root: (K, 3) m, position of the root in the camera frame.
+        sigma: (K, 17) mm, uncertainty of the lifted joints.
         present: (K,) whether the track has frames around the time.
     """
 
@@ -42,7 +42,12 @@ class Samples:
 
 
 def bandwidth(track: ViewTrack, least: float = 0.02) -> float:
-    """Return the kernel width in s that includes one frame on each side at the track's frame rate."""
+    """Return the width in s of a kernel that includes one frame on each side at the track's frame rate.
+
+    Args:
+        track: The track.
+        least: Minimum width, s.
+    """
     step = float(np.median(np.diff(track.times))) if len(track) > 1 else 1 / 30
     return max(least, 0.7 * min(step, LONGEST_GAP))
 
@@ -50,7 +55,8 @@ def bandwidth(track: ViewTrack, least: float = 0.02) -> float:
 def comparison_times(begin: float, end: float, rate: float) -> F64:
     """Return evenly spaced times from `begin` to `end`, s, at `rate` samples/s.
 
-    The rate is reduced if there would be more than `MAX_COMPARED` times."""
+    The rate is reduced if there would be more than `MAX_COMPARED` times.
+    """
     count = int((end - begin) * rate) + 1
     if count > MAX_COMPARED:
         return np.linspace(begin, end, MAX_COMPARED)
@@ -58,12 +64,12 @@ def comparison_times(begin: float, end: float, rate: float) -> F64:
 
 
 def sample(track: ViewTrack, instants: F64, width: float | None = None) -> Samples:
-    """Sample the track at `instants` (K,) s on its own clock.
+    """Sample the track at times on its own clock.
 
     Args:
         track: The track.
         instants: (K,) s, times of the samples.
-        width: Width of the smoothing kernel, s; None for the result of `bandwidth`.
+        width: Standard deviation of the Gaussian smoothing kernel, s; None for the result of `bandwidth`.
     """
     width = bandwidth(track) if width is None else width
     if len(instants) <= AT_ONCE:
@@ -82,7 +88,7 @@ def _sample(track: ViewTrack, instants: F64, width: float) -> Samples:
     total = seen.sum(axis=1)
     score = np.divide((seen * scores).sum(axis=1), total, out=np.zeros_like(total), where=total > 0)
     present = near.any(axis=1) & (np.where(near, np.abs(ahead), np.inf).min(axis=1) <= LONGEST_GAP)
-    used = slice(int(rows.min(initial=len(track))), int(rows.max(initial=0)) + 1)  # not a copy of a long track
+    used = slice(int(rows.min(initial=len(track))), int(rows.max(initial=0)) + 1)  # avoids a copy of a long track
     part = track[used]
     body = np.concatenate([part.joints.reshape(len(part), 51), part.root, part.sigma], axis=1)
     share = weight / np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
@@ -99,12 +105,16 @@ def _sample(track: ViewTrack, instants: F64, width: float) -> Samples:
 
 
 def _neighbours(times: F64, instants: F64, width: float) -> tuple[NDArray[np.int64], F64, F64]:
-    """For each time, indices (K, n) of frames around it, their Gaussian weights (0: too far) and their distances, s."""
+    """Return the indices (K, n) of the frames around each time, their Gaussian weights, and their times relative to it
+    in s.
+
+    Frames that are too far have weight 0.
+    """
     reach = max(3 * width, LONGEST_GAP)
     first = np.searchsorted(times, instants - reach)
     last = np.searchsorted(times, instants + reach, side="right")
     count = max(int((last - first).max(initial=0)), 1)
-    # At very high frame rates a subset of the frames is sufficient.
+    # At most 24 frames per time: at high frame rates, a subset is sufficient.
     stride = np.maximum(1, -(-(last - first) // 24))
     rows = first[:, None] + stride[:, None] * np.arange(min(count, 24))
     inside = rows < last[:, None]
@@ -118,13 +128,19 @@ def _neighbours(times: F64, instants: F64, width: float) -> tuple[NDArray[np.int
 
 
 def _local_line(values: F64, weight: F64, ahead: F64) -> tuple[F64, F64]:
-    """Value (K, N, 2) and slope at 0 of the weighted line through values (K, n, N, 2) at `ahead` (K, n)."""
+    """Fit weighted lines to values over time, and return their values and slopes at time 0, (K, N, 2) each.
+
+    Args:
+        values: (K, n, N, 2) values.
+        weight: (K, n, N) weights.
+        ahead: (K, n) s, times of the values.
+    """
     at = ahead[..., None]
     s0, s1, s2 = weight.sum(axis=1), (weight * at).sum(axis=1), (weight * at * at).sum(axis=1)
     m0 = np.einsum("knj,knjc->kjc", weight, values)
     m1 = np.einsum("knj,kn,knjc->kjc", weight, ahead, values)
     spread = s0 * s2 - s1 * s1
-    line = spread > 1e-9 * np.maximum(s0 * s0, 1e-300)  # otherwise there is only one frame
+    line = spread > 1e-9 * np.maximum(s0 * s0, 1e-300)  # False if there is only one frame
     spread = np.where(line, spread, 1.0)[..., None]
     mean = m0 / np.maximum(s0, 1e-300)[..., None]
     value = np.where(line[..., None], (s2[..., None] * m0 - s1[..., None] * m1) / spread, mean)

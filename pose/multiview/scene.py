@@ -61,10 +61,10 @@ class Given:
 
     Attributes:
         cameras: Cameras of a calibration, in the order of the runs; None if they are unknown.
-        refine: Whether the poses of `cameras` are initial values to refine; the intrinsics are fixed.
-        offsets: Start times of the cameras, s.
-        distance: Two cameras, as indices, and their distance, m.
-        height: Height of the person seen longest, m.
+        refine: Whether the poses of `cameras` are initial values to refine; the intrinsics stay fixed.
+        offsets: Start times of the cameras, s; None if they are unknown.
+        distance: Indices of two cameras, and the distance between them in m; None if unknown.
+        height: Body height in m of the person seen longest; None if unknown.
     """
 
     cameras: list[ViewCamera] | None = None
@@ -76,10 +76,10 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class RigScene:
-    """Cameras, people and world of a scene.
+    """Cameras, people and time line of a scene.
 
     Attributes:
-        rig: Cameras, with the clocks of the results.
+        rig: Cameras and people, with clocks on the time line.
         line: Times of the results.
         motions: Motions of all people.
         cameras: Cameras as stored in result files.
@@ -99,7 +99,7 @@ def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) ->
     Args:
         runs: Run of each camera.
         names: Names of the cameras, for messages and files.
-        given: Known calibration and scale.
+        given: Known calibration, clocks and lengths.
 
     Raises:
         PoseError: If the cameras cannot be calibrated.
@@ -130,10 +130,10 @@ def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) ->
 
 
 def _scale_sigma(given: Given, people: int) -> float:
-    """Standard deviation of the logarithm of the scale.
+    """Return the standard deviation of the logarithm of the scale.
 
-    Without a given length the lifter's bodies give the scale. They are average adults, so the scale errs by the mean
-    deviation of the people from that.
+    Without a given length, the lifter's bodies give the scale. Lifted bodies are average adults. The error of the scale
+    is therefore the deviation of the people's mean height from the average.
     """
     measured = given.cameras is not None and not given.refine
     if measured or given.distance is not None or given.height is not None:
@@ -148,8 +148,8 @@ def results_of(
 
     Args:
         scene: Result of `find_scene`.
-        own: Results of each camera, iterated over once per pass.
-        info: Describes the run.
+        own: Results of each camera, repeatedly iterable.
+        info: Description of the run.
         up: (3,) upward direction in the first camera's axes; None to estimate it.
     """
     first = scene.rig.cameras[0]

@@ -19,13 +19,18 @@ for _parts in (_LEGS, _ARMS):
 
 MARGIN = 3.0  # minimum improvement of the cost by swapped sides
 SECONDS = 0.08  # s over which the evidence is averaged
-CAUCHY = 2.0
+CAUCHY = 2.0  # scale of the robust loss, in standard deviations
 
 
 def swapped_sides(observed: Observed, cameras: list[ViewCamera], points: F64) -> Flags:
-    """Return where legs and arms fit points (K, N, 3) m better with left and right swapped, as a mask (C, K, 2).
+    """Return where a camera's 2D fits better with left and right swapped: a mask (C, K, 2) for legs and arms.
 
-    The mask is set only where another camera also sees the person.
+    The mask is True only where another camera also sees the person.
+
+    Args:
+        observed: Observations of the person.
+        cameras: The cameras.
+        points: (K, N, 3) m, fused points in the world.
     """
     out = np.zeros((len(cameras), len(points), 2), bool)
     width = SECONDS / observed.step
@@ -44,7 +49,7 @@ def swapped_sides(observed: Observed, cameras: list[ViewCamera], points: F64) ->
 
 
 def with_sides(observed: Observed, swapped: Flags) -> Observed:
-    """Return the observations with left and right swapped where the mask `swapped` (C, K, 2) is True."""
+    """Return the observations with the 2D of left and right swapped where the mask `swapped` (C, K, 2) is True."""
     if not swapped.any():
         return observed
     parts = {name: getattr(observed, name).copy() for name in ("pixels", "velocity", "noise")}

@@ -1,9 +1,9 @@
 """Time offsets between cameras from their sound.
 
 Onsets (increases of the energy in frequency bands) are correlated over all lags. Each candidate lag is then tested on
-pieces of a few seconds by generalised cross-correlation with phase transform (GCC-PHAT; C. Knapp and G. Carter, 1976),
-which is robust against reverberation and different microphones. The pieces must agree on one line: offset and drift of
-the clocks.
+pieces of a few seconds. The test is the generalised cross-correlation with phase transform (GCC-PHAT; C. Knapp and G.
+Carter, 1976), which is robust against reverberation and different microphones. The lags of the pieces must lie on one
+line, which gives offset and drift of the clocks.
 
 Sound takes 3 ms per metre, so the offset is exact to about 10 ms in a room; the images refine it.
 """
@@ -20,9 +20,9 @@ HOP = 40  # samples between onsets: 200/s
 BANDS = ((100.0, 400.0), (400.0, 1000.0), (1000.0, 2000.0), (2000.0, 3800.0))  # Hz
 MOST_LAGS = 6  # maximum lags that are tested
 LEAST_ONSETS = 4.0  # minimum peak, in standard deviations of the onsets' correlation over the lags
-LEAST_OVERLAP = 3.0  # s
-PIECE = 4.0  # s
-MOST_PIECES = 16
+LEAST_OVERLAP = 3.0  # s, minimum overlap of two recordings
+PIECE = 4.0  # s, maximum length of a piece
+MOST_PIECES = 16  # maximum number of pieces
 REACH = 0.15  # s; search range of pieces around a candidate lag
 AGREE = 0.012  # s; maximum distance from the common line
 LEAST_SHARE = 0.6  # minimum fraction of agreeing pieces
@@ -39,8 +39,8 @@ class HeardLag:
     Attributes:
         seconds: Time that converts the second camera's clock to the first's when added to it, at the middle of the
             overlap.
-        pieces: Number of agreeing pieces.
-        share: Fraction of the pieces with a clear peak that agree.
+        pieces: Number of pieces whose lags agree.
+        share: Fraction of agreeing pieces among those with a clear peak.
     """
 
     seconds: float
@@ -58,7 +58,7 @@ def heard_lag(one: Waveform, other: Waveform) -> HeardLag | None:
 
 
 def onsets(wave: Waveform) -> F64:
-    """Return the increase of energy in the frequency bands: (K,) at 200 samples/s, with mean 0."""
+    """Return the increase of energy, summed over frequency bands: (K,) at 200 samples/s, with mean 0."""
     window = 4 * HOP
     count = max((len(wave.samples) - window) // HOP + 1, 0)
     rise = np.zeros(count)
@@ -81,7 +81,12 @@ def onsets(wave: Waveform) -> F64:
 
 
 def _likely(one: F64, other: F64) -> list[float]:
-    """Candidate lags of the second recording, s, best first."""
+    """Return candidate lags of the second recording relative to the starts of both, s, best first.
+
+    Args:
+        one: (K,) onsets of the first recording.
+        other: Onsets of the second recording.
+    """
     n, m = len(one), len(other)
     if min(n, m) < 2:
         return []
@@ -106,7 +111,7 @@ def _likely(one: F64, other: F64) -> list[float]:
 
 
 def _tested(one: Waveform, other: Waveform, lag: float) -> HeardLag | None:
-    """The lag determined by pieces of the overlap, or None."""
+    """Test a candidate lag (s) on pieces of the overlap; return the refined lag, or None if they do not agree."""
     begin = max(one.first, other.first + lag)
     end = min(one.first + one.seconds, other.first + other.seconds + lag)
     if end - begin < LEAST_OVERLAP:
@@ -132,7 +137,12 @@ def _tested(one: Waveform, other: Waveform, lag: float) -> HeardLag | None:
 
 
 def _line(at: F64, off: F64) -> tuple[float, float]:
-    """Offset and slope (at most 300 ppm) of a robust line."""
+    """Fit a line robustly to lags, and return its offset in s and its slope (at most 300 ppm).
+
+    Args:
+        at: (K,) s, times of the pieces.
+        off: (K,) s, lags of the pieces.
+    """
     best, score = (float(np.median(off)), 0.0), -1
     for slope in np.linspace(-300e-6, 300e-6, 25):
         flat = off - slope * at
@@ -149,7 +159,7 @@ def _cut(wave: Waveform, start: float, seconds: float) -> F32:
 
 
 def _piece(one: F32, other: F32) -> float | None:
-    """Additional lag of the second recording in s, from a clear peak of GCC-PHAT; None without one."""
+    """Return the additional lag of a piece of the second recording in s, or None without a clear peak of GCC-PHAT."""
     count = min(len(one), len(other))
     if count < RATE // 2 or not one[:count].any() or not other[:count].any():
         return None

@@ -1,4 +1,4 @@
-"""Tracks in temporary files that are mapped into memory: a long recording takes memory only for the rows in use."""
+"""Tracks in temporary files that are mapped into memory; only the rows in use of a long recording occupy memory."""
 
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ def stored_tracks(camera: int, rows: RowFile, numbers: Sequence[int], folder: Pa
 
     Args:
         camera: Index of the camera.
-        rows: Rows of `TRACK_ROW`; the keys are ids.
+        rows: File with rows of type `TRACK_ROW`; the keys are track ids.
         numbers: Ids of the tracks to copy.
         folder: Folder of the temporary file; None for the system's temporary folder.
 
@@ -70,17 +70,21 @@ def joined_track(one: ViewTrack, other: ViewTrack) -> ViewTrack:
 
 
 def track_rows(columns: Iterable[Sequence[object]]) -> Rows:
-    """Return track rows from the times, keypoints, scores, joints, root and sigma of each frame."""
+    """Return an array of `TRACK_ROW`.
+
+    Args:
+        columns: Time, keypoints, scores, joints, root and sigma of each frame, as in `ViewTrack`.
+    """
     return np.array([tuple(row) for row in columns], TRACK_ROW)
 
 
 def _track(camera: int, number: int, rows: Rows) -> ViewTrack:
-    times = np.ascontiguousarray(rows["times"])  # searched often
+    times = np.ascontiguousarray(rows["times"])  # contiguous, because it is searched often
     return ViewTrack(camera, number, times, *(rows[name] for name in PARTS[1:]))
 
 
 def _rows_at(one: ViewTrack, other: ViewTrack, places: np.ndarray) -> Rows:
-    """The rows at some places of two tracks, one after the other."""
+    """Return the rows at given indices of two concatenated tracks."""
     rows = np.empty(len(places), TRACK_ROW)
     of_one = places < len(one)
     for name in PARTS:

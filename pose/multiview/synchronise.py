@@ -13,10 +13,10 @@ from pose.multiview.types import LIMB_POINTS, POINTS, ViewTrack
 from pose.types import F64, Flags
 
 RATE = 30.0  # samples/s of the speeds
-LEAST_OVERLAP = 0.8  # s
+LEAST_OVERLAP = 0.8  # s, minimum common duration of two tracks
 INDEPENDENT = 6.0  # independent values per second of twelve joints' speeds
-LEAST_SURE_NEAR = 0.5  # the same if time stamps give an approximate lag
-LEAST_SURE = 1.5  # minimum standard deviations from chance of a candidate lag; the poses select one
+LEAST_SURE_NEAR = 0.5  # minimum significance of a candidate lag near an approximate lag
+LEAST_SURE = 1.5  # minimum significance of a candidate lag; the poses select one of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Lag:
 
     Attributes:
         seconds: Time that converts the second camera's clock to the first's when added to it.
-        sure: Significance, standard deviations from chance.
+        sure: Significance, in standard deviations from chance.
     """
 
     seconds: float
@@ -34,12 +34,12 @@ class Lag:
 
 @dataclass(frozen=True, slots=True)
 class Speeds:
-    """A track's joint speeds, standardised.
+    """Square roots of the joint speeds of a track at `RATE` samples/s, standardised to mean 0 and standard deviation 1.
 
     Attributes:
+        values: (K, 12), values of twelve joints; 0 where the track is missing.
+        seen: (K,) whether the track has frames around the time.
         first: Time of the first value on the camera's clock, s.
-        values: (K, 12), standardised speeds of twelve joints.
-        seen: (K,) whether the joints are detected.
     """
 
     values: F64
@@ -48,11 +48,11 @@ class Speeds:
 
 
 def speeds_of(track: ViewTrack) -> Speeds:
-    """Return root-relative speeds of the limb joints, sampled at `RATE`."""
+    """Return the standardised root-relative speeds of a track's limb joints."""
     first = float(track.times[0])
     count = max(int((track.times[-1] - first) * RATE) + 1, 2)
     values, seen = np.zeros((count, len(LIMB_POINTS))), np.zeros(count, bool)
-    for begin in range(0, count, AT_ONCE):  # only speeds are kept of a long track
+    for begin in range(0, count, AT_ONCE):  # in batches, to bound the memory
         end = min(begin + AT_ONCE, count)
         low, high = max(begin - 1, 0), min(end + 1, count)  # the neighbours, for the derivative
         found = sample(track, first + np.arange(low, high) / RATE, width=0.04)
@@ -73,7 +73,8 @@ def lags(one: Speeds, other: Speeds, max_lags: int = 4, near: tuple[float, float
         one: Speeds in the first camera.
         other: Speeds in the second camera.
         max_lags: Maximum number of candidates.
-        near: Approximate (lag, tolerance) in s. If given, weaker candidates near this lag are accepted.
+        near: Approximate lag and its tolerance, s. If given, only lags in this range are searched, and weaker ones are
+            accepted.
     """
     correlation, overlap, lag = correlate(one, other)
     enough = overlap >= LEAST_OVERLAP * RATE
@@ -95,7 +96,7 @@ def lags(one: Speeds, other: Speeds, max_lags: int = 4, near: tuple[float, float
 
 
 def correlate(one: Speeds, other: Speeds) -> tuple[F64, F64, F64]:
-    """Return correlation, overlap and lag, (L,) each.
+    """Return correlation, overlap and lag, (L,) each, for all L possible lags.
 
     Overlap and lag are in samples. Sample k of `other` corresponds to sample k + lag of `one`.
     """
@@ -120,7 +121,7 @@ def correlate(one: Speeds, other: Speeds) -> tuple[F64, F64, F64]:
 
 
 def _peak(values: F64, index: int) -> float:
-    """Position of the vertex of a parabola through the peak and its neighbours, in samples."""
+    """Return the offset from `index` of the vertex of a parabola through the peak and its neighbours, in samples."""
     if not 0 < index < len(values) - 1:
         return 0.0
     before, top, after = values[index - 1 : index + 2]

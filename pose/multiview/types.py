@@ -32,7 +32,7 @@ class ViewTrack:
 
     Attributes:
         camera: Index of the camera.
-        number: The track's id in that camera.
+        number: Id of the track in that camera.
         times: (T,) s on the camera's own clock, increasing.
         keypoints: (T, 17, 2) px in Human3.6M-17, from `pose.skeletons.to_h36m17`.
         scores: (T, 17), 0 where not detected.
@@ -68,7 +68,7 @@ class ViewTrack:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ViewCamera:
-    """One calibrated camera of several.
+    """One camera of several, calibrated or with initial values.
 
     Common times are those of the first camera: t = (1 + drift) * own time + offset.
 
@@ -76,12 +76,12 @@ class ViewCamera:
         size: (width, height) px.
         focal: Focal length, px; pixels are square.
         centre: (2,) px, the principal point.
-        radial: Coefficients k1, k2 of radial distortion (OpenCV's model).
         rotation: (3, 3), from the world to the camera frame.
         translation: (3,) m, such that x_camera = rotation @ x_world + translation.
+        radial: Coefficients k1, k2 of radial distortion (OpenCV's model).
         offset: Clock offset, s.
-        drift: Relative rate difference of the clocks.
-        known: Whether the intrinsics were given.
+        drift: Relative difference of the clock rates, s/s.
+        known: Whether the intrinsics are known; otherwise they are assumed.
     """
 
     size: tuple[int, int]

@@ -1,4 +1,4 @@
-"""Names and checks of several cameras' videos before any video is opened, without slow imports."""
+"""Names of several cameras' videos, and checks before any video is opened. Fast to import."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,14 +12,15 @@ def unique_names(names: Sequence[str]) -> list[str]:
 
 
 def source_names(names: Sequence[str]) -> list[str]:
-    """Return unique names of live sources for calibration files. Names of files lose their suffix."""
+    """Return unique camera names for videos or live sources. Names of files lose their suffix."""
     return unique_names([Path(name).stem if Path(name).suffix else name for name in names])
 
 
 def repeated(videos: Sequence[str]) -> str | None:
     """Return the first video or stream that is given twice; None without duplicates.
 
-    Two different paths to one file count as duplicates."""
+    Two different paths to one file count as duplicates.
+    """
     for row, video in enumerate(videos):
         if any(video == other or _same_file(Path(video), Path(other)) for other in videos[:row]):
             return video

@@ -1,7 +1,7 @@
 """Selection of the parts of a recording for calibration.
 
-A short recording is used completely. A long recording has three windows with much motion, one in each third, which
-reveals the drift of clocks.
+A short recording is used completely. A long recording has three windows with much motion, one in each third, so that
+the drift of clocks can be estimated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from pose.multiview.types import LIMB_POINTS, POINTS, ViewCamera, ViewTrack
 from pose.types import F64
 
 MOST_KNOTS = 240  # maximum knots of all people together
-FEW_KNOTS = 90  # maximum for a rough result
+FEW_KNOTS = 90  # maximum knots for a rough result
 KNOT_RATES = (8.0, 25.0)  # minimum and maximum knots/s
 WINDOWS = 3  # number of windows of a long recording
 RATE = 4.0  # samples/s for the selection
@@ -22,7 +22,14 @@ STANDING = 0.1  # m/s, lower bound for a static person
 
 
 def shared_span(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera]) -> tuple[float, float] | None:
-    """Return the interval (first, last) s in which at least two cameras may see a person; None without one."""
+    """Return the interval (first, last) in s of common time in which at least two cameras may see a person.
+
+    None if there is no such interval.
+
+    Args:
+        tracks: Tracks of the person, by camera index.
+        cameras: The cameras.
+    """
     ends = [
         (float(cameras[c].common_time(track.times[[0]])[0]), float(cameras[c].common_time(track.times[[-1]])[0]))
         for c, track in tracks.items()
@@ -34,7 +41,13 @@ def shared_span(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera]) 
 
 
 def is_shared(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], grid: F64) -> bool:
-    """Return whether two cameras may see the person at two or more instants of a grid (K,) s."""
+    """Return whether two cameras may see the person at two or more instants of a grid.
+
+    Args:
+        tracks: Tracks of the person, by camera index.
+        cameras: The cameras.
+        grid: (K,) s, common times.
+    """
     span = shared_span(tracks, cameras)
     return span is not None and bool(((grid >= span[0]) & (grid <= span[1])).sum() >= 2)
 
@@ -42,9 +55,13 @@ def is_shared(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], gr
 def calibration_windows(
     people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], max_knots: int = MOST_KNOTS
 ) -> list[F64]:
-    """Return evenly spaced times, one array per window.
+    """Return evenly spaced common times in s, one array (K,) per window.
 
-    All windows together have about `max_knots` knots, counted over all people."""
+    Args:
+        people: Tracks of each person, by camera index.
+        cameras: The cameras.
+        max_knots: Approximate maximum number of knots, counted over all windows and people.
+    """
     spans = [span for tracks in people if (span := shared_span(tracks, cameras)) is not None]
     if not spans:
         return [np.zeros(0)]
@@ -68,7 +85,9 @@ def calibration_windows(
 
 
 def _worth(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], instants: F64) -> F64:
-    """(K,) number of cameras that see people, times the speed of the people."""
+    """Return how useful each time is for calibration, (K,): the number of cameras beyond one, times the speed of the
+    people.
+    """
     worth = np.zeros(len(instants))
     for tracks in people:
         seen, speed = np.zeros(len(instants)), np.zeros(len(instants))
