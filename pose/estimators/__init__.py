@@ -1,1 +1,1 @@
-"""Estimators of 2D keypoints in crops, one file per model family."""
+"""Estimators of 2D keypoints in crops of people, one module per model family."""

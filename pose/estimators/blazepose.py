@@ -18,15 +18,16 @@ from pose.skeletons import BLAZEPOSE33
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
 SIDE = 256
-# Landmarks, presence and heat maps. Segmentation and metric landmarks are unused; they cost a third of the time.
+# Landmarks, presence and heat maps. Segmentation and metric landmarks are unused; they would take a third of the time.
 OUTPUTS = (0, 1, 3)
 REGION_SCALE = 1.25
-LANDMARKS = 39  # 33 of the body, two that span the next region, four unused
+LANDMARKS = 39  # 33 of the body, two that determine the next region, four unused
 REGION_ROWS = (33, 34)
 REFINE_KERNEL = 7
 REFINE_MIN_CONFIDENCE = 0.5
 _OFFSETS = np.arange(REFINE_KERNEL) - REFINE_KERNEL // 2
-# For detections without a region: the circle around the body is slightly larger than the longer side of the box.
+# Side of the region relative to the longer side of the box, for detections without a region. MediaPipe's regions
+# contain a circle around the body, which is slightly larger than the box.
 BOX_TO_REGION = 1.25
 
 
@@ -50,7 +51,7 @@ class BlazePose:
         Args:
             model: LiteRT file.
             variant: Size of the network.
-            options: Options of the stage.
+            options: Options of the network, such as the number of threads.
 
         Raises:
             PoseError: If the file cannot be loaded.
@@ -59,7 +60,10 @@ class BlazePose:
         self._network = LiteRTModel(model, options.threads, OUTPUTS)
 
     def regions(self, boxes: Boxes) -> Regions:
-        """Return the regions from the detector if `boxes` has them, otherwise an upright square around each box."""
+        """Return the region of each person from the detector.
+
+        If the detector has no regions, return upright squares whose sides are 1.25 times the longer side of each box.
+        """
         if boxes.regions is not None:
             return boxes.regions
         low, high = boxes.xyxy[:, :2], boxes.xyxy[:, 2:]
@@ -109,8 +113,8 @@ def refine(points: F32, heat: F32) -> F32:
     reaches 0.5.
 
     Args:
-        points: (J, 2) positions in [0, 1].
-        heat: (S, S, J) heat maps as logits.
+        points: (J, 2) positions x, y in [0, 1], relative to the crop.
+        heat: (S, S, J) heat maps of the crop, as logits.
     """
     side = heat.shape[0]
     cells = (points * side).astype(np.int64)  # rounds towards zero

@@ -1,4 +1,4 @@
-"""Estimator for any top-down model of MMPose, run by the `mmpose` package.
+"""Estimator that runs any top-down model of MMPose with the `mmpose` package.
 
 The model's config determines crops, test-time augmentation and decoding.
 """
@@ -30,7 +30,7 @@ class _Meta(TypedDict):
 
 
 class MMPose:
-    """Estimator of joints in each region, in the skeleton of the model's data set."""
+    """Estimator of joints in each region. The data set of the model determines the skeleton."""
 
     name = "mmpose"
 
@@ -39,11 +39,11 @@ class MMPose:
 
         Args:
             model: Checkpoint (`.pth`), with the config of the same name (`.py`) beside it.
-            options: Options of the stage.
+            options: Options of the network, such as the device.
 
         Raises:
-            PoseError: If mmpose is not installed, the model cannot be built with these options, or its joints are
-                unknown.
+            PoseError: If mmpose is not installed, the model cannot be built with these options, or its joints match no
+                known skeleton.
         """
         if options.precision == "float16":
             raise PoseError("precision: mmpose models run in float32 here; use precision auto or float32")
@@ -59,7 +59,7 @@ class MMPose:
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
         """Estimate joints in every region of every image, one batch per image.
 
-        The confidence of a person is the mean of the highest joint scores, as for RTMPose.
+        The confidence of a person is the mean of the eight highest joint scores. Joints outside the image get score 0.
         """
         return [self._estimate(image, rows) for image, rows in zip(images, regions, strict=True)]
 
@@ -86,7 +86,7 @@ def _box_regions(xyxy: F32) -> Regions:
 
 
 def _build(checkpoint: Path, device: str) -> "TopdownPoseEstimator":
-    """Build MMPose's model with the parameters of a checkpoint, which is read without unpickling code."""
+    """Build MMPose's model and load the parameters of a checkpoint, without running code from the file."""
     from pose.estimators.rtmpose_net import read_parameters
 
     apis = import_apis()
@@ -105,7 +105,11 @@ def _build(checkpoint: Path, device: str) -> "TopdownPoseEstimator":
 
 
 def _skeleton(about: _Meta, checkpoint: Path) -> Skeleton:
-    """Return the skeleton whose joint names equal those of the model's data set."""
+    """Return the skeleton whose joint names equal those of the model's data set.
+
+    Raises:
+        PoseError: If there is none.
+    """
     names = tuple(about["keypoint_id2name"][joint] for joint in range(about["num_keypoints"]))
     for skeleton in SKELETONS.values():
         if skeleton.names == names:

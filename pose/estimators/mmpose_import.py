@@ -1,8 +1,8 @@
 """Import of `mmpose` without compiled operators of mmcv.
 
 Full `mmcv` does not compile against current torch, so `mmcv-lite` replaces it. `mmcv-lite` lacks `mmcv.ops`. mmpose and
-mmdet import this module at start, but top-down pose models of convolutions and attention do not use it. This module
-therefore replaces `mmcv.ops`. Each name in the replacement is a class that raises an error when used.
+mmdet import `mmcv.ops` at start, but top-down pose models of convolutions and attention do not use it. It is therefore
+replaced. Each name in the replacement is a class that raises an error when used.
 """
 
 import importlib
@@ -17,7 +17,7 @@ from typing import Any
 from pose.errors import PoseError
 
 PACKAGE = "mmcv.ops"
-# Layers used in configs that `mmcv.ops` would register.
+# Layers that `mmcv.ops` registers in MMEngine and that configs name.
 LAYERS = ("DCN", "DCNv2", "SAC", "carafe", "MultiScaleDeformableAttention")
 
 
@@ -26,7 +26,7 @@ class MissingOperatorError(PoseError):
 
 
 class _Operators(ModuleType):
-    """Replacement of `mmcv.ops` or a submodule, which has every public name."""
+    """Replacement of `mmcv.ops` or a submodule, in which every public name is a class that cannot be instantiated."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -50,11 +50,11 @@ class _OperatorFinder(MetaPathFinder, Loader):
         return _Operators(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Does nothing, because the names of the module are created on access."""
+        """Do nothing, because the names of the module are created on access."""
 
 
 def stand_in_for_operators() -> None:
-    """Make `mmcv.ops` importable. Does nothing if mmcv was compiled with its operators."""
+    """Make `mmcv.ops` importable. Do nothing if mmcv was compiled with its operators."""
     if importlib.util.find_spec("mmcv._ext") is None and not any(isinstance(f, _OperatorFinder) for f in sys.meta_path):
         sys.meta_path.insert(0, _OperatorFinder())
         from mmengine.registry import MODELS

@@ -18,15 +18,16 @@ from pose.skeletons import COCO17
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
 BOX_TO_REGION = 1.25
-# The tutorial's rule: minimum score of a joint; half a side of the crop relative to the distance from the middle of the
-# hips to the furthest joint of the trunk, and to the furthest joint.
+# Rule of the tutorial for the next crop: a joint is visible above JOINT_SCORE. Half a side is the larger of TRUNK_REACH
+# times the distance from the hips to the furthest trunk joint, and BODY_REACH times that to the furthest visible joint.
 JOINT_SCORE = 0.2
 TRUNK_REACH = 1.9
 BODY_REACH = 1.2
 SHOULDERS = [COCO17.index(name) for name in ("left_shoulder", "right_shoulder")]
 HIPS = [COCO17.index(name) for name in ("left_hip", "right_hip")]
-# The confidence is the mean of so many highest scores: on `walk-by.mp4` and `street.mp4` at least 0.53 for clearly
-# visible people, and at most 0.37 in crops without people. A man with folded arms in Ultralytics' `bus.jpg` has 0.49.
+# Number of highest joint scores whose mean is the confidence. On `walk-by.mp4` and `street.mp4` it is at least 0.53 for
+# clearly visible people, and at most 0.37 in crops without people. A man with folded arms in Ultralytics' `bus.jpg` has
+# 0.49.
 SURE_JOINTS = 8
 
 
@@ -44,7 +45,7 @@ class MoveNet:
 
         Args:
             model: LiteRT file.
-            options: Options of the stage.
+            options: Options of the network, such as the number of threads.
 
         Raises:
             PoseError: If the file cannot be loaded.
@@ -53,14 +54,14 @@ class MoveNet:
         self._side = int(self._network.input().shape[1])
 
     def regions(self, boxes: Boxes) -> Regions:
-        """Return an upright square around each box, with a margin of a quarter."""
+        """Return an upright square around each box, with sides of 1.25 times the longer side of the box."""
         return crops.square_regions(boxes.xyxy, BOX_TO_REGION)
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
         """Estimate joints in every region of every image.
 
-        The confidence of a person is the mean of the highest joint scores. Crops are processed one at a time, because
-        the published files have no batch dimension.
+        The confidence of a person is the mean of the eight highest joint scores. Joints outside the image get score 0.
+        Crops are processed one at a time, because the published files have no batch dimension.
         """
         return [self._estimate(image, rows) for image, rows in zip(images, regions, strict=True)]
 
@@ -80,7 +81,12 @@ class MoveNet:
 def _following(xy: F32, scores: F32, regions: Regions) -> Regions:
     """Return the regions for the next frame: upright squares around the hips.
 
-    A region is unchanged if neither hips nor shoulders are visible.
+    A region is unchanged unless at least one shoulder and one hip are visible.
+
+    Args:
+        xy: (P, 17, 2) px, joints.
+        scores: (P, 17) scores of the joints.
+        regions: Regions in which the joints were estimated.
     """
     sure = scores > JOINT_SCORE
     distances = np.abs(xy - xy[:, HIPS].mean(axis=1, keepdims=True)).max(axis=2)

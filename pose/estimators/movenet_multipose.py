@@ -19,8 +19,8 @@ class MoveNetMultiPose(WholeImageEstimator):
         """Load the network.
 
         Args:
-            model: Weights in TensorFlow.js' format.
-            options: Options of the stage.
+            model: Weight file in TensorFlow.js' format.
+            options: Options of the network, such as the size of the input.
 
         Raises:
             PoseError: If the weights cannot be loaded.

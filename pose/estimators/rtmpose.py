@@ -24,14 +24,14 @@ MEAN_RGB = (123.675, 116.28, 103.53)
 STD_RGB = (58.395, 57.12, 57.375)
 PADDING = 1.25
 SKELETONS = {len(skeleton): skeleton for skeleton in (COCO17, HALPE26)}
-# Minimum score of joints for the next crop, and the margin of the box around them.
+# The region for the next frame contains the joints above JOINT_SCORE; their box is enlarged by JOINTS_TO_BOX.
 JOINT_SCORE = 0.3
 JOINTS_TO_BOX = 1.2
-SURE_JOINTS = 8  # the confidence is the mean of so many highest scores
+SURE_JOINTS = 8  # number of highest joint scores whose mean is the confidence
 
 
 class Network(Protocol):
-    """Network that maps crops to SimCC scores.
+    """Interface of networks that map crops to SimCC scores: for each joint, one per half pixel along x and along y.
 
     Attributes:
         crop: (width, height) of a crop in px.
@@ -46,7 +46,7 @@ class Network(Protocol):
     input: NetworkInput
 
     def __call__(self, samples: Samples) -> tuple[F32, F32]:
-        """Return scores (N, J, 2 W) along x and (N, J, 2 H) along y for normalised crops (N, 3, H, W)."""
+        """Return the scores (N, J, 2 W) along x and (N, J, 2 H) along y of normalised crops (N, 3, H, W)."""
         ...
 
 
@@ -60,7 +60,7 @@ class RTMPose:
 
         Args:
             model: An `.onnx` export of MMDeploy, for ONNX Runtime, or an MMPose checkpoint (`.pth`), for torch.
-            options: Options of the stage.
+            options: Options of the network, such as the device.
 
         Raises:
             PoseError: If the network cannot be loaded with these options, or has neither 17 nor 26 joints.
@@ -76,14 +76,14 @@ class RTMPose:
         self.skeleton: Skeleton = SKELETONS[self._network.joints]
 
     def regions(self, boxes: Boxes) -> Regions:
-        """Return an upright region around each box, enlarged by a quarter, with the aspect ratio of the crop."""
+        """Return an upright region around each box, 1.25 times as large, extended to the aspect ratio of the crop."""
         return box_regions(boxes.xyxy, self._network.crop)
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
         """Estimate joints in every region of every image, all in one batch.
 
-        The score of a joint is the smaller of its maxima along x and y, clipped to [0, 1]. Joints outside the image get
-        score 0. The confidence of a person is the mean of the highest joint scores.
+        The score of a joint is the smaller of its highest scores along x and y, clipped to [0, 1]. Joints outside the
+        image get score 0. The confidence of a person is the mean of the eight highest joint scores.
         """
         size = self._network.crop
         matrices = [crops.crop_matrices(rows, size) for rows in regions]
@@ -106,7 +106,12 @@ class RTMPose:
 
 
 def box_regions(xyxy: F32, crop: tuple[int, int]) -> Regions:
-    """Return upright regions of 1.25 times the size of boxes (P, 4), extended to the aspect ratio of the crop."""
+    """Return upright regions of 1.25 times the size of boxes, extended to the aspect ratio of the crop.
+
+    Args:
+        xyxy: (P, 4) boxes in px.
+        crop: (width, height) of the crop in px.
+    """
     low, high = xyxy[:, :2], xyxy[:, 2:]
     wanted = (high - low) * np.float32(PADDING)
     width = np.maximum(wanted[:, 0], wanted[:, 1] * np.float32(crop[0] / crop[1]))
@@ -115,7 +120,15 @@ def box_regions(xyxy: F32, crop: tuple[int, int]) -> Regions:
 
 
 def decode(simcc_x: F32, simcc_y: F32) -> tuple[F32, F32]:
-    """Convert SimCC scores (N, J, 2 W) and (N, J, 2 H) to points (N, J, 2) in crop px and scores (N, J) in [0, 1]."""
+    """Convert SimCC scores to joints.
+
+    Args:
+        simcc_x: (N, J, 2 W) scores along x, in steps of half a pixel.
+        simcc_y: (N, J, 2 H) scores along y.
+
+    Returns:
+        Points (N, J, 2) in crop px, and scores (N, J) in [0, 1].
+    """
     points = np.stack([simcc_x.argmax(axis=2), simcc_y.argmax(axis=2)], axis=2) * np.float32(0.5)
     scores = np.minimum(simcc_x.max(axis=2), simcc_y.max(axis=2))
     return points.astype(np.float32), scores.clip(0, 1)

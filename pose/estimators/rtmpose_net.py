@@ -24,9 +24,10 @@ from pose.system.shown import in_brief
 
 STRIDE = 32
 BINS_PER_PIXEL = 2
-HIDDEN = 256  # features of a joint
+HIDDEN = 256  # number of features of a joint
 QUERY = 128
-# Channels and blocks of the four stages at size l; the last stage has no residual blocks, but pooling.
+# Channels and blocks of the four stages at size l. The last stage has pyramid pooling, and its blocks have no residual
+# connections.
 CHANNELS = (128, 256, 512, 1024)
 BLOCKS = (3, 6, 6, 3)
 
@@ -63,7 +64,7 @@ class RTMPoseNetwork(nn.Module):
         """Build the network with random weights.
 
         Args:
-            size: Name of the model size, a key of SIZES.
+            size: Name of the model size, a key of `SIZES`.
             joints: Number of joints J.
             crop: (width, height) of a crop in px, multiples of 32.
         """
@@ -166,7 +167,7 @@ class CrossStage(nn.Module):
 
 
 class ChannelAttention(nn.Module):
-    """Scales every channel by a weight that depends on the means of all channels."""
+    """Multiplication of every channel by a weight that depends on the means of all channels."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -177,7 +178,7 @@ class ChannelAttention(nn.Module):
 
 
 class PyramidPooling(nn.Module):
-    """Spatial pyramid pooling: the feature map, concatenated with its maxima in windows of 5, 9 and 13 cells."""
+    """Spatial pyramid pooling: the feature map, concatenated with its maxima in windows of side 5, 9 and 13."""
 
     WINDOWS = (5, 9, 13)
 
@@ -194,7 +195,7 @@ class PyramidPooling(nn.Module):
 
 
 class RTMCCHead(nn.Module):
-    """Maps features (B, C, H / 32, W / 32) to SimCC scores of each joint along x and y."""
+    """Head that maps features (B, C, H / 32, W / 32) to SimCC scores of each joint along x and y."""
 
     def __init__(self, channels: int, joints: int, crop: tuple[int, int]) -> None:
         super().__init__()
@@ -212,7 +213,7 @@ class RTMCCHead(nn.Module):
 
 
 class ScaleNorm(nn.Module):
-    """Scales features (..., D) to the root mean square `g` (Nguyen and Salazar, 2019, arXiv:1910.05895)."""
+    """Normalisation of features (..., D) to a learned root mean square (Nguyen and Salazar, 2019, arXiv:1910.05895)."""
 
     def __init__(self, features: int) -> None:
         super().__init__()
@@ -226,7 +227,7 @@ class ScaleNorm(nn.Module):
 
 
 class Scale(nn.Module):
-    """Scales every feature by its own factor."""
+    """Multiplication of every feature by its own learned factor."""
 
     def __init__(self, features: int) -> None:
         super().__init__()
@@ -261,7 +262,7 @@ def load_checkpoint(path: Path) -> RTMPoseNetwork:
     """Load the network of an MMPose checkpoint (`.pth`) in float32 on the CPU.
 
     The size of the model, the joints and the crop are derived from the checkpoint. Only tensors, plain values and NumPy
-    arrays are unpickled.
+    arrays are unpickled, so the file cannot run code.
 
     Raises:
         PoseError: If the file is not an RTMPose checkpoint.
@@ -283,7 +284,7 @@ def read_parameters(path: Path) -> dict[str, Tensor]:
     """Read the parameters of an OpenMMLab checkpoint by name.
 
     Raises:
-        PoseError: If the file cannot be read safely.
+        PoseError: If the file cannot be read, or only by running code from it.
     """
     try:
         with torch.serialization.safe_globals(_numpy_arrays()):

@@ -1,4 +1,4 @@
-"""Estimators whose network finds all people and their joints in one pass over an image."""
+"""Base of estimators whose network finds all people and their joints in one pass over an image."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from pose.skeletons import COCO17
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
 BOX_TO_REGION = 1.25
-# Minimum overlap (IoU) of the squares around a crop's person and a detection in the crop, for both to be the same.
+# Minimum overlap (IoU) between the expected square of a crop's person and the square of a detection in the crop.
 MIN_SAME_PERSON_IOU = 0.3
 
 
@@ -38,13 +38,13 @@ class WholeImageEstimator:
         return [self._people(found) for found in self._network(images)]
 
     def regions(self, boxes: Boxes) -> Regions:
-        """Return an upright square around each box, with a margin of a quarter."""
+        """Return an upright square around each box, with sides of 1.25 times the longer side of the box."""
         return crops.square_regions(boxes.xyxy, BOX_TO_REGION)
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
-        """Estimate the joints of the person in the middle of every region.
+        """Estimate the joints of the person in the middle of every region of every image.
 
-        The confidence is the person's score, or 0 if no person is found.
+        The confidence of a person is the network's score, or 0 if no person is found.
         """
         size = (self._network.side, self._network.side)
         matrices = [crops.crop_matrices(rows, size) for rows in regions]
@@ -70,6 +70,11 @@ class WholeImageEstimator:
     def _crops(self, found: list[ImageDetections], matrices: F32, regions: Regions) -> Keypoints2D:
         """Return one row of joints for each crop of an image.
 
+        Args:
+            found: Detections in each crop.
+            matrices: (P, 2, 3) affine maps from crop px to image px.
+            regions: Regions of the crops.
+
         If a crop contains no person, all its scores are 0 and its region is unchanged.
         """
         xy = np.zeros((len(found), len(self.skeleton), 2), np.float32)
@@ -90,10 +95,11 @@ class WholeImageEstimator:
 
 
 def _middle_person(people: ImageDetections, side: int) -> int | None:
-    """Return the row of the person for which a crop of `side` px was most likely made.
+    """Return the row of the person for which a crop of `side` px was most likely made, or None if there is none.
 
-    Each box is first extended to a square, like a crop, so that narrow boxes count as much as wide ones. Returns None
-    if no person overlaps the expected square enough.
+    A crop is a square with a margin around a person. The detection is chosen whose score times overlap (IoU) with the
+    crop without its margin is largest. Boxes are extended to squares first, so that narrow boxes count as much as wide
+    ones.
     """
     margin = side * (1 - 1 / BOX_TO_REGION) / 2
     aim = np.array([[margin, margin, side - margin, side - margin]], np.float32)

@@ -23,7 +23,7 @@ class YoloPose(WholeImageEstimator):
 
         Args:
             model: Weight file, `.onnx` or `.pt`.
-            options: Options of the stage.
+            options: Options of the network, such as the device.
 
         Raises:
             PoseError: If the network cannot be loaded with these options, or does not have 17 joints.

@@ -1,4 +1,4 @@
-"""Checkpoints: one safetensors file (no pickle) with the weights and the configuration of the network."""
+"""Checkpoints: one safetensors file with the weights and the configuration of a network, without pickle."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 class Configured(Protocol):
-    """A configuration of a network."""
+    """Interface of the configuration of a network."""
 
     def to_dict(self) -> Mapping[str, Any]:
         """Return the configuration as plain JSON values."""
@@ -29,11 +29,11 @@ class Configured(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointKind(Generic[Config, Network]):
-    """Type of network that can be saved in checkpoints.
+    """Kind of network that can be saved in checkpoints.
 
     Attributes:
-        noun: Name in messages.
-        format: Format name in the files.
+        noun: Name of such networks in messages.
+        format: Name of the format, stored in the files.
         configured: Function from JSON values to the configuration. Raises ValueError or TypeError if the values are
             invalid.
         build: Function from the configuration to the network. Raises ValueError or TypeError if the configuration is
@@ -66,8 +66,8 @@ class CheckpointKind(Generic[Config, Network]):
         return network.eval()
 
     def save(self, network: Network, config: Configured, path: Path) -> None:
-        """Write weights and configuration atomically."""
-        # cloned, because the format does not support shared tensors, which some mechanisms have
+        """Write weights and configuration to a file atomically."""
+        # Cloned, because some attention mechanisms share tensors, and the format does not support this.
         state = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
         metadata = {"format": self.format, "config": json.dumps(config.to_dict())}
         with whole_file(path) as hidden:
@@ -82,7 +82,11 @@ class CheckpointKind(Generic[Config, Network]):
             raise PoseError(f"{path}: missing or damaged {self.noun} configuration ({in_brief(error)})") from error
 
     def _check_form(self, config: Config, shapes: dict[str, tuple[int, ...]], path: Path) -> None:
-        """Check the shapes against the configuration before memory is allocated. Raises PoseError."""
+        """Check the shapes of the weights against the configuration, before memory is allocated.
+
+        Raises:
+            PoseError: If they do not match.
+        """
         try:
             with torch.device("meta"):
                 expected = {name: tuple(tensor.shape) for name, tensor in self.build(config).state_dict().items()}

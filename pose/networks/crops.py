@@ -1,7 +1,8 @@
 """Rotated crops of images, and the mapping back to the whole image.
 
-A crop of (width, height) = s px shows one region. Crop px u is at centre + R(angle) (u - s / 2) * size / s in the
-image, in OpenCV's coordinates with (0, 0) at a pixel centre: the convention of MediaPipe's and MMPose's crops.
+A crop of s = (width, height) px shows one region with a centre, a size and an angle. The point u in crop px is at
+centre + R(angle) (u - s / 2) * size / s in the image. Coordinates are OpenCV's, with (0, 0) at a pixel centre.
+MediaPipe and MMPose use the same convention.
 """
 
 from typing import TypeVar
@@ -19,7 +20,7 @@ def crop_matrices(regions: Regions, size: tuple[int, int]) -> F32:
     """Return the affine maps (P, 2, 3) from crop px to image px.
 
     Args:
-        regions: P regions of the image.
+        regions: P regions of an image.
         size: (width, height) of the crop in px.
     """
     cos, sin = np.cos(regions.angles), np.sin(regions.angles)
@@ -34,7 +35,7 @@ def crop_matrices(regions: Regions, size: tuple[int, int]) -> F32:
 
 
 def apply_affine(matrices: F32, points: NDArray[np.floating]) -> F32:
-    """Map (P, N, 2) points by (P, 2, 3) matrices."""
+    """Map points (P, N, 2) by affine matrices (P, 2, 3)."""
     mapped = points @ matrices[:, :, :2].transpose(0, 2, 1) + matrices[:, None, :, 2]
     return mapped.astype(np.float32, copy=False)
 
@@ -46,14 +47,19 @@ def crop(image: U8, matrix: F32, size: tuple[int, int], border: int = cv2.BORDER
         image: (H, W, 3) image.
         matrix: (2, 3) affine map from crop px to image px.
         size: (width, height) of the crop in px.
-        border: OpenCV's border mode outside the image.
+        border: OpenCV's border mode for pixels outside the image.
     """
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     return np.asarray(cv2.warpAffine(image, matrix, size, flags=flags, borderMode=border), np.uint8)
 
 
 def letterbox_region(image: U8, size: tuple[int, int]) -> Regions:
-    """Return the region of the whole image, centred, with the aspect ratio of a crop of `size` (width, height)."""
+    """Return the region that contains the whole image, centred, with the aspect ratio of a crop.
+
+    Args:
+        image: (H, W, 3) image.
+        size: (width, height) of the crop in px.
+    """
     height, width = image.shape[:2]
     scale = max(width / size[0], height / size[1])
     return Regions(
@@ -64,9 +70,12 @@ def letterbox_region(image: U8, size: tuple[int, int]) -> Regions:
 
 
 def regions_from_vectors(starts: F32, ends: F32, scale: float) -> Regions:
-    """Return square regions centred at `starts` (P, 2) px and rotated so that `ends` (P, 2) px are above the centres.
+    """Return square regions, rotated so that a given direction points up.
 
-    Half a side is the distance between the two points times `scale`, as in MediaPipe.
+    Args:
+        starts: (P, 2) px, centres of the regions.
+        ends: (P, 2) px, points that are above the centres in the crops.
+        scale: Half a side of the region, relative to the distance between the two points, as in MediaPipe.
     """
     vectors = ends - starts
     sides = 2 * scale * np.hypot(vectors[:, 0], vectors[:, 1])
@@ -76,21 +85,21 @@ def regions_from_vectors(starts: F32, ends: F32, scale: float) -> Regions:
 
 
 def square_regions(xyxy: F32, scale: float) -> Regions:
-    """Return upright squares around boxes (P, 4) with sides of `scale` times the longer side of the box."""
+    """Return upright squares around boxes (P, 4), with sides of `scale` times the longer side of each box."""
     low, high = xyxy[:, :2], xyxy[:, 2:]
     sides = (high - low).max(axis=1, keepdims=True) * np.float32(scale)
     return Regions((low + high) * np.float32(0.5), np.repeat(sides, 2, axis=1), np.zeros(len(xyxy), np.float32))
 
 
 def outside(points: NDArray[np.floating], image: U8) -> NDArray[np.bool_]:
-    """Return whether points (..., 2) lie outside the image."""
+    """Return a mask (...) of the points (..., 2) px that lie outside the image."""
     height, width = image.shape[:2]
     beyond = (points < -0.5) | (points > np.array([width, height], np.float32) - 0.5)
     return np.asarray(beyond.any(axis=-1))
 
 
 def bounds(points: F32, valid: NDArray[np.bool_]) -> F32:
-    """Return boxes (P, 4), xyxy, around the valid points of each row.
+    """Return the bounding boxes (P, 4), xyxy, of the valid points of each row.
 
     If no point of a row is valid, the box contains all its points.
 
@@ -123,22 +132,24 @@ def box_iou(a: Floats, b: Floats) -> Floats:
 
 
 def _areas(sides: Floats) -> Floats:
-    """Return the areas (...) of sides (..., 2), or 0 where a side is negative."""
+    """Return the areas (...) of boxes with sides (..., 2), or 0 where a side is negative."""
     sides = np.maximum(sides, 0)
     return sides[..., 0] * sides[..., 1]
 
 
 def weighted_nms(found: F32, scores: F32, overlap: float, max_candidates: int | None = None) -> tuple[F32, F32]:
-    """Merge detections that overlap the best one by more than `overlap` IoU into their score-weighted mean.
+    """Apply weighted non-maximum suppression: replace overlapping detections by their score-weighted mean.
+
+    The best remaining detection forms a group with all that overlap it, until none is left.
 
     Args:
         found: (N, D) detections; the first four columns are the box, xyxy.
         scores: (N,) confidences.
-        overlap: Intersection over union above which detections are merged.
+        overlap: IoU above which a detection is merged with the best one.
         max_candidates: Number of best detections to consider; None considers all.
 
     Returns:
-        (P, D) merged detections and the scores (P,) of the best of each group, best first.
+        Merged detections (P, D) and the highest score (P,) of each group, sorted by descending score.
     """
     order = np.argsort(-scores, kind="stable")[:max_candidates]
     found, scores = found[order], scores[order]

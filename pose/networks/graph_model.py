@@ -1,7 +1,7 @@
-"""Networks in TensorFlow.js' graph-model format, converted to ONNX.
+"""Conversion of networks in TensorFlow.js' graph-model format to ONNX.
 
-Supports the operators of MoveNet (MultiPose). Convolutions are transposed to ONNX' channel order; ONNX Runtime removes
-the transpositions between them. Source: the operator definitions of TensorFlow and ONNX.
+The operators of MoveNet (MultiPose) are supported. Convolutions are transposed to ONNX' channel order; ONNX Runtime
+removes the transpositions between them. Source: the operator definitions of TensorFlow and ONNX.
 """
 
 import base64
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
 
 OPSET = 18
-IR_VERSION = 9  # of ONNX 1.14; ONNX Runtime 1.29 reads it
+IR_VERSION = 9  # version of the file format of ONNX 1.14, which ONNX Runtime 1.29 reads
 _DTYPES: dict[str, type[np.generic]] = {"float32": np.float32, "float16": np.float16, "int32": np.int32}
-# Integers become 64-bit, since ONNX computes shapes and indices in them.
+# Integers become 64-bit, the type of shapes and indices in ONNX.
 _TYPES: dict[str, int] = {"DT_FLOAT": 1, "DT_INT32": 7, "DT_BOOL": 9}  # TensorProto.DataType
 _SAME_NAME = ["Abs", "Equal", "Exp", "Greater", "Identity", "Less", "Mul", "Range", "Reciprocal", "Reshape", "Shape"]
 _SAME_NAME += ["Sigmoid", "Size", "Sub", "Tile"]
@@ -32,7 +32,7 @@ _OPERATORS = {
     "Maximum": "Max",
     "Minimum": "Min",
     "RealDiv": "Div",
-    "FloorDiv": "Div",  # of positive integers
+    "FloorDiv": "Div",  # equal for positive integers
     "GreaterEqual": "GreaterOrEqual",
     "LogicalAnd": "And",
     "Select": "Where",
@@ -70,7 +70,7 @@ def convert(graph: Path, weights: Path) -> bytes:
 
 
 def _constants(manifest: Sequence[Node], values: bytes) -> dict[str, Array]:
-    """Return the weights by name. Those that were stored in half precision become float32."""
+    """Return the weights by name. Weights that are stored in half precision become float32."""
     found: dict[str, Array] = {}
     start = 0
     for entry in (entry for group in manifest for entry in group["weights"]):
@@ -120,7 +120,8 @@ class _Conversion:
         (result,) = [name for name, node in self._nodes.items() if node["op"] == "Identity"]
         for node in self._ordered(result):
             self._convert(node)
-        used = {name for node in self._made for name in node.input}  # kernels are used transposed only
+        # Kernels are used as transposed copies, so the original ones are omitted.
+        used = {name for node in self._made for name in node.input}
         graph = helper.make_graph(
             self._made,
             "network",
@@ -132,7 +133,7 @@ class _Conversion:
         return cast(bytes, model.SerializeToString())
 
     def _ordered(self, result: str) -> Iterator[Node]:
-        """Return the nodes that `result` needs, each after its inputs."""
+        """Yield the nodes that `result` needs, each after its inputs."""
         done: set[str] = set()
         stack = [result]
         while stack:
@@ -177,7 +178,7 @@ class _Conversion:
         return name
 
     def _value(self, name: str) -> list[int]:
-        """Integers of a constant input."""
+        """Return the integers of a constant input."""
         return [int(value) for value in self._constants[name].reshape(-1)]
 
     def _convolution(self, node: Node) -> None:
@@ -322,11 +323,14 @@ class _Conversion:
         self._add("Identity", [last], name)
 
 
-_END = 2**31 - 1  # of an axis, in ONNX' slices
+_END = 2**31 - 1  # end of a slice up to the end of its axis, in ONNX
 
 
 def _window(node: Node, kernel: Sequence[int]) -> dict[str, object]:
-    """Attributes of a sliding window. TensorFlow pads the odd pixel at the end, as ONNX' SAME_UPPER."""
+    """Return the ONNX attributes of a sliding window, for a convolution or pooling.
+
+    TensorFlow pads the odd pixel at the end, as SAME_UPPER in ONNX.
+    """
     padding = {"SAME": "SAME_UPPER", "VALID": "VALID"}[_text(node["attr"]["padding"]["s"])]
     return {"kernel_shape": list(kernel), "strides": _numbers(node, "strides")[1:3], "auto_pad": padding}
 
@@ -336,7 +340,7 @@ def _inputs(node: Node) -> list[str]:
 
 
 def _outputs(name: str, count: int) -> list[str]:
-    """TensorFlow's names of the outputs of a node."""
+    """Return TensorFlow's names of the outputs of a node."""
     return [name, *(f"{name}:{place}" for place in range(1, count))]
 
 

@@ -1,7 +1,7 @@
 """Network inputs from images: letterboxed or cropped, normalised, on the device of the network.
 
-On the CPU this uses OpenCV and NumPy. For a GPU each image is uploaded once, and torch processes the whole batch on the
-GPU. Results differ only by the rounding of OpenCV's fixed-point weights.
+On the CPU this uses OpenCV and NumPy. On a GPU, each image is uploaded once, and torch processes the whole batch. Both
+results differ only by the rounding of OpenCV's fixed-point weights.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ Samples: TypeAlias = "Array | Tensor"
 
 
 class NetworkInput:
-    """Converter of (H, W, 3) uint8 RGB images to the input (B, 3, H, W) of a network."""
+    """Converter of (H, W, 3) uint8 RGB images to the normalised input (B, 3, H, W) of a network."""
 
     def __init__(
         self,
@@ -45,18 +45,27 @@ class NetworkInput:
     def letterboxed(
         self, images: Sequence[U8], size: tuple[int, int], *, centred: bool = False
     ) -> tuple[Samples, list[LetterboxTransform]]:
-        """Scale and pad whole images to `size` (width, height) px, as `pose.networks.letterbox`, and normalise them."""
+        """Scale whole images into inputs of a common size, with grey padding, and normalise them.
+
+        Args:
+            images: (H, W, 3) uint8 RGB images.
+            size: (width, height) of the input in px.
+            centred: Whether to centre the images; otherwise they are at the top left.
+
+        Returns:
+            Input (B, 3, height, width), and the mapping between each image and the input.
+        """
         if self._by_torch:
             return self._letterboxed_by_torch(images, size, centred)
         fitted = [letterbox(image, size, centred=centred) for image in images]
         return self._normalised([canvas for canvas, _ in fitted], size), [fit for _, fit in fitted]
 
     def cropped(self, images: Sequence[U8], matrices: Sequence[F32], size: tuple[int, int]) -> Samples:
-        """Crop and normalise regions of images, padded with black. The crops of all images form one batch, in order.
+        """Crop and normalise regions of images, with black padding. The crops of all images form one batch, in order.
 
         Args:
             images: (H, W, 3) uint8 RGB images.
-            matrices: (P, 2, 3) for each image, from `crops.crop_matrices`.
+            matrices: Affine maps (P, 2, 3) of the crops of each image, as returned by `crops.crop_matrices`.
             size: (width, height) of the crops in px.
         """
         if self._by_torch:
@@ -71,7 +80,7 @@ class NetworkInput:
     def _normalised(self, pictures: Sequence[U8], size: tuple[int, int]) -> Array:
         samples = np.empty((len(pictures), 3, size[1], size[0]), self._dtype)
         for sample, picture in zip(samples, pictures, strict=True):
-            planes = cv2.split(picture)  # NumPy is several times slower on interleaved channels
+            planes = cv2.split(picture)  # NumPy is several times slower on interleaved channels than on separate planes
             for channel, source in enumerate(self._order):
                 np.subtract(planes[source], self._mean[channel], out=sample[channel], casting="same_kind")
                 sample[channel] /= self._std[channel]
@@ -118,13 +127,16 @@ class NetworkInput:
         return ((pixels[:, self._order] - mean) / std).to(getattr(torch, self._dtype.name))
 
 
-# Images uploaded within `shared_uploads`, by id; the reference keeps the id unique.
+# Images uploaded within `shared_uploads`, by id and device. The reference to the image keeps its id unique.
 _uploads: ContextVar[dict[tuple[int, str], tuple[U8, "Tensor"]] | None] = ContextVar("uploads", default=None)
 
 
 @contextmanager
 def shared_uploads() -> Iterator[None]:
-    """Context in which an image is uploaded once for all stages; the image array must not change in this context."""
+    """Share uploads among networks: within this context, each image array is uploaded once.
+
+    The arrays must not change within the context.
+    """
     token = _uploads.set({})
     try:
         yield
@@ -133,7 +145,7 @@ def shared_uploads() -> Iterator[None]:
 
 
 def upload(image: U8, device: str) -> "Tensor":
-    """Copy an image to the device as (3, H, W) uint8, without other changes."""
+    """Copy an image to the device as (3, H, W) uint8, or return the copy made within `shared_uploads`."""
     import torch
 
     shared, key = _uploads.get(), (id(image), device)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pose.networks.crops import box_iou
 from pose.types import F32, U8
 
-GREY = 114  # padding used in the training of the networks
+GREY = 114  # value of the padding with which the networks were trained
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class LetterboxTransform:
     offset: tuple[int, int]
 
     def to_picture(self, points: NDArray[np.floating]) -> F32:
-        """Convert input px (..., 2) to image px."""
+        """Convert points (..., 2) from input px to image px."""
         moved = points - np.array(self.offset, np.float32)
         return (moved / np.array(self.scale, np.float32)).astype(np.float32, copy=False)
 
@@ -50,7 +50,7 @@ def place(image: U8, size: tuple[int, int], *, centred: bool) -> tuple[tuple[int
     """
     width, height = fitted_size(image, size)
     left = top = 0
-    if centred:  # an odd pixel goes to the right and below
+    if centred:  # an odd number of padding pixels has one more to the right and below
         left, top = (size[0] - width) // 2, (size[1] - height) // 2
     return (left, top, width, height), LetterboxTransform(
         (width / image.shape[1], height / image.shape[0]), (left, top)
@@ -58,7 +58,16 @@ def place(image: U8, size: tuple[int, int], *, centred: bool) -> tuple[tuple[int
 
 
 def letterbox(image: U8, size: tuple[int, int], *, centred: bool = False) -> tuple[U8, LetterboxTransform]:
-    """Scale the image to fit into `size` (width, height) px, at the top left or centred, with grey padding."""
+    """Scale an image to fit into a network input, with grey padding.
+
+    Args:
+        image: (H, W, 3) uint8 image.
+        size: (width, height) of the input in px.
+        centred: Whether to centre the image; otherwise it is at the top left.
+
+    Returns:
+        Input image (height, width, 3), and the mapping between image and input.
+    """
     (left, top, width, height), fit = place(image, size, centred=centred)
     canvas = np.full((size[1], size[0], 3), GREY, np.uint8)
     inside = canvas[top : top + height, left : left + width]
@@ -80,7 +89,7 @@ def suppress(xyxy: F32, scores: F32, overlap: float) -> NDArray[np.int64]:
     A box is removed if its IoU with a better box that is kept exceeds `overlap`.
 
     Args:
-        xyxy: (N, 4) boxes.
+        xyxy: (N, 4) boxes, xyxy.
         scores: (N,) scores.
         overlap: Maximum IoU of boxes that are kept.
 

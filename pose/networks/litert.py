@@ -17,14 +17,14 @@ from pose.types import Array
 if TYPE_CHECKING:
     from ai_edge_litert.schema_py_generated import Model, SubGraph
 
-# Fields of tables in TensorFlow Lite's schema.fbs, as offsets in the table's directory.
+# Fields of FlatBuffers tables in TensorFlow Lite's schema.fbs, as offsets in the table's vtable.
 _GRAPH_OUTPUTS = 8
 _GRAPH_OPERATORS = 10
 _MODEL_SIGNATURES = 18
 
 
 class LiteRTModel:
-    """Network with a fixed input shape.
+    """A LiteRT network with a fixed input shape.
 
     Write into `input()`, call `run()`, and read its result before the next call. Input and results are views of the
     interpreter's memory, so nothing is copied.
@@ -34,9 +34,10 @@ class LiteRTModel:
         """Load a network.
 
         Args:
-            path: The file.
+            path: Path of the model file (.tflite).
             threads: Number of CPU threads.
-            outputs: Indices of the required outputs; None for all. Operators that only other outputs need are removed.
+            outputs: Indices of the required outputs; None for all. Operators that only the other outputs need are
+                removed.
 
         Raises:
             PoseError: If the file is missing or not a LiteRT model.
@@ -47,7 +48,7 @@ class LiteRTModel:
             content = bytearray(path.read_bytes())
             if outputs is not None:
                 keep_outputs(content, outputs)
-            with silenced(sys.stderr, 2):  # it raises exceptions for all relevant problems
+            with silenced(sys.stderr, 2):  # LiteRT prints to stderr, but raises exceptions for all relevant problems
                 self._interpreter = Interpreter(model_content=bytes(content), num_threads=threads)
                 self._interpreter.allocate_tensors()
         except OSError as error:
@@ -64,17 +65,20 @@ class LiteRTModel:
         return self._input()
 
     def run(self) -> list[Array]:
-        """Run the network; return the outputs, valid until the next run. Keep no reference to them during `run`."""
+        """Run the network and return its outputs, which are valid until the next run.
+
+        Keep no reference to them during `run`.
+        """
         self._interpreter.invoke()
         return [output() for output in self._outputs]
 
 
 def keep_outputs(content: bytearray, outputs: Sequence[int]) -> None:
-    """Reduce a model with one graph, in place, to some outputs and the operators that they need.
+    """Remove outputs from a model with one graph, in place, with the operators that only they need.
 
     Args:
-        content: A .tflite file.
-        outputs: Positions in the graph's list of outputs. Indices of the remaining tensors do not change.
+        content: Content of a .tflite file.
+        outputs: Indices of the outputs to keep. Indices of tensors do not change.
     """
     from ai_edge_litert import schema_py_generated as schema
 
@@ -90,7 +94,7 @@ def keep_outputs(content: bytearray, outputs: Sequence[int]) -> None:
     _write_vector(content, graph, _GRAPH_OUTPUTS, lambda _: tensors)
     places.reverse()
     _write_vector(content, graph, _GRAPH_OPERATORS, lambda start: [p - start - 4 * i for i, p in enumerate(places)])
-    if model.SignatureDefsLength():  # they may name removed outputs
+    if model.SignatureDefsLength():  # signatures may name removed outputs
         _write_vector(content, model, _MODEL_SIGNATURES, lambda _: [])
 
 
@@ -100,7 +104,10 @@ def _write_vector(
     """Overwrite a FlatBuffers vector of 32-bit numbers with shorter content.
 
     Args:
-        values: Function from the position of the first number to the new numbers.
+        content: Content of the file.
+        table: Table that contains the vector.
+        entry: Field of the vector in the table.
+        values: Function from the position of the vector's first number in the file to the new numbers.
     """
     start = table._tab.Vector(table._tab.Offset(entry))
     numbers = values(start)

@@ -18,14 +18,14 @@ from pose.networks.whole_image import ImageDetections
 from pose.skeletons import COCO17
 from pose.types import F32, U8
 
-DEFAULT_SIDE = 256  # px, of the published signature
+DEFAULT_SIDE = 256  # px, default of the published network
 SCORE_THRESHOLD = 0.25
-_STEP = 32  # sides of the input are multiples of it
+_STEP = 32  # px; sides of the input are multiples of it
 _JOINTS = len(COCO17)
 
 
 class MultiPoseNetwork:
-    """Loaded MoveNet MultiPose network.
+    """A loaded MoveNet MultiPose network.
 
     Attributes:
         joints: Number of joints, 17.
@@ -42,7 +42,7 @@ class MultiPoseNetwork:
         Args:
             graph: Graph of TensorFlow.js (JSON).
             weights: File with the weights.
-            options: Options of the stage.
+            options: Options of the network, such as the size of the input.
 
         Raises:
             PoseError: If the files cannot be loaded.
@@ -56,7 +56,7 @@ class MultiPoseNetwork:
         self._input: str = self._session.get_inputs()[0].name
 
     def __call__(self, images: Sequence[U8]) -> list[ImageDetections]:
-        """Return the people in each (H, W, 3) uint8 RGB image, one image at a time."""
+        """Return the people in each (H, W, 3) uint8 RGB image. Images are processed one at a time."""
         return [self._people(image) for image in images]
 
     def _people(self, image: U8) -> ImageDetections:
@@ -72,9 +72,9 @@ def people(rows: F32, size: F32, min_score: float, image: U8) -> ImageDetections
     """Decode the network's output.
 
     Args:
-        rows: (6, 56): y, x and score of 17 joints, then top, left, bottom, right and score of the person. Coordinates
-            are relative to the input.
-        size: Width and height of the input in px of the image.
+        rows: (6, 56) output: y, x and score of 17 joints, then top, left, bottom, right and score of the person.
+            Coordinates are in [0, 1], relative to the input.
+        size: (width, height) of the input, padding included, in px of the image.
         min_score: Minimum score of a person.
         image: (H, W, 3) image that was processed.
     """

@@ -1,4 +1,4 @@
-"""ONNX Runtime networks, with the requested device and precision or an error."""
+"""Networks on ONNX Runtime. A device or precision that is not available is an error."""
 
 import math
 import os
@@ -18,7 +18,7 @@ from pose.types import Array
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
-MAX_VALUES = 1 << 26  # of an input, in the axes that a file fixes: 0.25 GiB
+MAX_VALUES = 1 << 26  # maximum number of values of an input, over the axes that the file fixes: 0.25 GiB in float32
 _DTYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,
     "tensor(float16)": np.float16,
@@ -27,11 +27,11 @@ _DTYPES: dict[str, type[np.generic]] = {
 
 
 class OnnxNetwork:
-    """A network with one input.
+    """An ONNX network with one input.
 
     Attributes:
         device: 'cpu' or 'cuda'.
-        shape: Shape of the input; None for free axes.
+        shape: Shape of the input; None for dynamic axes.
         dtype: Data type of the input.
         metadata: Metadata written by the exporter.
     """
@@ -42,9 +42,13 @@ class OnnxNetwork:
         An ONNX file computes in the precision of its export. `options.precision` is therefore only compared with the
         file.
 
+        Args:
+            path: Path of the ONNX file.
+            options: Options of the network.
+
         Raises:
-            PoseError: If ONNX Runtime is not installed, the file is not readable, CUDA was requested and is not
-                available (ONNX Runtime alone would fall back to the CPU), or the file has another precision.
+            PoseError: If ONNX Runtime is not installed, the file is not readable or has another precision, or CUDA was
+                requested and is not available. ONNX Runtime alone would fall back to the CPU.
         """
         self._file = path.name
         self._session = open_session(path, options.device, options.threads)
@@ -90,7 +94,7 @@ class OnnxNetwork:
 
     @property
     def batch(self) -> int | None:
-        """Batch size of the file; None if it is free."""
+        """Batch size of the file; None if it is dynamic."""
         return self.shape[0]
 
     def side(self, wanted: int | None, usual: int, step: int) -> int:
@@ -99,10 +103,11 @@ class OnnxNetwork:
         Args:
             wanted: Side requested by the user, px; None for the default.
             usual: Default side of the model family, px.
-            step: Divisor of all valid sides, px.
+            step: Common divisor of all valid sides, px.
 
         Raises:
-            PoseError: If the file has another fixed size, or is not square.
+            PoseError: If the input of the file has another fixed size, or is not square.
+            UsageError: If `wanted` is not a positive multiple of `step`.
         """
         height, width = self.shape[2:]
         if height != width:
@@ -119,14 +124,14 @@ class OnnxNetwork:
         All samples run as one batch if the batch size of the file is dynamic, otherwise in batches of its fixed size.
 
         Args:
-            samples: (B, ...) array, or tensor on any device, with the samples along the first axis.
+            samples: (B, ...) samples along the first axis, as an array or as a tensor on any device.
         """
         if self.batch is None or self.batch == len(samples):
             return self._run(samples)
         step, parts = self.batch, []
         for start in range(0, len(samples), step):
             part = samples[start : start + step]
-            # Where fewer are left than the file takes, the first of them fills up.
+            # The last batch is filled with copies of its first sample.
             parts.append(self._run(part if len(part) == step else part[[*range(len(part)), *[0] * (step - len(part))]]))
         return [np.concatenate(rows)[: len(samples)] for rows in zip(*parts, strict=True)]
 
@@ -141,7 +146,7 @@ class OnnxNetwork:
         )
         for output in self._session.get_outputs():
             binding.bind_output(output.name)
-        if place.type == "cuda":  # ONNX Runtime uses its own stream
+        if place.type == "cuda":  # ONNX Runtime uses its own stream, so pending work must be finished
             import torch
 
             torch.cuda.current_stream(place).synchronize()
@@ -153,10 +158,10 @@ def open_session(path: Path, device: Device, threads: int, *, content: bytes | N
     """Open an ONNX network.
 
     Args:
-        path: The file; only its name is used with `content`.
+        path: Path of the file; with `content`, only a name in messages.
         device: Device of the session.
-        threads: CPU threads.
-        content: The network itself, if it was not read from a file.
+        threads: Number of CPU threads.
+        content: Content of an ONNX file; None reads it from `path`.
 
     Raises:
         PoseError: If ONNX Runtime or the device is not available, or the network is not readable.

@@ -1,4 +1,4 @@
-"""Options of all networks that find people or joints, in one object from the command line to the session."""
+"""Options common to all networks that find people or joints."""
 
 from dataclasses import dataclass
 
@@ -7,14 +7,14 @@ from pose.system.device import Device, Precision
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageOptions:
-    """Options of a network. A stage that cannot satisfy them raises PoseError; there is no silent fallback.
+    """Options of a network. A network that cannot satisfy them raises PoseError; there is no silent fallback.
 
     Attributes:
-        device: 'auto' means CUDA if available.
-        precision: Arithmetic of the network; 'auto' is that of the file.
-        threads: CPU threads.
-        score: Minimum score of a detection; None is the network's default.
-        size: Longer side of the input in px; None is that of the file.
+        device: 'cpu', 'cuda', or 'auto' for CUDA if it is available.
+        precision: Precision of the arithmetic. 'auto' is that of an ONNX file, or the network's default.
+        threads: Number of CPU threads.
+        score: Minimum score of a detection; None for the network's default.
+        size: Longer side of the input in px; None for that of the file, or the network's default.
     """
 
     device: Device = "auto"
@@ -24,7 +24,7 @@ class StageOptions:
     size: int | None = None
 
     def score_or(self, own: float) -> float:
-        """Return the minimum score, where `own` is the network's default."""
+        """Return the requested minimum score, or the network's default `own` if none was requested."""
         return own if self.score is None else self.score
 
 

@@ -14,10 +14,10 @@ class ImageDetections:
     """Detections in one image, sorted by descending score.
 
     Attributes:
-        xyxy: (P, 4) px, inside the image.
-        scores: (P,).
-        keypoints: (P, J, 2) px, inside the image; J is 0 without a pose head.
-        keypoint_scores: (P, J).
+        xyxy: (P, 4) px, boxes of people, clipped to the image.
+        scores: (P,) scores of the boxes.
+        keypoints: (P, J, 2) px, joints, clipped to the image; J is 0 for a network without a pose head.
+        keypoint_scores: (P, J) scores of the joints.
     """
 
     xyxy: F32
@@ -30,10 +30,13 @@ class ImageDetections:
 
     @classmethod
     def within(cls, size: tuple[int, int], xyxy: F32, scores: F32, joints: F32) -> Self:
-        """Clip detections to an image of (width, height) px; joints outside get score 0.
+        """Clip detections to an image. Joints outside the image get score 0.
 
         Args:
-            joints: (P, J, 2 or 3) x, y px and optionally a score.
+            size: (width, height) of the image in px.
+            xyxy: (P, 4) px, boxes.
+            scores: (P,) scores of the boxes.
+            joints: (P, J, 2 or 3) x and y in px, and optionally the score.
         """
         limit = np.array(size, np.float32)
         points = joints[..., :2].clip(0, limit)
@@ -44,10 +47,10 @@ class ImageDetections:
 
 
 class WholeImageNetwork(Protocol):
-    """A loaded network of any runtime that finds people, and their joints if it has a pose head."""
+    """Interface of loaded networks that find people, and their joints if they have a pose head."""
 
     joints: int
-    side: int  # px, the longer one of the input
+    side: int  # longer side of the input, px
     device: str
 
     def __call__(self, images: Sequence[U8]) -> list[ImageDetections]:

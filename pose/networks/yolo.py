@@ -1,4 +1,4 @@
-"""YOLO networks (v8, 11, 26; detect and pose), by type of file."""
+"""Loading of YOLO networks (v8, 11, 26; detect and pose) in `.onnx` and `.pt` files."""
 
 from pathlib import Path
 
@@ -16,18 +16,18 @@ def load_yolo(
     overlap_threshold: float = OVERLAP_THRESHOLD,
     classes: tuple[int, ...] = (0,),
 ) -> WholeImageNetwork:
-    """Load `model`: `.onnx` with ONNX Runtime, `.pt` with the `ultralytics` package.
+    """Load a YOLO network: `.onnx` with ONNX Runtime, `.pt` with the `ultralytics` package.
 
     Args:
-        model: The file.
+        model: Path of the file.
         task: 'detect' or 'pose'.
         options: Options of the network.
         overlap_threshold: IoU above which the weaker of two boxes is removed.
-        classes: Accepted classes by their index in the file.
+        classes: Indices of the classes to detect; 0 is the person in Ultralytics' models.
 
     Raises:
         PoseError: If the network cannot be loaded with these options.
-        UsageError: If the file has another suffix.
+        UsageError: If the file has neither suffix.
     """
     if model.suffix == ".onnx":
         return YoloOnnx(model, task, options, overlap_threshold, classes)

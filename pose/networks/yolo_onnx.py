@@ -1,7 +1,7 @@
 """YOLO networks exported to ONNX by Ultralytics (v8, 11, 26; detect and pose), on ONNX Runtime.
 
-Boxes and keypoints equal those of `ultralytics`, without its code. The weights keep the licence of their authors: the
-official ones are AGPL-3.0.
+Boxes and keypoints equal those of the `ultralytics` package, which is not needed. The weights keep the licence of their
+authors: the official ones are AGPL-3.0.
 """
 
 import ast
@@ -21,7 +21,10 @@ from pose.types import F32, U8
 
 
 class YoloOnnx:
-    """YOLO network exported by Ultralytics, described by its metadata. A file without metadata is rejected."""
+    """YOLO network exported by Ultralytics.
+
+    The metadata of the file describe task, classes and joints; a file without metadata is rejected.
+    """
 
     def __init__(
         self,
@@ -52,7 +55,10 @@ class YoloOnnx:
         return [self._findings(rows, fit, image) for rows, fit, image in zip(found, fits, images, strict=True)]
 
     def _input_size(self, images: Sequence[U8]) -> tuple[int, int]:
-        """Width and height of the input, with minimal padding if the file allows it and one size fits all images."""
+        """Return the width and height of the input in px.
+
+        Padding is minimal if the file allows any size and one size fits all images. Otherwise the input is a square.
+        """
         square = (self.side, self.side)
         if self._network.shape[2] is not None or len({image.shape for image in images}) > 1:
             return square
@@ -60,11 +66,13 @@ class YoloOnnx:
         return round_up(width, self._stride), round_up(height, self._stride)
 
     def _findings(self, output: F32, fit: LetterboxTransform, image: U8) -> ImageDetections:
-        """Detections of an image.
+        """Return the detections in an image.
 
         Args:
-            output: Final rows (N, 6 + joints) if the file includes non-maximum suppression, otherwise the output of the
-                head.
+            output: Rows of final detections (N, 6 + joint values) if the file includes non-maximum suppression,
+                otherwise the output of the head.
+            fit: Mapping between image and input.
+            image: (H, W, 3) image.
         """
         width = self.joints * self._values
         rows = output if output.shape[1] == 6 + width else self._suppressed(output, width)
@@ -75,7 +83,12 @@ class YoloOnnx:
         return ImageDetections.within(size, fit.boxes_to_picture(rows[:, :4]), rows[:, 4], joints)
 
     def _suppressed(self, head: F32, width: int) -> F32:
-        """Final rows from the head's columns (4 + classes + joints, N), suppressed within each column's best class."""
+        """Return the final detections (N, 6 + width) from the output of the head, with suppression within each class.
+
+        Args:
+            head: (4 + classes + width, N) centre, size, class scores and joint values of each candidate.
+            width: Number of joint values of a detection.
+        """
         of_kinds = head[4 : len(head) - width]
         found = np.flatnonzero(of_kinds.max(axis=0) > self._score_threshold)
         kinds = of_kinds[:, found].argmax(axis=0)
@@ -93,7 +106,7 @@ class YoloOnnx:
 
 
 def _literal(value: str) -> Any:
-    """Parse metadata, which are text of Python values, or plain text."""
+    """Parse a metadata value: a Python literal, or else plain text."""
     try:
         return ast.literal_eval(value)
     except (ValueError, SyntaxError):

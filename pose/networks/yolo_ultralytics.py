@@ -35,10 +35,17 @@ class YoloUltralytics:
     ) -> None:
         """Load the network.
 
+        Args:
+            model: Path of the `.pt` file.
+            task: 'detect' or 'pose'.
+            options: Options of the network.
+            overlap_threshold: IoU above which the weaker of two boxes is removed.
+            classes: Indices of the classes to detect; 0 is the person in Ultralytics' models.
+
         Raises:
             PoseError: If `ultralytics` is not installed, or the file has another task or cannot be read.
         """
-        # Prevents installations, lookups and reports over the network without the user's consent.
+        # Prevents installations, look-ups and reports over the internet without the user's consent.
         os.environ.setdefault("YOLO_AUTOINSTALL", "false")
         os.environ.setdefault("YOLO_OFFLINE", "true")
         try:
@@ -49,7 +56,7 @@ class YoloUltralytics:
             raise PoseError(f"{model}: no such file")
         try:
             self._network = YOLO(model, task=task, verbose=False)
-        except Exception as error:  # unpickling can raise anything
+        except Exception as error:  # unpickling can raise any exception
             raise PoseError(f"{model}: not a readable YOLO file ({in_brief(error)})") from error
         if self._network.task != task:
             raise PoseError(f"{model}: a YOLO file for {self._network.task!r}, not for {task!r}")
