@@ -1,1 +1,1 @@
-"""Tracking of people in 2D: detection, keypoints and ids from frame to frame."""
+"""Tracking of people in 2D: detection, keypoints, and ids that stay the same from frame to frame."""

@@ -1,7 +1,7 @@
-"""Image change outside the tracked people, which decides whether a detection pass can be skipped.
+"""Detection of image changes outside the tracked people, to skip detection passes.
 
-A detection pass costs several times as much as following one person. With a static camera most passes would process an
-unchanged image.
+A detection pass costs several times as much as tracking one person. With a static camera, most passes would process an
+image in which nothing else has changed.
 """
 
 from typing import Any
@@ -11,15 +11,15 @@ import numpy as np
 
 from pose.types import F32, U8
 
-CELLS = 96  # along the longer side; the mean over a cell suppresses noise and keeps people visible
+CELLS = 96  # number along the longer side; the mean over a cell suppresses noise and keeps people visible
 SAMPLES_PER_CELL = 6  # pixels along one side of a cell; a mean over all pixels takes ten times as long
-MIN_CHANGE = 10.0  # intensity of 255; compression artefacts and lamp flicker stay below
-BOX_MARGIN = 0.15  # share of a box; limbs can leave the box of the previous frame
+MIN_CHANGE = 10.0  # intensity from 0 to 255; compression artefacts and lamp flicker change a cell by less
+BOX_MARGIN = 0.15  # fraction of the box size; limbs can leave the box of the previous frame
 MAX_SKIP_S = 1.0  # a motionless person who was missed by one pass is detected after this time
 
 
 class BackgroundChange:
-    """Detector of image changes since the last detection pass."""
+    """Detector of changes since the last detection pass, outside the boxes of the tracked people."""
 
     def __init__(self) -> None:
         self._reference: F32 | None = None
@@ -29,7 +29,8 @@ class BackgroundChange:
     def detect(self, image: U8, boxes: F32, time: float) -> bool:
         """Return whether a new person may have entered since the last detection pass.
 
-        If the result is True, `image` becomes the reference for the next calls.
+        The result is True if the image has changed outside the tracked people, and at least once per second. `image`
+        then becomes the reference for the next calls.
 
         Args:
             image: (H, W, 3) uint8 RGB.
@@ -54,14 +55,14 @@ class BackgroundChange:
 
 
 def _grid_size(image: U8) -> tuple[int, int]:
-    """(columns, rows) of the grid of cells."""
+    """Return the size (columns, rows) of the grid of cells."""
     height, width = image.shape[:2]
     scale = min(CELLS / max(height, width), 1)
     return max(1, round(width * scale)), max(1, round(height * scale))
 
 
 def _clear(change: F32, box: F32) -> None:
-    """Set the cells of a box (4,) xyxy and of a margin around it to 0."""
+    """Set the cells of a box (4,), xyxy in cells, and of a margin around it to 0."""
     left, top, right, bottom = box
     across, down = BOX_MARGIN * (right - left) + 1, BOX_MARGIN * (bottom - top) + 1
     rows = slice(max(0, int(top - down)), max(0, int(np.ceil(bottom + down))))

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BoxTrackerChoice:
-    """One entry of `BOX_TRACKERS`.
+    """Box tracker that can be chosen by name, an entry of `BOX_TRACKERS`.
 
     Attributes:
-        build: Function that returns the tracker, given its memory in s and a similarity of boxes.
+        build: Function that returns the tracker. Its arguments are the time in s after which an unobserved track is
+            deleted, and the function that compares boxes.
         needs_image: Whether the tracker needs the image of every frame.
     """
 

@@ -15,7 +15,8 @@ class TrackingConfig:
         max_people: Maximum number of people tracked at a time. Existing tracks have priority over new ones.
         detection_interval_s: Seconds between two detection passes while people are tracked. A pass is skipped if the
             image has not changed outside the tracked people. 0 runs the detector on every frame.
-        min_presence: Minimum probability that the crop shows a person. A track ends below this value.
+        min_presence: Minimum probability, estimated with the keypoints, that the crop shows a person. A track below it
+            is lost, unless a detection confirms it.
         memory_s: Seconds after which a lost person is forgotten.
     """
 

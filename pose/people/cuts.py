@@ -1,8 +1,9 @@
-"""Detection of hard cuts. No person keeps an id across a cut.
+"""Detection of hard cuts, after which all people get new ids.
 
-Each of the three measures alone also changes within a scene: a person who fills the image changes many cells, a flash
-changes the brightness, a pan moves everything. A cut changes all three at once. A cut to another camera in the same
-room keeps the colours, but leaves less of the other two than a pan does.
+Three measures compare an image with the previous one: the fraction of cells that keep their brightness, the correlation
+of the cells at the best shift, and the overlap of the colour histograms. Within a scene, a person who fills the image,
+a flash or a pan lowers one or two of them. A cut lowers all three. A cut to another camera in the same room keeps the
+colours, but lowers the other two more than a pan does.
 """
 
 import cv2
@@ -10,18 +11,18 @@ import numpy as np
 
 from pose.types import F32, U8
 
-CELLS = 32  # along the longer side; each cell is the mean of its pixels
+CELLS = 32  # number along the longer side; the value of a cell is the mean of its pixels
 MAX_SHIFT_CELLS = 4  # largest shift between two frames by a pan or camera shake
-MIN_CORRELATION = 0.75  # of the cells of two frames of one scene, at the best shift
-MIN_SURE_CORRELATION = 0.45  # the same; below it, colours do not count. A third of a second of a pan leaves 0.56
-MIN_COLOUR_OVERLAP = 0.8  # overlap of the colour histograms of two frames of one scene
-MIN_UNCHANGED_SHARE = 0.4  # share of the cells that are not black and keep their brightness within one scene
-MIN_SURE_UNCHANGED_SHARE = 0.2  # the same; below it, colours do not count
-MAX_UNCHANGED_DIFFERENCE = 8  # of 255
-COLOUR_BINS = 32  # along each of two colour axes
+MIN_CORRELATION = 0.75  # minimum correlation of two frames of one scene, at the best shift
+MIN_SURE_CORRELATION = 0.45  # frames of a pan 1/3 s apart have 0.56
+MIN_COLOUR_OVERLAP = 0.8  # minimum overlap of the colour histograms of two frames of one scene
+MIN_UNCHANGED_SHARE = 0.4  # minimum fraction of the cells that keep their brightness within one scene
+MIN_SURE_UNCHANGED_SHARE = 0.2  # below it and MIN_SURE_CORRELATION: a cut whatever the colours
+MAX_UNCHANGED_DIFFERENCE = 8  # brightness from 0 to 255, largest difference of a cell that counts as unchanged
+COLOUR_BINS = 32  # number along each of two colour axes
 _SAMPLES_PER_CELL = 8  # pixels along one side of a cell, in images with at least twice as many
-_MIN_BRIGHTNESS = 20  # of 255; a cell below is black
-_MIN_CONTRAST = 2.0  # of 255; an image below is blank and is not compared
+_MIN_BRIGHTNESS = 20  # from 0 to 255; a darker cell counts as black
+_MIN_CONTRAST = 2.0  # standard deviation of the brightness; a blank image has less and is not compared
 
 
 class CutDetector:
@@ -57,7 +58,7 @@ class CutDetector:
 
 
 def _sampled(image: U8, cells: tuple[int, int]) -> U8:
-    """A regular sample of the pixels, which is much faster to average than a large image."""
+    """Return a regular sample of the pixels, which is averaged much faster than a large image."""
     if max(image.shape[:2]) < 2 * CELLS * _SAMPLES_PER_CELL:
         return image
     size = _SAMPLES_PER_CELL * cells[0], _SAMPLES_PER_CELL * cells[1]
@@ -69,7 +70,7 @@ def _resized(image: U8, size: tuple[int, int]) -> U8:
 
 
 def _colour_histogram(small: U8) -> F32:
-    """(COLOUR_BINS ** 2,) normalised histogram of the a and b axes of CIELAB, nearly independent of brightness."""
+    """Return a normalised histogram (COLOUR_BINS^2,) of CIELAB's a and b axes, which hardly depend on brightness."""
     lab = cv2.cvtColor(small, cv2.COLOR_RGB2LAB)
     counts = cv2.calcHist([lab], [1, 2], None, [COLOUR_BINS, COLOUR_BINS], [0, 256, 0, 256])
     blurred = cv2.GaussianBlur(counts, (5, 5), 1.0).ravel()
@@ -77,13 +78,13 @@ def _colour_histogram(small: U8) -> F32:
 
 
 def _unchanged_share(before: F32, now: F32) -> float:
-    """Share of the cells that keep their brightness; cells that stay black, such as letterbox bars, are ignored."""
+    """Return the fraction of cells that keep their brightness. Cells that stay black (letterbox bars) are ignored."""
     shown = (before > _MIN_BRIGHTNESS) | (now > _MIN_BRIGHTNESS)
     return float((np.abs(now - before)[shown] < MAX_UNCHANGED_DIFFERENCE).mean()) if shown.any() else 1.0
 
 
 def _correlation(before: F32, now: F32) -> float:
-    """Greatest correlation of the cells of two images over all shifts of at most MAX_SHIFT_CELLS."""
+    """Return the largest correlation of the cells of two images over all shifts of at most MAX_SHIFT_CELLS."""
     rows, columns = (min(MAX_SHIFT_CELLS, (side - 1) // 3) for side in now.shape)
     inner = now[rows : now.shape[0] - rows or None, columns : now.shape[1] - columns or None]
     return float(cv2.matchTemplate(before, np.ascontiguousarray(inner), cv2.TM_CCOEFF_NORMED).max())

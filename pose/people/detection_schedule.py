@@ -1,7 +1,7 @@
 """Schedule of the frames in which the detector runs.
 
-A detection pass costs several times as much as tracking one person. It is needed when no person is tracked, when one
-was lost, while people touch, and at an interval when a new person may have entered.
+A detection pass costs several times as much as tracking one person. The detector runs when no person is tracked, when
+one was lost, while people touch, and at an interval if a new person may have entered.
 """
 
 import numpy as np
@@ -10,14 +10,14 @@ from pose.people.background_change import BackgroundChange
 from pose.people.observations import PersonTrack
 from pose.types import F32, U8
 
-TOUCHING_INTERVAL_S = 0.1  # between two detection passes while people touch
+TOUCHING_INTERVAL_S = 0.1  # maximum time between two detection passes while people touch
 
 
 class DetectionSchedule:
     """Schedule of the detection passes."""
 
     def __init__(self, interval_s: float, memory_s: float) -> None:
-        """Start with a pass in the first frame.
+        """Set the intervals. The first frame has a pass.
 
         Args:
             interval_s: Seconds between two passes; 0 runs the detector on every frame.
@@ -33,12 +33,12 @@ class DetectionSchedule:
         self._change = BackgroundChange()
 
     def is_due(self, image: U8, tracks: list[PersonTrack], boxes: F32, time: float) -> bool:
-        """Return whether the detector must run on this frame.
+        """Return whether the detector has to run on this frame.
 
         Args:
             image: (H, W, 3) uint8 RGB.
-            tracks: The people tracked so far.
-            boxes: (P, 4) xyxy px, their boxes in the previous frame.
+            tracks: The people tracked in the previous frame.
+            boxes: (P, 4) xyxy px, boxes of these people in the previous frame.
             time: Time of the frame, s.
         """
         if tracks and time < self._next:
@@ -59,6 +59,7 @@ class DetectionSchedule:
         Args:
             tracks: The people tracked now.
             detected: Whether the detector ran on this frame.
+            time: Time of the frame, s.
         """
         if detected:
             self._next = time if self._is_searching(time) else time + self._interval

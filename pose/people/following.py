@@ -1,8 +1,9 @@
 """Frame-to-frame tracking: each person's pose is estimated in the region predicted from the previous pose.
 
-Where two people are in one crop, the estimator may return the wrong one, and the region drifts to the neighbour. So a
-pose that shows another track's body is assigned to the track that it fits better (`pose.people.person_state`). The
-other person is searched for with that body masked (`pose.people.occlusion_search`).
+Where two people are in one crop, the estimator may return the pose of the wrong one, and the track drifts to this
+person. If two tracks have the same pose, it is therefore assigned to the track that it fits better
+(`pose.people.person_state`). The person of the other track is searched for in an image in which that body is masked
+(`pose.people.occlusion_search`).
 """
 
 import numpy as np
@@ -15,12 +16,12 @@ from pose.people.occlusion_search import OcclusionSearch
 from pose.people.person_state import PersonModel, greedy_pairs
 from pose.types import F32, U8, Boxes, Regions
 
-MIN_REGION_IOU = 0.6  # of the regions of a detection and a track of the same person
-MIN_DETECTION_IOU = 0.35  # of a detection and the box around the joints of the same person
+MIN_REGION_IOU = 0.6  # minimum IoU of the regions of a detection and a track of the same person
+MIN_DETECTION_IOU = 0.35  # minimum IoU of a detection and the box around the joints of the same person
 
 
 class TrackFollower:
-    """Observer of the previous frame's tracks in the next frame."""
+    """Estimator of the poses of existing tracks in the next frame."""
 
     def __init__(
         self, networks: PeopleNetworks, search: OcclusionSearch, model: PersonModel, config: TrackingConfig
@@ -31,10 +32,14 @@ class TrackFollower:
         self._min_presence = config.min_presence
 
     def refine_regions(self, tracks: list[PersonTrack], boxes: Boxes) -> None:
-        """Replace upright regions by those of the detections that overlap them.
+        """Replace the upright regions of tracks by those of the detections that overlap them.
 
-        An upright region has no more information than a box and drifts. A rotated region has more than a box, and
-        detectors that propose regions leave them to the estimator, so both stay.
+        An upright region contains no more information than a box, and drifts. Rotated regions are kept, because they
+        contain more. All regions are kept with detectors that propose regions (`PeopleNetworks.boxes_only`).
+
+        Args:
+            tracks: Tracks of the previous frame, changed in place.
+            boxes: Detections in this frame.
         """
         upright = [track for track in tracks if track.region.angles[0] == 0]
         if not (self._networks.boxes_only and len(boxes) and upright):
@@ -45,9 +50,9 @@ class TrackFollower:
             upright[row].region = regions[[column]]
 
     def observe(self, image: U8, tracks: list[PersonTrack]) -> Observations:
-        """Return the poses of all tracks, in the order of `tracks`.
+        """Estimate the poses of all tracks, in the order of `tracks`.
 
-        An occluded person is estimated after the people in front, with these people masked.
+        The pose of an occluded person is estimated after those of the people in front, with these people masked.
         """
         free = [track for track in tracks if not track.occluders]
         regions = Regions.concatenate([track.region for track in free])
@@ -63,7 +68,11 @@ class TrackFollower:
         return observations.select(np.array([observations.tracks.index(track) for track in tracks]))
 
     def find_drifted(self, observations: Observations, image: U8, time: float) -> dict[int, int]:
-        """Return the rows whose pose shows another person's body, each mapped to the row of that person."""
+        """Find the tracks whose pose shows the body of another track.
+
+        Returns:
+            The row of the other track, by row of the drifted track.
+        """
         drifted: dict[int, int] = {}
         for row in range(1, len(observations)):
             duplicates = [o for o in range(row) if o not in drifted and observations.are_duplicates(row, o)]
@@ -77,18 +86,18 @@ class TrackFollower:
         return drifted
 
     def is_doubtful(self, observations: Observations) -> bool:
-        """Return whether the estimator doubts that one of the regions contains a person."""
+        """Return whether the presence of a person in one of the regions is below `TrackingConfig.min_presence`."""
         return bool((observations.keypoints.presence < self._min_presence).any())
 
     def confirm(
         self, observations: Observations, drifted: dict[int, int], boxes: Boxes | None, image: U8, time: float
     ) -> Observations:
-        """Return the visible tracks: those with their own body, confirmed by the estimator or the detector.
+        """Return the tracks that show their own person, whose presence the estimator or the detector confirms.
 
         Args:
             observations: Observations returned by `observe`.
-            drifted: Result of `find_drifted`. Drifted people are searched for behind the people whose bodies their
-                poses show.
+            drifted: Result of `find_drifted`. The person of a drifted track is searched for behind the person whose
+                body its pose shows.
             boxes: Detections in this frame; None without a detection pass.
             image: (H, W, 3) uint8 RGB.
             time: Time of the frame, s.
@@ -111,7 +120,7 @@ class TrackFollower:
         return confirmed.select(np.argsort([order[id(track)] for track in confirmed.tracks]).astype(np.int64))
 
     def _distance(self, observations: Observations, row: int, image: U8, time: float) -> float:
-        """Distance of a row's pose from the state of its track, in body sizes."""
+        """Return the distance of a row's pose from the state of its track, in body sizes."""
         state = observations.tracks[row].state
         assert state is not None
         return self._model.distance(state, image, observations.keypoints.xy[row], time)
@@ -119,7 +128,19 @@ class TrackFollower:
     def _recover(
         self, observations: Observations, row: int, owner: int, boxes: Boxes | None, image: U8, time: float
     ) -> Observations | None:
-        """The person of `row`, searched for behind `owner` in the last region and at a detection; None if not found."""
+        """Search for the person of a drifted track behind another person, in the track's region and at a detection.
+
+        Args:
+            observations: Observations returned by `observe`.
+            row: Row of the drifted track.
+            owner: Row of the person whose body the pose of the drifted track shows.
+            boxes: Detections in this frame; None without a detection pass.
+            image: (H, W, 3) uint8 RGB.
+            time: Time of the frame, s.
+
+        Returns:
+            The person, as one row; None if not found.
+        """
         track, other = observations.tracks[row], observations.tracks[owner]
         regions = [track.region]
         if boxes is not None and len(boxes):
@@ -137,7 +158,16 @@ class TrackFollower:
         return None
 
     def _detected_region(self, track: PersonTrack, owner_box: F32, boxes: Boxes) -> list[Regions]:
-        """The region of the detection at the last box of a track, unless it is the detection at `owner_box` (1, 4)."""
+        """Return the region of the detection that overlaps the last box of a track most, in a list.
+
+        Args:
+            track: The track.
+            owner_box: (1, 4) xyxy px, box of another person, whose detection is ignored.
+            boxes: Detections in this frame.
+
+        Returns:
+            One region of one row, or none if no detection overlaps enough.
+        """
         assert track.state is not None
         last_box = crops.bounds(track.state.xy[None], track.state.visible[None])
         overlap = crops.box_iou(last_box, boxes.xyxy)[0]

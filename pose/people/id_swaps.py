@@ -1,8 +1,8 @@
 """Detection of id switches after one person occluded another.
 
-During an occlusion it is unknown which of the two people a track shows. Before it, position, velocity, body size and
-clothing colours of both were known. When the two are apart again, each body gets the id that fits better to this
-knowledge. Without clear evidence the ids stay as they are.
+During an occlusion it is unknown which of the two people a track shows. Before the occlusion, position, velocity, body
+size and clothing colours of both were known. When the two are apart again, the poses are compared with these states. If
+swapped ids fit clearly better, the ids were switched.
 """
 
 import math
@@ -15,13 +15,13 @@ from pose.people.observations import Observations
 from pose.people.person_state import MIN_TOUCHING_IOU, PersonModel, PersonState
 from pose.types import F32, U8
 
-# Hysteresis thresholds of the distance of two trunks, in body sizes: an occlusion starts below the first, ends above
-# the second.
+# Hysteresis thresholds of the distance of two trunks, in body sizes: an occlusion starts below the first and ends
+# above the second.
 OCCLUSION_START_DISTANCE = 0.2
 OCCLUSION_END_DISTANCE = 0.27
 MOTION_SECONDS = 0.6  # time constant with which the predicted position loses its weight
-MIN_GAIN = 0.04  # body sizes per person by which swapped ids must fit better
-MAX_ENCOUNTER_S = 5.0  # an encounter is forgotten after this time if one of the two is missing
+MIN_GAIN = 0.04  # minimum improvement of the fit by swapped ids, in body sizes per person
+MAX_ENCOUNTER_S = 5.0  # an encounter is dropped after this time if one of the two is missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class _Encounter:
     """Two people who touch.
 
     Attributes:
-        states: States of both people when they were last seen apart.
-        time: That time, s.
+        states: States of both people at `time`.
+        time: Time at which both were last known to be without occlusion, s.
         occluded: Whether one may have occluded the other since then.
     """
 
@@ -40,23 +40,26 @@ class _Encounter:
 
 
 class IdSwapDetector:
-    """Detector of switched ids, which observes people from when they touch until they part."""
+    """Detector of switched ids, which compares people before and after they occlude each other."""
 
     def __init__(self, model: PersonModel) -> None:
         self._model = model
         self._encounters: dict[tuple[int, int], _Encounter] = {}
 
     def find(self, observations: Observations, ids: list[int], image: U8, time: float) -> dict[int, PersonState] | None:
-        """Return two people whose ids were switched, with their states from before the switch; None without a switch.
+        """Find two people whose ids were switched.
 
-        If several pairs are in question, the clearest one is returned. The others are checked again in the next frame,
-        with corrected ids.
+        If several pairs were switched, the one with the clearest evidence is returned. The others are checked again in
+        the next frame, with corrected ids.
 
         Args:
             observations: People of this frame.
-            ids: (P,) id of each row. One of the two people may be lost.
+            ids: (P,) id of each row. One of the two people may be missing.
             image: (H, W, 3) uint8 RGB.
             time: Time of the frame, s.
+
+        Returns:
+            The states of the two people from before the switch, by id; None if no ids were switched.
         """
         if len(ids) < 2 and not self._encounters:
             return None
@@ -86,7 +89,12 @@ class IdSwapDetector:
         return dict(zip(best, best_encounter.states, strict=True))
 
     def _swap(self, pair: tuple[int, int], swapped: _Encounter) -> None:
-        """Swap two ids in all encounters that were recorded after their id switch."""
+        """Swap the ids of a pair in the encounters that were recorded after their occlusion began.
+
+        Args:
+            pair: The two ids.
+            swapped: Encounter of the pair before the id switch.
+        """
         swap = {pair[0]: pair[1], pair[1]: pair[0]}
         recorded = sorted(self._encounters.items(), key=lambda item: item[1].time)
         self._encounters = {}
@@ -102,10 +110,14 @@ class IdSwapDetector:
     def _updated(
         self, pair: tuple[int, int], visible: dict[int, int], observations: Observations, touching: bool, time: float
     ) -> _Encounter | None:
-        """The encounter of a pair after this frame; None once they are apart.
+        """Return the encounter of a pair after this frame; None once they are apart.
 
         Args:
-            visible: Row of each visible person, by id.
+            pair: Ids of the two people.
+            visible: Row of each of the two who is visible, by id.
+            observations: People of this frame.
+            touching: Whether the boxes of the two touch.
+            time: Time of the frame, s.
         """
         known = self._encounters.get(pair)
         if len(visible) < 2:
@@ -130,10 +142,11 @@ class IdSwapDetector:
         image: U8,
         time: float,
     ) -> float:
-        """By how much swapped ids fit better than the current ones, less `MIN_GAIN`; above 0 the ids were switched.
+        """Return how much better swapped ids fit than the current ones, minus `MIN_GAIN` per person, in body sizes.
 
-        If only one of the two is visible, the predicted position must decide: size and colours differ less between two
-        people than between the poses of one.
+        If the result is above 0, the ids were switched. It is 0 if only one of the two is visible and the encounter is
+        older than `MOTION_SECONDS`, because the predicted position is needed then: body size and colours can differ
+        less between two people than between two poses of one person.
         """
         if len(visible) < 2 and time - encounter.time > MOTION_SECONDS:
             return 0.0
@@ -147,7 +160,7 @@ class IdSwapDetector:
         return current - swapped - MIN_GAIN * len(visible)
 
     def _cost(self, state: PersonState, image: U8, xy: F32, time: float) -> float:
-        """Distance of a pose (J, 2) px from a person who was occluded since `state`, in body sizes."""
+        """Return the distance of a pose (J, 2) px from a person whose last known state is `state`, in body sizes."""
         expected = state.trunk_centre + state.displacement(time)
         offset = float(np.linalg.norm(self._model.trunk_centre(xy) - expected)) / state.size
         weight = math.exp((state.time - time) / MOTION_SECONDS)

@@ -1,11 +1,10 @@
 """Person ids over time, with re-identification of lost people by a box tracker (`pose.people.association`).
 
-A person tracked from frame to frame keeps the id without association. The box tracker runs only when a new person
-appears, to decide whether this is a person who was lost recently. Until then, the frames for the box tracker are
-buffered. So the box tracker never runs on a video of one person.
+A person tracked from frame to frame keeps the id without the box tracker. The box tracker runs only when a new person
+appears, to decide whether this is a person who was lost recently. Until then, its input is buffered. On a video of one
+person who stays visible, the box tracker never runs.
 
-Box trackers compare boxes. Where boxes of several people overlap, the similarity also includes the joints
-(`pose.people.similarity`).
+Box trackers compare boxes. Where boxes of several people overlap, joints are compared too (`pose.people.similarity`).
 """
 
 from collections import deque
@@ -31,11 +30,11 @@ class _FramePeople:
 
     Attributes:
         boxes: (P, 4) xyxy px.
-        scores: (P,).
-        ids: (P,) person ids or UNASSIGNED.
+        scores: (P,) confidences of the boxes.
+        ids: (P,) person ids or `UNASSIGNED`.
         time: Time of the frame, s.
-        image: (H, W, 3) uint8 RGB, for box trackers that need it.
-        poses: (P, J, 3), x and y in px, and score.
+        image: (H, W, 3) uint8 RGB; None for box trackers that do not need it.
+        poses: (P, J, 3) x and y in px, and score of each joint; None if only boxes are compared.
     """
 
     boxes: F32
@@ -61,8 +60,8 @@ class Identities:
         Args:
             tracker: Name of the box tracker, a key of `pose.people.box_trackers.BOX_TRACKERS`.
             memory_s: Seconds after which a lost person is forgotten.
-            skeleton: Joint set of the poses that help to associate people whose boxes overlap. None compares boxes
-                alone.
+            skeleton: Joint set of the poses, which are compared where the boxes of people overlap; None to compare only
+                boxes.
 
         Raises:
             ValueError: If the name of the box tracker is unknown; the message lists the known names.
@@ -85,13 +84,13 @@ class Identities:
         Args:
             boxes: (P, 4) xyxy px.
             scores: (P,) confidence of each box.
-            ids: (P,) known ids, UNASSIGNED for people without one.
-            time: Time of the frame, s; it increases from call to call.
+            ids: (P,) known ids, `UNASSIGNED` for people without one.
+            time: Time of the frame, s; increases from call to call.
             image: (H, W, 3) uint8 RGB.
-            poses: (P, J, 3), x and y in px, and score.
+            poses: (P, J, 3) x and y in px, and score of each joint; None to compare only boxes.
 
         Returns:
-            (P,) ids. A box of low score that continues no track stays UNASSIGNED.
+            (P,) ids. A person without an id whose box has a low score and matches no track stays `UNASSIGNED`.
         """
         people = _FramePeople(boxes, scores, ids, time, image if self._choice.needs_image else None, poses)
         while self._buffer and self._buffer[0].time < time - self._memory:
@@ -116,7 +115,7 @@ class Identities:
         return None if self._skeleton is None else PoseSimilarity(self._skeleton)
 
     def reset(self) -> None:
-        """Forget all people: everyone found from now on gets a new id."""
+        """Remove all people, so that all people found from now on get new ids."""
         self._tracker = None
         self._similarity = self._new_similarity()
         self._buffer.clear()
@@ -124,7 +123,7 @@ class Identities:
         self._last_seen = -np.inf
 
     def swap_ids(self, one: int, other: int) -> None:
-        """Correct an id switch by swapping the ids of two people, also for later re-identifications."""
+        """Correct an id switch: swap the ids of two people in all data that is stored for re-identification."""
         swap = {one: other, other: one}
         self._id_of = {number: swap.get(person, person) for number, person in self._id_of.items()}
         for place, people in enumerate(self._buffer):
@@ -139,7 +138,7 @@ class Identities:
         """Run the box tracker on one frame.
 
         Returns:
-            Ids for the people that it recognises.
+            (P,) ids: the known ones, and recovered or new ids for people whose boxes belong to a track.
         """
         if self._tracker is None:
             similarity = box_similarity if self._similarity is None else self._similarity.similarity
@@ -161,13 +160,16 @@ class Identities:
         return ids
 
     def _link(self, number: int, person: int) -> None:
-        """Link a track of the box tracker to a person id. The id's former track gets the track's former id."""
+        """Link track `number` of the box tracker to the id `person`.
+
+        If another track was linked to this id, it gets the id to which track `number` was linked before.
+        """
         before = self._id_of.get(number, person)
         others = {track: before if own == person else own for track, own in self._id_of.items()}
         self._id_of = others | {number: person}
 
     def _forget_unknown(self, numbers: Set[int]) -> None:
-        """Forget everyone but these tracks of the box tracker."""
+        """Remove what is stored for tracks of the box tracker, except the tracks `numbers`."""
         self._id_of = {number: person for number, person in self._id_of.items() if number in numbers}
         if self._similarity is not None:
             self._similarity.keep_only(numbers)

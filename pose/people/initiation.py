@@ -1,4 +1,4 @@
-"""Start of new tracks from detections."""
+"""Start of new tracks for detected people."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,13 @@ from pose.people.occlusion_search import OcclusionSearch
 from pose.people.person_state import greedy_pairs
 from pose.types import F32, U8, Boxes, Regions
 
-MASKED_DETECTION_INTERVAL_S = 0.3  # between two detection passes with all tracked people masked
-# Share of the limb joints that must be visible beside the mask; the remains of masked people look like people.
+MASKED_DETECTION_INTERVAL_S = 0.3  # minimum time between two detection passes with all tracked people masked
+# Minimum fraction of the limb joints outside the mask. What remains of masked people can look like a person.
 MIN_VISIBLE_JOINTS = 0.6
 
 
 class TrackInitiation:
-    """Starter of tracks for detected people who are not tracked yet."""
+    """Creator of tracks for detected people who are not tracked yet."""
 
     def __init__(self, networks: PeopleNetworks, search: OcclusionSearch, config: TrackingConfig) -> None:
         self._networks = networks
@@ -28,13 +28,13 @@ class TrackInitiation:
         self.reset()
 
     def reset(self) -> None:
-        """Start again, for a new scene."""
+        """Restart, for a new scene."""
         self._next_masked_detection = -np.inf
 
     def add_detected(self, observations: Observations, boxes: Boxes, image: U8) -> Observations:
         """Add tracks for detected people who are not tracked, up to the maximum number of people.
 
-        Large and confident detections have priority.
+        Detections with a large product of score and area have priority.
 
         Args:
             observations: The people found in this frame.
@@ -67,12 +67,12 @@ class TrackInitiation:
     ) -> Observations:
         """Add a person that the detector finds only with all tracked people masked.
 
-        This step applies only to detectors that propose regions, since they find one person where two overlap. Most of
-        the pose must lie outside the masks.
+        This step applies only to detectors that propose regions (`PeopleNetworks.boxes_only`), which detect one person
+        where two overlap. More than 60 % of the limb joints must lie outside the masks.
 
         Args:
             observations: The people found in this frame.
-            lost: Lost tracks. Nothing is added while there are lost tracks, since their search has priority.
+            lost: Lost tracks. While there are any, nothing is added, because the search for them has priority.
             image: (H, W, 3) uint8 RGB.
             time: Time of the frame, s.
         """
@@ -100,10 +100,17 @@ class TrackInitiation:
     def _start_touching(
         self, image: U8, region: Regions, box: F32, observations: Observations, near: NDArray[np.bool_]
     ) -> Observations:
-        """The new track of a detection (1, 4) that touches tracked people; empty if it shows a part of one of them.
+        """Start a track for a detection that touches tracked people.
 
         Args:
-            near: (P,) the tracked people that the detection touches.
+            image: (H, W, 3) uint8 RGB.
+            region: Region of the detection, one row.
+            box: (1, 4) xyxy px, box of the detection.
+            observations: The people found in this frame.
+            near: (P,) bool, whether the detection touches the person.
+
+        Returns:
+            The new track as one row; no row if the detection shows a tracked person.
         """
         track = PersonTrack(region)
         for in_front in (np.zeros(0, np.int64), np.flatnonzero(near)):
@@ -118,6 +125,6 @@ class TrackInitiation:
 
 
 def _priority(boxes: Boxes) -> F32:
-    """(P,) score times area, which decides who gets the free places."""
+    """Return the priority (P,) of detections for new tracks: score times area."""
     result: F32 = boxes.scores * (boxes.xyxy[:, 2:] - boxes.xyxy[:, :2]).prod(axis=1)
     return result

@@ -1,7 +1,7 @@
 """Tracks that were lost while they touched another person.
 
-Detectors that propose regions, such as BlazePose's, find one person where two overlap. So a person who was lost there
-is searched for at the predicted position in every frame of the next second (`pose.people.occlusion_search`).
+Detectors that propose regions, such as BlazePose's, detect one person where two overlap. A person who was lost there is
+therefore searched for at the predicted position in every frame for a limited time (`pose.people.occlusion_search`).
 """
 
 import math
@@ -32,15 +32,20 @@ class LostTracks:
         self.tracks: list[PersonTrack] = []
 
     def add(self, before: list[PersonTrack], observations: Observations) -> None:
-        """Add tracks of `before` that touched an observed person and are not observed any more."""
+        """Add the tracks that were lost in this frame while they touched a person who is observed.
+
+        Args:
+            before: Tracks of the previous frame.
+            observations: Tracks of this frame.
+        """
         missing = [track for track in before if track not in observations.tracks and track not in self.tracks]
         self.tracks += [t for t in missing if t.state is not None and len(touching_rows(t, observations))]
 
     def remove(self, observations: Observations, time: float) -> None:
         """Remove tracks that are observed again or were lost too long ago.
 
-        Also remove tracks that are older than a track which a detection started within the memory: that new track is
-        either the missing person, or the box tracker has decided that it is not.
+        A track is also removed if a detection has started a newer track within the last `memory_s` seconds. The new
+        track either shows the missing person, or the box tracker has decided that it does not.
 
         Args:
             observations: Tracks of this frame, with ids.
@@ -62,7 +67,7 @@ class LostTracks:
         """Swap two ids among the lost tracks.
 
         Args:
-            people: The two ids with the states from before the id switch. The clothing colours of an id are kept.
+            people: States from before the id switch, by id. A track gets the clothing colours of its new id.
         """
         one, other = people
         swap = {one: other, other: one}
@@ -73,14 +78,14 @@ class LostTracks:
 
 
 def touching_rows(track: PersonTrack, observations: Observations) -> I64:
-    """Rows of `observations` that touch the last box of a track."""
+    """Return the rows of `observations` whose boxes touch the last box of a track."""
     assert track.state is not None
     last = crops.bounds(track.state.xy[None], track.state.visible[None])
     return np.flatnonzero(boxes_touch(last, observations.boxes)[0])
 
 
 def predict(track: PersonTrack, time: float) -> tuple[PersonState, Regions]:
-    """Return the predicted state and region of a lost track at `time` (s), with decaying velocity."""
+    """Predict state and region of a lost track at `time` (s), with a velocity that decays."""
     state = track.state
     assert state is not None
     offset = state.displacement(time)

@@ -1,7 +1,7 @@
 """Masking of known people in a crop, so that the estimator finds the person behind them.
 
-An estimator that sees two people in one crop returns the more visible one. If that person is known already, their body
-is replaced by a blur of the surroundings, and the estimator returns the other person.
+An estimator returns the pose of the more visible of two people in a crop. If this person is known already, their body
+is replaced by a blur of the surroundings, so that the estimator returns the pose of the other person.
 """
 
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from pose.skeletons import Skeleton
 from pose.types import F32, U8, Keypoints2D, Regions
 
 LIMB_JOINTS = {"shoulder", "elbow", "wrist", "hip", "knee", "ankle"}
-LIMB_WIDTH = 0.35  # of the trunk's length
-HEAD_RADIUS = 0.35  # of the trunk's length
+LIMB_WIDTH = 0.35  # fraction of the trunk's length
+HEAD_RADIUS = 0.35  # fraction of the trunk's length
 BLUR_CELL_PX = 64
-MAX_CROP_PX = 384  # larger crops are subsampled, since estimators take 256 px or fewer
+MAX_CROP_PX = 384  # larger crops are subsampled, because the input of estimators has 256 px or fewer
 SAMPLES_PER_CELL = 16  # pixels along one side of a blur cell
 
 
@@ -29,7 +29,7 @@ class MaskedCrop:
     Attributes:
         image: (h, w, 3) uint8 RGB.
         corner: (2,) px, position of the crop's first pixel in the image.
-        step: Subsampling factor: every step-th pixel of the image is in the crop.
+        step: Subsampling factor in both directions; 1 for a crop at full resolution.
         mask: (h, w) uint8, nonzero where a person was masked.
     """
 
@@ -39,7 +39,11 @@ class MaskedCrop:
     mask: U8
 
     def is_visible(self, points: F32) -> NDArray[np.bool_]:
-        """Return whether points (N, 2), in px of the image, lie in the crop and outside the mask, as a mask (N,)."""
+        """Return whether points lie in the crop and outside the mask, (N,) bool.
+
+        Args:
+            points: (N, 2) px of the image.
+        """
         x, y = np.rint((points - self.corner) / self.step).astype(int).T
         height, width = self.mask.shape
         inside = (x >= 0) & (y >= 0) & (x < width) & (y < height)
@@ -52,7 +56,7 @@ class MaskedCrop:
         return Regions((regions.centers - self.corner) / step, regions.sizes / step, regions.angles)
 
     def keypoints_to_image(self, keypoints: Keypoints2D) -> Keypoints2D:
-        """Convert keypoints from pixels of the crop to pixels of the image."""
+        """Convert keypoints and their next regions from pixels of the crop to pixels of the image."""
         next_regions = self.regions_to_image(keypoints.next_regions)
         xy = keypoints.xy * np.float32(self.step) + self.corner
         return Keypoints2D(xy, keypoints.scores, keypoints.presence, next_regions)
@@ -64,7 +68,7 @@ class MaskedCrop:
 
 
 class PersonMasker:
-    """Masker of people whose poses have one skeleton.
+    """Masker of people in images, for poses of one skeleton.
 
     Attributes:
         limbs: Indices of the joints of trunk, arms and legs.
@@ -78,12 +82,12 @@ class PersonMasker:
         self._bones = [(a, b) for a, b in skeleton.edges if a in self.limbs and b in self.limbs]
 
     def mask(self, image: U8, region: Regions, poses: list[F32]) -> MaskedCrop:
-        """Return the part of an image that contains a region, with people masked.
+        """Return the crop of an image around a region, with people masked.
 
         Args:
             image: (H, W, 3) uint8 RGB; not modified.
-            region: Region to crop, one row.
-            poses: Poses (J, 2) px of the people to mask.
+            region: Region that the crop contains, one row.
+            poses: Poses (J, 2) of the people to mask, px of the image.
         """
         turned = abs(np.cos(region.angles[0])) + abs(np.sin(region.angles[0]))
         reach = float(turned) * region.sizes[0] / 2
@@ -98,7 +102,7 @@ class PersonMasker:
         mask = np.zeros(crop.shape[:2], np.uint8)
         for pose in poses:
             self._paint_body(mask, (pose - np.array([left, top])) / step)
-        # The blur is of the whole crop: a blur of the body alone would still look like a body.
+        # Blur the whole crop, because a blur of the body alone would still look like a body.
         cells = [max(1, side * step // BLUR_CELL_PX) for side in (columns, rows)]
         samples = cv2.resize(crop, [SAMPLES_PER_CELL * count for count in cells], interpolation=cv2.INTER_NEAREST)
         blurred = cv2.resize(samples, cells, interpolation=cv2.INTER_AREA)
@@ -106,7 +110,7 @@ class PersonMasker:
         return MaskedCrop(crop, np.array([left, top], np.float32), step, mask)
 
     def _paint_body(self, mask: U8, pose: F32) -> None:
-        """Paint the body of a pose (J, 2) px into a mask (h, w)."""
+        """Paint the body of a pose (J, 2), px of the crop, into a mask (h, w)."""
         (left_x, left_y), (right_x, right_y), *hips = pose[self._trunk].tolist()
         down = (left_x + right_x - hips[0][0] - hips[1][0]) / 2, (left_y + right_y - hips[0][1] - hips[1][1]) / 2
         length = hypot(*down)
@@ -125,7 +129,17 @@ class PersonMasker:
 
 
 def _span(low: float, high: float, limit: int, step: int) -> tuple[int, int]:
-    """First pixel inside the image, and the number (at least 1) of cells of `step` pixels up to `high`."""
+    """Limit an interval of pixels to the image along one axis.
+
+    Args:
+        low: Start of the interval, px.
+        high: End of the interval, px.
+        limit: Size of the image, px.
+        step: Subsampling factor.
+
+    Returns:
+        First pixel, and number of pixels after subsampling, at least 1.
+    """
     first = int(min(max(low, 0), limit - 1))
     last = int(min(max(high, first + 1), limit))
     return first, max((last - first) // step, 1)

@@ -10,19 +10,18 @@ from pose.types import U8, Boxes, Keypoints2D, Regions
 class PeopleNetworks:
     """Detector and keypoint estimator of the people stage, with measured run times.
 
-
     Attributes:
         skeleton: Joint set of the estimator.
-        boxes_only: Whether the last detection proposed no regions. Such detectors (RTMDet, YOLO) have one box for each
-            of two people who overlap; detectors that propose regions (BlazePose) find one of the two.
+        boxes_only: Whether the detector returns boxes without regions, known after the first detection. Such detectors
+            (RTMDet, YOLO) find both of two people who overlap; detectors that propose regions (BlazePose) find one.
     """
 
     def __init__(self, detector: Detector, estimator: Estimator, times: StageTimes) -> None:
-        """Keep the networks.
+        """Store the networks.
 
         Args:
-            detector: Finds people in an image.
-            estimator: Finds the joints of a person in a crop.
+            detector: Detector of people in an image.
+            estimator: Estimator of a person's keypoints in a crop.
             times: Record of run times, to which the networks' run times are added.
         """
         self.skeleton = estimator.skeleton
@@ -48,10 +47,15 @@ class PeopleNetworks:
             return self._estimator.estimate([image], [regions])[0]
 
     def estimate_masked(self, crop: MaskedCrop, track: PersonTrack, region: Regions) -> Observations:
-        """The pose of one track in a masked crop.
+        """Estimate the pose of one track in a masked crop.
 
         Args:
-            region: One row, in pixels of the whole image.
+            crop: The crop.
+            track: The track.
+            region: Region of the person, one row, in px of the whole image.
+
+        Returns:
+            The track and its pose in px of the whole image, as one row.
         """
         keypoints = self.estimate(crop.image, crop.regions_to_crop(region))
         return Observations.of([track], crop.keypoints_to_image(keypoints))

@@ -13,13 +13,13 @@ from pose.people.person_state import MIN_TOUCHING_IOU, PersonState, lengths, med
 from pose.people.region_filter import RegionFilter
 from pose.types import F32, Keypoints2D, Regions
 
-# Two poses are duplicates if the median distance of their joints is below this share of the larger body.
+# Two poses are duplicates if the median distance of their joints is below this fraction of the larger box.
 MAX_DUPLICATE_DISTANCE = 0.15
-# The limit for a pose that was found with the other one masked: such people really stand close together.
+# The same for a pose that was found with the other one masked, because such people do stand close together.
 MAX_MASKED_DUPLICATE_DISTANCE = 0.05
 MIN_SIZE_PX = 1e-6
-MIN_COVERED_SHARE = 0.5  # boxes also touch where this share of the smaller one is covered by the other
-MIN_BOX_JOINT_SCORE = 0.3  # joints below are left out of the box that is compared with detections
+MIN_COVERED_SHARE = 0.5  # boxes also touch if more than this fraction of the smaller one is inside the other
+MIN_BOX_JOINT_SCORE = 0.3  # joints with a lower score are left out of the box that is compared with detections
 
 
 @dataclass(slots=True, eq=False)
@@ -27,11 +27,11 @@ class PersonTrack:
     """One tracked person.
 
     Attributes:
-        region: The crop for the next frame, one row.
+        region: Region to crop in the next frame, one row.
         id: Person id; `UNASSIGNED` until ids are assigned at the end of the first frame.
-        region_filter: Smooths the regions over time.
-        state: Position and appearance at the last frame; None before the first.
-        occluders: Tracks in front of this person. They are masked before the estimator sees this person's crop.
+        region_filter: Filter that smooths the region over time.
+        state: Position and appearance in the last frame; None before the first frame ends.
+        occluders: Tracks in front of this person, which are masked in this person's crop.
         detected_at: Time of the detection that started the track, s.
     """
 
@@ -50,7 +50,7 @@ class Observations:
     Attributes:
         tracks: P tracks.
         keypoints: Output of the estimator, P rows.
-        boxes: (P, 4) xyxy px around the visible joints.
+        boxes: (P, 4) xyxy px, boxes around the joints with a score above 0.
     """
 
     tracks: list[PersonTrack]
@@ -59,14 +59,14 @@ class Observations:
 
     @classmethod
     def of(cls, tracks: list[PersonTrack], keypoints: Keypoints2D) -> "Observations":
-        """Return observations from tracks and the estimator's output for their regions."""
+        """Build observations from tracks and the estimator's output for their regions."""
         return cls(tracks, keypoints, crops.bounds(keypoints.xy, keypoints.scores > 0))
 
     def __len__(self) -> int:
         return len(self.tracks)
 
     def select(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> "Observations":
-        """Return the rows selected by a mask (P,), or by indices in the given order."""
+        """Return the rows that are selected by a mask (P,), or by indices in any order."""
         if keep.dtype == bool:
             if keep.all():
                 return self
@@ -91,23 +91,23 @@ class Observations:
 
     @cached_property
     def sizes(self) -> F32:
-        """Return the longer side (P,) of each box, px."""
+        """Longer side (P,) of each box, px."""
         return np.asarray((self.boxes[:, 2:] - self.boxes[:, :2]).max(axis=1))
 
     @cached_property
     def iou(self) -> F32:
-        """Return the intersection over union (P, P) of all pairs of boxes."""
+        """Intersection over union (P, P) of all pairs of boxes."""
         return crops.box_iou(self.boxes, self.boxes)
 
     @cached_property
     def _distances(self) -> list[list[float]]:
-        """(P, P) median distance of the joints of two poses, as a share of the larger body."""
+        """Median distance of the joints of each pair of poses, as a fraction of the larger box; P lists of P values."""
         xy, sizes = self.keypoints.xy, self.sizes
         larger = np.maximum(np.maximum(sizes[None], sizes[:, None]), MIN_SIZE_PX)
         return list((median(lengths(xy[None] - xy[:, None])) / larger).tolist())
 
     def are_duplicates(self, row: int, other: int) -> bool:
-        """Return whether two rows show the same pose."""
+        """Return whether two rows show the same body, because their poses are nearly equal."""
         distance = self._distances[row][other]
         if distance >= MAX_DUPLICATE_DISTANCE:
             return False
@@ -115,15 +115,15 @@ class Observations:
         return distance < MAX_MASKED_DUPLICATE_DISTANCE or not (a in b.occluders or b in a.occluders)
 
     def last_is_duplicate(self) -> bool:
-        """Return whether the last row shows the pose of an earlier row."""
+        """Return whether the last row shows the same body as an earlier row."""
         last = len(self) - 1
         return any(self.are_duplicates(last, row) for row in range(last))
 
 
 def duplicates(observations: Observations) -> NDArray[np.bool_]:
-    """Return a mask (P,), True for poses that an earlier row already shows.
+    """Return a mask (P,), True for rows that show the same body as an earlier row.
 
-    Existing tracks come first, so they have priority over new ones.
+    Existing tracks have the first rows, so they have priority over new ones.
     """
     found: list[bool] = []
     for row in range(len(observations)):
@@ -132,7 +132,10 @@ def duplicates(observations: Observations) -> NDArray[np.bool_]:
 
 
 def boxes_touch(boxes: F32, people: F32) -> NDArray[np.bool_]:
-    """(P, Q) whether boxes (P, 4) and (Q, 4) touch: by their IoU, or because one is mostly inside the other."""
+    """Return whether boxes (P, 4) and (Q, 4), xyxy px, touch, as a mask (P, Q).
+
+    Two boxes touch if their IoU exceeds 0.1, or if more than half of the smaller one is inside the other.
+    """
     low = np.maximum(boxes[:, None, :2], people[None, :, :2])
     high = np.minimum(boxes[:, None, 2:], people[None, :, 2:])
     shared = np.clip(high - low, 0, None).prod(axis=2)
@@ -142,10 +145,10 @@ def boxes_touch(boxes: F32, people: F32) -> NDArray[np.bool_]:
 
 
 def joint_boxes(keypoints: Keypoints2D) -> F32:
-    """(P, 4) xyxy px around the joints with a good score, for the comparison with detections."""
+    """Return the boxes (P, 4), xyxy px, around joints with a score above 0.3, for the comparison with detections."""
     return crops.bounds(keypoints.xy, keypoints.scores > MIN_BOX_JOINT_SCORE)
 
 
 def region_boxes(tracks: list[PersonTrack]) -> F32:
-    """(P, 4) xyxy px around the regions of tracks."""
+    """Return the boxes (P, 4), xyxy px, around the regions of tracks."""
     return crops.region_boxes(Regions.concatenate([track.region for track in tracks]))

@@ -1,4 +1,4 @@
-"""Search for people behind others, in crops in which the people in front are masked."""
+"""Search for occluded people, in crops in which the people in front of them are masked."""
 
 from pose.people.config import TrackingConfig
 from pose.people.lost_tracks import predict, touching_rows
@@ -9,9 +9,9 @@ from pose.people.person_state import PersonModel
 from pose.people.region_filter import RegionFilter
 from pose.types import F32, U8, Regions
 
-# Share of the limb joints that must be visible beside the mask; a pose with fewer is made of the blur.
+# Minimum fraction of the limb joints outside the mask. A pose with fewer shows only blur.
 MIN_VISIBLE_JOINTS = 0.2
-MAX_SEARCH_DISTANCE = 0.6  # body sizes between an occluded person's pose and the predicted one
+MAX_SEARCH_DISTANCE = 0.6  # body sizes, maximum distance of an occluded person's pose from the predicted one
 
 
 class OcclusionSearch:
@@ -29,26 +29,29 @@ class OcclusionSearch:
         Args:
             image: (H, W, 3) uint8 RGB.
             track: The occluded person.
-            region: Crop to search in; one row.
-            poses: (J, 2) px each, the people to mask.
+            region: Region to search in, one row.
+            poses: Poses (J, 2) px of the people to mask.
+
+        Returns:
+            The track and its pose, as one row.
         """
         return self._networks.estimate_masked(self.masker.mask(image, region, poses), track, region)
 
     def is_near(self, track: PersonTrack, observations: Observations, image: U8, time: float) -> bool:
-        """Return whether the pose in the first row fits the state of a track."""
+        """Return whether the pose in the first row of `observations` fits the state of a track."""
         assert track.state is not None
         xy = observations.keypoints.xy[0]
         return self._model.distance(track.state, image, xy, time) < MAX_SEARCH_DISTANCE
 
     def add_lost(self, observations: Observations, lost: list[PersonTrack], image: U8, time: float) -> Observations:
-        """Add lost tracks that are found behind the people they touched.
+        """Add lost tracks that are found behind the people that they touched.
 
-        This search is not used with detectors that return only boxes. They find a box for each of two people who
-        overlap, so a person without a box is fully occluded.
+        With detectors that return only boxes (`PeopleNetworks.boxes_only`), nothing is added. They detect both of two
+        people who overlap, so a person without a box is fully occluded.
 
         Args:
             observations: The people found in this frame.
-            lost: Lost tracks. `occluders` of those that are found is set.
+            lost: Lost tracks; `occluders` is set in those that are found.
             image: (H, W, 3) uint8 RGB.
             time: Time of the frame, s.
         """

@@ -1,6 +1,7 @@
 """People stage for networks that find people and joints in one pass.
 
-The network runs on every frame, and ids are assigned to its results."""
+The network runs on every frame, and the people that it finds get ids.
+"""
 
 import numpy as np
 
@@ -27,9 +28,9 @@ class OnePassPeople:
         """Start without people.
 
         Args:
-            network: Finds people and joints.
-            config: Settings; the defaults of `TrackingConfig` if None. The detection interval and `min_presence` are
-                not used. With more than `max_people` people, those with the lowest ids stay.
+            network: Network that finds people and joints in an image.
+            config: Settings; the defaults of `TrackingConfig` if None. `detection_interval_s` and `min_presence` are
+                not used. With more than `max_people` people, only those with the lowest ids are returned.
             times: Record of run times, to which the network's run time is added.
 
         Raises:
@@ -60,7 +61,8 @@ class OnePassPeople:
         if cut:
             self._identities.reset()
         unassigned = np.full(len(boxes), UNASSIGNED, np.int64)
-        scores: F32 = np.maximum(boxes.scores, MIN_START_SCORE)  # the network's own threshold has decided already
+        # The network has applied its own threshold, so every box may start a track.
+        scores: F32 = np.maximum(boxes.scores, MIN_START_SCORE)
         poses: F32 = np.concatenate([keypoints.xy, keypoints.scores[..., None]], axis=-1)
         ids = self._identities.assign(boxes.xyxy, scores, unassigned, time, image, poses)
         rows = np.flatnonzero(ids != UNASSIGNED)

@@ -1,8 +1,8 @@
 """The people stage: detector, estimator and ids together, frame by frame.
 
-Each person is followed by a region of their own (`pose.people.following`), so the detector runs only in some frames
-(`pose.people.detection_schedule`). Detections start new tracks (`pose.people.initiation`); occluded people are searched
-for behind the others (`pose.people.occlusion_search`).
+Each person is tracked in a region of their own (`pose.people.following`), so the detector runs only in some frames
+(`pose.people.detection_schedule`). Detections start new tracks (`pose.people.initiation`). Occluded people are searched
+for behind the people in front of them (`pose.people.occlusion_search`).
 """
 
 from dataclasses import replace
@@ -48,8 +48,8 @@ class PeopleTracker:
         """Start without people.
 
         Args:
-            detector: Finds people in an image.
-            estimator: Finds the joints of a person in a crop.
+            detector: Detector of people in an image.
+            estimator: Estimator of a person's keypoints in a crop.
             config: Settings; the defaults of `TrackingConfig` if None.
             times: Record of run times, to which the networks' run times are added.
 
@@ -71,7 +71,7 @@ class PeopleTracker:
         self._id_swaps = IdSwapDetector(self._model)
         self._lost = LostTracks(config.memory_s)
         self._tracks: list[PersonTrack] = []
-        self._boxes = np.zeros((0, 4), np.float32)  # of the tracks
+        self._boxes = np.zeros((0, 4), np.float32)  # boxes of the tracks
         self._time = -np.inf
 
     def step(self, image: U8, index: int, time: float) -> People:
@@ -114,7 +114,7 @@ class PeopleTracker:
         return _people(found, boxes, index, time, cut)
 
     def _reset(self) -> None:
-        """Forget all people, for a new scene."""
+        """Remove all people, for a new scene."""
         self._identities.reset()
         self._id_swaps = IdSwapDetector(self._model)
         self._tracks, self._lost = [], LostTracks(self._config.memory_s)
@@ -126,7 +126,7 @@ class PeopleTracker:
         """Assign ids and the regions for the next frame.
 
         Returns:
-            The people with an id, sorted by it.
+            The people with an id, sorted by id.
         """
         self._lost.add(self._tracks, found)
         ids = np.array([track.id for track in found.tracks], np.int64)
@@ -147,10 +147,15 @@ class PeopleTracker:
         return found
 
     def _swap_ids(self, found: Observations, ids: I64, people: dict[int, PersonState]) -> I64:
-        """Swap two ids, with the clothing colours that belong to each.
+        """Swap two ids, and the clothing colours that belong to them.
 
         Args:
-            people: State before the id switch, by id.
+            found: The people found in this frame.
+            ids: (P,) their ids.
+            people: States from before the id switch, by id.
+
+        Returns:
+            (P,) corrected ids.
         """
         one, other = people
         self._identities.swap_ids(one, other)
@@ -163,7 +168,7 @@ class PeopleTracker:
         return ids
 
     def _update_states(self, found: Observations, image: U8, time: float) -> None:
-        """Update occluders and person states of all tracks."""
+        """Update `occluders` and `state` of all tracks."""
         touching = found.iou > MIN_TOUCHING_IOU
         k = found.keypoints
         for row, track in enumerate(found.tracks):
@@ -174,10 +179,14 @@ class PeopleTracker:
 
 
 def _people(found: Observations, boxes: Boxes | None, index: int, time: float, cut: bool) -> People:
-    """The result of a frame.
+    """Return the result of a frame.
 
     Args:
+        found: The people found in the frame.
         boxes: Detections in the frame; None without a detection pass.
+        index: Index of the frame.
+        time: Time of the frame, s.
+        cut: Whether the frame is the first after a cut.
     """
     return People(
         index=index,

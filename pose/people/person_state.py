@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from pose.skeletons import Skeleton
 from pose.types import F32, U8
 
-MIN_TOUCHING_IOU = 0.1  # of the boxes around the joints; people above it touch and can occlude each other
+MIN_TOUCHING_IOU = 0.1  # IoU of the boxes around the joints, above which people touch and can occlude each other
 VELOCITY_SECONDS = 0.2  # time constant of the running mean of the velocity
 SLOWING_SECONDS = 0.7  # time constant with which the velocity of a lost person decays
 COLOUR_SECONDS = 0.5  # time constant of the running mean of the clothing colours
 SIZE_WEIGHT = 0.5  # distance in body sizes for sizes that differ by a factor of e
 COLOUR_WEIGHT = 0.5  # distance in body sizes for black instead of white clothes
-# Sample positions of the clothing colours, as shares of a distance:
+# Positions at which clothing colours are sampled, as fractions of a distance:
 ACROSS = (0.3, 0.5, 0.7)  # trunk, from left to right
 DOWN = (0.2, 0.5, 0.8)  # trunk, from the shoulders to the hips
 THIGH = (0.2, 0.4, 0.6)  # thigh, from hip to knee
@@ -28,12 +28,12 @@ class PersonState:
     """State of a person at the last frame with a pose.
 
     Attributes:
-        xy: (J, 2) joints, px.
+        xy: (J, 2) positions of the joints, px.
         visible: (J,) whether the joint has a score above 0.
-        size: Length of trunk and leg, px.
-        trunk_centre: (2,) px.
-        velocity: (2,) of the trunk centre, px/s.
-        colours: (2, 3) RGB of trunk and thighs in [0, 1].
+        size: Body size: length of the trunk plus the longer leg, px.
+        trunk_centre: (2,) mean position of shoulders and hips, px.
+        velocity: (2,) velocity of the trunk centre, px/s.
+        colours: (2, 3) RGB colours of trunk and thighs in [0, 1].
         time: Time of that frame, s.
     """
 
@@ -53,7 +53,7 @@ class PersonState:
         return self.velocity * np.float32(SLOWING_SECONDS * (1 - exp((self.time - time) / SLOWING_SECONDS)))
 
     def predicted_xy(self, time: float) -> F32:
-        """(J, 2) px, the joints at `time` with constant velocity."""
+        """Return the joints (J, 2) px predicted at `time` (s) with constant velocity."""
         return self.xy + self.velocity * np.float32(time - self.time)
 
 
@@ -91,10 +91,11 @@ class PersonModel:
         Args:
             state: The previous state; None for a new person.
             image: (H, W, 3) uint8 RGB.
-            xy: (J, 2) px.
+            xy: (J, 2) positions of the joints, px.
             scores: (J,) joint scores.
             time: Time of the frame, s.
-            learn_colours: Whether to update the clothing colours. False near other people, whose clothes may be seen.
+            learn_colours: Whether to update the clothing colours. Set False near other people, whose clothes may be
+                sampled instead.
         """
         size, centre = self.body_size(xy), self.trunk_centre(xy)
         if state is None:
@@ -124,19 +125,26 @@ class PersonModel:
         return np.asarray(np.add.reduce(xy[self._trunk]) / len(self._trunk))
 
     def distance(self, state: PersonState, image: U8, xy: F32, time: float) -> float:
-        """Return the distance of a pose (J, 2) px from a person's predicted pose and appearance, in body sizes."""
+        """Return how much a pose differs from a person's predicted pose and appearance, in body sizes.
+
+        Args:
+            state: The person.
+            image: (H, W, 3) uint8 RGB.
+            xy: (J, 2) positions of the joints, px.
+            time: Time of the pose, s.
+        """
         offset = float(median(lengths(xy - state.predicted_xy(time)))) / state.size
         return offset + self.appearance_distance(state, image, xy)
 
     def appearance_distance(self, state: PersonState, image: U8, xy: F32) -> float:
-        """Return the difference of a pose (J, 2) px from a person in body size and clothing colours, in body sizes."""
+        """Return how much a pose (J, 2) px differs from a person in body size and clothing colours, in body sizes."""
         size_change = abs(float(np.log(self.body_size(xy) / state.size)))
         colour_change = float(np.abs(self.clothing_colours(image, xy) - state.colours).mean())
         return SIZE_WEIGHT * size_change + COLOUR_WEIGHT * colour_change
 
 
 def lengths(vectors: F32) -> F32:
-    """(...) Euclidean lengths of vectors (..., 2)."""
+    """Return the Euclidean lengths (...) of vectors (..., 2)."""
     return np.asarray(np.sqrt((vectors * vectors).sum(axis=-1)))
 
 
@@ -145,13 +153,21 @@ def _midpoint(a: list[float], b: list[float]) -> tuple[float, float]:
 
 
 def median(values: F32) -> F32:
-    """(...) medians of (..., N). Ten times as fast as NumPy's for small N."""
+    """Return the medians (...) of values (..., N). For small N, this is ten times as fast as NumPy."""
     ordered, count = np.sort(values, axis=-1), values.shape[-1]
     return np.asarray((ordered[..., (count - 1) // 2] + ordered[..., count // 2]) / 2)
 
 
 def greedy_pairs(similarity: F32, min_similarity: float) -> list[tuple[int, int]]:
-    """Greedy one-to-one assignment: pairs (row, column) of (P, Q) above `min_similarity`, the most similar first."""
+    """Assign rows to columns greedily, the most similar pair first.
+
+    Args:
+        similarity: (P, Q) similarity of each row and column.
+        min_similarity: Similarity that a pair must exceed.
+
+    Returns:
+        Pairs (row, column); each row and each column occurs at most once.
+    """
     found: list[tuple[int, int]] = []
     left = similarity.copy()
     while left.size and left.max() > min_similarity:

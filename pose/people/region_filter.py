@@ -12,18 +12,18 @@ MIN_SIZE_PX = 1e-6
 
 
 class RegionFilter:
-    """Filter of the regions of one person, which smooths the two points that define a region, like MediaPipe.
+    """Filter for the regions of one person, which smooths the two points that define a region, as MediaPipe does.
 
     The two points are the region's centre and the point above it on the circle around the body. Each coordinate passes
     a One-Euro filter (Casiez et al., CHI 2012, doi:10.1145/2207676.2208639) with speeds in body sizes per second.
-    The constants are those of google-ai-edge/mediapipe, `pose_landmark_filtering.pbtxt`. Without the filter, noise in
-    the landmarks moves the crop, which moves the landmarks.
+    The constants are those of google-ai-edge/mediapipe, `pose_landmark_filtering.pbtxt`. Without the filter, noise of
+    the keypoints moves the crop, which in turn changes the keypoints.
 
     Attributes:
         MIN_CUTOFF_HZ: Cutoff frequency at rest.
         BETA: Increase of the cutoff frequency, Hz per body size per second.
         DERIVATIVE_CUTOFF_HZ: Cutoff frequency of the speed.
-        RADIUS: Distance of the upper point from the centre, as a share of the region's height.
+        RADIUS: Distance of the upper point from the centre, as a fraction of the region's height.
     """
 
     MIN_CUTOFF_HZ = 0.01
@@ -42,7 +42,7 @@ class RegionFilter:
 
         Args:
             region: The region in this frame, one row.
-            time: Time of the frame, s; it increases from call to call.
+            time: Time of the frame, s; increases from call to call.
         """
         (x, y), angle, height = region.centers[0].tolist(), float(region.angles[0]), float(region.sizes[0, 1])
         up = math.sin(angle) * height * self.RADIUS, -math.cos(angle) * height * self.RADIUS
@@ -55,7 +55,13 @@ class RegionFilter:
         return self._region(region)
 
     def _update(self, points: Points, step: float, size: float) -> None:
-        """Filter the next points, `step` s later, for a body of `size` px. Floats are faster than a small array."""
+        """Filter the points of the next frame. Floats are used, because they are faster than a small array.
+
+        Args:
+            points: Coordinates of the two points, px.
+            step: Time since the previous frame, s.
+            size: Body size, px.
+        """
         speed_weight = _low_pass_weight(self.DERIVATIVE_CUTOFF_HZ, step)
         speeds, smooth = [], []
         for now, raw, speed, old in zip(points, self._raw, self._speed, self._smooth, strict=True):
@@ -78,5 +84,10 @@ class RegionFilter:
 
 
 def _low_pass_weight(cutoff: float, step: float) -> float:
-    """Weight of a new sample after `step` s in a first-order low-pass filter with a cutoff frequency of `cutoff` Hz."""
+    """Return the weight of a new sample in a first-order low-pass filter.
+
+    Args:
+        cutoff: Cutoff frequency, Hz.
+        step: Time since the previous sample, s.
+    """
     return 1 / (1 + 1 / (2 * math.pi * cutoff * step))

@@ -19,7 +19,7 @@ SIGMAS = {
     "head": 0.035, "heel": 0.089, "toe": 0.089, "foot": 0.089,
 }  # fmt: skip
 HAND_OR_FACE = 0.062
-MIN_AMBIGUOUS_IOU = 0.1  # boxes of two people above it can be confused
+MIN_AMBIGUOUS_IOU = 0.1  # two people whose boxes exceed this IoU can be confused
 
 
 def joint_sigmas(skeleton: Skeleton) -> F32:
@@ -34,13 +34,13 @@ def keypoint_similarity(a: F32, b: F32, areas: F32, sigmas: F32) -> F32:
     """Return the object keypoint similarity of poses.
 
     Args:
-        a: (P, J, 3), x and y in px, and score.
-        b: (Q, J, 3), the same.
-        areas: (P,) area of the people of `a`, px^2.
-        sigmas: (J,) from `joint_sigmas`.
+        a: (P, J, 3) x and y in px, and score of each joint.
+        b: (Q, J, 3) x and y in px, and score of each joint.
+        areas: (P,) box areas of the people of `a`, px^2.
+        sigmas: (J,) sigmas returned by `joint_sigmas`.
 
     Returns:
-        (P, Q) similarities in [0, 1]; 0 if no joint is visible in both.
+        (P, Q) similarities in [0, 1]; 0 if no joint is visible in both poses.
     """
     visible = (a[:, None, :, 2] > 0) & (b[None, :, :, 2] > 0)
     squares = ((a[:, None, :, :2] - b[None, :, :, :2]) ** 2).sum(axis=-1)
@@ -51,42 +51,52 @@ def keypoint_similarity(a: F32, b: F32, areas: F32, sigmas: F32) -> F32:
 
 
 class PoseSimilarity:
-    """Similarity for box trackers that also compares the last pose of each track.
+    """Comparison of tracks and boxes for box trackers, which includes poses where people overlap.
 
-    In each frame, call `set_frame`, then update the tracker, which calls `similarity`, then call `remember`.
+    In each frame, call `set_frame`, then `BoxTracker.update` of a tracker that was built with `similarity`, then
+    `remember` with the result.
     """
 
     def __init__(self, skeleton: Skeleton) -> None:
         self._sigmas = joint_sigmas(skeleton)
         self._boxes = np.zeros((0, 4), np.float32)
         self._poses = np.zeros((0, len(skeleton), 3), np.float32)
-        self._last: dict[int, tuple[F32, F32]] = {}  # track number -> box, pose
+        self._last: dict[int, tuple[F32, F32]] = {}  # track id -> last box and pose
 
     def set_frame(self, boxes: F32, poses: F32) -> None:
-        """Set the people of the frame: boxes (P, 4) xyxy px and poses (P, J, 3)."""
+        """Set the people of the next frame.
+
+        Args:
+            boxes: (P, 4) xyxy px.
+            poses: (P, J, 3) x and y in px, and score of each joint.
+        """
         self._boxes, self._poses = boxes, poses
 
     def remember(self, numbers: I64) -> None:
-        """Store the poses of the frame.
+        """Store the box and the pose of each person in the current frame as the last ones of the person's track.
 
         Args:
-            numbers: (P,) the track of each person, -1 without one.
+            numbers: (P,) track ids of the people of `set_frame`, as `BoxTracker.update` returns them; -1 for a person
+                without a track.
         """
         for row in np.flatnonzero(numbers >= 0):
             self._last[int(numbers[row])] = self._boxes[row], self._poses[row]
 
     def keep_only(self, numbers: Set[int]) -> None:
-        """Forget all tracks except those in `numbers`."""
+        """Remove the stored boxes and poses of all tracks except those with the ids `numbers`."""
         self._last = {number: last for number, last in self._last.items() if number in numbers}
 
     def similarity(self, expected: F64, numbers: I64, found: F64, rows: I64) -> F64:
-        """Return the similarity of tracks and boxes: the IoU, or the mean of IoU and OKS where people overlap.
+        """Return the similarities of tracks and boxes.
+
+        The similarity is the IoU of the boxes. Where people overlap, it is the mean of IoU and OKS. The track's last
+        pose is moved with its box for the OKS.
 
         Args:
-            expected: (N, 4) xyxy px, the predicted boxes of tracks.
-            numbers: (N,) their track numbers.
+            expected: (N, 4) xyxy px, predicted boxes of the tracks.
+            numbers: (N,) ids of these tracks.
             found: (M, 4) xyxy px, boxes of the frame.
-            rows: (M,) their rows among the people of `set_frame`.
+            rows: (M,) indices of these boxes among the people of `set_frame`.
 
         Returns:
             (N, M) similarities in [0, 1].
@@ -110,7 +120,16 @@ class PoseSimilarity:
 
 
 def move_pose(pose: F32, source: F32, target: F32 | F64) -> F32:
-    """A pose (J, 3), moved and scaled from box `source` (4,) to box `target` (4,), xyxy px."""
+    """Move and scale a pose as one box is moved and scaled to another.
+
+    Args:
+        pose: (J, 3) x and y in px, and score of each joint.
+        source: (4,) xyxy px, box of the pose.
+        target: (4,) xyxy px, new box.
+
+    Returns:
+        (J, 3) moved pose.
+    """
     scale = (target[2:] - target[:2]) / np.maximum(source[2:] - source[:2], 1)
     moved = (pose[:, :2] - (source[:2] + source[2:]) / 2) * scale + (target[:2] + target[2:]) / 2
     return np.concatenate([moved, pose[:, 2:]], axis=1).astype(np.float32)

@@ -1,21 +1,22 @@
 """Count of people who are detected but not tracked.
 
-Reasons are that `max_people` is reached, or that the pose of a person was not found."""
+People are not tracked if `TrackingConfig.max_people` is reached, or if no pose was found for them.
+"""
 
 import numpy as np
 
 from pose.people.association import MIN_START_SCORE
 from pose.types import F32, Boxes
 
-MIN_COVERED_SHARE = 0.5  # of the smaller of two boxes; more overlap means the same person or an occluded one
+MIN_COVERED_SHARE = 0.5  # fraction of the smaller of two boxes; more overlap means the same person or an occluded one
 
 
 def count_untracked(detections: Boxes, tracked: F32) -> int:
-    """Return the number of confident detections that overlap no tracked person.
+    """Return the number of detections with a score of at least 0.5 that overlap no tracked person.
 
     Args:
         detections: Detections of one frame.
-        tracked: (P, 4) xyxy px around the joints of the tracked people.
+        tracked: (P, 4) xyxy px, boxes around the joints of the tracked people.
     """
     boxes = detections.xyxy[detections.scores >= MIN_START_SCORE]
     if not len(boxes):

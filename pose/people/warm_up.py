@@ -1,6 +1,6 @@
 """Warm-up of networks and trackers, so that the first live frame is not slow.
 
-At their first use, libraries are loaded, buffers are allocated and kernels are compiled.
+The first use loads libraries, allocates buffers and compiles kernels.
 """
 
 import numpy as np
@@ -59,7 +59,9 @@ def _check_boxes(boxes: Boxes) -> None:
 
 
 def warm_up_tracker(tracker: str) -> None:
-    """Lose and re-identify a person once, because `pose.people.identities` loads the box tracker only then.
+    """Run a box tracker once, by losing and re-identifying a person.
+
+    `pose.people.identities` imports the box tracker only when a person is re-identified.
 
     Args:
         tracker: Name of the tracker.

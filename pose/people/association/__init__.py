@@ -1,4 +1,4 @@
-"""Trackers that associate boxes from frame to frame: successors of SORT, with real time stamps."""
+"""Box trackers, which associate boxes from frame to frame: successors of SORT that use the times of the frames."""
 
 from pose.people.association.botsort import BotSort
 from pose.people.association.box_tracker import (

@@ -31,10 +31,11 @@ def best_pairs(similarity: F64, *, min_similarity: float, score: F64 | None = No
 
 def _columns(cost: F64) -> list[int]:
     """Return the column of each row in the assignment with the minimum total cost, for `cost` (N, M) with N <= M."""
-    of_row, of_column = np.zeros(cost.shape[0]), np.zeros(cost.shape[1])  # dual prices: cost - of_row - of_column >= 0
+    # Dual variables: cost - of_row - of_column >= 0.
+    of_row, of_column = np.zeros(cost.shape[0]), np.zeros(cost.shape[1])
     owner = np.full(cost.shape[1], -1)  # the row assigned to a column
     for new_row in range(cost.shape[0]):
-        distance = np.full(cost.shape[1], np.inf)  # of each column from the new row, in reduced cost
+        distance = np.full(cost.shape[1], np.inf)  # path length from the new row to each column, in reduced costs
         predecessor = np.full(cost.shape[1], -1)  # the previous column of the path; -1: the new row itself
         reached = np.zeros(cost.shape[1], bool)
         row, column, travelled = new_row, -1, 0.0

@@ -1,8 +1,9 @@
 """BoT-SORT without appearance features.
 
-It extends ByteTrack by compensation of camera motion, noise proportional to the box size, and score-weighted
-similarity. The Kalman filter measures centre, width and height of a box. Source: N. Aharon, R. Orfaig and B.-Z.
-Bobrovsky, "BoT-SORT: robust associations multi-pedestrian tracking", 2022 (arXiv:2206.14651).
+It extends ByteTrack in three ways: camera motion is compensated, the noise of the filter is proportional to the size of
+the box, and the similarity of a box is multiplied by its score. The measurement of the Kalman filter is centre, width
+and height of a box. Source: N. Aharon, R. Orfaig and B.-Z. Bobrovsky, "BoT-SORT: robust associations multi-pedestrian
+tracking", 2022 (arXiv:2206.14651).
 """
 
 import numpy as np
@@ -20,7 +21,7 @@ MIN_SIZE_PX = 1e-3
 
 
 class BotSortTrack(BoxTrack):
-    """A track whose filter state is the centre and size of the box (px) and their velocities."""
+    """Track whose filter state consists of centre and size of the box (px) and their velocities."""
 
     def __init__(self, box: F64, number: int) -> None:
         super().__init__(number)
@@ -50,7 +51,7 @@ class BotSortTrack(BoxTrack):
         self._keep_size_positive()
 
     def move(self, motion: F64) -> None:
-        """Compensate camera motion.
+        """Compensate camera motion in the state of the filter.
 
         Args:
             motion: (2, 3) affine matrix from pixels of the previous frame to pixels of the current frame.
@@ -80,7 +81,7 @@ class BotSort(FilterTracker[BotSortTrack]):
         return BotSortTrack(box, number)
 
     def _associate(self, boxes: F64, scores: F32, image: U8 | None, ids: I64) -> None:
-        assert image is not None  # `BoxTrackerChoice.needs_image`
+        assert image is not None  # because of `BoxTrackerChoice.needs_image`
         motion = self._camera.step(image)
         for track in self.tracks:
             track.move(motion)

@@ -1,4 +1,4 @@
-"""Base classes of the box trackers, which have one Kalman filter per track."""
+"""Base classes of the box trackers and their tracks."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from pose.people.association.kalman import KalmanFilter
 from pose.types import F32, F64, I64, U8
 
 UNMATCHED = -1
-REFERENCE_RATE_HZ = 30.0  # frame rate that defines the time unit of the filters; real time stamps are converted to it
+REFERENCE_RATE_HZ = 30.0  # one frame at this rate is the unit of time of the filters
 MIN_START_SCORE = 0.5  # boxes with a lower score start no track
 
 # Function that returns similarities (N, M) in [0, 1]. Arguments: predicted boxes (N, 4) xyxy px, their track ids (N,),
@@ -20,7 +20,7 @@ Similarity = Callable[[F64, I64, F64, I64], F64]
 
 
 def box_similarity(expected: F64, ids: I64, found: F64, rows: I64) -> F64:
-    """Return the intersection over union (N, M) of boxes, as a `Similarity`.
+    """Return the intersection over union (N, M) of boxes. This function is a `Similarity`.
 
     Args:
         expected: (N, 4) xyxy px, predicted boxes.
@@ -32,12 +32,12 @@ def box_similarity(expected: F64, ids: I64, found: F64, rows: I64) -> F64:
 
 
 class BoxTrack(ABC):
-    """Track of one person's box.
+    """Base class of tracks, which follow the box of one person with a Kalman filter.
 
     Attributes:
         id: Track id, counted from 0.
-        missed: Number of frames since the last observation.
-        missed_time: Seconds since the last observation.
+        missed: Number of frames since the last observed box.
+        missed_time: Time since the last observed box, s.
         filter: Kalman filter of the box.
     """
 
@@ -49,24 +49,24 @@ class BoxTrack(ABC):
         self.missed_time = 0.0
 
     def predict(self, elapsed: float) -> None:
-        """Predict `elapsed` seconds ahead."""
+        """Predict the state for the next frame, `elapsed` seconds later."""
         self._advance(elapsed * REFERENCE_RATE_HZ)
         self.missed += 1
         self.missed_time += elapsed
 
     def _advance(self, step: float) -> None:
-        """Predict `step` frames of the reference rate ahead."""
+        """Predict the state of the filter `step` frames ahead, at the reference rate of 30 frames/s."""
         self.filter.predict(step)
 
     def observe(self, box: F64) -> None:
-        """Update with an observed box (4,) xyxy px."""
+        """Update the track with an observed box (4,), xyxy px."""
         self.filter.update(self.measured(box))
         self.missed, self.missed_time = 0, 0.0
 
     @staticmethod
     @abstractmethod
     def measured(box: F64) -> F64:
-        """Convert a box (4,) xyxy px to the measurement (4,) of the filter."""
+        """Convert a box (4,), xyxy px, to the measurement (4,) of the filter."""
 
     @property
     @abstractmethod
@@ -78,7 +78,7 @@ T = TypeVar("T", bound=BoxTrack)
 
 
 class BoxTracker(Protocol):
-    """Tracker that associates boxes from frame to frame."""
+    """Protocol of trackers that associate boxes from frame to frame."""
 
     @property
     def track_ids(self) -> set[int]:
@@ -91,7 +91,7 @@ class BoxTracker(Protocol):
 
 
 class FilterTracker(ABC, Generic[T]):
-    """A box tracker with one Kalman filter per track.
+    """Base class of box trackers with one Kalman filter per track.
 
     Attributes:
         tracks: Tracks that are not deleted yet, including those that were not observed recently.
@@ -125,7 +125,7 @@ class FilterTracker(ABC, Generic[T]):
             image: (H, W, 3) uint8 RGB; may be None for trackers that use only boxes.
 
         Returns:
-            (P,) track ids. UNMATCHED for a box that matches no track and has a score too low to start one.
+            (P,) track ids; `UNMATCHED` for a box that matches no track and whose score is too low to start one.
         """
         elapsed = 1 / REFERENCE_RATE_HZ if self._time is None else time - self._time
         self._time = time
@@ -142,21 +142,21 @@ class FilterTracker(ABC, Generic[T]):
 
     @abstractmethod
     def _start(self, box: F64, number: int) -> T:
-        """Return a new track with this id."""
+        """Return a new track that starts with a box (4,), xyxy px, and has the id `number`."""
 
     @abstractmethod
     def _associate(self, boxes: F64, scores: F32, image: U8 | None, ids: I64) -> None:
-        """Update the tracks with their boxes, and write the track ids into `ids` (P,)."""
+        """Match boxes and tracks, update the matched tracks, and write their ids into `ids` (P,)."""
 
     def _compare(self, tracks: Sequence[T], boxes: F64, rows: I64) -> F64:
-        """Return the similarities (N, M) of tracks and the given rows of `boxes`."""
+        """Return the similarities (N, M) of N tracks and the M boxes with the indices `rows`."""
         if not tracks or not len(rows):
             return np.zeros((len(tracks), len(rows)))
         ids = np.array([track.id for track in tracks])
         return self._similarity(self._predicted_boxes(tracks), ids, boxes[rows], rows)
 
     def _predicted_boxes(self, tracks: Sequence[T]) -> F64:
-        """Return the predicted boxes (N, 4), xyxy px."""
+        """Return the predicted boxes (N, 4) of tracks, xyxy px."""
         return np.stack([track.box for track in tracks])
 
     def _observe(self, tracks: Sequence[T], boxes: F64, rows: I64, ids: I64, pairs: list[tuple[int, int]]) -> list[T]:
@@ -165,7 +165,7 @@ class FilterTracker(ABC, Generic[T]):
         Args:
             tracks: Tracks that were compared.
             boxes: (P, 4) xyxy px, all boxes of the frame.
-            rows: Rows of the boxes that were compared.
+            rows: (M,) indices of the boxes that were compared.
             ids: (P,) track ids of all boxes, updated in place.
             pairs: Matches, each an index into `tracks` and an index into `rows`.
 

@@ -1,7 +1,7 @@
 """ByteTrack, which continues tracks with low-score boxes if no high-score box matches.
 
-The Kalman filter measures the corners of a box. Source: Y. Zhang et al., "ByteTrack: multi-object tracking by
-associating every detection box", ECCV 2022.
+The measurement of the Kalman filter is the corners of a box. Source: Y. Zhang et al., "ByteTrack: multi-object tracking
+by associating every detection box", ECCV 2022.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ MIN_SIMILARITY = 0.1
 
 
 class ByteTrackTrack(BoxTrack):
-    """A track whose filter state is the corners of the box (px) and their velocities."""
+    """Track whose filter state consists of the corners of the box (px) and their velocities."""
 
     def __init__(self, box: F64, number: int) -> None:
         super().__init__(number)

@@ -12,11 +12,11 @@ from pose.types import F64, U8
 MAX_CORNERS = 1000
 MIN_CORNER_QUALITY = 0.01  # relative to the quality of the best corner
 MIN_CORNER_DISTANCE_PX = 1.0
-MIN_CORNERS = 5  # with fewer followed corners no motion is estimated
+MIN_CORNERS = 5  # with fewer tracked corners no motion is estimated
 
 
 class ImageMotion:
-    """Estimator of the motion from one image to the next, at half the resolution."""
+    """Estimator of the camera motion from one image to the next, at half the resolution."""
 
     def __init__(self) -> None:
         self._previous: U8 | None = None
@@ -25,7 +25,7 @@ class ImageMotion:
     def step(self, image: U8) -> F64:
         """Return the affine matrix (2, 3) from pixels of the previous image to pixels of this one.
 
-        The matrix is the identity if the motion is unknown.
+        The matrix is the identity for the first image, and if the motion cannot be estimated.
 
         Args:
             image: (H, W, 3) uint8 RGB.

@@ -1,10 +1,10 @@
 """A Kalman filter of four measured quantities with constant velocity, for time steps of any length.
 
-The unit of time is one frame at the reference rate, and process noise is given for a step of one frame. A step of
-nearly one frame uses this noise unchanged. Other steps assume a random acceleration that is constant over the step and
-has the variance v of the velocity noise. The variances are v step^4 / 4 for a position and v step^2 for its velocity,
-and their covariance is v step^3 / 2. Source: Y. Bar-Shalom, X. R. Li and T. Kirubarajan, "Estimation with applications
-to tracking and navigation", 2001, section 6.3.2.
+The unit of time is one frame at the reference rate (30 frames/s). The caller sets the process noise for a step of one
+frame, and steps of 0.88 to 1.12 frames use it unchanged. For other steps, the acceleration is random, constant over the
+step, and has the variance v of the velocity noise. The process noise then has the variances v step^4 / 4 for a position
+and v step^2 for its velocity, and their covariance is v step^3 / 2. Source: Y. Bar-Shalom, X. R. Li and T. Kirubarajan,
+"Estimation with applications to tracking and navigation", 2001, section 6.3.2.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from pose.types import F64
 
 MEASURED = 4
-MAX_JITTER_FRAMES = 0.12  # 4 ms at 30 Hz, for rounded and jittering time stamps
+MAX_JITTER_FRAMES = 0.12  # tolerance for rounded and jittering time stamps, 4 ms at 30 Hz
 
 
 class KalmanFilter:
@@ -30,7 +30,7 @@ class KalmanFilter:
 
         Args:
             measured: (4,) first measurement.
-            covariance: (4 + V,) initial variances of the state.
+            covariance: (4 + V,) initial variances of the state, the diagonal of its covariance matrix.
             process: (4 + V,) variances of the process noise of one frame.
             measurement: (4,) variances of the measurement noise.
         """
@@ -41,7 +41,7 @@ class KalmanFilter:
         self.measurement = measurement
 
     def predict(self, step: float) -> None:
-        """Predict the state `step` frames ahead."""
+        """Predict state and covariance `step` frames ahead; `step` may be fractional."""
         size = len(self.state)
         moving = np.arange(size - MEASURED)
         transition = np.eye(size)
@@ -64,7 +64,7 @@ class KalmanFilter:
     def update(self, measured: F64) -> None:
         """Update the state with a measurement (4,).
 
-        The covariance update has Joseph form, which keeps the matrix symmetric and positive definite.
+        The covariance is updated in Joseph form, which keeps it symmetric and positive definite.
         """
         seen = np.eye(MEASURED, len(self.state))
         noise = np.diag(self.measurement)

@@ -1,9 +1,10 @@
 """OC-SORT, which gives observations priority over the predictions of the Kalman filter.
 
-It adds three parts to SORT. Re-update: after a gap, the filter is run again over the gap with boxes on a straight line.
-Momentum: matches that keep the direction of motion are preferred. Recovery: unmatched tracks are matched by their last
-observation. The filter measures centre, area and aspect ratio, as in SORT (A. Bewley et al., ICIP 2016). Source: J. Cao
-et al., "Observation-centric SORT: rethinking SORT for robust multi-object tracking", CVPR 2023.
+It adds three parts to SORT. Re-update: when a track is observed again after a gap, the filter is run over the gap with
+interpolated boxes. Momentum: matches that keep the direction of motion are preferred. Recovery: unmatched tracks are
+matched by their last observed boxes instead of their predicted ones. The measurement of the filter is centre, area and
+aspect ratio, as in SORT (A. Bewley et al., ICIP 2016). Source: J. Cao et al., "Observation-centric SORT: rethinking
+SORT for robust multi-object tracking", CVPR 2023.
 """
 
 from collections import deque
@@ -23,7 +24,9 @@ EPSILON = 1e-6  # avoids division by 0
 
 
 class OcSortTrack(BoxTrack):
-    """A track whose filter state is centre (px), area (px^2), width / height, and the velocities of centre and area.
+    """Track whose filter state consists of centre (px), area (px^2), aspect ratio, and velocities of centre and area.
+
+    The aspect ratio is width / height.
 
     Attributes:
         last: (4,) last observed box, xyxy px.
@@ -58,7 +61,11 @@ class OcSortTrack(BoxTrack):
 
     @property
     def previous_observation(self) -> F64 | None:
-        """Box (4,) observed `DIRECTION_FRAMES` frames ago, or the next observed one; None after the first box."""
+        """Earlier box (4,), xyxy px, from which the direction of motion is measured.
+
+        This is the oldest observed box of the last `DIRECTION_FRAMES` frames, or else the last observed box. The first
+        box of the track does not count; None before the second box.
+        """
         recent = [box for frame, box in self._observed if self._frame - DIRECTION_FRAMES <= frame < self._frame]
         return recent[0] if recent else self._observed[-1][1] if self._observed else None
 
@@ -78,7 +85,7 @@ class OcSortTrack(BoxTrack):
         self._observed.append((self._frame, box))
 
     def _reupdate(self, box: F64) -> None:
-        """Run the filter again from the last observation, with virtual observations on a straight line to `box`."""
+        """Run the filter again from the last observed box to `box`, with boxes that are interpolated linearly."""
         assert self._at_loss is not None
         self.filter.state, self.filter.covariance = self._at_loss
         self._at_loss = None
@@ -89,7 +96,7 @@ class OcSortTrack(BoxTrack):
 
     def _advance(self, step: float) -> None:
         self._step = step
-        if self.filter.state[2] + step * self.filter.state[6] <= 0:  # the area stays positive
+        if self.filter.state[2] + step * self.filter.state[6] <= 0:  # otherwise the area would become negative
             self.filter.state[6] = 0
         self.filter.predict(step)
 
@@ -115,7 +122,7 @@ class OcSort(FilterTracker[OcSortTrack]):
             self._observe(left, boxes, rows, ids, best_pairs(similar, min_similarity=MIN_SIMILARITY))
 
     def _direction_similarity(self, boxes: F64) -> F64:
-        """Compare the direction of each track with the direction to each box.
+        """Compare the direction of motion of each track with the direction from the track to each box (M, 4).
 
         Returns:
             (N, M) values from 0.5 (same direction) to -0.5 (opposite direction); 0 for tracks without a direction.

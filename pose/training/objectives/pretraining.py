@@ -181,9 +181,8 @@ def draw_hidden(times_BT: Tensor, objective: ObjectiveConfig, generator: torch.G
     early = int(objective.longest / float(step.min())) + 1
     starts = torch.arange(-early, frames, device=device)
     begins = times_BT[:, :1] + starts * step[:, None]
-    rates = (
-        -torch.log1p(-shares) * step[:, None] / mean
-    )  # probability per start such that spans cover the fraction `shares`
+    # Expected number of spans per start, as of a Poisson process whose spans leave the fraction 1 - shares uncovered.
+    rates = -torch.log1p(-shares) * step[:, None] / mean
     drawn = torch.rand(count, len(starts), 18, generator=generator, device=device) < -torch.expm1(-rates)[:, None]
     lengths = SHORTEST_SPAN + (objective.longest - SHORTEST_SPAN) * torch.rand(
         count, len(starts), 18, generator=generator, device=device
