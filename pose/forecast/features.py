@@ -26,7 +26,7 @@ _GAP, _AWAY = _SPREADS.stop, slice(_SPREADS.stop + 1, FEATURES)
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ReferenceFrames:
     """The frames of reference of P people.
 
     Attributes:
@@ -44,12 +44,12 @@ class View:
     time: F64
 
 
-def describe(past: Past) -> tuple[F32, View]:
+def describe(past: Past) -> tuple[F32, ReferenceFrames]:
     """Return the network inputs (P, K, F), with the features of `pose.forecast.format`, and the frames of reference."""
     p, t = past.valid.shape
     last = np.arange(p), past.last()
     joints, root = past.joints[last], past.root[last]
-    view = View(own_axes(joints), joints, root, past.sigma[last], past.times[last])
+    view = ReferenceFrames(own_axes(joints), joints, root, past.sigma[last], past.times[last])
     before, after, share, gap = _around(past, view.time)
     rows = np.empty((p, t, PATHS + SPREADS), np.float32)
     rows[..., :48] = past.joints.reshape(p, t, 51)[..., 3:]
@@ -90,12 +90,12 @@ def own_axes(joints: F32) -> F32:
     return turn
 
 
-def seconds_ahead(view: View, times: F64) -> F64:
+def seconds_ahead(view: ReferenceFrames, times: F64) -> F64:
     """Return the seconds (P, Q) from the last frame to `times` (P, Q); 0 for times before the last frame."""
     return np.maximum(times - view.time[:, None], 0.0)
 
 
-def restore(view: View, paths: F32, ahead: F64) -> tuple[F32, F32]:
+def restore(view: ReferenceFrames, paths: F32, ahead: F64) -> tuple[F32, F32]:
     """Convert displacements since the last frame to joints (P, Q, 17, 3) m and root (P, Q, 3) m.
 
     Args:
@@ -110,7 +110,7 @@ def restore(view: View, paths: F32, ahead: F64) -> tuple[F32, F32]:
     return joints, view.root[:, None] + moved[:, :, 16]
 
 
-def ways(view: View, joints: F32, root: F32) -> F32:
+def ways(view: ReferenceFrames, joints: F32, root: F32) -> F32:
     """Convert joints (P, Q, 17, 3) m and root (P, Q, 3) m to displacements (P, Q, 51) m; the inverse of `restore`."""
     moved = np.concatenate([(joints - view.joints[:, None])[:, :, 1:], (root - view.root[:, None])[:, :, None]], axis=2)
     return (moved @ np.swapaxes(view.turn, -1, -2)[:, None]).reshape(*root.shape[:2], PATHS).astype(np.float32)
