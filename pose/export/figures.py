@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pose.export.motions import AnimatedSkeleton
 from pose.export.skeleton import LEAVES, NAMES, PARENTS, Body, SkeletonMotion
-from pose.export.timeline import Span
+from pose.export.timeline import TrackSpan
 from pose.export.tracks import Track
 
 F64 = NDArray[np.float64]
@@ -43,7 +43,7 @@ class Look:
     weights: NDArray[np.float32]
     triangles: NDArray[np.uint16]
     moving: Sequence[int]
-    spans: Callable[[], Iterator[tuple[Span, SkeletonMotion]]]
+    spans: Callable[[], Iterator[tuple[TrackSpan, SkeletonMotion]]]
     note: Callable[[], str]
 
 

@@ -15,7 +15,7 @@ from pose.export.motions import AnimatedSkeleton
 from pose.export.rotations import cross, dot, unit
 from pose.export.selection import CHUNK
 from pose.export.skeleton import NAMES, PARENTS, frame
-from pose.export.timeline import Span
+from pose.export.timeline import TrackSpan
 from pose.export.tracks import Track
 from pose.hand_points import FINGERS, INDEX_KNUCKLE, LITTLE_KNUCKLE, MIDDLE_KNUCKLE, SIDES, WRIST
 
@@ -146,7 +146,7 @@ class Fingers:
         fingers = cls(track, bones)
         return fingers if np.isfinite(fingers.body.offsets).all() else None
 
-    def turns(self, span: Span, body: F64) -> F64:
+    def turns(self, span: TrackSpan, body: F64) -> F64:
         """Return the rotations (n, 2, 16, 4) of wrists and fingers in a span, as `hand_turns` does.
 
         A hand that is not detected keeps its last rotations. Spans must therefore be passed in order.

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pose.export import rotations
 from pose.export.skeleton import Body, SkeletonMotion, Solved, fit_body, residual, solve
-from pose.export.timeline import Span
+from pose.export.timeline import TrackSpan
 from pose.export.tracks import Track
 from pose.skeletons import H36M17
 
@@ -34,7 +34,7 @@ class AnimatedSkeleton:
         """The person's median bone lengths."""
         return fit_body(self.track.space.to_file(span.places) for span in self.track.sample())
 
-    def spans(self) -> Iterator[tuple[Span, SkeletonMotion]]:
+    def spans(self) -> Iterator[tuple[TrackSpan, SkeletonMotion]]:
         """Yield the frames and bone rotations of all frames in portions, with gaps filled."""
         self._distance, self._count = np.zeros(len(H36M17)), 0
         index = np.arange(len(self.track))
@@ -54,7 +54,7 @@ class AnimatedSkeleton:
         away = 1000 * self._distance / max(1, self._count)
         return f"joints lie {away.mean():.0f} mm from the bones on average{far_joints(away)}"
 
-    def _solved(self, span: Span) -> Solved:
+    def _solved(self, span: TrackSpan) -> Solved:
         """Return the bone rotations of a span. They are cached because several formats use them."""
         kept, key = self.track.recording.solved, (self.track.person, self.track.resampled, span.start, len(span.known))
         solved = kept.get(key)
@@ -64,14 +64,14 @@ class AnimatedSkeleton:
                 kept[key] = solved
         return solved
 
-    def _solve(self, span: Span) -> Solved:
+    def _solve(self, span: TrackSpan) -> Solved:
         places = self.track.space.to_file(span.places[span.known])
         motion = solve(places, self.body)
         distance = residual(places, self.body, motion).sum(axis=0)
         return Solved(motion, distance)
 
     def _filled(
-        self, motion: SkeletonMotion, span: Span, earlier: NDArray[np.int64], later: NDArray[np.int64]
+        self, motion: SkeletonMotion, span: TrackSpan, earlier: NDArray[np.int64], later: NDArray[np.int64]
     ) -> SkeletonMotion:
         missing = np.flatnonzero(~span.known)
         if not len(missing):

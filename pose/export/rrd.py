@@ -11,7 +11,7 @@ from pose.export.format import Notes, SceneFormat
 from pose.export.many import MOST_PEOPLE, seen_most
 from pose.export.rotations import from_matrix
 from pose.export.selection import CHUNK
-from pose.export.timeline import Span
+from pose.export.timeline import TrackSpan
 from pose.export.tracks import Recording, Track
 from pose.export.viewpoints import Viewpoint, viewpoints
 from pose.files.cameras import result_cameras
@@ -112,7 +112,7 @@ def _send(
     stream.send_columns(path, indexes=[index], columns=columns.partition(lengths))
 
 
-def _log_3d(stream: Any, track: Track, span: Span, rerun: Any) -> None:
+def _log_3d(stream: Any, track: Track, span: TrackSpan, rerun: Any) -> None:
     """Log 3D joints; clear them in frames without the person."""
     known, joints = span.known, len(H36M17)
     places: F32 = track.space.to_table(span.places[known]).astype(np.float32)
@@ -135,7 +135,7 @@ def _log_3d(stream: Any, track: Track, span: Span, rerun: Any) -> None:
         _log_hands(stream, track, span, rerun)
 
 
-def _log_hands(stream: Any, track: Track, span: Span, rerun: Any) -> None:
+def _log_hands(stream: Any, track: Track, span: TrackSpan, rerun: Any) -> None:
     """Log the bones of detected hands; clear them in frames without hands."""
     hands = track.hands(span.start + np.arange(len(span.times))).places
     places: F32 = track.space.to_table(hands).astype(np.float32)

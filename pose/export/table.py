@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pose.export.selection import CHUNK
 from pose.export.soles import track_foot_points
-from pose.export.timeline import Span
+from pose.export.timeline import TrackSpan
 from pose.export.tracks import Recording, Track
 from pose.hand_points import LEFT_NAMES, RIGHT_NAMES
 from pose.skeletons import H36M17
@@ -107,7 +107,7 @@ def _of_person(recording: Recording, track: Track) -> Iterator[Rows]:
             yield from _of_hands(recording, track, span)
 
 
-def _of_feet(track: Track, span: Span, joints: NDArray[np.int64]) -> Iterator[Rows]:
+def _of_feet(track: Track, span: TrackSpan, joints: NDArray[np.int64]) -> Iterator[Rows]:
     """Yield the rows of heels and toes in a span, only for frames in which all four are detected.
 
     Args:
@@ -132,7 +132,7 @@ def _of_feet(track: Track, span: Span, joints: NDArray[np.int64]) -> Iterator[Ro
     yield Rows(people, frame, span.times[at], values, nothing > 0, nothing, FOOT_NAMES)
 
 
-def _of_hands(recording: Recording, track: Track, span: Span) -> Iterator[Rows]:
+def _of_hands(recording: Recording, track: Track, span: TrackSpan) -> Iterator[Rows]:
     """Yield the rows of the hands in a span, only for frames in which they are detected."""
     hands = track.hands(np.arange(span.start, span.start + len(span.times)))
     for side, names in enumerate((LEFT_NAMES, RIGHT_NAMES)):

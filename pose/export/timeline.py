@@ -30,7 +30,7 @@ class Timeline:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TrackSpan:
     """Poses in n frames of a track.
 
     Attributes:

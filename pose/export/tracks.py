@@ -16,7 +16,7 @@ from pose.export.rigs import RIGS
 from pose.export.selection import CHUNK, SAMPLE, finite_rows, release_pages, scale_factors, time_range, without_world
 from pose.export.skeleton import Solved
 from pose.export.space import AS_GIVEN, CAMERA_SPACE, Space, level_space, where_from, world_space
-from pose.export.timeline import HandSpan, Span, Timeline, between_frames, fits, stretches, thinned
+from pose.export.timeline import HandSpan, Timeline, TrackSpan, between_frames, fits, stretches, thinned
 from pose.files import PoseTable, load_poses
 from pose.hand_points import WRISTS, Hands, by_arms, on_body, sigma_of
 from pose.skeletons import LIMBS
@@ -272,14 +272,14 @@ class Track:
     def __len__(self) -> int:
         return len(self.times)
 
-    def spans(self) -> Iterator[Span]:
+    def spans(self) -> Iterator[TrackSpan]:
         """Yield all frames in portions."""
         for start in range(0, len(self), CHUNK):
             end = min(start + CHUNK, len(self))
             yield self.read(np.arange(start, end))
             self.recording.release(end - start)
 
-    def read(self, at: I64) -> Span:
+    def read(self, at: I64) -> TrackSpan:
         """Return the poses in the frames `at` (n,), which must be in increasing order."""
         earlier, share, known = self._earlier[at], self._share[at], self.known[at]
         later = np.minimum(earlier + (share > 0), len(self._rows) - 1)
@@ -290,7 +290,7 @@ class Track:
             sigma = sigma + (next_sigma - sigma) * share[:, None]
             score = np.minimum(score, next_score)
         places[~known], sigma[~known], score[~known] = np.nan, np.nan, 0
-        return Span(int(at[0]) if len(at) else 0, self.times[at], places, sigma, score, known)
+        return TrackSpan(int(at[0]) if len(at) else 0, self.times[at], places, sigma, score, known)
 
     def _values(self, rows: I64) -> tuple[F64, F64, F64]:
         table = self.recording.table
@@ -353,7 +353,7 @@ class Track:
         places = (points + wrists[:, :, None]).astype(np.float64)
         return places, np.hypot(sigma, wrist_sigma).astype(np.float64), scores.astype(np.float64)
 
-    def sample(self) -> Iterator[Span]:
+    def sample(self) -> Iterator[TrackSpan]:
         """Yield frames with the person, evenly spread over the track, from which medians are computed."""
         at = thinned(np.flatnonzero(self.known), SAMPLE)
         for start in range(0, len(at), CHUNK):

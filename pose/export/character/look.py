@@ -19,7 +19,7 @@ from pose.export.skeleton import SkeletonMotion
 from pose.export.smoothing import smoothed
 from pose.export.soles import focal_lengths, smooth_feet
 from pose.export.space import CAMERA_SPACE, Space
-from pose.export.timeline import Span
+from pose.export.timeline import TrackSpan
 from pose.export.tracks import Track
 from pose.skeletons import H36M17
 from pose.types import I64
@@ -93,7 +93,7 @@ class CharacterMotion:
         self.away: list[F64] = []
         self.hands = track.recording.table.hand_scores is not None
 
-    def spans(self) -> Iterator[tuple[Span, SkeletonMotion]]:
+    def spans(self) -> Iterator[tuple[TrackSpan, SkeletonMotion]]:
         """Yield the rotations of all frames, one span of consecutive frames at a time."""
         self.away = []
         for span in self._track.spans():
