@@ -28,7 +28,7 @@ from pose.video.lens import focal_35mm
 from pose.video.picture import Layout, Picture, Upright, UprightPlanes, UprightRGB
 from pose.video.planes import PlanarFrame
 from pose.video.server_copy import ServerCopy
-from pose.video.source import TIME_TOLERANCE, Sound, Source, Span, Timeline, VideoInfo
+from pose.video.source import TIME_TOLERANCE, RepairedTimeline, Sound, Source, Span, VideoInfo
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -309,11 +309,11 @@ class StreamSource(Source):
         if upright.resized:
             problems.append(f"{self.name}: {upright.resized} frames of different size were scaled to that of the first")
 
-    def _timeline(self) -> Timeline | LiveTimeline:
+    def _timeline(self) -> RepairedTimeline | LiveTimeline:
         """Make the timeline. Live sources use arrival times if they are watched or have no time stamps."""
         if self.info.is_live and (self._watch or not self.has_clock):
             return LiveTimeline(1 / self.info.fps)
-        return Timeline(1 / self.info.fps)
+        return RepairedTimeline(1 / self.info.fps)
 
     def _lasts(self, picture: av.VideoFrame) -> float:
         """Return the estimated time in s until the next frame."""

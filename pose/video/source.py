@@ -150,7 +150,7 @@ class Source(ABC):
         self.close()
 
 
-class Timeline:
+class RepairedTimeline:
     """Makes time stamps strictly increasing with minimal changes.
 
     A missing stamp becomes the previous time plus `interval`. A stamp that does not increase is moved to STEP after its

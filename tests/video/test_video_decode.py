@@ -13,7 +13,7 @@ from pose.errors import PoseError, UsageError
 from pose.video import open_source
 from pose.video.decode import Walk
 from pose.video.picture import turn_of, turned
-from pose.video.source import Timeline
+from pose.video.source import RepairedTimeline
 
 
 @pytest.mark.parametrize(
@@ -311,14 +311,14 @@ def test_span_between_two_frames(make_video):
 
 
 def test_timeline_moves_only_what_it_must():
-    timeline = Timeline(0.04)
+    timeline = RepairedTimeline(0.04)
     stamps = [0.0, 0.04, 0.04, 0.03, 0.12, None, 0.2]
     assert [timeline.add(stamp) for stamp in stamps] == pytest.approx([0.0, 0.04, 0.041, 0.042, 0.12, 0.16, 0.2])
     assert timeline.repaired == 2
 
 
 def test_timeline_continues_after_a_clock_reset():
-    timeline = Timeline(0.04)
+    timeline = RepairedTimeline(0.04)
     assert [timeline.add(stamp) for stamp in [9.96, 10.0, 0.0, 0.04, 0.1]] == pytest.approx(
         [9.96, 10.0, 10.04, 10.08, 10.14]
     )
