@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pose.lifter.model import LifterNetwork
     from pose.sequences import LiftBatch
     from pose.training.forecaster import ForecasterTrainer
-    from pose.training.loop import Loop
+    from pose.training.loop import TrainingLoop
     from pose.training.objectives.pretraining import Pretraining
     from pose.training.objectives.trainer import Pretrainer
     from pose.training.trainer import Trainer
@@ -78,7 +78,7 @@ class Model:
     example: str
     add: Callable[["ArgumentParser", bool], None]
     check: "Callable[[Namespace], object]"
-    build: "Callable[[Namespace, Path], tuple[Loop[Any, Any, Any], Callable[[], None]]]"
+    build: "Callable[[Namespace, Path], tuple[TrainingLoop[Any, Any, Any], Callable[[], None]]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ def _build_lifter(recipe: "Namespace", out: Path) -> "tuple[Trainer, Callable[[]
     return trainer, lambda: _report_lifter(trainer, source)
 
 
-def _train(trainer: "Loop[Any, Any, Any]", quiet: bool) -> None:
+def _train(trainer: "TrainingLoop[Any, Any, Any]", quiet: bool) -> None:
     steps = trainer.run_config.steps
     with progress_bar("training", steps, " steps", done=trainer.step, hidden=quiet) as bar:
 

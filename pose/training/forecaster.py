@@ -16,7 +16,7 @@ from pose.forecast.build import build_network, load_network, save_forecaster
 from pose.forecast.network import Displacements, ForecasterNetwork, step_times
 from pose.training.batches import BatchSource, generator
 from pose.training.config import ForecasterTrainConfig, ForecastLossWeights
-from pose.training.loop import Loop, Loss
+from pose.training.loop import Loss, TrainingLoop
 
 Evaluate = Callable[[ForecasterNetwork, int], dict[str, float]]
 _EARLY = 0.15  # s; predictions h s ahead have the weight 1 / (h + 0.15), because errors grow about linearly with h
@@ -40,7 +40,7 @@ class ForecastTensors(NamedTuple):
         return type(self)(*(tensor.to(device, non_blocking=True) for tensor in self))
 
 
-class ForecasterTrainer(Loop[ForecasterNetwork, ForecastBatch, ForecastTensors]):
+class ForecasterTrainer(TrainingLoop[ForecasterNetwork, ForecastBatch, ForecastTensors]):
     """Training loop of a forecaster."""
 
     to_tensors = ForecastTensors.of

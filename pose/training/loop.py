@@ -37,7 +37,7 @@ Batch = TypeVar("Batch", bound=Tensors)  # the batch as tensors
 Loss = tuple[Tensor, dict[str, Tensor]]  # loss, and its terms by name
 
 
-class Loop(ABC, Generic[Net, Made, Batch]):
+class TrainingLoop(ABC, Generic[Net, Made, Batch]):
     """Base class of training loops.
 
     A loop trains one network and writes `last.safetensors`, `best.safetensors`, `state.pt` for resuming, and logs.

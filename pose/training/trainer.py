@@ -21,14 +21,14 @@ from pose.sequences import LiftBatch
 from pose.training.batches import BatchSource, TensorBatch, generator, mirrored_joints
 from pose.training.config import LossWeights, TrainConfig
 from pose.training.dialects import in_dialects
-from pose.training.loop import Loop, Loss
+from pose.training.loop import Loss, TrainingLoop
 from pose.training.losses import lifting_loss, sequence_losses
 from pose.training.newest import NewestFrames
 
 Evaluate = Callable[[LifterNetwork, int], dict[str, float]]
 
 
-class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
+class Trainer(TrainingLoop[LifterNetwork, LiftBatch, TensorBatch]):
     """Training loop of a lifter."""
 
     to_tensors = TensorBatch.of

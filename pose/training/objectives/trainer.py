@@ -12,12 +12,12 @@ from pose.lifter.model import LifterNetwork
 from pose.sequences import LiftBatch
 from pose.training.batches import BatchSource, TensorBatch, generator
 from pose.training.config import PretrainConfig
-from pose.training.loop import Loop, Loss
+from pose.training.loop import Loss, TrainingLoop
 from pose.training.objectives.pretraining import Pretraining
 from pose.training.trainer import begin_step
 
 
-class Pretrainer(Loop[Pretraining, LiftBatch, TensorBatch]):
+class Pretrainer(TrainingLoop[Pretraining, LiftBatch, TensorBatch]):
     """Training loop of pre-training on 2D poses.
 
     Its checkpoints contain the lifter, whose blocks are trained and whose own head is not.
