@@ -30,7 +30,7 @@ JOINTS_TO_BOX = 1.2
 SURE_JOINTS = 8  # number of highest joint scores whose mean is the confidence
 
 
-class Network(Protocol):
+class SimCCNetwork(Protocol):
     """Interface of networks that map crops to SimCC scores: for each joint, one per half pixel along x and along y.
 
     Attributes:
@@ -66,7 +66,7 @@ class RTMPose:
             PoseError: If the network cannot be loaded with these options, or has neither 17 nor 26 joints.
         """
         if model.suffix in (".pth", ".pt"):
-            self._network: Network = _TorchNetwork(model, options)
+            self._network: SimCCNetwork = _TorchNetwork(model, options)
         else:
             self._network = _OnnxRTMPose(model, options)
         if self._network.joints not in SKELETONS:

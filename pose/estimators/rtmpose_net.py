@@ -33,7 +33,7 @@ BLOCKS = (3, 6, 6, 3)
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class ModelSize:
     """Scale factors of one model size, relative to size l.
 
     Attributes:
@@ -46,11 +46,11 @@ class Size:
 
 
 SIZES = {
-    "t": Size(0.167, 0.375),
-    "s": Size(0.33, 0.5),
-    "m": Size(0.67, 0.75),
-    "l": Size(1.0, 1.0),
-    "x": Size(1.33, 1.25),
+    "t": ModelSize(0.167, 0.375),
+    "s": ModelSize(0.33, 0.5),
+    "m": ModelSize(0.67, 0.75),
+    "l": ModelSize(1.0, 1.0),
+    "x": ModelSize(1.33, 1.25),
 }
 
 
@@ -84,7 +84,7 @@ class RTMPoseNetwork(nn.Module):
 class CSPNeXt(nn.Module):
     """Backbone from images (B, 3, H, W) to features (B, C, H / 32, W / 32)."""
 
-    def __init__(self, size: Size) -> None:
+    def __init__(self, size: ModelSize) -> None:
         super().__init__()
         channels = int(CHANNELS[0] // 2 * size.width)
         narrow = int(CHANNELS[0] // 2 * size.width // 2)
@@ -131,7 +131,7 @@ class SeparableConvolution(nn.Module):
         return mixed
 
 
-class Block(nn.Module):
+class CSPNeXtBlock(nn.Module):
     """Two convolutions, with a residual connection if `residual` is true."""
 
     def __init__(self, channels: int, *, residual: bool) -> None:
@@ -157,7 +157,7 @@ class CrossStage(nn.Module):
         self.main_conv = Convolution(channels, half, 1)
         self.short_conv = Convolution(channels, half, 1)
         self.final_conv = Convolution(2 * half, channels, 1)
-        self.blocks = nn.Sequential(*(Block(half, residual=residual) for _ in range(blocks)))
+        self.blocks = nn.Sequential(*(CSPNeXtBlock(half, residual=residual) for _ in range(blocks)))
         self.attention = ChannelAttention(2 * half)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -226,7 +226,7 @@ class ScaleNorm(nn.Module):
         return result
 
 
-class Scale(nn.Module):
+class FeatureScale(nn.Module):
     """Multiplication of every feature by its own learned factor."""
 
     def __init__(self, features: int) -> None:
@@ -248,7 +248,7 @@ class GatedAttention(nn.Module):
         self.gamma = nn.Parameter(torch.rand(2, QUERY))
         self.beta = nn.Parameter(torch.rand(2, QUERY))
         self.o = nn.Linear(self.expanded, HIDDEN, bias=False)
-        self.res_scale = Scale(HIDDEN)
+        self.res_scale = FeatureScale(HIDDEN)
 
     def forward(self, x_BJD: Tensor) -> Tensor:
         gate, value, base = F.silu(self.uv(self.ln(x_BJD))).split([self.expanded, self.expanded, QUERY], dim=2)
