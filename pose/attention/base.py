@@ -113,7 +113,7 @@ class Context:
 
     @property
     def seconds(self) -> Tensor:
-        """Return the frame times (B, T), float64 s.
+        """Frame times (B, T), float64 s.
 
         Raises:
             ValueError: If the context was built without times.

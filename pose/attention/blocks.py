@@ -49,7 +49,7 @@ class BlockPattern(Pattern):
 
     @property
     def band(self) -> Band:
-        """Return the band layout: the keys with which each block is compared."""
+        """Band layout: the keys with which each block is compared."""
         return Band(self.size, self.beyond, 0 if self.causal else self.beyond)
 
     def seen(self, band: Band, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:

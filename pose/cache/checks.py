@@ -9,11 +9,18 @@ from pose.files.records import PeopleRecords, PosesRecords
 from pose.system.json_types import conform
 from pose.types import Array
 
-MAX_ABS = 1e7  # px, m or mm of a number
+MAX_ABS = 1e7  # largest valid absolute value, in px, m or mm
 
 
 class PeopleMetadata(TypedDict):
-    """Metadata of a cache entry of 2D people: number of frames, name of the source, and problems while reading it."""
+    """Metadata of a cache entry of people in 2D.
+
+    Attributes:
+        frames: Number of frames.
+        name: Name of the source.
+        problems: Warnings about the source.
+        cut_short: Message that the end of the video is missing; None if it is complete.
+    """
 
     frames: int
     name: str
@@ -22,13 +29,17 @@ class PeopleMetadata(TypedDict):
 
 
 class PosesMetadata(TypedDict):
-    """Metadata of a cache entry of 3D poses."""
+    """Metadata of a cache entry of 3D poses.
+
+    Attributes:
+        frames: Number of frames.
+    """
 
     frames: int
 
 
 def check_people(entry: Entry, joints: int) -> None:
-    """Validate a cache entry of 2D people from its current file position.
+    """Validate a cache entry of people in 2D, from its current file position to its end.
 
     Args:
         entry: Cache entry.
@@ -52,7 +63,7 @@ def check_people(entry: Entry, joints: int) -> None:
 
 
 def check_poses(entry: Entry, people: Entry, joints: int) -> None:
-    """Validate a cache entry of 3D poses.
+    """Validate a cache entry of 3D poses, from its current file position to its end.
 
     Args:
         entry: Cache entry of the poses.

@@ -15,9 +15,9 @@ from pose.pipeline import Pipeline
 from pose.types import People, Poses3D
 from pose.video import Source
 
-SCHEMA = 2  # of the entries; increasing it invalidates all existing ones
+SCHEMA = 2  # version of the entries' format; increasing it invalidates all existing entries
 LIFTING = frozenset({"lifter", "lookahead", "repair", "constant_bones", "fit"})  # settings without effect on 2D
-FILES = frozenset({"detector_model", "estimator_model"})  # their content counts, not their path
+FILES = frozenset({"detector_model", "estimator_model"})  # a key contains the hashes of these files, not their paths
 PACKAGES = ("pose", "pose_detectors")
 # Libraries that decode, compute or draw: other versions may round differently.
 LIBRARIES = ("ai-edge-litert", "av", "numpy", "onnxruntime", "onnxruntime-gpu", "opencv-python-headless", "torch")
@@ -29,7 +29,7 @@ def hash_of(value: Any) -> str:
 
 
 def people_key(pipeline: Pipeline, source: Source) -> str | None:
-    """Return the cache key of the 2D people of a source.
+    """Return the cache key of the tracked people of a source in 2D.
 
     Return None for sources without fixed content, such as cameras and network streams."""
     content = source.content()
@@ -42,7 +42,7 @@ def people_key(pipeline: Pipeline, source: Source) -> str | None:
 
 
 def poses_key(pipeline: Pipeline, source: Source, people: str) -> str:
-    """Return the cache key of 3D poses, given the key of the 2D people.
+    """Return the cache key of 3D poses, given the key of the people in 2D.
 
     The key covers all settings, since recomputing 3D poses is cheap."""
     camera = pipeline.camera(source.info.size, source.info.focal_35mm)

@@ -1,4 +1,4 @@
-"""Run of the pipeline over a source, with cached 2D people and 3D poses where available."""
+"""Run of the pipeline over a source, with cached people in 2D and cached 3D poses where available."""
 
 import threading
 from collections.abc import Iterator
@@ -23,7 +23,8 @@ class CachedRun:
     The results are identical to those of `Pipeline.run`, bit for bit.
 
     Attributes:
-        found: Content of the cache: "nothing", "people" (2D only) or "everything" (2D and 3D).
+        found: Part of the results that the cache contained at the start: "nothing", "people" (2D only) or "everything"
+            (2D and 3D).
     """
 
     def __init__(self, pipeline: Pipeline, source: Source, cache: Cache) -> None:
@@ -105,7 +106,7 @@ class CachedRun:
         source.cut_short = None if cut_short is None else cut_short.replace(name, source.name)
 
     def _tracked(self, session: Session, stop: threading.Event) -> Iterator[People]:
-        """Compute, store and yield the 2D people of every frame."""
+        """Compute, store and yield the tracked people of every frame in 2D."""
         assert self._people_key is not None
         source, times = self._source, self._pipeline.times
         records, frames = PeopleRecords(len(self._pipeline.skeleton)), 0

@@ -1,7 +1,7 @@
 """Cache entries on disk, written atomically, verified by a hash, and removed in order of least recent use.
 
 An entry is a file `KEY.entry`. It holds a magic string, the key, the content, JSON metadata, the length of the
-metadata, and the SHA-256 of all preceding bytes. Entries are written in a hidden folder and then renamed. So several
+metadata, and the SHA-256 of all preceding bytes. Entries are written in a hidden folder and then renamed, so several
 processes can share one cache and may be killed at any time. Entries contain no executable content.
 """
 
@@ -23,10 +23,10 @@ from pose.system.work_folder import work_folder
 from pose.system.written_files import WrittenFiles
 
 MARK = b"pose-run cache 1\n"
-KEYS = "[0-9a-f]" * 64  # glob of the names of entries in the making
+KEYS = "[0-9a-f]" * 64  # glob of the names of unfinished entries
 ENDING = ".entry"
 _HASH = hashlib.sha256().digest_size
-_LENGTH = 8  # bytes of the number before the hash
+_LENGTH = 8  # bytes of the length of the metadata, which precedes the hash
 _CHUNK = 1 << 20
 _NAME = re.compile(r"[0-9a-f]+\.entry")
 
@@ -92,7 +92,7 @@ class Cache:
 
     @contextmanager
     def create(self, key: str) -> Iterator["NewEntry"]:
-        """Context manager that yields a new entry to write. Without `NewEntry.commit`, nothing is stored.
+        """Yield a new entry to write, as a context manager. Without `NewEntry.commit`, nothing is stored.
 
         A full disk does not raise an error. Instead `problem` is set, and no entry is stored.
         """
