@@ -1,1 +1,1 @@
-"""Face landmarks of tracked people: 468 points (`pose.face_points`). People are not identified."""
+"""Face landmarks of tracked people: 468 points (`pose.face_points`). There is no face recognition."""

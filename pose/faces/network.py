@@ -33,17 +33,17 @@ class FaceOutputs(NamedTuple):
 
 
 class FaceNetwork:
-    """Predicts 468 landmarks of a face in each region of an image."""
+    """Face landmark network, which predicts 468 points in each region of an image."""
 
     def __init__(self, *, model: Path | None = None, threads: int = 1) -> None:
         """Load the network.
 
         Args:
-            model: LiteRT file; None for the one in the weight cache.
-            threads: CPU threads.
+            model: LiteRT file; None uses the weights of the catalogue and downloads them if they are missing.
+            threads: Number of CPU threads.
 
         Raises:
-            PoseError: If it cannot be loaded.
+            PoseError: If the weights are not available or not a valid network.
         """
         self._network = LiteRTModel(model or locate(WEIGHT), threads)
 
@@ -64,7 +64,7 @@ class FaceNetwork:
 
 
 def tracked_regions(points: F32) -> Regions:
-    """Return the regions for the next frame: squares around points (R, 468, 3) px in which the eyes are level."""
+    """Return the search regions for the next frame: squares around points (R, 468, 3) px, with the eyes level."""
     eyes = points[:, LEFT_EYE[0], :2] - points[:, RIGHT_EYE[0], :2]
     angles = np.arctan2(eyes[:, 1], eyes[:, 0])
     cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]

@@ -52,7 +52,7 @@ class _Heads:
         necks: (P, 2) px, vectors from the centre of the shoulders to the nose; 0 if the shoulders or nose are not
             detected.
         regions: Regions in which to search for the faces, P rows.
-        sure: (P,) whether enough of the head is detected.
+        sure: (P,) whether the nose and an eye are detected.
     """
 
     noses: F32
@@ -97,7 +97,7 @@ class FaceTracker:
         """Start without faces.
 
         Args:
-            network: Finds the points of a face.
+            network: Network that finds the points of a face.
             skeleton: Joint set of the people.
 
         Raises:

@@ -24,9 +24,9 @@ class Arms:
 
     Attributes:
         wrists: (P, 2, 2) px.
-        sure: (P, 2) whether the wrist is detected inside the image.
+        sure: (P, 2) whether the wrist is detected and the length of the forearm is known.
         forearms: (P,) px, length of a forearm parallel to the image plane; 0 if it cannot be estimated.
-        regions: Expected regions of the hands, 2 P rows in the order of `wrists`.
+        regions: Expected regions of the hands, 2 P rows: left and right hand of each person.
     """
 
     wrists: F32
@@ -39,7 +39,7 @@ class Arms:
         """Compute the arms of the people.
 
         Raises:
-            ValueError: If the skeleton has no wrists or elbows.
+            ValueError: If the skeleton lacks wrists, elbows, shoulders or hips.
         """
         wrists, wrist_scores = _joints(people, skeleton, "wrist")
         elbows, elbow_scores = _joints(people, skeleton, "elbow")

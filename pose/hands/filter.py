@@ -16,10 +16,10 @@ JUMP = 0.6  # mean movement between frames, in hand lengths, above which the fil
 
 
 class HandFilter:
-    """One-Euro filter of the points of one hand, which smooths strongly at rest and weakly in motion.
+    """One-Euro filter of the points of one hand or face, which smooths strongly at rest and weakly in motion.
 
-    Source: Casiez et al., 1 Euro Filter, CHI 2012, doi:10.1145/2207676.2208639. The cutoff frequency follows the speed
-    of each point in hand lengths per second, independent of resolution and distance.
+    Source: Casiez et al., 1 Euro Filter, CHI 2012, doi:10.1145/2207676.2208639. The cutoff frequency increases with the
+    speed of each point in sizes of the hand per second, so it does not depend on resolution and distance.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class HandFilter:
 
         Args:
             values: (K, D), K points with D coordinates.
-            size: Length of the hand in the unit of `values`.
+            size: Size of the hand or face in the unit of `values`.
             time: Time of the frame, s; must increase from call to call.
         """
         step = max(time - self._time, 1e-3)

@@ -23,8 +23,8 @@ class FreeHands:
 
     Attributes:
         points: (H, 21, 2) px.
-        shapes: (H, 21, 3) m from the wrist, image axes.
-        presence: (H,) probability.
+        shapes: (H, 21, 3) m relative to the wrist, in camera axes (x right, y down, z forward).
+        presence: (H,) probability that the points lie on a hand.
         raw: (H, 21, 2) px, points before smoothing.
     """
 
@@ -48,19 +48,19 @@ class FreeHandTracker:
         """Start without hands.
 
         Args:
-            network: Finds the points of a hand.
-            palms: The palm detector; runs while fewer than `max_hands` are tracked.
+            network: Network that finds the points of a hand.
+            palms: Palm detector; runs while fewer than `max_hands` hands are tracked.
             max_hands: Maximum number of hands.
         """
         self._network, self._palms, self._max_hands = network, palms, max_hands
         self._tracks: list[_Track] = []
 
     def step(self, image: U8, time: float) -> FreeHands:
-        """Find the hands in the next frame, in order of first detection.
+        """Return the hands in the next frame, in the order of their first detection.
 
         Args:
             image: (H, W, 3) uint8 RGB.
-            time: Time of the frame, s.
+            time: Time of the frame, s; must increase from call to call.
         """
         regions = [tracked_regions(track.points[None]) for track in self._tracks]
         tracks = list(self._tracks)

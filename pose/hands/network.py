@@ -35,7 +35,7 @@ class HandOutputs(NamedTuple):
 
     Attributes:
         points: (R, 21, 2) px.
-        shapes: (R, 21, 3) m from the wrist, image axes.
+        shapes: (R, 21, 3) m relative to the wrist, in camera axes (x right, y down, z forward).
         presence: (R,) probability that the region contains a hand.
     """
 
@@ -51,11 +51,11 @@ class HandNetwork:
         """Load the network.
 
         Args:
-            model: LiteRT file; None for the one in the weight cache.
-            threads: CPU threads.
+            model: LiteRT file; None uses the weights of the catalogue and downloads them if they are missing.
+            threads: Number of CPU threads.
 
         Raises:
-            PoseError: If it cannot be loaded.
+            PoseError: If the weights are not available or not a valid network.
         """
         self._network = LiteRTModel(model or locate(WEIGHTS[0]), threads, _OUTPUTS)
 
@@ -80,24 +80,24 @@ class HandNetwork:
 
 
 class PalmDetector:
-    """Palm detector, which needs no tracked people."""
+    """Palm detection network, which finds hands without tracked people."""
 
     def __init__(self, *, model: Path | None = None, threads: int = 1, least_score: float = _PALM_SCORE) -> None:
         """Load the network.
 
         Args:
-            model: LiteRT file; None for the one in the weight cache.
-            threads: CPU threads.
+            model: LiteRT file; None uses the weights of the catalogue and downloads them if they are missing.
+            threads: Number of CPU threads.
             least_score: Minimum score of a palm.
 
         Raises:
-            PoseError: If it cannot be loaded.
+            PoseError: If the weights are not available or not a valid network.
         """
         self._network = LiteRTModel(model or locate(WEIGHTS[1]), threads)
         self._anchors, self._least_score = _anchors(), least_score
 
     def detect(self, image: U8, window: Regions | None = None) -> tuple[Regions, F32]:
-        """Detect hands in an (H, W, 3) uint8 RGB image; returns their regions, best first, and scores (R,).
+        """Detect hands in an (H, W, 3) uint8 RGB image; return their regions, best first, and scores (R,).
 
         Args:
             image: The image.
@@ -121,14 +121,14 @@ class PalmDetector:
 
 
 def tracked_regions(points: F32) -> Regions:
-    """Return the regions for the next frame from points (R, 21, 2) px."""
+    """Return the search regions for the next frame: squares around points (R, 21, 2) px, with the fingers upwards."""
     knuckles = (points[:, INDEX_KNUCKLE] + points[:, RING_KNUCKLE]) / 2
     along = (points[:, MIDDLE_KNUCKLE] + knuckles) / 2 - points[:, WRIST]
     return _around(points[:, _STABLE], np.asarray(along, np.float32), _TRACK_SCALE, _TRACK_SHIFT)
 
 
 def _palm_regions(points: F32) -> Regions:
-    """Regions of hands from detected palms.
+    """Return the regions of hands around detected palms.
 
     Args:
         points: (R, 9, 2) px, two corners of the box and seven points of the palm.
@@ -160,9 +160,9 @@ def shifted(centers: F32, sides: F32, along: F32, scale: float, shift: float) ->
     """Return scaled and shifted squares in which `along` (R, 2) points up.
 
     Args:
-        centers: (R, 2) px.
-        sides: (R,) px.
-        along: (R, 2) directions.
+        centers: (R, 2) px, centres of the squares before shifting.
+        sides: (R,) px, sides of the squares before scaling.
+        along: (R, 2) directions in the image.
         scale: Factor of the sides.
         shift: Shift of the centres as a fraction of the side, downwards in the rotated square; negative is towards the
             fingers.

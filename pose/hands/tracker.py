@@ -50,7 +50,7 @@ class _Track:
 
 @dataclass(slots=True)
 class _Sight:
-    """A detected hand: row and side of the arm, and the outputs of the network."""
+    """A detected hand: row of the person, side of the arm, and outputs of the network."""
 
     row: int
     side: int
@@ -66,7 +66,7 @@ class HandTracker:
         """Start without hands.
 
         Args:
-            network: Finds the points of a hand.
+            network: Network that finds the points of a hand.
             palms: Palm detector that recovers lost hands; None to recover them from the arms only.
             skeleton: Joint set of the people.
         """
@@ -217,8 +217,8 @@ def _fits(points: F32, arms: Arms, row: int, side: int) -> bool:
 def _distance(sight: _Sight, arms: Arms) -> float:
     """Return the mismatch of a hand and its arm, in forearm lengths.
 
-    The mismatch is the distance of the wrists plus the distance of the hand from its expected centre.
-
+    The mismatch is the distance between the wrists, plus half the distance of the middle knuckle from the expected
+    centre of the hand.
     """
     length = max(float(arms.forearms[sight.row]), 1e-6)
     wrist = float(np.linalg.norm(sight.points[WRIST] - arms.wrists[sight.row, sight.side]))
