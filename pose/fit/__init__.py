@@ -1,1 +1,1 @@
-"""Least-squares fits of human motion: solvers for the fit to the 2D and for several cameras."""
+"""Least-squares fits of human motion: solvers for the fit to 2D keypoints and for several cameras."""

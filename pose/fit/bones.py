@@ -1,4 +1,4 @@
-"""Constant bone lengths as a residual of least squares: (length in a frame - length of the person) / sigma.
+"""Constant bone lengths as least-squares residuals: (length in a frame - length of the person) / sigma.
 
 Axes: K frames, N points, B bones, G lengths, M unknowns that all frames share.
 """
@@ -19,7 +19,7 @@ class Bones:
         starts: (B,) index of the first point of each bone.
         ends: (B,) index of the second point.
         sigma: (B,) m, standard deviation of the length from frame to frame.
-        group: (B,) index of the length in G; the left and the right side may share one.
+        group: (B,) index of each bone's length among the G lengths; the left and the right side may share one.
     """
 
     starts: NDArray[np.int64]
@@ -42,10 +42,10 @@ class Bones:
         """Add the contribution of the bone lengths to the normal equations of the points.
 
         Args:
-            frames: (K, N, 3, N, 3), matrix of each frame, changed in place.
-            right: (K, N, 3), right-hand side of each frame, changed in place.
-            points: (K, N, 3) m at which the residuals are linearised.
-            lengths: (G,) m of the person.
+            frames: (K, N, 3, N, 3) matrix of each frame, changed in place.
+            right: (K, N, 3) right-hand side of each frame, changed in place.
+            points: (K, N, 3) m, points at which the residuals are linearised.
+            lengths: (G,) m, bone lengths of the person.
         """
         length, along = self.measure(points)
         precision = self.sigma**-2.0
@@ -66,11 +66,11 @@ class Bones:
         The lengths are the last G of the M shared unknowns.
 
         Args:
-            cross: (K, N, 3, M) between points and shared unknowns.
+            cross: (K, N, 3, M) matrix that couples points and shared unknowns.
             border: (M, M) matrix of the shared unknowns.
             border_right: (M,) right-hand side of the shared unknowns.
-            points: (K, N, 3) m at which the residuals are linearised.
-            lengths: (G,) m of the person.
+            points: (K, N, 3) m, points at which the residuals are linearised.
+            lengths: (G,) m, bone lengths of the person.
         """
         length, along = self.measure(points)
         precision = self.sigma**-2.0

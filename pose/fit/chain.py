@@ -14,7 +14,7 @@ from pose.types import F64
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Factorised chain of B blocks of f frames (1 or 2) of D unknowns.
+    """Factorised chain of B blocks. A block has f frames (1 or 2) of D unknowns each.
 
     Attributes:
         inverse: (B, f D, f D) inverses of the pivots.
@@ -29,9 +29,10 @@ class Chain:
         """Factorise a chain of K frames.
 
         Args:
-            frames: (K, D, D); K must be even with `next_two`.
-            next_one: (K - 1,) multiples of the identity that couple a frame to the next.
-            next_two: (K - 2,) the same for the frame after the next; None for no coupling.
+            frames: (K, D, D) matrix of each frame; K must be even if `next_two` is given.
+            next_one: (K - 1,) multiples of the identity that couple each frame to the next.
+            next_two: (K - 2,) multiples of the identity that couple each frame to the one after the next; None for no
+                such coupling.
         """
         blocks, link = (frames, next_one[:, None, None]) if next_two is None else _pairs(frames, next_one, next_two)
         inverse = np.empty_like(blocks)
@@ -43,7 +44,7 @@ class Chain:
         return cls(inverse, link)
 
     def solve(self, right: F64) -> F64:
-        """Solve for right-hand sides (K, D, M); returns solutions of the same shape."""
+        """Solve the system for M right-hand sides (K, D, M); return the solutions, of the same shape."""
         rows = right.reshape(len(self.inverse), -1, right.shape[-1]).copy()
         half = np.empty_like(rows)
         for block in range(len(rows)):
@@ -76,13 +77,13 @@ def _grid(block: F64, link: F64) -> F64:
 
 
 def _across(link: F64, rows: F64) -> F64:
-    """Return (link x identity) @ rows, (f D, M)."""
+    """Return kron(link, identity) @ rows, (f D, M)."""
     moved: F64 = (link @ rows.reshape(len(link), -1)).reshape(rows.shape)
     return moved
 
 
 def _between(link: F64, grid: F64) -> F64:
-    """Return (link x identity)^T @ grid @ (link x identity) for a grid (f, D, f, D)."""
+    """Return kron(link, identity)^T @ grid @ kron(link, identity) for a matrix `grid` (f, D, f, D), as (f D, f D)."""
     size = grid.shape[0] * grid.shape[1]
     product: F64 = np.einsum("ai,axby,bj->ixjy", link, grid, link).reshape(size, size)
     return product

@@ -1,4 +1,4 @@
-"""Statistics of the changes made by the fit to the 2D, for summaries."""
+"""Statistics of the changes made by the fit to 2D keypoints, for summaries."""
 
 from dataclasses import dataclass, field
 
@@ -13,8 +13,9 @@ class FitLog:
     """Statistics of fits.
 
     Attributes:
-        windows: Per window of a person, the number of frames, the median change of the joints relative to the
-            pelvis (mm), and the median distance of the 2D from the lifted joints before the fit (mm; NaN without 2D).
+        windows: Tuple for each fitted window of a person: number of frames; median change in mm of the joints relative
+            to the pelvis; median distance in mm between 2D keypoints and lifted joints before the fit (NaN without
+            keypoints).
     """
 
     windows: list[tuple[int, float, float]] = field(default_factory=list)
@@ -25,8 +26,8 @@ class FitLog:
         Args:
             before: (T, 17, 3) m, joints relative to the pelvis.
             after: (T, 17, 3) m, joints relative to the pelvis after the fit.
-            distance: (T, 17) m, from the 2D to the projected joints before the fit, at the depth of the body; NaN where
-                not detected.
+            distance: (T, 17) m, distances at the depth of the body between 2D keypoints and projected joints before the
+                fit; NaN for undetected keypoints.
         """
         moved = np.linalg.norm(after[:, 1:] - before[:, 1:], axis=-1)
         seen = distance[np.isfinite(distance)]
@@ -35,7 +36,7 @@ class FitLog:
 
     @property
     def line(self) -> str:
-        """Return a line for summaries; empty if nothing was fitted."""
+        """Line of text for summaries; empty if nothing was fitted."""
         if not self.windows:
             return ""
         frames, moved, distance = np.array(self.windows).T

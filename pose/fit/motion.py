@@ -1,6 +1,6 @@
-"""Fit of one person's motion to the 2D of one camera: smooth corrections of the lifted motion, and constant bones.
+"""Fit of one person's motion to the 2D keypoints of one camera: smooth corrections, and constant bone lengths.
 
-Unknowns are the correction of every joint at knots 0.1 s apart, and one length per bone. Residuals:
+Unknowns are the correction of every lifted joint at knots 0.1 s apart, and one length per bone. Residuals:
 
 - reprojection, in standard deviations of the 2D noise (`pose.fit.noise`); robust (Cauchy loss);
 - bone lengths, constant over time and equal on both sides, close to those of the lifted body;
@@ -30,10 +30,11 @@ _ALONG = {
     "shoulder": 0.015, "elbow": 0.025, "wrist": 0.03,
 }  # fmt: skip
 _ACROSS = 0.025  # the same across the viewing direction, m
-_ROOT_ACROSS, _ROOT_DEPTH = 0.05, 0.05  # m, and share of the distance: the same of the pelvis
+# Standard deviations of the pelvis: m across the viewing direction, and fraction of the distance along it.
+_ROOT_ACROSS, _ROOT_DEPTH = 0.05, 0.05
 _BONE = 0.008  # standard deviation of a bone's length from knot to knot, m
 _LENGTH = 0.04  # standard deviation of a bone's length from the lifted length, as a fraction
-_OUTLIER = 3.0  # scale of the Cauchy loss in standard deviations of the 2D
+_OUTLIER = 3.0  # scale of the Cauchy loss in standard deviations of the 2D keypoints
 _ITERATIONS = 5
 _NEAREST = 0.1  # minimum depth for projection, m
 
@@ -47,9 +48,9 @@ def _groups() -> NDArray[np.int64]:
 
 
 def _spread() -> F64:
-    """Return the matrices (3, N, N) that map corrections of bones to corrections of joints (m), per axis.
+    """Return the matrix (N, N) of each axis (3) that maps corrections of bones to corrections of joints in m.
 
-    Corrections of bones are in standard deviations. Column 0 is the root.
+    Corrections of bones are in standard deviations. Column 0 stands for the root.
     """
     tree = np.zeros((_N, _N))
     for parent, child in H36M17.edges:  # parents precede their children
@@ -70,8 +71,8 @@ class Target:
     Attributes:
         times: (K,) s of the knots, increasing.
         points: (K, N, 3) m, lifted joints in the camera frame.
-        pixels: (K, N, 2) px, detected joints.
-        noise: (K, N) px, standard deviation of each coordinate; inf where not detected.
+        pixels: (K, N, 2) px, detected joints, averaged around each knot.
+        noise: (K, N) px, standard deviation of each coordinate of `pixels`; inf where not detected.
         matrix: (3, 3) px, camera intrinsics.
     """
 
@@ -86,9 +87,9 @@ def fitted(target: Target, lengths: F64, known: bool = False) -> tuple[F64, F64]
     """Fit corrections and bone lengths with Gauss-Newton iterations that never increase the cost.
 
     Args:
-        target: The observations.
-        lengths: (G,) m, expected bone lengths, see `BONES`.
-        known: Whether the lengths are fixed.
+        target: Observations and lifted joints.
+        lengths: (G,) m, expected bone lengths, one for each group of `BONES`.
+        known: Whether the lengths are known and thus not fitted.
 
     Returns:
         Corrections (K, N, 3) m of `target.points`, and the lengths (G,) m.
@@ -112,9 +113,9 @@ def fitted(target: Target, lengths: F64, known: bool = False) -> tuple[F64, F64]
 
 
 class _Problem:
-    """The normal equations.
+    """Cost and normal equations of the fit.
 
-    The unknown `moves` (K, N, 3) are corrections of the root and the bones in standard deviations.
+    The unknowns `moves` (K, N, 3) are the corrections of the root and of the bones, in standard deviations.
     """
 
     def __init__(self, target: Target, lengths: F64, known: bool) -> None:
@@ -132,11 +133,11 @@ class _Problem:
         self._own[:-1] += left**2 * new
 
     def corrections(self, moves: F64) -> F64:
-        """Corrections of the joints, (K, N, 3) m."""
+        """Return the corrections of the joints, (K, N, 3) m."""
         return np.moveaxis((self._spread @ np.moveaxis(moves, 2, 1)[..., None])[..., 0], 1, 2)
 
     def cost(self, moves: F64, lengths: F64) -> float:
-        """Half the sum of squared residuals, with the Cauchy loss of the reprojection."""
+        """Return half the sum of squared residuals, with a Cauchy loss of the reprojection."""
         points = self._target.points + self.corrections(moves)
         off = self._projected(points)[0] - self._target.pixels
         square = (off * off).sum(axis=-1) * self._weight
@@ -177,19 +178,19 @@ class _Problem:
         return step, change if unknown else np.zeros(BONES.count)
 
     def _prior(self, moves: F64) -> F64:
-        """Return the precision of the prior times the moves, (K, N, 3)."""
+        """Return the product of the prior's precision matrix and the moves, (K, N, 3)."""
         product = self._own[:, None, None] * moves
         product[:-1] += self._next[:, None, None] * moves[1:]
         product[1:] += self._next[:, None, None] * moves[:-1]
         return product
 
     def _projected(self, points: F64) -> tuple[F64, F64]:
-        """Pixels (K, N, 2) and depths (K, N) m of points (K, N, 3) m."""
+        """Return the pixels (K, N, 2) and depths (K, N) m of points (K, N, 3) m."""
         depth = np.maximum(points[..., 2], _NEAREST)
         return points[..., :2] / depth[..., None] * self._focal + self._centre, depth
 
     def _reprojection(self, points: F64) -> tuple[F64, F64]:
-        """Contribution of this term to the normal equations of the points: (K, N, 3, N, 3) and (K, N, 3)."""
+        """Return the reprojection's part of the normal equations: matrices (K, N, 3, N, 3), right sides (K, N, 3)."""
         pixels, depth = self._projected(points)
         off = pixels - self._target.pixels
         weight = self._weight / (1 + (off * off).sum(axis=-1) * self._weight / _OUTLIER**2)

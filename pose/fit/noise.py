@@ -1,9 +1,9 @@
 """Noise of 2D keypoints, estimated per joint of a track from lifted joints and from differences over time.
 
-The distance between projected lifted joints and the 2D has three parts: the error of the lifter across the viewing
-direction, jitter, and lasting errors of the 2D. Third differences over time isolate the jitter, because motion hardly
-contributes to them. Lasting errors are the remainder beyond the usual error of the lifter. Neighbouring frames do not
-average them out, so they have a larger weight.
+The distance between projected lifted joints and keypoints has three parts: the error of the lifter across the viewing
+direction, jitter of the keypoints, and lasting errors of the keypoints. Third differences over time isolate the jitter,
+because motion hardly contributes to them. Lasting errors are the remainder beyond the usual error of the lifter.
+Neighbouring frames do not average them out, so they count at least three times in the noise.
 """
 
 import numpy as np
@@ -11,11 +11,12 @@ import numpy as np
 from pose.skeletons import H36M17
 from pose.types import F64, Flags
 
-_LIFTED = 0.010  # m, median distance of lifted joints from exact 2D, across the viewing direction (validation subjects)
-_EXACT = 0.006  # m, standard deviation for exact 2D, because knots are 0.1 s apart
+# Median distance of lifted joints from exact keypoints, across the viewing direction, m (on validation subjects).
+_LIFTED = 0.010
+_EXACT = 0.006  # m, standard deviation for exact keypoints, because knots are 0.1 s apart
 _LASTING = 3.0  # factor of lasting errors, which successive frames repeat
-# m; larger lasting errors have more weight still, since the lifter already used the 2D. The second value is for
-# detectors, whose hips and shoulders differ from those of Human3.6M.
+# m; lasting errors above this value count even more, since the lifter has used the same keypoints. The second value is
+# for detectors, whose hips and shoulders differ from those of Human3.6M.
 _WRONG, _WRONG_DERIVED = 0.03, 0.02
 _MEDIAN = 1.177  # median distance in two dimensions, in standard deviations of a coordinate
 _DIFFERENCE = np.sqrt(20.0)  # standard deviation of the third difference of independent unit values
@@ -26,10 +27,10 @@ _LIMBS = [joint for joint in range(len(H36M17)) if joint not in _TRUNK]
 
 
 def noise_of(off: F64, seen: Flags, derived: bool = False) -> F64:
-    """Estimate the standard deviation (17,) m of each coordinate of the 2D of one track.
+    """Estimate the standard deviation (17,) m of each coordinate of one track's 2D keypoints, at the body's depth.
 
     Args:
-        off: (T, 17, 2) m, 2D minus projected lifted joints, at the depth of the body.
+        off: (T, 17, 2) m, keypoints minus projected lifted joints, at the depth of the body.
         seen: (T, 17) bool, whether each joint is detected.
         derived: Whether the joints are converted from a detector's skeleton (`pose.skeletons`).
     """

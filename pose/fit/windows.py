@@ -1,4 +1,4 @@
-"""The fit to the 2D over a whole track, in overlapping, blended windows with bounded memory.
+"""The fit to 2D keypoints over a whole track, in overlapping, blended windows with bounded memory.
 
 The first window determines the bone lengths; later ones keep them.
 """
@@ -23,7 +23,7 @@ _SHORTEST = 1.0  # s; the noise of shorter tracks cannot be estimated
 _SEEN = 0.05  # minimum score of a keypoint
 _NEAREST = 0.1  # minimum depth for projection, m
 _DERIVED = [7, 8, 9, 10]  # joints that detectors define at other points (`pose.skeletons`)
-_SURER, _HALF = 0.15, 0.02  # reduction of sigma for exact 2D as a fraction, and noise in m that halves it
+_SURER, _HALF = 0.15, 0.02  # largest reduction of sigma (a fraction), and noise in m that halves the reduction
 
 
 def first_window(times: NDArray[np.float64], ended: bool) -> tuple[int, int] | None:
@@ -43,18 +43,18 @@ def first_window(times: NDArray[np.float64], ended: bool) -> tuple[int, int] | N
 
 
 def fit_motion(lifted: Sequence3D, seen: Sequence2D, log: FitLog | None = None) -> Sequence3D:
-    """Fit the motion of one person to the 2D from which it was lifted.
+    """Fit the motion of one person to the 2D keypoints from which it was lifted.
 
-    The correction is smooth, and stronger where the 2D is more accurate; bone lengths are constant. Tracks shorter than
-    a second are unchanged.
+    The correction is smooth, and stronger where the keypoints are more accurate; bone lengths are constant. Tracks
+    shorter than a second are unchanged.
 
     Args:
-        lifted: Motion with constant bones (`pose.refine.refine`).
-        seen: The 2D of the same frames.
-        log: Collects statistics of the changes.
+        lifted: Motion with constant bone lengths (`pose.refine.refine`).
+        seen: 2D sequence of the same frames.
+        log: Collector of statistics of the changes.
 
     Returns:
-        The fitted motion; sigma shrinks with the noise of the 2D.
+        The fitted motion. Its sigma is up to 15 % smaller, depending on the accuracy of the keypoints.
     """
     fit, parts, first = MotionFit(log), [], 0
     while first < len(lifted) and (window := first_window(lifted.times[first:], ended=True)):
@@ -74,8 +74,8 @@ class _Correction:
 
     Attributes:
         times: (T,) s.
-        moves: (T, 17, 3) m, of the joints in the camera frame.
-        surer: (T, 17) factors of sigma.
+        moves: (T, 17, 3) m, corrections of the joints in the camera frame.
+        surer: (T, 17) factors by which sigma is multiplied.
     """
 
     times: F64
@@ -95,10 +95,10 @@ class _Correction:
 
 
 class MotionFit:
-    """Fits the motion of a person to the 2D, one window after the other (see `fit_motion`).
+    """Fit of a person's motion to the 2D keypoints, one window after the other (see `fit_motion`).
 
     Args:
-        log: Collects statistics of the changes.
+        log: Collector of statistics of the changes.
     """
 
     def __init__(self, log: FitLog | None = None) -> None:
@@ -107,11 +107,13 @@ class MotionFit:
         self._before: _Correction | None = None
 
     def window(self, lifted: Sequence3D, seen: Sequence2D, final: int | None = None) -> Sequence3D:
-        """Fit the next window. It may overlap the previous one; the overlapping frames are final now.
+        """Fit the next window, and return its fitted motion.
+
+        The window may overlap the previous one; the frames in both are blended.
 
         Args:
-            lifted: Motion of one person with constant bones.
-            seen: The 2D of the same frames.
+            lifted: Motion of the person with constant bone lengths.
+            seen: 2D sequence of the same frames.
             final: Number of frames before the next window; None for all. Only these frames are logged.
         """
         known = self._lengths is not None
@@ -135,9 +137,7 @@ class MotionFit:
 
 
 def _corrected(lifted: Sequence3D, seen: Sequence2D, lengths: F64, known: bool) -> tuple[_Correction, F64, F64]:
-    """Return the correction of one window, its bone lengths (G,) m, and the distances (T, 17) m from
-    2D to lifted joints.
-    """
+    """Return a window's correction, bone lengths (G,) m, and distances (T, 17) m of keypoints from lifted joints."""
     skeleton, matrix = get_skeleton(seen.skeleton), seen.camera.matrix
     pixels, scores = to_h36m17(seen.keypoints, seen.scores, skeleton)
     counts = scores > _SEEN
@@ -161,7 +161,7 @@ def _corrected(lifted: Sequence3D, seen: Sequence2D, lengths: F64, known: bool) 
 
 
 def _lengths(lifted: Sequence3D) -> F64:
-    """Return the mean length (G,) m of the bones of each group."""
+    """Return the length (G,) m of each group: the mean over its bones of the median over time."""
     length = np.median(BONES.measure(lifted.joints.astype(np.float64))[0], axis=0)
     return np.bincount(BONES.group, length) / np.bincount(BONES.group)
 
@@ -178,9 +178,9 @@ def _knots(times: F64) -> NDArray[np.int64]:
 
 
 def _around(times: F64, knots: NDArray[np.int64], off: F64, scores: F64) -> tuple[F64, F64]:
-    """Weighted mean of (T, 17, 2) px around each knot, and mean score (K, 17).
+    """Return the weighted mean (K, 17, 2) px of `off` (T, 17, 2) px around each knot, and the mean score (K, 17).
 
-    Weights are the scores (T, 17), decreasing with the distance in time.
+    The weights are the scores (T, 17), and decrease with the distance in time.
     """
     reach = np.abs(times[:, None] - times[knots]) / _KNOT
     weight = np.maximum(1 - reach, 0.0).T  # (K, T)
