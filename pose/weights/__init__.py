@@ -24,13 +24,13 @@ __all__ = [
 
 
 def locate_if_reachable(name: str) -> Path | str:
-    """Return the path of a weight, or the reason why it is not available if its server does not answer.
+    """Return the path of a weight file; if it is missing and cannot be downloaded, return the reason instead.
 
-    Use this instead of `locate` for weights that have a fallback.
-
-    The check of the server takes at most 3 s. A failure is remembered for a day.
+    Use this function instead of `locate` for weights that have a fallback. It waits at most 3 s for the server to
+    answer, and remembers a failure for a day.
 
     Raises:
+        UsageError: If the catalogue has no such name.
         CorruptWeightError: If a file in one of the user's folders is damaged.
     """
     from pose.weights import reachable
@@ -46,6 +46,7 @@ def locate(name: str) -> Path:
     Raises:
         UsageError: If the catalogue has no such name.
         CorruptWeightError: If a file of that name has other content.
+        UnverifiedWeightError: If no hash is known to verify the file.
         FetchError: If the file is missing and the download fails. The message describes the manual installation.
     """
     return Store.from_environment().locate(name)

@@ -23,7 +23,20 @@ class BundleError(PoseError):
 
 
 def write_bundle(store: Store, names: Sequence[str], out: Path, *, allow_unverified: bool = False) -> list[Weight]:
-    """Write the named weights into one archive at `out`, atomically. Missing weights are downloaded first."""
+    """Write weights into one archive, atomically. Missing weights are downloaded first.
+
+    Args:
+        store: Weight files on this machine.
+        names: Catalogue names of the weights.
+        out: Archive to write.
+        allow_unverified: Whether to include weights without a known hash.
+
+    Returns:
+        Catalogue entries of the weights, sorted by name.
+
+    Raises:
+        UsageError: If a name is unknown, or the weight is part of the package. Errors of `Store.locate` are passed on.
+    """
     weights = [store.weight(name) for name in sorted(set(names))]
     for weight in weights:
         if isinstance(weight.source, InPackage):
@@ -39,11 +52,12 @@ def write_bundle(store: Store, names: Sequence[str], out: Path, *, allow_unverif
 
 
 def install_bundle(store: Store, bundle: Path, *, allow_unverified: bool = False) -> list[Weight]:
-    """Copy the weights of a bundle to the cache.
+    """Copy the weights of a bundle to the cache, and return their catalogue entries.
 
     Names and hashes are taken from the local catalogue. The manifest supplies a hash only for weights without one.
 
     Raises:
+        UsageError: If the file does not exist.
         BundleError: If the archive contains an unknown file, or a file with the wrong hash. Nothing is then installed.
         UnverifiedWeightError: If a weight has no published hash and `allow_unverified` is False.
     """

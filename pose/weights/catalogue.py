@@ -18,7 +18,16 @@ class SourceError(PoseError):
 class Wheel:
     """A wheel on the user's package index.
 
-    The wheel is read but never installed, so its platform does not matter."""
+    The wheel is read but never installed, so its platform does not matter.
+
+    Attributes:
+        requirement: Package and version, such as "mediapipe==0.10.21".
+        file: File name of the wheel.
+        sha256: SHA-256 of the wheel in hexadecimal.
+        size: Size of the wheel in bytes.
+        python_version: Python version to request from the index.
+        platform: Platform tag to request from the index.
+    """
 
     requirement: str
     file: str
@@ -56,7 +65,7 @@ class ZipMember:
     Attributes:
         url: Address of the zip.
         member: Path of the member in the zip, or the end of that path.
-        small: Whether the member is much smaller than the zip.
+        small: Whether the member is much smaller than the zip, so that it is read with range requests.
     """
 
     url: str
@@ -114,8 +123,8 @@ class Weight:
     sha256: str | None
     size: int | None
     source: Source
-    default: bool = False  # the default configuration needs it
-    stand_in: str | None = None  # its fallback
+    default: bool = False
+    stand_in: str | None = None
 
 
 MEDIAPIPE = Wheel(

@@ -64,7 +64,7 @@ def opener_for(url: str, schemes: tuple[str, ...]) -> urllib.request.OpenerDirec
 
 
 def answers(url: str, schemes: tuple[str, ...], timeout: float) -> str | None:
-    """Return None if the server provides `url`; otherwise return the reason in one line."""
+    """Return None if the server provides `url`; otherwise return why not, in one line. `timeout` is in s."""
     request = urllib.request.Request(url, headers={"User-Agent": "pose-run", "Range": "bytes=0-0"})
     try:
         with opener_for(url, schemes).open(request, timeout=timeout):
@@ -101,6 +101,12 @@ def download(url: str, path: Path, *, schemes: tuple[str, ...] = ("https",), tim
     """Download `url` to `path`, resuming at the end of existing content.
 
     The download is resumed if the connection breaks after some data. A connection that delivers no data is an error.
+
+    Args:
+        url: Address of the file.
+        path: File to write.
+        schemes: Allowed URL schemes, also of redirects.
+        timeout: Maximum time without data, s.
 
     Raises:
         DownloadError: If the download fails; the received content stays in `path`.

