@@ -1,7 +1,7 @@
 """BlazePose's person detector on LiteRT, as in MediaPipe's published graph `pose_detection_cpu`.
 
-Each detection includes the mid-hip point and a point on the circle around the whole body. These two points determine
-the size and rotation of the region around the person.
+Each detection includes two points: the middle of the hips, and a point on the circle around the whole body. They
+determine the size and rotation of the region around the person.
 
 Source: Bazarevsky et al., BlazePose: On-device Real-time Body Pose tracking, 2020, arXiv:2006.10204. The constants are
 taken from the graph in google-ai-edge/mediapipe 0.10.21.
@@ -30,7 +30,7 @@ MAX_CANDIDATES = 300  # with the highest scores; at a threshold near 0 there are
 
 
 class BlazePoseDetector:
-    """Detector of people and of the regions that BlazePose's landmark network needs."""
+    """Detector of people, and of the image regions that BlazePose's landmark network needs."""
 
     name = "blazepose"
 
@@ -45,7 +45,7 @@ class BlazePoseDetector:
 
         Args:
             model: LiteRT file.
-            options: Options of the stage.
+            options: Options of the network, of which only the number of threads and the minimum score are used.
             overlap_threshold: IoU above which detections are merged.
 
         Raises:
@@ -83,8 +83,8 @@ def _boxes(points: F32, scores: F32) -> Boxes:
     """Convert decoded network rows to boxes and regions.
 
     Args:
-        points: (P, 6, 2) px in the image. The columns are two box corners, the mid-hip point, a point on the circle
-            around the body, and two unused points.
+        points: (P, 6, 2) px in the image: two box corners, the middle of the hips, a point on the circle around the
+            body, and two unused points.
         scores: (P,) scores in [0, 1].
     """
     hips, rims = points[:, 2], points[:, 3]
@@ -96,10 +96,7 @@ def _boxes(points: F32, scores: F32) -> Boxes:
 
 
 def anchors() -> F32:
-    """Return the centres (2254, 2) of the anchors, x and y in [0, 1], layer by layer.
-
-    Layers of the same stride share their grid cells.
-    """
+    """Return the centres (2254, 2) of the anchors, x and y in [0, 1], in the order of the network's outputs."""
     layers = []
     for stride in dict.fromkeys(STRIDES):
         cells = SIDE // stride

@@ -1,4 +1,4 @@
-"""A detector for clips in which one person fills the image."""
+"""Detector for clips in which one person fills the image."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The two MobileNet detectors: SSD MobileNet v1 on LiteRT, and torchvision's SSDLite320 on MobileNet v3.
+"""MobileNet detectors: SSD MobileNet v1 on LiteRT, and torchvision's SSDLite320 on MobileNet v3.
 
 Sources: Liu et al., SSD: Single Shot MultiBox Detector, 2016, arXiv:1512.02325; Howard et al., MobileNets, 2017,
 arXiv:1704.04861; Howard et al., Searching for MobileNetV3, 2019, arXiv:1905.02244.
@@ -44,7 +44,7 @@ class MobileNetDetector:
 
         Args:
             model: LiteRT file with non-maximum suppression.
-            options: Options of the stage.
+            options: Options of the network, of which only the number of threads and the minimum score are used.
             classes: Indices of the object classes to return, as numbered by the model file.
 
         Raises:
@@ -87,7 +87,7 @@ class SSDLiteDetector:
 
         Args:
             model: `.pth` file of parameters.
-            options: Options of the stage.
+            options: Device, threads and minimum score. The precision must not be float16.
             classes: Indices of the object classes to return, as numbered by the model file.
 
         Raises:

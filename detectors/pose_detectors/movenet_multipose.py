@@ -9,7 +9,7 @@ from pose.types import U8, Boxes
 
 
 class MoveNetMultiPoseDetector:
-    """Person detector for up to six people, on the CPU."""
+    """Person detector for up to six people, which uses the boxes of MoveNet MultiPose, on the CPU."""
 
     name = "movenet-multipose"
 
@@ -17,8 +17,8 @@ class MoveNetMultiPoseDetector:
         """Load the network.
 
         Args:
-            model: Weights in TensorFlow.js' format.
-            options: Options of the stage.
+            model: Weights in the format of TensorFlow.js.
+            options: Number of threads, minimum score and input size. The other options are ignored.
 
         Raises:
             PoseError: If the weights cannot be loaded.

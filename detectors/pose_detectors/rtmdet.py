@@ -21,7 +21,7 @@ STRIDE = 32
 
 
 class RTMDetDetector:
-    """Person detector for any RTMDet network exported with its post-processing."""
+    """Person detector with any RTMDet network that was exported with its post-processing."""
 
     name = "rtmdet"
 
@@ -36,7 +36,8 @@ class RTMDetDetector:
 
         Args:
             model: ONNX file.
-            options: Options of the stage. Set `size` only if the input size of the file is dynamic.
+            options: Device, precision, threads, minimum score and input size. Set `size` only if the input size of the
+                file is dynamic.
             classes: Indices of the object classes to return, as numbered by the model file.
 
         Raises:

@@ -1,4 +1,4 @@
-"""YOLO person detector for all sizes of v8, 11 and 26.
+"""YOLO person detector with networks of any size of YOLOv8, YOLO11 and YOLO26.
 
 ONNX Runtime runs `.onnx` files, and the `ultralytics` package runs `.pt` files. The official weights and `ultralytics`
 are AGPL-3.0. Nothing else in the project needs them.
@@ -30,7 +30,7 @@ class YoloDetector:
         Args:
             model: Weight file, `.onnx` or `.pt`.
             task: Type of the network, 'detect' or 'pose'.
-            options: Options of the stage.
+            options: Device, precision, threads, minimum score and input size.
             overlap_threshold: IoU above which the weaker of two boxes is removed.
             classes: Indices of the object classes to return, as numbered by the model file.
 

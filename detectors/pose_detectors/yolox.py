@@ -1,4 +1,4 @@
-"""YOLOX on ONNX Runtime. Decoding and non-maximum suppression run in this module.
+"""YOLOX on ONNX Runtime. This module decodes the outputs and runs non-maximum suppression.
 
 Source: Ge et al., YOLOX: Exceeding YOLO Series in 2021, 2021, arXiv:2107.08430. The thresholds are those of the
 project's own ONNX demo.
@@ -20,7 +20,7 @@ STRIDES = (8, 16, 32)
 
 
 class YoloXDetector:
-    """Person detector for any YOLOX network exported without decoding."""
+    """Person detector with any YOLOX network that was exported without decoding."""
 
     name = "yolox"
 
@@ -36,7 +36,8 @@ class YoloXDetector:
 
         Args:
             model: ONNX file.
-            options: Options of the stage. Set `size` only if the input size of the file is dynamic.
+            options: Device, precision, threads, minimum score and input size. Set `size` only if the input size of the
+                file is dynamic.
             overlap_threshold: IoU above which the weaker of two boxes is removed.
             classes: Indices of the object classes to return, as numbered by the model file.
 
@@ -81,7 +82,7 @@ def grid(side: int) -> tuple[F32, F32]:
     """Return the grid cell and the stride of each output row of the network.
 
     Args:
-        side: Side of the square network input in px.
+        side: Side of the square network input, px.
 
     Returns:
         Cell positions (N, 2), x and y in cells, and strides (N, 1) in px.
