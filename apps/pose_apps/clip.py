@@ -96,9 +96,10 @@ class RunConfig(WorldConfig):
 
 
 def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -> Done:
-    """Process the input as one video or as single images.
+    """Process the input of `pose-run` as one video or as single images.
 
-    The input counts as single images with `config.stills`, if it is one image file, or if its images differ in size.
+    It is processed as single images if `config.stills` is set, if it is one image file, or if its images differ in
+    size.
 
     Args:
         config: Options of `pose-run`.
@@ -106,9 +107,9 @@ def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -
         host: Callbacks of the command.
 
     Raises:
-        UsageError: If an option is not available for single images, or as in `run_clip` and `run_stills`.
+        UsageError: If an option is invalid, or is not available for single images.
         PoseError: If processing fails.
-        KeyboardInterrupt: After Ctrl-C, if there is nothing to report.
+        KeyboardInterrupt: After Ctrl-C, if no result is complete.
     """
     from pose.video.images import SUFFIXES, SizesDifferError
     from pose_apps.stills import Request, run_stills
@@ -136,7 +137,12 @@ class _Clip:
     """State of one video while it is processed.
 
     Attributes:
+        config: Options of `pose-run`.
+        source: The open video.
+        pipeline: Pipeline with loaded networks.
         outputs: Output files in the hidden folder of the run, before they are moved to their final places.
+        host: Callbacks of the command.
+        tally: Statistics of the run.
     """
 
     config: RunConfig
@@ -157,7 +163,7 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) 
 
     Raises:
         PoseError: If processing fails.
-        KeyboardInterrupt: After Ctrl-C, if there is nothing to report.
+        KeyboardInterrupt: After Ctrl-C, if no result is complete. Otherwise, the returned outcome contains it.
     """
     from pose.video import open_source
     from pose.video.images import SizesDifferError
@@ -187,10 +193,10 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) 
 
 
 def _planned_outputs(config: RunConfig, host: Host) -> Outputs:
-    """Return the files to write, after checking them before any work.
+    """Return the files to write. They are checked before any work.
 
     Raises:
-        UsageError: If a file exists already or cannot be written.
+        UsageError: If a file exists already, or an output is not available.
     """
     assert config.video is not None
     outputs = plan_outputs(config.video, config.out, config.formats, config.overlay, npz=config.analyse)
@@ -206,7 +212,16 @@ def _planned_outputs(config: RunConfig, host: Host) -> Outputs:
 
 
 def _derive(clip: _Clip, results: Outputs, wanted: Outputs) -> tuple[list[Path], list[str], list[str]]:
-    """Write the exports and analysis tables, which are made from poses.npz; return files, notes and problems."""
+    """Write the exports and analysis tables, which are computed from poses.npz.
+
+    Args:
+        clip: State of the video.
+        results: Result files in their final places.
+        wanted: Requested outputs.
+
+    Returns:
+        Written files, notes on the files, and problems.
+    """
     config, times = clip.config, clip.pipeline.times
     assert config.video is not None
     files, notes, problems = list[Path](), list[str](), list[str]()
@@ -255,7 +270,14 @@ def _process(clip: _Clip) -> tuple[bool, "Found"]:
 
 
 def _track_and_lift(clip: _Clip, stop: threading.Event, spool: "ResultSpool", motion: "MotionLog") -> "Found":
-    """Write each result to the spool as soon as it is available; return what the cache contained."""
+    """Write each result to the spool as soon as it is available, and return what the cache contained.
+
+    Args:
+        clip: State of the video.
+        stop: Event that ends processing.
+        spool: Temporary file of results.
+        motion: Measurements of the camera motion, to which each frame is added.
+    """
     results, known = _results(clip.source, clip.pipeline, stop, clip.host.cache)
     for result in clip.host.shown(results, clip.source, "poses"):
         with clip.pipeline.times.measure("write"):
@@ -278,7 +300,18 @@ def _recorded(clip: _Clip, spool: "ResultSpool", info: "RunInfo", stop: threadin
 def _into_world(
     clip: _Clip, recorded: "RunData", info: "RunInfo", log: "MotionLog", stack: ExitStack
 ) -> tuple["Iterable[FrameResult]", "RunInfo"]:
-    """Return the results and the run information, in world coordinates if a world is enabled and found."""
+    """Transform the results to world coordinates, if these are enabled and can be determined.
+
+    Args:
+        clip: State of the video.
+        recorded: Results in camera coordinates.
+        info: Metadata of the run.
+        log: Measurements of the camera motion.
+        stack: Exit stack that removes temporary files.
+
+    Returns:
+        The results, and the metadata with world and camera motion.
+    """
     from pose.camera_motion.decision import decide
     from pose.files import MotionInfo, WorldInfo
     from pose.world.placing import place_run

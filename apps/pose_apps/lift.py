@@ -114,7 +114,18 @@ def _into_world(
     config: LiftConfig,
     log: Callable[[str], None],
 ) -> "dict[int, dict[str, Array]]":
-    """Return the output arrays of each person of one input by id, in one common world frame."""
+    """Transform the people of one input to world coordinates.
+
+    Args:
+        ids: Ids of the people.
+        answers: Lifted sequence of each person.
+        seen: 2D sequence of each person.
+        config: Options of `pose-lift`.
+        log: Function that prints a line of text.
+
+    Returns:
+        Additional output arrays of each person by id, in one common world frame.
+    """
     import json
 
     import numpy as np

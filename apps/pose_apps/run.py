@@ -86,7 +86,13 @@ class _Video(argparse.Action):
 
 
 def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[], None] = lambda: None) -> int:
-    """Process one video and return the exit status. `loaded` is called before the first output."""
+    """Process one video and return the exit status.
+
+    Args:
+        config: Options of `pose-run`.
+        pipeline_config: Options of the pipeline.
+        loaded: Function called before the first output.
+    """
     from pose_apps.support.intrinsics import read_intrinsics
 
     if config.demo:

@@ -24,7 +24,7 @@ class Package:
 
     Attributes:
         steps: Arguments of successive pip calls.
-        check: Python code that fails if the package does not work.
+        check: Python code that raises an exception if the package does not work.
     """
 
     purpose: str
@@ -34,9 +34,10 @@ class Package:
 
 
 PACKAGES = {
-    # 1.3.2 as it works on current Python, NumPy 2 and torch. chumpy's setup.py imports pip, so it must be built in this
-    # environment, not in one of its own; xtcocotools' wheel was built for NumPy 1; full mmcv does not compile against
-    # current torch (`pose.estimators.mmpose_import` stands in for its operators); mmengine imports pkg_resources.
+    # MMPose 1.3.2 works on current Python, NumPy 2 and torch only with these steps. The setup.py of chumpy imports
+    # pip, so chumpy must be built in this environment. The wheel of xtcocotools was built for NumPy 1. The full
+    # mmcv does not compile against current torch (`pose.estimators.mmpose_import` replaces its operators). mmengine
+    # needs pkg_resources.
     "mmpose": Package(
         "Install MMPose 1.3.2 into this environment.",
         (

@@ -1,4 +1,4 @@
-"""Processing of single images of any size: 3D people from each image alone, and a gallery of all images.
+"""Processing of single images of any size: 3D people in each image, and a gallery of all images.
 
 Each image has its own result files, NAME.json and NAME.npz, like a clip of one frame. Ids are valid within one image
 only, because people are not tracked between images.
@@ -28,7 +28,7 @@ GALLERY = "gallery-{}.jpg"
 # Correction of sigma for single frames: on test subjects with detector errors, 61 % of the joints were within their
 # sigma instead of 68 % (benchmarks/single_frames.py).
 SIGMA_FACTOR = 1.11
-PASSES = 2  # passes per image: the first crops people by the detector's box, the second by their joints
+PASSES = 2  # estimations per image: the first crops people by the detector's boxes, the second by the joints found
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def _check_free(source: "ImageSource", folder: Path) -> None:
 
 
 def _names(source: "ImageSource") -> list[str]:
-    """Return glob patterns of the files that may be written."""
+    """Return glob patterns that match the files to write."""
     names = (f"{path.name}{ending}" for path in source.paths for ending in (".json", ".npz"))
     return [GALLERY.format("*"), *map(escape, names)]
 
@@ -116,7 +116,17 @@ def _results(
     interrupts: Interrupts,
     request: Request,
 ) -> "Iterator[FrameResult]":
-    """Yield the result of each image after writing its files. Write each gallery sheet when it is full."""
+    """Yield the result of each image after writing its files. Each sheet of the gallery is written as soon as it is
+    full.
+
+    Args:
+        source: The images.
+        pipeline: Pipeline with loaded networks.
+        folder: Folder to write to.
+        wanted: Formats to write.
+        interrupts: Handler of Ctrl-C, which ends the iteration.
+        request: Options of the processing.
+    """
     from pose.bodies import BodyMeshes
     from pose.video.lens import focal_35mm
     from pose.view.gallery import Gallery
@@ -172,8 +182,13 @@ def _write(
     """Write the result files of one image.
 
     Args:
+        path: The image file, whose name the result files get.
         size: (width, height) of the image, px.
         focal_35mm: 35 mm equivalent focal length, mm; None if unknown. See `Pipeline.camera`.
+        result: Result of the image.
+        pipeline: Pipeline that computed the result.
+        folder: Folder to write to.
+        wanted: Formats to write.
     """
     from pose.files import WRITERS
 

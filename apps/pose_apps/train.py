@@ -37,24 +37,26 @@ FILES = ("config.yaml", "state.pt", "training.csv", "evaluation.csv", *WEIGHTS) 
 
 
 class TrainingData(Protocol):
-    """Training batches (see `pose.training.batches.BatchSource`), and fixed batches for evaluation and calibration."""
+    """Protocol of a data set: training batches, and fixed batches for evaluation and calibration."""
 
     def batch(self, step: int) -> "LiftBatch":
         """Return the training batch of a step."""
         ...
 
     def evaluation(self, part: str) -> "dict[str, Iterator[LiftBatch]]":
-        """Return the batches of one part of the data, by condition of the 2D keypoints."""
+        """Return the fixed batches of one part of the data ("validation" or "test"), by condition of the 2D
+        keypoints.
+        """
         ...
 
     def calibration(self) -> "list[Iterator[LiftBatch]]":
-        """Return the batches for the calibration of sigma."""
+        """Return the fixed batches for the calibration of sigma, as one iterator per condition."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainOptions(Options):
-    """Folder of a training run, and whether to resume it."""
+    """Options of all subcommands of `pose-train`."""
 
     out: str = option(REQUIRED, "folder for checkpoints and logs", metavar="DIR")
     resume: bool = option(False, "continue the run in --out")
@@ -64,12 +66,15 @@ class TrainOptions(Options):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A trainable model. Each one is a subcommand of `pose-train`.
+    """A trainable model, with a subcommand of `pose-train`.
 
     Attributes:
-        add: Function that adds the options to a parser. If its second argument is true, the function adds only the
-            options that `--help` shows, which is faster.
-        check: Function that builds the network, to validate options that only the parts of the network can check.
+        purpose: Short help text of the subcommand.
+        description: Long help text of the subcommand.
+        example: Example command for the help.
+        add: Function that adds the options to a parser. If its second argument is True, it adds only the options that
+            `--help` shows, which is faster.
+        check: Function that builds the network, to find invalid options before training.
         build: Function that returns the trainer, and a function that reports the quality of the trained model.
     """
 
@@ -83,13 +88,14 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """A data set for training.
+    """A data set for training lifters.
 
     Attributes:
-        files: Name of the configuration field with the file names. Setting this field selects the data set.
+        files: Name of the configuration field with the files. The data set is selected if this field is not empty.
         metavar: Placeholder of the value in the help.
         purpose: Help text.
-        classes: Class of the configuration, and class that makes batches from a configuration and a seed.
+        classes: Function that imports and returns two classes: that of the configuration, and that of the data, which
+            is constructed with a configuration and a seed.
     """
 
     files: str
@@ -146,7 +152,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _recipe(parser: "ArgumentParser", parsed: "Namespace", model: Model) -> "Namespace":
-    """Convert the parsed options to their dataclasses.
+    """Convert the parsed options of a model to their dataclasses.
 
     Raises:
         UsageError: If options are invalid or cannot be combined.

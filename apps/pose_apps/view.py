@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def show(poses: Path) -> None:
-    """Show a result in a window until the user closes the window."""
+    """Show a result in a window, and return when the user closes the window."""
     with StatusLine("loading the viewer"):
         from pose.view.open3d_scene import check_window
         from pose.view.open3d_window import open_window

@@ -152,13 +152,15 @@ def _parser() -> ArgumentParser:
 
 
 def _default_names(store: Store) -> list[str]:
-    """Return the names of the default weights, without unavailable weights that have a replacement."""
+    """Return the names of the default weights. Weights that cannot be fetched are omitted if they have a
+    replacement.
+    """
     default = [weight for weight in store.catalogue.values() if weight.default]
     return [weight.name for weight in default if not (weight.stand_in and _fails(store, weight))]
 
 
 def _fails(store: Store, weight: Weight) -> bool:
-    """Fetch a weight. Return True and print a warning if this fails."""
+    """Fetch a weight, and return whether this failed. A failure is printed as a warning."""
     try:
         store.fetch(weight.name)
     except FetchError as error:

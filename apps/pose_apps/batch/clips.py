@@ -29,11 +29,12 @@ RESULTS = ("poses.json", "poses.npz")  # a folder with one of these is a result,
 
 @dataclass(frozen=True, slots=True)
 class BatchClip:
-    """One input of `pose-batch`, which is processed like an input of `pose-run`.
+    """One input of `pose-batch`: a video, a folder of images, or a group of videos from several cameras.
 
     Attributes:
         path: Path or URL of the input.
         name: Name of the results folder of the clip, relative to the folder of all results, with / as separator.
+        videos: Paths of the videos of a group; empty for other inputs.
     """
 
     path: str
@@ -41,7 +42,9 @@ class BatchClip:
     videos: tuple[str, ...] = ()
 
     def signature(self) -> list[int] | None:
-        """Return file sizes and times as a fast signature of the content; None if unknown, for example for URLs."""
+        """Return file sizes and modification times, to detect changes quickly; None if unknown, for example for
+        URLs.
+        """
         path = Path(self.path)
         try:
             if self.videos:
@@ -92,7 +95,10 @@ def find_clips(inputs: list[str], out: Path, *, grouped: bool = False) -> list[B
 
 
 def shard_of(clips: list[BatchClip], shard: tuple[int, int]) -> list[BatchClip]:
-    """Return the clips of shard i of n. A hash of the clip name selects the shard, independently of other clips."""
+    """Return the clips of shard i of n, with i from 1 to n.
+
+    A hash of its name determines the shard of a clip, so it does not depend on the other clips.
+    """
     index, count = shard
     return [clip for clip in clips if int(_hash(clip.name), 16) % count == index]
 
@@ -110,7 +116,7 @@ def read_shard(text: str) -> tuple[int, int]:
 
 
 def _meant(given: str, search: _Search, within: tuple[Path, ...] = ()) -> Iterator[BatchClip]:
-    """Yield every clip of one input.
+    """Yield the clips of one input.
 
     Args:
         given: File, folder, glob pattern, URL or list file.
@@ -140,15 +146,17 @@ def _meant(given: str, search: _Search, within: tuple[Path, ...] = ()) -> Iterat
 def _single(path: str, name: str, search: _Search) -> BatchClip:
     """Return the clip of a single video.
 
-    If inputs are groups of cameras, return a group of one. Its processing fails with a message about missing cameras.
+    If groups of cameras are expected, this is a group of one. Its processing fails with a message about missing
+    cameras.
     """
     return BatchClip(path, _clean(name), (path,) if search.grouped else ())
 
 
 def _listed(path: Path, search: _Search, within: tuple[Path, ...]) -> Iterator[BatchClip]:
-    """Yield the clips of a list file with one input per line. Paths are relative to the folder of the list file.
+    """Yield the clips of a list file, which contains one input per line.
 
-    A missing file makes its clip fail, but not the whole call.
+    A line "FILE, tab, GROUP" adds a video to a group of cameras. Paths are relative to the folder of the list file. An
+    input that does not exist is a clip that fails; other clips are processed.
     """
     inner = (*within, path.resolve())
     if path.resolve() in within or len(inner) > MOST_DEEP:

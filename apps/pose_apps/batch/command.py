@@ -130,7 +130,7 @@ def make_job(
     pipeline_config: PipelineConfig,
     cameras: CamerasConfig = NO_CAMERAS,
 ) -> "Job":
-    """Return the common settings of all clips, after fetching and hashing the weights.
+    """Fetch and hash the weights, and return the common settings of all clips.
 
     Args:
         out: Folder of all results.
@@ -169,7 +169,7 @@ def make_job(
 
 
 def plan(clips: "list[BatchClip]", manifest: "Manifest", job: "Job") -> "tuple[list[Line], list[BatchTask]]":
-    """Return the manifest lines of finished, unchanged clips, and tasks for all other clips."""
+    """Return the manifest lines of clips that are finished and unchanged, and tasks for all other clips."""
     from pose_apps.batch.work import BatchTask
 
     done, tasks = [], []
@@ -192,14 +192,21 @@ def _tasks(clips: "list[BatchClip]") -> "list[BatchTask]":
 
 
 def _largest_first(tasks: "list[BatchTask]") -> "list[BatchTask]":
-    """Sort tasks by size, so that no long clip remains for a single worker at the end."""
+    """Sort tasks by decreasing file size, so that no worker starts a long clip at the end."""
     return sorted(tasks, key=lambda task: -(task.clip.signature() or [0, 0])[1])
 
 
 def _work(
     config: BatchConfig, job: "Job", tasks: "list[BatchTask]", manifest: "Manifest", known: "list[Line]"
 ) -> "list[Line]":
-    """Process the tasks and return the manifest line of each.
+    """Process the tasks, and return the manifest line of each.
+
+    Args:
+        config: Options of `pose-batch`.
+        job: Common settings of all clips.
+        tasks: Clips to process.
+        manifest: Manifest to which finished clips are added.
+        known: Lines of clips that were finished before.
 
     Raises:
         KeyboardInterrupt: After Ctrl-C. The message contains the number of finished clips.
@@ -244,7 +251,7 @@ def default_workers(job: "Job") -> int:
 
 
 def _engine(config: BatchConfig, job: "Job", max_workers: int) -> "Engine":
-    """Return an engine with at most `max_workers` workers."""
+    """Start the workers, on this machine or with Ray. `max_workers` limits their number."""
     if config.engine == "ray":
         from pose.system.resources import WORKER_MEGABYTES
         from pose_apps.batch.ray_engine import RayWorkers

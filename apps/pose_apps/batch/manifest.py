@@ -1,7 +1,7 @@
-"""The manifest of a batch, `manifest.jsonl`, with the state of one clip per line. Later calls skip finished clips.
+"""Manifest of a batch, `manifest.jsonl`, with the state of one clip per line. Later calls skip finished clips.
 
-A line is added after the files of a clip are in place. After a killed call, the last line may be incomplete, and a clip
-may have two lines. The last line of a clip is valid, and the next call cleans the file.
+A line is added after the result files of the clip are complete. A clip may have several lines, of which the last is
+valid. A killed call may leave an incomplete last line. The next call cleans the file.
 """
 
 import json
@@ -84,7 +84,7 @@ class CameraFacts(TypedDict):
     Attributes:
         name: Name of the camera.
         video: Path of the video.
-        offset: Start time of the video, s.
+        offset: Start time of the video on the common time line, s.
         position_sigma: Standard deviation of the camera position, m.
         residual_px: Median reprojection error, px; None if unknown.
     """
@@ -101,16 +101,23 @@ class Line:
     """Manifest line of one clip, or of one group of videos of the same scene.
 
     Attributes:
+        path: Path or URL of the input.
+        name: Name of the results folder, relative to the folder of the manifest.
         key: SHA-256 of content, settings and weights; None if the clip was not read to the end.
+        status: Outcome of the last attempt, "ok" or "failed".
+        error: Error message; None without an error.
         seconds: Processing time of the last attempt, s.
+        frames: Number of processed frames.
         people: Number of different people. For single images, the sum of the numbers of people in each image.
         outputs: Paths of the result files, relative to the folder of the manifest.
+        attempts: Number of attempts.
         cached: Results found in the cache.
+        warnings: Warnings about the clip.
         job: SHA-256 of settings and weights.
-        signature: Fast signature of the content; see `Clip.signature`.
-        video: Properties of the video (`VideoFacts`); None if the clip failed.
-        quality: Quality of the results (`QualityFacts`); None if the clip failed.
-        cameras: Cameras of a group (`CameraFacts`); empty for a single clip, or if the group failed.
+        signature: File sizes and times (`BatchClip.signature`).
+        video: Properties of the video; None if the clip failed.
+        quality: Quality of the results; None if the clip failed.
+        cameras: Cameras of a group; empty for a single clip, or if the group failed.
         version: Version of pose-run.
         date: Time at the end of processing, ISO 8601, UTC.
     """
@@ -159,21 +166,28 @@ class _Fields(TypedDict):
 
 
 class Manifest:
-    """Manifest of a folder of results. It reads the lines of all shards and adds lines to the file of one shard."""
+    """Manifest of a folder of results. It reads the lines of all shards, and adds lines to the file of one shard.
+
+    Attributes:
+        folder: Folder of all results.
+        path: File of this shard.
+        lines: Latest line of each clip by name, from all shards.
+    """
 
     def __init__(self, folder: Path, shard: tuple[int, int] | None) -> None:
         self.folder = folder
         self.path = folder / (f"{NAME}{ENDING}" if shard is None else f"{NAME}-{shard[0]}-of-{shard[1]}{ENDING}")
         self.lines: dict[str, Line] = {}
-        self._own: dict[str, Line] = {}  # this shard's file, while it is open
-        # its own lines have precedence
+        self._own: dict[str, Line] = {}  # lines of this shard's file, while it is open
+        # This shard's file is read last, because its lines have precedence.
         for path in sorted(folder.glob(f"{NAME}*{ENDING}"), key=lambda path: path == self.path):
             if path == self.path or path.is_file():
                 self.lines |= _read(path)[0]
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Open the file of this shard for writing. Clean the file at the start and at the end of the context.
+        """Lock and open the file of this shard for writing. The file is cleaned at the start and at the end of the
+        context.
 
         Raises:
             PoseError: If another process is writing to this file.
@@ -198,22 +212,24 @@ class Manifest:
                 self._order()
 
     def add(self, line: Line) -> None:
-        """Add the line of a finished clip; it is on the disk when this returns or, after Ctrl-C, when `writing`
-        ends.
-        """
+        """Append the line of a finished clip to the file."""
         self.lines[line.name] = self._own[line.name] = line
         with file_errors(self.path), self.path.open("ab") as file:
             file.write(f"{json.dumps(asdict(line))}\n".encode())
 
     def _order(self) -> None:
+        """Write the file again, with one line per clip."""
         if self.path.is_file():
             write_whole(self.path, "".join(f"{json.dumps(asdict(line))}\n" for line in self._own.values()))
 
 
 def _read(path: Path) -> tuple[dict[str, Line], bool]:
-    """Read a manifest file. Return the last line of each clip by name, and whether the file is complete.
+    """Read a manifest file.
 
     An incomplete last line, which a killed call may leave, is ignored. Its clip is processed again.
+
+    Returns:
+        The last line of each clip by name, and whether all lines are valid, apart from an incomplete last line.
     """
     lines: dict[str, Line] = {}
     if not os.path.lexists(path):

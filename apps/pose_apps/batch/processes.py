@@ -23,9 +23,9 @@ class _Member:
 
 
 class Processes:
-    """Engine with local processes. Implements `pose_apps.batch.schedule.Engine`.
+    """Engine with one local process per worker. Implements `pose_apps.batch.schedule.Engine`.
 
-    Workers are spawned interpreters on all systems.
+    Processes are spawned, not forked, on all systems.
     """
 
     def __init__(self, count: int, job: Job) -> None:
@@ -60,7 +60,7 @@ class Processes:
                 yield Event(worker, kind, value)
 
     def kill(self, worker: int) -> None:
-        """End a worker. Its end is reported as an event of kind `died`."""
+        """Kill a worker. An event of kind `died` reports this, and a new worker is started."""
         self._members[worker].process.kill()
 
     def close(self) -> None:

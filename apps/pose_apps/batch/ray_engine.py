@@ -86,15 +86,15 @@ class RayWorkers:
         self._ray.shutdown()
 
     def _await(self, worker: int) -> None:
-        """Request an event for when a worker can take a clip, which is now or after Ray has placed its actor."""
+        """Request a `ready` event of a worker. It is sent after Ray has started the actor."""
         self._calls[self._actors[worker].ready.remote()] = worker
 
 
 def _begun(address: str | None) -> Any:
-    """Connect to Ray and return the Ray module.
+    """Import and start Ray, or connect to a cluster; return the Ray module.
 
     Raises:
-        PoseError: If Ray is not installed or does not answer.
+        PoseError: If Ray is not installed or does not respond.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # disable usage statistics
     try:
@@ -119,10 +119,10 @@ def _begun(address: str | None) -> Any:
 
 
 def _check_answers(address: str) -> None:
-    """Check that a server listens at HOST:PORT, because Ray itself would retry for minutes.
+    """Check that a Ray server listens at HOST:PORT. Ray itself would retry for minutes.
 
     Raises:
-        PoseError: If no such server answers.
+        PoseError: If no such server responds.
     """
     if address in ("auto", "local"):
         return
@@ -161,9 +161,9 @@ def _actor(ray: Any) -> type:
 
         @ray.method(max_task_retries=-1)  # type: ignore[untyped-decorator]
         def ready(self) -> None:
-            """Return as soon as the actor runs, after any number of restarts."""
+            """Return as soon as the actor runs. Ray repeats this call after it restarts the actor."""
 
-        # not by Ray: every attempt is counted and written down
+        # Ray must not retry: `Schedule` counts the attempts.
         @ray.method(max_task_retries=0)  # type: ignore[untyped-decorator]
         def process(self, task: BatchTask) -> Answer:
             return self._worker.process(task)
@@ -172,7 +172,15 @@ def _actor(ray: Any) -> type:
 
 
 def _fitting(resources: dict[str, float], cpus: float, gpus: float, megabytes: int) -> int:
-    """Return the number of workers that fit into the cluster, at least 1. That worker may wait for resources."""
+    """Return the number of workers for which the cluster has resources, at least 1. A single worker may have to wait
+    for them.
+
+    Args:
+        resources: Resources of the cluster, as reported by Ray.
+        cpus: Processors per worker.
+        gpus: GPUs per worker.
+        megabytes: Memory per worker, MB.
+    """
     room = [resources.get("CPU", 0) / cpus, resources.get("memory", 0) / (megabytes << 20)]
     room += [resources.get("GPU", 0) / gpus] if gpus else []
     return max(1, int(min(room)))

@@ -36,7 +36,13 @@ class Progress:
         self._bar.close()
 
     def frames(self, clip: str, count: int, of: int | None) -> None:
-        """Add `count` finished frames to a clip that has `of` frames in total (None if unknown)."""
+        """Add finished frames to a clip.
+
+        Args:
+            clip: Name of the clip.
+            count: Number of newly finished frames.
+            of: Number of frames of the clip; None if unknown.
+        """
         self._within[clip] = self._within.get(clip, (0, of))[0] + count, of
         now = time.monotonic()
         self._frames.append((now, count))
@@ -59,7 +65,7 @@ class Progress:
         self._move()
 
     def _move(self) -> None:
-        """Update the bar. A clip in progress counts as its fraction of finished frames."""
+        """Update the bar. Clips in progress count with their fraction of finished frames."""
         shares = (min(1.0, done / of) for done, of in self._within.values() if of)
         self._bar.n = self._finished + round(sum(shares), 2)
         self._bar.refresh()
@@ -74,7 +80,8 @@ class Progress:
 
 
 def table(lines: list[Line], *, already: int, manifest: Path) -> str:
-    """Return the table of results, with one row per clip and totals. For very many clips, show only failed clips.
+    """Return the table of results, with one row per clip and totals. For more than `MOST_ROWS` clips, only failed ones
+    are listed.
 
     Args:
         lines: Manifest lines of the clips.

@@ -1,4 +1,4 @@
-"""Scheduling of tasks to free workers, with time limits and retries, for any kind of worker."""
+"""Scheduling of tasks to free workers, with time limits and retries. It is independent of how workers are run."""
 
 import time
 from collections import deque
@@ -31,7 +31,7 @@ class Event:
 
 
 class Engine(Protocol):
-    """A set of workers, which are identified by their numbers."""
+    """Protocol of a set of workers, which have numbers from 0."""
 
     @property
     def workers(self) -> int:
@@ -63,15 +63,20 @@ class _Work:
 
 
 class StartError(Exception):
-    """An error because workers repeatedly died before they were ready."""
+    """Exception for workers that repeatedly die before they are ready."""
 
 
 class Schedule:
     """Scheduler that runs tasks on an engine until each task has a manifest line.
 
     Args:
+        engine: Workers.
+        tasks: Clips to process, in this order.
         time_limit: Maximum time per clip, s, measured from when the clip is sent to a worker.
-        retries: Number of further attempts after a worker died or an error independent of the clip occurred.
+        retries: Maximum number of further attempts after a worker died, or after an error that does not depend on the
+            clip.
+        frames: Function called during processing with the name of a clip, the number of newly finished frames, and the
+            number of frames of the clip (None if unknown).
         clock: Function that returns the time in s, like `time.monotonic`.
     """
 
@@ -105,6 +110,7 @@ class Schedule:
             self._end_overdue()
 
     def _heard(self, event: Event) -> Line | None:
+        """Process an event, and return the manifest line if a task is finished."""
         line = None
         if event.kind == "frames":
             if (task := self._working.get(event.worker)) is not None:
@@ -123,6 +129,7 @@ class Schedule:
         return line
 
     def _answered(self, work: _Work, answer: Answer) -> Line | None:
+        """Return the manifest line of an answer; None if the task is tried again."""
         if answer.again and work.task.attempts <= self._retries:
             self._again(work.task)
             return None
@@ -151,7 +158,7 @@ class Schedule:
     def _again(self, task: BatchTask) -> None:
         """Append a task to the end of the queue for another attempt.
 
-        If the task kills workers, this position keeps it from killing the next worker at once.
+        At this position, a task that kills its worker does not kill the next worker immediately.
         """
         self._waiting.append(replace(task, attempts=task.attempts + 1))
 

@@ -1,4 +1,4 @@
-"""Workers for any engine. A worker processes clips one after another, and loads the networks once."""
+"""Workers of any engine. A worker processes clips one after another, with networks that are loaded once."""
 
 import math
 import time
@@ -36,8 +36,11 @@ class Job:
     """Common settings of all clips.
 
     Attributes:
-        key: SHA-256 of settings and weights.
+        run: Options of `pose-run`.
+        pipeline: Options of the pipeline.
         out: Folder of all results.
+        key: SHA-256 of settings and weights.
+        cameras: Options for groups of several cameras.
     """
 
     run: RunConfig
@@ -52,7 +55,10 @@ class BatchTask:
     """One clip to process.
 
     Attributes:
-        known: Manifest line of an existing result, which is still valid if the content of the clip is unchanged.
+        clip: The clip.
+        known: Manifest line of an existing result, which is valid if the content of the clip has not changed; None
+            without a result.
+        attempts: Number of attempts, including this one.
     """
 
     clip: BatchClip
@@ -62,10 +68,11 @@ class BatchTask:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of a task.
+    """Result of a task.
 
     Attributes:
-        again: Whether to try the clip again, because its error is independent of the clip.
+        line: Manifest line of the clip.
+        again: Whether to try the clip again, because its error may not depend on the clip.
     """
 
     line: Line
@@ -80,7 +87,7 @@ class Worker:
         self._pipeline: Pipeline | None = None
 
     def process(self, task: BatchTask, tell: Tell = lambda frames, of: None) -> Answer:
-        """Process one clip. Errors are not raised, but returned as part of the answer.
+        """Process one clip. Errors are not raised; the answer contains them.
 
         Args:
             task: Clip to process.
@@ -108,7 +115,12 @@ class Worker:
         return Answer(replace(line, seconds=seconds, warnings=[_one_line(text) for text in warned]), again)
 
     def _unchanged(self, task: BatchTask, base: Line) -> Line | None:
-        """Return the manifest line of the existing result if the content of the clip is unchanged, otherwise None."""
+        """Return the manifest line of the existing result if the content of the clip has not changed; otherwise None.
+
+        Args:
+            task: The clip.
+            base: Manifest line with the properties of this attempt.
+        """
         if task.known is None or task.known.key != self._key(task.clip):
             return None
         return replace(task.known, path=base.path, signature=base.signature)
@@ -132,7 +144,14 @@ class Worker:
         return line
 
     def _group(self, clip: BatchClip, run: RunConfig, base: Line, host: Host) -> Line:
-        """Process the videos of a group of cameras and return the manifest line."""
+        """Process the videos of a group of cameras, and return the manifest line.
+
+        Args:
+            clip: The group.
+            run: Options of `pose-run`.
+            base: Manifest line with the properties of this attempt.
+            host: Callbacks for progress and warnings.
+        """
         check_several(run)
         videos = camera_videos(clip.videos, None)
         done = process_cameras(videos, self._job.cameras, common_of(run), self._networks, host)
@@ -179,7 +198,7 @@ class Worker:
         )
 
     def _key(self, clip: BatchClip) -> str:
-        """Return a hash of the content of the clip, or of the videos of all cameras of a group."""
+        """Return a hash of settings, weights and content of the clip, or of all videos of a group."""
         from pose.cache.keys import hash_of
         from pose.video import open_source
 
@@ -220,12 +239,18 @@ def make_pipeline(job: Job) -> "Pipeline":
 
 
 def _told(tell: Tell, cameras: int) -> "Callable[[Iterable[FrameResult], Source, str], Iterator[FrameResult]]":
-    """Return a function that yields results unchanged and reports the number of finished frames at intervals."""
+    """Return a function that yields results unchanged, and reports the number of finished frames at intervals.
+
+    Args:
+        tell: Function called with the number of newly finished frames, and the number of frames of the clip (None if
+            unknown).
+        cameras: Number of cameras of a group; 0 for a single clip.
+    """
 
     def shown(results: "Iterable[FrameResult]", source: "Source", what: str) -> "Iterator[FrameResult]":
         count, last = 0, time.monotonic()
         own = source.info.frame_count
-        of = own * max(cameras, 1) if own else None  # of several, as if all were as long as this one
+        of = own * max(cameras, 1) if own else None  # the videos of a group are assumed to have equal lengths
         for result in results:
             count += what.startswith("camera") if cameras else what == "poses"
             if (now := time.monotonic()) - last > TELL_SECONDS:

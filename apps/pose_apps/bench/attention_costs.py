@@ -1,8 +1,9 @@
 """Time and memory of attention mechanisms by sequence length, relative to softmax attention in the same run.
 
-On a CPU, the time is the processor time of one thread, the fastest of several runs, which is robust against other load.
-On a GPU, the time is device time. Memory is the peak of a forward pass in addition to its input and weights.
-On a CPU, every measurement runs in its own process (Linux only), which is forked before torch starts threads.
+On a CPU, the time is the processor time of one thread, and the shortest of several passes, so that other load has
+little effect. On a GPU, it is device time. Memory is the peak during a forward pass, minus input and weights.
+
+On a CPU, every measurement runs in a separate process (Linux only), which is forked before torch starts threads.
 """
 
 import math
@@ -26,9 +27,12 @@ LINFORMER_ROWS = 64
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Variant of an attention mechanism to measure. It is bidirectional if possible, unless `causal` is set.
+    """Variant of an attention mechanism to measure. It is bidirectional unless `causal` is True.
 
     Attributes:
+        name: Name of the mechanism in `ATTENTIONS`.
+        options: Options of the mechanism.
+        causal: Whether frames attend to earlier frames only.
         shared: Number of layers that share one attention map.
         joints: Whether to use one token per joint, with attention over time within each joint.
         hops: Maximum distance, in bones, between joints that attend to each other; 0 for attention over time only.
@@ -42,7 +46,9 @@ class Form:
     hops: int = 0
 
     def at(self, length: int) -> dict[str, Option]:
-        """Return the options for a sequence length. Some papers choose options by length, which is reproduced here."""
+        """Return the options for a sequence length. Some papers make options depend on the length; this is
+        reproduced.
+        """
         if self.name == "linformer":
             return self.options | {"max_length": length, "compression": max(1, length // LINFORMER_ROWS)}
         if self.name == "sparse":
@@ -50,7 +56,13 @@ class Form:
         return self.options
 
     def layers(self, length: int, dim: int, heads: int) -> list[Attention]:
-        """Return `shared` layers for a sequence length."""
+        """Build the layers of this form: `shared` of them, or one with attention between joints.
+
+        Args:
+            length: Sequence length, frames.
+            dim: Number of features.
+            heads: Number of heads.
+        """
         layers = build_attentions(self.name, self.shared, dim, heads, self.at(length), causal=self.causal)
         if self.hops:
             (inner,) = layers
@@ -81,10 +93,15 @@ FORMS: dict[str, Form] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Measurement of a layer with `dim` features and `heads` heads on `batch` sequences of `length` frames.
+    """One measurement.
 
     Attributes:
-        name: One of `FORMS`.
+        name: Name of a form in `FORMS`.
+        length: Sequence length, frames.
+        batch: Number of sequences.
+        dim: Number of features.
+        heads: Number of heads.
+        device: Device of the measurement.
     """
 
     name: str
@@ -97,7 +114,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Time and memory of one forward pass."""
+    """Time in ms and memory in MB of one forward pass of one layer."""
 
     milliseconds: float
     megabytes: float
@@ -125,7 +142,7 @@ def prepare(case: Case) -> Callable[[], torch.Tensor]:
 
 
 def measure_cpu(case: Case, seconds: float) -> Cost:
-    """Measure a case on one CPU thread for about `seconds`."""
+    """Measure a case on one CPU thread, in passes that take at least `seconds` of processor time together."""
     torch.set_num_threads(1)
     tiny = Case(**(asdict(case) | {"length": 2}))
     prepare(tiny)()  # warm-up
@@ -147,7 +164,7 @@ def measure_cpu(case: Case, seconds: float) -> Cost:
 
 
 def measure_cuda(case: Case, seconds: float) -> Cost:
-    """Measure a case on a GPU for about `seconds`."""
+    """Measure a case on a GPU, in passes that take at least `seconds` together."""
     run = prepare(case)
     run()
     before = torch.cuda.memory_allocated()
@@ -166,7 +183,7 @@ def measure_cuda(case: Case, seconds: float) -> Cost:
 
 
 def measure(case: Case, seconds: float) -> Cost:
-    """Measure a case on its device for at least `seconds`."""
+    """Measure a case on its device, in passes that take at least `seconds` together."""
     if case.device != "cpu":
         return measure_cuda(case, seconds)
     with multiprocessing.get_context("fork").Pool(1) as pool:
@@ -174,7 +191,14 @@ def measure(case: Case, seconds: float) -> Cost:
 
 
 def table(costs: dict[str, dict[int, Cost]], lengths: list[int]) -> str:
-    """Return a Markdown table of time and memory per length, relative to softmax. Softmax itself is in ms and MB."""
+    """Return a Markdown table of time and memory by length, relative to softmax. The row of softmax has ms and MB.
+
+    The last column is the shortest length from which a mechanism is faster than softmax.
+
+    Args:
+        costs: Costs by name of the form and length.
+        lengths: Lengths of the columns.
+    """
     lines = ["| mechanism | " + " | ".join(f"T {length}" for length in lengths) + " | faster from |"]
     lines.append("|---" * (len(lengths) + 2) + "|")
     for name, row in costs.items():
@@ -223,8 +247,9 @@ def measure_all(
         heads: Number of heads.
         device: Device of the measurement.
         seconds: Time per measurement, s.
-        max_seconds: Maximum time of one pass, s. A length is skipped if quadratic extrapolation exceeds this limit.
-        names: Names of the mechanisms in `FORMS`.
+        max_seconds: Maximum time of one pass, s. Lengths are skipped if quadratic extrapolation from a shorter one
+            exceeds this.
+        names: Names of the forms in `FORMS`.
 
     Returns:
         The costs by name and length.

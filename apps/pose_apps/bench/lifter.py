@@ -67,7 +67,14 @@ class LifterBench(Bench):
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """Time of `LifterStream.step` for a number of people: median (p50) and 95th percentile (p95), ms."""
+    """Time of `LifterStream.step` for one number of people.
+
+    Attributes:
+        backend: Backend, "torch" or "onnx".
+        people: Number of people.
+        p50: Median, ms.
+        p95: 95th percentile, ms.
+    """
 
     backend: str
     people: int

@@ -1,4 +1,4 @@
-"""Measurement of networks and the report for `pose-bench detectors` and `pose-bench estimators`.
+"""Measurement of networks, and the report of `pose-bench detectors` and `pose-bench estimators`.
 
 Each network runs in its own process, so that its memory can be measured.
 """
@@ -55,7 +55,12 @@ class Table(Generic[Stage]):
     suffix: str = ""
 
     def loaded(self, name: str, options: StageOptions, model: str | None) -> tuple[str, Prepare]:
-        """Load a network. Return its device, and a function that prepares the function to time.
+        """Load a network, and return its device and a function that prepares the function to time.
+
+        Args:
+            name: Name of the network.
+            options: Options of the network.
+            model: Weight file; None for the default.
 
         Raises:
             PoseError: If the network cannot run with these options.
@@ -64,7 +69,12 @@ class Table(Generic[Stage]):
         return getattr(stage, "device", "cpu"), partial(self.prepare, stage)  # LiteRT supports no other device
 
     def file(self, name: str, model: str | None) -> Path | None:
-        """Return the weight file of a network; None if it has no file."""
+        """Return the weight file of a network; None if it has no file.
+
+        Args:
+            name: Name of the network.
+            model: Weight file; None for the default.
+        """
         return weight_file(self.choices[name], model, "--models")
 
 
@@ -73,10 +83,15 @@ AnyTable: TypeAlias = "Table[Detector] | Table[Estimator] | Table[OnePass]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One network to measure.
+    """Measurement of one network.
 
     Attributes:
         table: Table that contains the network.
+        name: Name of the network.
+        model: Weight file; None for the default.
+        config: Options of the pipeline, such as device and precision.
+        video: Clip whose first frame is the image; None for random noise.
+        seconds: Minimum time of the measurement for each number of people, s.
     """
 
     table: AnyTable
@@ -92,9 +107,15 @@ class NetworkMetrics:
     """Results of one network for one number of people.
 
     Attributes:
+        network: Name of the network.
+        weights: Name of the weight file.
+        device: Device of the network.
+        people: Number of people in the image.
         milliseconds: Median time per image, ms.
-        megabytes: Peak memory of the process or GPU minus the memory before loading, MB. Runtime libraries are
-            included. None if unknown.
+        frames_per_second: Number of images per second.
+        megabytes: Peak memory of the process or GPU minus the memory before loading, MB. It includes runtime libraries.
+            None if unknown.
+        found: Number of people that the network found.
     """
 
     network: str

@@ -32,10 +32,11 @@ class Request:
 
     Attributes:
         videos: Video file of each camera.
-        height: Body heights in m, as text; see `WorldConfig`.
-        pitch: Pitch in degrees; see `WorldConfig`.
-        roll: Roll in degrees; see `WorldConfig`.
-        refine: Whether the camera poses of a given calibration are refined; the intrinsics are fixed.
+        cameras: Options of the cameras.
+        height: Body heights in m, as text; see `read_heights`.
+        pitch: Pitch of the first camera, degrees; None if unknown.
+        roll: Roll of the first camera, degrees; None if unknown.
+        refine: Whether to refine the camera poses of a given calibration. Its intrinsics are fixed.
     """
 
     videos: list[str]
@@ -51,9 +52,14 @@ class CamerasDone:
     """Results of processing several cameras.
 
     Attributes:
-        tally: Statistics of the first camera.
+        tally: Statistics of the fused result, and of the 2D joints of all cameras.
         files: Written files.
         lines: Lines of text for the summary.
+        cameras: Calibrated cameras.
+        size: (width, height) of the images of the first camera, px.
+        fps: Frame rate of the result, frames/s.
+        known: Results found in the cache.
+        problems: Reasons why results are incomplete.
     """
 
     tally: Tally
@@ -154,7 +160,14 @@ def check_videos(videos: Sequence[str]) -> None:
 
 
 def find_scene(request: Request, names: Sequence[str], seen: Sequence[Counted], host: "Host") -> "RigScene":
-    """Estimate the cameras and the motion of all people, at the requested scale."""
+    """Estimate the cameras and the motion of all people.
+
+    Args:
+        request: Options, including those that determine the scale.
+        names: Names of the cameras.
+        seen: Results of the pipeline for each camera.
+        host: Callbacks of the command.
+    """
     from pose.multiview.calibration_files import read_cameras
     from pose.multiview.scene import Given, find_scene
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Results of the pipeline for one camera.
+    """Results of the pipeline for one camera, with statistics.
 
     Attributes:
-        spool: Results of all frames.
+        spool: Results of all frames, in a temporary file.
         run: Metadata of the run.
         known: Results found in the cache.
         tally: Statistics of the frames of this camera.

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationTask:
-    """The data of an evaluation.
+    """Data and protocol of an evaluation.
 
     Attributes:
-        slug: Part of the default name of the results folder.
+        sequences: Sequences with ground truth.
+        benchmark: Description for the tables of results.
         fps: Frame rate of the sequences, frames/s.
+        slug: Part of the default name of the results folder.
     """
 
     sequences: "list[LabelledSequence]"
@@ -183,5 +185,5 @@ def make_benchmark(
     actions = {one.action for one in sequences}
     subjects = ", ".join(dict.fromkeys(one.subject for one in sequences))
     part = f"{len(actions)} of {len(groups)} actions, " if averaging == "actions" and len(actions) < len(groups) else ""
-    measures = (*MEASURES, *SHARES) if averaging == "frames" else tuple(MEASURES)  # shares: of MPI-INF-3DHP only
+    measures = (*MEASURES, *SHARES) if averaging == "frames" else tuple(MEASURES)  # only MPI-INF-3DHP uses PCK and AUC
     return Benchmark(name, protocol, input_2d, averaging, groups, measures, f"{subjects}; {part}{frames:,} frames")

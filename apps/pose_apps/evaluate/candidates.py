@@ -35,7 +35,13 @@ class OutputOptions(Options):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Settings for the output of results and progress."""
+    """Settings for the output of results and progress.
+
+    Attributes:
+        folder: Folder of the results.
+        report: Whether to write report.html.
+        quiet: Whether to hide the progress.
+    """
 
     folder: Path
     report: bool
@@ -44,7 +50,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A lifter, or predictions of a lifter, with a name for the tables."""
+    """A lifter, or stored predictions of a lifter, with a name for the tables. One of the two is not None."""
 
     name: str
     lifter: "Lifter | None" = None
@@ -52,21 +58,28 @@ class Candidate:
 
     @classmethod
     def open(cls, what: str, name: str, task: EvaluationTask, device: str) -> "Candidate":
-        """Open an .npz of predictions for `task`, a shipped lifter, or a checkpoint."""
+        """Open the predictions or the lifter to evaluate.
+
+        Args:
+            what: Path of an .npz file of predictions, path of a checkpoint, or name of a shipped lifter.
+            name: Name for the tables.
+            task: Task that the predictions must fit.
+            device: Device of the lifter.
+        """
         if what.endswith(".npz"):
             from pose.evaluation.predictions import load_predictions
 
             return cls(name, predictions=load_predictions(Path(what), task.sequences))
-        from pose.lifter.torch_lifter import TorchLifter  # torch, which processes many sequences at once
+        from pose.lifter.torch_lifter import TorchLifter  # the torch backend processes sequences in batches
         from pose.system.device import resolve_device
 
         return cls(name, lifter=TorchLifter.load(what, resolve_device(device)))
 
 
 def short_names(files: Sequence[str]) -> list[str]:
-    """Return unique short names of files.
+    """Return short names of files that are unique.
 
-    For example, runs/a/final.safetensors becomes `final`, or `a-final` if another file is named `final` too.
+    For example, runs/a/final.safetensors becomes `final`, or `a-final` if another file is also named `final`.
     """
     names: list[str] = []
     for depth in range(1, max(len(Path(file).parts) for file in files) + 1):
@@ -169,7 +182,7 @@ def write_predictions(output: Output, name: str, evaluation: "Evaluation") -> No
 
 
 def finish(results: Sequence[EvaluationResult], output: Output) -> None:
-    """Write results.json and report.html, and print the tables."""
+    """Write results.json and report.html, as far as requested, and print the tables."""
     from pose.evaluation.results import save_results
 
     _make(output.folder)

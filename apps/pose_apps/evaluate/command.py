@@ -75,7 +75,9 @@ def evaluate(labelled: Labelled, options: CandidateOptions, output_options: Outp
 
 
 def compare(options: CompareOptions, output_options: OutputOptions) -> None:
-    """Compare results of earlier evaluations. The file name is appended to names that occur more than once."""
+    """Compare the results of earlier evaluations. Names that occur more than once get the name of their file
+    appended.
+    """
     from pose.evaluation.results import load_results
 
     output = plan_output(output_options, "compare")

@@ -69,7 +69,11 @@ def evaluate_forecasts(options: ForecastOptions) -> None:
 
 
 def _names(files: Sequence[str]) -> list[str]:
-    """Return names for the tables. Checkpoints are named after the folder of their run if these names are unique."""
+    """Return names for the tables. Checkpoints named final, best or last get the name of the folder of their run.
+
+    Raises:
+        UsageError: If a file is given twice.
+    """
     if len(set(files)) < len(files):
         raise UsageError("--forecasters: name each once")
     if all(Path(file).stem in ("final", "best", "last") for file in files if file.endswith(".safetensors")):
@@ -78,7 +82,7 @@ def _names(files: Sequence[str]) -> list[str]:
 
 
 def _measured(name: str, forecaster: "Forecaster", moments: "Moments", options: ForecastOptions) -> dict[str, Any]:
-    """Evaluate a forecaster on true and on lifted past poses with `measure`."""
+    """Evaluate a forecaster on true and on lifted past poses, and return the entry for `forecast.json`."""
     from pose_datasets.forecast_training import SOURCES
 
     with progress_bar(name, 2 * len(moments.every_measured()[0]), " moments", hidden=options.quiet) as bar:
@@ -89,18 +93,18 @@ def _measured(name: str, forecaster: "Forecaster", moments: "Moments", options: 
 def measure(
     forecaster: "Forecaster", moments: "Moments", lifted: bool, advance: Any = lambda count: None
 ) -> dict[str, list[float]]:
-    """Compute the mean errors of a forecaster at each of `HORIZONS`.
+    """Compute the mean errors of a forecaster for each time in `HORIZONS`.
 
     Args:
         forecaster: Forecaster to evaluate.
-        moments: Moments of motion at which forecasts start.
-        lifted: Whether the past poses come from the pipeline; otherwise they are the true poses.
-        advance: Function called with the number of moments after each batch.
+        moments: Sequences, and times at which forecasts start.
+        lifted: Whether past poses are those of the lifter; otherwise they are the true poses.
+        advance: Function called after each batch with the number of its forecasts.
 
     Returns:
-        Lists with one value per horizon. `mpjpe`: mean error of 17 joints relative to the pelvis, mm. `root`: error of
-        the pelvis, without its mean lifting error in the past second, mm. `inside` and `root_inside`: fractions of
-        joint and pelvis errors within one sigma.
+        Lists with one value per horizon. `mpjpe`: mean error of 17 joints relative to the pelvis, mm. `root`: mean
+        error of the pelvis, mm, after subtracting its mean lifting error in the past second. `inside`: fraction of the
+        joints, without the pelvis, whose error is below sigma. `root_inside`: the same fraction for the pelvis.
     """
     from pose.forecast.format import HORIZONS
 

@@ -75,7 +75,7 @@ def _shown(results: Iterator["FrameResult"], source: "Source", quiet: bool) -> I
 
 
 def _times(truth: Truth, fps: float) -> NDArray[np.float64]:
-    """Return the time stamps of the ground truth in s. Without stored time stamps, derive them from `fps`."""
+    """Return the time stamps (T,) s of the ground truth. If it contains none, derive them from the frame rate `fps`."""
     if truth.times is not None:
         return truth.times
     return np.arange(len(truth.joints)) / fps

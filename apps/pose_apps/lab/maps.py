@@ -16,10 +16,11 @@ from pose.system.written_files import writing
 
 
 def draw(checkpoint: str, clip: Path, start: int, frames: int, out: Path) -> str:
-    """Draw the attention maps to an image file, and return a Markdown table of the metrics of all heads.
+    """Draw the attention maps of a lifter for a clip to an image file, and return a Markdown table of the metrics of
+    all heads.
 
     Args:
-        checkpoint: Name of a shipped lifter, or checkpoint file.
+        checkpoint: Name of a shipped lifter, or path of a checkpoint.
         clip: File with 2D keypoints, .npz.
         start: Index of the first frame.
         frames: Maximum number of frames.

@@ -1,4 +1,4 @@
-"""Motion capture data for experiments: an implementation of `pose.laboratory.trial.MotionData` that reads files."""
+"""Motion capture data for experiments, read from files (see `pose.laboratory.trial.MotionData`)."""
 
 import functools
 import random
@@ -30,13 +30,16 @@ class MocapMotion:
     def __init__(self, files: str) -> None:
         self._files = files
         self._clips = MocapSource(MocapConfig(mocap=files), 0)
-        # The conditions of an experiment train on the same batches one after another.
+        # Several trials of an experiment train on the same batches, one after another.
         self._training = functools.lru_cache(4)(self._batches)
 
     def training(
         self, frames: int, sequences: int, seed: int, share: float = 1.0, without: str = ""
     ) -> Callable[[int], LiftBatch]:
-        """Return the training batches by step. See `pose.laboratory.trial.MotionData.training` for the arguments."""
+        """Return a function from the number of the step to its training batch.
+
+        The arguments are those of `pose.laboratory.trial.MotionData.training`.
+        """
         return self._training(frames, sequences, seed, share, without)
 
     def _batches(
@@ -49,18 +52,39 @@ class MocapMotion:
         return functools.lru_cache(CACHED_BATCHES)(MocapSource(config, seed).batch)
 
     def evaluation(self, part: str, condition: str, frames: int) -> Iterator[LiftBatch]:
-        """Return batches of one part of the data under a condition of the 2D keypoints."""
+        """Yield fixed batches of one part of the data.
+
+        Args:
+            part: "train", "validation" or "test".
+            condition: Condition of the 2D keypoints (`pose_datasets.synthesis.CONDITIONS`).
+            frames: Maximum number of frames of a sequence.
+        """
         return evaluation_batches(self._clips.clips(part), condition=condition, frames=frames)
 
     def of_subject(self, name: str, condition: str, frames: int) -> Iterator[LiftBatch]:
-        """Return batches of one training subject."""
+        """Yield fixed batches of one training subject.
+
+        Args:
+            name: Name of the subject.
+            condition: Condition of the 2D keypoints (`pose_datasets.synthesis.CONDITIONS`).
+            frames: Maximum number of frames of a sequence.
+
+        Raises:
+            UsageError: If there is no such training subject.
+        """
         clips = [clip for clip in self._clips.clips("train") if clip.subject == name]
         if not clips:
             raise UsageError(f"--mocap: no training subject is named {name}")
         return evaluation_batches(clips, condition=condition, frames=frames)
 
     def groups(self, by: str, condition: str, frames: int) -> Iterator[GroupedBatches]:
-        """Yield the test batches grouped by a property of the clips."""
+        """Yield fixed test batches, grouped by a property of the clips.
+
+        Args:
+            by: Property, "subject", "exercise", "size" or "speed".
+            condition: Condition of the 2D keypoints (`pose_datasets.synthesis.CONDITIONS`).
+            frames: Maximum number of frames of a sequence.
+        """
         name_of = GROUPINGS[by]
         members: dict[str, list[Clip]] = {}
         for clip in self._clips.clips("test"):
@@ -76,12 +100,13 @@ def _exercise(clip: Clip) -> str:
 
 
 def _size(clip: Clip) -> str:
-    """Return the total length of trunk, head, thigh and shank, rounded to 5 cm."""
+    """Return the body size of a clip, such as "1.65 m": head, trunk, thigh and shank, rounded to 5 cm."""
     bones = [np.linalg.norm(clip.points[:, a] - clip.points[:, b], axis=-1) for a, b in BODY]
     return f"{round(float(np.median(np.sum(bones, axis=0))) * 20) / 20:.2f} m"
 
 
 def _speed(clip: Clip) -> str:
+    """Return the speed class of a clip by its mean joint speed, such as "2 slow"."""
     moved = np.linalg.norm(np.diff(clip.points, axis=0), axis=-1).mean(axis=-1) / np.diff(clip.times)
     number, name = next(
         (i, name) for i, (name, below) in enumerate(SPEEDS.items(), start=1) if float(moved.mean()) < below

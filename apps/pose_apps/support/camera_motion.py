@@ -1,4 +1,4 @@
-"""Messages about the motion of the camera."""
+"""Message about the motion of the camera."""
 
 from typing import TYPE_CHECKING
 
@@ -6,12 +6,14 @@ if TYPE_CHECKING:
     from pose.camera_motion.decision import Decision
 
 _FOCAL_SIGMA = 0.06  # minimum relative change of the focal length that is reported
-_UNSEEN = 0.3  # m/s; slower translation before a wall often passes as rotation (docs/studies/moving-camera.md)
-_DRIFTS = 0.15  # m/s; minimum drift of standing feet that is reported
+_UNSEEN = (
+    0.3  # m/s; slower translation in front of a wall is often mistaken for rotation (docs/studies/moving-camera.md)
+)
+_DRIFTS = 0.15  # m/s; minimum speed of standing feet that is reported
 
 
 def motion_line(decision: "Decision") -> str:
-    """Describe the camera motion with numbers, in one line. Return an empty string if it was not measured."""
+    """Describe the camera motion with measured values, in one line; empty if it was not measured."""
     from pose.camera_motion.verdict import FIXED, ROTATING, STATIC, TRANSLATING, UNKNOWN, ZOOMING
 
     motion, scenes = decision.motion, decision.motion.scenes

@@ -34,9 +34,9 @@ CLOSED_PIPE = 141  # exit status that shells report after SIGPIPE
 
 
 def run_command(function: Main) -> Callable[..., int]:
-    """Decorate the `main(argv=None)` of a command: return an exit status, and print errors as one line.
+    """Decorate the `main(argv=None)` of a command, so that it returns an exit status and prints errors as one line.
 
-    Errors other than `PoseError`, `OSError` and option errors are bugs and are shown with their traceback.
+    Errors other than `PoseError`, `OSError` and option errors are bugs. They are shown with their traceback.
     """
 
     @functools.wraps(function)
@@ -134,7 +134,13 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _in_our_words(error: argparse.ArgumentError, words: Sequence[str] = (), options: Sequence[str] = ()) -> str:
-    """Rephrase an error of the parser. Name the option as typed, or an unknown word with the nearest known one."""
+    """Rephrase an error of the parser. The message names the option as typed, or suggests the most similar known word.
+
+    Args:
+        error: Error of the parser.
+        words: Arguments of the command line.
+        options: Known options.
+    """
     while isinstance(error.__cause__, argparse.ArgumentError):
         error = error.__cause__
     message = " ".join(error.message.split())

@@ -1,4 +1,4 @@
-"""The overlay video of a run."""
+"""Drawing of the overlay video of a run."""
 
 import threading
 from collections.abc import Collection, Iterable

@@ -25,7 +25,7 @@ def check_exports(names: list[str], folder: Path, *, overwrite: bool) -> None:
         overwrite: Whether existing files may be replaced.
 
     Raises:
-        UsageError: If files in one of the formats exist already.
+        UsageError: If files in one of the formats exist already, and `overwrite` is False.
         PoseError: If a library is not installed.
     """
     check_formats(names, "--formats")
@@ -35,7 +35,14 @@ def check_exports(names: list[str], folder: Path, *, overwrite: bool) -> None:
 
 
 def check_targets(recording: "Recording", names: list[str], people: list[int], folder: Path, stem: str) -> None:
-    """Check that no file exists that `export_all` would write with these arguments.
+    """Check that no file exists that an export would write.
+
+    Args:
+        recording: Result to export.
+        names: Names of the formats.
+        people: Ids of the people to export.
+        folder: Folder of the exports.
+        stem: Start of the file names.
 
     Raises:
         UsageError: If such a file exists.
@@ -68,7 +75,7 @@ def write_exports(
     files = [written.path for written in made]
     record = WrittenFiles(folder)
     new = {name for path in files for name in (path.name, f"{path.name}{LIST}")}
-    for name in record.names:  # files of people who are not in this run
+    for name in record.names:  # remove files of an earlier export whose people are not in this result
         if is_export(name, names) and name not in new:
             record.remove(folder / name)
     record.save()
@@ -77,7 +84,7 @@ def write_exports(
 
 
 def unwritten(names: list[str], people: list[int], files: list[Path], stem: str) -> list[str]:
-    """Return a line of the summary about people without a file, or no line if there are none.
+    """Return a line for the summary about people without an exported file, as a list with one or no line.
 
     Only formats with one file per person are considered.
 

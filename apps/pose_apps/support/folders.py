@@ -10,7 +10,7 @@ from pose.errors import PoseError
 
 @contextmanager
 def made_folder(folder: Path) -> Iterator[None]:
-    """Create a folder at the start of the context. Remove the folder at the end if it is empty.
+    """Create a folder, and remove it at the end of the context if it is empty.
 
     Raises:
         PoseError: If the folder cannot be created or written.

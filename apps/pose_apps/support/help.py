@@ -1,4 +1,4 @@
-"""`--help`, with an example and the most important options in groups, and `--help-all`, with all options.
+"""Help of the commands: `--help` shows an example and the common options in groups, `--help-all` shows all options.
 
 For commands with many options, `LAYOUTS` defines the options in `--help` and their order. This module imports only the
 parser, so that help works without optional dependencies.
@@ -168,7 +168,13 @@ def _text(parser: argparse.ArgumentParser, name: str, *, everything: bool) -> st
 
 
 def _groups(parser: argparse.ArgumentParser, name: str, everything: bool) -> dict[str, list[tuple[str, str]]]:
-    """Return the options by title of their group. Each option is a pair: its form as typed, and its help text."""
+    """Return the options by the title of their group. Each option is a pair of its form as typed and its help text.
+
+    Args:
+        parser: Parser of the command.
+        name: Name of the command in `LAYOUTS`.
+        everything: Whether to return all options (`--help-all`).
+    """
     asides = {"help": [_typed(a, True) for a in parser._actions if not ASIDES.isdisjoint(a.option_strings)]}
     subcommands = _subcommands(parser)
     if subcommands is not None:
@@ -191,7 +197,12 @@ def _groups(parser: argparse.ArgumentParser, name: str, everything: bool) -> dic
 
 
 def _typed(action: argparse.Action, everything: bool) -> tuple[str, str]:
-    """Return the form of an option as typed, and its help text."""
+    """Return the form of an option as typed, and its help text.
+
+    Args:
+        action: The option.
+        everything: Whether to list all allowed values (`--help-all`).
+    """
     text = " ".join((action.help or "").split())
     choices = choices_of(action)
     if not action.option_strings:
@@ -225,7 +236,7 @@ def _value(action: argparse.Action, choices: Sequence[str]) -> str:
 
 
 def choices_of(action: argparse.Action) -> list[str]:
-    """Return the allowed words of an option, or an empty list if the option is not limited to certain words."""
+    """Return the allowed values of an option; empty if it accepts other values."""
     return [str(choice) for choice in action.choices or [kind for kind in _kinds(action) if isinstance(kind, str)]]
 
 
@@ -236,20 +247,26 @@ def takes_text(action: argparse.Action) -> bool:
 
 
 def _kinds(action: argparse.Action) -> list[object]:
-    """Return the types or the allowed words of an option."""
+    """Return the types of an option's value, or its allowed values."""
     hint = getattr(action, "_typehint", None) or action.type
     return kinds_of(hint.kind if isinstance(hint, Value) else hint)
 
 
 def _is_plain(default: object) -> bool:
-    """Return whether to show a default value in the help."""
+    """Return whether the help shows a default value: a number or a word."""
     return isinstance(default, int | float | str) and not isinstance(default, bool) and str(default) not in (
         "", "inf", argparse.SUPPRESS,
     )  # fmt: skip
 
 
 def _entry(typed: str, text: str, width: int) -> Iterator[str]:
-    """Yield the lines of one option: its form, and its help text to the right, or below if the form is long."""
+    """Yield the lines of one option: its form, and its help text to the right, or below if the form is long.
+
+    Args:
+        typed: Form of the option as typed.
+        text: Help text.
+        width: Width of the terminal, columns.
+    """
     left = min(TYPED_COLUMNS, width // 2)
     wrapped = textwrap.wrap(text, width - left - 2, break_on_hyphens=False) or [""]
     if len(typed) >= left:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Callbacks and settings of a command that processing of a clip uses.
+    """Callbacks and settings of a command, which the processing of a clip uses.
 
     Attributes:
-        shown: Function that shows progress. Its arguments are the results, their source and the name of the step; it
-            returns the same results in order.
-        warn: Function called with warnings.
+        shown: Function that shows the progress of a step. It gets the results, their source and the name of the step,
+            and yields the same results in order.
+        warn: Function that prints warnings.
         cache: Cache of results; None without a cache.
-        heard: Whether Ctrl-C ends the processing of the clip.
+        heard: Whether Ctrl-C ends the processing of the clip. Workers of `pose-batch` ignore Ctrl-C.
     """
 
     shown: "Callable[[Iterable[FrameResult], Source, str], Iterator[FrameResult]]"
@@ -37,11 +37,14 @@ class Done:
     """Outcome of processing one clip.
 
     Attributes:
+        tally: Statistics of the run.
+        source: The input.
+        pipeline: Pipeline that processed the clip.
         files: Written files.
         notes: Notes on exported files.
         known: Results found in the cache.
         interruption: Exception to raise if Ctrl-C ended the processing early; otherwise None.
-        problems: Reasons why results are incomplete. Results that exist are kept.
+        problems: Reasons why results are incomplete.
         stills: Whether the clip is a set of single images.
     """
 

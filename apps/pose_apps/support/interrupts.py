@@ -25,7 +25,7 @@ def as_ctrl_c() -> None:
 def signals_as_ctrl_c() -> Iterator[None]:
     """Make SIGTERM and SIGHUP act like Ctrl-C within the context.
 
-    A signal that was already ignored when the program started stays ignored.
+    A signal that was ignored when the program started stays ignored.
     """
     if threading.current_thread() is not threading.main_thread():  # only the main thread can handle signals
         yield
@@ -71,10 +71,13 @@ def end_with_the_terminal(interrupt: Callable[[], None] = _interrupt) -> None:
 
 
 class Interrupts:
-    """A context in which Ctrl-C only sets the event `stop`, except within `raised_after`.
+    """Context in which Ctrl-C does not raise, but sets an event, except within `raised_after`.
 
     Args:
-        heard: Whether to handle Ctrl-C; otherwise only `stop` can be set.
+        heard: Whether to handle Ctrl-C.
+
+    Attributes:
+        stop: Event that Ctrl-C sets. It may also be set by other code.
     """
 
     def __init__(self, heard: bool = True) -> None:
@@ -95,9 +98,9 @@ class Interrupts:
 
     @contextmanager
     def raised_after(self, tolerated: int) -> Iterator[None]:
-        """Raise KeyboardInterrupt within the context, at the first Ctrl-C after `tolerated` others.
+        """Raise KeyboardInterrupt within this context, after more than `tolerated` presses of Ctrl-C.
 
-        Any further Ctrl-C does not raise, because that would interrupt the cleanup.
+        It is raised only once, so that the cleanup is not interrupted.
         """
         self._tolerated = tolerated
         try:

@@ -9,9 +9,9 @@ from pose.types import F32
 
 
 def batch_lifter(name: str) -> Callable[[LiftBatch], tuple[F32, F32, F32]]:
-    """Return a function that lifts a batch causally with the lifter `name`.
+    """Return a function that lifts batches causally with the lifter `name`.
 
-    The function returns joints (B, T, 17, 3) in m, root (B, T, 3) in m and sigma (B, T, 17) in mm.
+    The function returns joints (B, T, 17, 3) m, root (B, T, 3) m and sigma (B, T, 17) mm.
 
     Raises:
         UsageError: If the lifter is not a streaming lifter.

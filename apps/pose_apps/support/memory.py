@@ -7,12 +7,12 @@ _STATUS, _FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def resident_megabytes() -> float | None:
-    """Return the resident memory of this process in MiB, or None on systems other than Linux."""
+    """Return the resident memory of this process in MiB; None on systems other than Linux."""
     return _megabytes("VmRSS")
 
 
 def peak_megabytes() -> float | None:
-    """Return the peak memory since `forget_peak` in MiB, or None on systems other than Linux."""
+    """Return the peak memory of this process since `forget_peak` in MiB; None on systems other than Linux."""
     return _megabytes("VmHWM")
 
 

@@ -1,4 +1,4 @@
-"""Command-line options that are generated from the fields of dataclasses, and config files."""
+"""Command-line options and config files, generated from the fields of dataclasses."""
 
 import argparse
 import re
@@ -30,7 +30,7 @@ def add_config_option(parser: ArgumentParser) -> None:
 
 
 def config_first(argv: Sequence[str] | None) -> list[str]:
-    """Move every `--config` to the front, so that options override the config file wherever they are given."""
+    """Move every `--config` to the front of the arguments, so that options override the config file at any position."""
     words = iter(sys.argv[1:] if argv is None else argv)
     front: list[str] = []
     others: list[str] = []
@@ -43,7 +43,7 @@ def config_first(argv: Sequence[str] | None) -> list[str]:
 
 
 def gathered(words: Sequence[str], name: str) -> list[str]:
-    """Join repeated options at the position of the first: `--source a --source b` becomes `--source a b`."""
+    """Join the values of a repeated option at its first position: `--source a --source b` becomes `--source a b`."""
     values: list[str] = []
     others: list[str] = []
     place, taking = len(words), False
@@ -202,10 +202,10 @@ _BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")  # YAML w
 
 
 def _check_yaml(path: Path) -> None:
-    """Reject YAML features that settings do not need and that could exhaust time or memory.
+    """Reject YAML features that could exhaust time or memory. Settings do not need them.
 
     Raises:
-        ValueError: If the file uses them.
+        ValueError: If the file uses such a feature.
     """
     if path.stat().st_size > MOST_BYTES:
         raise ValueError(f"has {path.stat().st_size} bytes; a config file has at most {MOST_BYTES}")

@@ -24,9 +24,11 @@ GLOB_CHARACTERS = frozenset("*?[")
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Output files of one run, by format. All files are in one folder.
+    """Output files of one run, in one folder.
 
     Attributes:
+        folder: Folder of the files.
+        files: Path of each file by format.
         exports: Formats of `pose.export` to which the results are exported.
         warn: Function called with a message for each file of the user that was renamed.
     """
@@ -42,7 +44,7 @@ class Outputs:
         return self.files.get("overlay")
 
     def check_free(self) -> None:
-        """Check that the folder contains no results, because files of two runs must not be mixed.
+        """Check that the folder contains no results, because the files of two runs must not be mixed.
 
         Raises:
             UsageError: If the folder contains results.
@@ -52,9 +54,10 @@ class Outputs:
 
     @contextmanager
     def ready_folder(self, others: Collection[str] = ()) -> Iterator["Outputs"]:
-        """Create the output folder, and yield the same outputs with paths in a hidden folder inside it.
+        """Create the output folder, and yield these outputs with paths in a hidden folder inside it.
 
-        At the end of the context, `settle` moves any remaining files as incomplete. Files of killed runs are removed.
+        Call `settle` to move complete files to their final places. Files that remain at the end of the context are
+        moved as incomplete. Hidden folders of killed runs are removed.
 
         Args:
             others: Names or glob patterns of additional files that will be written.
@@ -123,7 +126,7 @@ class Outputs:
             (self.folder / name).unlink(missing_ok=True)
 
     def _is_stale(self, name: str, new: set[str]) -> bool:
-        """Return whether a file of an earlier run would not belong to the new results."""
+        """Return whether a file of an earlier run does not belong to the new results, whose file names are `new`."""
         return name not in new and (
             name in known_files().values() or re.fullmatch(f"{GALLERIES}|{ANALYSES}", name) is not None
         )
@@ -138,14 +141,14 @@ class Outputs:
 
 
 def known_files() -> dict[str, str]:
-    """Return the file name of every format that a run itself writes, by format."""
+    """Return the file name of each format that `pose-run` writes without an exporter."""
     from pose.files import WRITERS
 
     return {name: f"{STEM}.{name}" for name in WRITERS} | {"overlay": "overlay.mp4"}
 
 
 def is_export(name: str, formats: list[str]) -> bool:
-    """Return whether a run may write a file of this name when exporting to these formats of `pose.export`."""
+    """Return whether an export to the formats `formats` of `pose.export` may write a file with this name."""
     from pose.export import FORMATS
     from pose.export.text import LIST
 
@@ -154,7 +157,7 @@ def is_export(name: str, formats: list[str]) -> bool:
 
 
 def _is_result(name: str) -> bool:
-    """Return whether a run may write a file of this name in any format."""
+    """Return whether `pose-run` may write a file with this name, in any format."""
     from pose.export import FORMATS
 
     return name in known_files().values() or is_export(name, list(FORMATS)) or name == RECORD

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 def shown_results(
     results: Iterable["FrameResult"], source: "Source", what: str, *, quiet: bool
 ) -> Iterator["FrameResult"]:
-    """Yield the results unchanged, and show a progress bar if the output is a terminal."""
+    """Yield the results unchanged, and show a progress bar if stderr is a terminal.
+
+    Args:
+        results: Results of the frames.
+        source: Source of the frames, whose number of frames is shown.
+        what: Name of the step.
+        quiet: Whether to hide the progress bar.
+    """
     with progress_bar(what, source.info.frame_count, " frames", hidden=quiet) as bar:
         for result in results:
             bar.set_postfix_str(f"people {len(result.people)}", refresh=False)
@@ -33,7 +40,12 @@ def warn(problems: Iterable[str]) -> None:
 
 
 def open_cache_of(folder: str, gigabytes: float) -> "AbstractContextManager[Cache | None]":
-    """Open the cache in a folder, with a size limit in GB. The cache is None if `folder` is "off"."""
+    """Open the cache in a folder; None if `folder` is "off".
+
+    Args:
+        folder: Folder of the cache, or "off".
+        gigabytes: Maximum size of the cache, GB.
+    """
     if folder == "off":
         return nullcontext()
     from pose.cache import open_cache

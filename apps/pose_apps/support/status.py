@@ -1,4 +1,4 @@
-"""A status line that shows on the terminal what a command is loading or reading, and for how long.
+"""Status line on the terminal with the current work of a command, such as loading, and its duration.
 
 The line is removed when the work is done. A command shows the line before its slow imports.
 """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pose.video import Source
     from pose_apps.support.outputs import Outputs
 
-HIDDEN_SCORE = 0.3  # joints with lower 2D confidence count as guessed
+HIDDEN_SCORE = 0.3  # 2D confidence below which a joint counts as guessed
 MOST_SAID = 20_000  # maximum characters of a line; names of many files are long
 MIN_REPORTED_SHARE = 0.01  # minimum fraction of guessed joints that is reported
 NOBODY = "no person was detected; the results are empty"
@@ -30,11 +30,17 @@ class Tally:
     """Statistics of a run.
 
     Attributes:
+        frames: Number of processed frames.
+        empty: Number of frames without people.
+        first_time: Time of the first frame, s.
+        last_time: Time of the last frame, s.
         seen: Number of people summed over all frames.
+        ids: Ids of all people.
+        max_people: Maximum number of people in one frame.
         untracked: Maximum number of people in one frame who were detected but not tracked.
-        joints: Number of joints.
-        guessed: Number of joints with a low 2D confidence.
-        confidence: Sum of the 2D scores of all joints.
+        joints: Number of 2D joints of all people in all frames.
+        guessed: Number of these joints with a low 2D confidence.
+        confidence: Sum of the 2D scores of these joints.
         lifted: Number of 3D joints.
         sigma: Sum of the sigma of these 3D joints, mm.
         complete: Whether all frames of the input were processed.
@@ -96,7 +102,16 @@ FROM_CACHE = {
 def report(
     tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float, known: "Found" = "nothing"
 ) -> None:
-    """Print the summary of a video, with lines that fit the width of the terminal."""
+    """Print the summary of a video, wrapped to the width of the terminal.
+
+    Args:
+        tally: Statistics of the run.
+        source: The video.
+        pipeline: Pipeline that processed it.
+        files: Written files.
+        seconds: Processing time, s.
+        known: Results found in the cache.
+    """
     video_seconds = tally.last_time - tally.first_time + 1 / source.info.fps
     people = {0: "no people", 1: "1 person"}.get(len(tally.ids), f"{len(tally.ids)} people")
     print_wrapped(
@@ -125,7 +140,7 @@ def report(
 def report_stills(
     tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float, known: "Found" = "nothing"
 ) -> None:
-    """Print the summary of single images."""
+    """Print the summary of single images. The arguments are those of `report`."""
     print_wrapped(
         f"{counted(tally.frames, 'image')}, {counted(tally.seen, 'person', 'people')}; took {seconds:.1f} s; "
         "3D from single images; see sigma for its uncertainty"
@@ -139,7 +154,13 @@ def report_stills(
 
 
 def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> Iterator[str]:
-    """Yield the limitations of the results, one line each."""
+    """Yield the limitations of the results, one line each.
+
+    Args:
+        tally: Statistics of the run.
+        pipeline: Pipeline that processed the input.
+        what: Name of one part of the input, "frame" or "image".
+    """
     if not tally.ids:
         yield NOBODY
     elif tally.empty:
@@ -172,7 +193,14 @@ def print_wrapped(line: str) -> None:
 
 
 def interruption(tally: Tally, source: "Source", results: "Outputs", wanted: "Outputs") -> KeyboardInterrupt:
-    """Return the exception to raise after Ctrl-C, with a message about the files that were kept."""
+    """Return the exception to raise after Ctrl-C, with a message about the files that were kept.
+
+    Args:
+        tally: Statistics of the run.
+        source: The input.
+        results: Files in their final places.
+        wanted: Requested files, which may be in another folder.
+    """
     if tally.frames == 0:
         return KeyboardInterrupt("no frame finished; no results written")
     known = source.info.frame_count

@@ -14,10 +14,10 @@ EXPECTED = {int: "a whole number", float: "a number", str: "text"}
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Converter for the value of an option, used as the `type` of a parser argument.
+    """Converter of the value of an option, used as the `type` of a parser argument.
 
     Attributes:
-        name: The option as typed.
+        name: Option as typed.
         kind: Type of the value: int, float or str, optionally None; or a Literal.
     """
 
@@ -63,14 +63,20 @@ def _read(kind: object, value: object) -> object:
 
 
 def kinds_of(hint: object) -> list[Any]:
-    """Return the types of a union, the values of a Literal, or a list with any other type hint."""
+    """Return the types of a union, the values of a Literal, or a list with the type itself for other type hints."""
     if get_origin(hint) in (Union, UnionType):
         return [kind for part in get_args(hint) for kind in kinds_of(part)]
     return list(get_args(hint)) if get_origin(hint) is Literal else [hint]
 
 
 def unknown(kind: str, name: str, known: Sequence[str]) -> str:
-    """Return the error message for an unknown option or key, which suggests the most similar known name."""
+    """Return the error message for an unknown option or key, which suggests the most similar known name.
+
+    Args:
+        kind: Description of the name, such as "option".
+        name: Name as typed.
+        known: Known names.
+    """
     words = {option.lstrip("-"): option for option in known}
     close = difflib.get_close_matches(name.lstrip("-").partition("=")[0], words, n=1)
     return f"unknown {kind} {name!r}: " + (

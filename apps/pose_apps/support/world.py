@@ -87,14 +87,22 @@ def read_heights(text: str | None) -> dict[int | None, float]:
 
 
 def read_up(pitch: float | None, roll: float | None) -> "F64 | None":
-    """Return the vertical (3,) in camera axes from the pitch and roll of the camera in degrees; None if not given."""
+    """Return the direction (3,) opposite to gravity in camera axes.
+
+    Args:
+        pitch: Pitch of the camera, degrees; None for 0.
+        roll: Roll of the camera, degrees; None for 0.
+
+    Returns:
+        The unit vector; None if both angles are None.
+    """
     from pose.world.frame import up_of
 
     return None if pitch is None and roll is None else up_of(pitch or 0.0, roll or 0.0)
 
 
 def steps_of(config: LiveWorldConfig, bones: bool = True, camera_known: bool = True) -> "Steps":
-    """Return the processing steps that the options select.
+    """Return the settings of the world coordinates that the options select.
 
     Args:
         config: Options for world coordinates.
@@ -112,7 +120,12 @@ def steps_of(config: LiveWorldConfig, bones: bool = True, camera_known: bool = T
 
 
 def unknown_heights(config: LiveWorldConfig, people: "Collection[int]") -> str:
-    """Return a message about heights given for ids that do not exist, or an empty string if all ids exist."""
+    """Return a message about given heights of ids that do not exist; empty if all ids exist.
+
+    Args:
+        config: Options with the heights.
+        people: Existing ids.
+    """
     unknown = [number for number in read_heights(config.height) if number is not None and number not in people]
     if not unknown:
         return ""
@@ -121,7 +134,12 @@ def unknown_heights(config: LiveWorldConfig, people: "Collection[int]") -> str:
 
 
 def joins_line(joined: dict[int, int], dropped: set[int]) -> str:
-    """Return a message about joined and dropped tracks, or an empty string without such tracks."""
+    """Return a message about joined and dropped tracks; empty without such tracks.
+
+    Args:
+        joined: New id by old id of the joined tracks.
+        dropped: Ids of the dropped tracks.
+    """
     parts = [f"{old} into {new}" for old, new in sorted(joined.items())]
     text = f"joined tracks: {', '.join(parts)}" if parts else ""
     if dropped:
@@ -131,7 +149,7 @@ def joins_line(joined: dict[int, int], dropped: set[int]) -> str:
 
 
 def doubtful_line(doubtful: "Collection[int]") -> str:
-    """Return a message about tracks that may not be people, or an empty string without such tracks."""
+    """Return a message about tracks that may not be people; empty without such tracks."""
     if not doubtful:
         return ""
     why = "rarely visible, or unsteady over another person; possibly false; drawn dashed"
@@ -139,7 +157,11 @@ def doubtful_line(doubtful: "Collection[int]") -> str:
 
 
 def inconsistent_lines(inconsistent: "Mapping[int, Mapping[str, float]]") -> list[str]:
-    """Return messages about limbs whose 2D keypoints contradict the bone lengths, one line per person."""
+    """Return messages about limbs whose 2D keypoints contradict the bone lengths, one line per person.
+
+    Args:
+        inconsistent: Duration of the contradiction in s, by person id and limb.
+    """
     return [
         f"inconsistent limbs: person {number}, "
         + ", ".join(f"{limb.replace('_', ' ')} for {seconds:.1f} s" for limb, seconds in limbs.items())
@@ -149,9 +171,13 @@ def inconsistent_lines(inconsistent: "Mapping[int, Mapping[str, float]]") -> lis
 
 
 def contradictions_line(sizes: "Mapping[int, Size]", heights: "Mapping[int, tuple[float, float]]") -> str:
-    """Return a message about people whose size or floor was adjusted, or an empty string without such people.
+    """Return a message about people whose size or floor was adjusted; empty without such people.
 
     Sizes and floors are adjusted if people of average height would not stand on one common floor.
+
+    Args:
+        sizes: Estimated size of each person, by id.
+        heights: Body height and its uncertainty in m, by id.
     """
     changed = {
         n: size
@@ -168,14 +194,14 @@ def contradictions_line(sizes: "Mapping[int, Size]", heights: "Mapping[int, tupl
     ]
     text = f"inconsistent body sizes: at average heights, people do not stand on one floor; adjusted: {', '.join(said)}"
     resized = [n for n in changed if changed[n].on_floor >= 0.5]
-    if not resized:  # a height does not determine the floor
+    if not resized:  # giving heights would not help then, because a height does not determine the floor
         return text
     most = max(resized, key=lambda n: changed[n].sigma)
     return f"{text}; one known height would help most: --height {most}:METRES"
 
 
 def scenes_line(info: "WorldInfo") -> str:
-    """Summarise the scenes, or return an empty string without cuts between scenes with people."""
+    """Summarise the scenes of a clip; empty if it has no cuts between scenes with people."""
     from pose.world.frame import UNKNOWN
 
     if not info.scenes:
@@ -195,7 +221,7 @@ def world_line(info: "WorldInfo", filled: int = 0) -> str:
 
     Args:
         info: Description of the world.
-        filled: Number of frames of people that were filled in.
+        filled: Number of frames, summed over people, whose poses were interpolated.
     """
     from pose.world.frame import FEET, GIVEN, UNKNOWN
 

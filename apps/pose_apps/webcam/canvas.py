@@ -1,4 +1,4 @@
-"""The content of the window of `pose-webcam`: the image with skeletons and ids, the 3D view, or both."""
+"""Content of the window of `pose-webcam`: the image with skeletons and ids, the 3D view, or both."""
 
 from dataclasses import replace
 
@@ -20,8 +20,7 @@ VIEWS = ("both", "2D", "3D")
 class LiveBodies:
     """Body meshes of the people nearest to the camera. Implements `pose.view.bodies.Bodies`.
 
-    The meshes are computed from the captured image, and then mirrored if the image is shown mirrored. There are no
-    meshes if the camera of the stream is unknown.
+    The meshes are mirrored if the image is shown mirrored. There are none if the camera of the stream is unknown.
     """
 
     def __init__(self) -> None:
@@ -30,10 +29,10 @@ class LiveBodies:
         self._shown: list[BodyMesh] = []
 
     def take(self, live: LiveResult, *, mirror: bool) -> None:
-        """Compute the body meshes of a frame. The method `of` returns them.
+        """Compute the body meshes of a frame, which `of` then returns.
 
         Args:
-            live: Result of the captured frame.
+            live: Result of the frame, not mirrored.
             mirror: Whether the frame is shown mirrored.
         """
         if live.stream is not self._stream:
@@ -46,12 +45,12 @@ class LiveBodies:
             self._shown = [replace(mesh, corners=last + mesh.corners * side) for mesh in self._shown]
 
     def of(self, result: FrameResult) -> list[BodyMesh]:
-        """Return the body meshes of the last frame given to `take`; `result` is ignored."""
+        """Return the body meshes of the last frame given to `take`. The argument is ignored."""
         return self._shown
 
 
 class Canvas:
-    """A renderer for frames that have the same size and skeleton.
+    """Renderer for frames of one image size and skeleton, in one view.
 
     Attributes:
         size: (width, height) of the drawn images, px.
@@ -81,7 +80,12 @@ class Canvas:
         return (self.picture, self.skeleton, self.view) == (live.size, live.skeleton, view)
 
     def draw(self, live: LiveResult, *, mirror: bool = False) -> U8:
-        """Draw a frame and return the image, (H, W, 3) uint8 RGB. `mirror` flips the frame left to right."""
+        """Draw a frame, and return the image (H, W, 3) uint8 RGB.
+
+        Args:
+            live: Result of the frame.
+            mirror: Whether to flip the frame horizontally.
+        """
         if self._bodies is not None and self.view != "3D":
             self._bodies.take(live, mirror=mirror)
         live = live.mirrored() if mirror else live

@@ -1,4 +1,4 @@
-"""A pygame (SDL) window that shows an image above lines of text, and reports pressed keys."""
+"""Window (pygame, SDL) that shows an image above lines of text, and reports pressed keys."""
 
 import os
 import sys

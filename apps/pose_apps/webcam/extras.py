@@ -1,4 +1,4 @@
-"""Common parts of live runs: networks, sinks, recording."""
+"""Parts of live runs that are common to all displays: networks, sinks, recording."""
 
 import sys
 from collections.abc import Iterator
@@ -39,16 +39,17 @@ def load_pipeline(config: PipelineConfig, intrinsics: str | None = None) -> "Pip
 
 
 def world_steps(config: WebcamConfig, pipeline: "Pipeline") -> "Steps | None":
-    """Return the processing steps from camera to world coordinates; None without a world."""
+    """Return the settings of the world coordinates; None if these are disabled."""
     return steps_of(config, bones=pipeline.config.constant_bones) if config.world else None
 
 
 class Extras:
-    """Sinks and recording of a live loop.
+    """Outputs of a live loop besides the display: sinks and recording.
 
     Attributes:
         sinks: Sinks by name of their option.
-        failures: Problems that make the run fail.
+        failures: Problems that make the exit status of the run 1.
+        recorder: Current recording; None without one.
     """
 
     def __init__(self, loop: "Loop", config: WebcamConfig) -> None:
@@ -69,7 +70,7 @@ class Extras:
         self.recorder = Recorder(self._loop, self._folder, anew=True)
 
     def stop_recording(self) -> str:
-        """Finish the recording; print and return one line about its files. Without a recording, return ''."""
+        """Finish the recording, print a line about its files, and return this line; empty without a recording."""
         if self.recorder is None:
             return ""
         recorder, self.recorder = self.recorder, None
@@ -80,14 +81,16 @@ class Extras:
         return words
 
     def troubles(self) -> dict[str, str]:
-        """Return the current problem of each sink and of the recording, or an empty string for no problem."""
+        """Return the current problem of each sink and of the recording by name; empty without a problem."""
         found = {option: sink.problem or sink.trouble for option, sink in self.sinks.items()}
         if (recorder := self.recorder) is not None:  # read once, because another thread may end the recording
             found["the recording"] = recorder.problem or ""
         return found
 
     def lost(self) -> dict[str, int]:
-        """Return the number of lost messages per sink, and of frames that a slow disk kept from being recorded."""
+        """Return the number of lost messages by sink, and of frames that were not recorded because the disk was too
+        slow.
+        """
         lost = {option: sink.lost for option, sink in self.sinks.items()}
         recorder = self.recorder
         missing = self._missing + (recorder.dropped if recorder is not None else 0)
@@ -96,7 +99,14 @@ class Extras:
 
 @contextmanager
 def live_extras(loop: "Loop", config: WebcamConfig) -> Iterator[Extras]:
-    """Start sinks and recording before the loop. At the end of the context, finish them and print problems.
+    """Open the sinks, start the requested recording, and yield them. At the end of the context, finish them and print
+    problems.
+
+    Enter this context before the loop starts, so that no frame is lost.
+
+    Args:
+        loop: The live loop.
+        config: Options of the live run.
 
     Raises:
         PoseError: If a sink or the recording cannot start.
@@ -121,7 +131,9 @@ def _close(option: str, sink: Sink) -> None:
 
 
 def finish_interrupted_recordings(config: WebcamConfig) -> None:
-    """Finish recordings in the folder `config.out` that killed runs left incomplete, and print a note."""
+    """Finish the recordings in the folder `config.out` that killed runs left incomplete, and print a line about
+    each.
+    """
     from pose.live.recording import finish_interrupted
 
     for line in finish_interrupted(Path(config.out)):
@@ -129,7 +141,7 @@ def finish_interrupted_recordings(config: WebcamConfig) -> None:
 
 
 def close_recorder(recorder: "Recorder") -> str:
-    """Finish the files of a recording; print and return one line about them."""
+    """Finish the files of a recording, print a line about them, and return this line."""
     recorder.close()
     parts = []
     for recording in recorder.done:

@@ -124,12 +124,12 @@ def open_live_source(config: WebcamConfig) -> "LiveSource":
 
 
 def open_loop(config: WebcamConfig, pipeline: "Pipeline", world: "Steps | None") -> "Loop":
-    """Make a loop over the requested sources. Stopping the loop closes the sources.
+    """Make a loop over the requested sources. When the loop is stopped, it closes the sources.
 
     Args:
         config: Options of the live run.
         pipeline: Pipeline with loaded networks.
-        world: Processing steps from camera to world coordinates; None without a world.
+        world: Settings of the world coordinates; None keeps camera coordinates.
 
     Raises:
         PoseError: If a source cannot be opened.

@@ -28,11 +28,18 @@ from pose_apps.webcam.troubles import Troubles
 FORMAT, VERSION = "pose-webcam-report", 1
 USUAL_BYTES = 4096
 LOOK_SECONDS = 0.5
-SETTLED_SECONDS = 60.0  # s after which memory should not grow
+SETTLED_SECONDS = 60.0  # time after which memory should not grow
 
 
 class Latency(TypedDict):
-    """Statistics of the latency from capture to 3D result, ms; None if no frame was processed."""
+    """Statistics of the latency from capture to 3D pose, ms; None if no frame was processed.
+
+    Attributes:
+        median: Median.
+        p95: 95th percentile.
+        p99: 99th percentile.
+        max: Maximum.
+    """
 
     median: float | None
     p95: float | None
@@ -53,7 +60,13 @@ class PeopleCounts(TypedDict):
 
 
 class MemoryUse(TypedDict):
-    """Memory of this process at `SETTLED_SECONDS`, its maximum after that, and at the end, MiB; None if unknown."""
+    """Resident memory of this process, MiB; None if unknown.
+
+    Attributes:
+        settled: Memory after `SETTLED_SECONDS`, when all buffers are allocated.
+        highest_after: Maximum after that time.
+        end: Memory at the end.
+    """
 
     settled: float | None
     highest_after: float | None
@@ -89,7 +102,7 @@ class LiveReport(TypedDict):
 
 @contextmanager
 def watched(loop: Loop) -> Iterator["Watch"]:
-    """Yield a `Watch` that runs in its own threads within the context."""
+    """Monitor a loop within the context, in separate threads, and yield the monitor."""
     watch, over = Watch(loop), threading.Event()
 
     def look() -> None:
@@ -117,16 +130,16 @@ class Watch:
         self._loop = loop
         self._begun, self._cpu = time.monotonic(), time.process_time()
         self._seconds, self._most_people = 0.0, 0
-        self._settled = 0.0  # MiB at SETTLED_SECONDS
-        self._highest = 0.0  # maximum MiB since then
+        self._settled = 0.0  # memory at SETTLED_SECONDS, MiB
+        self._highest = 0.0  # maximum memory since then, MiB
         self._stream: Stream | None = None
-        self._ids: set[int] = set()  # of the stream
-        self._people_before = 0  # in streams before
+        self._ids: set[int] = set()  # ids of the people in the current stream
+        self._people_before = 0  # number of people in earlier streams
         self._troubles = Troubles()
         self.extras: Extras | None = None
 
     def look(self) -> None:
-        """Record the current memory use, and report the current problems."""
+        """Measure the memory, and print new problems."""
         self._seconds = time.monotonic() - self._begun
         try:
             memory = memory_mib()
@@ -142,11 +155,11 @@ class Watch:
                 self._troubles.look(option, trouble, lost.get(option))
 
     def see(self, live: LiveResult) -> None:
-        """Record the people in a frame."""
+        """Count the people in a frame."""
         if live.stream is not self._stream:
             self._stream, self._people_before, self._ids = live.stream, self._people_before + len(self._ids), set()
         self._ids.update(live.result.people.ids.tolist())
-        seen = int(live.result.people.scores.any(axis=1).sum())  # others are predicted
+        seen = int(live.result.people.scores.any(axis=1).sum())  # predicted people have only scores of 0
         self._most_people = max(self._most_people, seen)
 
     def report(self) -> LiveReport:
@@ -210,7 +223,7 @@ def check_report(config: WebcamConfig) -> None:
 
 
 def write_report(path: Path, report: LiveReport) -> None:
-    """Write the report to a file, or print the report if writing fails.
+    """Write the report to a file. If this fails, print the report.
 
     Raises:
         PoseError: If the file cannot be written.
@@ -260,9 +273,9 @@ def camera_line(camera: Mapping[str, Any]) -> str:
 
 
 def memory_mib() -> float:
-    """Return the resident memory of this process in MiB.
+    """Return the resident memory of this process in MiB; NaN if unknown.
 
-    On systems that do not report the current value, return the peak. Return NaN if neither is known.
+    On systems that report only the peak memory, return the peak.
     """
     now = resident_megabytes()
     if now is not None:

@@ -1,4 +1,4 @@
-"""Steps of a live run with any display: source, networks, sinks, loop, and final report."""
+"""Steps of a live run that are common to all displays: source, networks, sinks, loop, and final report."""
 
 import math
 import time
@@ -25,7 +25,7 @@ POLL_SECONDS = 0.5
 
 
 def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callable[[Loop, Extras], None]) -> int:
-    """Run the live loop until `show` returns, and return the exit status. Ctrl-C ends the run gracefully.
+    """Run the live loop until `show` returns, and return the exit status.
 
     Args:
         config: Options of the live run.

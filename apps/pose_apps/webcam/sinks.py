@@ -1,6 +1,6 @@
-"""Options and construction of sinks, which output live poses in addition to the display.
+"""Options and construction of sinks, which send or store live poses in addition to the display.
 
-To add a sink, implement `Sink` in a new module of `pose.live`. Then add an option to `SinkConfig` and open the sink in
+To add a sink, implement `Sink` in a new module of `pose.live`. Then add an option to `SinkConfig`, and open the sink in
 `open_sinks`.
 """
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Sink(Protocol):
-    """An output that receives the results of a loop until it is closed."""
+    """Protocol of an output that receives the results of a loop until it is closed."""
 
     @property
     def lost(self) -> int:
@@ -24,16 +24,16 @@ class Sink(Protocol):
 
     @property
     def trouble(self) -> str:
-        """Reason why results are being lost; empty if no results are being lost."""
+        """Reason why results are currently lost; empty if none are lost."""
         ...
 
     @property
     def problem(self) -> str | None:
-        """Reason why the sink stopped; None while it works."""
+        """Reason why the sink stopped; None while it runs."""
         ...
 
     def close(self) -> None:
-        """Finish and release resources."""
+        """Process the waiting results, and release the resources."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Problems of a live run. Each problem is printed once when it starts, and kept for the report."""
+"""Log of the problems of a live run. Each problem is printed when it starts, and kept for the report."""
 
 import sys
 
@@ -6,7 +6,7 @@ MOST_KEPT = 100
 
 
 class Troubles:
-    """Record of the problems of a live run.
+    """Log of the problems of a live run.
 
     Attributes:
         kept: Latest problems, as printed.
@@ -18,12 +18,12 @@ class Troubles:
         self._away: dict[str, bool] = {}
 
     def look(self, what: str, trouble: str, lost: int | None = None) -> None:
-        """Print the current problem of a source or sink if it is new, or a note if the previous problem is resolved.
+        """Print the problem of a source or sink if it is new, or a note if its previous problem is resolved.
 
         Args:
             what: Name of the source or sink.
-            trouble: Current problem; empty if there is none.
-            lost: Number of lost messages; None for a source.
+            trouble: Current problem; empty without one.
+            lost: Number of lost messages of a sink; None for a source.
         """
         trouble, is_away, _ = trouble.partition(", reconnecting")
         before, self._now[what] = self._now.get(what, ""), trouble
@@ -32,6 +32,6 @@ class Troubles:
             line = trouble if what in trouble else f"{what}: {trouble}"
             self.kept = [*self.kept[1 - MOST_KEPT :], line]
             print(f"warning: {line}", file=sys.stderr, flush=True)
-        elif before and not trouble and was_away:  # a source with only a message has no problem
+        elif before and not trouble and was_away:  # other messages of a source, such as a changed size, simply end
             words = "is back" if lost is None else f"continues; {lost} lost"
             print(f"note: {what} {words}", file=sys.stderr, flush=True)

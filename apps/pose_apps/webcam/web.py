@@ -1,4 +1,4 @@
-"""`pose-webcam --web`: the live demo in a browser."""
+"""Server of `pose-webcam --web`, which shows live poses in a browser."""
 
 import asyncio
 import signal
@@ -48,6 +48,10 @@ def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
     """Serve until Ctrl-C, SIGTERM, SIGHUP or the time limit `config.seconds`.
 
     With `config.once`, the end of the source also ends the server.
+
+    Args:
+        config: Options of the live run.
+        pipeline: Pipeline with loaded networks.
 
     Returns:
         The exit status: 130 after Ctrl-C, otherwise 0.
@@ -117,7 +121,12 @@ async def _until_told(work: Coroutine[object, None, None]) -> None:
 def _announce(port: int, settings: WebSettings, own_cameras: bool) -> None:
     """Print the address to open in a browser.
 
-    Browsers cannot open a wildcard address, so the name of the machine replaces it.
+    If the server listens on all addresses, the printed address contains the name of the machine.
+
+    Args:
+        port: Port of the server.
+        settings: Settings of the server.
+        own_cameras: Whether each browser sends the images of its own camera.
     """
     address = ip_address(settings.host)
     if address is not None and address.is_unspecified:

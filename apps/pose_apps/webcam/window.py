@@ -1,4 +1,4 @@
-"""The window of `pose-webcam`: its content and keys."""
+"""Window of `pose-webcam`: its content and keys."""
 
 import math
 import threading
@@ -62,7 +62,7 @@ class LiveWindow:
         }
 
     def run(self) -> None:
-        """Run until the user quits, the loop ends or the time is up. Raise the error that ended the loop, if any."""
+        """Run until the user quits, the loop ends or the time is up. If the loop failed, its error is raised."""
         seconds = self._config.seconds
         end = math.inf if seconds is None else time.monotonic() + seconds
         try:
@@ -154,7 +154,9 @@ class LiveWindow:
             self._say(f"saved {name}")
 
     def _next_preset(self) -> None:
-        """Load the next preset in the background while the loop continues with the current one."""
+        """Load the networks of the next preset in a separate thread. Meanwhile, the loop continues with the current
+        ones.
+        """
         if self._loading is not None and self._loading.is_alive():
             return
         self._preset = (self._preset + 1) % len(self._presets)
