@@ -1,4 +1,4 @@
-"""Body meshes for the live page. The shape of a person is sent once, the pose with each result."""
+"""Body meshes for the live page. The shape of a person is sent once, and the pose with each result."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -26,8 +26,9 @@ class Shape:
     """The fitted body shape of one person.
 
     Attributes:
-        version: Number that is unique among the shapes of a connection.
-        rest: Rest pose, encoded by `packed`.
+        character: Fitted character.
+        version: Number that is unique among the shapes of a live loop.
+        rest: Rest pose (`pose.export.html_bodies.rest_numbers`), encoded by `packed`.
     """
 
     character: Character
@@ -36,10 +37,10 @@ class Shape:
 
 
 class PageBodies:
-    """The bodies of a live loop's people, for the 3D view of the page.
+    """Encoder of body meshes for the 3D view of the page, for the people of one live loop.
 
     Attributes:
-        shapes: Shapes of the people who have a body in the last result, by person id. A new mapping for each result.
+        shapes: Shapes of the people who have a body in the last result, by person id. Each result gets a new mapping.
     """
 
     def __init__(self) -> None:
@@ -52,8 +53,8 @@ class PageBodies:
 
         Args:
             live: Result of one frame.
-            rows: Rows of the people with 3D.
-            stage: (P, 17, 3) m, joints of the people in `rows` in the coordinates of the 3D view.
+            rows: Rows of the people with a 3D pose.
+            stage: (P, 17, 3) m, joints of these people in the 3D view: x right, y away from the camera, z up.
         """
         found: dict[int, Json] = {}
         shapes = {}
@@ -66,7 +67,7 @@ class PageBodies:
         return found
 
     def _pose(self, character: Character, live: LiveResult, row: int, places: F64) -> list[Json]:
-        """Return position and rotations of a body, including hands and face if tracked."""
+        """Return the encoded position and rotations of a body, with hands and face if they were estimated."""
         result = live.result
         rows, joints = [(result, row)], (result.poses.joints[row] + result.poses.root[row])[None]
         turn = _rotation(CAMERA_SPACE.to_file(joints[0].astype(np.float64)), places[0])

@@ -1,4 +1,4 @@
-"""One browser connection, with bounded numbers of unanswered messages in both directions."""
+"""One browser connection. The number of unanswered messages is limited in both directions."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ from pose.web.messages import ProtocolError
 from pose.web.recording import RecordingStore, RunningRecording
 
 STATUS_SECONDS = 1.0
-MAX_REASON_BYTES = 123  # of the close reason of a WebSocket (RFC 6455, 5.5)
+MAX_REASON_BYTES = 123  # maximum length of the reason for closing a WebSocket (RFC 6455, 5.5)
 
 
 class Client:
@@ -34,14 +34,15 @@ class Client:
         decoding: asyncio.Semaphore,
         camera: PushedFrames | None,
     ) -> None:
-        """
+        """Prepare a connection, which `run` serves.
+
         Args:
             socket: The WebSocket.
             loop: Loop whose results are sent.
             feed: Feed with the newest message of `loop`.
             recordings: Recordings of the server.
             owner: Owner of the recordings that this browser makes and lists.
-            decoding: Semaphore held while an image is decoded.
+            decoding: Semaphore that is held while an image is decoded.
             camera: Source that receives the browser's images; None if the server shows its own source.
         """
         self._socket = socket
@@ -77,7 +78,7 @@ class Client:
         except ProtocolError as error:
             await self._socket.close(code=WSCloseCode.POLICY_VIOLATION, message=reason(f"Invalid message: {error}."))
         except ConnectionError:
-            pass  # the client left during the send
+            pass  # the browser disconnected while a message was sent
         finally:
             for task in work:
                 task.cancel()
@@ -99,7 +100,7 @@ class Client:
         if self._camera is None:
             raise ProtocolError("unexpected image, because this server shows its own source")
         seconds, jpeg = messages.parse_picture(data)
-        # A client with more unanswered images than agreed is not read further, which bounds the memory of each.
+        # With more unanswered images than agreed, nothing more is read, which limits the memory of a connection.
         await self._feed.answered(self._pictures - self._most_pictures)
         try:
             async with self._decoding:
@@ -124,7 +125,7 @@ class Client:
 
     async def _send_results(self) -> None:
         turn = 0
-        known: Mapping[int, Shape] = {}  # the shapes of the last result, which the page keeps
+        known: Mapping[int, Shape] = {}  # shapes of the last result; the page keeps only these
         while True:
             while self._under_way >= messages.MAX_UNANSWERED:
                 self._answered.clear()
@@ -142,7 +143,7 @@ class Client:
                 await self._socket.send_str(message)
 
     async def _say_end(self) -> None:
-        """Wait until the loop ends, because its source ended or failed, and tell the browser."""
+        """Wait until the loop ends because its source ended or failed, then close the connection with the reason."""
         await self._feed.ended.wait()
         await self._record(False)
         try:
@@ -160,7 +161,7 @@ class Client:
                 await self._record(False)
 
     async def _send_recordings(self) -> None:
-        """Send the list of recordings now and after each change."""
+        """Send the list of this browser's recordings now and after each change."""
         version = -1
         while True:
             version = await self._recordings.after(version)
@@ -176,25 +177,25 @@ class Client:
                 change = self._finish_recording(self._recording)
             else:
                 return
-            # Cancellation, as when the browser leaves, does not stop threads: `run` waits for this one.
+            # Cancellation, for example when the browser disconnects, does not stop a thread. `run` waits for it.
             self._change = asyncio.ensure_future(change)
             await self._socket.send_str(await asyncio.shield(self._change))
 
     async def _start_recording(self) -> str:
-        """Start a recording and return the answer."""
+        """Start a recording, and return the message for the browser."""
         try:
             self._recording = await self._recordings.start(self._loop, self._owner)
-        except PoseError as error:  # for example a full disk or a read-only folder
+        except PoseError as error:  # such as a full disk or a read-only folder
             return messages.not_recorded(str(error))
         return messages.recording_started(self._recording.name)
 
     async def _finish_recording(self, recording: RunningRecording) -> str:
-        """Finish a recording and return the answer."""
+        """Finish a recording, and return the message for the browser."""
         kept = await self._recordings.finish(recording)
         self._recording = None
         return messages.recorded(kept)
 
 
 def reason(text: str) -> bytes:
-    """Truncate a close reason to the allowed bytes, at a character boundary."""
+    """Encode the reason for closing a connection in UTF-8, truncated to `MAX_REASON_BYTES` at a character boundary."""
     return text.encode()[:MAX_REASON_BYTES].decode(errors="ignore").encode()

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-MAX_DRIFT = 1e-4  # s/s, relative drift of the two clocks
+MAX_DRIFT = 1e-4  # maximum relative drift of the two clocks, s/s
 MIN_STEP_S = 1e-3
 
 
 @dataclass(slots=True)
 class ForeignClock:
-    """Estimates the offset of a browser's clock from the fastest message so far.
+    """Estimator of the offset of a browser's clock, from the message that arrived with the least delay so far.
 
     Converted times increase and never lie in the future, whatever the browser sends.
     """

@@ -9,25 +9,25 @@ from pose.web.bodies import PageBodies, Shape
 from pose.web.jpeg import encode_jpeg
 from pose.world.upright import Upright
 
-MAX_IMAGE_SIDE_PX = 960  # of images that the server sends
+MAX_IMAGE_SIDE_PX = 960  # maximum side of images that the server sends
 
 
 class Feed:
-    """Converts results of a loop to messages, once for all browsers, and keeps only the newest.
+    """Converter of a loop's results to messages, once for all browsers. Only the newest message is kept.
 
     A slow browser skips messages and does not delay other browsers.
 
     Attributes:
         number: Index of the newest processed image; -1 before the first.
-        ended: Whether the loop has ended.
+        ended: Event that is set when the loop has ended.
         shapes: Shapes of the bodies in the newest message, by person id.
     """
 
     def __init__(self, loop: Loop, *, pictures: bool, body: bool = False) -> None:
-        """Subscribe to the loop. Construct the feed before the loop starts, in the event loop of `run`.
+        """Subscribe to the loop. Call this before the loop starts, in the asyncio event loop that executes `run`.
 
         Args:
-            loop: The loop.
+            loop: Live loop whose results are converted.
             pictures: Whether to send the images, for browsers that do not have them.
             body: Whether to send bodies for the 3D view.
         """
@@ -45,11 +45,11 @@ class Feed:
         self._mailbox = loop.subscribe(1, lambda: events.call_soon_threadsafe(self._woken.set))
 
     async def run(self) -> None:
-        """Follow the loop until it ends."""
+        """Convert the results of the loop until it ends."""
         mailbox, woken = self._mailbox, self._woken
         try:
             while True:
-                is_last = mailbox.closed  # read first: items put before `close` are still there
+                is_last = mailbox.closed  # must be read first: results that were put before `close` are still taken
                 while (live := mailbox.take()) is not None:
                     self._put(await asyncio.to_thread(self._message, live), live.result.index)
                 if is_last:
@@ -61,7 +61,7 @@ class Feed:
             self.ended.set()
 
     async def after(self, turn: int) -> tuple[int, str | bytes]:
-        """Wait for a message newer than message number `turn`; return its number and the message."""
+        """Wait for a message with a number above `turn`; return the number and the message."""
         while self._turn <= turn:
             await self._changed.wait()
         return self._turn, self._newest

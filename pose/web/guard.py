@@ -1,7 +1,7 @@
 """Access control: Host and Origin headers of a request, and the token.
 
-The Host check prevents DNS rebinding. The Origin check rejects pages of other sites, which browsers allow to open
-WebSockets anywhere. A browser that has sent the token gets a cookie for this run of the server.
+The Host check prevents DNS rebinding. The Origin check rejects pages of other sites, because browsers let any page open
+a WebSocket to any server. A browser that has sent the token gets a cookie, which is valid until the server ends.
 """
 
 import hmac
@@ -43,13 +43,15 @@ class Guard:
         self._cookie_name = ""
 
     def listens_at(self, port: int) -> None:
-        """Set the port, known once the server listens. Call it before the first request."""
-        self._cookie_name = f"pose-webcam-{port}"  # browsers share cookies between the ports of a host
+        """Set the port at which the server listens. Call this before the first request."""
+        # With the port, because browsers share cookies between the ports of a host.
+        self._cookie_name = f"pose-webcam-{port}"
 
     def host_allowed(self, request: web.Request) -> bool:
         """Return whether the Host header names this computer.
 
-        IP addresses cannot be rebound, so any address is allowed if the server listens to other computers.
+        DNS rebinding needs a host name. Any IP address is therefore allowed if other computers can reach the server,
+        otherwise only loopback addresses.
         """
         try:
             name = (urlsplit(f"//{request.headers.get('Host', '')}").hostname or "").lower()
@@ -63,11 +65,11 @@ class Guard:
     def origin_allowed(self, request: web.Request) -> bool:
         """Return whether the request comes from the server's own page. Requests without an Origin are rejected."""
         scheme, _, place = request.headers.get("Origin", "").partition("://")
-        schemes = {"https"} if self._secure else {"http", "https"}  # a proxy may add TLS
+        schemes = {"https"} if self._secure else {"http", "https"}  # a proxy in front of the server may add TLS
         return scheme in schemes and place.lower() == request.headers.get("Host", "").lower()
 
     def token_right(self, token: str) -> bool:
-        """Return whether a token is correct, compared in constant time."""
+        """Return whether a token is correct. The comparison takes constant time."""
         return self._token is not None and _same(token, self._token)
 
     def is_authorised(self, request: web.Request) -> bool:
@@ -81,7 +83,7 @@ class Guard:
         self._set_cookie(response, self._cookie_name, self._cookie)
 
     def browser(self, request: web.Request) -> str:
-        """Return the secret id of this browser, which owns its recordings; a new id if it has none."""
+        """Return the secret id of this browser from its cookie, or a new id. It identifies the owner of recordings."""
         name = request.cookies.get(f"{self._cookie_name}-browser", "")
         return name if len(name) == len(self._cookie) else secrets.token_urlsafe(COOKIE_BYTES)
 
@@ -94,11 +96,15 @@ class Guard:
 
 
 def _same(shown: str, secret: str) -> bool:
-    """Compare strings in constant time. JSON and cookies may contain lone surrogates, which only compare unequal."""
+    """Compare strings in constant time.
+
+    Text from JSON and cookies may contain lone surrogates, which UTF-8 cannot encode. Such text is unequal to any
+    secret.
+    """
     return hmac.compare_digest(shown.encode(errors="surrogatepass"), secret.encode())
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Add the security headers to a response; a signal handler of aiohttp."""
+    """Add the security headers to a response. This is a handler of aiohttp's signal `on_response_prepare`."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)

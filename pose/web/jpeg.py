@@ -1,4 +1,4 @@
-"""JPEG images of browsers. The size is read before decoding, so a small file cannot allocate much memory."""
+"""JPEG images from and for browsers. The size is read before decoding, so a small file cannot allocate much memory."""
 
 import struct
 
@@ -7,22 +7,23 @@ import numpy as np
 
 from pose.types import U8
 
-MAX_SCANS = 16  # a progressive JPEG may have thousands, each decoded in a whole pass
+MAX_SCANS = 16  # a progressive JPEG may have thousands of scans, each of which takes a pass over the image
 _START = b"\xff\xd8"
 _SCAN = b"\xff\xda"
 _FRAMES = frozenset({0xC0, 0xC1, 0xC2})  # baseline, extended and progressive, Huffman coded
 _WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD8)})
-_SEGMENTS = frozenset({0xC4, 0xDB, 0xDD, *range(0xE0, 0xF0), 0xFE})  # tables, restarts, applications' own, comments
+# Tables, restart intervals, segments of applications, comments.
+_SEGMENTS = frozenset({0xC4, 0xDB, 0xDD, *range(0xE0, 0xF0), 0xFE})
 
 
 def jpeg_size(data: bytes) -> tuple[int, int]:
     """Return (width, height) in px from the frame header of a JPEG (ISO/IEC 10918-1, annex B).
 
-    The size read here must be the decoded size. Files that decoders interpret differently are therefore rejected, for
-    example files with bytes between two segments.
+    The result must be the size that a decoder produces. Files that decoders interpret differently are therefore
+    rejected, for example files with bytes between two segments.
 
     Raises:
-        ValueError: If the data is not a valid JPEG, or its kind is not supported.
+        ValueError: If the data are not a valid JPEG, or of a kind that is not supported.
     """
     if data[:2] != _START:
         raise ValueError("not a JPEG file")
@@ -55,6 +56,10 @@ def jpeg_size(data: bytes) -> tuple[int, int]:
 def decode_jpeg(data: bytes, longest: int) -> U8:
     """Decode a JPEG to (H, W, 3) uint8 RGB.
 
+    Args:
+        data: Content of the file.
+        longest: Maximum side of the image, px.
+
     Raises:
         ValueError: If `data` is not a JPEG, or a side exceeds `longest` px.
     """
@@ -71,10 +76,15 @@ def decode_jpeg(data: bytes, longest: int) -> U8:
 
 
 def encode_jpeg(image: U8, longest: int, quality: int = 80) -> tuple[bytes, float]:
-    """Encode an image (H, W, 3) uint8 RGB as JPEG, scaled down to sides of at most `longest` px.
+    """Encode an image as JPEG, scaled down if it is too large.
+
+    Args:
+        image: (H, W, 3) uint8 RGB.
+        longest: Maximum side of the JPEG, px.
+        quality: JPEG quality, 0 to 100.
 
     Returns:
-        The JPEG and the scale factor.
+        The JPEG, and the scale factor of the image, at most 1.
     """
     picture = image[:, :, ::-1]  # OpenCV uses BGR
     height, width = picture.shape[:2]

@@ -1,4 +1,4 @@
-"""Messages between page and server, version 1. docs/reference/web-protocol.md lists them."""
+"""Messages between page and server, version 1 of the protocol. docs/reference/web-protocol.md lists them."""
 
 import json
 import math
@@ -21,16 +21,16 @@ from pose.web.recording import KeptRecording, RunningRecording
 from pose.world.upright import Upright
 
 VERSION = 1
-MAX_TEXT_CHARS = 4096  # of a message from the page
-MAX_MESSAGE_BYTES = 1 << 20  # of an image from the page
-MAX_SIDE_PX = 1920  # of such an image
-SENT_SIDE_PX = 640  # to which the page scales its images
-MAX_UNANSWERED = 2  # messages in either direction; more with a look-ahead lifter
+MAX_TEXT_CHARS = 4096  # maximum length of a text message from the page
+MAX_MESSAGE_BYTES = 1 << 20  # maximum size of an image message from the page
+MAX_SIDE_PX = 1920  # maximum side of an image from the page
+SENT_SIDE_PX = 640  # maximum side to which the page scales its images
+MAX_UNANSWERED = 2  # maximum in either direction; the page may send more images with a look-ahead lifter
 _STAMP = struct.Struct("<d")
 
 
 class ProtocolError(Exception):
-    """The peer violated the protocol. The text is shown to the user."""
+    """A violation of the protocol by the page. The text is shown to the user."""
 
 
 def hello(
@@ -39,11 +39,11 @@ def hello(
     """Return the first message of a connection.
 
     Args:
-        mode: "camera" for the page's own camera, "source" for the server's source.
+        mode: "camera" if the page sends images of its own camera, "source" if the server shows its source.
         source: Name of the source.
         skeleton: Skeleton of the 2D keypoints.
         lookahead: Look-ahead of the lifter in frames.
-        mirror: Whether the page mirrors the image.
+        mirror: Whether the page shows the image mirrored.
         replay: Whether the source restarts when the page reconnects after its end.
         mesh: Mesh of the bodies (`pose.web.bodies.page_mesh`); None without bodies.
     """
@@ -72,7 +72,7 @@ def hello(
 def most_pictures(lookahead: int) -> int:
     """Return the maximum number of unanswered images of the page.
 
-    With fewer images, a lifter with a look-ahead of `lookahead` frames would never answer.
+    A lifter answers an image only after `lookahead` further images, so these are allowed in addition.
     """
     return MAX_UNANSWERED + lookahead
 
@@ -86,13 +86,15 @@ def _thick(*names: str) -> dict[str, float]:
 
 
 def result(live: LiveResult, upright: Upright, scale: float = 1.0, bodies: PageBodies | None = None) -> str:
-    """Return the message with the people of one frame. Left and right follow the lifter.
+    """Return the message with the people of one frame.
+
+    Left and right of the 2D keypoints are as used for lifting.
 
     Args:
         live: Result of the frame.
-        upright: Conversion of poses to the upright view of the page.
-        scale: Size of the page's image relative to the processed one.
-        bodies: Bodies of the people; None without bodies.
+        upright: Converter of poses to the gravity-aligned coordinates of the 3D view.
+        scale: Size of the image that the page shows, relative to the processed image.
+        bodies: Encoder of body meshes; None without bodies.
     """
     people, poses = live.result.people, live.result.poses
     known = np.isfinite(poses.joints).all(axis=(1, 2)) & np.isfinite(poses.root).all(axis=1)
@@ -132,13 +134,13 @@ def body(person: int, shape: Shape) -> str:
 
 
 def _repetitions(live: LiveResult, person: int) -> dict[str, Json]:
-    """Return the repetition count of a person; empty without one."""
+    """Return the member with the repetition count of a person; empty if there is no count."""
     count = live.counts.get(person)
     return {} if count is None else {"repetitions": {"movement": count.movement, "count": count.count}}
 
 
 def _scaled(pixels: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
-    """Scale pixel coordinates to an image scaled by `scale`; (0, 0) is the centre of the first pixel in both."""
+    """Convert pixel coordinates to those of an image scaled by `scale`; (0, 0) is the centre of the first pixel."""
     return pixels if scale == 1 else ((pixels + 0.5) * scale - 0.5).astype(np.float32)
 
 
@@ -156,7 +158,7 @@ def _rounded(values: NDArray[np.float32], decimals: int) -> list[Json]:
 
 
 def with_picture(text: str, jpeg: bytes) -> bytes:
-    """Return a binary message: length of the text (uint32, little-endian), the text, the JPEG."""
+    """Return a binary message: the number of bytes of the text (uint32, little-endian), the text in UTF-8, the JPEG."""
     head = text.encode()
     return struct.pack("<I", len(head)) + head + jpeg
 
@@ -175,7 +177,7 @@ def pong(sent: float, now: float) -> str:
     """Return the answer to a ping of the page.
 
     Args:
-        sent: Time in the ping, on the page's clock.
+        sent: Time in the ping, on the page's clock; it is returned unchanged.
         now: Current time in s on the clock of `time.monotonic`.
     """
     return _text("pong", time=sent, server=now)
@@ -225,7 +227,11 @@ def _text(kind: str, **values: Json) -> str:
 
 
 def parse_text(text: str) -> dict[str, Json]:
-    """Parse a message of the page: an object with a `type`. Raises ProtocolError."""
+    """Parse a text message of the page: a JSON object with a `type`.
+
+    Raises:
+        ProtocolError: If the message is too long or not such an object.
+    """
     if len(text) > MAX_TEXT_CHARS:
         raise ProtocolError(f"longer than {MAX_TEXT_CHARS} characters")
     try:
@@ -238,10 +244,10 @@ def parse_text(text: str) -> dict[str, Json]:
 
 
 def number_in(message: Mapping[str, Json], key: str) -> float:
-    """Return a finite number of a message.
+    """Return the number with the name `key` in a message.
 
     Raises:
-        ProtocolError: If the number is missing or not finite.
+        ProtocolError: If the number is missing, not finite, or 1e15 or more in magnitude.
     """
     value = message.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
@@ -250,7 +256,11 @@ def number_in(message: Mapping[str, Json], key: str) -> float:
 
 
 def parse_picture(data: bytes) -> tuple[float, bytes]:
-    """Split an image message into the capture time, in s on the page's clock, and the JPEG. Raises ProtocolError."""
+    """Split an image message into the capture time, in s on the page's clock, and the JPEG.
+
+    Raises:
+        ProtocolError: If the message is too short or the time is invalid.
+    """
     if len(data) <= _STAMP.size:
         raise ProtocolError("image without content")
     (seconds,) = _STAMP.unpack_from(data)

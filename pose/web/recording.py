@@ -1,7 +1,7 @@
-"""Recordings of the web demo: video and poses of a live loop, in a folder each, until they expire.
+"""Recordings of the web demo: folders with the video and the poses of a live loop, which are deleted after a time.
 
-A recording belongs to the server's output folder, not to a connection. So it survives a reload of the page and the end
-of the server. Only files that this server wrote are deleted, by name, when they expire.
+A recording belongs to the server, not to a connection, so it survives a reload of the page. Its files also survive the
+end of the server. Only files that this server wrote are deleted, by name, when they expire.
 """
 
 import asyncio
@@ -16,9 +16,9 @@ from pose.errors import PoseError
 from pose.live import Loop
 from pose.live.recorder import Recorder
 
-MAX_SECONDS = 600.0  # of one recording
-MAX_KEPT = 32  # recordings; a further one replaces a downloaded one or is refused
-EVERYBODY = ""  # owner of recordings of the server's own source
+MAX_SECONDS = 600.0  # maximum duration of a recording
+MAX_KEPT = 32  # maximum number of recordings; a further one replaces a downloaded one or is refused
+EVERYBODY = ""  # owner of recordings of the server's own source, which all browsers may list
 
 
 @dataclass(slots=True, eq=False)
@@ -26,15 +26,15 @@ class KeptRecording:
     """A finished recording.
 
     Attributes:
-        owner: Browser cookie that may list it, or `EVERYBODY`.
-        folder: Folder of this recording only.
-        files: Download name -> path in `folder`.
+        owner: Secret id of the browser that may list the recording, or `EVERYBODY`.
+        folder: Folder that contains only this recording.
+        files: Paths in `folder` by download name.
         frames: Number of recorded frames.
         seconds: Time from the first to the last frame, s.
-        problem: Why the recording is incomplete; empty if it is complete.
+        problem: Reason why the recording is incomplete; empty if it is complete.
         expires: Time at which the recording is deleted, in s on the clock of `time.monotonic`.
         downloaded: Names of the files that were sent completely.
-        key: Secret part of the download addresses.
+        key: Secret part of the download URLs.
     """
 
     owner: str
@@ -57,17 +57,17 @@ class KeptRecording:
         return self.downloaded == set(self.files)
 
     def delete(self) -> None:
-        """Delete the files that have not changed since they were written, and the folder if nothing else is in it."""
+        """Delete the files, except changed ones, and the folder if it is empty afterwards."""
         for path in self.files.values():
             with suppress(OSError):
                 if _state(path) == self._written[path]:
                     path.unlink(missing_ok=True)
-        with suppress(OSError):  # not empty
+        with suppress(OSError):  # the folder contains other files
             self.folder.rmdir()
 
 
 def _state(path: Path) -> tuple[int, ...] | None:
-    """Return values that change whenever the file changes; None if there is no file."""
+    """Return the inode, size and modification time of a file, which change with the file; None if there is no file."""
     try:
         state = path.lstat()
     except OSError:
@@ -76,7 +76,7 @@ def _state(path: Path) -> tuple[int, ...] | None:
 
 
 class RunningRecording:
-    """A running recording of a loop, from construction until `close`.
+    """A recording of a loop that runs from construction until `close`.
 
     Raises:
         PoseError: If nothing can be written to the folder.
@@ -104,11 +104,14 @@ class RunningRecording:
 
     @property
     def is_over(self) -> bool:
-        """Whether the recording has reached its maximum length, or can write no more."""
+        """Whether the recording has reached its maximum duration, or cannot be continued because of an error."""
         return self._recorder.problem is not None or self._recorder.seconds >= self._max_seconds
 
     def close(self, keep_seconds: float) -> KeptRecording:
-        """Finish the files. Blocks until they are complete; may be called from several threads."""
+        """Finish the files, and return the finished recording, which expires in `keep_seconds` s.
+
+        This blocks until the files are complete. It may be called from several threads.
+        """
         recorder = self._recorder
         recorder.close()
         files = {f"{self.name}-{name}": path for name, path in recorder.files.items() if path is not None}
@@ -129,10 +132,14 @@ class RunningRecording:
 
 
 class RecordingStore:
-    """The recordings of one server. Use a store in one running event loop only; files are written in threads."""
+    """The recordings of one server.
+
+    All methods must be called in one asyncio event loop. Files are written in threads.
+    """
 
     def __init__(self, folder: Path, keep_seconds: float, finished: Callable[[KeptRecording], None]) -> None:
-        """
+        """Create a store without recordings.
+
         Args:
             folder: Parent folder of the recordings.
             keep_seconds: Time after which a finished recording is deleted, s.
@@ -150,7 +157,7 @@ class RecordingStore:
         """Start a recording of `loop` for the browser `owner`.
 
         Raises:
-            PoseError: If nothing can be recorded.
+            PoseError: If the server has too many recordings, or the folder cannot be written.
         """
         self._make_room()
         recording = await asyncio.to_thread(RunningRecording, loop, owner, self._folder, MAX_SECONDS)
@@ -167,7 +174,7 @@ class RecordingStore:
         self._delete(oldest)
 
     async def finish(self, recording: RunningRecording) -> KeptRecording:
-        """End a recording, wait until its files are complete, and list it."""
+        """End a recording, wait until its files are complete, and add it to the list."""
         kept = await asyncio.to_thread(recording.close, self.keep_seconds)
         if recording in self._running:
             self._running.discard(recording)
@@ -183,20 +190,27 @@ class RecordingStore:
         return [kept for kept in self._kept.values() if kept.owner in (owner, EVERYBODY) and not kept.is_downloaded]
 
     async def after(self, version: int) -> int:
-        """Wait until the version of the list exceeds `version`, and return it. The first version is 0."""
+        """Wait until the list is newer than `version`, and return its version. The first version is 0."""
         while self._version <= version:
             await self._changed.wait()
         return self._version
 
     def find(self, key: str, name: str) -> tuple[KeptRecording, Path] | None:
-        """Look up the recording and file of a download address. No part of the address is used as a path."""
+        """Look up the recording and the file of a download URL; None if there is none.
+
+        No part of the URL is used as a path.
+
+        Args:
+            key: Secret key of the recording.
+            name: Download name of the file.
+        """
         self.delete_expired()
         kept = self._kept.get(key)
         path = None if kept is None else kept.files.get(name)
         return None if kept is None or path is None else (kept, path)
 
     def kept(self) -> list[KeptRecording]:
-        """All finished recordings that were not deleted."""
+        """Return all finished recordings that have not been deleted."""
         return list(self._kept.values())
 
     def delete_expired(self) -> None:
@@ -216,5 +230,5 @@ class RecordingStore:
         self._changed = asyncio.Event()
 
     async def close(self) -> None:
-        """Finish running recordings. Their files are not deleted."""
+        """Finish all running recordings. No files are deleted."""
         await asyncio.gather(*(self.finish(recording) for recording in list(self._running)))

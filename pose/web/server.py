@@ -27,19 +27,19 @@ from pose.web.settings import WebSettings
 from pose.web.shared import SharedSource
 from pose.world.clean import Steps
 
-MAX_BODY_BYTES = 4096  # of a request that is not a WebSocket
-HEARTBEAT_SECONDS = 15.0  # a browser that does not answer within it is disconnected
-WRONG_TOKEN_SECONDS = 0.5  # delay after a wrong token
-BODY_SECONDS = 10.0  # for the body of a request
-EXPIRY_SECONDS = 60.0  # between two checks for recordings to delete
-MAX_DECODERS = 2  # images of browsers that are decoded at the same time
+MAX_BODY_BYTES = 4096  # maximum size of the body of a request
+HEARTBEAT_SECONDS = 15.0  # interval of pings; a browser that does not answer is disconnected
+WRONG_TOKEN_SECONDS = 0.5  # delay of the answer to a wrong token
+BODY_SECONDS = 10.0  # time limit for receiving the body of a request
+EXPIRY_SECONDS = 60.0  # interval of checks for expired recordings
+MAX_DECODERS = 2  # maximum number of images that are decoded at the same time
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 class WebServer:
-    """Serves one source to all browsers, or processes each browser's own camera.
+    """Server that shows one source to all browsers, or processes each browser's own camera.
 
-    The pipeline is shared: the loops of several cameras take turns.
+    All loops share the pipeline and take turns in using it.
     """
 
     def __init__(
@@ -52,15 +52,16 @@ class WebServer:
         world: Steps | None = None,
         body: bool = False,
     ) -> None:
-        """
+        """Prepare the server, which `run` starts.
+
         Args:
             pipeline: Pipeline constructed with `live=True`.
             settings: Address and access control.
-            source: Function that opens the source that all browsers see, or creates the loop of several cameras.
-                None uses each browser's own camera.
+            source: Function that opens the source that all browsers see, or creates the loop of several cameras. None
+                processes each browser's own camera.
             live: Settings of the loops.
-            world: Steps of the world; None keeps camera coordinates.
-            body: Whether to show bodies in the 3D view.
+            world: Steps that compute world coordinates; None keeps camera coordinates.
+            body: Whether to show body meshes in the 3D view.
         """
         self._body = body
         self._pipeline = pipeline
@@ -80,9 +81,9 @@ class WebServer:
         seconds: float | None = None,
         recorded: Callable[[KeptRecording], None] = lambda kept: None,
     ) -> None:
-        """Serve until the task is cancelled, `seconds` have passed, or, with `WebSettings.once`, the source has ended.
+        """Serve until the task is cancelled, `seconds` have passed, or the source has ended with `WebSettings.once`.
 
-        Recordings that still run are finished.
+        Running recordings are finished at the end.
 
         Args:
             started: Function called with the port when the page is available.
@@ -109,7 +110,10 @@ class WebServer:
                 await asyncio.wait_for(self._emptied(), SHUTDOWN_SECONDS)
 
     async def _over(self) -> None:
-        """Wait for the end of the source, or for ever if the server continues after it."""
+        """Wait for the end of the source if the server ends with it, otherwise forever.
+
+        Expired recordings are deleted meanwhile.
+        """
         over = asyncio.Event() if self._shared is None or not self._settings.once else self._shared.ended
         while not over.is_set():
             with suppress(TimeoutError):
@@ -117,12 +121,16 @@ class WebServer:
             self._store.delete_expired()
 
     async def _emptied(self) -> None:
-        """Wait until all browsers have been told that the source ended."""
+        """Wait until all browsers are disconnected, so that they have been told that the source ended."""
         while self._sockets:
             await asyncio.sleep(0.05)
 
     async def _close(self) -> None:
-        """Clean up. Raises the error of the shared loop if that error ends the server."""
+        """Close the shared source and the recordings.
+
+        Raises:
+            Exception: If an error of the shared loop ends the server.
+        """
         try:
             if self._shared is not None:
                 await self._shared.close()
@@ -132,7 +140,7 @@ class WebServer:
             raise self._shared.error
 
     def kept(self) -> list[KeptRecording]:
-        """Finished recordings that were not deleted."""
+        """Return the finished recordings that have not been deleted."""
         return [] if self._recordings is None else self._recordings.kept()
 
     @property
@@ -202,7 +210,7 @@ class WebServer:
         return response
 
     async def _live(self, request: web.Request) -> web.WebSocketResponse:
-        # Without compression, a small message cannot expand to a large one.
+        # Compression is off, so that a small message cannot expand to a large one.
         socket = web.WebSocketResponse(
             heartbeat=HEARTBEAT_SECONDS,
             compress=False,
@@ -212,7 +220,7 @@ class WebServer:
         browser = self._guard.browser(request)
         self._guard.name_browser(socket, browser)
         await socket.prepare(request)
-        with suppress(ConnectionError):  # the client left during the send
+        with suppress(ConnectionError):  # the browser disconnected while a message was sent
             if len(self._sockets) >= self._settings.clients:
                 full = _full(self._settings.clients)
                 await socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=full.encode())
@@ -232,11 +240,12 @@ class WebServer:
             async with self._shared.watched() as (loop, feed):
                 await socket.send_str(self._hello("source", loop.source.name))
                 await Client(socket, loop, feed, self._store, EVERYBODY, self._decoding, None).run()
-        except PoseError as error:  # the source could not be opened; a later attempt may succeed
+        except PoseError as error:  # the source could not be opened; the page may try again
             await socket.close(code=WSCloseCode.INTERNAL_ERROR, message=reason(str(error)))
 
     async def _serve_camera(self, socket: web.WebSocketResponse, name: str, browser: str) -> None:
-        most = messages.most_pictures(self._pipeline.config.lookahead)  # images are dropped by the page, never here
+        # The page drops images beyond this number, so the server never does.
+        most = messages.most_pictures(self._pipeline.config.lookahead)
         camera = PushedFrames(f"camera of {name}", waiting=most)
         loop = self._loop(camera, backlog=most)
         feed = Feed(loop, pictures=False, body=self._body)
@@ -246,7 +255,7 @@ class WebServer:
                 await socket.send_str(self._hello("camera", camera.name))
                 await Client(socket, loop, feed, self._store, browser, self._decoding, camera).run()
         finally:
-            camera.close()  # ends the loop even if this task is cancelled before a thread waits for it
+            camera.close()  # ends the loop, even if this task is cancelled before `stop` runs
             await asyncio.to_thread(loop.stop)
 
     def _hello(self, mode: str, source: str) -> str:
@@ -263,7 +272,7 @@ class WebServer:
             async with asyncio.timeout(SHUTDOWN_SECONDS):
                 await socket.close(code=WSCloseCode.GOING_AWAY, message=b"The server was stopped.")
 
-        # concurrently, since a client may not read any more
+        # Concurrently, because a browser that no longer reads takes until the timeout.
         await asyncio.gather(*map(bye, self._sockets), return_exceptions=True)
 
 
@@ -283,7 +292,7 @@ def _full(clients: int) -> str:
 
 
 async def _read_json(request: web.Request) -> Any:
-    """Parse the body as UTF-8 JSON, whatever encoding the request declares."""
+    """Parse the body of a request as UTF-8 JSON, whatever encoding the request declares."""
     try:
         async with asyncio.timeout(BODY_SECONDS):
             body = await request.read()
@@ -295,5 +304,5 @@ async def _read_json(request: web.Request) -> Any:
 
 
 def _read_static() -> dict[str, bytes]:
-    """Read the files of the page, by name. No other file is served."""
+    """Read the files of the page, and return their contents by name. No other file is served."""
     return {entry.name: entry.read_bytes() for entry in (files("pose.web") / "static").iterdir()}

@@ -14,9 +14,9 @@ MIN_TOKEN_CHARS = 16
 MAKE_TOKEN = 'python -c "import secrets; print(secrets.token_urlsafe())"'
 
 
-@dataclass(frozen=True, kw_only=True)  # without slots: a base beside others
+@dataclass(frozen=True, kw_only=True)  # without slots, so that other dataclasses can inherit from it and further bases
 class WebOptions:
-    """Options of the web server, with their defaults."""
+    """Command-line options of the web server, with their defaults and help texts."""
 
     host: str = option("127.0.0.1", "--web: address to listen on; an address other than loopback requires --token")
     port: int = option(8000, "--web: port to listen on; 0 chooses a free port", minimum=0, maximum=65535)
@@ -63,10 +63,10 @@ class WebSettings(WebOptions):
         return "http" if self.cert is None else "https"
 
     def tls(self) -> ssl.SSLContext | None:
-        """TLS context; None for plain http.
+        """Return the TLS context; None for plain http.
 
         Raises:
-            UsageError: If certificate or key cannot be used.
+            UsageError: If the certificate or its key cannot be used.
         """
         if self.cert is None:
             return None
@@ -81,12 +81,15 @@ class WebSettings(WebOptions):
 
 
 def token_from(given: str | None) -> str | None:
-    """Return the given token, or that of `POSE_WEB_TOKEN`, which process lists do not show."""
+    """Return the given token, or that of the environment variable `POSE_WEB_TOKEN`; None without a token.
+
+    Unlike an option, the variable does not appear in lists of processes.
+    """
     return given or os.environ.get(TOKEN_VARIABLE) or None
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether `host` is reachable from this computer only."""
+    """Return whether `host` is a loopback address or `localhost`, which only this computer can reach."""
     if host == "localhost":
         return True
     address = ip_address(host)
@@ -94,7 +97,7 @@ def is_loopback(host: str) -> bool:
 
 
 def ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Parse an IP address, with or without the brackets of IPv6; None for a name."""
+    """Parse an IP address, with or without the brackets of IPv6; return None for a host name."""
     try:
         return ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The server's own source: open while at least one browser is connected."""
+"""The server's own source, which is open while at least one browser is connected."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ from pose.errors import PoseError
 from pose.live import LiveSource, Loop
 from pose.web.feed import Feed
 
-AWAY_SECONDS = 10.0  # from the last disconnection to closing the source, so that a reload does not restart it
+AWAY_SECONDS = 10.0  # delay of closing the source after the last disconnection, so that a reload does not restart it
 _LOG = logging.getLogger("pose.web")
 
 
@@ -17,26 +17,28 @@ class SharedSource:
     """A source and its loop, shared by all browsers.
 
     Attributes:
-        ended: Set when a loop has ended, by the end of its source or an error. The next browser opens the source again.
+        ended: Event that is set when a loop has ended, by the end of its source or an error. The next browser opens the
+            source again.
         error: Error of the last loop, or None.
     """
 
     def __init__(
         self, loop: Callable[[LiveSource], Loop], source: Callable[[], LiveSource | Loop], *, body: bool = False
     ) -> None:
-        """
+        """Prepare the source without opening it.
+
         Args:
             loop: Function that creates the loop of a source.
             source: Function called whenever the first browser connects. It opens the source, or creates the loop of
                 several cameras.
-            body: Whether to send bodies for the 3D view.
+            body: Whether to send body meshes for the 3D view.
         """
         self._body = body
         self.ended = asyncio.Event()
         self.error: Exception | None = None
         self._new_loop = loop
         self._open = source
-        self._lock = asyncio.Lock()  # of opening and closing
+        self._lock = asyncio.Lock()  # held while the source is opened or closed
         self._loop: Loop | None = None
         self._feed: Feed | None = None
         self._following: asyncio.Task[None] | None = None
@@ -46,7 +48,9 @@ class SharedSource:
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[tuple[Loop, Feed]]:
-        """Run the loop within this context, and yield the loop and its feed.
+        """Keep the source open within this context, and yield its loop and feed.
+
+        The loop is shared by all contexts. It is stopped `AWAY_SECONDS` after the last context ends.
 
         Raises:
             PoseError: If the source cannot be opened.
@@ -76,7 +80,7 @@ class SharedSource:
         except Exception as failed:
             error = failed
         async with self._lock:
-            if self._feed is not feed:  # `_stop` came first
+            if self._feed is not feed:  # `_stop` has already stopped this loop
                 return
             self._loop = self._feed = None
             try:
@@ -94,17 +98,17 @@ class SharedSource:
     async def _stop_unwatched(self) -> None:
         async with self._lock:
             if self._watching == 0:
-                with suppress(PoseError):  # errors during closing do not matter; the next browser opens it again
+                with suppress(PoseError):  # does not matter, because the next browser opens the source again
                     await self._stop()
 
     async def _stop(self) -> None:
-        """Stop the loop. Raises its error."""
+        """Stop the loop, and raise its error if it has one."""
         loop, self._loop, self._feed = self._loop, None, None
         if loop is not None:
             await asyncio.to_thread(loop.stop)
 
     async def close(self) -> None:
-        """Close the source permanently. Raises the error of the loop."""
+        """Close the source permanently, and raise the error of the loop if it has one."""
         if self._away is not None:
             self._away.cancel()
         async with self._lock:
