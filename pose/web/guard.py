@@ -105,6 +105,6 @@ def _same(shown: str, secret: str) -> bool:
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Add the security headers to a response. This is a handler of aiohttp's signal `on_response_prepare`."""
+    """Add the security headers to a response, as a signal handler of aiohttp that runs before the response is sent."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
