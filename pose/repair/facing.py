@@ -1,8 +1,8 @@
 """Orientation of a person from the scores of the face, and its agreement with left and right.
 
-Some networks give eyes and nose lower scores than ears on the back of a head. Others give high scores from all sides;
-then there is no evidence. Toes below heels, the change of size in the image and the lifter's sigma were measured too
-(docs/studies/repair.md).
+With some networks, the scores of eyes and nose are lower than those of the ears if the person faces away. Other
+networks give high scores from all sides, so that there is no evidence. Three other cues were tested too: toes below
+heels, the change of size in the image, and the lifter's sigma (docs/studies/repair.md).
 """
 
 import functools
@@ -14,19 +14,19 @@ from pose.types import F32
 
 _FACE, _EARS = ("nose", "left_eye", "right_eye"), ("left_ear", "right_ear")
 _SIDES = (("left_shoulder", "left_hip"), ("right_shoulder", "right_hip"))
-MIN_SIDE_DISTANCE = 0.15  # of the trunk's length; closer sides are no evidence
+MIN_SIDE_DISTANCE = 0.15  # minimum distance of left and right that is evidence, relative to the trunk's length
 MAX_SCORE_DIFFERENCE = 0.3  # limit of the evidence of one frame
-MIN_FACE_EVIDENCE = 0.15  # mean over frames from which the face contradicts a swap
+MIN_FACE_EVIDENCE = 0.15  # minimum absolute evidence, mean over frames, that decides
 
 
 def face_speaks(scores: F32, skeleton: Skeleton) -> bool:
-    """Return whether the scores (J,) of face and ears differ enough in one frame to show the orientation."""
+    """Return whether the scores (J,) of face and ears in one frame differ enough to show the orientation."""
     rows = _rows(skeleton)
     return rows is not None and bool(abs(_sight(scores, rows)) >= MIN_FACE_EVIDENCE)
 
 
 def face_agrees(keypoints: F32, scores: F32, skeleton: Skeleton) -> float:
-    """Return how well the face agrees with left and right of the body.
+    """Return how well the scores of the face agree with the positions of left and right.
 
     A person who faces the camera has the left side on the right of the image.
 
@@ -36,8 +36,8 @@ def face_agrees(keypoints: F32, scores: F32, skeleton: Skeleton) -> float:
         skeleton: Joint set of the keypoints.
 
     Returns:
-        A number from -MAX_SCORE_DIFFERENCE to MAX_SCORE_DIFFERENCE: positive if left and right agree with the face,
-        negative if they are swapped, 0 without evidence.
+        Mean over the frames, from -MAX_SCORE_DIFFERENCE to MAX_SCORE_DIFFERENCE: positive if left and right agree with
+        the face, negative if they are swapped, 0 without evidence.
     """
     rows = _rows(skeleton)
     if rows is None:
@@ -45,7 +45,7 @@ def face_agrees(keypoints: F32, scores: F32, skeleton: Skeleton) -> float:
     *_, left, right = rows
     frames, known = len(scores), np.all(scores[:, left + right] > 0, axis=-1)
     keypoints, scores = keypoints[known], scores[known]
-    middle = (keypoints[:, left] + keypoints[:, right]) / 2  # of the shoulders, and of the hips
+    middle = (keypoints[:, left] + keypoints[:, right]) / 2  # midpoints of the shoulders and of the hips
     trunk = np.maximum(np.linalg.norm(middle[:, 0] - middle[:, 1], axis=-1), 1)
     width = (keypoints[:, left, 0] - keypoints[:, right, 0]).mean(axis=-1) / trunk
     side = np.sign(width) * (np.abs(width) > MIN_SIDE_DISTANCE)

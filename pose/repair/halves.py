@@ -1,10 +1,10 @@
 """Kalman filters of half the difference of a left and a right joint, d = (left - right) / 2.
 
-In a left-right swap d changes its sign, and nothing else about the pair changes. A Kalman filter with decaying velocity
-(an Ornstein-Uhlenbeck process) gives the likelihood of each next d, and of -d. Each pair has two filters, one for each
-survivor path of `pose.repair.swaps`.
+In a left-right swap, d changes its sign, and nothing else about the pair changes. A Kalman filter with decaying
+velocity (an Ornstein-Uhlenbeck process) gives the likelihood of each next d, and of -d. Each pair has two filters, one
+for each survivor path of the Viterbi algorithm in `pose.repair.swaps`.
 
-Axis legend: S survivor (0: as observed, 1: swapped), K pairs of all limbs concatenated, XY 2, G limb.
+Axes: S survivor (0: as observed, 1: swapped), K pairs of all limbs concatenated, XY 2, G limb, J joint.
 """
 
 import math
@@ -17,16 +17,16 @@ from pose.types import F32
 
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-Predecessors = tuple[int, int]  # of a limb: the survivors that the new survivors 0 and 1 continue
+Predecessors = tuple[int, int]  # the old survivors of a limb that its new survivors 0 and 1 continue
 
 # Lengths are relative to the size of the person in the image.
-MEASUREMENT = 0.01  # standard deviation of d at score 1; it grows as the score falls
-ACCELERATION = 2.0  # spectral density of the white acceleration, size^2 / s^3
-TURN_SECONDS = 0.15  # time constant of the decay of the velocity: limbs oscillate
+MEASUREMENT = 0.01  # standard deviation of d at score 1; it is larger at lower scores
+ACCELERATION = 2.0  # spectral density of the white-noise acceleration, size^2 / s^3
+TURN_SECONDS = 0.15  # time constant with which the velocity decays, because limbs oscillate
 VELOCITY = 0.5  # initial standard deviation of the velocity of d, 1 / s
 SPREAD = 0.15  # initial standard deviation of d
-MAX_EVIDENCE_NATS = 8.0  # of one pair in one frame, which may be an outlier
-SIZE_SECONDS = 1.0  # time constant of the size of the person
+MAX_EVIDENCE_NATS = 8.0  # maximum evidence of one pair in one frame, because it may be an outlier
+SIZE_SECONDS = 1.0  # time constant of the filter of the person's size
 SIGNS = np.array([1.0, -1.0])[:, None, None]
 
 
@@ -34,6 +34,10 @@ class HalfFilters:
     """Kalman filters of all joint pairs of one person.
 
     For each frame call `see`, then `follow`, then `turn` if necessary.
+
+    Attributes:
+        half: (K, 2) d of the newest frame, relative to the person's size; 0 where not seen.
+        seen: (K,) whether both joints of a pair are detected in the newest frame.
     """
 
     def __init__(self, limbs: list[NDArray[np.int64]]) -> None:
@@ -43,17 +47,17 @@ class HalfFilters:
             limbs: Joint pairs (K, 2) of each limb; the pairs of a limb swap together.
         """
         self._left, self._right = np.concatenate(limbs).T
-        self._limb = np.repeat(np.arange(len(limbs)), [len(pairs) for pairs in limbs])  # (K,)
-        self._first = np.flatnonzero(np.diff(self._limb, prepend=-1))  # pair of each limb
+        self._limb = np.repeat(np.arange(len(limbs)), [len(pairs) for pairs in limbs])  # (K,) limb of each pair
+        self._first = np.flatnonzero(np.diff(self._limb, prepend=-1))  # first pair of each limb
         pairs = len(self._limb)
-        self._motion = np.zeros((2, 2, pairs, 2))  # position and velocity; S, K, XY
-        self._covariance = np.zeros((3, 2, pairs))  # of position, both, velocity; S, K
+        self._motion = np.zeros((2, 2, pairs, 2))  # (2, S, K, XY): position and velocity of d
+        self._covariance = np.zeros((3, 2, pairs))  # (3, S, K): variance of position, covariance, variance of velocity
         self._last_seen = np.full(pairs, -np.inf)
-        self._size = 1.0  # px
-        self._sized = -np.inf  # time of its last measurement
-        self.half = np.zeros((pairs, 2))  # d of the newest frame, 0 where not seen
+        self._size = 1.0  # px, size of the person
+        self._sized = -np.inf  # s, time of the last measurement of the size
+        self.half = np.zeros((pairs, 2))
         self.seen = np.zeros(pairs, bool)
-        self._noise = np.zeros(pairs)  # variance of that d
+        self._noise = np.zeros(pairs)  # variance of `half`
 
     def pairs_of(self, limb: int) -> Mask:
         """Return (K,) whether each pair belongs to a limb."""
@@ -69,7 +73,7 @@ class HalfFilters:
             step: Time since the last frame, s.
 
         Returns:
-            (G, S, 2) costs in nats, for each limb, continued survivor and sign of this frame.
+            (G, S, 2) costs in nats of each limb: if survivor S is continued with this frame as observed, and swapped.
         """
         self._measure_size(keypoints, scores, time)
         self._predict(time, step)
@@ -79,13 +83,17 @@ class HalfFilters:
         self.half = np.where(self.seen[:, None], difference / (2 * self._size), 0.0)
         self._noise = (MEASUREMENT / np.maximum(score, 0.1)) ** 2
         self._last_seen[self.seen] = time
-        error = SIGNS * self.half - self._motion[0, :, None]  # S, sign, K, XY
+        error = SIGNS * self.half - self._motion[0, :, None]  # (S, sign, K, XY)
         variance = (self._covariance[0] + self._noise)[:, None]
         unlikely = np.minimum((error**2).sum(axis=-1) / variance / 2, MAX_EVIDENCE_NATS) + np.log(variance)
         return np.add.reduceat(unlikely * self.seen, self._first, axis=-1).transpose(2, 0, 1)
 
     def follow(self, predecessors: list[Predecessors]) -> None:
-        """Continue the chosen survivors of each limb, and update their filters with d of matching sign."""
+        """Continue the chosen survivors of each limb, and update their filters: survivor 0 with d, survivor 1 with -d.
+
+        Args:
+            predecessors: Survivors that the new survivors 0 and 1 continue, for each limb.
+        """
         continued = np.array(predecessors).T[:, self._limb], np.arange(len(self._limb))
         self._motion, self._covariance = self._motion[:, *continued], self._covariance[:, *continued]  # copies
         position, velocity = self._motion
@@ -93,7 +101,7 @@ class HalfFilters:
         error = SIGNS * self.half - position
         variance = pp + self._noise
         far = (error**2).sum(axis=-1) / variance
-        # An outlier moves the filter less, and reduces its variance less.
+        # Limit the effect of outliers on state and variance.
         trust = np.minimum(1, np.sqrt(2 * MAX_EVIDENCE_NATS / np.maximum(far, 1e-9))) * self.seen
         gain_p, gain_v = trust * pp / variance, trust * pv / variance
         position += gain_p[..., None] * error
@@ -103,13 +111,13 @@ class HalfFilters:
         pp -= gain_p * pp
 
     def turn(self, limb: int) -> None:
-        """Switch the survivors of a limb: the sides that seemed swapped are correct."""
+        """Swap the two survivors of a limb: the sides that counted as swapped are correct from now on."""
         pairs = self.pairs_of(limb)
         self._motion[:, :, pairs] = -self._motion[:, ::-1, pairs]
         self._covariance[:, :, pairs] = self._covariance[:, ::-1, pairs]
 
     def _measure_size(self, keypoints: F32, scores: F32, time: float) -> None:
-        """Update the size of the person.
+        """Update the size of the person in the image.
 
         Frames without keypoints are ignored; after a long gap the size is measured again.
         """
@@ -120,8 +128,8 @@ class HalfFilters:
             self._sized = time
 
     def _predict(self, time: float, step: float) -> None:
-        """Predict all pairs by `step` seconds. After a long gap the position is unknown."""
-        kept = math.exp(-step / TURN_SECONDS)  # of the velocity
+        """Predict all filters by `step` seconds. After a long gap they start again."""
+        kept = math.exp(-step / TURN_SECONDS)  # share of the velocity that is left
         way = TURN_SECONDS * (1 - kept)
         position, velocity = self._motion
         position += way * velocity

@@ -1,9 +1,9 @@
 """Outliers among the keypoints of a joint over time: a Hampel filter in time, not in frames.
 
 A sample is an outlier if its distance from a robust local line exceeds `THRESHOLD` times the spread of its neighbours
-about that line (Hampel, Journal of the American Statistical Association, 1974, with the median and the median absolute
-deviation; the line is that of Theil and Sen). The line accepts steady motion. All neighbours within `WINDOW_SECONDS`
-count, independent of the frame rate.
+about this line, plus a minimum distance. The spread is the median absolute deviation (Hampel, Journal of the American
+Statistical Association, 1974); the line is that of Theil and Sen, which follows steady motion. All samples within
+`WINDOW_SECONDS` are neighbours, independent of the frame rate.
 """
 
 import numpy as np
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from pose.types import F32
 
-WINDOW_SECONDS = 0.21  # to either side: six frames at 30 frames/s
-MIN_NEIGHBOURS = 5  # observations in the window; with fewer no sample is rejected
+WINDOW_SECONDS = 0.21  # s to either side: six frames at 30 frames/s
+MIN_NEIGHBOURS = 5  # minimum observations in the window; with fewer, no sample is an outlier
 THRESHOLD = 4.0  # robust standard deviations
-MIN_DISTANCE = 0.05  # relative to the size of the person; closer samples are never outliers
-TO_SIGMA = 1.4826  # converts the median absolute deviation of a normal distribution
+MIN_DISTANCE = 0.05  # minimum distance of an outlier, relative to the person's size in the image
+TO_SIGMA = 1.4826  # standard deviation of a normal distribution over its median absolute deviation
 
 
 def find_outliers(keypoints: F32, scores: F32, times: NDArray[np.float64], row: int) -> NDArray[np.bool_]:

@@ -1,7 +1,7 @@
 """Repair of a person's 2D keypoints before lifting: left-right swaps, outliers and low scores.
 
-No coordinate is invented. Left-right swaps of limbs and of the whole body are undone (`pose.repair.swaps`). Outliers
-(`pose.repair.outliers`) and joints with a low score get score 0.
+Left-right swaps of limbs and of the whole body are undone (`pose.repair.swaps`). Outliers (`pose.repair.outliers`) and
+joints with a low score get score 0. No coordinates are changed otherwise.
 """
 
 from collections import deque
@@ -21,9 +21,9 @@ from pose.types import F32, Flags
 
 _Frame = tuple[F32, F32, float, Flags]  # keypoints, scores, time, and swapped limbs
 
-MIN_SCORE = 0.05  # joints below are not seen
+MIN_SCORE = 0.05  # minimum score of a visible joint
 LIMBS_VIEW = LIMB_RULES.max_swap_s + WINDOW_SECONDS  # s of look-ahead that limbs and outliers need
-BODY_VIEW = BODY_RULES.max_swap_s + SETTLED_SECONDS  # s more that the whole body needs
+BODY_VIEW = BODY_RULES.max_swap_s + SETTLED_SECONDS  # additional s that swaps of the whole body need
 WHOLE_VIEW = LIMBS_VIEW + BODY_VIEW  # s of look-ahead beyond which no decision changes much
 
 
@@ -33,7 +33,7 @@ def repair(sequence: Sequence2D, *, lookahead: float = np.inf, min_score: float 
     Args:
         sequence: The observed keypoints.
         lookahead: Delay of the decision, s, as in `PersonRepair`; 0 gives the result of a live stream.
-        min_score: Minimum score of a visible joint; joints below it get score 0.
+        min_score: Minimum score of a visible joint; joints with a lower score get score 0.
 
     Returns:
         The sequence with repaired keypoints and scores; times, camera and skeleton are unchanged.
@@ -75,10 +75,10 @@ class PersonRepair:
 
         Args:
             skeleton: Joint set of the keypoints.
-            lookahead: Delay of the decision, s. Below `WINDOW_SECONDS` outliers are not removed, since without later
-                frames they look like the start of a fast motion. Below `WHOLE_VIEW` swaps of the whole body are undone
+            lookahead: Delay of the decision, s. Below `WINDOW_SECONDS`, outliers are not removed, since without later
+                frames they look like the start of a fast motion. Below `WHOLE_VIEW`, swaps of the whole body are undone
                 only if the face contradicts the sides.
-            min_score: Joints below count as not visible.
+            min_score: Minimum score of a visible joint; joints with a lower score get score 0.
         """
         self._least_score = min_score
         self._lookahead, self._judges = lookahead, lookahead >= WINDOW_SECONDS
@@ -91,13 +91,19 @@ class PersonRepair:
         else:
             self._body = StreamBodySwaps(skeleton)
         self._skeleton, self._mirrors = skeleton, mirrored_orders(skeleton)
-        self._seen: deque[_Frame] = deque()  # frames whose body is not decided
-        self._settled: deque[_Frame] = deque()  # those whose body is, but not the limbs
-        self._recent: list[_Frame] = []  # those that are, as long as some window needs them
-        self._done = 0  # how many of `_recent` are given out
+        self._seen: deque[_Frame] = deque()  # frames for which swaps of the whole body are not decided
+        self._settled: deque[_Frame] = deque()  # frames for which only swaps of the limbs are not decided
+        self._recent: list[_Frame] = []  # decided frames that the search for outliers still needs
+        self._done = 0  # number of frames in `_recent` that were returned
 
     def push(self, keypoints: F32, scores: F32, time: float) -> None:
-        """Add the next frame with the person: keypoints (J, 2) px, scores (J,) and time in s."""
+        """Add the next frame that contains the person.
+
+        Args:
+            keypoints: (J, 2) px.
+            scores: (J,).
+            time: Time of the frame, s.
+        """
         masked = np.where(scores >= self._least_score, scores, 0).astype(np.float32)
         frame = keypoints, masked, time, np.zeros(2, bool)
         if isinstance(self._body, SwapFinder):
@@ -112,7 +118,7 @@ class PersonRepair:
         self._settle(self._swapped(frame, np.full(2, swapped)))
 
     def take(self, now: float) -> list[Repaired]:
-        """Return the frames that are decided at time `now`, oldest first.
+        """Return the frames that are decided at time `now` and were not returned before, oldest first.
 
         Args:
             now: Current time, s; inf returns all frames.
@@ -145,7 +151,9 @@ class PersonRepair:
         return keypoints, scores, time, before ^ limbs
 
     def _believed(self, begin: int, end: int) -> bool:
-        """Return whether the face permits a swap of the whole body in these undecided frames."""
+        """Return whether the face permits a swap of the whole body in the undecided frames from `begin` to `end`
+        (exclusive).
+        """
         frames = list(self._seen)[begin:end]
         keypoints, scores = np.stack([frame[0] for frame in frames]), np.stack([frame[1] for frame in frames])
         return face_agrees(keypoints, scores, self._skeleton) < MIN_FACE_EVIDENCE

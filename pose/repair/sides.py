@@ -1,4 +1,4 @@
-"""Keypoints with the same left-right swaps undone as before lifting, for display beside the 3D pose."""
+"""Keypoints with left and right as in the lifted 3D pose, for display beside it."""
 
 import functools
 
@@ -14,7 +14,7 @@ LIMB_NAMES = tuple(LIMBS)  # the columns of `Poses3D.swapped`
 
 @functools.cache
 def mirrored_orders(skeleton: Skeleton) -> NDArray[np.int64]:
-    """Return, for each limb, the order of joints with left and right of that limb swapped, (2, J)."""
+    """Return the joint orders (2, J) that swap left and right of the legs, and of the arms."""
     orders = np.tile(np.arange(len(skeleton)), (len(LIMB_NAMES), 1))
     for order, pairs in zip(orders, limb_pairs(skeleton).values(), strict=True):
         order[pairs] = pairs[:, ::-1]
@@ -22,7 +22,9 @@ def mirrored_orders(skeleton: Skeleton) -> NDArray[np.int64]:
 
 
 def with_lifted_sides(result: FrameResult, skeleton: Skeleton) -> tuple[F32, F32]:
-    """Return the keypoints (P, J, 2) px and scores (P, J) of a frame, with left and right as they were lifted."""
+    """Return the keypoints (P, J, 2) px and scores (P, J) of a frame, with the swaps undone that were undone before
+    lifting.
+    """
     keypoints, scores = result.people.keypoints, result.people.scores
     if not result.poses.swapped.any():
         return keypoints, scores

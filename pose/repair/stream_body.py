@@ -1,7 +1,8 @@
 """Detection of left-right swaps of the whole body in a stream, which cannot wait for the end of a swap.
 
-One end alone does not show whether the frames before or after it are swapped; the scores of the face can. Without that
-evidence the body stays as observed. Its sides are still tracked, because the later change back is not another swap.
+When left and right change, the change alone does not show whether the frames before or after it are swapped; the scores
+of the face can. Without this evidence the body stays as observed. Its sides are still tracked, so that a later change
+back is not taken for another swap.
 """
 
 from collections import deque
@@ -14,30 +15,36 @@ from pose.repair.swaps import BODY_RULES, SwapFinder, body_pairs
 from pose.skeletons import Skeleton
 from pose.types import F32
 
-FACE_SECONDS = 0.3  # window of the evidence from the face
+FACE_SECONDS = 0.3  # duration of the evidence from the face that is averaged
 LASTING_SECONDS = 1.0  # minimum duration of a swap before its end counts as the change back
 RULES = replace(BODY_RULES, needs_both_ends=False)
 
 
 class StreamBodySwaps:
-    """Frame-by-frame detection of left-right swaps of the whole body of one person."""
+    """Frame-by-frame detection of left-right swaps of the whole body of one person.
+
+    Attributes:
+        changes_back: Whether, in the newest frame, sides that had changed for long changed back.
+    """
 
     def __init__(self, skeleton: Skeleton) -> None:
         self._skeleton = skeleton
         self._finder = SwapFinder([body_pairs(skeleton)], RULES, lookahead=0.0)
-        self._since = np.inf  # when the sides changed, s
-        self._changed: deque[tuple[F32, F32, float]] = deque()  # the last frames since then
-        self._spoken = 0.0  # seconds for which the face has been visible
+        self._since = np.inf  # s, time at which the sides changed
+        self._changed: deque[tuple[F32, F32, float]] = deque()  # last frames since the change: keypoints, scores, time
+        self._spoken = 0.0  # s for which the face gave evidence
         self._time = np.inf
-        self.changes_back = False  # whether, in the newest frame, sides that had changed for long changed back
+        self.changes_back = False
 
     @property
     def has_face(self) -> bool:
-        """Whether the face gave evidence for at least `FACE_SECONDS`. With many networks it never does."""
+        """Whether the face has given evidence for at least `FACE_SECONDS` so far. With many networks it never does."""
         return self._spoken >= FACE_SECONDS
 
     def swapped(self, keypoints: F32, scores: F32, time: float) -> bool:
-        """Process the next frame, and return whether the body is swapped and the face contradicts the observed sides.
+        """Process the next frame, and return whether to swap left and right of the body.
+
+        True if the sides have changed and the face contradicts the observed sides.
 
         Args:
             keypoints: (J, 2) px.

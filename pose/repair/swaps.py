@@ -3,14 +3,15 @@
 Half the difference of a left and a right joint, d = (left - right) / 2, changes its sign in a left-right swap. So the
 swaps of a limb are the signs s(t) for which s(t) d(t) moves smoothly. `pose.repair.halves` gives the likelihood of each
 next s d. The Viterbi algorithm finds the best signs, with one filter per survivor path (per-survivor processing:
-Raheli, Polydoros and Tzou, IEEE Transactions on Communications, 1995). Where left and right coincide d is 0, and the
+Raheli, Polydoros and Tzou, IEEE Transactions on Communications, 1995). Where left and right coincide, d is 0 and the
 sign has no effect.
 
-The evidence of one limb is weak, so only short swaps are accepted: a longer one is an unobserved turn of the person. If
-front and back are confused, the whole body swaps sides between two frames, and again some seconds later. A person who
-turns shows the side view in between. So swaps of all pairs together may last seconds if both ends are observed.
+The evidence of one limb is weak, so only short swaps are accepted; if one lasts longer, the person probably turned
+unobserved. If a network confuses front and back, the whole body swaps sides from one frame to the next, and back some
+seconds later. A person who turns shows the side view in between. Swaps of the whole body may therefore last some
+seconds if both their start and their end are observed.
 
-Axis legend: S survivor (0: as seen, 1: swapped), G limb, K pair of all limbs, XY 2.
+Axes: S survivor (0: as observed, 1: swapped), G limb, K pair of all limbs, XY 2, J joint.
 """
 
 import math
@@ -33,11 +34,11 @@ LIMBS: dict[str, tuple[str, ...]] = {
 }
 BODY = ("hip", "knee", "ankle", "shoulder", "elbow", "wrist")
 
-END_SECONDS = 0.07  # of frames before and after the end of a swap that must show it
-SETTLED_SECONDS = 1.0  # for which a person must be seen before and after a swap
-MIN_SIDE_DISTANCE = 0.02  # root mean square of d in these frames, relative to the size of the person
-MIN_BODY_CORRELATION = 0.2  # of d before with -d after, for the whole body
-MIN_LIMB_CORRELATION = -0.3  # and for its legs and its arms, where left and right are apart
+END_SECONDS = 0.07  # duration before and after a change of sides in which it must be visible
+SETTLED_SECONDS = 1.0  # duration for which a person must be seen before and after a change of sides
+MIN_SIDE_DISTANCE = 0.02  # minimum root mean square of d there, relative to the person's size
+MIN_BODY_CORRELATION = 0.2  # minimum correlation of d before with -d after, over the whole body
+MIN_LIMB_CORRELATION = -0.3  # the same for legs and for arms, if their left and right are apart
 SAME_SECONDS = 0.15  # maximum difference between simultaneous starts
 
 Believed = Callable[[int, int], bool]
@@ -51,11 +52,12 @@ class SwapRules:
     Attributes:
         switch_cost_nats: Cost of the start and of the end of a swap.
         swapped_cost_nats_s: Cost per second of a swap.
-        max_swap_s: A longer swap is an unobserved turn of the person.
-        max_return_s: A swap within this time after such a turn is the turn back.
-        max_joint_swap_s: Limit for limbs that were swapped at the same time.
-        min_swap_s: Shorter swaps are ignored.
-        needs_both_ends: Whether both ends must be observed, `SETTLED_SECONDS` from the person's first and last frame.
+        max_swap_s: Maximum duration of a swap. If it lasts longer, the person is assumed to have turned unobserved.
+        max_return_s: Time after such a turn within which another swap is assumed to be the turn back.
+        max_joint_swap_s: Maximum duration if all limbs swapped at the same time.
+        min_swap_s: Minimum duration of a swap; used only with `needs_both_ends`.
+        needs_both_ends: Whether start and end of a swap must be observed, at least `SETTLED_SECONDS` after the first
+            and before the last frame of the person.
     """
 
     switch_cost_nats: float
@@ -67,7 +69,7 @@ class SwapRules:
     needs_both_ends: bool = False
 
 
-MOMENT_SECONDS = 0.3  # maximum swap of limbs that changed together in a stream: both may have been wrong before
+MOMENT_SECONDS = 0.3  # maximum duration of a swap of all limbs at once in a stream
 LIMB_RULES = SwapRules(switch_cost_nats=3.0, swapped_cost_nats_s=16.0, max_swap_s=1.0)
 BODY_RULES = SwapRules(
     switch_cost_nats=5.0,
@@ -81,12 +83,12 @@ BODY_RULES = SwapRules(
 def limb_rules(lookahead: float, face: bool = False) -> SwapRules:
     """Return the rules for legs and arms.
 
-    A stream that does not observe a whole swap would take its end for the start of the next swap. Streams therefore
-    have additional limits.
+    A stream with a shorter look-ahead than a swap would take the end of a swap for the start of the next one. The rules
+    of such streams therefore have additional limits.
 
     Args:
         lookahead: Delay of the decision, s.
-        face: Whether the scores of the face show its orientation. Then limbs that swap together are not limited.
+        face: Whether the scores of the face show the orientation. Limbs that swap together are then not limited.
     """
     if lookahead >= LIMB_RULES.max_swap_s:
         return LIMB_RULES
@@ -98,12 +100,12 @@ def limb_rules(lookahead: float, face: bool = False) -> SwapRules:
 
 
 def limb_pairs(skeleton: Skeleton) -> dict[str, NDArray[np.int64]]:
-    """Return, by name of the limb, the indices (K, 2) of the left and right joint of each pair."""
+    """Return the joint indices (K, 2), left and right, of the pairs of each limb ('legs' and 'arms')."""
     return {limb: _pairs(skeleton, parts) for limb, parts in LIMBS.items()}
 
 
 def body_pairs(skeleton: Skeleton) -> NDArray[np.int64]:
-    """Return the indices (6, 2) of the joint pairs that all skeletons have, legs first.
+    """Return the joint indices (6, 2), left and right, of the pairs that all skeletons have, legs first.
 
     Hands and feet are left out, because they would count wrists and ankles twice.
     """
@@ -116,13 +118,13 @@ def _pairs(skeleton: Skeleton, parts: tuple[str, ...]) -> NDArray[np.int64]:
 
 
 class _Sight(NamedTuple):
-    """A frame of one person.
+    """Observations of one person in a frame.
 
     Attributes:
         time: Time of the frame, s.
-        half: (K, 2) d.
-        seen: (K,) whether a pair is seen.
-        predecessors: Predecessors of the survivors for each limb.
+        half: (K, 2) d, relative to the person's size.
+        seen: (K,) whether both joints of a pair are detected.
+        predecessors: Survivors of the previous frame that survivors 0 and 1 continue, for each limb.
     """
 
     time: float
@@ -136,11 +138,11 @@ class _Limb:
     """State of one limb.
 
     Attributes:
-        cost: Nats of the survivors, as seen and swapped.
-        since: Start of the swap of the second survivor.
-        turned: Last time at which the person was found to have turned, but not back.
-        decided_since: Start of the swap at the newest decided frame.
-        clear: Whether both ends of that swap are observed.
+        cost: Costs of the two survivors in nats, as observed and swapped.
+        since: Start of the swap of the second survivor, s.
+        turned: Time of the last assumed turn of the person, s; -inf without one, or after the turn back.
+        decided_since: Start of the swap that contains the last decided frame, s; inf without one.
+        clear: Whether both ends of this swap are observed.
     """
 
     cost: tuple[float, float]
@@ -151,14 +153,15 @@ class _Limb:
 
     @property
     def swapped(self) -> bool:
-        """Whether a swap is more likely."""
+        """Whether the limb is more likely swapped than not."""
         return self.cost[1] < self.cost[0]
 
     def choose(self, against: list[list[float]], flip: float, swapped_nats: float) -> Predecessors:
         """Choose the predecessors of the new survivors, and update the costs.
 
         Args:
-            against: Cost in nats of each survivor and sign.
+            against: Costs in nats of the new frame, for each old survivor and each sign, as returned by
+                `HalfFilters.see`.
             flip: Cost in nats of a change of sign.
             swapped_nats: Cost in nats of a swapped frame.
         """
@@ -171,7 +174,11 @@ class _Limb:
 
 
 class SwapFinder:
-    """Frame-by-frame detection of swapped limbs of one person, with a delay of `lookahead` seconds."""
+    """Frame-by-frame detection of swapped limbs of one person, with a delay of `lookahead` seconds.
+
+    Attributes:
+        rules: Costs and limits of swaps; may be replaced between frames.
+    """
 
     def __init__(
         self, limbs: list[NDArray[np.int64]], rules: SwapRules, lookahead: float, believed: Believed | None = None
@@ -182,20 +189,27 @@ class SwapFinder:
             limbs: Joint pairs (K, 2) of each limb; the pairs of a limb swap together.
             rules: Costs and limits of swaps.
             lookahead: Delay of the decision, s; 0 decides at once, inf only at the end.
-            believed: Additional test of a swap, if the rules require both ends to be observed.
+            believed: Additional test of a swap, used if the rules require both ends to be observed. Its arguments are
+                the first frame and the one after the last, counted from the oldest undecided frame of the `take` call.
         """
         self.rules, self._believed = rules, believed or (lambda begin, end: True)
         self._lookahead = lookahead
         self._filters = HalfFilters(limbs)
         self._limbs = [_Limb((0.0, rules.switch_cost_nats)) for _ in limbs]
         self._waiting: deque[_Sight] = deque()
-        self._path: deque[list[bool]] = deque()  # of each limb, for the traced frames
+        self._path: deque[list[bool]] = deque()  # best path: whether each limb is swapped, for the waiting frames
         self._past: deque[_Sight] = deque()  # the latest decided frames
-        self._over = -math.inf  # when the whole body last changed back
+        self._over = -math.inf  # s, time at which the whole body last changed back
         self._time = -math.inf
 
     def push(self, keypoints: F32, scores: F32, time: float) -> None:
-        """Add the next frame: keypoints (J, 2) px, scores (J,), 0 if not visible, and time in s."""
+        """Add the next frame.
+
+        Args:
+            keypoints: (J, 2) px.
+            scores: (J,), 0 if not visible.
+            time: Time of the frame, s.
+        """
         step = float(min(time - self._time, LONGEST_GAP_SECONDS))
         self._time = time
         against = self._filters.see(keypoints, scores, time, step).tolist()
@@ -213,14 +227,14 @@ class SwapFinder:
         self._waiting.append(_Sight(time, self._filters.half, self._filters.seen, predecessors))
 
     def change_back(self, time: float) -> None:
-        """Announce that the whole body changes back in the frame at `time` (s). Call it before that frame.
+        """Report that the whole body changes back in the frame at `time` (s). Call it before `push` of this frame.
 
-        Limbs that seem swapped from that frame on keep their previous state.
+        Limbs that then seem to swap together keep their state: the observed sides are correct again.
         """
         self._over = time
 
     def take(self, now: float) -> list[Mask]:
-        """Return the swapped limbs (G,) of each frame that is decided at `now`, oldest first.
+        """Return which limbs (G,) are swapped, for each frame that is decided at `now`, oldest first.
 
         Args:
             now: Current time, s; inf at the end returns all frames.
@@ -235,9 +249,9 @@ class SwapFinder:
         return self._decide(due) if due else []
 
     def _turned(self) -> list[int]:
-        """Return the limbs whose likeliest swap lasts too long to be a swap, or that turn back from such a state.
+        """Return the limbs for which the swap is taken for a turn of the person, or for the turn back.
 
-        The new sides are correct from this frame on.
+        The observed sides of these limbs are correct from this frame on.
         """
         begun = [limb.since for limb in self._limbs]
         together = all(limb.swapped for limb in self._limbs) and max(begun) - min(begun) < SAME_SECONDS
@@ -256,7 +270,7 @@ class SwapFinder:
         return found
 
     def _decide(self, count: int) -> list[Mask]:
-        """Return results of the best path for the `count` oldest waiting frames, without swaps that last too long."""
+        """Decide the `count` oldest waiting frames from the best path; return which limbs (G,) are swapped in each."""
         self._trace()
         decided = []
         for row in range(count):
@@ -272,14 +286,14 @@ class SwapFinder:
 
         Args:
             number: Index of the limb.
-            row: Survivor of the previous frame.
+            row: Number of frames that this call of `take` has decided so far.
         """
         limb = self._limbs[number]
         if not self._path[0][number]:
             limb.decided_since = math.inf
             return False
         last = len(self._path) - 1
-        end = next((i for i, swapped in enumerate(self._path) if not swapped[number]), last)  # the frame after it
+        end = next((i for i, swapped in enumerate(self._path) if not swapped[number]), last)  # the frame after the swap
         if limb.decided_since == math.inf:
             limb.decided_since = self._waiting[0].time
             if self.rules.needs_both_ends:
@@ -287,7 +301,12 @@ class SwapFinder:
         return self._waiting[end].time - limb.decided_since <= self.rules.max_swap_s and limb.clear
 
     def _ends_are_seen(self, number: int, end: int) -> bool:
-        """Return whether both ends of the swap that begins in the oldest waiting frame are observed."""
+        """Return whether start and end of the swap that begins in the oldest waiting frame are observed.
+
+        Args:
+            number: Index of the limb.
+            end: Index of the first waiting frame after the swap.
+        """
         if self._waiting[end].time - self._waiting[0].time < self.rules.min_swap_s:
             return False
         sights, first, pairs = [*self._past, *self._waiting], len(self._past), self._filters.pairs_of(number)
@@ -296,7 +315,7 @@ class SwapFinder:
     def _trace(self) -> None:
         """Trace the best path back through the waiting frames.
 
-        Tracing stops at the point where the path meets that of the previous call; before it nothing changes.
+        Tracing stops where the path meets that of the previous call, because nothing changes before.
         """
         self._path.extend([[]] * (len(self._waiting) - len(self._path)))
         state = [limb.swapped for limb in self._limbs]
@@ -309,7 +328,16 @@ class SwapFinder:
 
 
 def _changes_sides(sights: list[_Sight], row: int, pairs: Mask) -> bool:
-    """Return whether left and right are apart on both sides of frame `row`, with opposite signs."""
+    """Return whether left and right change sides between the frames `row` - 1 and `row`.
+
+    Both must be apart shortly before and after, and d must change its sign. False within `SETTLED_SECONDS` of the first
+    or last frame.
+
+    Args:
+        sights: Frames in order of time.
+        row: Index of the frame after the change, or of the last frame.
+        pairs: (K,) whether to use each pair.
+    """
     if row == 0 or sights[row].time - sights[row - 1].time > LONGEST_GAP_SECONDS:
         return False
     if sights[row].time - SETTLED_SECONDS < sights[0].time or sights[row].time + SETTLED_SECONDS > sights[-1].time:
@@ -326,13 +354,13 @@ def _changes_sides(sights: list[_Sight], row: int, pairs: Mask) -> bool:
     opposite = -2 * (was * becomes).sum(axis=-1)
     if size.sum() <= 2 * shared.sum() * MIN_SIDE_DISTANCE**2 or opposite.sum() <= MIN_BODY_CORRELATION * size.sum():
         return False
-    # Legs alone could outweigh arms that stay; a body swaps only if both do.
+    # Legs alone could outweigh arms that do not swap, but a body swaps only as a whole.
     known, size, opposite = (np.array([half.sum() for half in np.split(row, 2)]) for row in (shared, size, opposite))
     return not np.any((size > 2 * known * MIN_SIDE_DISTANCE**2) & (opposite <= MIN_LIMB_CORRELATION * size))
 
 
 def _median(half: F64) -> F64:
-    """Return (K, 2) median of (T, K, 2), NaN where nothing is seen."""
+    """Return the median (K, 2) over time of (T, K, 2), NaN where nothing is seen."""
     some = ~np.isnan(half).all(axis=0)
     found = np.full(half.shape[1:], np.nan)
     found[some] = np.nanmedian(half[:, some], axis=0)
