@@ -4,18 +4,23 @@ from time import monotonic
 
 from pose.video.source import JUMP, STEP
 
-MIN_FRESH_S = 0.005  # a packet that took so long to arrive had not been waiting
-MAX_DROP_S = 1.0  # after which all frames count as fresh: the source, or this machine, is just fast
-WINDOW = 5.0  # s in which some frame is expected to arrive without delay
+MIN_FRESH_S = 0.005  # minimum time of waiting for a packet that was not buffered
+MAX_DROP_S = 1.0  # maximum duration of dropping; a fast source never lets the reader wait
+WINDOW = 5.0  # s; some frame is expected to arrive without delay in this time
 MAX_CLOCK_ERROR_S = 0.5  # larger errors mean that the clock was set or stopped, and are corrected at once
 SLEW = 0.02  # s per s, correction rate of smaller errors
 
 
 class Waiting:
-    """Detector of outdated frames, which were buffered before reading began and therefore arrive without delay."""
+    """Detector of outdated live frames.
+
+    Frames that were buffered before reading began arrive without delay. They are dropped until reading has to wait for
+    a frame, but no longer than `MAX_DROP_S`.
+    """
 
     def __init__(self, wanted: bool) -> None:
-        """
+        """Start before the first frame.
+
         Args:
             wanted: Whether to drop outdated frames; False keeps all frames.
         """
@@ -23,7 +28,11 @@ class Waiting:
         self._begun: float | None = None
 
     def drops(self, awaited: float) -> bool:
-        """Return whether to drop the next frame, for which reading waited `awaited` s."""
+        """Return whether to drop the next frame.
+
+        Args:
+            awaited: Time for which reading waited for the frame, s.
+        """
         if self._begun is None:
             self._begun = monotonic()
         elif awaited >= MIN_FRESH_S or monotonic() - self._begun > MAX_DROP_S:
@@ -36,24 +45,25 @@ class LiveTimeline:
 
     Capture times combine time stamps of the camera with arrival times; a frame without a time stamp gets its arrival
     time. Time stamps are more regular than arrival times, but the camera's clock may drift, stop, or be reset. Frames
-    can arrive late, but not early, so the minimum delay within WINDOW is the offset between the clocks. Offsets up to
-    MAX_CLOCK_ERROR_S are corrected slowly. Larger offsets are corrected in one step.
+    can arrive late, but not early, so the minimum delay within `WINDOW` is the offset between the clocks. Offsets up to
+    `MAX_CLOCK_ERROR_S` are corrected slowly. Larger offsets are corrected in one step.
 
     Attributes:
         repaired: Number of offsets that were corrected in one step.
     """
 
     def __init__(self, interval: float) -> None:
-        """
+        """Start before the first frame.
+
         Args:
-            interval: Nominal seconds between frames.
+            interval: Nominal time between frames, s.
         """
         self.repaired = 0
         self._interval = interval
         self._zero: float | None = None
-        self._shift = 0.0  # from time stamps to times
+        self._shift = 0.0  # s, added to time stamps
         self._least, self._window_end = float("inf"), 0.0
-        self._correction = 0.0  # remaining correction of the shift
+        self._correction = 0.0  # s, remaining correction of `_shift`
         self._stamp = 0.0
         self._now = 0.0
         self._last = -1.0
@@ -95,7 +105,7 @@ class LiveTimeline:
         return stamp + self._shift
 
     def _set(self, difference: float, now: float) -> None:
-        """Adjust the clock offset after a jump of the camera's clock by `difference` s."""
+        """Correct the clock offset by `difference` s in one step, at `now` s since the first frame."""
         self._shift += difference
         self.repaired += 1
         self._correction, self._least, self._window_end = 0.0, float("inf"), now + WINDOW

@@ -1,4 +1,4 @@
-"""Opening files, network streams and cameras with FFmpeg, with bounded time and restricted protocols."""
+"""Opening of files, network streams and cameras with FFmpeg, with time limits and a list of permitted protocols."""
 
 import errno
 import os
@@ -27,10 +27,10 @@ FILE_PROTOCOLS = "file,crypto,data"
 NETWORK_PROTOCOLS = "http,https,tcp,tls,rtsp,rtsps,rtp,srtp,udp,crypto"
 NETWORK_SCHEMES = ("http", "https", "rtsp", "rtsps", "rtp", "udp")
 NO_TIME_STAMPS = 0x0080  # FFmpeg's AVFMT_NOTIMESTAMPS
-# Demuxers that render text or programs, or open further files, and hence do not read recorded video.
+# Demuxers that render text or programs, or open further files; they are not recorded video.
 REFUSED_FORMATS = frozenset({"tty", "bin", "xbin", "adf", "idf", "lavfi", "concat", "hls", "dash", "sdp", "imf"})
 
-_HAS_TITLE_ERRORS = int(av.__version__.partition(".")[0]) < 19  # av.open's `metadata_errors`, gone in PyAV 19
+_HAS_TITLE_ERRORS = int(av.__version__.partition(".")[0]) < 19  # `av.open` has `metadata_errors` before PyAV 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,12 @@ class Target:
     """A file, address or device that FFmpeg can open.
 
     Attributes:
+        url: Name for FFmpeg: a file with the prefix `file:`, an address, or a device.
         shown: Name in messages, without passwords.
+        is_network: Whether it is a network address.
+        is_live: Whether frames arrive in real time.
+        format: FFmpeg's name of the input format; None to detect it.
+        options: Options for FFmpeg.
     """
 
     url: str
@@ -66,9 +71,9 @@ class Target:
             else:
                 container = av.open(self.url, "r", self.format, container_options=options, timeout=timeout)
         except av.FFmpegError as error:
-            if timeout and monotonic() - began >= TIMEOUT:  # RTSP reports an interrupted wait as invalid data
+            if timeout and monotonic() - began >= TIMEOUT:  # for RTSP, FFmpeg reports a timeout as invalid data
                 raise PoseError(f"cannot read {self.shown}: {NO_ANSWER}") from error
-            if self.is_network and error.errno == errno.EIO:  # FFmpeg's only information about an unknown host
+            if self.is_network and error.errno == errno.EIO:  # FFmpeg gives no other information about an unknown host
                 why = "no connection, or it broke off (is the address right?)"
                 raise PoseError(f"cannot read {self.shown}: {why}") from error
             raise PoseError(f"cannot read {self.shown}: {reason(error)}") from error
@@ -94,7 +99,8 @@ def file_target(path: Path) -> Target:
     """Make the target of a video file.
 
     Raises:
-        UsageError: If there is no readable file.
+        UsageError: If there is no such file.
+        PoseError: If the file is empty or not readable.
     """
     shown = str(path)
     if not path.is_file():
@@ -104,7 +110,7 @@ def file_target(path: Path) -> Target:
         raise PoseError(f"cannot read {shown}: permission denied")
     if path.stat().st_size == 0:
         raise PoseError(f"cannot read {shown}: the file is empty")
-    return Target(f"file:{path}", shown)  # the prefix prevents that a name such as "a:b.mp4" is read as a protocol
+    return Target(f"file:{path}", shown)  # with the prefix, a name such as "a:b.mp4" is not taken for a protocol
 
 
 def url_target(url: str) -> Target:
@@ -113,13 +119,14 @@ def url_target(url: str) -> Target:
     RTSP uses TCP if the server supports it, since TCP passes firewalls and loses no packets.
 
     Raises:
-        UsageError: For an invalid address.
+        UsageError: If the address is invalid.
     """
     try:
         parts = urlsplit(url)
         named = parts.port != 0 and bool(parts.netloc)  # an invalid port raises
     except ValueError as error:
-        raise UsageError(f"cannot read this address: {str(error).lower()}") from error  # it may contain a password
+        # The address is not shown, because it may contain a password.
+        raise UsageError(f"cannot read this address: {str(error).lower()}") from error
     if not named:
         raise UsageError(f"cannot read this address: {parts.scheme}:// must be followed by a host, and a port above 0")
     host = parts.netloc.rpartition("@")[2]
@@ -160,10 +167,12 @@ def _listed(cameras: list[str]) -> str:
 
 
 def video_stream(container: "InputContainer", target: Target) -> "VideoStream":
-    """Return the video stream of a container, set to decode on all cores unless live.
+    """Return the first video stream of a container; cover images do not count.
+
+    It is set to decode with several threads, of a kind that does not delay live frames.
 
     Raises:
-        PoseError: If the container has no video stream.
+        PoseError: If the container has no video stream, or its codec is not supported.
     """
     shown = target.shown
     moving = [stream for stream in container.streams.video if not stream.disposition & Disposition.attached_pic]
@@ -190,7 +199,7 @@ def tick_of(stream: "Stream", target: Target) -> Fraction:
 
 
 def announced_seconds(container: "InputContainer", stream: "VideoStream") -> float | None:
-    """Return the declared duration in s of the stream, else of the longest stream; None if not declared."""
+    """Return the declared duration of the stream in s, or else that of the container; None if neither is declared."""
     if stream.duration is not None and stream.duration > 0 and stream.time_base is not None:
         return float(stream.duration * stream.time_base)
     if container.duration is not None and container.duration > 0:

@@ -1,8 +1,8 @@
 """Reading video with FFmpeg: files, network streams and cameras.
 
-Frames are decoded on demand, so memory does not grow with the length. Indices count returned frames from 0. Times
-are relative to the first frame of the whole source, also if only a part is returned, so that results match the original
-video.
+Frames are decoded on demand, so memory use does not depend on the length of the video. Indices count returned frames
+from 0. Times are relative to the first frame of the whole source, even if only a part is returned, so that results
+match the original video.
 """
 
 import hashlib
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
 FALLBACK_FPS = 25.0  # for streams without a declared rate, as in FFmpeg
-SLACK = 0.5  # s between the end of the last frame and the declared end that count as complete
-SOUND_SLACK = 2.0  # s, the same with sound, which is often longer than the video
+SLACK = 0.5  # s, maximum time from the end of the last frame to the declared end of a complete video
+SOUND_SLACK = 2.0  # s, the same for files with sound, which is often longer than the video
 
 
 @dataclass(slots=True)
@@ -48,10 +48,10 @@ class Walk:
         container: The container.
         stream: Video stream of the container.
         tick: Time base in s.
-        decoded: Number of frames so far.
+        decoded: Number of frames decoded so far.
         damaged: Number of packets and frames that could not be decoded.
         broken: Reason why reading stopped early; None otherwise.
-        arrived: Arrival time of the last packet in s, as by `time.monotonic`.
+        arrived: Arrival time of the last packet in s, on the clock of `time.monotonic`.
         awaited: Time in s spent waiting for the last packet.
     """
 
@@ -102,13 +102,18 @@ class StreamSource(Source):
     """Frames of a video opened by FFmpeg. Made by `pose.video.open_source`."""
 
     def __init__(self, target: Target, span: Span, *, keep: bool = False, watch: bool = False) -> None:
-        """
+        """Open the target and decode the first frame.
+
         Args:
             target: File, address or device to open.
             span: Part of the source to return.
             keep: Whether to store the frames of a live source in a temporary H.264 file, so that `replay()` works;
                 replayed frames then have slight compression losses.
             watch: Whether only the current view matters, as described at `open_source`.
+
+        Raises:
+            PoseError: If the target cannot be opened or contains no frame.
+            UsageError: If the span begins after the end of the source.
         """
         self.name = target.shown
         self.problems: list[str] = []
@@ -118,7 +123,7 @@ class StreamSource(Source):
         self._recording: FrameStore | None = None
         self._copy: ServerCopy | None = None
         self._opened: Walk | None = None
-        self._taking = threading.Lock()  # the reader and the closer may come at the same time
+        self._taking = threading.Lock()  # reading and closing may begin in two threads at once
         try:
             self._begin()
         except BaseException:
@@ -128,7 +133,7 @@ class StreamSource(Source):
             self._recording = FrameStore(self.info)
 
     def _begin(self) -> None:
-        """Open the target, or a local copy of it if FFmpeg cannot read it from its server."""
+        """Open the target and decode its first frame; if FFmpeg cannot read it from its server, use a local copy."""
         try:
             self._opened = self._open()
             self._begun = self._prepare(self._opened)
@@ -153,7 +158,7 @@ class StreamSource(Source):
             raise
 
     def _prepare(self, walk: Walk) -> Iterator[av.VideoFrame]:
-        """Decode the first frame, which determines size, orientation and the origin of time."""
+        """Decode the first frame, which determines size, orientation and the origin of time; return all frames."""
         pictures = iter(walk)
         first = next(pictures, None)
         if first is None:
@@ -210,7 +215,7 @@ class StreamSource(Source):
             raise PoseError(f"cannot read {self.name}: no frames found{where}")
 
     def replay(self) -> Iterator[Frame]:
-        """See `Source.replay`."""
+        """Yield the same frames again, as `Source.replay` does."""
         if self.closed:
             return iter(())
         if self._recording is not None:
@@ -219,7 +224,7 @@ class StreamSource(Source):
         return self._frames(walk, iter(walk), UprightRGB(self._layout), [])
 
     def replay_planes(self) -> Iterator[PlanarFrame]:
-        """See `Source.replay_planes`."""
+        """Yield the same frames again as planes, as `Source.replay_planes` does."""
         if self.closed:
             return iter(())
         if self._recording is not None:
@@ -242,7 +247,14 @@ class StreamSource(Source):
     def _shown(
         self, walk: Walk, pictures: Iterator[av.VideoFrame], upright: Upright[Picture], problems: list[str]
     ) -> Iterator[tuple[Picture, float]]:
-        """Yield images inside the span with their times; append to `problems` at the end."""
+        """Yield upright images inside the span with their times in s, and close the container.
+
+        Args:
+            walk: Pass through the container.
+            pictures: Decoded frames of this pass.
+            upright: Converter of the frames.
+            problems: List to which losses and repairs are appended at the end.
+        """
         try:
             if self._span.start > 0 and not self.info.is_live:
                 walk, pictures = self._sought(walk)
@@ -251,7 +263,10 @@ class StreamSource(Source):
             walk.container.close()
 
     def _sought(self, walk: Walk) -> tuple[Walk, Iterator[av.VideoFrame]]:
-        """Start at the last key frame before `start`; at the first frame if seeking fails."""
+        """Seek the last key frame before the span; return the pass and its frames from there.
+
+        If seeking fails, they begin at the first frame.
+        """
         walk = Walk(walk.container, walk.stream, walk.tick)
         with suppress(av.FFmpegError):
             walk.container.seek(self._origin + int(self._span.start / self._time_base), stream=walk.stream)
@@ -260,7 +275,7 @@ class StreamSource(Source):
             time = None if first is None else self._seconds(first)
             if first is not None and time is not None and time <= self._span.start + TIME_TOLERANCE:
                 return walk, chain([first], pictures)
-        walk.container.close()  # no index, or a wrong one: decode everything rather than lose frames
+        walk.container.close()  # no index, or a wrong one: decode from the start, so that no frame is lost
         walk = self._open()
         return walk, iter(walk)
 
@@ -336,7 +351,7 @@ class StreamSource(Source):
         return self._announced is not None and end + slack < self._announced
 
     def content(self) -> str | None:
-        """See `Source.content`."""
+        """Return the hash of the file and the span, as `Source.content` does."""
         if self._target.is_network or self._target.is_live or self._copy is not None:
             return None
         with open(self._target.shown, "rb") as file:
@@ -345,7 +360,7 @@ class StreamSource(Source):
         return digest.hexdigest()
 
     def close(self) -> None:
-        """See `Source.close`."""
+        """Close the source, as `Source.close` does, and delete temporary files."""
         super().close()
         self._release()
 
@@ -359,6 +374,9 @@ class StreamSource(Source):
 
 
 def _rate(stream: "VideoStream") -> float:
-    """Return the declared frames per second. Rates below 1/60 or above 1000 indicate a broken header."""
+    """Return the declared frame rate, frames/s, or `FALLBACK_FPS` without one.
+
+    Rates below 1/60 or above 1000 are ignored, because they indicate a broken header.
+    """
     rates = (float(rate) for rate in (stream.average_rate, stream.guessed_rate) if rate)
     return next((rate for rate in rates if 1 / 60 <= rate <= 1000), FALLBACK_FPS)

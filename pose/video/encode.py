@@ -27,7 +27,8 @@ class VideoWriter:
     The file gets its final name at `close()`. After `abort()`, or an error inside `with`, no file is left.
 
     Attributes:
-        problems: One line for each request that could not be satisfied.
+        path: Path of the file.
+        problems: One message for each request that could not be satisfied, such as sound that cannot be copied.
     """
 
     def __init__(
@@ -40,6 +41,19 @@ class VideoWriter:
         colours: Colours | None = None,
         sound: Sound | None = None,
     ) -> None:
+        """Create the file under a temporary name.
+
+        Args:
+            path: Path of the file.
+            size: (width, height) px of the images.
+            fps: Average frames per second.
+            time_base: Time base of the source in s.
+            colours: Colour encoding of the file; None for BT.709 in limited range.
+            sound: Sound to add; None for a silent file.
+
+        Raises:
+            PoseError: If the file cannot be created.
+        """
         self.path = path
         self.problems: list[str] = []
         self._whole = WholeFile(path)
@@ -120,7 +134,7 @@ class VideoWriter:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Delete the incomplete file on any error; convert write errors to one line."""
+        """Run the block; on any error delete the incomplete file, and convert write errors to a `PoseError`."""
         try:
             yield
         except (av.FFmpegError, OSError) as error:

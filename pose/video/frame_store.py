@@ -14,9 +14,14 @@ from pose.video.source import VideoInfo
 
 
 class FrameStore:
-    """A temporary H.264 file of frames. Frames read back have their original indices and times (to one tick)."""
+    """A temporary H.264 file of frames. Frames read back have their original indices, and times rounded to one tick."""
 
     def __init__(self, info: VideoInfo) -> None:
+        """Create the file.
+
+        Args:
+            info: Properties of the live source.
+        """
         self._info = info
         self._folder = Path(tempfile.mkdtemp(prefix="pose-recording-"))
         self._path = self._folder / "live.mp4"
@@ -35,7 +40,7 @@ class FrameStore:
             self._writer.close()
 
     def frames(self) -> Iterator[Frame]:
-        """Decode the stored frames."""
+        """Yield the stored frames."""
         if self._start is None:
             return
         width, height = self._info.size

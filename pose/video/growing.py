@@ -1,6 +1,6 @@
 """Crash-safe video: an MP4 file of self-contained fragments.
 
-A killed program or a full disk costs at most the last fragment of FRAGMENT_SECONDS.
+A killed program or a full disk costs at most the last fragment of `FRAGMENT_SECONDS`.
 """
 
 import struct
@@ -27,10 +27,17 @@ OPTIONS = {
 
 
 class GrowingVideo:
-    """Writer of a video under a temporary name, `part`; that file is valid at any time, also after disk errors."""
+    """Writer of a video file that can be played at any time.
+
+    It is written under a temporary name, `part`. This file is valid at any time, even after disk errors.
+
+    Attributes:
+        path: Final path.
+    """
 
     def __init__(self, path: Path, part: Path, size: tuple[int, int], *, fps: float) -> None:
-        """
+        """Create the file.
+
         Args:
             path: Final path.
             part: Path of the incomplete file.
@@ -59,7 +66,8 @@ class GrowingVideo:
             time: Time in s from which the image is shown; times must increase.
 
         Raises:
-            PoseError: If the disk is full; `close` keeps the earlier images.
+            PoseError: If writing fails, for example if the disk is full; `close` keeps the earlier images.
+            ValueError: If the image has another size.
         """
         check_size(image, self._size)
         try:
@@ -104,7 +112,11 @@ class GrowingVideo:
 
 
 def finish_video(part: Path, path: Path) -> None:
-    """Convert the complete fragments of `part` to `path`, and delete `part`. Without fragments, no file is made."""
+    """Write the complete fragments of `part` to `path`, and delete `part`. Without fragments, no file is made.
+
+    Raises:
+        PoseError: If the file cannot be written.
+    """
     try:
         end = _whole_fragments(part)
         if end == 0:
@@ -112,7 +124,8 @@ def finish_video(part: Path, path: Path) -> None:
             return
         with part.open("r+b") as file:
             file.truncate(end)
-        with suppress(PoseError, av.FFmpegError):  # no space for a second copy: fragments can be played as well
+        # Without space for a second copy, keep the fragments, which can be played too.
+        with suppress(PoseError, av.FFmpegError):
             with whole_file(path) as hidden:
                 _remux(part, hidden)
             part.unlink()
@@ -123,9 +136,9 @@ def finish_video(part: Path, path: Path) -> None:
 
 
 def _whole_fragments(path: Path) -> int:
-    """Return the end of the last complete fragment as a byte offset; 0 if there is no fragment.
+    """Return the byte offset of the end of the last complete fragment; 0 if there is no fragment.
 
-    ISO/IEC 14496-12, 4.2 and 8.8, specifies the boxes.
+    Source: ISO/IEC 14496-12, 4.2 and 8.8, which specifies the boxes.
     """
     size, place, end = path.stat().st_size, 0, 0
     with path.open("rb") as file:
@@ -142,7 +155,7 @@ def _whole_fragments(path: Path) -> int:
 
 
 def _remux(source: Path, target: Path) -> None:
-    """Write the same video with one index at the front, as many players require."""
+    """Write the same video with one index at the front, which many players require."""
     with (
         av.open(str(source)) as container,
         av.open(str(target), "w", format="mp4", options={"movflags": "faststart"}) as output,

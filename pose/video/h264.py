@@ -1,4 +1,4 @@
-"""H.264 encoding of timed images into an open container."""
+"""H.264 encoding of images with time stamps into an open container."""
 
 from fractions import Fraction
 from math import ceil
@@ -15,20 +15,21 @@ if TYPE_CHECKING:
     from av.container import OutputContainer
 
 CLOCK = Fraction(1, 90000)
-MIN_TICKS, MAX_TICKS = 10_000, 1_000_000  # per second: keeps repaired stamps in order, and long frames in 32 bits
-KEY_SECONDS = 2  # maximum between key frames, for fast seeking
-# Half the time of the preset `superfast` at the same fidelity: of the features that `ultrafast` disables, the cheap
-# ones are enabled: B-frames, deblocking, and finer partitions.
+MIN_TICKS, MAX_TICKS = 10_000, 1_000_000  # ticks per second: corrected stamps stay in order, long frames fit 32 bits
+KEY_SECONDS = 2  # maximum s between key frames, for fast seeking
+# The preset `ultrafast` with the cheap ones of the features that it disables: B-frames, deblocking, and finer
+# partitions. It takes half the time of `superfast` at the same fidelity.
 FINER = "no-deblock=0:8x8dct=1:partitions=i8x8,i4x4"
 OPTIONS = {"preset": "ultrafast", "crf": "23", "x264-params": f"bframes=3:b-adapt=0:{FINER}"}
 AT_ONCE = {"tune": "zerolatency", "x264-params": FINER}  # the encoder delays no image
 
 
 class PictureStream:
-    """Encoder of images of one size. Odd sizes are padded by repeating the last column or row; 4:2:0 needs even sizes.
+    """Encoder of images of one size. Odd sizes are padded by repeating the last column or row, because 4:2:0 needs even
+    sizes.
 
     Attributes:
-        is_h264: False if PyAV has no libx264, so that MPEG-4 Part 2 is written instead.
+        is_h264: Whether H.264 is written; otherwise PyAV has no libx264, and MPEG-4 Part 2 is written instead.
     """
 
     def __init__(
@@ -41,14 +42,15 @@ class PictureStream:
         *,
         at_once: bool = False,
     ) -> None:
-        """
+        """Add a video stream to the container.
+
         Args:
             output: Container to write to.
             size: (width, height) px of the images.
             fps: Average frames per second.
-            time_base: Time base in s.
-            colours: Colour encoding of the planes in the file.
-            at_once: Write every image immediately, which makes the file larger.
+            time_base: Time base of the source in s.
+            colours: Colour encoding of the file; None for BT.709 in limited range.
+            at_once: Whether to write every image immediately, which makes the file larger.
         """
         self.is_h264 = "libx264" in av.codecs_available
         self._output = output
@@ -81,7 +83,7 @@ class PictureStream:
 
     @property
     def end(self) -> float:
-        """Seconds from the first image to the end of the last one."""
+        """Time in s from the first image to the end of the last one."""
         return self._last * float(self._tick) + 1 / self._fps
 
     def write(self, image: U8 | Planes, time: float) -> float:
@@ -92,7 +94,7 @@ class PictureStream:
             time: Time in s from which the image is shown.
 
         Raises:
-            ValueError: For any other image.
+            ValueError: If planes have another size or colour encoding.
         """
         frame = _frame(
             self._planes(image), shared=self.is_h264
@@ -107,7 +109,7 @@ class PictureStream:
         return time - self._first
 
     def finish(self) -> None:
-        """Flush the encoder."""
+        """Encode and write the images that the encoder still holds."""
         self._output.mux(self._stream.encode(None))
 
     def _planes(self, image: U8 | Planes) -> Planes:
@@ -141,7 +143,15 @@ def _frame(planes: Planes, *, shared: bool) -> av.VideoFrame:
 
 
 def check_size(image: U8, size: tuple[int, int]) -> None:
-    """Raise ValueError if the image is not of this (width, height)."""
+    """Check the size of an image.
+
+    Args:
+        image: (H, W, 3) image.
+        size: (width, height) px, the expected size.
+
+    Raises:
+        ValueError: If the image has another size.
+    """
     if (image.shape[1], image.shape[0]) != size:
         raise ValueError(f"expected an image of {size}, got {image.shape[1], image.shape[0]}")
 

@@ -1,4 +1,4 @@
-"""A folder or glob of images as a source."""
+"""Images of a folder or glob pattern as a video source."""
 
 import glob
 import hashlib
@@ -14,11 +14,11 @@ from pose.types import U8, Frame
 from pose.video.lens import focal_35mm
 from pose.video.source import Source, Span, VideoInfo
 
-HEIC = frozenset({".heic", ".heif", ".hif"})  # of iPhones and other cameras; requires pillow-heif
+HEIC = frozenset({".heic", ".heif", ".hif"})  # suffixes of HEIC images, which require pillow-heif
 SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}) | HEIC
 WILDCARDS = re.compile(r"[*?\[]")
-MOST_PIXELS = os.environ["OPENCV_IO_MAX_IMAGE_PIXELS"]  # per image; OpenCV's own limit, set in `pose`
-MOST_BYTES = 800 << 20  # of a file: 100 million pixels of four 16-bit channels, uncompressed
+MOST_PIXELS = os.environ["OPENCV_IO_MAX_IMAGE_PIXELS"]  # per image; limit of OpenCV, set in `pose/__init__.py`
+MOST_BYTES = 800 << 20  # bytes per file: 100 million pixels of four 16-bit channels, uncompressed
 
 
 class SizesDifferError(PoseError):
@@ -32,9 +32,9 @@ def natural_key(path: Path) -> list[tuple[int, int, str]]:
 
 
 def find_images(spec: str) -> list[Path]:
-    """Find the images of a folder, glob or file name, in natural order ("img2" before "img10").
+    """Find the images of a folder, glob pattern or file name, in natural order ("img2" before "img10").
 
-    Only regular files in the named folder count; links that lead out of it are ignored.
+    Symbolic links to files outside the folder are ignored.
     """
     named = Path(spec)
     if named.is_file():
@@ -56,21 +56,32 @@ def find_images(spec: str) -> list[Path]:
 
 
 def _fixed_part(pattern: str) -> Path:
-    """Return the folder before the first wildcard."""
+    """Return the folder of a glob pattern before the first wildcard."""
     parts = Path(pattern).parts
     fixed = next((n for n, part in enumerate(parts) if WILDCARDS.search(part)), len(parts) - 1)
     return Path(*parts[:fixed])
 
 
 class ImageSource(Source):
-    """Images as frames with rate `fps`, rotated by their EXIF orientation.
+    """Source of frames from images at a fixed frame rate, rotated by their EXIF orientation.
 
     An unreadable image is skipped, without a change of the times of later images. All images must have the size of the
-    first image, since the pixel coordinates of people depend on it. Another size raises `SizesDifferError`, which names
-    the image.
+    first image, since the pixel coordinates of people depend on it. While iterating, an image of another size raises
+    `SizesDifferError`, which names the image.
     """
 
     def __init__(self, spec: str, span: Span, *, fps: float) -> None:
+        """Find the images, and read the first one.
+
+        Args:
+            spec: Folder, glob pattern or file name.
+            span: Part of the source to return.
+            fps: Frame rate, frames/s.
+
+        Raises:
+            UsageError: If there is no image, or none inside the span.
+            PoseError: If no image can be read.
+        """
         self.name = spec
         self.problems: list[str] = []
         self._paths = find_images(spec)
@@ -119,7 +130,7 @@ class ImageSource(Source):
             index += 1
 
     def replay(self) -> Iterator[Frame]:
-        """See `Source.replay`."""
+        """Yield the same frames again, as `Source.replay` does."""
         return iter(self)
 
     def pictures(self) -> Iterator[tuple[Path, U8]]:
@@ -138,7 +149,7 @@ class ImageSource(Source):
         return list(self._paths)
 
     def content(self) -> str | None:
-        """See `Source.content`."""
+        """Return the hash of all files, the span and the frame rate, as `Source.content` does."""
         digest = hashlib.sha256(repr((self._span, self._fps)).encode())
         for path in self._paths:
             if os.access(path, os.R_OK):
@@ -154,7 +165,7 @@ def read_image(path: Path) -> U8 | None:
     Values of 16 bits are reduced to 8 bits.
 
     Raises:
-        PoseError: For an image of more than `MOST_PIXELS` or `MOST_BYTES`.
+        PoseError: If the image has more than `MOST_PIXELS` pixels or `MOST_BYTES` bytes.
     """
     import cv2
     import numpy as np
@@ -178,7 +189,11 @@ def read_image(path: Path) -> U8 | None:
 
 
 def check_heic(paths: Iterable[Path]) -> None:
-    """Raise PoseError if one of the images is HEIC and pillow-heif is not installed."""
+    """Check that HEIC images, if there are any, can be read.
+
+    Raises:
+        PoseError: If one of the images is HEIC and pillow-heif is not installed.
+    """
     heic = next((path for path in paths if path.suffix.lower() in HEIC), None)
     if heic is not None and find_spec("pillow_heif") is None:
         raise PoseError(f'{heic}: HEIC images need pillow-heif: pip install "pose-run[heic]"')

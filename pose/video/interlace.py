@@ -13,7 +13,7 @@ FILTER = "mode=send_frame:deint=interlaced"  # one output frame per input frame;
 
 
 def deinterlaced(frames: Iterator[av.VideoFrame], time_base: Fraction) -> Iterator[av.VideoFrame]:
-    """Yield all frames, deinterlaced from the first interlaced frame on. Time stamps are kept.
+    """Yield all frames; from the first interlaced frame on, interlaced frames are deinterlaced. Time stamps are kept.
 
     Args:
         frames: Decoded frames.
@@ -44,7 +44,7 @@ def _graph(frame: av.VideoFrame, time_base: Fraction) -> av.filter.Graph:
 
 
 def _filtered(graph: av.filter.Graph, frame: av.VideoFrame | None, time_base: Fraction) -> Iterator[av.VideoFrame]:
-    """Send a frame to the filter, and yield the frames that are ready. None instead of a frame ends the stream."""
+    """Send a frame to the filter, and yield the frames that are ready. A frame of None ends the stream."""
     graph.vpush(frame)
     while True:
         try:

@@ -2,8 +2,8 @@
 
 JPEG, PNG, WebP, TIFF and HEIC images store the focal length in EXIF (CIPA DC-008: FocalLengthIn35mmFilm). Videos from
 Apple cameras store it in the metadata of the file or, usually, of the track (QuickTime File Format: `meta`, `keys`,
-`ilst`). FFmpeg does not read the metadata of tracks. Only small parts of files are read, and damaged metadata is
-ignored.
+`ilst`). Files are read directly, because FFmpeg does not read the metadata of tracks. Only small parts of files are
+read, and damaged metadata is ignored.
 """
 
 import re
@@ -15,16 +15,23 @@ from typing import IO
 _FOCAL, _EXIF = 0xA405, 0x8769
 _WIDTH, _HEIGHT = 0xA002, 0xA003  # px of the original image
 _APPLE = b"com.apple.quicktime.camera.focal_length.35mm_equivalent"
-_HEIC = {b"heic", b"heix", b"heim", b"heis", b"mif1", b"msf1"}  # brands of image files that begin like movies
+_HEIC = {
+    b"heic",
+    b"heix",
+    b"heim",
+    b"heis",
+    b"mif1",
+    b"msf1",
+}  # brands of image files that have the structure of movies
 _ANY = range(5, 2001)  # mm, accepted focal lengths
 _MAX_METADATA_BYTES = 1 << 20
-_MAX_RATIO_ERROR = 0.02  # of the aspect ratio after scaling
+_MAX_RATIO_ERROR = 0.02  # maximum relative difference of aspect ratios of an uncropped image
 
 
 def focal_35mm(path: Path, size: tuple[int, int]) -> float | None:
     """Return the 35 mm equivalent focal length of an image or video in mm; None if it is unknown.
 
-    The metadata of a cropped image, whose aspect ratio differs from the recorded one, is ignored.
+    It is unknown for cropped images, whose aspect ratio differs from the recorded one.
 
     Args:
         path: Path of the image or video.
@@ -76,7 +83,7 @@ def _of_jpeg(file: IO[bytes]) -> bytes:
     file.seek(2)
     while True:
         mark, kind, size = struct.unpack(">BBH", file.read(4))
-        if mark != 0xFF or kind in (0xDA, 0xD9):  # the image data
+        if mark != 0xFF or kind in (0xDA, 0xD9):  # the image data begins
             return b""
         body = file.read(size - 2)
         if kind == 0xE1 and body.startswith(b"Exif\0\0"):
@@ -89,7 +96,7 @@ def _chunks(file: IO[bytes], place: int, form: str, after: int) -> Iterator[tupl
     Args:
         file: File to read.
         place: Position of the first chunk in the file.
-        form: `struct` format of a chunk's header, which has a type and a size.
+        form: Format of a chunk's header as in `struct`, with a type and a size.
         after: Number of bytes after the content of a chunk.
     """
     while True:
@@ -97,7 +104,7 @@ def _chunks(file: IO[bytes], place: int, form: str, after: int) -> Iterator[tupl
         one, other = struct.unpack(form, file.read(8))
         kind, size = (one, other) if isinstance(one, bytes) else (other, one)
         yield kind, size
-        place += 8 + size + after + (size % 2 if not after else 0)  # RIFF pads to even
+        place += 8 + size + after + (size % 2 if not after else 0)  # RIFF pads chunks to even sizes
 
 
 def _piece(file: IO[bytes], size: int) -> bytes:
@@ -113,7 +120,7 @@ def _of_tiff(tiff: bytes, size: tuple[int, int]) -> float | None:
     tags = _entries(tiff, order, main[_EXIF])
     width, height = tags.get(_WIDTH), tags.get(_HEIGHT)
     if width and height:
-        ratio = max(width, height) / min(width, height) * min(size) / max(size)  # portrait or landscape
+        ratio = max(width, height) / min(width, height) * min(size) / max(size)  # independent of the orientation
         if abs(ratio - 1) > _MAX_RATIO_ERROR:
             return None
     focal = tags.get(_FOCAL)
@@ -153,7 +160,7 @@ def _of_movie(file: IO[bytes], size: int) -> float | None:
 
 def _of_meta(file: IO[bytes], first: int, end: int) -> float | None:
     file.seek(first)
-    if file.read(8)[4:] not in (b"hdlr", b"keys", b"ilst"):  # in the ISO format, a version precedes the boxes
+    if file.read(8)[4:] not in (b"hdlr", b"keys", b"ilst"):  # ISO format: a version precedes the boxes
         first += 4
     keys, values = list[bytes](), dict[int, bytes]()
     for kind, a, b in _boxes(file, first, end):
@@ -171,7 +178,7 @@ def _of_meta(file: IO[bytes], first: int, end: int) -> float | None:
                 values[int.from_bytes(item, "big")] = file.read(min(d - c, 256))
     if _APPLE not in keys:
         return None
-    data = values.get(keys.index(_APPLE) + 1, b"")  # size, "data", type, locale, value
+    data = values.get(keys.index(_APPLE) + 1, b"")  # a box: size, "data", type, locale, value
     (kind_of,) = struct.unpack_from(">I", data, 8)
     value = data[16 : int.from_bytes(data[:4], "big")]
     if kind_of == 1:  # text, such as 26 or 50.00mm
@@ -183,7 +190,7 @@ def _of_meta(file: IO[bytes], first: int, end: int) -> float | None:
 
 
 def _boxes(file: IO[bytes], place: int, end: int) -> Iterator[tuple[bytes, int, int]]:
-    """Yield the type of each box from `place` to `end`, and the first position of its content and the one after it."""
+    """Yield the type of each box from `place` to `end`, and the positions of the start and the end of its content."""
     while place + 8 <= end:
         file.seek(place)
         size, kind = struct.unpack(">I4s", file.read(8))

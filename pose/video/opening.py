@@ -26,9 +26,9 @@ def open_source(
 
     Args:
         spec: Path, glob, address or camera number.
-        start: Start in s from the first frame of the source. Frames with start <= time < end are returned, with
-            unchanged times.
-        end: End in s from the first frame of the source.
+        start: Time in s from the first frame of the source at which returned frames begin. Their times are unchanged.
+            None for the first frame.
+        end: Time in s from the first frame of the source before which returned frames end. None for the end.
         image_fps: Frame rate assumed for a folder or glob of images.
         keep: Whether to store the frames of a live source, so that `replay()` works.
         watch: Whether only the current view matters, as for a live display. Buffered frames of a live source are then
@@ -38,7 +38,7 @@ def open_source(
         The open source; use it in a `with` statement or call `close()`.
 
     Raises:
-        UsageError: For invalid arguments.
+        UsageError: If an argument is invalid.
         PoseError: If the source cannot be opened; the message names the source and the reason.
     """
     span = _span(start, end)
@@ -61,7 +61,7 @@ def check_source(spec: str) -> str:
     An address must be valid, a camera must be present, and a file must be readable.
 
     Raises:
-        UsageError: For an invalid address, or if there is no such camera.
+        UsageError: If an address is invalid, or there is no such camera or file.
         PoseError: If a file cannot be opened.
     """
     scheme, separator, _ = spec.partition("://")
@@ -79,9 +79,9 @@ def is_camera(spec: str) -> bool:
 
 
 def _local_source(spec: str, span: Span, image_fps: float, keep: bool, watch: bool) -> Source:
-    """Open a path; existing files have priority over other meanings of a name."""
+    """Open a path or camera number; existing files have priority over other meanings of a name."""
     path = Path(spec)
-    if spec.startswith("~") and not path.exists():  # shells do not expand it after `=`, and YAML never does
+    if spec.startswith("~") and not path.exists():  # shells do not expand `~` after `=`, and YAML never does
         spec = os.path.expanduser(spec)
         path = Path(spec)
     if path.is_dir() or (path.is_file() and path.suffix.lower() in SUFFIXES):

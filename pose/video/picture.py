@@ -1,4 +1,4 @@
-"""Conversion of decoded frames of any format to upright RGB arrays of one size."""
+"""Conversion of decoded frames of any format to upright RGB arrays, or YUV planes, of one size."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ def turn_of(matrix: bytes | None) -> Turn:
 
     Args:
         matrix: Nine int32 [a b u; c d v; x y w], which map pixel (p, q) to (a p + c q, b p + d q), y down (ISO/IEC
-            14496-12, track header).
+            14496-12, track header). None for upright frames.
     """
     if matrix is None:
         return False, False, False
@@ -38,7 +38,7 @@ def turn_of(matrix: bytes | None) -> Turn:
 
 
 def turned(image: U8, turn: Turn) -> U8:
-    """Return the upright image as a contiguous array."""
+    """Return an image after the rotation and flip `turn`, as a contiguous array."""
     if turn == (False, False, False):
         return np.ascontiguousarray(image)
     import cv2  # several times faster than NumPy for transposing
@@ -55,12 +55,12 @@ def turned(image: U8, turn: Turn) -> U8:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Memory and display layout of a stream, from its first frame.
+    """Size and orientation of the frames of a stream, from its first frame.
 
     Attributes:
         coded: (width, height) in px as decoded.
         square: (width, height) in px after scaling to square pixels; images are enlarged, never reduced.
-        turn: Rotation to upright.
+        turn: Rotation and flip to upright.
     """
 
     coded: tuple[int, int]
@@ -69,7 +69,12 @@ class Layout:
 
     @classmethod
     def of(cls, first: "av.VideoFrame", aspect: Fraction | None) -> Self:
-        """Determine the layout of a stream from its first frame."""
+        """Determine the layout of a stream from its first frame.
+
+        Args:
+            first: The first frame.
+            aspect: Ratio of the width to the height of a pixel; None if unknown.
+        """
         from av.buffer import Buffer
 
         matrix = first.side_data.get("DISPLAYMATRIX")
@@ -78,7 +83,7 @@ class Layout:
 
     @property
     def size(self) -> tuple[int, int]:
-        """(width, height) in px as displayed."""
+        """(width, height) in px of upright images."""
         width, height = self.square
         return (height, width) if self.turn[0] else (width, height)
 
@@ -87,12 +92,21 @@ Picture = TypeVar("Picture", U8, Planes)
 
 
 class Upright(ABC, Generic[Picture]):
-    """Converter of the frames of one pass through a stream, which applies the colour matrix and range of each frame.
+    """Converter of the frames of one pass through a stream to upright images.
 
-    Frames of another size (adaptive streams) are scaled to the size of the first frame and counted in `resized`.
+    It applies the colour matrix and range of each frame. Frames of another size (adaptive streams) are scaled to the
+    size of the first frame.
+
+    Attributes:
+        resized: Number of frames of another size.
     """
 
     def __init__(self, layout: Layout) -> None:
+        """Start before the first frame.
+
+        Args:
+            layout: Layout of the first frame.
+        """
         from av.video.reformatter import VideoReformatter
 
         self.resized = 0
@@ -105,7 +119,7 @@ class Upright(ABC, Generic[Picture]):
 
     @abstractmethod
     def __call__(self, frame: "av.VideoFrame") -> Picture:
-        """Return the upright image of a frame. Decoding further frames does not overwrite it."""
+        """Return the upright image of a frame. It stays valid while further frames are decoded."""
 
 
 class UprightRGB(Upright[U8]):
@@ -114,8 +128,8 @@ class UprightRGB(Upright[U8]):
     def __call__(self, frame: "av.VideoFrame") -> U8:
         self.resized += not self.fits(frame)
         width, height = self._layout.square
-        matrix = None if frame.colorspace in KNOWN_MATRICES else BT709  # wrong colours, but correct shapes
-        # One thread: below 4K slices cost more than they save, and the decoder uses the other cores.
+        matrix = None if frame.colorspace in KNOWN_MATRICES else BT709  # for other matrices colours are approximate
+        # One thread: below 4K, more threads cost more than they save, and the decoder uses the other cores.
         rgb = self._reformatter.reformat(
             frame, width, height, "rgb24", src_colorspace=matrix, dst_colorspace=matrix, threads=1
         )
@@ -154,7 +168,7 @@ class UprightPlanes(Upright[Planes]):
 
 
 def _samples(plane: "VideoPlane", turn: Turn) -> U8:
-    """Return one plane as an upright array, which keeps the memory of the frame alive."""
+    """Return one plane as an upright array. The array may share the memory of the frame, and then keeps it alive."""
     rows = np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)
     samples = rows[: plane.height, : plane.width]
     return turned(samples, turn) if any(turn) else samples
@@ -162,7 +176,7 @@ def _samples(plane: "VideoPlane", turn: Turn) -> U8:
 
 def _colours_of(frame: "av.VideoFrame") -> Colours | None:
     """Return the colour encoding of a frame's planes; None if the planes cannot be used directly."""
-    matrix = SMPTE170M if frame.colorspace == UNSPECIFIED else int(frame.colorspace)  # as swscale assumes
+    matrix = SMPTE170M if frame.colorspace == UNSPECIFIED else int(frame.colorspace)  # swscale assumes this matrix too
     if frame.format.name not in DIRECT or matrix not in (BT709, BT470BG, SMPTE170M):
         return None
     return Colours(matrix, frame.format.name == "yuvj420p" or frame.color_range == FULL_RANGE)

@@ -49,10 +49,10 @@ class Area(NamedTuple):
 class Colours:
     """Colour encoding of Y, U and V.
 
-    Formulas: ITU-R BT.601-7 and BT.709-6, section 3.
+    Source of the formulas: ITU-R BT.601-7 and BT.709-6, section 3.
 
     Attributes:
-        matrix: BT709, BT470BG or SMPTE170M.
+        matrix: Number of the colour matrix: `BT709`, `BT470BG` or `SMPTE170M`.
         full: Whether the range is full (0 to 255), not limited (16 to 235 for Y, 16 to 240 for U and V).
     """
 
@@ -61,7 +61,7 @@ class Colours:
 
     @cached_property
     def from_rgb(self) -> F32:
-        """(3, 4) matrix that maps (R, G, B, 1) to (Y, U, V), all on the scale 0 to 255."""
+        """Matrix (3, 4) that maps (R, G, B, 1) to (Y, U, V), all on the scale 0 to 255."""
         red, blue = _LUMA[self.matrix]
         luma = np.array([red, 1 - red - blue, blue])
         rows = np.stack([luma, (np.eye(3)[2] - luma) / (2 - 2 * blue), (np.eye(3)[0] - luma) / (2 - 2 * red)])
@@ -70,15 +70,15 @@ class Colours:
         return np.column_stack([rows, [0 if self.full else 16, 128, 128]]).astype(np.float32)
 
     def coded(self, image: U8) -> U8:
-        """Convert (H, W, 3) uint8 RGB to Y, U, V."""
+        """Convert an image (H, W, 3) uint8 from RGB to Y, U, V."""
         return np.asarray(cv2.transform(image, self.from_rgb), np.uint8)
 
     def code(self, colour: tuple[int, int, int]) -> tuple[int, int, int]:
-        """Convert one colour to Y, U, V."""
+        """Convert one colour from RGB to Y, U, V, 0 to 255."""
         return _code(self, colour)
 
 
-@lru_cache(maxsize=4096)  # a frame asks for the same few hundred colours again and again
+@lru_cache(maxsize=4096)  # each frame needs the same few hundred colours
 def _code(colours: Colours, colour: tuple[int, int, int]) -> tuple[int, int, int]:
     y, u, v = np.clip(np.rint(colours.from_rgb @ [*colour, 1]), 0, 255).astype(int).tolist()
     return y, u, v
@@ -104,10 +104,11 @@ class Planes:
 
     @classmethod
     def empty(cls, size: tuple[int, int], colours: Colours) -> Self:
-        """An uninitialised packed image.
+        """Return a packed image with undefined content.
 
         Args:
             size: (width, height) px, both even.
+            colours: Colour encoding.
         """
         width, height = size
         assert width % 2 == height % 2 == 0, "packed 4:2:0 requires even sizes"
@@ -151,31 +152,32 @@ class FullResolution:
 
     The image size and all areas must be even. Loading an area and storing it again leaves the planes unchanged.
 
-    Args:
-        pixels: (H, W, 3) uint8.
+    Attributes:
+        pixels: (H, W, 3) uint8, Y, U and V.
     """
 
     def __init__(self, size: tuple[int, int], pixels: U8 | None = None) -> None:
-        """
+        """Make the image, or use an existing array.
+
         Args:
-            size: (width, height) px.
-            pixels: An existing array; by default a new, uninitialised one.
+            size: (width, height) px, both even.
+            pixels: (H, W, 3) uint8, an existing array; None for a new one.
         """
         width, height = size
         self.pixels = np.zeros((height, width, 3), np.uint8) if pixels is None else pixels
         self._planes = np.empty((2, width * height), np.uint8)  # reusing memory is cheaper than allocating
 
     def load(self, planes: Planes, area: Area) -> None:
-        """Copy an area from planes, upsampling chroma."""
+        """Copy an area from planes; each chroma sample is repeated for its 2 x 2 pixels."""
         half, doubled = _half(area), self._scratch(area)
         for plane, wide in zip((planes.u, planes.v), doubled, strict=True):
-            # Two equal bytes are one 16-bit number, 257 times the byte; then each row is written twice.
+            # Repeat each sample along the row (257 times a byte is two such bytes), and then each row.
             pairs = half.of(plane).astype(np.uint16) * np.uint16(257)
             wide.reshape(len(pairs), 2, -1).view(np.uint16)[:] = pairs[:, None]
         cv2.merge([area.of(planes.y), *doubled], area.of(self.pixels))
 
     def store(self, planes: Planes, area: Area) -> None:
-        """Copy an area to planes; each chroma sample is the mean of four."""
+        """Copy an area to planes; each chroma sample is the mean of its 2 x 2 pixels."""
         full, half = self._scratch(area), _half(area)
         cv2.split(area.of(self.pixels), [area.of(planes.y), *full])
         for plane, wide in zip((planes.u, planes.v), full, strict=True):
@@ -189,7 +191,13 @@ class FullResolution:
 
 @dataclass(frozen=True, slots=True)
 class PlanarFrame:
-    """A frame of the source as planes; see `pose.types.Frame`."""
+    """A frame of the source as YUV planes.
+
+    Attributes:
+        planes: The image.
+        index: Index of the frame, as in `pose.types.Frame`.
+        time: Time of the frame, s.
+    """
 
     planes: Planes
     index: int
@@ -197,7 +205,7 @@ class PlanarFrame:
 
 
 def joined(areas: Iterable[Area]) -> list[Area]:
-    """Merge areas where that does not increase the total size."""
+    """Merge areas where their bounding rectangle has at most as many pixels as both together."""
     apart: list[Area] = []
     for area in areas:
         whole, others = area, apart

@@ -1,4 +1,4 @@
-"""Recording date and time code from the metadata of a video."""
+"""Recording date and timecode from the metadata of a video."""
 
 import re
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ class Recorded:
     """Recording time of the first image of a video.
 
     Attributes:
-        date: Seconds since 1970 according to the camera, accurate to one or two seconds. Some cameras store the end of
-            the recording instead. None if unknown.
-        timecode: Seconds since midnight, accurate to a frame. None if unknown.
+        date: Recording date in s since 1970 according to the camera, accurate to one or two seconds. Some cameras store
+            the end of the recording instead. None if unknown.
+        timecode: Time in s since midnight, accurate to a frame. None if unknown.
     """
 
     date: float | None = None
@@ -30,7 +30,7 @@ class Recorded:
 
 
 def recorded_at(target: Target) -> Recorded:
-    """Read the recording time from the metadata of a video. Unreadable values are None."""
+    """Read the recording time from the metadata of a video; values that cannot be read are None."""
     try:
         with target.open() as container:
             metadata: dict[str, str] = dict(container.metadata)
@@ -60,7 +60,12 @@ def read_date(metadata: Mapping[str, str]) -> float | None:
 
 
 def read_timecode(text: str, fps: float) -> float | None:
-    """Convert a time code such as `10:22:33:12` to seconds; the last number counts frames."""
+    """Convert a timecode such as `10:22:33:12` to seconds; return None if it is invalid.
+
+    Args:
+        text: The timecode; the last number counts frames.
+        fps: Frame rate, frames/s.
+    """
     found = _TIMECODE.fullmatch(text.strip())
     if found is None or not fps > 0:
         return None

@@ -1,7 +1,7 @@
 """Local copies of files on servers without range requests.
 
-FFmpeg must seek in many videos (the index of an MP4 is often at its end), which requires HTTP ranges. Simple servers,
-such as Python's own, do not support them.
+FFmpeg must seek in many videos (the index of an MP4 is often at its end), which requires HTTP range requests. Simple
+servers, such as Python's own, do not support them.
 """
 
 import http.client
@@ -15,17 +15,26 @@ from typing import Self
 from pose.errors import PoseError
 from pose.video.container import TIMEOUT, Target
 
-BLOCK = 1 << 18  # bytes
+BLOCK = 1 << 18  # bytes per read
 
 
 class ServerCopy:
     """A temporary copy of a file on a server.
 
-    Args:
-        target: Target that opens the copy under the name of the original.
+    Attributes:
+        target: Target that opens the copy; messages show the name of the original.
     """
 
     def __init__(self, target: Target, save: Callable[[Path], None]) -> None:
+        """Make the copy.
+
+        Args:
+            target: The file on the server.
+            save: Function that writes the file to a path.
+
+        Raises:
+            PoseError: If the copy cannot be written.
+        """
         self._folder = Path(tempfile.mkdtemp(prefix="pose-copy-"))
         path = self._folder / "video"
         self.target = Target(f"file:{path}", target.shown)
@@ -40,7 +49,7 @@ class ServerCopy:
 
     @classmethod
     def where_needed(cls, target: Target) -> Self | None:
-        """Copy a file whose server does not support ranges; None for everything else.
+        """Copy a file whose server does not support range requests; return None for everything else.
 
         Raises:
             PoseError: If the download fails.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from av.audio.stream import AudioStream
     from av.container import OutputContainer
 
-    Piece = Packet[AudioStream] | AudioFrame  # copied or encoded
+    Piece = Packet[AudioStream] | AudioFrame  # a packet is copied, a frame is encoded
 
 COPIED = frozenset({"aac", "mp3"})  # supported by all browsers in MP4
 RATES = (48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000)
@@ -31,6 +31,15 @@ class SoundTrack:
     """
 
     def __init__(self, sound: Sound, output: "OutputContainer") -> None:
+        """Open the sound and add a track to the container.
+
+        Args:
+            sound: Location of the sound.
+            output: Container to write to.
+
+        Raises:
+            PoseError: If the sound cannot be opened, or its codec is not supported.
+        """
         self.problem: str | None = None
         self._sound = sound
         self._output = output
@@ -55,14 +64,14 @@ class SoundTrack:
         self._advance()
 
     def feed(self, until: float) -> None:
-        """Write the sound before second `until`."""
+        """Write the sound before second `until` of the file."""
         while self._waiting is not None and self._waiting[0] < until:
             piece = self._waiting[1]
             self._output.mux(piece if isinstance(piece, Packet) else self._target.encode(piece))
             self._advance()
 
     def finish(self, until: float) -> None:
-        """Write the remaining sound up to `until` s."""
+        """Write the remaining sound before second `until` of the file, and close the source."""
         self.feed(until)
         if not self._copies:
             self._output.mux(self._target.encode(None))
@@ -81,7 +90,13 @@ class SoundTrack:
             self.problem = f"{self._sound.target.shown}: the audio ends early: {reason(error)}"
 
     def _shifted(self, first: float) -> "Iterator[tuple[float, Piece]]":
-        """Yield (second, packet or frame) from the first image on."""
+        """Yield the pieces of sound from the first image on, with their times in seconds of the file.
+
+        A piece is a packet if sound is copied, else a frame to encode.
+
+        Args:
+            first: Time of the first image in the source, s.
+        """
         if first > 0:
             self._input.seek(int((self._sound.origin + first) * av.time_base))
         zero = self._sound.origin + first

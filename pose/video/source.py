@@ -50,7 +50,12 @@ class VideoInfo:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a source in seconds from its first frame: start <= time < end."""
+    """A part of a source: the frames with `start` <= time < `end`.
+
+    Attributes:
+        start: Start in s from the first frame of the source.
+        end: End in s from the first frame of the source.
+    """
 
     start: float = 0.0
     end: float = float("inf")
@@ -64,7 +69,7 @@ class Span:
         return time >= self.end - TIME_TOLERANCE
 
     def cut(self, duration: float | None, fps: float) -> tuple[float | None, int | None]:
-        """Return the duration in s and the number of frames inside the span; None where unknown.
+        """Return the duration in s and the number of frames inside the span; None if unknown.
 
         Args:
             duration: Duration of the source in s; None if unknown.
@@ -94,17 +99,18 @@ class Sound:
 class Source(ABC):
     """A sequence of frames. Iterate over it once; `replay()` reads the same frames again, and `with` closes it.
 
-    After `close()`, iteration ends, also in another thread.
+    After `close()`, iteration ends, even in another thread.
 
     Attributes:
         name: Name for messages.
         info: Properties of the source.
-        problems: One line for each loss or repair, complete when the iteration has ended.
+        problems: One message for each loss or repair, complete when the iteration has ended.
         cut_short: Message that the end of the video is missing; None if it is complete.
         sound: Location of the sound; None if there is none that can be copied.
         has_clock: Whether frames have time stamps from the source; otherwise times are arrival times.
-        arrived: Arrival time of the last returned frame in s, as by `time.monotonic`; None if not live.
-        left_out: Number of frames of a live source that were dropped because they waited too long.
+        arrived: Arrival time of the last returned frame in s, on the clock of `time.monotonic`; None if not live.
+        left_out: Number of frames of a live source that were dropped because they were outdated.
+        closed: Whether `close()` was called.
     """
 
     name: str
@@ -123,12 +129,13 @@ class Source(ABC):
 
     @abstractmethod
     def replay(self) -> Iterator[Frame]:
-        """Yield the same frames again. A live source requires `keep=True`."""
+        """Yield the same frames again. A live source must have been opened with `keep=True`."""
 
     def content(self) -> str | None:
-        """Return the SHA-256 (hex) of everything that determines the frames: all bytes that are read, and the span.
+        """Return a hash of the content, or None for sources that cannot be read twice or may change.
 
-        Returns None for sources that cannot be read twice or may change: cameras and network addresses.
+        It is the SHA-256 (hex) of everything that determines the frames: all bytes that are read, and the span. Cameras
+        and network addresses have none.
         """
         return None
 
@@ -151,21 +158,34 @@ class Source(ABC):
 
 
 class RepairedTimeline:
-    """Makes time stamps strictly increasing with minimal changes.
+    """Correction that makes time stamps strictly increasing with minimal changes.
 
-    A missing stamp becomes the previous time plus `interval`. A stamp that does not increase is moved to STEP after its
-    predecessor. If the stamps jump back (a recorder's clock was reset), all following stamps are shifted, so that they
-    continue after `interval`.
+    A missing stamp becomes the previous time plus `interval`. A stamp that does not increase is moved to `STEP` after
+    its predecessor. If the stamps jump back by `JUMP` or more (a recorder's clock was reset), all following stamps are
+    shifted, so that they continue after `interval`.
+
+    Attributes:
+        repaired: Number of corrected stamps that did not increase.
     """
 
     def __init__(self, interval: float) -> None:
+        """Start before the first frame.
+
+        Args:
+            interval: Nominal time between frames, s.
+        """
         self.repaired = 0
         self._interval = interval
         self._last: float | None = None
         self._shift = 0.0
 
     def add(self, stamp: float | None, _arrived: float = 0.0) -> float:
-        """Return the time of the next frame in s. `stamp` is its time stamp in s, or None; arrival is ignored."""
+        """Return the time of the next frame in s.
+
+        Args:
+            stamp: Time stamp of the frame in s; None if missing.
+            _arrived: Arrival time; ignored.
+        """
         if self._last is None:
             self._last = stamp if stamp is not None else 0.0
             return self._last

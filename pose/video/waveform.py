@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from pose.video.source import Sound
 
 RATE = 8000  # samples per second: two recordings of one room are matched below 4 kHz
-MOST_SECONDS = 600.0  # of a long recording; 20 MB
-LONGEST_GAP = 60.0  # s; a jump of the time stamps beyond it is an error of the file
+MOST_SECONDS = 600.0  # s of a long recording that are read; 20 MB
+LONGEST_GAP = 60.0  # s; a larger jump of the time stamps is an error of the file and not filled
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Waveform:
     """Mono sound of a video.
 
     Attributes:
-        samples: (N,) float32, -1 to 1, at RATE.
+        samples: (N,) float32, -1 to 1, at `RATE` samples per second.
         first: Time of the first sample, s; 0 is the video's first image.
     """
 
@@ -32,9 +32,16 @@ class Waveform:
 
 
 def read_waveform(sound: Sound, most_seconds: float = MOST_SECONDS) -> Waveform | None:
-    """Read the first `most_seconds` of a video's sound; return None if it cannot be decoded or is silent.
+    """Read the sound of a video as mono samples.
 
     Gaps between packets are filled with silence, so that sample k is at `first + k / RATE`.
+
+    Args:
+        sound: Location of the sound.
+        most_seconds: Maximum duration, from the start, s.
+
+    Returns:
+        The samples; None if the sound cannot be decoded, is silent, or is shorter than 1 s.
     """
     parts: list[NDArray[np.float32]] = []
     first, count = 0.0, 0
