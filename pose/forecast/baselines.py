@@ -1,6 +1,6 @@
 """Baselines without a network: constant pose and damped velocity.
 
-The sigma of a prediction h seconds ahead is `_REACH` h^`_POWER`, which follows the radius that contains 68 % of the
+The sigma of a prediction h seconds ahead is `_REACH` h^`_POWER`. It approximates the radius that contains 68 % of the
 errors on the validation subjects, for exact input. For joints it is combined with the sigma of the last frame.
 """
 

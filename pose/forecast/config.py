@@ -20,14 +20,14 @@ class ForecasterConfig:
             without and with Bahdanau's attention. `mlp`: residual MLP baseline. `blended`: a one-shot decoder and an
             MLP, with predicted weights per point.
         dim: Width of the tokens.
-        depth: Blocks of the encoder, or of the MLP; unused by recurrent kinds.
-        decoder_depth: Blocks of the decoder.
+        depth: Number of blocks of the encoder, or of the MLP; unused by recurrent kinds.
+        decoder_depth: Number of blocks of the decoder.
         heads: Number of attention heads.
         expansion: Width of the feed-forward layers as a multiple of `dim`.
         norm: Placement of LayerNorm, as in `pose.lifter.config.LifterConfig`.
         init: Initialisation of the weights, as in `pose.lifter.config.LifterConfig`.
         mlp_dim: Width of the MLP of `blended`.
-        mlp_depth: Blocks of the MLP of `blended`.
+        mlp_depth: Number of blocks of the MLP of `blended`.
     """
 
     kind: str = "one-shot"

@@ -59,7 +59,7 @@ class DecoderBlock(nn.Module):
         return self.attention.init_cache(len(like), device=like.device, dtype=like.dtype)
 
     def step(self, x: Tensor, context: Context, cache: Cache, remembered: Remembered) -> tuple[Tensor, Cache]:
-        """Process one more token (B, 1, D) with the cache, with the result of `forward` for all tokens so far."""
+        """Process one more token (B, 1, D) with the cache. The output equals that of `forward` for this token."""
         assert self.attention is not None
         y, cache = self.attention.step(x if self.post else self.norm1(x), context, cache)
         x = self.norm1(x + y) if self.post else x + y
@@ -101,7 +101,7 @@ class Decoder(nn.Module):
 
     @property
     def stack(self) -> list[DecoderBlock]:
-        """The blocks as a typed list."""
+        """The blocks, first to last."""
         return [cast(DecoderBlock, block) for block in self.blocks]
 
     def forward(self, x: Tensor, times: Tensor, remembered: list[Remembered]) -> Tensor:

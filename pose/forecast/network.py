@@ -121,7 +121,7 @@ def share_lifted(past: Tensor) -> Tensor:
 
 
 def log_speed(past: Tensor) -> Tensor:
-    """Return the logarithm (B,) of the joints' root-mean-square velocity in pasts (B, K, F), plus `_AT_REST`."""
+    """Return log(v + `_AT_REST`), (B,), for the root-mean-square velocity v of the joints in pasts (B, K, F)."""
     speed = past[:, 1:, PATHS : PATHS + 3 * SPREADS].square().mean(dim=(1, 2)).sqrt()
     return (speed + _AT_REST).log()
 

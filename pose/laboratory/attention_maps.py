@@ -21,12 +21,12 @@ def attention_maps(network: LifterNetwork, observations: LifterInput, times: Ten
     """Compute the attention maps (L, B, H, T, S) of a network.
 
     Args:
-        network: Lifter whose mechanism has attention maps.
+        network: Lifter with an attention mechanism that has maps.
         observations: Network inputs of B sequences of T frames.
         times: (B, T) frame times, s.
 
     Raises:
-        ValueError: If the network's mechanism has no maps.
+        ValueError: If the network's attention mechanism has no maps.
     """
     maps: list[Tensor] = []
 

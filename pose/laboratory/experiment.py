@@ -24,7 +24,7 @@ class Published:
 
     Attributes:
         value: The value.
-        of: Number of answers on which a percentage is based; 0 if unknown.
+        of: Number of test cases on which a percentage is based; 0 if unknown.
     """
 
     value: float

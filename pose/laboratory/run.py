@@ -35,7 +35,7 @@ def trials(experiment: Experiment, seeds: int) -> Iterator[tuple[str, int]]:
 
 
 def current(experiment: Experiment, records: list[Record]) -> list[Record]:
-    """Select the newest record of each trial, if its settings still equal those of its condition."""
+    """Select the newest record of each trial, without records whose settings differ from those of their condition."""
     newest = {
         (record.condition, record.seed): record
         for record in records

@@ -71,7 +71,7 @@ class AdaptiveBlock(nn.Module):
         self.block.begin_step(step, generator)
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process one new token (B, 1, D) with the cache, with the result of a causal block's `forward`.
+        """Process one new token (B, 1, D) with the cache. The output equals that of a causal block's `forward`.
 
         Always computes `max_steps` steps, because later frames may attend to the token at any depth.
         """

@@ -14,7 +14,12 @@ from pose.types import F32
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Windows of `size` frames that start every `hop` frames (`pose.lifter.config.LifterConfig`)."""
+    """Division of a sequence into overlapping windows.
+
+    Attributes:
+        size: Number of frames of a window.
+        hop: Number of frames from the start of one window to the start of the next.
+    """
 
     size: int
     hop: int

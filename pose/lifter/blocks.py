@@ -129,6 +129,6 @@ class Block(nn.Module):
         self.attention.begin_step(step, generator)
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process one new token (B, 1, D) with the cache, with the result of a causal block's `forward`."""
+        """Process one new token (B, 1, D) with the cache. The output equals that of a causal block's `forward`."""
         y, cache = self.attention.step(self.asked(x), context, cache)
         return self.finish(x, y), cache

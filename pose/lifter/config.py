@@ -31,11 +31,11 @@ class LifterConfig:
         depth: Number of blocks.
         heads: Number of attention heads.
         expansion: Width of the feed-forward layers as a multiple of `dim`.
-        attention: A name in `pose.attention.ATTENTIONS`.
+        attention: Name of the attention mechanism, a key of `pose.attention.ATTENTIONS`.
         attention_options: Options of the attention mechanism.
-        norm: `none`, `pre` or `post`.
+        norm: Placement of LayerNorm: `none`, `pre` (before each layer) or `post` (after each residual connection).
         last_norm: Whether a transformer with `norm: pre` has a LayerNorm before its head.
-        init: `t-fixup`, `dt-fixup`, `xavier` or `torch`.
+        init: Initialisation of the weights (`pose.lifter.initialization`): `t-fixup`, `dt-fixup`, `xavier` or `torch`.
         streaming: Whether the network is causal. Each token then combines the features of the newest frame and of
             the frame whose pose is returned, which may be some frames older.
         shared_maps: Number of consecutive blocks that share the attention map of the first of them.

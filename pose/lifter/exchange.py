@@ -94,7 +94,7 @@ def export_lifter(
         file_format: One of the keys of `SUFFIXES`.
         path: File to write.
         checkpoint_sha256: Hash of the checkpoint, stored in the metadata.
-        sliding: Export an offline network as a stream (`pose.lifter.sliding`).
+        sliding: Whether to export an offline network as a stream (`pose.lifter.sliding`).
 
     Returns:
         The largest difference between the outputs of the file and of the network. The difference of joints is in m,
@@ -135,7 +135,7 @@ def _described(memory: Memory) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Suppress warnings and log messages of the exporters in a `with` block."""
+    """Return a context manager that suppresses warnings and log messages of the exporters."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -249,7 +249,7 @@ def _camera(people: int) -> Arrays:
 
 
 def _motion(people: int, frames: int) -> Arrays:
-    """Return synthetic motion with large times, in which some joints and one whole frame are not detected."""
+    """Return synthetic 2D motion from 10,000 s on, in which some joints and one whole frame are not detected."""
     rng = np.random.default_rng(0)
     times = 10_000 + np.cumsum(rng.uniform(0.02, 0.06, (people, frames)), axis=1)
     phase = rng.uniform(0, 6, (people, 1, 17, 2))

@@ -211,7 +211,7 @@ class Lifted:
 def decode(outputs: Tensor, observations: LifterInput, calibration: Tensor | None = None) -> Lifted:
     """Decode network outputs (B, T, OUTPUTS) into poses in the camera frame.
 
-    The network predicts the spread A of the body in metres and, for each joint j, the depth dz_j relative to the
+    The network predicts the spread A of the body in metres. For each joint j it predicts the depth dz_j relative to the
     pelvis, a gate g_j from 0 to 1, and a correction e_j of x and y in metres. With the observed centre c, spread s,
     offsets u_j and rays r_j, the depth of the pelvis is Z = A / s. Joint j has the depth Z + dz_j, and its x and y are
     Z c + g_j (A u_j + dz_j r_j) + e_j. With g_j = 1 and e_j = 0 the joint projects exactly onto its observation.

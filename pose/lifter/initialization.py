@@ -74,8 +74,8 @@ def _xavier(network: Network, features: Tensor | None) -> None:
 def _t_fixup(network: Network, features: Tensor | None) -> None:
     """Apply T-Fixup to an encoder of N blocks.
 
-    Scales value, output and feed-forward matrices by 0.67 N^(-1/4), and the tokens to a standard deviation of (9
-    N)^(-1/4).
+    The factor of value, output and feed-forward matrices is 0.67 N^(-1/4). The tokens are scaled to a standard
+    deviation of (9 N)^(-1/4).
     """
     _xavier(network, features)
     depth = len(network.blocks)
@@ -90,8 +90,8 @@ def _t_fixup(network: Network, features: Tensor | None) -> None:
 def _dt_fixup(network: Network, features: Tensor | None) -> None:
     """Apply DT-Fixup to an encoder of N blocks.
 
-    Scales value, output and feed-forward matrices by (N (4 mu^2 + 2 mu + 2))^(-1/2). mu is the largest norm of a token
-    at the input of the first block.
+    The factor of value, output and feed-forward matrices is (N (4 mu^2 + 2 mu + 2))^(-1/2), where mu is the largest
+    norm of a token at the input of the first block.
     """
     _xavier(network, features)
     if features is None:

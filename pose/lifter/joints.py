@@ -190,7 +190,7 @@ class JointBlock(nn.Module):
         self.attention.begin_step(step, generator)
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process the tokens (B, 1, J, C) of one new frame, with the result of a causal block's `forward`."""
+        """Process the tokens (B, 1, J, C) of one new frame. The output equals that of a causal block's `forward`."""
         following: list[Cache] = []
 
         def over_time(x_B1JC: Tensor) -> Tensor:

@@ -45,9 +45,9 @@ class OfflineLifter:
             lifter: The network.
             skeleton: Joint set of the incoming keypoints.
             camera: Camera of the keypoints.
-            repair: Repair the 2D before lifting.
-            constant_bones: Keep bone lengths constant over time for each person.
-            fit: Also fit the motion to the 2D; needs `constant_bones`.
+            repair: Whether to repair the 2D before lifting.
+            constant_bones: Whether to keep bone lengths constant over time for each person.
+            fit: Whether to fit the motion to the 2D as well; needs `constant_bones`.
             log: Log to which statistics of the fit are added.
         """
         self._lifter, self._skeleton, self._camera = lifter, skeleton, camera

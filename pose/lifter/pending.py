@@ -31,7 +31,7 @@ class PendingFrame:
         Args:
             row: Index of the person in the frame.
             answer: (71,) outputs in the order of `pose.lifter.predict.join_outputs`.
-            swapped: (2,) whether repair swapped the legs and the arms.
+            swapped: (2,) bool, whether repair swapped left and right of the legs, and of the arms.
         """
         self._answers[row], self._swapped[row] = answer, swapped
         self.missing -= 1
@@ -49,9 +49,9 @@ class PersonFrame:
         pending: The frame that contains the person.
         row: Index of the person in the frame.
         time: Time of the frame, s.
-        keypoints: (J, 2) px; repair replaces them.
-        scores: (J,); repair replaces them.
-        swapped: (2,) whether repair swapped the legs and the arms.
+        keypoints: (J, 2) px; repaired keypoints replace the original ones.
+        scores: (J,) confidences; repaired ones replace the original ones.
+        swapped: (2,) bool, whether repair swapped left and right of the legs, and of the arms.
         lifted: (71,) current 3D; None before lifting.
     """
 

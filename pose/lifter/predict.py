@@ -75,9 +75,9 @@ class Lifter(ABC):
         """
 
     def forward_mirrored(self, windows: list[Sequence2D]) -> list[F32]:
-        """Return the mean (T, 71) of the outputs for each window and for its mirror image.
+        """Return the mean of the outputs (T, 71) for each window and for its mirror image.
 
-        Supports offline networks only.
+        Only offline networks are supported.
         """
         answers = self.forward([*windows, *map(mirror_picture, windows)])
         plain, turned = answers[: len(windows)], answers[len(windows) :]

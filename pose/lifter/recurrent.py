@@ -146,7 +146,7 @@ class RecurrentBlock(nn.Module):
         return answer
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process one new frame (B, 1, D) with the state, with the result of `forward` on the whole sequence."""
+        """Process one new frame (B, 1, D) with the state. The output equals that of `forward` for this frame."""
         y_BD, cache = self.cell.step(self.norm1(x)[:, 0], cache)
         return self.norm2(y_BD)[:, None], cache
 

@@ -17,7 +17,11 @@ from pose.types import FrameResult, People
 
 @dataclass(slots=True, eq=False)
 class RecentFrames:
-    """Recent frames of one person, newest first. An entry is None if the person was not detected."""
+    """Recent frames of one person, whose poses may still improve.
+
+    Attributes:
+        frames: Frames, newest first; None where the person was not detected.
+    """
 
     frames: deque[PersonFrame | None] = field(default_factory=deque)
 

@@ -72,7 +72,7 @@ class ReversibleStack(nn.Module):
         return tuple(part for cache in caches for part in cache)
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """Process one new token (B, 1, D) with the cache, with the result of `forward` for causal blocks."""
+        """Process one new token (B, 1, D) with the cache. The output equals that of `forward` with causal attention."""
         x1 = x2 = x
         following: list[Tensor] = []
         for block in self._each():

@@ -30,7 +30,7 @@ from pose.lifter.step_batch import Memory
 
 
 class StreamStep(nn.Module):
-    """Step of a streaming lifter for one frame: `observe`, network and `decode`.
+    """Step of a streaming lifter for one frame: input features, network, and decoding (`pose.lifter.features`).
 
     For a state tensor `x`, the output `next_x` is the input `x` for the next frame. Networks that run in a
     `WindowedCore` have the output `update` instead for the caches of their layers.
@@ -82,7 +82,7 @@ class StreamStep(nn.Module):
             intrinsics: (P, 3, 3) float64 px.
             derived: (P,) bool, see `pose.sequences.LiftBatch`.
             intrinsics_known: (P,) bool, see `pose.sequences.LiftBatch`.
-            frames: (P,) number of earlier frames minus L.
+            frames: (P,) number of earlier frames minus the look-ahead L.
             recent: (P, L + 1, F) features of the last frames, oldest first.
             recent_times: (P, L + 1) times of these frames, s.
             *state: Caches of the layers, in the order of `inputs`.
@@ -131,7 +131,7 @@ class RecurrentCore(nn.Module):
         Args:
             token: (P, 2 F + 1) input of the embedding.
             time: (P,) time of the newest frame, s.
-            frames: (P,) number of earlier frames minus L; the caches stay unchanged while it is negative.
+            frames: (P,) number of earlier frames minus the look-ahead; while it is negative, the caches stay unchanged.
             state: Tensors named by `state_names`.
 
         Returns:
@@ -187,7 +187,11 @@ class WindowedCore(nn.Module):
         return [torch.zeros(1, self.heads, self.slots, self.head_dim) for _ in self.state_names]
 
     def forward(self, token: Tensor, time: Tensor, frames: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Process one token per person like `RecurrentCore.forward`. The second result is `update`."""
+        """Process one token per person, with the arguments of `RecurrentCore.forward`.
+
+        Returns:
+            Network outputs (P, OUTPUTS), and `update` (P, 2 depth, H, K), see the class.
+        """
         cos, sin = rotary_phases(time[:, None], self.head_dim)
         turn = Turn(torch.cat([cos, cos], dim=-1), torch.cat([-sin, sin], dim=-1))
         unseen = torch.where(self._seen(frames), 0.0, -torch.inf)[:, None, None]

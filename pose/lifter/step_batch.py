@@ -57,7 +57,12 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Streaming step for one frame: the backend that computes it, and the caches to keep for each person."""
+    """Streaming step for one frame.
+
+    Attributes:
+        backend: Backend that computes the step.
+        memory: Caches to keep for each person.
+    """
 
     backend: StepBackend
     memory: Memory
@@ -177,7 +182,12 @@ class PeopleState:
 
 @dataclass(slots=True, eq=False)
 class PersonState:
-    """The state of one person: a row of the batch in which the person was last processed."""
+    """The state of one person in a stream.
+
+    Attributes:
+        among: Batch in which the person was last processed.
+        row: Row of the person in this batch.
+    """
 
     among: PeopleState
     row: int

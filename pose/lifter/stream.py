@@ -111,7 +111,7 @@ class StreamLifter:
 
         Args:
             stream: The network.
-            repair: Repair the 2D before lifting, causally.
+            repair: Whether to repair the 2D before lifting, from earlier frames only.
             refine: Number of frames after which `take_refined` returns each frame again, with its improved pose; 0 for
                 never. Needs a sliding window, and is rounded down to one of its ages.
         """

@@ -1,4 +1,4 @@
-"""Lifting of one person's frames during a video, in bounded memory, with the results of `Lifter.lift`."""
+"""Lifting of one person's frames during a video, in bounded memory. The results equal those of `Lifter.lift`."""
 
 from pose.camera import Camera
 from pose.gaps import LONGEST_GAP_SECONDS

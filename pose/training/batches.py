@@ -23,7 +23,11 @@ class BatchSource(Protocol[Made_co]):
     """Protocol of objects that build training batches."""
 
     def batch(self, step: int) -> Made_co:
-        """Return the batch of training step `step`. Equal steps give equal batches."""
+        """Return a batch. Equal numbers give equal batches.
+
+        Args:
+            step: Number of the batch: the training step, or with several processes step * processes + rank.
+        """
         ...
 
 

@@ -6,8 +6,7 @@
 - shape: joint error after scaling the prediction optimally, so that proportions are learned even if size is unknown.
 - root: error of the pelvis's position divided by its true depth.
 - bend: error of knee and elbow flexion, as 2 sin(angle / 2). Where depth is uncertain, the position loss is smallest
-for
-  a bent limb even if the limb is straight; this term prevents that.
+  for a bent limb, even if the true limb is straight; this term prevents that.
 - spread: negative log likelihood of the error's norm under a half-normal distribution of scale sigma, 68 % of which is
   inside one sigma. It trains sigma only; joints get no gradient from it.
 """

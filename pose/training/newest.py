@@ -67,7 +67,7 @@ class NewestFrames:
     def distillation(self, lifted: Lifted, batch: TensorBatch, weights: LossWeights) -> Tensor:
         """Return the loss with the teacher's output as the target, without the term that trains sigma.
 
-        Only frames in the teacher's last window of the sequence count.
+        Only the last frames of the sequences count, as many as the teacher's window contains.
 
         Args:
             lifted: Output of the network for the frames that it receives.

@@ -76,6 +76,7 @@ def linear_decay(progress: float, final: float) -> float:
 
     Args:
         progress: Fraction of the run that is complete, 0 to 1.
+        final: Factor at the end of the run.
     """
     return 1 + (final - 1) * progress
 
@@ -85,6 +86,7 @@ def exponential_decay(progress: float, final: float) -> float:
 
     Args:
         progress: Fraction of the run that is complete, 0 to 1.
+        final: Factor at the end of the run.
     """
     result: float = final**progress
     return result
@@ -95,6 +97,7 @@ def cosine_decay(progress: float, final: float) -> float:
 
     Args:
         progress: Fraction of the run that is complete, 0 to 1.
+        final: Factor at the end of the run.
     """
     return final + (1 - final) * (1 + math.cos(math.pi * progress)) / 2
 

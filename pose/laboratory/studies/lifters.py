@@ -75,7 +75,13 @@ class LifterSettings:
         steps: Number of optimiser steps.
         frames: Number of frames of a sequence.
         sequences: Number of sequences of a batch.
+        optimizer: Name of the optimiser, see `pose.training.config.OptimizerConfig`.
         rate: Peak learning rate.
+        beta2: Second coefficient of Adam's running averages.
+        warmup: Warm-up of the learning rate, see `pose.training.schedules.ScheduleConfig`.
+        warmup_steps: Length of the warm-up in steps.
+        decay: Decay of the learning rate, see `ScheduleConfig`.
+        weight_decay: Weight decay of matrices.
         output: `rays`, as in the lifter (`pose.lifter.features.decode`), or `cube` (`CubeLifter`).
         ponder: Weight in the loss of the ponder cost of adaptive depth (`pose.lifter.adaptive.pondered`).
         evaluated: Number of batches in the evaluation.

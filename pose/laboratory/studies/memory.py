@@ -24,6 +24,7 @@ class MemorySettings(lifters.LifterSettings):
     """Settings of a trial of this study.
 
     Attributes:
+        model: A streaming `LifterConfig` to train; empty if `lifter` is given.
         lifter: Shipped lifter or checkpoint to measure, instead of a model to train.
         share: Number of sixteenths of the test subjects' sequences to use; 16 uses all.
     """

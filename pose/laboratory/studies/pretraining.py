@@ -30,7 +30,7 @@ COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PretrainingSettings:
-    """Settings of a trial of this study. All attributes that are not listed are as in `lifters.LifterSettings`.
+    """Settings of a trial of this study. Attributes that are not listed are those of `lifters.LifterSettings`.
 
     Attributes:
         objective: `none`, or one of `pose.training.config.OBJECTIVES`, on 2D poses of all training subjects.

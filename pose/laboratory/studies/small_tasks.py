@@ -47,7 +47,14 @@ class SmallTasksSettings:
         positions: Position encoding, see `TokenModel`.
         examples: Number of training questions.
         asked: Number of unseen questions in the evaluation.
-        optimizer: `gd` (plain gradient descent) or one of pose-train's optimisers.
+        steps: Number of optimiser steps.
+        batch: Number of questions of a batch.
+        optimizer: `gd` (plain gradient descent) or a name of `pose.training.config.OptimizerConfig`.
+        rate: Peak learning rate.
+        beta2: Second coefficient of Adam's running averages.
+        warmup: Warm-up of the learning rate, see `pose.training.schedules.ScheduleConfig`.
+        warmup_steps: Length of the warm-up in steps.
+        decay: Decay of the learning rate, see `ScheduleConfig`.
     """
 
     task: str
