@@ -22,7 +22,7 @@ F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shape:
+class EncodedShape:
     """The fitted body shape of one person.
 
     Attributes:
@@ -44,7 +44,7 @@ class PageBodies:
     """
 
     def __init__(self) -> None:
-        self.shapes: Mapping[int, Shape] = {}
+        self.shapes: Mapping[int, EncodedShape] = {}
         self._made = 0
         self._fitted = FittedBodies(self._shape)
 
@@ -89,9 +89,9 @@ class PageBodies:
         numbers: list[Json] = np.rint(pose_numbers(posed.root, posed.turns[:, moving])[0]).astype(int).tolist()
         return numbers
 
-    def _shape(self, character: Character) -> Shape:
+    def _shape(self, character: Character) -> EncodedShape:
         self._made += 1
-        return Shape(character, self._made, packed(np.rint(rest_numbers(character)).astype("<i2")))
+        return EncodedShape(character, self._made, packed(np.rint(rest_numbers(character)).astype("<i2")))
 
 
 def _rotation(start: F64, goal: F64) -> F64:

@@ -10,7 +10,7 @@ from pose.errors import PoseError
 from pose.live import Loop, PushedFrames
 from pose.system.json_values import Json
 from pose.web import messages
-from pose.web.bodies import Shape
+from pose.web.bodies import EncodedShape
 from pose.web.clock import ForeignClock
 from pose.web.feed import Feed
 from pose.web.jpeg import decode_jpeg
@@ -125,7 +125,7 @@ class Client:
 
     async def _send_results(self) -> None:
         turn = 0
-        known: Mapping[int, Shape] = {}  # shapes of the last result; the page keeps only these
+        known: Mapping[int, EncodedShape] = {}  # shapes of the last result; the page keeps only these
         while True:
             while self._under_way >= messages.MAX_UNANSWERED:
                 self._answered.clear()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from pose.live import LiveResult, Loop
 from pose.web import messages
-from pose.web.bodies import PageBodies, Shape
+from pose.web.bodies import EncodedShape, PageBodies
 from pose.web.jpeg import encode_jpeg
 from pose.world.upright import Upright
 
@@ -36,7 +36,7 @@ class Feed:
         self._loop = loop
         self._pictures = pictures
         self._bodies = PageBodies() if body else None
-        self.shapes: Mapping[int, Shape] = {}
+        self.shapes: Mapping[int, EncodedShape] = {}
         self._upright = Upright()
         self._turn = 0
         self._newest: str | bytes = ""

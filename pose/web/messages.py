@@ -16,7 +16,7 @@ from pose.skeletons import Skeleton
 from pose.system.json_values import Json
 from pose.view.colours import drawing_facts, edge_side
 from pose.view.overlay import thickness
-from pose.web.bodies import PageBodies, Shape
+from pose.web.bodies import EncodedShape, PageBodies
 from pose.web.recording import KeptRecording, RunningRecording
 from pose.world.upright import Upright
 
@@ -128,7 +128,7 @@ def result(live: LiveResult, upright: Upright, scale: float = 1.0, bodies: PageB
     )
 
 
-def body(person: int, shape: Shape) -> str:
+def body(person: int, shape: EncodedShape) -> str:
     """Return the message with the shape of a person's body, sent before the first result that uses the shape."""
     return _text("body", person=person, shape=shape.version, rest=shape.rest)
 
