@@ -13,7 +13,7 @@ F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class Plausibility:
     """Plausibility of the joint centres of one marker placement.
 
     Attributes:
@@ -34,7 +34,7 @@ class Agreement:
         )
 
 
-def agreement(markers: F64, points: F64) -> Agreement:
+def plausibility(markers: F64, points: F64) -> Plausibility:
     """Measure the plausibility of joint centres.
 
     Args:
@@ -55,4 +55,4 @@ def agreement(markers: F64, points: F64) -> Agreement:
     expected = hips_by_regression(markers)
     hips = [points[:, POINTS.index(f"{side}_hip")] for side, _, _ in SIDES]
     distances = [np.median(norm(hip - guess)) for hip, guess in zip(hips, expected, strict=True)]
-    return Agreement(bones, max(sides), float(np.mean(distances)))
+    return Plausibility(bones, max(sides), float(np.mean(distances)))

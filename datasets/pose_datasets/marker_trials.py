@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError
-from pose_datasets.marker_checks import agreement
+from pose_datasets.marker_checks import plausibility
 from pose_datasets.markers import MARKERS, joint_centres, rigid_bones
 from pose_datasets.mocap import Clip, trial_clips
 from pose_datasets.vectors import norm
@@ -66,7 +66,7 @@ def marker_clips(trials: Sequence[MarkerTrial], log: Callable[[str], None] = lam
         whole = np.concatenate(filled)
         centres = joint_centres(whole, rigid=False)
         if np.isfinite(centres).any():
-            log(f"{placement[0].subject}, {len(placement)} recordings: {agreement(whole, centres)}")
+            log(f"{placement[0].subject}, {len(placement)} recordings: {plausibility(whole, centres)}")
             centres = rigid_bones(centres)
         points |= {id(trial): p for trial, p in zip(placement, np.split(centres, ends[:-1]), strict=True)}
     return [clip for t in trials for clip in trial_clips(t.subject, t.name, points[id(t)], t.fps)]

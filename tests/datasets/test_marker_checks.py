@@ -5,7 +5,7 @@ import pytest
 from marker_person import LEG, marker_person
 from pose_datasets import markers
 from pose_datasets.mapping import POINTS
-from pose_datasets.marker_checks import agreement
+from pose_datasets.marker_checks import plausibility
 
 
 def test_known_deviations_are_found():
@@ -16,7 +16,7 @@ def test_known_deviations_are_found():
     longer = np.where(np.arange(len(truth)) % 2, 0.03, 0.01)  # 20 ± 10 mm
     truth[:, shin[0]] += longer[:, None] * direction
     truth[::7] = np.nan
-    found = agreement(seen, truth)
+    found = plausibility(seen, truth)
     assert found.bones["shin"] == pytest.approx(0.01, abs=1e-4)
     assert found.bones["thigh"] == pytest.approx(0, abs=1e-9)
     assert found.sides == pytest.approx(0.02 / 0.41, rel=0.3)
