@@ -31,7 +31,7 @@ class Bin(TypedDict):
     error_68: NotRequired[float]
 
 
-class Calibration(TypedDict):
+class SigmaCalibration(TypedDict):
     """Fractions of errors within multiples of sigma.
 
     Attributes:
@@ -67,7 +67,7 @@ def count(errors: F64, sigma: NDArray[np.floating]) -> NDArray[np.int64]:
     return np.bincount(row * ratio_bins + column, minlength=sigma_bins * ratio_bins).reshape(sigma_bins, ratio_bins)
 
 
-def summarize(counts: NDArray[np.int64]) -> Calibration:
+def summarize(counts: NDArray[np.int64]) -> SigmaCalibration:
     """Summarise the counts returned by `count`.
 
     Returns:

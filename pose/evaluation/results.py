@@ -91,7 +91,7 @@ class EvaluationResult(TypedDict):
     fps: float
     benchmark: BenchmarkFields
     variants: dict[str, Summary]
-    calibration: calibration.Calibration | None
+    calibration: calibration.SigmaCalibration | None
     over_time: list[OverTime]
     speed: Speed
     lookahead: list[CurvePoint]
