@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pygame
 import pytest
-from pose_apps.webcam.canvas import VIEWS, Canvas, LiveBodies
+from pose_apps.webcam.canvas import VIEWS, FrameRenderer, LiveBodies
 from pose_apps.webcam.display import Display
 from pose_apps.webcam.extras import Extras
 from pose_apps.webcam.options import WebcamConfig, check_several
@@ -235,7 +235,7 @@ def test_message_of_the_source_is_shown(demo):
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_canvas_has_the_size_that_it_says(view):
-    canvas = Canvas(SIZE, H36M17, view)
+    canvas = FrameRenderer(SIZE, H36M17, view)
     image = np.zeros((SIZE[1], SIZE[0], 3), np.uint8)
     live = LiveResult(image, seen_result(ROOT), H36M17, 0.0, 0.1)
     drawn = canvas.draw(live)
@@ -271,7 +271,9 @@ def test_bodies_are_drawn_as_captured_and_mirrored_with_the_image():
         corners.append(mesh.corners)
     np.testing.assert_allclose(corners[1][..., 0], SIZE[0] - 1 - corners[0][..., 0], atol=1e-3)
     np.testing.assert_array_equal(corners[1][..., 1], corners[0][..., 1])
-    plain, with_body = (Canvas(SIZE, H36M17, "2D", bodies).draw(live, mirror=True) for bodies in (None, LiveBodies()))
+    plain, with_body = (
+        FrameRenderer(SIZE, H36M17, "2D", bodies).draw(live, mirror=True) for bodies in (None, LiveBodies())
+    )
     thorax = np.rint(live.mirrored().result.people.keypoints[0, H36M17.index("thorax")]).astype(int)
     beside = (slice(thorax[1] + 20, thorax[1] + 24), slice(thorax[0] - 6, thorax[0] + 6))
     assert (with_body[beside] != plain[beside]).any()

@@ -49,7 +49,7 @@ class LiveBodies:
         return self._shown
 
 
-class Canvas:
+class FrameRenderer:
     """Renderer for frames of one image size and skeleton, in one view.
 
     Attributes:

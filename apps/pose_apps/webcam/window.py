@@ -11,7 +11,7 @@ from pose.live import LiveResult, Loop
 from pose.live.meter import Meter
 from pose.system.whole_file import file_errors, write_whole
 from pose.types import U8
-from pose_apps.webcam.canvas import VIEWS, Canvas, LiveBodies
+from pose_apps.webcam.canvas import VIEWS, FrameRenderer, LiveBodies
 from pose_apps.webcam.display import Display
 from pose_apps.webcam.extras import Extras, load_pipeline
 from pose_apps.webcam.options import WebcamConfig
@@ -40,7 +40,7 @@ class LiveWindow:
         self._loop, self._display, self._config, self._extras = loop, display, config, extras
         self._mailbox = loop.subscribe(maxlen=1)
         self._mirror, self._view = config.mirror, VIEWS[0]
-        self._canvas: Canvas | None = None
+        self._canvas: FrameRenderer | None = None
         self._bodies = LiveBodies() if config.body else None
         self._last: LiveResult | None = None
         self._picture: U8 | None = None
@@ -100,7 +100,7 @@ class LiveWindow:
             return
         live = self._last
         if self._canvas is None or not self._canvas.fits(live, self._view):
-            self._canvas = Canvas(live.size, live.skeleton, self._view, self._bodies)
+            self._canvas = FrameRenderer(live.size, live.skeleton, self._view, self._bodies)
         self._picture = self._canvas.draw(live, mirror=self._mirror)
 
     def _refresh(self) -> None:
