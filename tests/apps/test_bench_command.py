@@ -53,8 +53,8 @@ def measured_apart(name, length, dim):
     import subprocess
 
     script = (
-        "from pose_apps.bench.attention_costs import Case, measure\n"
-        f"case = Case(name={name!r}, length={length}, batch=1, dim={dim}, heads=2, device='cpu')\n"
+        "from pose_apps.bench.attention_costs import LayerCase, measure\n"
+        f"case = LayerCase(name={name!r}, length={length}, batch=1, dim={dim}, heads=2, device='cpu')\n"
         "cost = measure(case, seconds=0.01)\n"
         "print(cost.milliseconds, cost.megabytes)"
     )
@@ -102,9 +102,9 @@ def test_lengths_that_would_take_too_long_are_left_out(monkeypatch):
 
 @pytest.mark.parametrize("name", ["softmax, map shared by 2", "blocks, 17 joints, 1 bone"])
 def test_forms_of_several_layers_or_joints_answer_for_each_frame(name):
-    from pose_apps.bench.attention_costs import Case, prepare
+    from pose_apps.bench.attention_costs import LayerCase, prepare
 
-    y = prepare(Case(name=name, length=30, batch=1, dim=16, heads=2, device="cpu"))()
+    y = prepare(LayerCase(name=name, length=30, batch=1, dim=16, heads=2, device="cpu"))()
     assert y.shape == (17 if "joints" in name else 1, 30, 16)
 
 

@@ -8,7 +8,16 @@ from pose_apps.bench import networks
 from pose_apps.bench.command import main
 from pose_apps.bench.detectors import detection
 from pose_apps.bench.estimators import estimation, one_pass
-from pose_apps.bench.networks import PEOPLE, PICTURE, Case, NetworkMetrics, Table, as_table, measure_apart, tiled
+from pose_apps.bench.networks import (
+    PEOPLE,
+    PICTURE,
+    NetworkCase,
+    NetworkMetrics,
+    NetworkTable,
+    as_table,
+    measure_apart,
+    tiled,
+)
 
 from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS
 from pose.config import PipelineConfig
@@ -22,7 +31,7 @@ def here(weights_dir, monkeypatch):
 def case(table, name, prepare, **changes):
     config = PipelineConfig(device="cpu", threads=1)
     usual = {"model": None, "video": None, "seconds": 0.0}
-    return Case(table=Table(table, prepare), name=name, config=config, **(usual | changes))
+    return NetworkCase(table=NetworkTable(table, prepare), name=name, config=config, **(usual | changes))
 
 
 def test_a_network_is_measured_in_a_process_of_its_own(tmp_path, capsys):

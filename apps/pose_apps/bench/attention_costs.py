@@ -92,7 +92,7 @@ FORMS: dict[str, Form] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class LayerCase:
     """One measurement.
 
     Attributes:
@@ -120,7 +120,7 @@ class Cost:
     megabytes: float
 
 
-def prepare(case: Case) -> Callable[[], torch.Tensor]:
+def prepare(case: LayerCase) -> Callable[[], torch.Tensor]:
     """Return a function that runs a forward pass without gradients through all layers of the case."""
     torch.manual_seed(0)
     form = FORMS[case.name]
@@ -141,10 +141,10 @@ def prepare(case: Case) -> Callable[[], torch.Tensor]:
     return run
 
 
-def measure_cpu(case: Case, seconds: float) -> Cost:
+def measure_cpu(case: LayerCase, seconds: float) -> Cost:
     """Measure a case on one CPU thread, in passes that take at least `seconds` of processor time together."""
     torch.set_num_threads(1)
-    tiny = Case(**(asdict(case) | {"length": 2}))
+    tiny = LayerCase(**(asdict(case) | {"length": 2}))
     prepare(tiny)()  # warm-up
     run = prepare(case)
     before = resident_megabytes()
@@ -163,7 +163,7 @@ def measure_cpu(case: Case, seconds: float) -> Cost:
     return Cost(milliseconds=1e3 * best / FORMS[case.name].shared, megabytes=grown)
 
 
-def measure_cuda(case: Case, seconds: float) -> Cost:
+def measure_cuda(case: LayerCase, seconds: float) -> Cost:
     """Measure a case on a GPU, in passes that take at least `seconds` together."""
     run = prepare(case)
     run()
@@ -182,7 +182,7 @@ def measure_cuda(case: Case, seconds: float) -> Cost:
     return Cost(milliseconds=best / FORMS[case.name].shared, megabytes=peak / 2**20)
 
 
-def measure(case: Case, seconds: float) -> Cost:
+def measure(case: LayerCase, seconds: float) -> Cost:
     """Measure a case on its device, in passes that take at least `seconds` together."""
     if case.device != "cpu":
         return measure_cuda(case, seconds)
@@ -260,7 +260,7 @@ def measure_all(
         for length in sorted(lengths):
             if row and 1e-3 * row[max(row)].milliseconds * (length / max(row)) ** 2 > max_seconds:
                 break
-            case = Case(name=name, length=length, batch=batch, dim=dim, heads=heads, device=device)
+            case = LayerCase(name=name, length=length, batch=batch, dim=dim, heads=heads, device=device)
             row[length] = measure(case, seconds)
         return row
 

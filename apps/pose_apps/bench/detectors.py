@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pose.builders import DETECTORS
-from pose_apps.bench.networks import NetworkBench, Table
+from pose_apps.bench.networks import NetworkBench, NetworkTable
 
 if TYPE_CHECKING:
     from pose.stages import Detector
@@ -20,7 +20,7 @@ class DetectorBench(NetworkBench):
 
     def run(self) -> None:
         """Measure and print the table."""
-        self.report([Table(DETECTORS, detection)])
+        self.report([NetworkTable(DETECTORS, detection)])
 
 
 def detection(detector: "Detector", image: "U8", boxes: "Boxes") -> Callable[[], int]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pose.builders import ESTIMATORS, ONE_PASS
-from pose_apps.bench.networks import NetworkBench, Table
+from pose_apps.bench.networks import NetworkBench, NetworkTable
 
 if TYPE_CHECKING:
     from pose.stages import Estimator, OnePass
@@ -20,7 +20,7 @@ class EstimatorBench(NetworkBench):
 
     def run(self) -> None:
         """Measure and print the tables."""
-        self.report([Table(ESTIMATORS, estimation), Table(ONE_PASS, one_pass, ", one pass")])
+        self.report([NetworkTable(ESTIMATORS, estimation), NetworkTable(ONE_PASS, one_pass, ", one pass")])
 
 
 def estimation(estimator: "Estimator", image: "U8", boxes: "Boxes") -> Callable[[], int]:

@@ -41,7 +41,7 @@ Prepare = Callable[[U8, Boxes], Callable[[], int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Table(Generic[Stage]):
+class NetworkTable(Generic[Stage]):
     """Networks of one kind, such as all detectors.
 
     Attributes:
@@ -78,11 +78,11 @@ class Table(Generic[Stage]):
         return weight_file(self.choices[name], model, "--models")
 
 
-AnyTable: TypeAlias = "Table[Detector] | Table[Estimator] | Table[OnePass]"
+AnyTable: TypeAlias = "NetworkTable[Detector] | NetworkTable[Estimator] | NetworkTable[OnePass]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class NetworkCase:
     """Measurement of one network.
 
     Attributes:
@@ -158,7 +158,7 @@ class NetworkBench(Bench):
             with writing([Path(self.json)]):
                 write_whole(Path(self.json), json.dumps(document, indent=1) + "\n")
 
-    def _cases(self, tables: Sequence[AnyTable]) -> Iterator[Case]:
+    def _cases(self, tables: Sequence[AnyTable]) -> Iterator[NetworkCase]:
         config = PipelineConfig(device=self.device, precision=self.precision, threads=self.threads)
         pairs = [model.partition("=")[::2] for model in self.models]
         known = dict.fromkeys(name for table in tables for name in table.choices)
@@ -171,12 +171,12 @@ class NetworkBench(Bench):
                     continue
                 own: list[str | None] = [file for owner, file in pairs if owner == name]
                 for model in own or [None]:
-                    yield Case(
+                    yield NetworkCase(
                         table=table, name=name, model=model, config=config, video=self.video, seconds=self.seconds
                     )
 
 
-def _require_weights(case: Case) -> None:
+def _require_weights(case: NetworkCase) -> None:
     """Check that the weights of the network are on this machine, because the measurement does not fetch weights.
 
     Raises:
@@ -189,7 +189,7 @@ def _require_weights(case: Case) -> None:
         raise PoseError(f"weights missing; run `pose-weights fetch {weight}`")
 
 
-def measure(case: Case) -> list[NetworkMetrics]:
+def measure(case: NetworkCase) -> list[NetworkMetrics]:
     """Measure a network with 1, 4 and 16 people per image.
 
     Raises:
@@ -222,7 +222,7 @@ def measure(case: Case) -> list[NetworkMetrics]:
     return figures
 
 
-def measure_apart(case: Case) -> list[NetworkMetrics]:
+def measure_apart(case: NetworkCase) -> list[NetworkMetrics]:
     """Run `measure` in a separate process, so that memory used before does not affect the result."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(measure, case).result()
