@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from pose_apps.batch.schedule import Event
+from pose_apps.batch.schedule import WorkerEvent
 from pose_apps.batch.work import BatchTask, Job, Worker
 
 STOP_TIMEOUT_S = 5.0  # s, timeout for a worker to end
@@ -43,7 +43,7 @@ class Processes:
         with suppress(OSError):  # it has just died; the next event reports that
             self._members[worker].pipe.send(task)
 
-    def events(self, timeout: float) -> Iterator[Event]:
+    def events(self, timeout: float) -> Iterator[WorkerEvent]:
         """Yield the events of the workers. Wait at most `timeout` s for the first event."""
         places = {member.pipe: number for number, member in enumerate(self._members)}
         for pipe in wait(list(places), timeout):
@@ -54,10 +54,10 @@ class Processes:
             except (EOFError, OSError):
                 process = self._members[worker].process
                 process.join()
-                yield Event(worker, "died", _how(process.exitcode))
+                yield WorkerEvent(worker, "died", _how(process.exitcode))
                 self._replace(worker)
             else:
-                yield Event(worker, kind, value)
+                yield WorkerEvent(worker, kind, value)
 
     def kill(self, worker: int) -> None:
         """Kill a worker. An event of kind `died` reports this, and a new worker is started."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from pose.errors import PoseError, UsageError
 from pose.system.shown import in_brief, shown
-from pose_apps.batch.schedule import Event
+from pose_apps.batch.schedule import WorkerEvent
 from pose_apps.batch.work import Answer, BatchTask, Job, Worker
 
 CONNECT_SECONDS = 10.0
@@ -57,7 +57,7 @@ class RayWorkers:
         """Send a task to a worker that is ready."""
         self._calls[self._actors[worker].process.remote(task)] = worker
 
-    def events(self, timeout: float) -> Iterator[Event]:
+    def events(self, timeout: float) -> Iterator[WorkerEvent]:
         """Yield the events of the workers. Wait at most `timeout` s for the first event."""
         finished, _ = self._ray.wait(list(self._calls), num_returns=1, timeout=timeout)
         for call in finished:
@@ -65,14 +65,14 @@ class RayWorkers:
             try:
                 answer = self._ray.get(call)
             except self._ray.exceptions.RayError as error:  # the actor, its node, or Ray's object store died
-                yield Event(worker, "died", f"worker lost ({_in_one_line(error)})")
+                yield WorkerEvent(worker, "died", f"worker lost ({_in_one_line(error)})")
                 self._await(worker)
                 continue
             if isinstance(answer, Answer):
-                yield Event(worker, "frames", (answer.line.frames, answer.line.frames))
-                yield Event(worker, "done", answer)
+                yield WorkerEvent(worker, "frames", (answer.line.frames, answer.line.frames))
+                yield WorkerEvent(worker, "done", answer)
             else:
-                yield Event(worker, "ready")
+                yield WorkerEvent(worker, "ready")
 
     def kill(self, worker: int) -> None:
         """End a worker; Ray restarts it."""

@@ -14,7 +14,7 @@ MOST_DEATHS = 10  # consecutive deaths of workers without a result, after which 
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class WorkerEvent:
     """Event reported by a worker.
 
     Attributes:
@@ -42,7 +42,7 @@ class Engine(Protocol):
         """Send a task to a ready worker."""
         ...
 
-    def events(self, timeout: float) -> Iterator[Event]:
+    def events(self, timeout: float) -> Iterator[WorkerEvent]:
         """Yield new events of the workers. Wait at most `timeout` s for the first event."""
         ...
 
@@ -109,7 +109,7 @@ class Schedule:
                     yield line
             self._end_overdue()
 
-    def _heard(self, event: Event) -> Line | None:
+    def _heard(self, event: WorkerEvent) -> Line | None:
         """Process an event, and return the manifest line if a task is finished."""
         line = None
         if event.kind == "frames":
@@ -135,7 +135,7 @@ class Schedule:
             return None
         return answer.line
 
-    def _lost(self, event: Event) -> Line | None:
+    def _lost(self, event: WorkerEvent) -> Line | None:
         work = self._working.pop(event.worker, None)
         if work is None:
             self._deaths += 1

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator
 
 import pytest
-from pose_apps.batch.schedule import Event
+from pose_apps.batch.schedule import WorkerEvent
 from pose_apps.batch.work import BatchTask, Job, Worker
 
 
@@ -20,15 +20,15 @@ class OneWorkerHere:
 
     def __init__(self, job: Job) -> None:
         self._worker = Worker(job)
-        self._events = deque([Event(0, "ready", None)])
+        self._events = deque([WorkerEvent(0, "ready", None)])
 
     def give(self, worker: int, task: BatchTask) -> None:
         def tell(*frames: int) -> None:
-            self._events.append(Event(worker, "frames", frames))
+            self._events.append(WorkerEvent(worker, "frames", frames))
 
-        self._events.append(Event(worker, "done", self._worker.process(task, tell)))
+        self._events.append(WorkerEvent(worker, "done", self._worker.process(task, tell)))
 
-    def events(self, timeout: float) -> Iterator[Event]:
+    def events(self, timeout: float) -> Iterator[WorkerEvent]:
         while self._events:
             yield self._events.popleft()
 

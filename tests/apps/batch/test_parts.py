@@ -12,7 +12,7 @@ from pose_apps.batch.clips import BatchClip, find_clips, read_shard, shard_of
 from pose_apps.batch.command import BatchConfig, _work
 from pose_apps.batch.manifest import Line, Manifest
 from pose_apps.batch.report import Progress, table
-from pose_apps.batch.schedule import Event, Schedule, StartError
+from pose_apps.batch.schedule import Schedule, StartError, WorkerEvent
 from pose_apps.batch.work import Answer, BatchTask, Job, Worker, _motion_facts
 from pose_apps.clip import RunConfig
 from pose_apps.support.summary import NOBODY, Tally
@@ -208,7 +208,7 @@ class Fake:
     def __init__(self, workers, script):
         self.workers = workers
         self.script = {name: list(steps) for name, steps in script.items()}
-        self.queue = [Event(worker, "ready") for worker in range(workers)]
+        self.queue = [WorkerEvent(worker, "ready") for worker in range(workers)]
         self.given, self.now, self.hanging = [], 0.0, {}
 
     def give(self, worker, task):
@@ -218,12 +218,12 @@ class Fake:
         if step == "hang":
             self.hanging[worker] = task
         elif step == "die":
-            self.queue += [Event(worker, "died", "killed"), Event(worker, "ready")]
+            self.queue += [WorkerEvent(worker, "died", "killed"), WorkerEvent(worker, "ready")]
         else:
             done = Line(path="", name=task.clip.name, key=None, status="ok", attempts=task.attempts)
             done = done if step == "ok" else replace(done, status="failed", error=step)
-            self.queue.append(Event(worker, "frames", (5, 20)))
-            self.queue.append(Event(worker, "done", Answer(done, again=step == "bug")))
+            self.queue.append(WorkerEvent(worker, "frames", (5, 20)))
+            self.queue.append(WorkerEvent(worker, "done", Answer(done, again=step == "bug")))
 
     def events(self, timeout):
         self.now += timeout
@@ -232,7 +232,7 @@ class Fake:
 
     def kill(self, worker):
         del self.hanging[worker]
-        self.queue += [Event(worker, "died", "killed"), Event(worker, "ready")]
+        self.queue += [WorkerEvent(worker, "died", "killed"), WorkerEvent(worker, "ready")]
 
     def close(self):
         pass
@@ -284,7 +284,7 @@ def test_a_clip_whose_line_is_there_is_counted_when_an_interrupt_comes(tmp_path,
 
 def test_workers_that_never_begin_end_the_call():
     engine = Fake(1, {})
-    engine.events = lambda timeout: iter([Event(0, "died", "no memory")])
+    engine.events = lambda timeout: iter([WorkerEvent(0, "died", "no memory")])
     with pytest.raises(StartError, match="no memory"):
         list(Schedule(engine, [BatchTask(BatchClip("/a", "a"))], time_limit=1, retries=0).lines())
 
