@@ -130,7 +130,7 @@ class _Skin:
         self._normals = vertex_normals(character).astype(np.float32)
 
     def meshes(self, number: int, posed: Posed, matrices: list[F64]) -> Iterator[BodyMesh]:
-        """Yield the image of the mesh in each frame.
+        """Yield the mesh of each frame, projected to the image.
 
         Args:
             number: Id of the person.

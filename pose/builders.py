@@ -272,7 +272,7 @@ def _build_of_own_file(choice: Choice[Stage], weight: Path, options: StageOption
         if str(error).startswith((str(weight), weight.name)):
             raise type(error)(f"{key}: {error}") from error
         raise
-    except Exception as error:  # runtimes raise their own classes, and unsuitable networks nearly anything
+    except Exception as error:  # runtimes raise their own classes, and unsuitable networks cause any error
         raise PoseError(
             f"{key}: {weight} cannot be loaded as {name} ({type(error).__name__}: {in_brief(error)})"
         ) from error

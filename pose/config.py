@@ -47,8 +47,8 @@ NETWORK_KEYS = (
 class PipelineConfig:
     """Stages of a pipeline and their settings. The help of `pose-run` describes the fields.
 
-    If detector and estimator have the same name and `pose.builders.ONE_PASS` contains the name, one network does both
-    in one pass per frame.
+    If detector and estimator have the same name and weights, and `pose.builders.ONE_PASS` contains the name, one
+    network does both in one pass per frame.
 
     Raises:
         UsageError: For an invalid value.
@@ -161,7 +161,8 @@ def choose_networks(config: PipelineConfig, *, live: bool = False) -> PipelineCo
     """Return `config` with the value `auto` of lifter and estimator replaced by concrete networks.
 
     The lifter becomes "sliding" in live runs and "offline" otherwise. The estimator becomes `USUAL_ESTIMATOR` in live
-    runs, and if a detector is chosen. Otherwise, all fields with default values take those of `default_preset`.
+    runs, and if `config.detector` is not `auto`. Otherwise, fields with their default values get those of the preset
+    `default_preset`.
     """
     if config.lifter == AUTO_LIFTER:
         config = replace(config, lifter="sliding" if live else "offline")

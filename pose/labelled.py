@@ -62,7 +62,7 @@ def to_image_space(poses: NDArray[np.floating], focal: F64, centre: F64) -> F64:
 
 @dataclass(frozen=True, slots=True)
 class LabelledSequence:
-    """One person seen by one camera, with ground truth.
+    """One person seen by one camera in T frames, with ground truth.
 
     Attributes:
         key: Name that is unique in the data set, such as `S9/Directions 1/54138969`. Predictions are stored under this

@@ -59,10 +59,10 @@ LIFTER_THREADS = 1  # the network is small; more threads cost more synchronisati
 
 
 class Pipeline:
-    """Tracks people and estimates their 2D and 3D pose. Networks are loaded once; track ids restart with every `run`.
+    """Pipeline that tracks people and estimates their 2D and 3D pose. Track ids restart with every `run`.
 
     Attributes:
-        config: Configuration in which `auto` is replaced by the chosen detector and lifter.
+        config: Configuration in which `auto` is replaced by the chosen networks.
         stand_in: Reason why a fallback detector is used; None if the preferred one is used.
         device: Device that runs the networks.
         times: Seconds spent in each stage so far.
@@ -96,7 +96,7 @@ class Pipeline:
         """
         config = config or PipelineConfig()
         self._own_detector = detector
-        if detector is not None:  # the configuration names the detector without weights instead
+        if detector is not None:  # instead of the configured detector, a name that needs no weights
             config = replace(config, detector="full-frame", detector_model=None, detection_score=None)
         config = choose_networks(config, live=live)
         self.config, self.stand_in = choose_detector(config)

@@ -135,7 +135,7 @@ class Result:
 
     @property
     def seen_by(self) -> F64:
-        """Number of cameras that observed each joint, (P, F, 17); NaN where a person is missing."""
+        """Number of cameras that observed each joint, (P, F, 17). 0 with one camera; NaN where a person is missing."""
         counts = np.unpackbits(self.table.seen_by[..., None], axis=-1).sum(axis=-1)
         return self._spread(counts.astype(np.float64), None)
 

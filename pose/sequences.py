@@ -18,7 +18,7 @@ _SIDES = np.array([-1, 1, 1], np.float32)
 
 @dataclass(frozen=True, slots=True)
 class Sequence2D:
-    """One person over time in 2D.
+    """One person in T frames in 2D, with J keypoints.
 
     Attributes:
         keypoints: (T, J, 2) px.
@@ -51,7 +51,7 @@ class Sequence2D:
 
 @dataclass(frozen=True, slots=True)
 class Sequence3D:
-    """One person over time in 3D.
+    """One person in T frames in 3D.
 
     Attributes:
         joints: (T, 17, 3) m, relative to the root.

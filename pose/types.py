@@ -104,7 +104,7 @@ class Regions:
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Detections of people in one frame.
+    """P detections of people in one frame.
 
     Attributes:
         xyxy: (P, 4) px, left, top, right and bottom; may exceed the image.
@@ -199,7 +199,7 @@ class Background:
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """The tracked people of one frame in 2D.
+    """The P tracked people of one frame in 2D, with J keypoints each.
 
     Attributes:
         index: Index of the frame.
@@ -265,7 +265,7 @@ class People:
 
 @dataclass(frozen=True, slots=True)
 class Poses3D:
-    """3D poses of the people of a frame (Human3.6M-17), one row for each row of `People`.
+    """3D poses of the P people of a frame (Human3.6M-17), one row for each row of `People`.
 
     Attributes:
         joints: (P, 17, 3) m, relative to the pelvis, camera axes.
@@ -305,7 +305,7 @@ class Poses3D:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Poses of the people of a frame in world coordinates (`pose.world.frame`), one row for each row of `People`.
+    """Poses of the P people of a frame in world coordinates (`pose.world.frame`), one row for each row of `People`.
 
     Attributes:
         joints: (P, 17, 3) m; x to the camera's right, y up, z towards the camera, floor at y = 0.

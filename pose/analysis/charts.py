@@ -15,7 +15,7 @@ _CLASSES = {"left": "l", "right": "r", "": "m"}
 
 
 def cycle_chart(curves: Sequence[Curve], unit: str) -> str:
-    """Draw the mean and one standard deviation of one angle, left and right, with the published norm.
+    """Draw the mean and one standard deviation of one angle, left and right, with the published norm, as SVG.
 
     Args:
         curves: Curves of one movement and angle, at least one.
@@ -36,7 +36,7 @@ def cycle_chart(curves: Sequence[Curve], unit: str) -> str:
 
 
 def series_chart(series: Series) -> str:
-    """Draw a value over time as a step chart."""
+    """Draw a value over time as a step chart in SVG."""
     times, values = _thinned(series)
     plot = _Plot((times[0], max(times[-1], times[0] + 1e-3)), (0.0, max(1.0, *values)))
     xs = [x for pair in pairwise(times) for x in pair] or list(times)

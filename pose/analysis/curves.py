@@ -101,7 +101,7 @@ def _range(
 
 
 def _plane(angle: str, movement: str) -> str:
-    """Return the plane in which an angle is measured; empty for arm angles, which have no fixed plane."""
+    """Return the plane in which an angle is measured; empty if it is in no fixed plane, as in arm exercises."""
     part, _, kind = angle.partition(" ")
     if kind in ("adduction", "abduction", "obliquity", "bending"):
         return FRONTAL

@@ -117,7 +117,7 @@ def jump_metrics(person: int, motion: Motion) -> Part:
 
 
 def _too_slow(motion: Motion) -> str:
-    """Return why the frame rate is too low to detect jumps and transfers; empty if it is high enough."""
+    """Return a message if the frame rate is too low to detect jumps and transfers, else an empty text."""
     if motion.rate >= MIN_RATE:
         return ""
     return f"only {motion.rate:.0f} frames/s, at least {MIN_RATE:.0f} are needed"

@@ -62,7 +62,7 @@ def find_jumps(motion: Motion) -> list[Jump]:
 
 
 def _standing(ankles: F64, rate: float) -> F64:
-    """Return the height (T, 2) m that both ankles have in standing near each frame, from their heights (T, 2) m."""
+    """Estimate the standing height (T, 2) m of both ankles near each frame, given their heights (T, 2) m."""
     reach = min(round(STANDING_S * rate), len(ankles) - 1)
     padded = np.pad(ankles, ((reach, reach), (0, 0)), constant_values=np.nan)
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1, axis=0)

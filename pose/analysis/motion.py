@@ -17,14 +17,14 @@ Mask = NDArray[np.bool_]
 
 SIDES = ("left", "right")
 MAX_GAP_S = 0.25  # longer gaps split the motion
-MIN_FRAMES, MIN_DURATION_S = 4, 0.5  # of a segment
-BONE_M = (0.005, 3.0)  # minimum and maximum length of a bone; other frames are ignored
+MIN_FRAMES, MIN_DURATION_S = 4, 0.5  # minimum length of a segment
+BONE_M = (0.005, 3.0)  # minimum and maximum length of a bone; frames with other lengths are ignored
 HEADING_HZ = 1.0
 
 
 @dataclass(frozen=True)
 class Motion:
-    """A segment of one person's motion, without gaps longer than `MAX_GAP_S`.
+    """A segment of one person's motion, with T frames and without gaps longer than `MAX_GAP_S`.
 
     Attributes:
         times: (T,) s, increasing.

@@ -21,9 +21,9 @@ BODY = H36M17.names
 SAGITTAL, FRONTAL = "sagittal", "frontal"
 
 # Amber beyond the first threshold, red beyond the second.
-SIGMA_MM = (80.0, 150.0)  # median of the joints
+SIGMA_MM = (80.0, 150.0)  # median sigma of the joints
 MISSING = (0.1, 0.3)  # fraction of frames without the person
-OCCLUDED = (0.2, 0.5)  # fraction of joints and frames without 2D
+OCCLUDED = (0.2, 0.5)  # fraction of the joints in all frames that are occluded
 VISIBLE_SCORE = 0.3  # a joint with a lower 2D score counts as occluded
 # angle between the line of sight and the plane of motion; below, the motion is mostly in depth
 VIEW_DEGREES = (35.0, 10.0)
@@ -79,7 +79,7 @@ def quality(
 
 
 def with_range(figure: Metric) -> Metric:
-    """Return the metric with a worse flag if its 95 % interval is wide, however well the person was seen."""
+    """Return the metric, with a worse quality flag if its 95 % interval is wide."""
     half = (figure.high - figure.low) / 2
     if figure.unit == "share":
         flag = _above(2 * half, WIDE_SHARE)

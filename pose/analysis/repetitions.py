@@ -23,7 +23,7 @@ END_SWING_SHARE = 0.2  # the same for an incomplete repetition at an end of the 
 PERIOD_S = (0.5, 15.0)
 MIN_COUNT = 2
 MIN_CORRELATION = 0.7  # minimum correlation of a repetition's course with the median course
-MAX_DRIFT_MPS = 0.35  # maximum speed of the person; faster people walk
+MAX_DRIFT_MPS = 0.35  # maximum median speed of the person; faster people walk
 SMOOTH_HZ = 3.0
 START_SHARE = 0.06  # level at the start and the end of a repetition, as a fraction of the range
 REST_SHARE = 0.25  # maximum distance from rest at an end of the recording, as a fraction of the range
@@ -60,7 +60,8 @@ class Repetitions:
 
     Attributes:
         items: Repetitions in the order of time.
-        courses: (R, 64, 17, 3) m, 64 poses in the body's frame (x left, y up, z forward) of each complete repetition.
+        courses: (R, 64, 17, 3) m, 64 poses of each of R complete repetitions in the body's frame (x left, y up, z
+            forward).
         reason: Reason why there are no repetitions; otherwise empty.
     """
 

@@ -22,7 +22,7 @@ JUMP_COLUMNS = {
 
 
 def frames_between(table: PoseTable, start: float, end: float) -> str:
-    """Return the part of the video between two times, in seconds and frames."""
+    """Describe the part of the video between two times as text, in seconds and frames."""
     first, last = (int(np.argmin(np.abs(table.timestamps - time))) for time in (start, end))
     return f"{start:.1f} to {end:.1f} s (frames {table.frames[first]} to {table.frames[last]})"
 
@@ -88,7 +88,7 @@ def _row(table: PoseTable, figure: Metric, source: tuple[float, float], shared: 
 
 
 def value_cell(figure: Metric, *, unit: bool = True) -> str:
-    """Format a value with its interval on the line below."""
+    """Format a value as HTML, with its interval on the line below."""
     value, low, high, name = _numbers(figure)
     return f"{value}{f' <span>{shown_in_html(name)}</span>' if unit and name else ''}<small>{low} to {high}</small>"
 

@@ -11,8 +11,8 @@ from pose.world.foot_points import foot_joints
 
 F64 = NDArray[np.float64]
 
-CHILD_HEIGHT_M = 1.3  # minimum body height; its sigma is allowed for. Validated for adults and older children only
-SEATED_LEGS = 0.72  # maximum height of the pelvis above the ankles, in leg lengths
+CHILD_HEIGHT_M = 1.3  # minimum of body height plus sigma; metrics are validated for adults and older children only
+SEATED_LEGS = 0.72  # maximum height of a seated person's pelvis above the ankles, in leg lengths
 SEATED_SHARE = 0.8  # minimum fraction of seated frames
 TRAVELLED_M = 2.0
 SWAP_S = 0.3  # s before and after a frame over which the motion of two people is compared

@@ -9,7 +9,8 @@ from pose.analysis.gait import Gait, Stride, analyse_gait
 from pose.analysis.motion import SIDES, Motion
 from pose.analysis.quality import FEET, FRONTAL, quality
 
-# Standard deviation of the error that all strides of a walk share, docs/studies/analysis.md; lengths relative to them.
+# Standard deviations of errors that all strides of a walk share (docs/studies/analysis.md). LENGTH_ERROR and STEP_ERROR
+# are relative.
 TIME_ERROR_S, LENGTH_ERROR, STEP_ERROR, WIDTH_ERROR_M, SHARE_ERROR = 0.01, 0.15, 0.2, 0.03, 0.035
 STRIDE_ERROR_S = 0.04  # of one stride time: 0.028 s of each of its two events
 RELATIVE = (LENGTH_ERROR, STEP_ERROR)

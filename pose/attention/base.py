@@ -155,7 +155,7 @@ def rotate(x_BHTK: Tensor, context: Context) -> Tensor:
 
 
 class KVCache(NamedTuple):
-    """Keys and values of a stream.
+    """Keys and values of a stream, in S slots.
 
     The first `pinned` slots hold the first frames of the stream; the remaining slots are a ring buffer. To restart one
     row of the batch, set its position to -1 and its frames to 0.

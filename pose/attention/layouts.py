@@ -34,7 +34,7 @@ class Layout(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Layout in blocks of `size` queries.
+    """Layout in blocks of `size` queries. In shapes, A is the number of keys of each query.
 
     Each block sees its own frames, `before` frames before it and `after` frames after it.
     """
@@ -95,7 +95,10 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Comb:
-    """Layout in which each query sees the frames at multiples of `stride` from it."""
+    """Layout in which each query sees the frames at multiples of `stride` from it.
+
+    In shapes, A is the number of keys of each query.
+    """
 
     stride: int
 
@@ -121,7 +124,10 @@ class Comb:
 
 @dataclass(frozen=True, slots=True)
 class Summaries:
-    """Layout in which each query sees the last `count` frames of every block of `stride` frames."""
+    """Layout in which each query sees the last `count` frames of every block of `stride` frames.
+
+    In shapes, A is the number of keys of each query.
+    """
 
     stride: int
     count: int

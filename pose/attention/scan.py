@@ -18,7 +18,7 @@ CHUNK = 64
 
 
 class ScanState(NamedTuple):
-    """Running sums over the frames so far, with weights w_i, keys k_i and values v_i.
+    """Running sums over the frames so far, with weights w_i, keys k_i (M features) and values v_i (K features).
 
     Attributes:
         sums: (B, H, M, K), sum of exp(w_i - peak) k_i v_i.
@@ -51,7 +51,7 @@ class Terms(NamedTuple):
     """Queries, keys, values and weights of the cumulative sums.
 
     Attributes:
-        q: (B, H, T, M) queries; their dot products with the keys are positive.
+        q: (B, H, T, M) queries of M kernel features; their dot products with the keys are positive.
         k: (B, H, T, M) keys.
         v: (B, H, T, K) values.
         weight: (B, H, T) logarithm w of each frame's weight; -inf excludes a frame.
@@ -80,7 +80,8 @@ class Terms(NamedTuple):
     def scan(self, state: ScanState) -> tuple[Tensor, ScanState]:
         """Compute the causal form over each frame, the earlier ones and those in `state`.
 
-        Pairs within a chunk are computed directly, and earlier chunks through their sums. The cost is O(T (C + M) K).
+        Pairs within a chunk are computed directly, and earlier chunks through their sums. The cost is O(T (C + M) K),
+        with C frames in a chunk.
 
         Returns:
             The outputs (B, H, T, K) and the new state.

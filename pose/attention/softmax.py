@@ -30,7 +30,10 @@ class Pattern(ABC):
     @property
     @abstractmethod
     def reach(self) -> int:
-        """Number of frames from the farthest visible frame to the query, both included; bounded for causal patterns."""
+        """Number of frames from the farthest visible frame to the query, both included.
+
+        Patterns that are not causal may exceed it.
+        """
 
     @abstractmethod
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
@@ -66,8 +69,8 @@ class Window(Pattern):
     """Visibility pattern of the nearest frames.
 
     Attributes:
-        span: Number of visible frames up to and including the query. Unless causal, the same number minus 1 is visible
-            after the query.
+        span: Number of visible frames up to and including the query. Unless causal, the `span` - 1 frames after the
+            query are also visible.
         causal: Whether each frame attends only to itself and earlier frames.
         dilation: Distance between visible frames, in frames.
         pinned: Number of first frames that see all others and are seen by all (causal: by all later ones).

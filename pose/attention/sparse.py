@@ -91,8 +91,7 @@ class SparseAttention(SoftmaxAttention):
         arrange: "merged" (default): every head sees both near and far frames. "heads": half of the heads see near
             frames, half see far frames. "layers": odd layers (the first, third, ...) see near frames, even layers far
             frames.
-        memory: Number of frames, including the query, beyond which no frame is visible; default 1024. For the causal
-            form only.
+        memory: Number of last frames, including the query, that can be visible; default 1024. For the causal form only.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T sqrt(T) D)")

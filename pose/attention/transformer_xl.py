@@ -18,7 +18,7 @@ DEFAULT_SEGMENT = 81
 
 
 class LayerInputs(NamedTuple):
-    """Cache of a stream: inputs of the layer for the remembered frames.
+    """Cache of a stream: inputs of the layer for the S remembered frames.
 
     Attributes:
         inputs: (B, 1, S, D) inputs of the layer.

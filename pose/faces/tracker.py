@@ -98,10 +98,7 @@ class FaceTracker:
 
         Args:
             network: Network that finds the points of a face.
-            skeleton: Joint set of the people.
-
-        Raises:
-            ValueError: If the skeleton has no nose, eyes and ears.
+            skeleton: Joint set of the people, with nose, eyes, ears and shoulders.
         """
         self._network, self._skeleton = network, skeleton
         self._tracks: dict[int, _Track] = {}
@@ -115,6 +112,9 @@ class FaceTracker:
 
         Returns:
             Faces in the order of `people`.
+
+        Raises:
+            ValueError: If the skeleton lacks nose, eyes, ears or shoulders.
         """
         if people.cut:
             self._tracks = {}

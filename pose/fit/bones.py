@@ -13,7 +13,7 @@ from pose.types import F64
 
 @dataclass(frozen=True, slots=True)
 class Bones:
-    """Bones between points, and the standard deviations of their lengths.
+    """B bones between N points, and the standard deviations of their lengths. K is the number of frames.
 
     Attributes:
         starts: (B,) index of the first point of each bone.

@@ -66,7 +66,7 @@ _SPREAD = _spread()
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Observations and lifted joints for the fit.
+    """Observations and lifted joints for the fit, at K knots, with N = 17 joints.
 
     Attributes:
         times: (K,) s of the knots, increasing.

@@ -68,7 +68,7 @@ class HandTracker:
         Args:
             network: Network that finds the points of a hand.
             palms: Palm detector that recovers lost hands; None to recover them from the arms only.
-            skeleton: Joint set of the people.
+            skeleton: Joint set of the people, with wrists, elbows, shoulders and hips.
         """
         self._network, self._palms, self._skeleton = network, palms, skeleton
         self._tracks: dict[Key, _Track] = {}
@@ -83,6 +83,9 @@ class HandTracker:
 
         Returns:
             Hands in the order of `people`.
+
+        Raises:
+            ValueError: If the skeleton lacks wrists, elbows, shoulders or hips.
         """
         if people.cut:
             self._tracks, self._next_palm = {}, {}

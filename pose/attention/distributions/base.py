@@ -14,8 +14,8 @@ class Compared:
     """Queries and keys, for distributions that need more than the scores.
 
     Attributes:
-        queries: (B, H, T, P) queries, as the score compares them.
-        keys: (B, H, S, P) keys, as the score compares them.
+        queries: (B, H, T, P) queries of P features, as the score compares them.
+        keys: (B, H, S, P) keys of P features, as the score compares them.
         query_times: (B, T) float64 s.
         key_times: (B, S) float64 s.
     """
