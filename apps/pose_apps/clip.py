@@ -372,7 +372,14 @@ def _write(results: "Iterable[FrameResult]", info: "RunInfo", outputs: Outputs, 
 def _results(
     source: "Source", pipeline: "Pipeline", stop: threading.Event, cache: "Cache | None"
 ) -> tuple["Iterator[FrameResult]", "Found"]:
-    """Return the results of all frames, and what the cache contained."""
+    """Return the results of all frames, and what the cache contained.
+
+    Args:
+        source: The video.
+        pipeline: Pipeline with loaded networks.
+        stop: Event that ends processing.
+        cache: Cache of results; None without a cache.
+    """
     if cache is None:
         return pipeline.run(source, stop=stop), "nothing"
     from pose.cache import CachedRun

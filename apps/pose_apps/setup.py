@@ -23,8 +23,10 @@ class Package:
     """Instructions for installing one package.
 
     Attributes:
+        purpose: Help text of the subcommand.
         steps: Arguments of successive pip calls.
         check: Python code that raises an exception if the package does not work.
+        ready: Message after the installation.
     """
 
     purpose: str

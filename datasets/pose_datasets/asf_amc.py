@@ -253,6 +253,11 @@ def _locate(text: str, layout: list[tuple[str, int]], source: str) -> PoseError:
     """Return an error that names the first line of an AMC file that differs in structure from the first frame.
 
     The search is slow, and is used only for invalid files.
+
+    Args:
+        text: Content of the file.
+        layout: Name and number of values of each bone in the first frame.
+        source: Name of the file, for the error message.
     """
     expected = [(None, 0), *layout]
     position = -1
@@ -303,7 +308,14 @@ def forward_kinematics(skeleton: AsfSkeleton, motion: dict[str, F64]) -> tuple[F
 
 
 def _motion(skeleton: AsfSkeleton, bone: int, motion: dict[str, F64], frames: int) -> F64:
-    """Compute the rotations (T, 3, 3) of a bone about its own axes from its degrees of freedom."""
+    """Compute the rotations (T, 3, 3) of a bone about its own axes from its degrees of freedom.
+
+    Args:
+        skeleton: Skeleton of the motion.
+        bone: Index of the bone.
+        motion: Array (T, D) by bone name, from `parse_amc`.
+        frames: Number of frames, T.
+    """
     values = motion.get(skeleton.names[bone])
     angles = np.zeros((frames, 3))
     for i, channel in enumerate(skeleton.dofs[bone]):

@@ -38,10 +38,10 @@ class BodyConfig:
             trunk.
         children: Fraction of children. The others are adults.
         size: Standard deviation of the log of an adult's height.
-        child_head: Exponent of the relative head size of children: a body scaled by s has a head scaled by s^(1 -
-            `child_head`).
-        child_legs: Exponent of the relative leg length of children: a body scaled by s has legs scaled by s^(1 +
-            `child_legs`).
+        child_head: Exponent c of the head size of children. If their body is scaled by s, their head is scaled by s^(1
+            - c).
+        child_legs: Exponent c of the leg length of children. If their body is scaled by s, their legs are scaled by
+            s^(1 + c).
         other_legs: Fraction of the sequences with varied poses that get the legs of another clip.
         other_arms: Fraction of the sequences with varied poses that get the arms of another clip.
         mirror: Fraction of mirrored sequences.

@@ -137,8 +137,11 @@ def chest_height_cameras(rng: np.random.Generator, points: F32) -> Cameras:
 
 
 def random_lenses(rng: np.random.Generator, batch: int) -> tuple[F32, F64]:
-    """Draw image sizes (B, 2) px and camera matrices (B, 3, 3) px of `batch` cameras, with common sizes and fields of
-    view.
+    """Draw common image sizes (B, 2) px, and camera matrices (B, 3, 3) px with random fields of view.
+
+    Args:
+        rng: Random generator.
+        batch: Number of cameras, B.
     """
     image_size = _SIZES[rng.integers(len(_SIZES), size=batch)].astype(np.float32)
     upright = rng.random(batch) < 0.35
@@ -163,8 +166,13 @@ def _operators_path(pelvis: F32) -> F32:
 def _travel(rng: np.random.Generator, times: F64, batch: int, hand: F32) -> F32:
     """Draw displacements of cameras (B, T, 3) m.
 
-    Of the hand-held cameras (`hand` (B,) is 1), 40 % move during the middle 6 s of the sequence, mostly slower than 0.6
-    m/s.
+    Of the hand-held cameras, 40 % move during the middle 6 s of the sequence, mostly slower than 0.6 m/s.
+
+    Args:
+        rng: Random generator.
+        times: (B, T) s.
+        batch: Number of cameras, B.
+        hand: (B,) 1 for hand-held cameras, 0 for others.
     """
     speed = rng.normal(0, 0.3, (batch, 3)) * (rng.random((batch, 1)) < 0.4) * hand[:, None]
     speed[:, 1] *= 0.3

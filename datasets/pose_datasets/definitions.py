@@ -58,9 +58,12 @@ def observed_joints(points: F32) -> F32:
 def redefine(rng: np.random.Generator, points: F32, config: DefinitionConfig) -> F32:
     """Return joints (B, T, 17, 3) m with random definitions, which are constant in each sequence.
 
-    Pelvis, spine, thorax and wrists move along their bones. The thorax is between the midpoint of the shoulders and the
-    base of the neck, the neck between its base and the nose, and the head between its middle and its top. Hips and
-    shoulders move slightly in the frame of the body, symmetrically.
+    Hips and shoulders move slightly in the frame of the body, symmetrically. Pelvis, spine and wrists move along the
+    bones. The others move within a range:
+
+    - thorax: from the midpoint of the shoulders to the base of the neck
+    - neck: from its base to the nose
+    - head: from its middle to its top
 
     Args:
         rng: Random generator.

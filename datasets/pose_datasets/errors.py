@@ -101,7 +101,13 @@ def add_errors(
 
 
 def _speed(pixels: F32, times: F64, size: F32) -> F32:
-    """Compute the speed (B, T, 17) of joints in person's sizes per second, clipped to 3."""
+    """Compute the speed (B, T, 17) of joints in person's sizes per second, clipped to 3.
+
+    Args:
+        pixels: (B, T, 17, 2) px.
+        times: (B, T) s.
+        size: (B, T, 1) px, size of the person.
+    """
     steps = np.diff(times, axis=1, append=(2 * times[:, -1] - times[:, -2])[:, None]).astype(np.float32)
     motion = norm(np.diff(pixels, axis=1, append=pixels[:, -1:]))
     result: F32 = np.minimum(motion / (steps[..., None] * size), np.float32(3))
@@ -109,7 +115,15 @@ def _speed(pixels: F32, times: F64, size: F32) -> F32:
 
 
 def _noise(rng: np.random.Generator, times: F64, speed: F32, hidden: F32, config: ErrorConfig) -> F32:
-    """Draw errors (B, T, 17, 2) in person's sizes: the sum of jitter, drift, bias and outliers."""
+    """Draw errors (B, T, 17, 2) in person's sizes: the sum of jitter, drift, bias and outliers.
+
+    Args:
+        rng: Random generator.
+        times: (B, T) s.
+        speed: (B, T, 17) speed in person's sizes per second.
+        hidden: (B, T, 17) degree of occlusion, 0 to 1.
+        config: Magnitudes of the errors.
+    """
     batch, frames = times.shape
     level = np.exp(np.float32(config.spread) * rng.standard_normal((batch, 1, 1), dtype=np.float32))
     scale = level * JOINT_DIFFICULTY * (1 + 2 * hidden)
@@ -188,9 +202,15 @@ def _above(noise: F32, rate: NDArray[np.floating] | float) -> Mask:
 
 
 def _swap(rng: np.random.Generator, found: F32, times: F64, config: ErrorConfig) -> None:
-    """Swap left and right legs, and left and right arms, in bursts, in place.
+    """Swap left and right legs, and left and right arms, of keypoints in bursts, in place.
 
     A few sequences have many swaps; most have almost none.
+
+    Args:
+        rng: Random generator.
+        found: (B, T, 17, 2) px.
+        times: (B, T) s.
+        config: Magnitudes of the errors.
     """
     liable = rng.gamma(0.4, 1 / 0.4, (len(times), 1, 1))
     swapped = bursts(rng, times, 2, config.swap_rate * liable, config.swap_seconds)
@@ -217,7 +237,13 @@ def _seen(rng: np.random.Generator, times: F64, hidden: F32, config: ErrorConfig
 
 
 def _scores(rng: np.random.Generator, noise: F32, hidden: F32) -> F32:
-    """Draw scores (B, T, 17) that decrease with error and occlusion, with noise: some large errors have high scores."""
+    """Draw scores (B, T, 17) that decrease with error and occlusion, with noise: some large errors have high scores.
+
+    Args:
+        rng: Random generator.
+        noise: (B, T, 17, 2) errors in person's sizes.
+        hidden: (B, T, 17) degree of occlusion, 0 to 1.
+    """
     doubt = norm(noise) / 0.06 + 0.2 * np.abs(rng.standard_normal(hidden.shape, dtype=np.float32))
     # Networks differ in the level of their scores, for example 0.95 or 0.7.
     modest = np.exp(rng.uniform(np.log(0.12), 0, (len(noise), 1, 1))).astype(np.float32)
@@ -229,6 +255,12 @@ def _truncated(rng: np.random.Generator, found: F32, scores: F32, image_size: F3
 
     In some sequences these joints are not detected. In the others they are moved to the border of the image and have a
     low score.
+
+    Args:
+        rng: Random generator.
+        found: (B, T, 17, 2) px.
+        scores: (B, T, 17).
+        image_size: (B, 2) px, width and height.
     """
     limit = image_size[:, None, None] - 1
     inside = np.clip(found, 0, limit)

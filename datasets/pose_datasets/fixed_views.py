@@ -1,8 +1,8 @@
 """Recorded people in front of a static camera, with ground truth in the world frame, for `benchmarks/world.py`.
 
 The world frame is that of the recording: metres, y up. Each piece of motion has one camera on a tripod. The camera is
-somewhat above or below the centre of the person, never below the floor, slightly rolled, and far enough away to have
-the whole piece in the image.
+somewhat above or below the centre of the person, but above the floor, and slightly rolled. It is far enough away to
+have the whole piece in the image.
 """
 
 import zlib
@@ -115,7 +115,17 @@ def _filmed(
 
 
 def _tripod(rng: np.random.Generator, points: F32, lenses: F64, size: F32) -> tuple[F64, F64]:
-    """Return rotation (3, 3) and centre (3,) m of a camera that has almost all points (T, 19, 3) m in the image."""
+    """Draw a camera that has almost all points in the image.
+
+    Args:
+        rng: Random generator.
+        points: (T, 19, 3) m in the world frame.
+        lenses: (1, 3, 3) px, camera matrix.
+        size: (2,) px, image width and height.
+
+    Returns:
+        Rotation (3, 3) from the world to the camera frame, and centre (3,) m of the camera in the world.
+    """
     aim = (points.min(axis=(0, 1)) + points.max(axis=(0, 1))).astype(np.float64) / 2
     floor = float(np.percentile(points[..., 1], 1))
     elevation = np.radians(np.clip(rng.normal(10, 10), -10, 45))

@@ -166,10 +166,16 @@ class Moments:
         return joints.reshape(*times.shape, 17, 3), interpolate(self._root, start, length, position)
 
     def batch(self, moments: tuple[I64, I64], past: Past, true: Past, ahead: F64) -> ForecastBatch:
-        """Make the batch of samples with targets at `ahead` (B, Q) s after the last frame of `past`.
+        """Make the batch of samples.
 
         A forecaster cannot predict a constant error of the lifted pelvis. The target path is therefore shifted by the
         mean error of the past.
+
+        Args:
+            moments: Rows of sequences (B,) and indices of frames (B,).
+            past: Past given to the forecaster.
+            true: True past.
+            ahead: (B, Q) s, times of the targets after the last frame of `past`.
         """
         tokens, view = describe(past)
         steps = np.tile(STEP * np.arange(1, FUTURE_STEPS + 1), (len(ahead), 1))
@@ -179,7 +185,12 @@ class Moments:
         return ForecastBatch(tokens, ahead, way[:, :asked], way[:, asked:])
 
     def offset(self, past: Past, true: Past) -> F32:
-        """Compute the mean error (B, 3) m of the pelvis in the past."""
+        """Compute the mean error (B, 3) m of the pelvis in the past.
+
+        Args:
+            past: Past given to the forecaster.
+            true: True past.
+        """
         weight = past.valid[..., None] / past.valid.sum(axis=1)[:, None, None]
         off = np.where(past.valid[..., None], past.root - true.root, 0) * weight
         result: F32 = off.sum(axis=1).astype(np.float32)

@@ -151,6 +151,10 @@ def prepare_motions(clips: list[Clip], out: Path, lift: Lift, count: int, seed: 
 def load_motions(path: Path, part: str) -> Motions:
     """Open one part of a file written by `prepare_motions`, with memory-mapped arrays.
 
+    Args:
+        path: The file.
+        part: "train", "validation", "calibration" or "test".
+
     Raises:
         PoseError: If the file is not a file of motions.
     """

@@ -41,10 +41,14 @@ BONE_SUM = 4.2
 
 
 def load_test(folder: Path, clip_frames: int = CLIP_FRAMES) -> list[LabelledSequence]:
-    """Load the test videos of protocol M, named by `source` and divided into clips of `clip_frames` without overlap.
+    """Load the test videos of protocol M, divided into clips without overlap. Sequences have the name of their video.
 
     Lifters get one clip at a time. Frames after the last complete clip of a video are not evaluated; a video shorter
     than one clip is evaluated completely. The ground truth is in the 2.5D image space.
+
+    Args:
+        folder: Folder with the pickle or the prepared files.
+        clip_frames: Number of frames of a clip.
     """
     table = _read(folder, "test", TEST_COLUMNS)
     truth = (_numbers(table, "joints_2.5d_image") / 1000).astype(np.float32)
@@ -71,9 +75,14 @@ def load_test(folder: Path, clip_frames: int = CLIP_FRAMES) -> list[LabelledSequ
 
 
 def load_poses(folder: Path, part: str) -> list[LabelledSequence]:
-    """Load the videos of "train" or "test" for training, named by `source`.
+    """Load the videos of one half of the data for training. Sequences have the name of their video.
 
-    `camera_poses` converts the ground truth to metres in the camera frame. To evaluate protocol M, use `load_test`.
+    The ground truth is converted to metres in the camera frame by `camera_poses`. To evaluate protocol M, use
+    `load_test`.
+
+    Args:
+        folder: Folder with the pickle or the prepared files.
+        part: "train" or "test".
     """
     table = _read(folder, part, ())
     sequences = []
@@ -91,9 +100,10 @@ def load_poses(folder: Path, part: str) -> list[LabelledSequence]:
 def camera_poses(image_poses: NDArray[np.floating], focal: F64, centre: F64) -> F64:
     """Convert poses from image space (px) to the camera frame (m), with a sum of bone lengths of `BONE_SUM`.
 
-    The method inverts `pose.labelled.to_image_space`. With the pelvis at depth D (m) and the focal length f (px), z px
-    correspond to z / (f / D + 1/2) metres, so that depth / D = 1 + z / (f + D / 2). D determines the size of the
-    person. Fixed-point iterations find it, since D is small compared with f.
+    This inverts `pose.labelled.to_image_space`. Let D be the depth of the pelvis (m) and f the focal length (px). A
+    depth of z px relative to the pelvis corresponds to z / (f / D + 1/2) m. A point at this depth is at 1 + z / (f + D
+    / 2) times D. D determines the size of the person. It is found by fixed-point iterations, since D is small compared
+    with f.
 
     Args:
         image_poses: (T, 17, 3) px.
@@ -116,7 +126,13 @@ def camera_poses(image_poses: NDArray[np.floating], focal: F64, centre: F64) -> 
 
 
 def _read(folder: Path, part: str, more: tuple[str, ...]) -> Table:
-    """Read the "train" or "test" half as arrays of equal length, with validated joint counts, cameras and values."""
+    """Read one half of the data as arrays of equal length, with validated joint counts, cameras and values.
+
+    Args:
+        folder: Folder with the pickle or the prepared files.
+        part: "train" or "test".
+        more: Names of additional arrays to read.
+    """
     path = folder / PREPARED if (folder / PREPARED).is_file() else folder / FILE
     if not path.is_file():
         raise UsageError(f"{path} is missing: MotionBERT publishes it; put it there (docs/reference/benchmark-data.md)")

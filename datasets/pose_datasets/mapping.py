@@ -160,10 +160,10 @@ _BVH_STYLES = (
 
 
 def _restore_lost_bones(motion: bvh.BvhMotion, index: dict[str, int]) -> bvh.BvhMotion:
-    """Restore the bones between the upper back and the base of the neck and collar bones.
+    """Restore the bones from the upper back to the base of the neck and to the collar bones.
 
-    The MotionBuilder conversions lose such bones. In the original skeletons, this bone is as long as the upper back and
-    continues in its direction (compared for subjects 35 and 131, which are available in both formats).
+    These bones have no length in the MotionBuilder conversions. In the original skeletons, they are as long as the
+    upper back and continue in its direction. (Subjects 35 and 131 are available in both formats.)
     """
     offsets = motion.offsets.copy()
     for role in ("neck_root", "left_collar", "right_collar"):

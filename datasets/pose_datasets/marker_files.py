@@ -135,7 +135,13 @@ def read_trc(path: Path) -> MarkerRecording:
 
 
 def _trc_row(line: str, markers: int, where: str) -> list[float]:
-    """Parse the coordinates of one frame; empty fields are missing markers and become NaN."""
+    """Parse the coordinates of one frame. Empty fields are missing markers and become NaN.
+
+    Args:
+        line: Line of the file.
+        markers: Number of markers.
+        where: File and line, for error messages.
+    """
     fields = line.split("\t") if "\t" in line else line.split()
     fields = [field.strip() for field in fields[2:]]
     while len(fields) > 3 * markers and not fields[-1]:

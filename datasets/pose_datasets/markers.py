@@ -125,8 +125,11 @@ def _leg_length(m: Mapping[str, F64]) -> float:
 
 
 def _frame(y: F64, x: F64) -> F64:
-    """Return frames (T, 3, 3) with columns x, y, z: y along vectors `y` (T, 3), and x as close to vectors `x` (T, 3) as
-    possible.
+    """Return frames (T, 3, 3) with columns x, y, z.
+
+    Args:
+        y: (T, 3) vectors that the y axis follows.
+        x: (T, 3) vectors that the x axis follows as closely as possible.
     """
     y = unit(y)
     x = unit(reject(x, y))
@@ -140,7 +143,13 @@ def _local(points: F64, origin: F64, frame: F64) -> F64:
 
 
 def _world(point: F64, origin: F64, frame: F64) -> F64:
-    """Transform a point (3,) m of moving frames to world positions (T, 3)."""
+    """Transform a point (3,) m of moving frames to world positions (T, 3).
+
+    Args:
+        point: (3,) m in the frames.
+        origin: (T, 3) m, origins of the frames.
+        frame: (T, 3, 3) axes of the frames.
+    """
     return origin + frame @ point
 
 
@@ -192,8 +201,7 @@ def _legs(m: Mapping[str, F64], leg: float) -> dict[str, F64]:
 
 
 def _pelvis(m: Mapping[str, F64]) -> tuple[F64, F64]:
-    """Return the midpoint (T, 3) m of the ASI markers, and the axes (T, 3, 3) of the pelvis with columns left, up,
-    forward.
+    """Return the midpoint (T, 3) m of the ASI markers, and the axes (T, 3, 3) of the pelvis (left, up, forward).
 
     The plane of the ASI and PSI markers is horizontal in this frame.
     """

@@ -178,7 +178,14 @@ def load_source(source: Path, calibrated: bool = True) -> list[Clip]:
 
 
 def trial_clips(subject: str, trial: str, points: F64, fps: float) -> list[Clip]:
-    """Clean a trial with points (T, 19, 3) m, resample it to about 60 Hz, and return its clips."""
+    """Clean a trial, resample it to about 60 Hz, and return its clips.
+
+    Args:
+        subject: Name of the subject.
+        trial: Name of the trial.
+        points: (T, 19, 3) m.
+        fps: Frame rate of the trial, frames/s.
+    """
     clips = []
     for i, (piece, times) in enumerate(clean(points, np.arange(len(points)) / fps), start=1):
         piece, times = decimate(piece, times)

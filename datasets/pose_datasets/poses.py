@@ -93,9 +93,10 @@ def flex_limbs(rng: np.random.Generator, bones: F32, times: F64, config: PoseCon
 
     The direction between the ends of a limb is kept; only their distance changes.
 
-    Straightening subtracts d exp(-(f / 80)^2) from the flexion f in degrees, where d is the flexion of the straightest
-    fifth (arms) or third (legs) of the sequence, at most 25. The effect is largest for nearly straight limbs. Bending
-    adds up to 80 degrees to bent limbs and almost none to straight ones. It does not exceed a flexion of 150 degrees.
+    Straightening subtracts d exp(-(f / 80)^2) from the flexion f in degrees. Here d, at most 25, is the flexion that
+    the straightest fifth (arms) or third (legs) of the frames does not exceed. The effect is largest for nearly
+    straight limbs. Bending adds up to 80 degrees to bent limbs and almost none to straight ones. It does not exceed a
+    flexion of 150 degrees.
 
     Args:
         rng: Random generator.
@@ -112,7 +113,7 @@ def flex_limbs(rng: np.random.Generator, bones: F32, times: F64, config: PoseCon
         rows = straight[rng.random(len(straight)) < 0.85]
         if len(rows):
             flexed = _flexion(bones, rows, limb)
-            most = np.percentile(flexed, percentile, axis=1, keepdims=True) - floor  # keeps a typical remaining flexion
+            most = np.percentile(flexed, percentile, axis=1, keepdims=True) - floor  # keeps 2 or 4 degrees
             less = np.clip(most, 0, 25).astype(np.float32) * np.exp(-((flexed / 80) ** 2))
             # Smooth near straight; never above the original flexion, as a straight limb does not determine its plane.
             _flex(bones, rows, limb, np.minimum(flexed, 2 * np.logaddexp(np.float32(0), (flexed - less) / 2)))
@@ -259,7 +260,16 @@ def bend_elbow(bones: F32, rows: I64, arm: list[int], angle: F32) -> None:
 
 
 def _bend(bones: F32, rows: I64, limb: list[int], angle: F32, usual_axis: F32, max_degrees: float) -> None:
-    """Increase the flexion of a limb by `angle` radians in place. The axis of a straight limb is `usual_axis`."""
+    """Increase the flexion of a limb in place.
+
+    Args:
+        bones: (B, T, 19, 3) m, bone vectors.
+        rows: Indices of the sequences to change.
+        limb: Indices of the two bones.
+        angle: (rows, T or 1) increase of the flexion, radians.
+        usual_axis: (rows, T, 3) rotation axis of a straight limb.
+        max_degrees: Maximum flexion.
+    """
     first, second = unit(bones[rows][:, :, limb[0]]), unit(bones[rows][:, :, limb[1]])
     axis, bent = _hinge(first, second, usual_axis)
     wanted = np.clip(bent + angle, np.minimum(bent, 0), np.maximum(bent, np.radians(max_degrees)))

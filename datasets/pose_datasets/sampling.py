@@ -11,7 +11,7 @@ I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 _FRAME_RATES = np.array([30, 25, 24, 50, 60, 15, 120], np.float64)
-_RATE_SHARES = np.array([0.38, 0.12, 0.08, 0.12, 0.1, 0.05, 0.03])  # others: uniform from 10 to 120
+_RATE_SHARES = np.array([0.38, 0.12, 0.08, 0.12, 0.1, 0.05, 0.03])  # others: log-uniform from 10 to 120
 _CANDIDATES = 6  # clips drawn per window; the first that is long enough is used
 
 

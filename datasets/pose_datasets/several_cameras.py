@@ -31,17 +31,19 @@ _BODY_RADIUS = 0.1  # radius of limbs for occlusion, m
 
 @dataclass(frozen=True, kw_only=True)
 class VirtualCamera:
-    """Virtual camera with its own clock.
+    """Virtual camera with its own clock. World time is the clock of the scene.
 
     Attributes:
+        size: (width, height) of the images, px.
+        matrix: (3, 3) px, true camera matrix.
         rotation: (3, 3): x_camera = rotation @ x_world + translation.
         translation: (3,) m.
-        matrix: (3, 3) px, true intrinsics.
         start: World time at which recording starts, s.
         end: World time at which it ends, s.
-        fps: Frames/s of its own clock.
+        fps: Frame rate on its own clock, frames/s.
         offset: World time at which its clock is 0, s.
         drift: World seconds per second of its clock, minus 1.
+        radial: Coefficient k1 of radial distortion.
     """
 
     size: tuple[int, int]

@@ -130,8 +130,13 @@ def read_group(folder: Path, group: _Group) -> Iterator[tuple[str, str, F64, flo
 def snu_points(motion: bvh.BvhMotion, group: _Group, source: str) -> F64:
     """Compute points (T, 19, 3) m from a motion, without the first frame of the file.
 
+    Args:
+        motion: Skeleton and motion.
+        group: Group of the recording.
+        source: Name of the file, for the error message.
+
     Raises:
-        PoseError: If the file has another skeleton. The message names `source`.
+        PoseError: If the file has another skeleton.
     """
     positions, turns = bvh.forward_kinematics(motion)
     names = [name.lower() for name in motion.names]
@@ -161,6 +166,11 @@ def _unit(motion: bvh.BvhMotion, knee: int, ankle: int) -> float:
     """Return the metres per unit of length in a file, from the length of a leg (thigh and shank).
 
     Legs of about 80 units are in centimetres, and legs of about 34 units in inches.
+
+    Args:
+        motion: Skeleton and motion.
+        knee: Index of a knee.
+        ankle: Index of the ankle of the same leg.
     """
     leg = sum(float(np.linalg.norm(motion.offsets[joint])) for joint in (knee, ankle))
     return 0.01 if leg > _LONGEST_LEG_IN_INCHES else _INCH

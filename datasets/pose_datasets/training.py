@@ -25,6 +25,7 @@ class MocapConfig:
         batch_frames: Total number of frames of a batch.
         without: Training subjects to exclude, by name or pattern ("uiprmd-*"). This allows measurements on kinds of
             motion that are not in the training data. Validation and test subjects are not excluded.
+        synthesis: Augmentation of the clips.
     """
 
     mocap: str = ""

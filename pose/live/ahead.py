@@ -142,12 +142,27 @@ class PosePredictor:
         ]
 
     def _taken(self, person: int, last: float, people: People, seen: dict[int, tuple[float, float]]) -> bool:
-        """Return whether a track that began after the time `last` overlaps the last box of `person`."""
+        """Return whether another track has probably taken over a missing person.
+
+        This is a track that began after the person was last seen, and that overlaps the person's last box.
+
+        Args:
+            person: Id of the missing person.
+            last: Time at which the person was last seen, s.
+            people: People of the frame.
+            seen: First and last time of each track by id, s.
+        """
         new = [number not in seen or seen[number][0] > last for number in people.ids.tolist()]
         return bool((box_iou(self._last[person].box[None], people.boxes[new]) > _MIN_BOX_IOU).any())
 
     def _predicted(self, result: FrameResult, rows: NDArray[np.intp], found: Forecast) -> FrameResult:
-        """Replace the people in `rows` by their predictions, which are the first rows of `found`."""
+        """Replace people of a frame by their predictions.
+
+        Args:
+            result: The frame.
+            rows: Indices of the people.
+            found: Predictions, of which the first ones are those of `rows`, in this order.
+        """
         n = len(rows)
         people, poses, placed = result.people, result.poses, result.placed
         before = _in_camera(poses.joints[rows], poses.root[rows])

@@ -165,13 +165,15 @@ class Loop(ABC):
 
         The mailbox is closed when the loop ends. Call `unsubscribe` when it is no longer needed.
 
+        With a refining lifter, each frame has two results: its newest estimate, as soon as its 3D pose is available,
+        and some frames later its refined one. `LiveResult.final` distinguishes them. With other lifters, each frame has
+        one result, which is final.
+
         Args:
             maxlen: Capacity of the mailbox, at least 1.
             notify: Function called after every new result, in the thread of the loop; must not block.
-            wanted: Kind of results. "newest": each frame once, as soon as its 3D pose is available. "final": each frame
-                once, some frames later, after the lifter has refined it; frames that are not refined before the end of
-                the loop or of the subscription come unrefined. "all": both results of each frame; the second has
-                `LiveResult.final`. Without a refining lifter, each frame comes once and is final.
+            wanted: Kind of results: "newest", "final" or "all". With "final", frames that are not refined before the
+                end of the loop or of the subscription are sent unrefined.
         """
         mailbox: Mailbox[LiveResult] = Mailbox(maxlen, notify)
         with self._lock:

@@ -1,7 +1,6 @@
-"""Conversion of live poses to JSON messages, one per person and frame. docs/reference/live-messages.md describes the
-keys.
+"""Conversion of live poses to JSON messages, one per person and frame.
 
-`VERSION` must be increased for incompatible changes.
+docs/reference/live-messages.md describes the keys. `VERSION` must be increased for incompatible changes.
 """
 
 import time

@@ -79,7 +79,7 @@ class LiveResult:
 
     @property
     def size(self) -> tuple[int, int]:
-        """(width, height) of the image, px."""
+        """Image size (width, height), px."""
         return self.image.shape[1], self.image.shape[0]
 
     def without_image(self) -> "LiveResult":

@@ -42,9 +42,7 @@ class BatchClip:
     videos: tuple[str, ...] = ()
 
     def signature(self) -> list[int] | None:
-        """Return file sizes and modification times, to detect changes quickly; None if unknown, for example for
-        URLs.
-        """
+        """Return file sizes and modification times, to detect changes quickly; None if unknown, as for URLs."""
         path = Path(self.path)
         try:
             if self.videos:
@@ -148,6 +146,11 @@ def _single(path: str, name: str, search: _Search) -> BatchClip:
 
     If groups of cameras are expected, this is a group of one. Its processing fails with a message about missing
     cameras.
+
+    Args:
+        path: Path of the video.
+        name: Name of the results folder.
+        search: Settings of the search.
     """
     return BatchClip(path, _clean(name), (path,) if search.grouped else ())
 

@@ -169,7 +169,16 @@ def make_job(
 
 
 def plan(clips: "list[BatchClip]", manifest: "Manifest", job: "Job") -> "tuple[list[Line], list[BatchTask]]":
-    """Return the manifest lines of clips that are finished and unchanged, and tasks for all other clips."""
+    """Compare the clips with the manifest.
+
+    Args:
+        clips: Clips of this call.
+        manifest: Manifest of the results.
+        job: Common settings of all clips.
+
+    Returns:
+        The manifest lines of clips that are finished and unchanged, and tasks for all other clips.
+    """
     from pose_apps.batch.work import BatchTask
 
     done, tasks = [], []
@@ -251,7 +260,13 @@ def default_workers(job: "Job") -> int:
 
 
 def _engine(config: BatchConfig, job: "Job", max_workers: int) -> "Engine":
-    """Start the workers, on this machine or with Ray. `max_workers` limits their number."""
+    """Start the workers, on this machine or with Ray.
+
+    Args:
+        config: Options of `pose-batch`.
+        job: Common settings of all clips.
+        max_workers: Maximum number of workers.
+    """
     if config.engine == "ray":
         from pose.system.resources import WORKER_MEGABYTES
         from pose_apps.batch.ray_engine import RayWorkers

@@ -114,7 +114,12 @@ class LayerCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Time in ms and memory in MB of one forward pass of one layer."""
+    """Cost of one forward pass of one layer.
+
+    Attributes:
+        milliseconds: Time, ms.
+        megabytes: Peak memory minus input and weights, MB.
+    """
 
     milliseconds: float
     megabytes: float

@@ -24,11 +24,11 @@ class EstimatorBench(NetworkBench):
 
 
 def estimation(estimator: "Estimator", image: "U8", boxes: "Boxes") -> Callable[[], int]:
-    """Return a function that estimates the joints in every box."""
+    """Return a function that estimates the joints in all boxes, and returns the number of people."""
     regions = estimator.regions(boxes)
     return lambda: len(estimator.estimate([image], [regions])[0])
 
 
 def one_pass(network: "OnePass", image: "U8", boxes: "Boxes") -> Callable[[], int]:
-    """Return a function that runs a one-pass network once."""
+    """Return a function that runs a one-pass network once, and returns the number of people found."""
     return lambda: len(network.find([image])[0][0])

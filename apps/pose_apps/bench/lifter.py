@@ -147,7 +147,12 @@ class _Steps:
 
 
 def bench_offline(name: str, seconds: float) -> dict[str, float]:
-    """Measure the offline speed in frames/s by backend: torch on two threads, ONNX Runtime on one thread."""
+    """Measure the offline speed in frames/s by backend: torch on two threads, ONNX Runtime on one thread.
+
+    Args:
+        name: Name or path of the lifter.
+        seconds: Minimum time per backend, s.
+    """
     import torch
 
     torch.set_num_threads(2)

@@ -50,7 +50,13 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A lifter, or stored predictions of a lifter, with a name for the tables. One of the two is not None."""
+    """A lifter, or stored predictions of a lifter.
+
+    Attributes:
+        name: Name for the tables.
+        lifter: The lifter; None for predictions.
+        predictions: The predictions; None for a lifter.
+    """
 
     name: str
     lifter: "Lifter | None" = None

@@ -17,7 +17,12 @@ OTHERS = ("html", "c3d")  # than tables
 
 
 def check_analysis(folder: Path, formats: Sequence[str] = FORMATS, *, overwrite: bool) -> None:
-    """Check that no output file of an analysis exists, unless `overwrite` is set.
+    """Check that no output file of an analysis exists, unless `overwrite` is True.
+
+    Args:
+        folder: Folder of the analysis.
+        formats: Output formats.
+        overwrite: Whether existing files may be replaced.
 
     Raises:
         UsageError: If an output file exists.
@@ -92,7 +97,14 @@ def write_analysis(
 
 
 def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenFiles) -> list[Path]:
-    """Write a C3D file with joints and events for each person with events; return the files."""
+    """Write a C3D file with joints and events for each person with events; return the files.
+
+    Args:
+        analysis: Analysis of the result.
+        poses: Result, poses.npz.
+        folder: Folder to write to.
+        record: Record of written files, which protects files of the user.
+    """
     from pose.export import open_recording
     from pose.export.c3d import write
     from pose.export.events import GENERAL, ExportEvent
@@ -127,7 +139,17 @@ def analysis_lines(analysis: "Analysis") -> list[str]:
 def analysed(
     poses: Path, folder: Path, video: str, warn: Callable[[str], None]
 ) -> tuple[list[Path], list[str], list[str]]:
-    """Run `write_analysis` after a run of `pose-run`; return the files, summary lines, and problems."""
+    """Analyse the result of a run of `pose-run` with `write_analysis`.
+
+    Args:
+        poses: Result, poses.npz.
+        folder: Folder for the tables.
+        video: Video for the images of the report.
+        warn: Function called with a message for each file of the user that was renamed.
+
+    Returns:
+        Written files, lines for the summary, and problems.
+    """
     try:
         analysis, files = write_analysis(poses, folder, video=Path(video), warn=warn)
     except PoseError as error:

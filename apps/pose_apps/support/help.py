@@ -119,7 +119,12 @@ MAX_CHOICES = 6  # maximum choices in --help; --help-all lists all
 
 
 def give_help(parser: argparse.ArgumentParser, name: str | None = None) -> None:
-    """Replace `--help` of a parser and its subcommands, and add `--help-all`."""
+    """Replace `--help` of a parser and its subcommands, and add `--help-all`.
+
+    Args:
+        parser: Parser of the command.
+        name: Name of the command in `LAYOUTS`; None for the name of the program.
+    """
     called = name or parser.prog
     for action in parser._actions:
         if "--print_config" in action.option_strings:

@@ -43,7 +43,12 @@ def config_first(argv: Sequence[str] | None) -> list[str]:
 
 
 def gathered(words: Sequence[str], name: str) -> list[str]:
-    """Join the values of a repeated option at its first position: `--source a --source b` becomes `--source a b`."""
+    """Join the values of a repeated option at its first position: `--source a --source b` becomes `--source a b`.
+
+    Args:
+        words: Arguments of the command line.
+        name: The option, such as "--source".
+    """
     values: list[str] = []
     others: list[str] = []
     place, taking = len(words), False
@@ -144,6 +149,10 @@ def _typed(entry: "Field[object]") -> str:
 
 def config_of(config: type[Config], parsed: Namespace) -> Config:
     """Return the dataclass with the parsed options.
+
+    Args:
+        config: Class of the options.
+        parsed: Result of the parser.
 
     Raises:
         UsageError: If a value is missing or invalid.

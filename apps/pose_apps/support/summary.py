@@ -181,7 +181,13 @@ def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> It
 
 
 def counted(count: int, one: str, several: str | None = None) -> str:
-    """Return a count with its noun in singular or plural, such as `1 frame` or `2 frames`."""
+    """Return a count with its noun in singular or plural, such as `1 frame` or `2 frames`.
+
+    Args:
+        count: The count.
+        one: Noun in singular.
+        several: Noun in plural; None for the singular with an s.
+    """
     return f"{count} {one if count == 1 else several or f'{one}s'}"
 
 

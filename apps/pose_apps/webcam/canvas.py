@@ -76,7 +76,12 @@ class FrameRenderer:
         self.size = (width + panel[0], height) if view == "both" else picture
 
     def fits(self, live: LiveResult, view: str) -> bool:
-        """Return whether this canvas can draw a frame in a view."""
+        """Return whether this canvas can draw a result in a view.
+
+        Args:
+            live: Result of a frame.
+            view: One of `VIEWS`.
+        """
         return (self.picture, self.skeleton, self.view) == (live.size, live.skeleton, view)
 
     def draw(self, live: LiveResult, *, mirror: bool = False) -> U8:

@@ -131,9 +131,7 @@ def _close(option: str, sink: Sink) -> None:
 
 
 def finish_interrupted_recordings(config: WebcamConfig) -> None:
-    """Finish the recordings in the folder `config.out` that killed runs left incomplete, and print a line about
-    each.
-    """
+    """Finish recordings in the folder `config.out` that killed runs left incomplete, and print a line about each."""
     from pose.live.recording import finish_interrupted
 
     for line in finish_interrupted(Path(config.out)):

@@ -45,8 +45,14 @@ class Bumps:
         return stays or any(self._jump(index, time) > JUMP for index in self._errors)
 
     def _add(self, index: int, time: float, people: Sequence[CurrentPose]) -> None:
-        """Add the reprojection error of a camera, relative to the body height in the image: its median over the
-        people.
+        """Add the reprojection error of a camera in a frame, relative to the body height in the image.
+
+        The error is the median over the people that several cameras see.
+
+        Args:
+            index: Index of the camera.
+            time: Time of the frame, s.
+            people: Fused people in this frame.
         """
         camera, errors = self._calibration.cameras[index], self._errors[index]
         shares = []

@@ -142,7 +142,13 @@ def _lifted_bones(track: ViewTrack, camera: ViewCamera) -> F64:
 
 
 def _factor(rig: Rig, tracks: Sequence[ViewTrack], height: float) -> float:
-    """Return the factor of all lengths at which the person seen longest has the body height `height` (m)."""
+    """Return the factor of all lengths at which the person seen longest has a given body height.
+
+    Args:
+        rig: Calibrated cameras.
+        tracks: Tracks of all cameras.
+        height: Body height, m.
+    """
     ends = [
         (min(t.times[0] for t in own), max(t.times[-1] for t in own)) for own in _by_camera(tracks, len(rig.cameras))
     ]

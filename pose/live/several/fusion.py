@@ -112,7 +112,13 @@ class Fusion:
         return tracks
 
     def _fuse(self, number: int, tracks: Mapping[int, ViewTrack], time: float) -> Fused:
-        """Fuse the tracks of a person by camera index at one time, and store the state of the person."""
+        """Fuse the tracks of a person at one time, and store the state of the person.
+
+        Args:
+            number: Id of the person.
+            tracks: Track of the person in each camera, by camera index.
+            time: Time of the pose on the common clock, s.
+        """
         one = self._people.get(number)
         knots = np.linspace(time - STEP * (INSTANTS - 1), time, INSTANTS)
         observed = observe(tracks, self._cameras, knots)

@@ -201,7 +201,7 @@ class Rigging:
         return given if fixed else replace(given, offset=0.0, drift=0.0)
 
     def _match(self, now: float) -> None:
-        """Start an assignment of tracks to people every `MATCH_EVERY` seconds."""
+        """Start to assign tracks to people, if the last assignment began at least `MATCH_EVERY` seconds ago."""
         if self.calibration is None or self._matching.busy or now - self._matched_at < MATCH_EVERY:
             return
         self._matched_at, self._matches = now, self.count

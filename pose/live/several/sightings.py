@@ -112,7 +112,13 @@ class Sightings:
         return elapsed if float(np.linalg.norm(off, axis=-1).mean()) > STANDING * elapsed else 0.0
 
     def _replace(self, number: int, at: float, row: Row) -> None:
-        """Replace the observation of a track at the time `at` (s)."""
+        """Replace the observation of a track by its refinement.
+
+        Args:
+            number: Track id.
+            at: Capture time of the frame, s.
+            row: Refined observation.
+        """
         rows = self._tracks.get(number, deque())
         for place in range(len(rows) - 1, -1, -1):
             if rows[place][0] <= at:
