@@ -1,4 +1,4 @@
-"""Reserved disk space for the end of a task."""
+"""Disk space that is reserved, so that a task can still write its last files on a full disk."""
 
 import errno
 import os

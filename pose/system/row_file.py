@@ -57,7 +57,7 @@ class RowFile:
         """Append a block of rows under a key.
 
         Raises:
-            PoseError: If the disk is full.
+            PoseError: If the rows cannot be written, for example on a full disk.
         """
         assert rows.dtype == self.kind, (rows.dtype, self.kind)
         with file_errors(self._folder):
