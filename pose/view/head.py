@@ -18,7 +18,7 @@ _TO_CROWN = 0.75  # neck lengths from the centre of the head joints to the top
 _USUAL_NECK = 0.13  # in box heights, if the shoulders are not visible
 
 
-class Head:
+class HeadLocator:
     """Head position in the image, computed from the keypoints of one skeleton."""
 
     def __init__(self, skeleton: Skeleton) -> None:

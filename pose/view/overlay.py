@@ -23,7 +23,7 @@ from pose.view.corner import Corner
 from pose.view.draw import Canvas, Point
 from pose.view.faces import draw_face
 from pose.view.hands import HAND_POINTS, skeleton_with_hands, with_hands
-from pose.view.head import Head
+from pose.view.head import HeadLocator
 from pose.view.inset import Inset
 from pose.view.insets import AUTO, OFF
 from pose.view.legend import Legend
@@ -63,7 +63,7 @@ class _Plan:
         self.edge_sides = np.array([edge_side(skeleton, a, b) for a, b in skeleton.edges])
         self.shares = np.array([thickness(name) for name in skeleton.names])
         self.edge_shares = self.shares[self.edges].max(axis=1)
-        self.head = Head(skeleton)
+        self.head = HeadLocator(skeleton)
 
 
 class _Badge(NamedTuple):
