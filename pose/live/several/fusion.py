@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pose.live.several.calibration import Calibration
-from pose.live.several.identities import Identities
+from pose.live.several.identities import TrackAssignment
 from pose.live.several.sightings import Sightings
 from pose.multiview.fuse import Fused, fuse_newest
 from pose.multiview.observations import observe
@@ -72,7 +72,7 @@ class Fusion:
         self._cameras = [calibration.cameras.get(index, first) for index in range(sources)]
         self._people: dict[int, _Person] = {}
 
-    def at(self, time: float, sightings: Mapping[int, Sightings], identities: Identities) -> list[CurrentPose]:
+    def at(self, time: float, sightings: Mapping[int, Sightings], identities: TrackAssignment) -> list[CurrentPose]:
         """Return the fused poses of all people at one time.
 
         Args:

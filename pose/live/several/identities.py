@@ -10,7 +10,7 @@ Key = tuple[int, int]  # camera index, track id in this camera
 
 
 @dataclass(slots=True)
-class Identities:
+class TrackAssignment:
     """Assignment of tracks to people. A track is identified by the index of its camera and its id in this camera.
 
     A match of two tracks lasts as long as both tracks, except after an id switch: if the tracks contradict each other,
@@ -31,14 +31,14 @@ class Identities:
         """Return the tracks of a person, as pairs of camera index and track id."""
         return [key for key, number in self.people.items() if number == person]
 
-    def updated(self, tracks: Sequence[ViewTrack], cameras: Mapping[int, ViewCamera]) -> "Identities":
+    def updated(self, tracks: Sequence[ViewTrack], cameras: Mapping[int, ViewCamera]) -> "TrackAssignment":
         """Return a new assignment that includes the tracks of the last seconds.
 
         Args:
             tracks: Tracks of calibrated cameras; `camera` is the index of the source.
             cameras: Cameras by index of the source.
         """
-        new = Identities(dict(self.people), self.contradicted, self.next)
+        new = TrackAssignment(dict(self.people), self.contradicted, self.next)
         new._match(tracks, cameras)
         return new
 

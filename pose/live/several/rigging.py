@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pose.errors import PoseError
 from pose.live.several.calibration import Calibration, CalibrationInput, calibrate, given_calibration
-from pose.live.several.identities import Identities
+from pose.live.several.identities import TrackAssignment
 from pose.live.several.sightings import Seen, Sightings, tracks_of
 from pose.live.several.waiting import MOTION_SECONDS, PATIENCE_SECONDS, waiting_line
 from pose.live.several.worker import Worker
@@ -50,7 +50,7 @@ class Rigging:
         """
         self.sightings = [Sightings(index, KEPT_SECONDS) for index in range(len(names))]
         self.calibration: Calibration | None = None
-        self.identities = Identities()
+        self.identities = TrackAssignment()
         self.count = 0
         self._names, self._camera, self._read, self._height = names, camera, given, height
         self._told: list[ViewCamera] | None = None  # cameras of the calibration file
@@ -66,8 +66,8 @@ class Rigging:
         self._valid = True  # whether no camera was moved since the running calibration began
         self._matches = 0  # number of the calibration that the running assignment uses
         self._wait_until = -math.inf  # time of the next attempt after a failure, s
-        self._calibrating: Worker[tuple[Calibration, Identities]] = Worker("calibration")
-        self._matching: Worker[Identities] = Worker("identities")
+        self._calibrating: Worker[tuple[Calibration, TrackAssignment]] = Worker("calibration")
+        self._matching: Worker[TrackAssignment] = Worker("identities")
 
     def step(self, now: float, live: Collection[int]) -> bool:
         """Process new observations, and return whether the calibration changed.
@@ -84,7 +84,7 @@ class Rigging:
         changed, self._changed, before = self._changed, False, self.count
         if (found := self._calibrating.take()) is not None and self._valid:
             self._take(found, now)
-        if isinstance(newer := self._matching.take(), Identities) and self._matches == self.count:
+        if isinstance(newer := self._matching.take(), TrackAssignment) and self._matches == self.count:
             self.identities = newer
         if self._read is not None and self._told is None:
             self._begin_given(now)
@@ -119,7 +119,7 @@ class Rigging:
         notes = () if self.calibration is None else self.calibration.notes
         return "; ".join(part for part in (self._moved, self._problem, self._waiting, *notes) if part)
 
-    def _take(self, found: tuple[Calibration, Identities] | PoseError, now: float) -> None:
+    def _take(self, found: tuple[Calibration, TrackAssignment] | PoseError, now: float) -> None:
         """Use a finished calibration, or store why it failed."""
         if isinstance(found, PoseError):
             self._problem = f"not calibrated: {found}"
@@ -183,7 +183,7 @@ class Rigging:
         self._two_since, self._valid = math.inf, True
         following = self.identities.next
 
-        def work() -> tuple[Calibration, Identities]:
+        def work() -> tuple[Calibration, TrackAssignment]:
             found = calibrate(given)
             return found, matched(found, following, rows)
 
@@ -208,14 +208,14 @@ class Rigging:
         cameras, before = self.calibration.cameras, self.identities
         rows = {index: self.sightings[index].rows(now - MATCHED_SECONDS) for index in cameras}
 
-        def match() -> Identities:
+        def match() -> TrackAssignment:
             tracks = [track for index, seen in rows.items() for track in tracks_of(index, seen)]
             return before.updated(tracks, cameras)
 
         self._matching.start(match)
 
 
-def matched(calibration: Calibration, following: int, rows: Mapping[int, dict[int, list[Seen]]]) -> Identities:
+def matched(calibration: Calibration, following: int, rows: Mapping[int, dict[int, list[Seen]]]) -> TrackAssignment:
     """Assign tracks to people at the start of a calibration.
 
     Args:
@@ -229,7 +229,7 @@ def matched(calibration: Calibration, following: int, rows: Mapping[int, dict[in
         for index, own in rows.items()
     }
     tracks = [track for index, own in recent.items() for track in tracks_of(index, own)]
-    return Identities(next=following).updated(tracks, calibration.cameras)
+    return TrackAssignment(next=following).updated(tracks, calibration.cameras)
 
 
 def quality_words(calibration: Calibration) -> str:
