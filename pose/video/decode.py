@@ -25,7 +25,7 @@ from pose.video.container import Target, announced_seconds, has_time_stamps, rea
 from pose.video.frame_store import FrameStore
 from pose.video.interlace import deinterlaced
 from pose.video.lens import focal_35mm
-from pose.video.picture import Layout, Picture, Upright, UprightPlanes, UprightRGB
+from pose.video.picture import Picture, StreamLayout, UprightConverter, UprightPlanes, UprightRGB
 from pose.video.planes import PlanarFrame
 from pose.video.server_copy import ServerCopy
 from pose.video.source import TIME_TOLERANCE, RepairedTimeline, Sound, Source, Span, VideoInfo
@@ -169,7 +169,7 @@ class StreamSource(Source):
         self._by_storing = "avi" in container.format.name.split(",")
         self._origin = self._stamp(first) or 0
         self._time_base = walk.tick
-        self._layout = Layout.of(first, stream.sample_aspect_ratio)
+        self._layout = StreamLayout.of(first, stream.sample_aspect_ratio)
         self._announced = announced_seconds(container, stream)
         is_live = self._target.is_live or (self._target.is_network and self._announced is None)
         if self._announced is not None and not is_live and self._span.start >= self._announced:
@@ -245,7 +245,7 @@ class StreamSource(Source):
         return (Frame(image, index, time) for index, (image, time) in enumerate(shown))
 
     def _shown(
-        self, walk: Walk, pictures: Iterator[av.VideoFrame], upright: Upright[Picture], problems: list[str]
+        self, walk: Walk, pictures: Iterator[av.VideoFrame], upright: UprightConverter[Picture], problems: list[str]
     ) -> Iterator[tuple[Picture, float]]:
         """Yield upright images inside the span with their times in s, and close the container.
 
@@ -289,7 +289,7 @@ class StreamSource(Source):
         return (stamp - self._origin) * self._time_base.numerator / self._time_base.denominator
 
     def _timed(
-        self, walk: Walk, pictures: Iterator[av.VideoFrame], upright: Upright[Picture], problems: list[str]
+        self, walk: Walk, pictures: Iterator[av.VideoFrame], upright: UprightConverter[Picture], problems: list[str]
     ) -> Iterator[tuple[Picture, float]]:
         timeline, waiting = self._timeline(), Waiting(self._watch and self.info.is_live)
         end = 0.0
@@ -306,7 +306,7 @@ class StreamSource(Source):
             if self._span.starts_after(time):
                 continue
             if self._watch and not upright.fits(picture):
-                upright = type(upright)(Layout.of(picture, walk.stream.sample_aspect_ratio))
+                upright = type(upright)(StreamLayout.of(picture, walk.stream.sample_aspect_ratio))
             try:
                 image = upright(picture)
             except av.FFmpegError:

@@ -54,7 +54,7 @@ def turned(image: U8, turn: Turn) -> U8:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class StreamLayout:
     """Size and orientation of the frames of a stream, from its first frame.
 
     Attributes:
@@ -91,7 +91,7 @@ class Layout:
 Picture = TypeVar("Picture", U8, Planes)
 
 
-class Upright(ABC, Generic[Picture]):
+class UprightConverter(ABC, Generic[Picture]):
     """Converter of the frames of one pass through a stream to upright images.
 
     It applies the colour matrix and range of each frame. Frames of another size (adaptive streams) are scaled to the
@@ -101,7 +101,7 @@ class Upright(ABC, Generic[Picture]):
         resized: Number of frames of another size.
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: StreamLayout) -> None:
         """Start before the first frame.
 
         Args:
@@ -122,7 +122,7 @@ class Upright(ABC, Generic[Picture]):
         """Return the upright image of a frame. It stays valid while further frames are decoded."""
 
 
-class UprightRGB(Upright[U8]):
+class UprightRGB(UprightConverter[U8]):
     """Converter to contiguous (H, W, 3) uint8 RGB images."""
 
     def __call__(self, frame: "av.VideoFrame") -> U8:
@@ -136,7 +136,7 @@ class UprightRGB(Upright[U8]):
         return turned(np.asarray(rgb.to_ndarray(), np.uint8), self._layout.turn)
 
 
-class UprightPlanes(Upright[Planes]):
+class UprightPlanes(UprightConverter[Planes]):
     """Converter to YUV planes, all in the colour encoding of the first frame.
 
     8-bit 4:2:0 frames with the matrix of BT.601 or BT.709, as in most files, pass unchanged. Others become BT.709.
