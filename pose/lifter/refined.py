@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pose.lifter.pending import PendingFrame, PersonFrame
-from pose.lifter.step_batch import PersonState
+from pose.lifter.step_batch import StreamState
 from pose.stages import LifterStage, Refining
 from pose.types import FrameResult, People
 
@@ -25,7 +25,7 @@ class RecentFrames:
 
     frames: deque[PersonFrame | None] = field(default_factory=deque)
 
-    def add(self, frame: PersonFrame | None, state: PersonState, ages: Sequence[int]) -> None:
+    def add(self, frame: PersonFrame | None, state: StreamState, ages: Sequence[int]) -> None:
         """Add a frame after the step that processed it.
 
         Args:

@@ -119,7 +119,7 @@ class PeopleState:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def take(self, row: int, person: "PersonState") -> None:
+    def take(self, row: int, person: "StreamState") -> None:
         """Copy a person's state to a row, and move the person to this batch."""
         for name, array in self.state.items():
             array[row] = person.among.state[name][person.row]
@@ -156,7 +156,7 @@ class PeopleState:
         return answers[:, ages.index(self._setting.lookahead)]
 
     def answer_of(self, row: int, lookahead: int) -> F32 | None:
-        """Return the output (71,) of row `row`, as `PersonState.answer_of` does."""
+        """Return the output (71,) of row `row`, as `StreamState.answer_of` does."""
         ages = self._setting.step.memory.ages
         if self.answers is None or ages is None or self.state["frames"][row] <= lookahead:
             return None
@@ -181,7 +181,7 @@ class PeopleState:
 
 
 @dataclass(slots=True, eq=False)
-class PersonState:
+class StreamState:
     """The state of one person in a stream.
 
     Attributes:
@@ -227,7 +227,7 @@ class PersonState:
         return self.among.answer_of(self.row, lookahead)
 
 
-def gather(setting: Setting, people: Sequence[PersonState]) -> PeopleState:
+def gather(setting: Setting, people: Sequence[StreamState]) -> PeopleState:
     """Collect people as the rows of one batch, in their order. Copies nothing if the batch is unchanged."""
     batch = people[0].among
     if len(batch) == len(people) and all(p.among is batch and p.row == i for i, p in enumerate(people)):

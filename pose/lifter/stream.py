@@ -16,7 +16,7 @@ from pose.lifter.format import TYPICAL_STEP
 from pose.lifter.pending import PendingFrame, PersonFrame, take_finished
 from pose.lifter.predict import Lifter
 from pose.lifter.refined import RecentFrames, Refinements
-from pose.lifter.step_batch import PeopleState, PersonState, Setting, gather
+from pose.lifter.step_batch import PeopleState, Setting, StreamState, gather
 from pose.repair.person import PersonRepair
 from pose.skeletons import Skeleton, to_h36m17
 from pose.types import F32, FrameResult, People
@@ -72,11 +72,11 @@ class LifterStream:
             raise ValueError("refine: a causal network lifts each frame once; use the lifter sliding")
         return tuple(age for age in ages if age <= max_age)
 
-    def new_person(self) -> PersonState:
+    def new_person(self) -> StreamState:
         """Return the state of a person before the first frame."""
-        return PersonState(PeopleState(self._setting, 1), 0)
+        return StreamState(PeopleState(self._setting, 1), 0)
 
-    def step(self, people: Sequence[PersonState], keypoints: F32, scores: F32, time: float) -> list[F32 | None]:
+    def step(self, people: Sequence[StreamState], keypoints: F32, scores: F32, time: float) -> list[F32 | None]:
         """Process the next frame.
 
         Args:
@@ -214,7 +214,7 @@ class _Live:
         seen: Time of the last detection, s.
     """
 
-    state: PersonState
+    state: StreamState
     repair: PersonRepair | None
     asked: deque[PersonFrame | None] = field(default_factory=deque)
     recent: RecentFrames = field(default_factory=RecentFrames)
