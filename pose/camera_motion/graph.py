@@ -23,7 +23,7 @@ _MIN_SIGMA_RAD = 5e-4  # rad, minimum standard deviation of a comparison
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedViews:
     """Views (rotation and zoom) of the N measured frames of one scene.
 
     A stretch is a connected component of the graph of key frames.
@@ -60,7 +60,7 @@ class _Edge:
     sigma: float
 
 
-def place_frames(indices: Sequence[int], samples: Sequence[Background]) -> Placed:
+def place_frames(indices: Sequence[int], samples: Sequence[Background]) -> PlacedViews:
     """Compute the views of measured frames.
 
     Args:
@@ -81,7 +81,7 @@ def place_frames(indices: Sequence[int], samples: Sequence[Background]) -> Place
                 edges.append(_Edge(one[0], other[0], other[1] @ one[1].T, other[2] - one[2], sigma))
     turns, zooms, sigmas, stretches = _solve(len(keys), edges)
     count = len(samples)
-    placed = Placed(np.tile(np.eye(3), (count, 1, 1)), np.ones(count), np.full(count, np.nan), np.full(count, -1))
+    placed = PlacedViews(np.tile(np.eye(3), (count, 1, 1)), np.ones(count), np.full(count, np.nan), np.full(count, -1))
     for row, sample in enumerate(samples):
         key, link = sample.links[0, 0], sample.links[0]
         if key == NO_LINK:
