@@ -68,7 +68,7 @@ def ergonomic_scores(motion: Motion, inputs: Inputs = NEUTRAL) -> Scores:
     return scores_of(posture_of(motion), inputs)
 
 
-def scores_of(posture: "Posture", inputs: Inputs = NEUTRAL) -> Scores:
+def scores_of(posture: "PostureScores", inputs: Inputs = NEUTRAL) -> Scores:
     """Return the RULA and REBA scores of every frame, given the scores of the body parts."""
     wrist = np.full(len(posture.trunk_rula), inputs.wrist)
     twist = np.full(len(posture.trunk_rula), inputs.wrist_twist)
@@ -92,7 +92,7 @@ def scores_of(posture: "Posture", inputs: Inputs = NEUTRAL) -> Scores:
 
 
 @dataclass(frozen=True, slots=True)
-class Posture:
+class PostureScores:
     """RULA and REBA scores of the body parts in T frames: (T,), or (T, 2) for the left and right arm.
 
     Arms have the same scores in both methods. `across` is 1 where the hand crosses the midline or is far outside the
@@ -110,7 +110,7 @@ class Posture:
     legs_reba: I64
 
 
-def posture_of(motion: Motion) -> Posture:
+def posture_of(motion: Motion) -> PostureScores:
     """Return the scores of the body parts in every frame."""
     trunk = motion.joint("thorax") - motion.joint("pelvis")
     forward = motion.facing
@@ -139,7 +139,7 @@ def posture_of(motion: Motion) -> Posture:
     backwards = (flexion < -UPRIGHT_DEGREES).astype(np.int64)
     trunk_score = 1 + np.digitize(np.abs(flexion), [UPRIGHT_DEGREES, 20, 60])
     trunk_reba = np.where(backwards == 1, np.where(flexion < -20, 3, 2), trunk_score)
-    return Posture(
+    return PostureScores(
         np.stack(upper, axis=1), np.stack(lower, axis=1), np.stack(across, axis=1),
         neck_rula=np.where(neck_forward < -5, 4, 1 + np.digitize(neck_forward, [10, 20])) + neck_bent,
         trunk_rula=trunk_score + twisted,
