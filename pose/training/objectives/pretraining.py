@@ -33,7 +33,7 @@ from pose.training.config import SHORTEST_SPAN, ObjectiveConfig
 from pose.training.objectives.mixture import Mixture, PoseHead
 
 
-class Predicted(NamedTuple):
+class PretrainingPredictions(NamedTuple):
     """Predictions of an objective.
 
     Attributes:
@@ -77,7 +77,7 @@ class Pretraining(nn.Module):
         # Learned query token, equal for all frames before the time is added
         self.query = nn.Parameter(torch.randn(lifter.config.dim) * 0.1) if objective.name == "any-order" else None
 
-    def forward(self, batch: TensorBatch, generator: torch.Generator) -> Predicted:
+    def forward(self, batch: TensorBatch, generator: torch.Generator) -> PretrainingPredictions:
         """Predict with a mask or an order that is sampled from `generator`."""
         if self.objective.name == "masked":
             hidden = draw_hidden(batch.times, self.objective, generator)
@@ -87,7 +87,7 @@ class Pretraining(nn.Module):
         count, frames = batch.times.shape
         return self.any_order(batch, draw_ranks(count, frames, self.objective.asked, generator))
 
-    def masked(self, batch: TensorBatch, hidden: Tensor) -> Predicted:
+    def masked(self, batch: TensorBatch, hidden: Tensor) -> PretrainingPredictions:
         """Predict masked joints.
 
         Args:
@@ -100,9 +100,9 @@ class Pretraining(nn.Module):
             x = block(x, context)
         truth, known = _poses(batch)
         simple = interpolated(truth, known & ~hidden, batch.times)
-        return Predicted(self.head(self.lifter.norm(x)), truth, _counted(hidden & known), simple)
+        return PretrainingPredictions(self.head(self.lifter.norm(x)), truth, _counted(hidden & known), simple)
 
-    def next(self, batch: TensorBatch) -> Predicted:
+    def next(self, batch: TensorBatch) -> PretrainingPredictions:
         """Predict the pose of frame t + 1 from frames up to t."""
         truth, known = _poses(batch)
         before = truth[:, :-1]
@@ -115,9 +115,11 @@ class Pretraining(nn.Module):
             for block in self.lifter.blocks:
                 x = _content(cast(Block, block), x, past, context)
         asked = known[:, 1:] & batch.valid[:, :-1, None]
-        return Predicted(self.head(self.lifter.norm(x[:, :-1]), before), truth[:, 1:], _counted(asked), before)
+        return PretrainingPredictions(
+            self.head(self.lifter.norm(x[:, :-1]), before), truth[:, 1:], _counted(asked), before
+        )
 
-    def any_order(self, batch: TensorBatch, ranks: Tensor) -> Predicted:
+    def any_order(self, batch: TensorBatch, ranks: Tensor) -> PretrainingPredictions:
         """Predict poses in the given order.
 
         Args:
@@ -134,7 +136,7 @@ class Pretraining(nn.Module):
         truth, known = _poses(batch)
         asked = (ranks >= 0)[..., None] & known
         simple = interpolated(truth, known & (ranks < 0)[..., None], batch.times)
-        return Predicted(self.head(self.lifter.norm(query)), truth, _counted(asked), simple)
+        return PretrainingPredictions(self.head(self.lifter.norm(query)), truth, _counted(asked), simple)
 
 
 def is_causal(model: LifterConfig) -> bool:
