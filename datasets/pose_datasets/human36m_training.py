@@ -96,7 +96,7 @@ class Human36mSource:
         return {self._config.input_2d if self._config.protocol == "V" else "sh": self._pieces(self._sequences(part))}
 
     def calibration(self) -> list[Iterator[LiftBatch]]:
-        """Return the sets for the calibration of sigma: the validation sample."""
+        """Return the sets for the calibration of sigma, of which there is one: the sample of the validation subject."""
         return list(self.evaluation("validation").values())
 
     def _sequences(self, part: str) -> list[LabelledSequence]:

@@ -67,13 +67,13 @@ class PoseConfig:
 
 
 def vary_poses(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
-    """Change the poses of some sequences in place, as configured by the first settings of `config`, up to `raised`.
+    """Change the poses of some sequences in place: straighten knees, fold bodies, rotate parts of the body, raise arms.
 
     Args:
         rng: Random generator.
         bones: (B, T, 19, 3) m, bone vectors.
         times: (B, T) s.
-        config: Fractions and magnitudes of the changes.
+        config: Fractions and magnitudes of the changes, of which those from `turned` to `raised` are used.
     """
     rows = _some(rng, len(bones), config.straightened)
     if len(rows):

@@ -1,7 +1,7 @@
 """YOLOX on ONNX Runtime. This module decodes the outputs and runs non-maximum suppression.
 
-Source: Ge et al., YOLOX: Exceeding YOLO Series in 2021, 2021, arXiv:2107.08430. The thresholds are those of the
-project's own ONNX demo.
+Source: Ge et al., YOLOX: Exceeding YOLO Series in 2021, 2021, arXiv:2107.08430. The thresholds are those of the ONNX
+demo in the YOLOX repository.
 """
 
 from collections.abc import Sequence

@@ -135,7 +135,7 @@ class LiveStatus:
         message: Problem of the source, such as a lost camera; empty without one.
         world: State of gravity and camera motion in a few words; empty in camera coordinates.
         cameras: State of the calibration of several cameras; empty for one.
-        frame_age_s: Time since the last captured frame; NaN before the first.
+        frame_age_s: Time since the last captured frame, s; NaN before the first.
     """
 
     fps: float

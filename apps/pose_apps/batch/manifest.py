@@ -111,7 +111,7 @@ class Line:
         people: Number of different people. For single images, the sum of the numbers of people in each image.
         outputs: Paths of the result files, relative to the folder of the manifest.
         attempts: Number of attempts.
-        cached: Results found in the cache.
+        cached: Results found in the cache: "nothing", "people" (2D only) or "everything".
         warnings: Warnings about the clip.
         job: SHA-256 of settings and weights.
         signature: File sizes and times (`BatchClip.signature`).

@@ -46,8 +46,8 @@ class Form:
     hops: int = 0
 
     def at(self, length: int) -> dict[str, Option]:
-        """Return the options for a sequence length. Some papers make options depend on the length; this is
-        reproduced.
+        """Return the options for a sequence length. Some of them depend on the length, as in the papers of the
+        mechanisms.
         """
         if self.name == "linformer":
             return self.options | {"max_length": length, "compression": max(1, length // LINFORMER_ROWS)}

@@ -33,7 +33,7 @@ class CamerasConfig(Options):
 
     @property
     def file(self) -> Path | None:
-        """The calibration file."""
+        """Path of the calibration file; None if the cameras are to be calibrated."""
         return None if self.cameras in (None, AUTO) else Path(str(self.cameras))
 
 

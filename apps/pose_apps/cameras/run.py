@@ -58,7 +58,7 @@ class CamerasDone:
         cameras: Calibrated cameras.
         size: (width, height) of the images of the first camera, px.
         fps: Frame rate of the result, frames/s.
-        known: Results found in the cache.
+        known: Results found in the cache: "nothing", "people" (2D only) or "everything".
         problems: Reasons why results are incomplete.
     """
 

@@ -26,7 +26,7 @@ class Counted:
     Attributes:
         spool: Results of all frames, in a temporary file.
         run: Metadata of the run.
-        known: Results found in the cache.
+        known: Results found in the cache: "nothing", "people" (2D only) or "everything".
         tally: Statistics of the frames of this camera.
     """
 

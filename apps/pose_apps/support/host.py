@@ -42,7 +42,7 @@ class Done:
         pipeline: Pipeline that processed the clip.
         files: Written files.
         notes: Notes on exported files.
-        known: Results found in the cache.
+        known: Results found in the cache: "nothing", "people" (2D only) or "everything".
         interruption: Exception to raise if Ctrl-C ended the processing early; otherwise None.
         problems: Reasons why results are incomplete.
         stills: Whether the clip is a set of single images.

@@ -110,7 +110,7 @@ def report(
         pipeline: Pipeline that processed it.
         files: Written files.
         seconds: Processing time, s.
-        known: Results found in the cache.
+        known: Results found in the cache: "nothing", "people" (2D only) or "everything".
     """
     video_seconds = tally.last_time - tally.first_time + 1 / source.info.fps
     people = {0: "no people", 1: "1 person"}.get(len(tally.ids), f"{len(tally.ids)} people")

@@ -1,4 +1,4 @@
-"""Detection of a moved camera: its reprojection errors increase lastingly, or it contradicts all others."""
+"""Detection of a moved camera: its reprojection errors increase and stay high, or it contradicts all other cameras."""
 
 from collections import deque
 from collections.abc import Sequence

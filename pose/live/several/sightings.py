@@ -83,7 +83,7 @@ class Sightings:
         self._moves.clear()
 
     def rows(self, since: float) -> dict[int, list[Seen]]:
-        """Return the frames of each track from `since` (s) on, by track id. The copy may be used in another thread."""
+        """Return a copy of the frames of each track from `since` (s) on, by track id. Another thread may use it."""
         found = {number: [one for one in rows if one[0] >= since] for number, rows in self._tracks.items()}
         return {number: rows for number, rows in found.items() if rows}
 
