@@ -220,7 +220,7 @@ def _work(
     Raises:
         KeyboardInterrupt: After Ctrl-C. The message contains the number of finished clips.
     """
-    from pose_apps.batch.report import Progress
+    from pose_apps.batch.report import BatchProgress
     from pose_apps.batch.schedule import Schedule, StartError
 
     if not tasks:
@@ -228,7 +228,7 @@ def _work(
     lines: list[Line] = []
     engine = _engine(config, job, len(tasks))
     try:
-        with Progress(len(tasks), engine.workers, hidden=config.quiet) as progress:
+        with BatchProgress(len(tasks), engine.workers, hidden=config.quiet) as progress:
             schedule = Schedule(
                 engine, tasks, time_limit=config.time_limit, retries=config.retries, frames=progress.frames
             )

@@ -17,7 +17,7 @@ NAME_COLUMNS = 40
 MOST_NAMED = 2  # maximum clips in progress that are named
 
 
-class Progress:
+class BatchProgress:
     """Progress bar of all workers. It is hidden if stderr is not a terminal. Failures are printed immediately."""
 
     def __init__(self, clips: int, workers: int, *, hidden: bool) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pose_apps.batch.clips import BatchClip, find_clips, read_shard, shard_of
 from pose_apps.batch.command import BatchConfig, _work
 from pose_apps.batch.manifest import Line, Manifest
-from pose_apps.batch.report import Progress, table
+from pose_apps.batch.report import BatchProgress, table
 from pose_apps.batch.schedule import Schedule, StartError, WorkerEvent
 from pose_apps.batch.work import Answer, BatchTask, Job, Worker, _motion_facts
 from pose_apps.clip import RunConfig
@@ -291,7 +291,7 @@ def test_workers_that_never_begin_end_the_call():
 
 def test_the_bar_shows_progress_within_clips(monkeypatch):
     monkeypatch.setattr("pose.system.progress.is_shown", lambda: True)
-    with Progress(2, 1, hidden=False) as progress:
+    with BatchProgress(2, 1, hidden=False) as progress:
         progress.frames("walk", 30, 120)
         progress.frames("walk", 30, 120)
         assert progress._bar.n == 0.5
