@@ -112,7 +112,7 @@ def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -
         KeyboardInterrupt: After Ctrl-C, if no result is complete.
     """
     from pose.video.images import SUFFIXES, SizesDifferError
-    from pose_apps.stills import Request, run_stills
+    from pose_apps.stills import ImagesRequest, run_stills
 
     assert config.video is not None
     one = Path(config.video)
@@ -126,7 +126,7 @@ def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -
     for name in ("pitch", "roll", "height"):
         if getattr(config, name) is not None:
             raise UsageError(f"{name}: not available for single images; use pose-convert --{name} on their results")
-    request = Request(
+    request = ImagesRequest(
         config.video, config.out, config.formats, config.overlay, config.overwrite, config.inset, config.body
     )
     return run_stills(request, networks, host)

@@ -32,7 +32,7 @@ PASSES = 2  # estimations per image: the first crops people by the detector's bo
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ImagesRequest:
     """Options of `pose-run` that apply to single images."""
 
     pictures: str
@@ -44,7 +44,7 @@ class Request:
     body: bool = False
 
 
-def run_stills(request: Request, networks: "Callable[[], Pipeline]", host: Host) -> Done:
+def run_stills(request: ImagesRequest, networks: "Callable[[], Pipeline]", host: Host) -> Done:
     """Process single images and write their result files.
 
     Args:
@@ -84,7 +84,7 @@ def run_stills(request: Request, networks: "Callable[[], Pipeline]", host: Host)
     return Done(tally, source, pipeline, [folder / name for name in names], [], "nothing", interruption, stills=True)
 
 
-def _formats(request: Request) -> set[str]:
+def _formats(request: ImagesRequest) -> set[str]:
     names = {name.strip() for name in request.formats.split(",") if name.strip()}
     known = known_files()
     if unknown := sorted(names - set(known)):
@@ -114,7 +114,7 @@ def _results(
     folder: Path,
     wanted: set[str],
     interrupts: Interrupts,
-    request: Request,
+    request: ImagesRequest,
 ) -> "Iterator[FrameResult]":
     """Yield the result of each image after writing its files. Each sheet of the gallery is written as soon as it is
     full.

@@ -64,7 +64,7 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
         PoseError: If the cameras cannot be calibrated, or the output file exists already.
     """
     from pose.files.cameras import CAMERAS_FILE, write_cameras
-    from pose_apps.cameras.run import Request, camera_lines, check_request, check_videos, find_scene
+    from pose_apps.cameras.run import CamerasRequest, camera_lines, check_request, check_videos, find_scene
     from pose_apps.cameras.tracking import track_cameras
 
     if not config.videos:
@@ -76,7 +76,7 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
     from pose.camera_runs import camera_workers, with_threads
 
     names, workers = camera_names(videos), camera_workers(len(videos), networks.device)
-    request = Request(videos, config, config.height, None, None, refine=True)
+    request = CamerasRequest(videos, config, config.height, None, None, refine=True)
     check_request(request, names)
     check_videos(videos)
     from pose.pipeline import Pipeline

@@ -106,7 +106,7 @@ def process_cameras(
         PoseError: If processing fails.
         KeyboardInterrupt: If Ctrl-C ends the processing.
     """
-    from pose_apps.cameras.run import Request, run_cameras
+    from pose_apps.cameras.run import CamerasRequest, run_cameras
 
     outputs = plan_outputs(videos[0], config.out, config.formats, config.overlay, npz=config.analyse)
     outputs = replace(outputs, warn=lambda message: host.warn([message]))
@@ -116,7 +116,7 @@ def process_cameras(
         from pose_apps.support.exports import check_exports
 
         check_exports(list(outputs.exports), outputs.folder, overwrite=config.overwrite)
-    request = Request(list(videos), cameras, config.height, config.pitch, config.roll)
+    request = CamerasRequest(list(videos), cameras, config.height, config.pitch, config.roll)
     done = run_cameras(request, networks, outputs, host, config.overwrite, workers)
     lines, files, problems = done.lines, done.files, list[str]()
     if outputs.exports:

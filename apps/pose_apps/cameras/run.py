@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CamerasRequest:
     """Options for processing several cameras.
 
     Attributes:
@@ -73,7 +73,7 @@ class CamerasDone:
 
 
 def run_cameras(
-    request: Request,
+    request: CamerasRequest,
     networks: "Callable[[], Pipeline]",
     outputs: "Outputs",
     host: "Host",
@@ -121,7 +121,7 @@ def run_cameras(
     return CamerasDone(tally, files, lines, result_cameras(info), info.camera.size, info.fps, known)
 
 
-def check_request(request: Request, names: Sequence[str]) -> None:
+def check_request(request: CamerasRequest, names: Sequence[str]) -> None:
     """Check before any work that the options can be combined.
 
     Raises:
@@ -159,7 +159,7 @@ def check_videos(videos: Sequence[str]) -> None:
         open_source(video).close()
 
 
-def find_scene(request: Request, names: Sequence[str], seen: Sequence[Counted], host: "Host") -> "RigScene":
+def find_scene(request: CamerasRequest, names: Sequence[str], seen: Sequence[Counted], host: "Host") -> "RigScene":
     """Estimate the cameras and the motion of all people.
 
     Args:
@@ -197,7 +197,7 @@ def _height(text: str | None) -> float | None:
 
 
 def _results(
-    request: Request, scene: "RigScene", seen: Sequence[Counted], pipeline: "Pipeline"
+    request: CamerasRequest, scene: "RigScene", seen: Sequence[Counted], pipeline: "Pipeline"
 ) -> "tuple[MultiviewResults, RunInfo, list[str]]":
     from pose.multiview.scene import results_of
 
