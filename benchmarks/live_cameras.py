@@ -15,7 +15,7 @@ import numpy as np
 from pose.config import load_preset
 from pose.live.result import LiveResult, Stream
 from pose.live.several.rigging import Rigging
-from pose.live.several.stage import Stage
+from pose.live.several.stage import FusionStage
 from pose.multiview.calibration_files import read_cameras
 from pose.multiview.types import ViewCamera
 from pose.pipeline import Pipeline
@@ -54,7 +54,7 @@ def main() -> None:
         lambda size: ViewCamera.of(pipeline.camera(size)),
         lambda sizes: read_cameras(Path(args.cameras), names, sizes),
     )
-    stage, added, people = Stage(rigging, Steps()), [], []
+    stage, added, people = FusionStage(rigging, Steps()), [], []
     for number in range(min(len(results) for results, _ in runs)):
         begun = time.thread_time()
         shown = stage.take([(index, results[number]) for index, (results, _) in enumerate(runs)])

@@ -14,7 +14,7 @@ import setups as setups
 from pose.camera import Camera
 from pose.live.result import LiveResult, Stream
 from pose.live.several.rigging import Rigging
-from pose.live.several.stage import Stage
+from pose.live.several.stage import FusionStage
 from pose.multiview.types import ViewCamera, ViewTrack
 from pose.skeletons import H36M17
 from pose.types import FrameResult, People, Poses3D
@@ -41,7 +41,7 @@ class Player:
         shown: The published results.
     """
 
-    def __init__(self, stage: Stage, views: list[ViewCamera], begin: float = 1000.0) -> None:
+    def __init__(self, stage: FusionStage, views: list[ViewCamera], begin: float = 1000.0) -> None:
         """begin: capture time of time 0, s."""
         self.stage, self.begin, self.shown = stage, begin, list[LiveResult]()
         self._streams = [stream_of(view) for view in views]
@@ -80,5 +80,5 @@ def finish_work() -> None:
             thread.join(WORK_SECONDS)
 
 
-def stage_of(rigging: Rigging, world: bool = True) -> Stage:
-    return Stage(rigging, Steps() if world else None)
+def stage_of(rigging: Rigging, world: bool = True) -> FusionStage:
+    return FusionStage(rigging, Steps() if world else None)

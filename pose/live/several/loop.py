@@ -19,7 +19,7 @@ from pose.live.loop import JOIN_SECONDS, LiveLoop
 from pose.live.result import LiveResult, LiveStatus
 from pose.live.several.calibration import Calibration
 from pose.live.several.rigging import Rigging
-from pose.live.several.stage import Stage
+from pose.live.several.stage import FusionStage
 from pose.live.sources import LiveSource
 from pose.multiview.calibration_files import check_cameras, read_cameras
 from pose.multiview.types import ViewCamera
@@ -98,7 +98,7 @@ class SeveralLoop(Loop):
         self._mailboxes = [loop.subscribe(BACKLOG, self._wake.set, "all") for loop in self._loops]
         given = None if cameras is None else lambda sizes: read_cameras(Path(cameras), self._names, sizes)
         self.rigging = Rigging(self._names, self._camera, given, height)
-        self._stage = Stage(self.rigging, world)
+        self._stage = FusionStage(self.rigging, world)
         self._people = 0
         self._words = ""  # state of gravity
         self._thread = threading.Thread(target=self._run, name="fusion", daemon=True)

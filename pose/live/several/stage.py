@@ -21,7 +21,7 @@ from pose.world.clean import Steps
 from pose.world.live import LiveWorld
 
 
-class Stage:
+class FusionStage:
     """Processing of the results of all cameras after their own pipelines. Only `Rigging` uses threads.
 
     Attributes:
