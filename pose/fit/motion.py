@@ -65,7 +65,7 @@ _SPREAD = _spread()
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class FitTarget:
     """Observations and lifted joints for the fit, at K knots, with N = 17 joints.
 
     Attributes:
@@ -83,7 +83,7 @@ class Target:
     matrix: F64
 
 
-def fitted(target: Target, lengths: F64, known: bool = False) -> tuple[F64, F64]:
+def fitted(target: FitTarget, lengths: F64, known: bool = False) -> tuple[F64, F64]:
     """Fit corrections and bone lengths with Gauss-Newton iterations that never increase the cost.
 
     Args:
@@ -118,7 +118,7 @@ class _Problem:
     The unknowns `moves` (K, N, 3) are the corrections of the root and of the bones, in standard deviations.
     """
 
-    def __init__(self, target: Target, lengths: F64, known: bool) -> None:
+    def __init__(self, target: FitTarget, lengths: F64, known: bool) -> None:
         self._target, self._expected, self._known = target, lengths, known
         self._weight = np.where(np.isfinite(target.noise), target.noise, np.inf) ** -2.0
         self._focal, self._centre = target.matrix[[0, 1], [0, 1]], target.matrix[:2, 2]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pose.camera import project
 from pose.fit.log import FitLog
-from pose.fit.motion import BONES, Target, fitted
+from pose.fit.motion import BONES, FitTarget, fitted
 from pose.fit.noise import noise_of
 from pose.refine import assembled
 from pose.sequences import Sequence2D, Sequence3D
@@ -152,7 +152,7 @@ def _corrected(lifted: Sequence3D, seen: Sequence2D, lengths: F64, known: bool) 
     knots = _knots(lifted.times)
     mean, score = _around(lifted.times, knots, off, np.where(counts, scores, 0.0).astype(np.float64))
     spread = np.where(score > 0, noise / metres[knots] / np.sqrt(np.maximum(score, 1e-3)), np.inf)
-    target = Target(lifted.times[knots], points[knots], project(points[knots], matrix) + mean, spread, matrix)
+    target = FitTarget(lifted.times[knots], points[knots], project(points[knots], matrix) + mean, spread, matrix)
     moves, lengths = fitted(target, lengths, known)
     surer = 1 - _SURER / (1 + (noise / _HALF) ** 2)
     every = _interpolated(lifted.times[knots], moves, lifted.times)

@@ -9,7 +9,7 @@ from pose.camera import Camera, project
 from pose.evaluation.angles import flexion
 from pose.evaluation.metrics import p_mpjpe
 from pose.fit.log import FitLog
-from pose.fit.motion import BONES, Target, fitted
+from pose.fit.motion import BONES, FitTarget, fitted
 from pose.fit.noise import noise_of
 from pose.fit.windows import OVERLAP, SECONDS, MotionFit, fit_motion
 from pose.lifter.pending import PendingFrame, PersonFrame
@@ -247,7 +247,7 @@ def test_known_lengths_stay_and_the_step_is_that_of_dense_algebra(rng):
     _, answer, seen = scene(1.0)
     points = answer.joints[::6].astype(np.float64) + ROOT
     noise = np.full(points.shape[:2], 2.0)
-    target = Target(answer.times[::6], points, seen.keypoints[::6].astype(np.float64), noise, CAMERA.matrix)
+    target = FitTarget(answer.times[::6], points, seen.keypoints[::6].astype(np.float64), noise, CAMERA.matrix)
     lengths = np.full(BONES.count, 0.3)
     moves, found = fitted(target, lengths, known=True)
     np.testing.assert_array_equal(found, lengths)
