@@ -23,7 +23,7 @@ from pose.lifter.blocks import Block
 from pose.lifter.features import Lifted, decode, observe_next, split_features
 from pose.lifter.format import ANSWER, COMMON_STATE, FEATURES, JOINTS, SEEN, TYPICAL_STEP
 from pose.lifter.model import LifterNetwork
-from pose.lifter.step import Turn, WindowedBlock
+from pose.lifter.step import RotaryFactors, WindowedBlock
 from pose.lifter.step_batch import Memory
 from pose.skeletons import H36M17
 
@@ -114,7 +114,9 @@ class SlidingStep(nn.Module):
         plain = recent[:, rows]
         both = torch.stack([plain, plain[..., self.mirror_order] * self.mirror_signs], dim=1)
         cos, sin = rotary_phases(recent_times[:, rows], self.head_dim)
-        turn = Turn(torch.cat([cos, cos], dim=-1)[:, None, None], torch.cat([-sin, sin], dim=-1)[:, None, None])
+        turn = RotaryFactors(
+            torch.cat([cos, cos], dim=-1)[:, None, None], torch.cat([-sin, sin], dim=-1)[:, None, None]
+        )
         unseen = torch.where(self._seen(frames), 0.0, -torch.inf)[:, None, None, None]
         x, update = self.embed(both), []
         for block, keys, values in zip(self.blocks, state[::2], state[1::2], strict=True):
@@ -150,7 +152,7 @@ class SlidingBlock(WindowedBlock):
     """One block of a `SlidingStep`, which processes the refreshed tokens of all people."""
 
     def forward(
-        self, x: Tensor, turn: Turn, unseen: Tensor, keys: Tensor, values: Tensor
+        self, x: Tensor, turn: RotaryFactors, unseen: Tensor, keys: Tensor, values: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Apply the block.
 
@@ -172,7 +174,7 @@ class SlidingBlock(WindowedBlock):
         return x + self.ffn(self.norm2(x)), key, value
 
     def _attend(
-        self, x: Tensor, turn: Turn, unseen: Tensor, keys: Tensor, values: Tensor
+        self, x: Tensor, turn: RotaryFactors, unseen: Tensor, keys: Tensor, values: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         qkv = F.linear(x, self.qkv_weight, self.qkv_bias).unflatten(-1, (3 * self.heads, self.head_dim))
         qkv = qkv.transpose(2, 3)

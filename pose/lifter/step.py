@@ -193,7 +193,7 @@ class WindowedCore(nn.Module):
             Network outputs (P, OUTPUTS), and `update` (P, 2 depth, H, K), see the class.
         """
         cos, sin = rotary_phases(time[:, None], self.head_dim)
-        turn = Turn(torch.cat([cos, cos], dim=-1), torch.cat([-sin, sin], dim=-1))
+        turn = RotaryFactors(torch.cat([cos, cos], dim=-1), torch.cat([-sin, sin], dim=-1))
         unseen = torch.where(self._seen(frames), 0.0, -torch.inf)[:, None, None]
         x = self.embed(token)
         update: list[Tensor] = []
@@ -216,7 +216,7 @@ class WindowedCore(nn.Module):
         return there & self.window.allows(now, frame)
 
 
-class Turn(NamedTuple):
+class RotaryFactors(NamedTuple):
     """Rotary position encoding of vectors x = (a, b): straight * (a, b) + crossed * (b, a).
 
     Attributes:
@@ -255,7 +255,7 @@ class WindowedBlock(nn.Module):
         self.norm1, self.norm2 = block.norm1, block.norm2
 
     def forward(
-        self, x: Tensor, turn: Turn, unseen: Tensor, keys: Tensor, values: Tensor
+        self, x: Tensor, turn: RotaryFactors, unseen: Tensor, keys: Tensor, values: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Apply the block to one token per person.
 
@@ -277,7 +277,7 @@ class WindowedBlock(nn.Module):
         return x + self.ffn(self.norm2(x)), key, value
 
     def _attend(
-        self, x: Tensor, turn: Turn, unseen: Tensor, keys: Tensor, values: Tensor
+        self, x: Tensor, turn: RotaryFactors, unseen: Tensor, keys: Tensor, values: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         qkv = F.linear(x, self.qkv_weight, self.qkv_bias).unflatten(-1, (3 * self.heads, self.head_dim))
         query, key = turn(qkv[:, : 2 * self.heads]).chunk(2, dim=1)

@@ -19,7 +19,7 @@ STEPS = 6  # iterations of the bundle adjustment per camera
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class CameraRotation:
     """Rotation of a camera about its centre that fits the people best.
 
     Attributes:
@@ -33,7 +33,7 @@ class Turn:
     gain: float
 
 
-def turns_of(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera]) -> list[Turn]:
+def turns_of(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera]) -> list[CameraRotation]:
     """Return the best-fitting rotation of each camera while all other cameras are fixed."""
     seen = [
         observe(tracks, cameras, knots_of(tracks, cameras, grid), width=0.03)
@@ -53,7 +53,9 @@ def turns_of(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCa
         cosine = (np.trace(solution.cameras[index].rotation @ camera.rotation.T) - 1) / 2
         deviation = math.degrees(float(np.linalg.norm(solution.deviation[index, r.TURN])))
         found.append(
-            Turn(math.degrees(math.acos(float(np.clip(cosine, -1, 1)))), deviation, fixed.cost - solution.cost)
+            CameraRotation(
+                math.degrees(math.acos(float(np.clip(cosine, -1, 1)))), deviation, fixed.cost - solution.cost
+            )
         )
     return found
 
