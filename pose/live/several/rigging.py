@@ -9,7 +9,7 @@ from pose.live.several.calibration import Calibration, CalibrationInput, calibra
 from pose.live.several.identities import TrackAssignment
 from pose.live.several.sightings import Seen, Sightings, tracks_of
 from pose.live.several.waiting import MOTION_SECONDS, PATIENCE_SECONDS, waiting_line
-from pose.live.several.worker import Worker
+from pose.live.several.worker import ThreadWorker
 from pose.multiview.calibrate import Known
 from pose.multiview.types import ViewCamera
 from pose.multiview.videos import LEAST_CAMERAS
@@ -66,8 +66,8 @@ class Rigging:
         self._valid = True  # whether no camera was moved since the running calibration began
         self._matches = 0  # number of the calibration that the running assignment uses
         self._wait_until = -math.inf  # time of the next attempt after a failure, s
-        self._calibrating: Worker[tuple[Calibration, TrackAssignment]] = Worker("calibration")
-        self._matching: Worker[TrackAssignment] = Worker("identities")
+        self._calibrating: ThreadWorker[tuple[Calibration, TrackAssignment]] = ThreadWorker("calibration")
+        self._matching: ThreadWorker[TrackAssignment] = ThreadWorker("identities")
 
     def step(self, now: float, live: Collection[int]) -> bool:
         """Process new observations, and return whether the calibration changed.

@@ -9,7 +9,7 @@ from pose.errors import PoseError
 Made = TypeVar("Made")
 
 
-class Worker(Generic[Made]):
+class ThreadWorker(Generic[Made]):
     """Runner of one task at a time in a separate thread.
 
     Attributes:
