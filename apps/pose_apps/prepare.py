@@ -23,7 +23,7 @@ _CLIPS = "file of clips to write"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataSet(Options):
+class PrepareCommand(Options):
     """Options of a `pose-prepare` subcommand, which converts one data set.
 
     Attributes:
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Human36m(DataSet):
+class Human36m(PrepareCommand):
     """The subcommand `pose-prepare human36m`."""
 
     purpose = "Human3.6M, protocol V: 3D and ground-truth 2D from the raw release."
@@ -80,7 +80,7 @@ class Human36m(DataSet):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Human36mM(DataSet):
+class Human36mM(PrepareCommand):
     """The subcommand `pose-prepare human36m-m`."""
 
     purpose = "Human3.6M, protocol M: MotionBERT's pickle, checked, as plain arrays."
@@ -96,7 +96,7 @@ class Human36mM(DataSet):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MpiInf3dhp(DataSet):
+class MpiInf3dhp(PrepareCommand):
     """The subcommand `pose-prepare mpi-inf-3dhp`."""
 
     purpose = "The annotations of the MPI-INF-3DHP test set, without its images."
@@ -113,7 +113,7 @@ class MpiInf3dhp(DataSet):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mocap(DataSet):
+class Mocap(PrepareCommand):
     """The subcommand `pose-prepare mocap`."""
 
     purpose = "Motion capture for training the lifter."
@@ -132,7 +132,7 @@ class Mocap(DataSet):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UiPrmd(DataSet):
+class UiPrmd(PrepareCommand):
     """The subcommand `pose-prepare ui-prmd`."""
 
     purpose = "UI-PRMD's exercises (optical markers) as clips."
@@ -148,7 +148,7 @@ class UiPrmd(DataSet):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snu(DataSet):
+class Snu(PrepareCommand):
     """The subcommand `pose-prepare snu`."""
 
     purpose = "Basketball, table tennis, boxing and walks of SNU (BVH) as clips."
@@ -167,7 +167,7 @@ class Snu(DataSet):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Markers(DataSet):
+class Markers(PrepareCommand):
     """The subcommand `pose-prepare markers`."""
 
     purpose = "Optical markers (full-body Plug-in-Gait set) as clips."
@@ -183,7 +183,7 @@ class Markers(DataSet):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToForecast(DataSet):
+class ToForecast(PrepareCommand):
     """The subcommand `pose-prepare forecast`."""
 
     purpose = "Training data for forecasters: clips and the output of the streaming lifter."
@@ -211,7 +211,7 @@ class ToForecast(DataSet):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OnePerson(DataSet):
+class OnePerson(PrepareCommand):
     """The subcommand `pose-prepare sequence`."""
 
     purpose = "2D keypoints of one person from a result of pose-run."
@@ -228,7 +228,7 @@ class OnePerson(DataSet):
         log(f"wrote {self.out}: person {chosen}, seen in {frames} frames")
 
 
-DATA_SETS: dict[str, type[DataSet]] = {
+DATA_SETS: dict[str, type[PrepareCommand]] = {
     "human36m": Human36m,
     "human36m-m": Human36mM,
     "mpi-inf-3dhp": MpiInf3dhp,

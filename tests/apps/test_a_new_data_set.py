@@ -8,7 +8,7 @@ import pytest
 from benchmark_files import walker
 from pose_apps.evaluate import command as evaluation
 from pose_apps.evaluate.benchmarks import BENCHMARKS, EvaluationTask, Labelled, make_benchmark
-from pose_apps.prepare import DATA_SETS, DataSet
+from pose_apps.prepare import DATA_SETS, PrepareCommand
 from pose_apps.prepare import main as prepare
 
 from pose.camera import Camera, project
@@ -28,7 +28,7 @@ def read(path: Path) -> list[LabelledSequence]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToyData(DataSet):
+class ToyData(PrepareCommand):
     purpose = "A toy."
 
     scale: float = option(1.0, "metres in a unit", minimum=0.001)
