@@ -22,12 +22,12 @@ class Decision:
 
     Attributes:
         motion: The camera's motion.
-        path: Path to compensate; None for a static camera, or without a world.
-        problem: Reason why there is no world; empty if there is one.
+        path: Path to compensate; None for a static camera, or with a `problem`.
+        problem: Reason why the run gets no world coordinates; empty if it gets them.
         check_feet: Whether standing feet must confirm the path (`pose.world.footing`).
         measured: Path estimated from the background, whether it is compensated or not; None if it is unknown.
         translation: Reason why translation could not be estimated; empty if it was estimated, or not attempted.
-        notices: Reasons why some scenes have no world, one text for each reason.
+        notices: Reasons why some scenes get no world coordinates, one text for each reason.
     """
 
     motion: CameraMotion
@@ -45,7 +45,7 @@ class Decision:
 
     @property
     def without_world(self) -> Spans:
-        """Begin and end (s, exclusive) of the scenes without a world."""
+        """Begin and end (s, exclusive) of the scenes that get no world coordinates."""
         last = None if self.measured is None else float(self.measured.times[-1])
         bad = [one for one in self.motion.scenes if not one.world]
         return tuple((one.begin, math.inf if one.end == last else one.end) for one in bad)
@@ -76,11 +76,13 @@ def decide(log: MotionLog, camera: str = AUTO, assumed_focal: bool = False) -> D
 
 
 def without_scenes(decision: Decision, reasons: Mapping[int, tuple[str, str]]) -> Decision:
-    """Return a decision in which some scenes of a clip with cuts have no world. If no scene is left, the clip has none.
+    """Return a decision in which some scenes of a clip with cuts get no world coordinates.
+
+    If no scene is left, the result is a decision with a `problem`.
 
     Args:
         decision: The decision; its motion has scenes.
-        reasons: Reason why a scene has no world, and advice to the user, by the number of the scene.
+        reasons: Reason for each of the scenes, and advice to the user, by the number of the scene.
     """
     if not reasons:
         return decision

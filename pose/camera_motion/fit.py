@@ -38,7 +38,8 @@ class View:
     zoom: float
 
     def project(self, rays: F64, focal: float) -> F64:
-        """Project rays (N, 3) of the key frame to (N, 2) px from the image centre.
+        """Project rays (N, 3) of the key frame to (N, 2) px from the image centre, for the focal length of the key
+        frame in px.
 
         Rays behind the camera are projected far outside the image.
         """

@@ -24,6 +24,10 @@ def focal_ratios(path: CameraPath, motion: CameraMotion) -> dict[int, float]:
     """Return the ratio of the measured to the assumed focal length, by scene number.
 
     Scenes in which rotation does not determine another focal length are left out.
+
+    Args:
+        path: Path of the run.
+        motion: Motion of the run, with its scenes.
     """
     scenes = {one.number: one.motion for one in motion.scenes} or {int(path.scenes[0]): motion}
     return {number: one.focal_ratio for number, one in scenes.items() if _determined(one)}

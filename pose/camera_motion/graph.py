@@ -61,7 +61,7 @@ class _Edge:
 
 
 def place_frames(indices: Sequence[int], samples: Sequence[Background]) -> PlacedViews:
-    """Compute the views of measured frames.
+    """Compute the views (rotation and zoom) of measured frames.
 
     Args:
         indices: Indices of the frames.
@@ -102,8 +102,8 @@ def _solve(count: int, edges: list[_Edge]) -> tuple[F64, F64, F64, NDArray[np.in
         edges: Comparisons of nodes.
 
     Returns:
-        For each node: rotation (N, 3, 3) to the axes of the first node of its stretch, logarithm of its zoom, standard
-            deviation of the rotation in rad, and number of its stretch.
+        Rotation (N, 3, 3) of each node to the axes of the first node of its stretch, logarithm of its zoom, standard
+        deviation of the rotation in rad, and number of its stretch.
     """
     turns, zooms, sigmas = np.tile(np.eye(3), (count, 1, 1)), np.zeros(count), np.zeros(count)
     stretches = np.full(count, -1)

@@ -56,7 +56,14 @@ class KeyFrame:
 
     @classmethod
     def of(cls, image: "Reduced", features: Features, place: View, stretch: int) -> "KeyFrame":
-        """Make a key frame of a reduced image."""
+        """Make a key frame of a reduced image.
+
+        Args:
+            image: The reduced image.
+            features: Features of the image.
+            place: View relative to the first key frame of the stretch.
+            stretch: Number of the stretch.
+        """
         middle = (features.points - centre(image.grey)) / image.focal
         rays = np.concatenate([middle, np.ones((len(middle), 1))], axis=1)
         thumb = thumbnail(image.grey, image.mask)

@@ -140,7 +140,7 @@ def _bars(grey: U8, axis: int) -> NDArray[np.bool_]:
 
 
 def features_at(grey: U8, points: NDArray[np.floating]) -> Features:
-    """Return the features of an image at points (N, 2) px."""
+    """Make trackable features of an image at given points (N, 2) px."""
     points = np.asarray(points, np.float32)
     height, width = grey.shape
     reach = np.arange(-(WINDOW // 2) - 1, WINDOW // 2 + 2)
@@ -186,7 +186,12 @@ def track(one: U8, other: U8, features: Features, expected: F32, levels: int = 2
 
 
 def thumbnail(grey: U8, mask: U8) -> F32:
-    """Return a small image for `shift_between`, without people and with mean 0."""
+    """Return a small image for `shift_between`, without people and with mean 0.
+
+    Args:
+        grey: (h, w) grey image.
+        mask: (h, w) mask, 0 on people.
+    """
     size = max(8, grey.shape[1] // _THUMB), max(8, grey.shape[0] // _THUMB)
     small = cv2.resize(grey, size, interpolation=cv2.INTER_AREA).astype(np.float32)
     shown = cv2.resize(mask, size, interpolation=cv2.INTER_AREA) > 128

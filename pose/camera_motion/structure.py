@@ -1,6 +1,6 @@
 """Poses of a moving camera: structure from motion on key frames, with COLMAP (`pycolmap`, optional dependency `slam`).
 
-Features outside people are SIFT features (D. Lowe, IJCV 60, 2004). Pairs of key frames are matched and verified with
+SIFT features (D. Lowe, IJCV 60, 2004) are detected outside people. Pairs of key frames are matched and verified with
 the essential matrix; COLMAP's incremental mapping (J. Schoenberger and J.-M. Frahm, CVPR 2016) gives poses and points
 up to scale. Unreliable models are rejected.
 """

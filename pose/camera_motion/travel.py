@@ -68,7 +68,7 @@ def key_images(frames: Iterator[tuple[Frame, People]], rows: I64, skeleton: Skel
 
 
 def scaled_matrix(matrix: F64, scale: float) -> F64:
-    """Return the intrinsics (3, 3) px of a reduced image."""
+    """Return the intrinsics (3, 3) px of an image reduced by `scale`, from the `matrix` of the original image."""
     reduced = matrix * scale
     reduced[:2, 2] += (scale - 1) / 2
     reduced[2, 2] = 1.0

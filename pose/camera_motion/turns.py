@@ -55,9 +55,7 @@ def to_vector(matrices: NDArray[np.floating]) -> F64:
 
 
 def _vector(matrix: F64) -> F64 | None:
-    """Return the rotation vector of one matrix (3, 3), without NumPy calls, which are slow for one; None for half a
-    turn.
-    """
+    """Return the rotation vector of one matrix (3, 3), fast because without NumPy calls; None for half a turn."""
     (a, b, c), (d, e, f), (g, h, i) = matrix.tolist()
     x, y, z = h - f, c - g, d - b
     sine, cosine = math.sqrt(x * x + y * y + z * z) / 2, (a + e + i - 1) / 2

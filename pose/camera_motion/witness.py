@@ -79,7 +79,13 @@ def tested(key: KeyFrame, points: Points, view: View, image: Reduced) -> Paralla
 
 
 def follow(key: KeyFrame, image: Reduced, view: View) -> Points | None:
-    """Find the features of a key frame near their last positions; return None if there are too few."""
+    """Find the features of a key frame in a later frame, near their last positions; return None if there are too few.
+
+    Args:
+        key: The key frame; the residuals of its features are updated.
+        image: The later frame.
+        view: View of the later frame, relative to the key frame.
+    """
     middle = centre(image.grey)
     plain = view.project(key.rays, image.focal) + middle
     guess = (plain + key.off).astype(np.float32)

@@ -28,7 +28,7 @@ class BodyUnknowns:
     """Unknowns of one person in bundle adjustment.
 
     Attributes:
-        points: (K, N, 3) m in the world at the knots.
+        points: (K, N, 3) m, points in the world at K sampled times, the knots.
         bones: (B,) m, lengths of the bones listed in `residuals.BONES`.
     """
 
@@ -38,7 +38,9 @@ class BodyUnknowns:
 
 @dataclass(frozen=True, slots=True)
 class Freedom:
-    """Selection of the free camera parameters, in the order of `residuals.PARAMETERS`, and their priors.
+    """Selection of the free camera parameters, and their priors.
+
+    The PARAMETERS of a camera are rotation (3), translation (3), log focal length, k1, clock offset (s) and drift.
 
     Attributes:
         free: (C, PARAMETERS), whether a parameter is free.

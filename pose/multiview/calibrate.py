@@ -135,7 +135,7 @@ class Adjusted:
     Attributes:
         solution: Cameras and bodies. Each body is one person in one window of time.
         seen: Observations of each body.
-        owners: Index in `people` of each body's person.
+        owners: Index of each body's person in the argument `people` of `adjust`.
     """
 
     solution: Solution

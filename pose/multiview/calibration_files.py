@@ -65,7 +65,7 @@ def camera_json(name: str, camera: ViewCamera, accuracy: Accuracy, clock: Sequen
 
 
 def read_cameras(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, int]]) -> list[ViewCamera]:
-    """Read the cameras of a calibration file, in the frame of the first camera and without clocks.
+    """Read the cameras of a calibration file, in the frame of the first camera and without clock offsets.
 
     Cameras are assigned to videos by name, or by order if not all names match.
 

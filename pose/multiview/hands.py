@@ -42,7 +42,12 @@ class SeenHands:
 
     @classmethod
     def none(cls, cameras: int, hands: int) -> "SeenHands":
-        """Return hands that no camera sees."""
+        """Return observations in which no camera sees any of the hands.
+
+        Args:
+            cameras: Number of cameras.
+            hands: Number of hands.
+        """
         shape = (cameras, hands, POINTS)
         return cls(np.zeros((*shape, 2)), np.zeros(shape), np.zeros((*shape, 3)))
 

@@ -64,7 +64,7 @@ def find_links(
 
 
 def remedy(known: Known) -> str:
-    """Return advice for the user about cameras that do not match."""
+    """Return advice for the user about cameras that do not match, for a message."""
     return WAVE if known.captured else f"{WAVE}, or give the start times with --offsets"
 
 

@@ -190,6 +190,6 @@ def find_world(motions: Sequence[FusedMotion], line: TimeLine, up: F64 | None = 
 
 
 def contacts_of(motion: FusedMotion, world: World, line: TimeLine) -> F64:
-    """Return the probabilities (K, 2) of foot contact of the left and right foot."""
+    """Return the probabilities (K, 2) of contact of the left and right foot with the floor of the world."""
     placed = world.place(motion.joints[:, ANKLES].astype(np.float64))
     return find_contacts(placed, line.times[motion.frames])[1]

@@ -34,7 +34,12 @@ class CameraRotation:
 
 
 def turns_of(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera]) -> list[CameraRotation]:
-    """Return the best-fitting rotation of each camera while all other cameras are fixed."""
+    """Return the best-fitting rotation of each camera while all other cameras are fixed.
+
+    Args:
+        people: Tracks of each person, by camera index.
+        cameras: Calibrated cameras.
+    """
     seen = [
         observe(tracks, cameras, knots_of(tracks, cameras, grid), width=0.03)
         for grid in calibration_windows(people, cameras, FEW_KNOTS)
@@ -66,6 +71,11 @@ def moved_notes(
     """Return a warning if people fit better with one camera rotated; otherwise an empty list.
 
     With two cameras, it is unknown which of them moved.
+
+    Args:
+        people: Tracks of each person, by camera index.
+        cameras: Calibrated cameras.
+        names: Names of the cameras, for the warning.
     """
     turns = turns_of(people, cameras)
     index = int(np.argmax([turn.gain for turn in turns]))

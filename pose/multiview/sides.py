@@ -60,7 +60,7 @@ def with_sides(observed: Observed, swapped: Flags) -> Observed:
 
 
 def blurred(row: F64, kernel: F64) -> F64:
-    """Return values (K,) convolved with a kernel of odd length, which may be longer than the values."""
+    """Return values `row` (K,) convolved with a kernel of odd length, which may be longer than the values."""
     half = len(kernel) // 2
     result: F64 = np.convolve(row, kernel)[half : half + len(row)]
     return result

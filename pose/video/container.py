@@ -208,5 +208,8 @@ def announced_seconds(container: "InputContainer", stream: "VideoStream") -> flo
 
 
 def has_time_stamps(container: "InputContainer") -> bool:
-    """Return whether the format stores time stamps. If not (MJPEG over HTTP), FFmpeg assumes 25 frames/s."""
+    """Return whether the format of a container stores time stamps.
+
+    Without them (MJPEG over HTTP), FFmpeg assumes 25 frames/s.
+    """
     return not container.format.flags & NO_TIME_STAMPS

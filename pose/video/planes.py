@@ -118,13 +118,25 @@ class Planes:
 
     @classmethod
     def of_rgb(cls, image: U8, colours: Colours | None = None) -> Self:
-        """Convert (H, W, 3) uint8 RGB. Odd sizes are made even by repeating the last column or row."""
+        """Convert an RGB image to planes.
+
+        Odd sizes are made even by repeating the last column or row.
+
+        Args:
+            image: (H, W, 3) uint8 RGB.
+            colours: Colour encoding of the planes; None for BT.709 in limited range.
+        """
         colours = colours or Colours()
         return cls.of_coded(colours.coded(image), colours)
 
     @classmethod
     def of_coded(cls, image: U8, colours: Colours) -> Self:
-        """Make planes from (H, W, 3) uint8 of Y, U, V. Odd sizes are made even as in `of_rgb`."""
+        """Make planes from an image of Y, U, V. Odd sizes are made even as in `of_rgb`.
+
+        Args:
+            image: (H, W, 3) uint8 of Y, U, V.
+            colours: Colour encoding of the image.
+        """
         height, width = image.shape[:2]
         if height % 2 or width % 2:
             image = np.pad(image, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")

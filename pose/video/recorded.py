@@ -45,7 +45,7 @@ def recorded_at(target: Target) -> Recorded:
 
 
 def read_date(metadata: Mapping[str, str]) -> float | None:
-    """Return the first date after 1980 among the keys `DATES`, in s since 1970; None if there is none.
+    """Return the first date after 1980 among the keys `DATES` of the metadata, in s since 1970; None if there is none.
 
     Earlier dates are ignored, since cameras with an unset clock write 1970 or 1904.
     """

@@ -60,7 +60,8 @@ class Steps:
         up: (3,) unit vector opposite to gravity, in camera axes; None if it is to be estimated.
         heights: Known body heights in m by track id. The id None stands for all people without an own entry.
         path: Path of a moving camera; None if it is static.
-        without_world: Begin and end (s, exclusive) of scenes whose camera motion is unknown.
+        without_world: Begin and end (s, exclusive) of scenes whose camera motion is unknown. People in them get no
+            world coordinates.
     """
 
     depth: bool = True
@@ -75,7 +76,7 @@ class Steps:
     without_world: Spans = ()
 
     def has_world(self, time: float) -> bool:
-        """Return whether the scene at `time` (s) has a world."""
+        """Return whether people in the scene at `time` (s) get world coordinates."""
         return not any(begin <= time < end for begin, end in self.without_world)
 
 
@@ -145,7 +146,7 @@ def clean(
 
 
 def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules: Rules = RULES) -> Work:
-    """Run steps 1 to 4 for one person; they do not depend on the world.
+    """Run steps 1 to 4 (size, depth, gaps, smoothing) for one person; they do not depend on the world.
 
     Args:
         number: Track id of the person.
@@ -210,7 +211,7 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
 
 
 def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: Rules = RULES) -> Cleaned:
-    """Run steps 6 to 8 for one person: final scale, common floor, foot contacts and standing feet.
+    """Run steps 6 to 8 (floor, contacts, feet) for one person, at the final scale.
 
     Args:
         number: Track id of the person.

@@ -31,6 +31,8 @@ _REMEDY = "--camera rotating ignores that"
 def lower_feet(placed: F64, times: F64, seen: Mask, rules: FootingRules = RULES.footing) -> F64:
     """Compute velocities of one person's lower foot while it is visible, near the floor and at constant height.
 
+    The lower foot is the one with the lower ankle in a frame; it is mostly in contact.
+
     Args:
         placed: (T, 17, 3) m in the world, before the correction of feet.
         times: (T,) s, increasing.
@@ -38,8 +40,8 @@ def lower_feet(placed: F64, times: F64, seen: Mask, rules: FootingRules = RULES.
         rules: Thresholds.
 
     Returns:
-        (N, 4): time (s), velocity along x and z (m/s, the component along the line of sight times `rules.along_share`),
-        and the duration of the sample in s.
+        (N, 4), one row per sample: time (s), velocity along x and z (m/s, with the component along the line of sight
+        times `rules.along_share`), and duration (s).
     """
     if len(times) < 3:
         return np.zeros((0, 4))

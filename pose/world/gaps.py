@@ -53,6 +53,6 @@ def fill_gaps(person: Person, frames: F64, rules: GapRules = RULES.gaps) -> tupl
 
 
 def stretches(times: F64, rules: GapRules = RULES.gaps) -> list[slice]:
-    """Return the slices of frames between gaps that are too long to fill."""
+    """Return the slices of frames between gaps that are too long to fill, for frames at `times` (T,) s."""
     cuts = (np.flatnonzero(np.diff(times) > rules.longest_gap_s) + 1).tolist()
     return [slice(a, b) for a, b in zip([0, *cuts], [*cuts, len(times)], strict=True)]

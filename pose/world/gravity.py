@@ -63,7 +63,9 @@ def given_gravity(up: F64) -> World:
 
 
 def find_gravity(people: Iterable[Standing], rules: GravityRules = RULES.gravity) -> World:
-    """Estimate the common vertical of people, without a floor. The result is 'unknown' if it is not reliable.
+    """Estimate the common vertical of people, without a floor.
+
+    If it is not reliable, `found_by` of the result is 'unknown'.
 
     Args:
         people: People; iterated once, and only the positions of standing feet are stored.
@@ -102,7 +104,8 @@ def body_up(people: Iterable[Standing], rules: GravityRules = RULES.gravity) -> 
 def body_directions(
     joints: NDArray[np.floating], feet_ahead: float = RULES.gravity.feet_ahead_share
 ) -> tuple[F64, F64]:
-    """Return directions (T, 3) from the middle of the feet to the centre of mass, and its height above it (T,) m.
+    """Return unit vectors (T, 3) from the middle of the feet to the centre of mass, and its height above the ankles
+    (T,) m.
 
     Args:
         joints: (T, 17, 3) m.
@@ -118,7 +121,7 @@ def body_directions(
 
 
 def body_direction_sum(person: Standing, rules: GravityRules = RULES.gravity) -> tuple[F64, float]:
-    """Return the sum (3,) of one person's standing body directions, weighted by duration, and the duration in s."""
+    """Return the sum (3,) of a person's body directions while standing, weighted by duration, and the duration in s."""
     if len(person.times) < 2:
         return np.zeros(3), 0.0
     axes, heights = body_directions(person.joints, rules.feet_ahead_share)

@@ -18,13 +18,13 @@ _STRAIGHT = [H36M17.edges.index((H36M17.index(a), H36M17.index(b))) for a, b in 
 def stature(bones: NDArray[np.floating], rules: SizeRules = RULES.size) -> float:
     """Return the height in m of a straightened body with bones (16,) m (`H36M17.edges`).
 
-    The sum of shank, thigh, trunk, neck and head, and of the parts above the head joint and below the ankle.
+    It is the sum of shank, thigh, trunk, neck and head, and of the parts above the head joint and below the ankle.
     """
     return float(sum(bones[_STRAIGHT].tolist())) + rules.ankle_height_m + rules.crown_height_m
 
 
 def scaled_stature(own: float, scale: float, rules: SizeRules = RULES.size) -> float:
-    """Return the height in m of a body whose bones are scaled, from its present height `own` in m.
+    """Return the height in m of a body after its bones are multiplied by `scale`, from its present height `own` in m.
 
     The parts below the ankle and above the head joint scale with the square root of `scale`, because children have
     large feet and heads.

@@ -155,7 +155,7 @@ class LiveWorld:
         return Person(joints, root, sigma, np.full(len(root), result.time), rays, scores.astype(np.float64))
 
     def _sized(self, person: Person, lives: list[_Live], ids: list[int], elapsed: list[float]) -> tuple[Person, F64]:
-        """Run step 1, and return the people with their bone lengths (P, 16) m."""
+        """Run step 1 (size), and return the people with their bone lengths (P, 16) m."""
         rules, heights = self._rules, self._steps.heights
         for row, one in enumerate(lives):
             if one.bones.wants(elapsed[row]):
@@ -178,7 +178,7 @@ class LiveWorld:
         return Person(joints, root, person.sigma, person.times, person.rays, person.scores), lengths
 
     def _at_depth(self, person: Person, lives: list[_Live], elapsed: list[float]) -> tuple[F64, F64]:
-        """Run step 2, and return roots (P, 3) m and the standard deviations (P,) mm of the distances.
+        """Run step 2 (depth), and return roots (P, 3) m and the standard deviations (P,) mm of the distances.
 
         The deviations include the uncertainty of body size and focal length.
         """
@@ -193,7 +193,7 @@ class LiveWorld:
         return seen.place(depth), spread
 
     def _smoothed(self, joints: F64, root: F64, lives: list[_Live], lengths: F64, time: float) -> tuple[F64, F64]:
-        """Run step 3. The filter gets the root in place of the pelvis, which is always 0."""
+        """Run step 3 (smoothing). The filter gets the root in place of the pelvis, which is always 0."""
         both = joints.copy()
         both[:, 0] = root
         for row, one in enumerate(lives):
@@ -234,7 +234,7 @@ def _result(
     contacts: F64,
     moved: F64,
 ) -> FrameResult:
-    """Return the result with all people in float32; NaN for people without 3D."""
+    """Return the result of the frame with cleaned poses and world positions in float32; NaN for people without 3D."""
     n = len(result.poses)
 
     def per_person(values: F64, missing: float = np.nan) -> NDArray[np.float32]:

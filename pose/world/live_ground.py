@@ -51,7 +51,7 @@ class LiveGround:
         """Start without people.
 
         Args:
-            up: (3,) against gravity in the camera's axes, if given.
+            up: (3,) vector opposite to gravity, in the camera's axes; None to estimate it.
             rules: Thresholds.
         """
         self._rules = rules

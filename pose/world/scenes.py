@@ -25,11 +25,12 @@ class Scene:
     """One scene with people.
 
     Attributes:
-        number: 0 for the first scene of the clip.
+        number: Number of the scene in the clip; 0 for the first one.
         begin: Start of the scene, s.
-        ground: The common world of its people.
+        ground: Common world of its people.
         found_by: Source of its vertical, as in `World`; 'unknown' if that of all scenes together is used.
-        floor_known: Whether its own people determine the floor; otherwise the camera has its median height.
+        floor_known: Whether its own people determine the floor. Otherwise the camera is assumed to have its median
+            height over the other scenes.
     """
 
     number: int
@@ -82,12 +83,17 @@ class SceneWorlds:
 
 
 def scene_numbers(begins: F64 | Sequence[float], times: F64) -> NDArray[np.int64]:
-    """Return the scene number of each time (N,) s, for scenes that start at `begins` (s)."""
+    """Return the scene number of each of the times (N,) s, for scenes that start at `begins` (s)."""
     return np.maximum(np.searchsorted(begins, times, side="right") - 1, 0)
 
 
 def still_path(frames: F64, begins: F64) -> CameraPath:
-    """Return the path of static cameras, one for each scene, in frames (F,) s."""
+    """Return a path without motion, for a static camera in each scene.
+
+    Args:
+        frames: (F,) s, times of the frames.
+        begins: (N,) s, start of each scene.
+    """
     turns = np.tile(np.eye(3), (len(frames), 1, 1))
     return CameraPath(frames, turns, np.ones(len(frames)), np.zeros(len(frames)), scene_numbers(begins, frames))
 

@@ -48,8 +48,8 @@ class Evidence:
 
     Attributes:
         bones: (16,) m, bone lengths as lifted.
-        height: Body height as lifted, m.
-        given: Whether `height` is known instead, so that the scale is 1.
+        height: Body height as lifted, or as given, m.
+        given: Whether the height was given; the scale is then 1.
         feet: (3,) m, position of the standing feet as lifted, in world axes with the camera at 0; None if unknown.
     """
 
@@ -94,7 +94,14 @@ class Sizes:
 
 
 def child_probability(bones: F64, height: float, chosen: SizePrior, rules: SizeRules = RULES.size) -> float:
-    """Return the probability that a person with these bones (16,) m, `height` m tall, is a child."""
+    """Return the probability that a person is a child.
+
+    Args:
+        bones: (16,) m, lifted bone lengths.
+        height: Lifted body height, m.
+        chosen: Prior with the coefficients of the logistic regression.
+        rules: Means and standard deviations of adults.
+    """
     leg, trunk, head = (float(bones[part].sum()) for part in (_LEG, _TRUNK, _HEAD))
     whole = leg + trunk + head
     known = min(leg, head) > 0
@@ -105,7 +112,13 @@ def child_probability(bones: F64, height: float, chosen: SizePrior, rules: SizeR
 
 
 def prior(one: Evidence, chosen: SizePrior, rules: SizeRules = RULES.size) -> F64:
-    """Return the prior (2, U) of the U log scales of the grid, for one person alone, as an adult and as a child."""
+    """Return the prior (2, U) of the U log scales of the grid, for one person alone, as an adult and as a child.
+
+    Args:
+        one: Measurements of the person.
+        chosen: Parameters of the prior.
+        rules: Thresholds.
+    """
     if one.given:
         return np.stack([np.abs(_U) < 1e-9, np.zeros(len(_U), bool)]).astype(np.float64)
     share = child_probability(one.bones, one.height, chosen, rules)

@@ -51,9 +51,16 @@ class Scenes:
 def shown_frames(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks) -> Mask:
     """Return (T,) whether frames show a person: False in short, isolated pieces of a track.
 
-    A piece ends where the person is missing for longer than `max_pause_s`. It is dropped if all of these hold: it is
-    shorter than `min_seen_s`, with frames weighted by their fraction of detected joints; less than `min_seen_share` of
-    the time around it has detections; and it does not touch an end of its scene, where people enter and leave.
+    A piece ends where the person is missing for longer than `rules.max_pause_s`. It is dropped if all of these hold:
+
+    - It is shorter than `rules.min_seen_s`, with frames weighted by their fraction of detected joints.
+    - Less than `rules.min_seen_share` of the time around it has detections.
+    - It does not touch an end of its scene, where people enter and leave.
+
+    Args:
+        person: The track.
+        scenes: Times of the scenes.
+        rules: Thresholds.
     """
     share = _shown_share(person, rules)
     kept = np.ones(len(person), bool)

@@ -16,7 +16,12 @@ F64 = NDArray[np.float64]
 
 
 def fully_visible(scores: F64, rules: TrimRules = RULES.trim) -> Mask:
-    """Return (T,) whether enough joints and an ankle are detected, from scores (T, 17)."""
+    """Return (T,) whether frames show a person fully: enough of the joints and an ankle are detected.
+
+    Args:
+        scores: (T, 17), 0 where not detected.
+        rules: Thresholds.
+    """
     seen = scores >= rules.seen_score
     return np.asarray((seen.mean(axis=1) >= rules.visible_share) & seen[:, ANKLES].any(axis=1))
 

@@ -1,7 +1,8 @@
-"""Upright display of people without a world: a causal estimate of the vertical, and the axes of the 3D view.
+"""Upright display of people without world coordinates: a causal estimate of the vertical, and the axes of the 3D view.
 
-Results with world positions (`pose.types.Placed`) are displayed as they are. For live results, and files from versions
-without a world, the vertical is estimated from standing bodies, and each person has its own floor.
+Results with world positions (`pose.types.Placed`) are displayed as they are. For live results, and result files of
+versions that did not estimate a world, the vertical is estimated from standing bodies, and each person has its own
+floor.
 """
 
 import numpy as np
