@@ -18,7 +18,7 @@ from analysis import exact, gait_trials, lifted, lifted_height, seen_again, ui_p
 from pose.analysis import gait
 from pose.analysis.curves import angle_curves
 from pose.analysis.exercise import repetition_metrics
-from pose.analysis.figures import Metric
+from pose.analysis.metrics import Metric
 from pose.analysis.motion import Motion
 from pose.analysis.walking import gait_metrics
 

@@ -26,8 +26,8 @@ from pose_datasets.snu import GROUPS, read_group
 from pose.analysis.body_angles import body_angles
 from pose.analysis.ergonomics import ergonomic_scores
 from pose.analysis.exercise import TRANSFER_ERROR_S
-from pose.analysis.figures import mean_interval
 from pose.analysis.jumps import find_jumps
+from pose.analysis.metrics import mean_interval
 from pose.analysis.motion import Motion
 from pose.analysis.sit_to_stand import find_transfers
 from pose.lifter.load import load_lifter

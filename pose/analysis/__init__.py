@@ -14,9 +14,9 @@ import numpy as np
 
 from pose.analysis.curves import angle_curves
 from pose.analysis.ergonomics import NEUTRAL, Inputs
-from pose.analysis.ergonomics_figures import ergonomic_metrics
+from pose.analysis.ergonomics_metrics import ergonomic_metrics
 from pose.analysis.exercise import jump_metrics, repetition_metrics, transfer_metrics
-from pose.analysis.figures import Curve, Event, Metric, Series
+from pose.analysis.metrics import Curve, Event, Metric, Series
 from pose.analysis.motion import Motion, motions
 from pose.analysis.quality import VISIBLE_SCORE, with_range
 from pose.analysis.unsupported import child, not_placed, not_seen, seated_traveller, swaps, unobserved

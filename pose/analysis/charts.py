@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from pose.analysis.figures import Curve, Series
+from pose.analysis.metrics import Curve, Series
 from pose.system.shown import shown_in_html
 
 WIDTH, HEIGHT = 340.0, 200.0

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.analysis.body_angles import DIFFERENCE_ERRORS, ERRORS, RANGE_ERRORS, body_angles, has_meaning
-from pose.analysis.figures import NORMAL_95, Curve, Metric, mean_interval
 from pose.analysis.gait import analyse_gait
+from pose.analysis.metrics import NORMAL_95, Curve, Metric, mean_interval
 from pose.analysis.motion import SIDES, Motion
 from pose.analysis.movement_names import movement_name
 from pose.analysis.norms import POINTS, walking_norm

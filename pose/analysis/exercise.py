@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from pose.analysis.figures import Event, Metric, mean_interval
 from pose.analysis.jumps import Jump, find_jumps
+from pose.analysis.metrics import Event, Metric, mean_interval
 from pose.analysis.motion import Motion
 from pose.analysis.movement_names import movement_name
 from pose.analysis.quality import FRONTAL, LEGS, SAGITTAL, quality

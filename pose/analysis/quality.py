@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.analysis.figures import AMBER, GREEN, RED, Metric, worst
+from pose.analysis.metrics import AMBER, GREEN, RED, Metric, worst
 from pose.analysis.motion import Motion
 from pose.skeletons import H36M17
 

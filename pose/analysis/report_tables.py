@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from pose.analysis.figures import Metric
+from pose.analysis.metrics import Metric
 from pose.analysis.wording import JUMPS, SCORES, levels, meaning, parts
 from pose.files import PoseTable
 from pose.system.shown import shown_in_html

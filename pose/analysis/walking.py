@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pose.analysis.figures import Event, Metric, mean_interval
 from pose.analysis.gait import Gait, Stride, analyse_gait
+from pose.analysis.metrics import Event, Metric, mean_interval
 from pose.analysis.motion import SIDES, Motion
 from pose.analysis.quality import FEET, FRONTAL, quality
 

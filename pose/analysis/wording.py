@@ -1,7 +1,7 @@
 """Labels and one-line explanations of the metrics in the report."""
 
 from pose.analysis.ergonomics import REBA_LEVELS, RULA_LEVELS
-from pose.analysis.figures import Metric
+from pose.analysis.metrics import Metric
 
 GAIT = {
     "cadence": "steps per minute",

@@ -5,7 +5,7 @@ import pytest
 from stick_figures import motion, move, standing
 
 from pose.analysis.ergonomics import RULA_LEVELS, Inputs, ergonomic_scores
-from pose.analysis.ergonomics_figures import _shares, ergonomic_metrics
+from pose.analysis.ergonomics_metrics import _shares, ergonomic_metrics
 from pose.analysis.ergonomics_tables import REBA_A, REBA_B, REBA_C, RULA_A, RULA_B, RULA_C, reba, rula
 from pose.skeletons import H36M17
 

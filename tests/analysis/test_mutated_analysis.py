@@ -10,7 +10,7 @@ from stick_figures import squats
 from test_analyse_command import write
 
 from pose.analysis import analyse
-from pose.analysis.figures import Metric
+from pose.analysis.metrics import Metric
 from pose.errors import PoseError
 from pose.export import export, open_recording
 from pose.files import load_poses

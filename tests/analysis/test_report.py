@@ -13,7 +13,7 @@ from pose.analysis import analyse
 from pose.analysis.body_angles import ERRORS
 from pose.analysis.charts import cycle_chart, series_chart
 from pose.analysis.exercise import jump_metrics, repetition_metrics, transfer_metrics
-from pose.analysis.figures import Curve, Series
+from pose.analysis.metrics import Curve, Series
 from pose.analysis.moments import key_events, moments
 from pose.analysis.report import moment_label, write_report
 from pose.analysis.walking import gait_metrics

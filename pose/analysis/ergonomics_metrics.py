@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.analysis.ergonomics import REBA_LEVELS, RULA_LEVELS, Inputs, ergonomic_scores
-from pose.analysis.figures import Event, Metric, Series, worst
+from pose.analysis.metrics import Event, Metric, Series, worst
 from pose.analysis.motion import Motion
 from pose.analysis.quality import quality
 

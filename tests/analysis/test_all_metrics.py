@@ -6,7 +6,7 @@ from stick_figures import jump, motion, run, squats, standing, walk
 from test_analyse_command import write
 
 from pose.analysis import ALL, GROUPS, Analysis, analyse
-from pose.analysis.figures import WORTH
+from pose.analysis.metrics import WORTH
 from pose.analysis.norms import POINTS
 from pose.files import load_poses
 
