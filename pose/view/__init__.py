@@ -1,1 +1,1 @@
-"""Visualisation of results as a 2D overlay and a 3D scene."""
+"""Visualisation of results: 2D overlays, 3D scenes and views from above."""

@@ -1,4 +1,4 @@
-"""Drawing of shaded bodies: triangles of all people, sorted by depth, far ones first."""
+"""Drawing of shaded bodies. The triangles of all people are drawn in the order of their depth, far ones first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +13,9 @@ from pose.view import draw
 from pose.view.colours import INK, PAPER, RGB, mix, person_colour
 from pose.view.draw import Canvas
 
-_OPACITY = 0.75  # the person stays visible through the body
+_OPACITY = 0.75  # the image of the person stays visible through the body
 _SHADES = 24
-_DARKEST, _PLAIN = 0.6, 0.7  # share of ink in the darkest shade; lighter shades than _PLAIN have paper mixed in
+_DARKEST, _PLAIN = 0.6, 0.7  # share of ink in the darkest shade; shades lighter than _PLAIN contain paper
 _LIGHTEST = 0.55  # share of paper in the lightest shade
 
 
@@ -25,8 +25,8 @@ class BodyMesh:
 
     Attributes:
         person: Track id.
-        corners: (F, 3, 2) px, within `draw.FAR`.
-        depths: (F,) m from the camera.
+        corners: (F, 3, 2) px, corners of the triangles, at most `draw.FAR` px from the corner of the image.
+        depths: (F,) m, distances of the triangles from the camera.
         light: (F,) brightness of the triangles, from 0 (dark) to 1.
     """
 
@@ -36,12 +36,12 @@ class BodyMesh:
     light: F32
 
     def scaled(self, scale: float) -> "BodyMesh":
-        """Return the mesh in px of the scaled image. Pixel centres map to (x + 0.5) * scale - 0.5."""
+        """Return the mesh in px of an image scaled by `scale`. The pixel centre x maps to (x + 0.5) * scale - 0.5."""
         return replace(self, corners=((self.corners + 0.5) * scale - 0.5).astype(np.float32))
 
 
 class Bodies(Protocol):
-    """Interface of objects that compute the meshes of the people in a frame."""
+    """Interface of objects that compute the body meshes of the people in a frame."""
 
     def of(self, result: FrameResult) -> list[BodyMesh]: ...
 
@@ -69,7 +69,7 @@ def extent(mesh: BodyMesh) -> NDArray[np.float64]:
 
 
 def _palette(person: int) -> list[RGB]:
-    """Colours from dark to light."""
+    """Return the colours of a person's shades, from dark to light."""
     colour = person_colour(person)
     shares = np.linspace(0, 1, _SHADES).tolist()
     return [

@@ -20,7 +20,8 @@ _CAMERA_COLOUR = (90, 98, 112)
 def cameras_section(table: PoseTable) -> Iterator[str]:
     """Yield the HTML section on several cameras or a moving one; yield nothing for other results.
 
-    The result must be in world coordinates."""
+    The result must have world coordinates.
+    """
     cameras = result_cameras(table.run)
     if table.world_info is None or table.placed is None:
         return
@@ -49,7 +50,7 @@ def cameras_section(table: PoseTable) -> Iterator[str]:
 
 
 def _path_section(table: PoseTable) -> Iterator[str]:
-    """HTML section of one moving camera."""
+    """Yield the HTML section of one moving camera."""
     if table.camera is None or table.camera_rotation is None or table.camera_zoom is None or table.world_info is None:
         return
     world, count = table.world_info.world, len(table)
@@ -93,7 +94,7 @@ def _row(one: ResultCamera, world: World, number: int) -> str:
 
 
 def _paths(table: PoseTable) -> list[GroundPath]:
-    """Paths of the people who are longest in view; NaN in gaps."""
+    """Return the paths of the people with the most frames; NaN in gaps."""
     assert table.placed is not None
     ids, counts = np.unique(table.id, return_counts=True)
     found = []

@@ -1,8 +1,8 @@
-"""Colours, RGB.
+"""Colours of drawings, as RGB.
 
-Left is sky blue and right orange, from the palette of Okabe and Ito (2008), which is distinguishable with any kind of
-colour vision; the middle is white. Colours of people (badge, outline, floor mark) differ from these three; all pairs
-are at least 30 apart in CIELAB.
+Left is sky blue and right orange, from the palette of Okabe and Ito (2008), whose colours people with any kind of
+colour vision can distinguish. Joints in the middle of the body are white. The colours of people (badge, outline, floor
+mark) differ from these three. All pairs of colours are at least 30 apart in CIELAB.
 """
 
 import functools
@@ -45,7 +45,7 @@ def ink_on(colour: RGB) -> RGB:
     return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 130 else PAPER
 
 
-@functools.lru_cache(maxsize=4096)  # a frame asks for the same few hundred colours again and again
+@functools.lru_cache(maxsize=4096)  # each frame uses the same few hundred colours
 def mix(colour: RGB, other: RGB, share: float) -> RGB:
     """Mix `colour` with a `share` (0 to 1) of `other`."""
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(colour, other, strict=True))
@@ -53,7 +53,7 @@ def mix(colour: RGB, other: RGB, share: float) -> RGB:
 
 
 def edge_side(skeleton: Skeleton, a: int, b: int) -> str:
-    """Return the side of a limb: the side of its ends, or 'centre' if the limb joins left and right."""
+    """Return the side of the limb between joints `a` and `b`: 'left' or 'right', or 'centre' if it joins both sides."""
     sides = {skeleton.side(a), skeleton.side(b)} - {"centre"}
     return sides.pop() if len(sides) == 1 else "centre"
 

@@ -12,11 +12,19 @@ from pose.types import F32, U8
 _TILE = 260
 _PIXELS_PER_METRE = 110
 _TRUE, _LIFTED = (170, 170, 170), (200, 80, 20)
-_VIEWS = {"front": (0, 1), "side": (2, 1)}  # the axes shown to the right and down
+_VIEWS = {"front": (0, 1), "side": (2, 1)}  # axes of a pose that point right and down in the image
 
 
 def draw_comparison(lifted: F32, true: F32) -> U8:
-    """Draw root-relative poses (N, 17, 3) m from front and side: ground truth grey, prediction in colour. RGB."""
+    """Draw predicted poses over the ground truth, each from the front and from the side.
+
+    Args:
+        lifted: (N, 17, 3) m, predicted poses relative to the root, drawn in colour.
+        true: (N, 17, 3) m, true poses relative to the root, drawn in grey.
+
+    Returns:
+        RGB image (H, W, 3).
+    """
     columns = []
     for pose, truth in zip(lifted, true, strict=True):
         column = np.full((_TILE * len(_VIEWS), _TILE, 3), 255, np.uint8)

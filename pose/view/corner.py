@@ -1,4 +1,4 @@
-"""The corner of an image in which the 3D inset of the overlay lies."""
+"""Choice of the image corner in which the 3D inset of the overlay lies."""
 
 import cv2
 import numpy as np
@@ -8,20 +8,21 @@ from pose.video.planes import Area
 from pose.view.insets import AUTO, CORNERS
 
 _CORNER_OPACITY = 0.9
-_MOVE_SECONDS = 1.5  # how long another corner must be clearly better
-_HEAD_COST = 10.0  # of a covered head, in areas of the inset
+_MOVE_SECONDS = 1.5  # time for which another corner must be clearly better, s
+_HEAD_COST = 10.0  # cost of a covered head; 1 is the cost of people who cover the whole inset
 
 
 class Corner:
     """Chooser of the image corner in which the 3D inset lies."""
 
     def __init__(self, size: tuple[int, int], inset: tuple[int, int], below: int, place: str = AUTO) -> None:
-        """
+        """Compute the possible places of the inset.
+
         Args:
             size: (width, height) px of the image.
             inset: (width, height) px of the inset.
-            below: Height of the free strip at the lower edge, px.
-            place: One of `INSETS`.
+            below: Height of the strip at the lower edge that stays free, px.
+            place: Place of the inset: `auto`, or the name of a corner (one of `CORNERS`).
         """
         width, height = size
         margin = round(0.02 * height)
@@ -46,7 +47,14 @@ class Corner:
         return Area(x, y, x + self._inset[0], y + self._inset[1])
 
     def paste(self, image: U8, inset: U8, result: FrameResult, heads: F32) -> None:
-        """Draw the inset (H, W, 3) uint8 on the image (H, W, 3) uint8, in place."""
+        """Draw the inset on the image, in place.
+
+        Args:
+            image: (H, W, 3) uint8.
+            inset: (H, W, 3) uint8 of the size of the inset.
+            result: People in the frame.
+            heads: (P, 4) xyxy px, boxes of the visible heads.
+        """
         patch = self.next_area(result, heads).of(image)
         blended = cv2.addWeighted(inset, _CORNER_OPACITY, patch, 1 - _CORNER_OPACITY, 0)
         cv2.copyTo(blended, self._mask, patch)
@@ -54,7 +62,9 @@ class Corner:
     def _choose(self, boxes: F32, heads: F32, time: float) -> None:
         """Choose the corner that covers people least.
 
-        A covered head counts more than all bodies. The inset leaves a head at once."""
+        A covered head counts more than all bodies. If the inset covers a head and another corner does not, it moves at
+        once.
+        """
         covered = [self._hidden(heads, place) > 0 for place in self._places]
         hidden = [self._hidden(boxes, place) for place in self._places]
         hidden = [share + _HEAD_COST * head for share, head in zip(hidden, covered, strict=True)]
@@ -69,7 +79,7 @@ class Corner:
             self._current, self._worse_since = best, None
 
     def _hidden(self, boxes: F32, place: tuple[int, int]) -> float:
-        """Return the share of the inset's area that would cover people at this place."""
+        """Return the area of people under the inset at this place, relative to the area of the inset."""
         if len(boxes) == 0:
             return 0.0
         low = np.maximum(boxes[:, :2], place)

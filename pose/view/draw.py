@@ -1,6 +1,6 @@
 """Anti-aliased shapes at sub-pixel positions, drawn in place with few OpenCV calls.
 
-Points are arrays of (x, y) px. They must be finite and within `FAR` of the image corner.
+Points are arrays of (x, y) px. They must be finite, with coordinates from -`FAR` to `FAR`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,15 +17,15 @@ from pose.view.colours import RGB, ink_on
 Point = tuple[float, float]
 
 SHIFT = 4  # fractional bits of OpenCV's fixed-point coordinates
-FAR = 20000.0  # px; above it OpenCV's fixed-point coordinates overflow
+FAR = 20000.0  # px; larger coordinates overflow in OpenCV's fixed-point arithmetic
 _FONT = cv2.FONT_HERSHEY_DUPLEX
 _TURN = np.linspace(0, 2 * np.pi, 12, endpoint=False)
-_SMALL = 5.0  # px; OpenCV draws circles below about this radius with four corners
+_SMALL = 5.0  # px; OpenCV draws circles with a smaller radius as squares
 _CIRCLE = np.stack([np.cos(_TURN), np.sin(_TURN)], axis=1)
 
 
 def as_rgb(colour: RGB) -> RGB:
-    """Return the colour unchanged: the colour code of RGB images."""
+    """Return the colour unchanged. This is the conversion of colours for RGB images."""
     return colour
 
 
@@ -33,8 +33,8 @@ class Canvas(NamedTuple):
     """An image to draw on.
 
     Attributes:
-        pixels: (H, W, 3) uint8.
-        code: Converts an RGB colour to the three values of a pixel; the identity for RGB images.
+        pixels: (H, W, 3) uint8, the image.
+        code: Function from an RGB colour to the three values of a pixel; the identity for RGB images.
     """
 
     pixels: U8
@@ -42,7 +42,7 @@ class Canvas(NamedTuple):
 
 
 def fixed(points: NDArray[np.floating]) -> NDArray[np.int32]:
-    """Convert points to OpenCV's fixed-point coordinates."""
+    """Convert points in px to OpenCV's fixed-point coordinates with `SHIFT` fractional bits."""
     result: NDArray[np.int32] = np.rint(points * (1 << SHIFT)).astype(np.int32)
     return result
 
@@ -70,7 +70,7 @@ def dashes(segments: NDArray[np.floating], length: float) -> NDArray[np.float64]
     """Cut segments (N, 2, 2) px into dashes and gaps of about `length` px, with a dash at either end.
 
     Returns:
-        (M, 2, 2).
+        (M, 2, 2) px, the dashes.
     """
     parts = [np.zeros((0, 2, 2))]
     for begin, end in segments.astype(np.float64):
@@ -84,7 +84,10 @@ def discs(canvas: Canvas, centres: NDArray[np.floating], radius: float, colour: 
     """Draw filled circles.
 
     Args:
+        canvas: Canvas to draw on.
         centres: (N, 2) px.
+        radius: Radius of the circles, px.
+        colour: RGB colour.
     """
     if len(centres) == 0:
         return
@@ -102,7 +105,9 @@ def polygon(canvas: Canvas, corners: NDArray[np.floating], colour: RGB) -> None:
     """Draw a filled convex polygon.
 
     Args:
+        canvas: Canvas to draw on.
         corners: (N, 2) px.
+        colour: RGB colour.
     """
     cv2.fillConvexPoly(canvas.pixels, fixed(corners), canvas.code(colour), cv2.LINE_AA, SHIFT)
 
@@ -111,10 +116,17 @@ def polygon(canvas: Canvas, corners: NDArray[np.floating], colour: RGB) -> None:
 def layer(
     canvas: Canvas, points: NDArray[np.floating], margin: float, opacity: float
 ) -> Iterator[tuple[Canvas, NDArray[np.float64]]]:
-    """Context manager that blends what is drawn inside it into the image with `opacity`.
+    """Blend what is drawn within this context into the image.
 
-    Yields a canvas that covers the bounding box of points (N, 2) plus `margin` px, and the position (2,) of its upper
-    left corner in the image. Subtract this position from all points to be drawn.
+    Args:
+        canvas: Canvas with the image.
+        points: (N, 2) px, points around which will be drawn.
+        margin: Margin around the bounding box of the points, px.
+        opacity: Opacity of the layer, 0 to 1.
+
+    Yields:
+        A canvas that covers the bounding box and its margin, and the position (2,) px of its upper left corner in the
+        image. Subtract this position from all points to be drawn.
     """
     if opacity >= 1:
         yield canvas, np.zeros(2)
@@ -146,9 +158,16 @@ def _font(height: float) -> tuple[float, int]:
 
 
 def label(canvas: Canvas, words: str, bottom_middle: Point, height: float, colour: RGB) -> None:
-    """Draw text on a rounded box of `colour` above `bottom_middle`.
+    """Draw text on a rounded box above a point.
 
     The box is moved into the image if necessary.
+
+    Args:
+        canvas: Canvas to draw on.
+        words: Text.
+        bottom_middle: Middle of the lower edge of the box, (x, y) px.
+        height: Height of the capitals, px.
+        colour: RGB colour of the box.
     """
     x, y, half, thick = _pill(canvas.pixels.shape[1::-1], words, bottom_middle, height)
     length = text_width(words, height)
@@ -158,13 +177,13 @@ def label(canvas: Canvas, words: str, bottom_middle: Point, height: float, colou
 
 
 def label_reach(size: tuple[int, int], words: str, bottom_middle: Point, height: float) -> NDArray[np.float64]:
-    """Return two corners (2, 2) px of the area that `label` draws on, in an image of `size` (width, height) px."""
+    """Return two opposite corners (2, 2) px of the area that `label` covers in an image of (width, height) px."""
     x, y, half, thick = _pill(size, words, bottom_middle, height)
     return np.array([(x - half, y - thick / 2), (x + half, y + thick / 2)])
 
 
 def _pill(size: Sequence[int], words: str, bottom_middle: Point, height: float) -> tuple[float, float, float, float]:
-    """Middle, half width and height of a label in px."""
+    """Return the middle x, y, half the width and the height of a label's box in px."""
     thick = 1.9 * height
     half = max(text_width(words, height) / 2 + 0.6 * height, thick / 2)
     x = min(max(bottom_middle[0], half), size[0] - half)

@@ -8,16 +8,16 @@ from pose.view import draw
 from pose.view.colours import PAPER, RGB
 from pose.view.draw import Canvas
 
-_WIDTH = 0.008  # of a line, in heights of the face
+_WIDTH = 0.008  # width of a line, in heights of the face
 
 
 def draw_face(canvas: Canvas, points: F32, rim: RGB) -> None:
-    """Draw a face's contours.
+    """Draw the contours of a face.
 
     Args:
         canvas: Canvas to draw on.
-        points: (468, 3) px.
-        rim: Colour of the outline, which is the person's colour.
+        points: (468, 3) px, face points.
+        rim: Colour of the outline of the lines.
     """
     assert len(points) == POINTS
     places = np.clip(points[:, :2], -draw.FAR, draw.FAR)

@@ -16,18 +16,19 @@ from pose.view.colours import INK, PAPER
 from pose.view.insets import AUTO
 from pose.view.overlay import Overlay
 
-CELL = (640, 480)  # px
+CELL = (640, 480)  # px, (width, height) of a cell
 COLUMNS, ROWS = 3, 4
-GAP, CAPTION = 12, 26  # px around cells, and below each for its name
+GAP, CAPTION = 12, 26  # px: gap around cells, and space below each cell for its name
 JPEG_QUALITY = 88
 MAX_LETTERS = 40
 
 
 class Gallery:
-    """Contact sheets of images. Each sheet is written when it is full, and `close` writes the last one."""
+    """Writer of contact sheets. A sheet is written when it is full, and `close` writes the last one."""
 
     def __init__(self, sheet: Callable[[int], Path], inset: str = AUTO) -> None:
-        """
+        """Start without images.
+
         Args:
             sheet: Function from the sheet number (1, 2, ...) to the path of its .jpg file.
             inset: Place of the 3D inset, as in `Overlay`.
@@ -38,7 +39,7 @@ class Gallery:
     def add(
         self, name: str, image: U8, result: FrameResult, skeleton: Skeleton, bodies: Sequence[BodyMesh] = ()
     ) -> None:
-        """Add an image (H, W, 3) uint8 RGB with its people.
+        """Add an image with its people. A sheet that is then full is written.
 
         Args:
             name: Name shown with the image.
@@ -71,7 +72,7 @@ class Gallery:
 
 
 def _within(image: U8, size: tuple[int, int]) -> tuple[U8, float]:
-    """Shrink an image to fit (width, height) px; return it and the scale. Smaller images stay as they are."""
+    """Shrink an image to fit into `size` (width, height) px; return it with the scale. Smaller images do not change."""
     height, width = image.shape[:2]
     scale = min(size[0] / width, size[1] / height, 1.0)
     if scale == 1.0:
@@ -81,7 +82,7 @@ def _within(image: U8, size: tuple[int, int]) -> tuple[U8, float]:
 
 
 def _scaled(result: FrameResult, scale: float) -> FrameResult:
-    """Return the people in px of the scaled image. Pixel centres map to (x + 0.5) * scale - 0.5."""
+    """Return the people in px of the scaled image. The pixel centre x maps to (x + 0.5) * scale - 0.5."""
     people = result.people
     boxes = ((people.boxes + 0.5) * scale - 0.5).astype(np.float32)
     keypoints = ((people.keypoints + 0.5) * scale - 0.5).astype(np.float32)

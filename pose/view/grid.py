@@ -1,4 +1,4 @@
-"""Grid of all camera images with the reprojected 3D people, beside the 3D view."""
+"""Grid of the images of all cameras, with the reprojected 3D people, and the 3D view in the last cell."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -14,9 +14,9 @@ from pose.view.colours import INK, PAPER, SIDE_COLOURS, edge_side, person_colour
 from pose.view.draw import Canvas
 from pose.view.inset import Inset
 
-CELL_HEIGHT = 540  # px, with two rows
+CELL_HEIGHT = 540  # px, in a grid of several rows
 SINGLE_HEIGHT = 720
-LATE = 0.1  # s; an older image is not shown
+LATE = 0.1  # s; an image whose time differs more is not shown
 _EDGES = [(a, b, SIDE_COLOURS[edge_side(H36M17, a, b)]) for a, b in H36M17.edges]
 _HEAD = H36M17.index("head")
 
@@ -25,13 +25,14 @@ class CameraGrid:
     """Renderer of the camera grid. Results must be drawn in order of time.
 
     Attributes:
-        size: (width, height) px of the images.
+        size: (width, height) px of the grid.
     """
 
     def __init__(self, cameras: Sequence[ViewCamera], names: Sequence[str], frames: Sequence[Iterator[Frame]]) -> None:
-        """
+        """Compute the layout of the grid.
+
         Args:
-            cameras: Cameras in the world.
+            cameras: Cameras of a multi-camera result.
             names: Names shown in the cells.
             frames: Frames of each camera's video, in order.
         """
@@ -80,7 +81,7 @@ class _Stream:
         self._next: Frame | None = next(frames, None)
 
     def at(self, time: float) -> U8 | None:
-        """Return the image nearest to `time` s on the camera's clock; None if there is none."""
+        """Return the image nearest to `time` s on the camera's clock; None if it is more than `LATE` away."""
         while self._next is not None and (
             self._now is None or abs(self._next.time - time) <= abs(self._now.time - time)
         ):
@@ -93,10 +94,15 @@ class _Stream:
 
 
 def _paste(cell: U8, image: U8 | None, camera: ViewCamera, places: F32, seen: Flags, ids: list[int]) -> None:
-    """Draw a camera's image with all people, scaled to the cell.
+    """Draw a camera's image and the people that the camera saw, scaled to the cell.
 
     Args:
-        seen: (P, 17) whether the camera saw the joints.
+        cell: (H, W, 3) uint8, cell of the grid.
+        image: (H, W, 3) uint8, image of the camera; None if there is none.
+        camera: The camera.
+        places: (P, 17, 3) m, joints in the frame of the first camera.
+        seen: (P, 17) whether the camera observed each joint.
+        ids: Ids of the people.
     """
     height, width = cell.shape[:2]
     scale = min(width / camera.size[0], height / camera.size[1])
@@ -121,7 +127,10 @@ def _draw_body(canvas: Canvas, pixels: F64, person: int, metre: float) -> None:
     """Draw a body.
 
     Args:
-        metre: Pixels per metre at the person.
+        canvas: Canvas to draw on.
+        pixels: (17, 2) px, joints.
+        person: Id of the person.
+        metre: Pixels per metre at the person's depth.
     """
     pixels = np.clip(pixels, -draw.FAR, draw.FAR)
     width = float(np.clip(0.035 * metre, 2, 9))

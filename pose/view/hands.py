@@ -9,14 +9,14 @@ from pose.hand_points import BONES, LEFT_NAMES, POINTS, RIGHT_NAMES, SIDES, WRIS
 from pose.skeletons import Skeleton
 from pose.types import F32, FrameResult
 
-# Distinct from the names of whole-body skeletons, which may have hands as well.
+# The suffix distinguishes them from the hand joints of whole-body skeletons.
 HAND_POINTS = tuple(f"{name}_point" for name in (*LEFT_NAMES, *RIGHT_NAMES))
 _INSTEAD = ("pinky", "index", "thumb")  # hand joints of a body skeleton; their edges are omitted
 
 
 @functools.cache
 def skeleton_with_hands(skeleton: Skeleton) -> Skeleton:
-    """Return the skeleton with 21 points of the left hand and 21 of the right hand appended to its joints."""
+    """Return the skeleton with the 21 points of the left hand, then of the right hand, after its own joints."""
     count = len(skeleton)
     names = (*skeleton.names, *HAND_POINTS)
     rough = {at for at, name in enumerate(skeleton.names) if name.split("_")[-1] in _INSTEAD and "foot" not in name}
@@ -29,15 +29,15 @@ def skeleton_with_hands(skeleton: Skeleton) -> Skeleton:
 
 
 def hands_on_stage(result: FrameResult, rows: NDArray[np.integer], placed: F32) -> F32 | None:
-    """Return the hands on the wrists of the 3D skeletons.
+    """Return the hand points of people in the 3D view, placed at the wrists of the 3D skeletons.
 
     Args:
         result: The frame.
         rows: (n,) indices of people in `result`.
-        placed: (n, 17, 3) m, joints of the same people on the stage, rotated rigidly from the camera's axes.
+        placed: (n, 17, 3) m, joints of the same people in the 3D view (x right, y away from the camera, z up).
 
     Returns:
-        (n, 2, 21, 3) m, NaN where a hand is not seen; None if the result has no hands.
+        (n, 2, 21, 3) m in the same coordinates, NaN where a hand is not detected; None without hands or people.
     """
     if result.people.hands is None or not len(rows):
         return None

@@ -1,4 +1,4 @@
-"""Position of a person's head in the image, and whether the face is visible."""
+"""Position of a person's head in the image, and visibility of the face."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +12,18 @@ F64 = NDArray[np.float64]
 _HEAD = ("nose", "eye", "ear", "mouth", "head")
 _LOOKING = ("nose", "eye", "mouth")  # joints on the front of the head
 _MIN_SCORE = 0.12  # joints with lower scores are ignored
-_MIN_EAR_SWAP = 0.3  # neck lengths; ears swapped by more show the back of the head
+_MIN_EAR_SWAP = 0.3  # neck lengths; with ears swapped by more, the head is seen from behind
 _HIDDEN_FACE_OPACITY = 0.2  # relative opacity of face joints seen from behind
 _TO_CROWN = 0.75  # neck lengths from the centre of the head joints to the top
-_USUAL_NECK = 0.13  # in box heights, if the shoulders are not visible
+_USUAL_NECK = 0.13  # assumed neck length in box heights, if the shoulders are not visible
 
 
 class HeadLocator:
-    """Head position in the image, computed from the keypoints of one skeleton."""
+    """Estimator of the head's position in the image, from the 2D keypoints of one skeleton.
+
+    Attributes:
+        face: (J,) mask of the keypoints on the front of the head.
+    """
 
     def __init__(self, skeleton: Skeleton) -> None:
         names = skeleton.names
@@ -36,7 +40,8 @@ class HeadLocator:
         Args:
             keypoints: (J, 2) px.
             scores: (J,), 0 for unknown keypoints.
-            box: (4,) px; its upper edge is used if no joint of the head is visible.
+            box: (4,) xyxy px, box of the person. The middle of its upper edge is used if no joint of the head is
+                visible.
         """
         seen = [joint for joint in self._joints if scores[joint] > _MIN_SCORE]
         upwards = np.array([0.0, -1.0])
@@ -48,7 +53,7 @@ class HeadLocator:
             return head + _TO_CROWN * usual * upwards, upwards
         neck = head - keypoints[self._shoulders].mean(axis=0)
         length = float(np.hypot(*neck))
-        if length < 0.3 * usual:  # bent towards the camera: the direction of the neck is undefined
+        if length < 0.3 * usual:  # the head is bent towards the camera, so the direction of the neck is undefined
             return head + _TO_CROWN * usual * upwards, upwards
         return head + _TO_CROWN * neck, neck / length
 
@@ -59,8 +64,8 @@ class HeadLocator:
 
         Args:
             keypoints: (J, 2) px.
-            scores: (J,), 0 where a keypoint is not known.
-            box: (4,) px of the person.
+            scores: (J,), 0 for unknown keypoints.
+            box: (4,) xyxy px, box of the person.
         """
         seen = [joint for joint in self._joints if scores[joint] > _MIN_SCORE]
         if not seen:
@@ -71,9 +76,13 @@ class HeadLocator:
         return np.concatenate([joints.min(axis=0) - margin, joints.max(axis=0) + margin])
 
     def opacity(self, keypoints: F32, scores: F32) -> float:
-        """Return the opacity of the face: 1 while it is visible, and less as the head turns away from the camera.
+        """Return the opacity of the face: 1 if it is visible, less the further the head is turned away from the camera.
 
-        Seen from behind, the left ear is to the left of the line of the neck.
+        The head is seen from behind if the left ear is to the left of the right ear in the image of an upright person.
+
+        Args:
+            keypoints: (J, 2) px.
+            scores: (J,), 0 for unknown keypoints.
         """
         if not self._known(self._ears, scores) or not self._known(self._shoulders, scores):
             return 1.0

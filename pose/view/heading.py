@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 from pose.types import F32, FrameResult
 from pose.world.upright import to_stage
 
-_AT = 0.5  # start of the arrow, as a fraction of the floor's radius
-_LENGTH = 0.2  # as a fraction of the floor's radius
-_BARBS = 0.4  # as a fraction of the length
+_AT = 0.5  # distance of the arrow's start from the centre, as a fraction of the floor's radius
+_LENGTH = 0.2  # length of the arrow, as a fraction of the floor's radius
+_BARBS = 0.4  # length of the arrow head, as a fraction of the arrow
 _MIN_LEVEL = 0.1  # minimum horizontal part of the unit direction; a camera that looks straight down has no heading
 
 F64 = NDArray[np.float64]
@@ -18,8 +18,8 @@ def camera_heading(result: FrameResult) -> F64 | None:
     """Return the horizontal viewing direction (2,) of the camera in the 3D inset: x right, y away from the camera.
 
     The rotation from camera to world is the one that maps the people's joints in the camera frame to those in the world
-    (Kabsch, Acta Cryst. A32, 1976). Return None if the camera does not move, or if the result has no world or no
-    people.
+    (Kabsch, Acta Cryst. A32, 1976). Return None if the camera does not move or looks almost straight down or up, or if
+    the result has no world coordinates or people.
     """
     if result.view is None or result.placed is None:
         return None
@@ -33,17 +33,19 @@ def camera_heading(result: FrameResult) -> F64 | None:
     )
     u, _, vt = np.linalg.svd(left.T @ right)
     u[:, -1] *= np.sign(np.linalg.det(u @ vt))
-    ahead = to_stage((u @ vt)[2])[:2].astype(np.float64)  # row 2: where the camera's z axis goes
+    ahead = to_stage((u @ vt)[2])[:2].astype(np.float64)  # row 2: direction of the camera's z axis
     length = float(np.linalg.norm(ahead))
     return ahead / length if length > _MIN_LEVEL else None
 
 
 def heading_arrow(result: FrameResult, middle: F32, reach: float) -> F32:
-    """Return the segments (3 or 0, 2, 3) m of an arrow on the floor, on the side from which the camera looks.
+    """Return the three segments (3, 2, 3) m of an arrow on the floor, on the camera's side of the centre.
+
+    Return an array (0, 2, 3) if the heading is unknown.
 
     Args:
         result: The frame.
-        middle: (3,) m, centre of the floor.
+        middle: (3,) m, centre of the floor in the 3D inset.
         reach: Radius of the floor in m.
     """
     ahead = camera_heading(result)

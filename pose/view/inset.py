@@ -1,8 +1,8 @@
-"""Small 3D view beside or inside the overlay, with people on a floor seen from the side and slightly above.
+"""The 3D inset: a small 3D view of the people on a floor, seen from the side and slightly above.
 
 Limbs have the colours of the 2D skeleton and fade with distance. Outlines, heads, trails and rings have the colour of
 the person. Shadows mark the position on the floor; a soft spot around a joint shows its uncertainty. The viewpoint
-sways slowly, since parallax shows depth.
+swings slowly, since parallax shows depth. Stage coordinates: x right, y away from the camera, z up, m.
 """
 
 import math
@@ -37,29 +37,29 @@ _AZIMUTH = math.radians(32)
 _SWAY = math.radians(22)
 _SWAY_SECONDS = 12.0
 _HALF_FOV = math.radians(16)
-_FILL = 0.97  # share of the image that people may take
-_MARGIN_PX = 4  # outlines have at least a pixel or two, and badges stay readable
+_FILL = 0.97  # share of the view that people may fill
+_MARGIN_PX = 4  # px for outlines and badges, which have a minimum size
 _FOLLOW_SECONDS = 0.7
 _ZOOM_OUT_SECONDS = 0.15  # time constant of zooming out
-_ZOOM_OUT_MARGIN = 0.04  # of the distance, added when zooming out
-_MIN_HOLD_S = 3.0  # before zooming in, so that repeated movements do not change the zoom
+_ZOOM_OUT_MARGIN = 0.04  # margin added when zooming out, relative to the distance
+_MIN_HOLD_S = 3.0  # delay of zooming in, so that repeated movements do not change the zoom
 _ZOOM_IN_SECONDS = 2.0
 _TRAIL_SECONDS = 2.5
 _TRAIL_STEP = 0.1  # s
-_TRAIL_LEVELS = 10  # of fading
+_TRAIL_LEVELS = 10  # number of fading steps
 _MAX_PEOPLE = 6
-_MAX_DEPTH_M = 6.0  # behind the nearest person; people farther away do not affect the zoom
-_LIMB_WIDTH = 0.07  # m, of an average adult, as the next two
-_MAX_SPOT_M = 0.5  # radius of the uncertainty spot
-_SPOT_OPACITY = 0.55  # in the centre, and half of it at sigma
-_SPOT_REACH = 2.6  # sigma, radius of the spot
-_SPOT_PIXELS = 64  # maximum side of its raster, which is then enlarged
+_MAX_DEPTH_M = 6.0  # depth behind the nearest person up to which people affect the zoom
+_LIMB_WIDTH = 0.07  # m, for an average adult, as the other sizes
+_MAX_SPOT_M = 0.5  # m, maximum sigma that is drawn
+_SPOT_OPACITY = 0.55  # in the centre; half of this at a distance of sigma
+_SPOT_REACH = 2.6  # radius of the spot, in sigmas
+_SPOT_PIXELS = 64  # maximum side of the image of all spots, which is then enlarged
 _HEAD_RADIUS = 0.095  # m
 _FINGER_WIDTH = 0.012  # m
 _BADGE_HEIGHT = 0.15  # m above the head
-_OUTLINED = 1.5  # relative width of a limb with its outline; heads have less
+_OUTLINED = 1.5  # width of a limb with its outline, relative to the limb
 _RING_RADIUS = 0.34  # m
-_FLOOR_REACH = 0.48  # in distances of the view
+_FLOOR_REACH = 0.48  # radius of the floor, in distances of the viewpoint
 _PALEST = 0.5
 _SHADES_OF_PALE = 64
 
@@ -72,18 +72,18 @@ _FINGERS = np.array(BONES)
 _EDGE_COLOURS = [SIDE_COLOURS[edge_side(H36M17, a, b)] for a, b in H36M17.edges]
 _SHADES = np.array([SIDE_COLOURS[H36M17.side(joint)] for joint in range(len(H36M17))], np.float32)
 _LEVEL = np.array([1, 1, 0], np.float32)
-_STEPS = np.linspace(-1, 1, 17)  # along a line of the floor
+_STEPS = np.linspace(-1, 1, 17)  # points along a line of the floor
 _TURN = np.linspace(0, 2 * math.pi, 49)
 _RING = np.stack([np.cos(_TURN), np.sin(_TURN), np.zeros(49)], axis=1).astype(np.float32)
 _SPINE_AND_LEG = np.array([H36M17.index(name) for name in ("head", "thorax", "pelvis", "left_knee", "left_ankle")])
-_USUAL_LENGTH = 1.6  # m, along them, of an average adult
-_MIDDLE = 0.97  # m, half the height of the room
-# Room around each person, so that the zoom does not change with every squat: a cylinder.
+_USUAL_LENGTH = 1.6  # m, length of this chain of joints in an average adult
+_MIDDLE = 0.97  # m, half the height of the cylinder below
+# Cylinder around each person that must be visible, so that the zoom does not change with every squat.
 _ROOM = np.concatenate([_RING[::6] * _RING_RADIUS, _RING[::6] * 0.25 + [0, 0, 1.85]]).astype(np.float32)
 
 
 class _View:
-    """Perspective camera that looks at `middle` (3,) on the stage, `azimuth` radians beside the real camera."""
+    """Perspective camera that looks at `middle` (3,) on the stage from `azimuth` rad beside the real camera."""
 
     def __init__(self, size: tuple[int, int], middle: F32, azimuth: float) -> None:
         self.middle = middle
@@ -97,13 +97,13 @@ class _View:
         self._axes = np.stack([right, np.cross(ahead, right), ahead])
 
     def fitting_distance(self, points: F32, reach: F32) -> float:
-        """Distance from which all points (N, 3) m and their surroundings of radius `reach` (N,) m are in the image."""
+        """Return the distance from which balls of radius `reach` (N,) m around points (N, 3) m are visible."""
         seen = (points - self.middle) @ self._axes.T
         across = (np.abs(seen[:, :2]) + reach[:, None]) * self._focal / self._room
         return float((across - seen[:, 2:]).max())
 
     def project(self, points: F32) -> tuple[F64, F64]:
-        """Project (..., 3) m on the stage to (..., 2) px, with the scale (...) in px per metre."""
+        """Return the pixels (..., 2) of stage points (..., 3) m, and the scale (...) in px per metre."""
         seen = (points - self.middle) @ self._axes.T
         scale = self._focal / np.maximum(seen[..., 2] + self.distance, 0.3)
         return np.clip(seen[..., :2] * scale[..., None] + self._half, -draw.FAR, draw.FAR), scale
@@ -117,7 +117,8 @@ class Inset:
     """
 
     def __init__(self, size: tuple[int, int], colours: Colours | None = None) -> None:
-        """
+        """Prepare the view without people.
+
         Args:
             size: (width, height) px.
             colours: Colour code of YUV images; None for RGB.
@@ -134,21 +135,21 @@ class Inset:
             caption.draw(Canvas(self.background, self._code))
         self._middle = np.array([0, 0, _MIDDLE], np.float32)
         self._distance = 0.0  # 0 before the first person
-        self._least: deque[tuple[float, float]] = deque()  # times, and distances required at them
+        self._least: deque[tuple[float, float]] = deque()  # (time, distance required at that time)
         self._time = 0.0
         self._trails: dict[int, deque[tuple[float, float, float]]] = {}
 
     def render(self, result: FrameResult) -> U8:
-        """Render a frame as (H, W, 3) uint8."""
+        """Render a frame as an image (H, W, 3) uint8."""
         image = self.background.copy()
         self.render_on(image, result)
         return image
 
     def render_on(self, image: U8, result: FrameResult) -> tuple[int, int]:
-        """Render into an (H, W, 3) image with arbitrary content; write only the rows that differ from `background`.
+        """Render into an (H, W, 3) uint8 image, but write only rows that differ from `background`.
 
         Returns:
-            (first, end) of the rows that were written; `end` is exclusive.
+            (first, end) of the written rows, `end` excluded. Other rows keep their content.
         """
         ids, placed, sigma, hands = self._main_people(result)
         view = self._follow(placed, result.time)
@@ -170,27 +171,28 @@ class Inset:
         return low, high
 
     def _rows(self, view: _View, placed: F32, sigma: F32) -> tuple[int, int]:
-        """Range of rows that contains the drawing; captions are inside or outside as a whole."""
+        """Return the (first, end) rows that contain the drawing. A caption is contained as a whole or not at all."""
         trails = np.array([(x, y, 0) for trail in self._trails.values() for _, x, y in trail], np.float32)
         shadows = (placed * _LEVEL).reshape(-1, 3)
         points = np.concatenate([_floor_rim(view), placed.reshape(-1, 3), shadows, trails.reshape(-1, 3)])
         growth = float(_growth(placed).max(initial=0.0))
-        reach = np.full(len(points), (_RING_RADIUS + _HEAD_RADIUS) * growth)  # m, of rings, limbs and heads
+        reach = np.full(len(points), (_RING_RADIUS + _HEAD_RADIUS) * growth)  # m, radius of rings, limbs and heads
         reach[: len(_RING)] = 0
         spots = slice(len(_RING), len(_RING) + sigma.size)
         reach[spots] = np.maximum(reach[spots], _SPOT_REACH * np.minimum(sigma, _MAX_SPOT_M).ravel())
         pixels, scale = view.project(points)
-        reach = reach * scale + 30 * max(self._unit, 0.7)  # px, with badges and strokes
+        reach = reach * scale + 30 * max(self._unit, 0.7)  # px, with room for badges and strokes
         low = int(np.clip((pixels[:, 1] - reach).min(), 0, self.size[1]))
         high = int(np.clip((pixels[:, 1] + reach).max() + 1, 0, self.size[1]))
         for first, after in (caption.rows for caption in self._captions):
             if first < high and after > low:
                 low, high = min(low, first), min(max(high, after), self.size[1])
-        return low & ~1, min(high + (high & 1), self.size[1])  # video has half as many rows of chroma
+        return low & ~1, min(high + (high & 1), self.size[1])  # even, because video has half as many rows of chroma
 
     def _main_people(self, result: FrameResult) -> tuple[list[int], F32, F32, F32 | None]:
-        """Ids, stage coordinates (P, 17, 3) m, sigma (P, 17) m and hands (P, 2, 21, 3) m of the people nearest to the
-        camera.
+        """Select the people nearest to the camera.
+
+        Returns ids, joints (P, 17, 3) m on the stage, sigma (P, 17) m and hands (P, 2, 21, 3) m.
         """
         poses = result.poses
         known = np.isfinite(poses.joints).all(axis=(1, 2)) & np.isfinite(poses.root).all(axis=1)
@@ -241,20 +243,20 @@ class Inset:
             segments = np.stack([pixels[:-1], pixels[1:]], axis=1)
             ages = (self._time - np.array([time for time, _, _ in trail][1:])) / _TRAIL_SECONDS
             levels = np.ceil(_TRAIL_LEVELS * np.minimum(ages, 1))
-            for level in np.unique(levels)[::-1].tolist():  # older parts are fainter
+            for level in np.unique(levels)[::-1].tolist():  # older parts first, which are fainter
                 faded = mix(person_colour(person), _FLOOR, 0.25 + 0.75 * level / _TRAIL_LEVELS)
                 draw.strokes(canvas, segments[levels == level], faded, 1.6 * unit)
 
 
 def _growth(placed: F32) -> F32:
-    """(P,) height of people (P, 17, 3) m in any pose, relative to an average adult."""
+    """Return the heights (P,) of people (P, 17, 3) m in any pose, relative to an average adult."""
     steps = np.diff(placed[:, _SPINE_AND_LEG], axis=1)
     result: F32 = np.sqrt((steps**2).sum(axis=2)).sum(axis=1) / np.float32(_USUAL_LENGTH)
     return result
 
 
 def _needed(placed: F32) -> tuple[F32, F32]:
-    """Points (N, 3) m that must be visible for people (P, 17, 3) m, with the radius (N,) m of their surroundings."""
+    """Return points (N, 3) m that must be visible for people (P, 17, 3) m, and the radius (N,) m around each."""
     growth = _growth(placed)[:, None]
     badges = placed[:, _HEAD, None] + [0, 0, _BADGE_HEIGHT] * growth[..., None]
     rooms = _ROOM * growth[..., None] + placed[:, :1] * _LEVEL
@@ -266,14 +268,14 @@ def _needed(placed: F32) -> tuple[F32, F32]:
 
 
 def _middle_of(placed: F32) -> F32:
-    """Centre (3,) m of the floor area of people (P, 17, 3) m, at half their height."""
+    """Return the point (3,) m above the centre of the people's floor area, at half the height of the tallest person."""
     joints = placed[..., :2].reshape(-1, 2)
     height = _MIDDLE * float(_growth(placed).max())
     return np.append((joints.min(axis=0) + joints.max(axis=0)) / 2, height).astype(np.float32)
 
 
 def _share(elapsed: float, seconds: float) -> float:
-    """Share of the way to a target covered in `elapsed` s, with a time constant of `seconds`."""
+    """Return the share of the way to a target covered in `elapsed` s, with a time constant of `seconds`."""
     return 1 - math.exp(-elapsed / seconds)
 
 
@@ -285,7 +287,7 @@ def _background(size: tuple[int, int]) -> U8:
 
 
 def _floor_rim(view: _View) -> F32:
-    """Points (N, 3) m on the boundary of the floor."""
+    """Return points (N, 3) m on the boundary of the floor."""
     return _RING * np.float32(_FLOOR_REACH * view.distance) + view.middle * _LEVEL
 
 
@@ -321,12 +323,13 @@ def _draw_marks(canvas: Canvas, view: _View, ids: list[int], placed: F32, unit: 
 
 
 def _draw_uncertainty(image: U8, view: _View, placed: F32, sigma: F32, shades: F32) -> None:
-    """Draw a soft spot around every joint whose sigma, the radius of the 68 % interval, exceeds the limb.
+    """Draw a soft spot around every joint whose sigma exceeds half the width of a limb.
 
     A Gaussian spot is the product of one Gaussian in x and one in y, so all spots together are the product of two
-    matrices. It is computed in coarse pixels, on the bounding box of the spots, and added to the image.
+    matrices. The product is computed in coarse pixels on the bounding box of the spots, and added to the image.
 
     Args:
+        sigma: (P, 17) m, radius that contains the joint with probability 0.68.
         shades: (17, 3) values that a joint adds to a pixel at full opacity.
     """
     body, joint = np.nonzero(sigma > _LIMB_WIDTH / 2)
@@ -348,7 +351,7 @@ def _draw_uncertainty(image: U8, view: _View, placed: F32, sigma: F32, shades: F
     dense, tint = down.T @ across, (coloured.T @ across).reshape(-1, 3, across.shape[1]).transpose(0, 2, 1)
     share = (1 - (1 - _SPOT_OPACITY) ** dense) / np.maximum(dense, 1e-6)
     patch = image[low[1] : high[1], low[0] : high[0]]
-    # U and V can decrease: the maximum decrease is subtracted first and the rest added, in fast byte operations.
+    # U and V can decrease. The largest decrease is subtracted first, so that only positive bytes remain to be added.
     least = np.floor(np.minimum(_SPOT_OPACITY * shades.min(axis=0), 0))
     if least.any():
         cv2.subtract(patch, np.append(-least, 0.0), dst=patch)  # OpenCV requires a fourth value
@@ -357,7 +360,7 @@ def _draw_uncertainty(image: U8, view: _View, placed: F32, sigma: F32, shades: F
 
 
 def _coarse(length: int) -> F32:
-    """Centres of the coarse pixels on a line of `length` px."""
+    """Return the centres of the coarse pixels on a line of `length` px."""
     count = min(int(length), _SPOT_PIXELS)
     return ((np.arange(count, dtype=np.float32) + 0.5) * length / count - 0.5).astype(np.float32)
 
@@ -391,11 +394,7 @@ def _draw_bodies(canvas: Canvas, view: _View, ids: list[int], placed: F32, hands
 
 
 def _paleness(sizes: F64) -> list[float]:
-    """Share of background in each limb's colour, increasing with depth.
-
-    Args:
-        sizes: Pixels per metre.
-    """
+    """Return the share of background in each limb's colour, which increases with depth, for `sizes` in px per metre."""
     depth = sizes.max() / sizes - 1
     share = _PALEST * depth / max(float(depth.max()), 0.3)
     result: list[float] = (np.rint(share * _SHADES_OF_PALE) / _SHADES_OF_PALE).tolist()
@@ -406,9 +405,8 @@ def _draw_labels(canvas: Canvas, view: _View, ids: list[int], placed: F32, unit:
     for person, body, growth in zip(ids, placed, _growth(placed).tolist(), strict=True):
         pixels, scale = view.project(body[_HEAD] + np.array([0, 0, _BADGE_HEIGHT * growth], np.float32))
         x, y = pixels.tolist()
-        if (
-            0 <= x < canvas.pixels.shape[1] and 0 <= y < canvas.pixels.shape[0]
-        ):  # a person outside the view has no badge at its edge
+        # Without this condition, a person outside the view would have a badge at the edge.
+        if 0 <= x < canvas.pixels.shape[1] and 0 <= y < canvas.pixels.shape[0]:
             height = min(max(7.0, 0.07 * float(scale)), 11 * max(unit, 0.7))
             draw.label(canvas, str(person), (x, y), height, person_colour(person))
 
@@ -428,7 +426,7 @@ class _Caption(NamedTuple):
 
     @property
     def rows(self) -> tuple[int, int]:
-        """First row that the text may cover, and the one after the last."""
+        """The first row that the text may cover, and the row after the last."""
         return max(0, int(self.place[1] - 1.5 * self.letters)), int(self.place[1] + 1.5 * self.letters) + 1
 
     def draw(self, canvas: Canvas) -> None:
@@ -436,7 +434,7 @@ class _Caption(NamedTuple):
 
 
 def _captions(size: tuple[int, int], unit: float) -> list[_Caption]:
-    """Title above, and explanation of the uncertainty below, as large as there is room."""
+    """Return the title, and the explanation of the uncertainty at the bottom, in the largest letters that fit."""
     width, height = size
     letters = margin = max(8.0, 8.5 * unit)
     letters = min(letters, letters * (width - 2 * margin) / draw.text_width(SIGMA_WORDS, letters))

@@ -9,9 +9,9 @@ from pose.view import draw
 from pose.view.colours import INK, PAPER, RGB, SIDE_COLOURS
 from pose.view.draw import Canvas
 
-_HEIGHT = 10.0  # px of its capitals where the unit is 1
+_HEIGHT = 10.0  # px, height of the capitals for unit 1
 _MIN_HEIGHT = 7.0  # px; smaller text is not legible
-_OPACITY = 0.62  # of the background
+_OPACITY = 0.62  # opacity of the background
 _LONGEST = "00:00.00"
 SIDES = ("left", "right")
 
@@ -20,22 +20,23 @@ class Legend:
     """Legend in the lower left corner of images of one size.
 
     Attributes:
-        width: Width in px; 0 without room.
-        height: Height in px; 0 without room.
+        width: Width in px; 0 if the image is too small for a legend.
+        height: Height in px; 0 if the image is too small for a legend.
     """
 
     def __init__(self, size: tuple[int, int], unit: float, code: Callable[[RGB], RGB] = draw.as_rgb) -> None:
-        """
+        """Compute the layout of the legend.
+
         Args:
-            size: (width, height) px.
-            unit: Scale of drawings; 1 for 1280 x 720.
-            code: Colour code of the canvases, as in `Canvas`.
+            size: (width, height) px of the images.
+            unit: Scale of text and strokes; 1 for 1280 x 720.
+            code: Conversion of colours, as in `Canvas`.
         """
         letters = max(_MIN_HEIGHT, _HEIGHT * unit)
         gap = round(0.9 * letters)
         words = [draw.text_width(side, letters) for side in SIDES]
         self._swatch = round(1.6 * letters)
-        self._starts = [draw.text_width(_LONGEST, letters) + 2 * gap]  # px, of the swatches and words of the sides
+        self._starts = [draw.text_width(_LONGEST, letters) + 2 * gap]  # px, left edges of the colour samples
         for word in words:
             self._starts.append(self._starts[-1] + self._swatch + word + 2 * gap)
         width, height = self._starts[-1], round(2.4 * letters)

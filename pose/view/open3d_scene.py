@@ -1,7 +1,7 @@
-"""Rendering of the stage by Open3D (extra `[view3d]`), to images and videos without a window.
+"""Rendering of the 3D scene by Open3D (extra `[view3d]`), to images and videos without a window.
 
-Open3D's lights, shadows and post-processing take seconds per image without a GPU, so they are off, and the shading is
-part of the colours.
+Open3D's lights, shadows and post-processing take seconds per image without a GPU, so they are off. The colours of the
+meshes contain the shading instead.
 """
 
 import math
@@ -34,32 +34,32 @@ OFF_SCREEN_DRIVER = f"Open3D finds no driver to render without a window; install
 FOV_DEGREES = 38.0
 ELEVATION_DEGREES = 16.0
 AZIMUTH_DEGREES = 32.0
-BACKGROUND = (0.38, 0.40, 0.44, 1.0)  # without post-processing Open3D shows these values to the power 2.2
-_LIGHT = np.array([-0.36, -0.55, 0.75], np.float32)  # direction to the light: left, behind the camera, above
+BACKGROUND = (0.38, 0.40, 0.44, 1.0)  # without post-processing, Open3D raises these values to the power 2.2
+_LIGHT = np.array([-0.36, -0.55, 0.75], np.float32)  # direction towards the light: left, behind the camera, above
 _GRID_COLOUR = (0.60, 0.63, 0.68, 1.0)
 _CAMERA_COLOUR = (0.93, 0.95, 0.98, 1.0)
-_MAX_NAME = 24  # characters of the name of a camera
+_MAX_NAME = 24  # maximum number of characters of a camera's name
 NO_WINDOW = "Open3D finds no Vulkan driver to draw a window with; install one: " + SYSTEM
 _PROBE = "import open3d as o; o.visualization.rendering.OffscreenRenderer(16, 16).render_to_image()"
-_WINDOW_PROBE = (  # flag 1 hides the window
+_WINDOW_PROBE = (  # the last argument, flag 1, hides the window
     "import open3d as o; application = o.visualization.gui.Application.instance; application.initialize(); "
     "application.create_window('', 16, 16, 0, 0, 1)"
 )
-_NO_DISPLAY = "headless"  # Open3D's message if it cannot connect to the display
+_NO_DISPLAY = "headless"  # word in Open3D's message if it cannot connect to the display
 
 
 def import_open3d() -> ModuleType:
     """Import Open3D.
 
     Raises:
-        PoseError: If it or a library that it needs is not installed.
+        PoseError: If Open3D or a library that it needs is not installed.
     """
     os.environ.setdefault("EGL_PLATFORM", "surfaceless" if not _has_display() else "")
     try:
         import open3d
     except ModuleNotFoundError as error:
         raise PoseError(f"the 3D view needs Open3D ({error}); install it: {INSTALL}") from error
-    except (ImportError, OSError) as error:  # OSError: a shared library that Open3D loads itself
+    except (ImportError, OSError) as error:  # OSError if a shared library that Open3D loads is missing
         raise PoseError(f"Open3D does not start ({error}); install its system libraries: {SYSTEM}") from error
     result: ModuleType = open3d
     return result
@@ -70,7 +70,7 @@ def _has_display() -> bool:
 
 
 class Scene3D:
-    """Open3D scene of a window or off-screen renderer that shows frames of a stage."""
+    """Open3D scene, in a window or an off-screen renderer, that shows frames of a `Stage`."""
 
     def __init__(self, stage: Stage, scene: "rendering.Open3DScene") -> None:
         self._stage = stage
@@ -90,7 +90,7 @@ class Scene3D:
             scene.add_geometry("cameras", cameras, self._material("unlitLine", _CAMERA_COLOUR, line_width=2.0))
 
     def show(self, position: int) -> None:
-        """Show the people of the frame at `position`."""
+        """Show the people of the frame with index `position`."""
         for name in self._shown:
             self._scene.remove_geometry(name)
         ids, placed = self._stage.people(position)
@@ -124,14 +124,20 @@ class Scene3D:
 
 
 def shaded(mesh: Mesh) -> F32:
-    """Return the vertex colours (V, 3) of a mesh under a lamp and ambient light."""
+    """Return the vertex colours (V, 3), 0 to 1, of a mesh under a directional light and ambient light."""
     lit = np.clip(mesh.normals @ _LIGHT, 0, None)
     result: F32 = mesh.colours * (0.5 + 0.5 * lit)[:, None]
     return result
 
 
 class Label(NamedTuple):
-    """Text label with a colour and a position (3,) m."""
+    """Text label in the 3D scene.
+
+    Attributes:
+        words: Text.
+        colour: RGB colour.
+        place: (3,) m, position of the label.
+    """
 
     words: str
     colour: RGB
@@ -139,7 +145,7 @@ class Label(NamedTuple):
 
 
 def labels(stage: Stage, position: int) -> list[Label]:
-    """Return labels with the ids above people's heads, and with the names above several cameras."""
+    """Return labels with ids above people's heads and, for several cameras, labels with names above the cameras."""
     ids, placed = stage.people(position)
     tops = [np.array([*joints[HEAD, :2], joints[:, 2].max() + 0.2]) for joints in placed]
     people = [Label(str(person), person_colour(person), top) for person, top in zip(ids, tops, strict=True)]
@@ -148,7 +154,7 @@ def labels(stage: Stage, position: int) -> list[Label]:
 
 
 def check_off_screen() -> None:
-    """Check that Open3D can render without a window. Without a driver, Open3D would end the process.
+    """Check that Open3D can render without a window, in a new process, because Open3D ends the process if it cannot.
 
     Raises:
         PoseError: If Open3D cannot render without a window.
@@ -159,7 +165,7 @@ def check_off_screen() -> None:
 
 
 def check_window() -> None:
-    """Check that Open3D can open a window. Otherwise it would end the process or show nothing.
+    """Check that Open3D can open a window, in a new process, because Open3D may end the process if it cannot.
 
     Raises:
         PoseError: If no window can be opened.
@@ -176,12 +182,20 @@ def check_window() -> None:
 
 
 def _probed(code: str) -> subprocess.CompletedProcess[str]:
-    """Run `code` in a new process."""
+    """Run `code` in a new Python process, and return its exit status and output."""
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
 def render(stage: Stage, size: tuple[int, int], positions: Iterable[int]) -> Iterator[U8]:
-    """Yield images (H, W, 3) uint8 RGB of the frames at `positions`, with ids. Call `check_off_screen` first."""
+    """Yield an image (H, W, 3) uint8 RGB of each requested frame, with the ids of the people.
+
+    Call `check_off_screen` first.
+
+    Args:
+        stage: The scene.
+        size: (width, height) of the images in px.
+        positions: Indices of the frames.
+    """
     rendering = import_open3d().visualization.rendering
     with silenced(sys.stdout, 1):
         renderer = rendering.OffscreenRenderer(*size)
@@ -214,12 +228,12 @@ def save_video(
     """Render all frames to an MP4. Call `check_off_screen` first.
 
     Args:
-        stage: The stage.
-        path: The file.
-        size: (width, height) px.
-        fps: Frame rate of the video; None keeps the time stamps of the run.
+        stage: The scene.
+        path: MP4 file to write.
+        size: (width, height) of the video in px.
+        fps: Frame rate of the video in frames/s; None keeps the time stamps of the run.
         speed: Playback speed; 2 is twice as fast.
-        progress: Wraps the list of (frame, time) to be written, as tqdm does.
+        progress: Function that wraps the list of (frame, time) to be written and shows the progress, such as tqdm.
 
     Raises:
         PoseError: If the file cannot be written.
@@ -235,7 +249,16 @@ def save_video(
 
 
 def shot_list(stage: Stage, fps: float | None, speed: float) -> list[tuple[int, float]]:
-    """Return (frame, time in the video in s) of every image of a video of `stage`."""
+    """Return the index of the frame and the time in the video in s of every image of a video.
+
+    Args:
+        stage: The scene.
+        fps: Frame rate of the video in frames/s; None keeps the time stamps of the run.
+        speed: Playback speed; 2 is twice as fast.
+
+    Raises:
+        PoseError: If too many frames would be repeated (`pose.system.filling`).
+    """
     start = float(stage.times[0])
     if fps is None:
         return [(position, (float(time) - start) / speed) for position, time in enumerate(stage.times)]

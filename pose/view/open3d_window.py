@@ -1,4 +1,4 @@
-"""The window of `pose-view`: play, scrub and orbit a run in 3D."""
+"""The window of `pose-view`, in which the user plays a run in 3D, moves in time and rotates the view."""
 
 import math
 import time
@@ -28,9 +28,12 @@ HELP = "space: play or pause   left, right: one frame   up, down: speed   home: 
 
 
 class Player:
-    """Playback state that determines the frame to show, independent of a window.
+    """Playback state, independent of a window.
 
-    Times `now` come from any monotonic clock, s.
+    Attributes:
+        position: Index of the frame to show.
+        playing: Whether playback runs.
+        speed: Playback speed, one of `SPEEDS`.
     """
 
     def __init__(self, stage: Stage) -> None:
@@ -42,7 +45,11 @@ class Player:
         self._now: float | None = None
 
     def tick(self, now: float) -> bool:
-        """Advance to the time `now`; return whether another frame is due. Restarts after the end."""
+        """Advance to the time `now` in s on any monotonic clock. Playback restarts after the end.
+
+        Returns:
+            Whether the frame changed.
+        """
         elapsed = 0.0 if self._now is None else now - self._now
         self._now = now
         if not self.playing:
@@ -53,7 +60,7 @@ class Player:
         return self._go(self._stage.position_at(self._time))
 
     def seek(self, position: int) -> bool:
-        """Show the frame at `position`, clamped to the run.
+        """Move to the frame with index `position`, limited to the frames of the run.
 
         Returns:
             Whether the frame changed.
@@ -63,7 +70,7 @@ class Player:
         return self._go(position)
 
     def step(self, frames: int) -> bool:
-        """Pause, and move by `frames`.
+        """Pause, and move by `frames` frames, which may be negative.
 
         Returns:
             Whether the frame changed.
@@ -72,7 +79,7 @@ class Player:
         return self.seek(self.position + frames)
 
     def change_speed(self, steps: int) -> None:
-        """Change the playback speed by `steps` entries in `SPEEDS`."""
+        """Change the playback speed by `steps` entries of `SPEEDS`, which may be negative."""
         self.speed = SPEEDS[min(max(SPEEDS.index(self.speed) + steps, 0), len(SPEEDS) - 1)]
 
     def _go(self, position: int) -> bool:
@@ -126,7 +133,7 @@ class SceneWindow:
         self._view.setup_camera(FOV_DEGREES, bounds, middle)
         azimuth, elevation, fov = map(math.radians, (AZIMUTH_DEGREES, ELEVATION_DEGREES, FOV_DEGREES))
         eye = orbit_eye(middle, radius, azimuth, elevation, fov)
-        self._view.set_view_controls(self._gui.SceneWidget.Controls.ROTATE_CAMERA_SPHERE)  # keeps the floor level
+        self._view.set_view_controls(self._gui.SceneWidget.Controls.ROTATE_CAMERA_SPHERE)  # keeps the floor horizontal
         self._view.look_at(middle, eye.astype(np.float32), np.array([0, 0, 1], np.float32))
 
     def _layout(self, context: "gui.LayoutContext") -> None:
@@ -171,7 +178,7 @@ class SceneWindow:
             self._show()
 
     def _key(self, event: "gui.KeyEvent") -> bool:
-        """Handle a key; return whether it has a function."""
+        """Handle a key event, and return whether the key has a function."""
         key = self._gui.KeyName
         actions: dict[object, Callable[[], object]] = {
             key.SPACE: self._toggle,
@@ -190,10 +197,14 @@ class SceneWindow:
 
 
 def open_window(stage: Stage, title: str) -> None:
-    """Show `stage` until the window is closed. Call `check_window` first.
+    """Show a scene until the window is closed. Call `check_window` first.
+
+    Args:
+        stage: The scene.
+        title: Title of the window.
 
     Raises:
-        PoseError: If the window fails.
+        PoseError: If the window cannot be opened.
     """
     application = import_open3d().visualization.gui.Application.instance
     try:

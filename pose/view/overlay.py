@@ -1,7 +1,8 @@
 """The overlay: 2D skeletons coloured by side, ids, the time, and the 3D inset, drawn on the frames.
 
-On landscape frames the inset lies in the corner that covers no head and the least of the people. It moves only if
-people stay under it or if it would cover a head. Portrait and square frames have a narrow panel beside them instead.
+On landscape frames the inset lies in the corner that covers no head and the least of the people. It moves at once if it
+would cover a head, and otherwise only if people stay under it. Portrait and square frames have a narrow panel beside
+them instead.
 """
 
 from collections.abc import Collection
@@ -30,31 +31,32 @@ from pose.view.legend import Legend
 from pose.wholebody import FACE, HANDS
 
 _MIN_SCORE = 0.12  # keypoints with lower scores are not drawn
-_OPAQUE_SCORE = 0.65  # from here on drawn opaque
-_LEVELS = 4  # steps of opacity in between
-_MIN_LANDSCAPE = 1.2  # width / height; below it the inset gets a panel
-_CORNER_SHARE = 0.42  # of the frame height
+_OPAQUE_SCORE = 0.65  # keypoints with this or a higher score are opaque
+_LEVELS = 4  # number of opacity levels
+_MIN_LANDSCAPE = 1.2  # width / height; the inset has a panel beside narrower frames
+_CORNER_SHARE = 0.42  # height of the inset, relative to the shorter side of the frame
 _MIN_INSET_PX = 8
-_PANEL_SHARE = 0.6  # of the width of a portrait frame
+_PANEL_SHARE = 0.6  # width of the panel, relative to the shorter side of the frame
 _BADGE_SHARE = 0.026  # height of the id's capitals relative to the person
-_BADGE_MIN, _BADGE_MAX = 6.0, 14.0  # bounds of it in drawing units; at least so many px
+_BADGE_MIN, _BADGE_MAX = 6.0, 14.0  # bounds of this height for unit 1; the lower one also in px
 _FACE = ("nose", "eye", "ear", "mouth")
 _HAND = ("pinky", "index", "thumb")
-# Relative thickness of joints of face and hand, and of dense points that trace a face or fingers.
+# Thickness of joints of face and hand, and of dense points along a face or fingers, relative to a limb.
 _FINE, _FINEST = 0.55, 0.25
 _DASH = 3.0  # length of the dashes of a doubtful person, in limb widths
 _TRACED = frozenset((*FACE, *HANDS, *HAND_POINTS))
 
 
 class _Plan:
-    """Drawing plan of a skeleton.
+    """Properties of a skeleton's joints and limbs for drawing.
 
     Attributes:
-        edges: (E, 2) joints.
-        sides: Sides of the joints.
-        edge_sides: Sides of the edges.
-        shares: Thickness of joints relative to a limb.
-        edge_shares: Thickness of edges relative to a limb.
+        edges: (E, 2) indices of the joints that each limb connects.
+        sides: (J,) sides of the joints.
+        edge_sides: (E,) sides of the limbs.
+        shares: (J,) thickness of the joints, relative to an ordinary limb.
+        edge_shares: (E,) thickness of the limbs, relative to an ordinary limb.
+        head: Estimator of the head's position.
     """
 
     def __init__(self, skeleton: Skeleton) -> None:
@@ -68,7 +70,6 @@ class _Plan:
 
 class _Badge(NamedTuple):
     """Badge that shows a person's id.
-
 
     Attributes:
         words: The text.
@@ -97,15 +98,17 @@ class Overlay:
         bodies: Bodies | None = None,
         doubtful: Collection[int] = (),
     ) -> None:
-        """
+        """Prepare the drawing on frames of one size.
+
         Args:
             size: (width, height) px of the video.
             skeleton: Skeleton of the 2D keypoints.
-            inset: One of `pose.view.insets.INSETS`. `auto` is a panel beside a portrait frame. On a landscape frame, it
-                is the corner that covers the least of the people, if possible no head.
+            inset: Place of the 3D inset, one of `pose.view.insets.INSETS`. `auto` is a panel beside a portrait or
+                square frame. On a landscape frame, it is the corner that covers the least of the people, if possible no
+                head.
             colours: Colour code of YUV images; None for RGB.
             bodies: Source of the shaded bodies to draw under the skeletons; None for no bodies.
-            doubtful: Ids of people to draw dashed, in addition to people that the results mark.
+            doubtful: Ids of people to draw dashed, in addition to people that the results mark as doubtful.
         """
         self._size, self._bodies, self._doubtful = size, bodies, frozenset(doubtful)
         self._code = colours.code if colours else draw.as_rgb
@@ -146,12 +149,15 @@ class Overlay:
         return drawn
 
     def draw_on(self, image: U8, result: FrameResult) -> Area:
-        """Draw in place, and return the area of the panel that differs from `panel`; an empty area without a panel.
+        """Draw on an image in place, and update its panel.
 
         Args:
-            image: (H, W, 3) uint8 of `output_size`. Pixels of the frame must be valid only in the areas of
-                `changes(result)`; other pixels of the frame stay unchanged. The content of the panel is ignored.
+            image: (H, W, 3) uint8 of `output_size`. Only the areas of `changes(result)` must contain the frame; other
+                pixels of the frame are not changed. The content of the panel is ignored.
             result: People and poses.
+
+        Returns:
+            The area of the panel that differs from `panel`; an empty area without a panel.
         """
         width = self._size[0]
         picture = image[:, :width]
@@ -172,7 +178,7 @@ class Overlay:
 
     @property
     def panel(self) -> U8 | None:
-        """(H, W, 3) the panel without people; None without a panel."""
+        """The panel without people, (H, W, 3) uint8; None without a panel."""
         return self._inset.background if self._inset is not None and self._beside else None
 
     def changes(self, result: FrameResult) -> list[Area]:
@@ -187,7 +193,7 @@ class Overlay:
         return [area for area in areas if area.pixels]
 
     def _heads(self, result: FrameResult) -> F32:
-        """(P, 4) px, boxes of the heads that are seen."""
+        """Return the boxes (P, 4) px of the visible heads."""
         people, boxes = result.people, []
         for keypoints, scores, whole in zip(people.keypoints, people.scores, people.boxes, strict=True):
             known = np.where(np.isfinite(keypoints).all(axis=1), scores, 0)
@@ -196,7 +202,7 @@ class Overlay:
         return np.array(boxes, np.float32).reshape(-1, 4)
 
     def _reach(self, people: People, row: int, badge: _Badge) -> Area:
-        """Bounding area of a person's drawing."""
+        """Return an area that contains the drawing of a person."""
         drawn = [draw.label_reach(self._size, *badge)]
         keypoints = people.keypoints[row]
         seen = np.isfinite(keypoints).all(axis=1) & (people.scores[row] > _MIN_SCORE)
@@ -206,7 +212,7 @@ class Overlay:
         return self._area(np.concatenate(drawn), 2 * self._width(people, row) + 2)
 
     def _area(self, points: NDArray[np.float64], margin: float = 0.0) -> Area:
-        """Bounding area of points (N, 2) px inside the frame."""
+        """Return the area of the frame that contains points (N, 2) px with a margin in px."""
         low = np.clip(np.floor(points.min(axis=0) - margin), 0, self._size).astype(int).tolist()
         high = np.clip(np.ceil(points.max(axis=0) + margin) + 1, 0, self._size).astype(int).tolist()
         return Area(low[0], low[1], high[0], high[1])
@@ -216,7 +222,8 @@ class Overlay:
 
     def _prepared(self, result: FrameResult) -> tuple[People, list[_Badge]]:
         """Return the people, with left and right as used for lifting, and their badges."""
-        if self._last is None or self._last[0] is not result:  # `changes` and `draw_on` are called with the same result
+        # `changes` and `draw_on` are called with the same result, which is prepared once.
+        if self._last is None or self._last[0] is not result:
             keypoints, scores = with_lifted_sides(result, self._skeleton)
             hands = result.people.hands
             if hands is not None:
@@ -247,7 +254,7 @@ class Overlay:
             draw.label(canvas, words, place, height, person_colour(int(people.ids[row])))
 
     def _badge(self, people: People, row: int) -> _Badge:
-        """The badge of a person above the top of the head, sized with the person."""
+        """Return the badge of a person, above the top of the head. Its size depends on that of the person."""
         box = people.boxes[row]
         known = np.isfinite(people.keypoints[row]).all(axis=1)
         crown, away = self._head.crown(people.keypoints[row], np.where(known, people.scores[row], 0), box)
@@ -257,11 +264,11 @@ class Overlay:
         return _Badge(str(int(people.ids[row])), (x, y + 0.95 * height), height)
 
     def _width(self, people: People, row: int) -> float:
-        """Limb thickness of a person in px."""
+        """Return the thickness of a person's limbs in px."""
         return max(1.2, min(3.6 * self._unit, 0.016 * float(people.boxes[row, 3] - people.boxes[row, 1])))
 
     def _draw_skeleton(self, canvas: Canvas, people: People, row: int, dashed: bool) -> None:
-        """Draw in layers of equal opacity, faint ones first, so that overlaps inside a layer do not accumulate."""
+        """Draw in layers of equal opacity, faint ones first, so that overlaps within a layer do not accumulate."""
         keypoints, scores = people.keypoints[row], people.scores[row]
         plan = self._body if len(keypoints) == len(self._skeleton) else self._with_hands
         rim = rim_colour(int(people.ids[row]))
@@ -274,7 +281,7 @@ class Overlay:
         width = self._width(people, row)
         for level in range(1, _LEVELS + 1):
             joints, limbs = np.equal(levels, level), np.equal(limb_levels, level)
-            if not joints.any():  # then no limb has this level either
+            if not joints.any():  # a limb has the lower level of its joints, so no limb has this level either
                 continue
             area = np.concatenate([points[joints], points[plan.edges[limbs]].reshape(-1, 2)])
             with draw.layer(canvas, area, 2 * width + 2, level / _LEVELS) as (layer, corner):
@@ -314,18 +321,23 @@ class Overlay:
 
 
 def _groups(chosen: NDArray[np.bool_], shares: NDArray[np.float64]) -> list[tuple[NDArray[np.bool_], float]]:
-    """Chosen limbs or joints by thickness, the finest first."""
+    """Return the chosen limbs or joints in groups of equal thickness, the finest first.
+
+    Args:
+        chosen: (N,) mask of the limbs or joints.
+        shares: (N,) thickness of each, relative to a limb.
+    """
     groups = [(chosen & (shares == share), share) for share in (_FINEST, _FINE, 1.0)]
     return [(rows, share) for rows, share in groups if rows.any()]
 
 
 def _rim(width: float, share: float) -> float:
-    """Extent in px of the outline beyond a limb of `share * width` px."""
+    """Return how far the outline extends beyond a limb of `share * width` px, in px."""
     return max(1.0, 0.3 * width) * min(1.0, share / _FINE)
 
 
 def thickness(name: str) -> float:
-    """Thickness of a joint relative to a limb: dense joints are finer."""
+    """Return the thickness of a joint relative to a limb. Joints of face and hands are thinner than others."""
     if name in _TRACED:
         return _FINEST
     part_of = any(part in _FACE or part in _HAND for part in name.split("_")) and "foot" not in name
@@ -333,6 +345,6 @@ def thickness(name: str) -> float:
 
 
 def _unit(size: tuple[int, int]) -> float:
-    """Scale of strokes and letters; 1 for 1280 x 720."""
+    """Return the scale of strokes and letters for images of `size` (width, height) px; 1 for 1280 x 720."""
     result: float = max(0.45, (size[0] * size[1]) ** 0.5 / 960)
     return result

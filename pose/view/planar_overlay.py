@@ -1,4 +1,4 @@
-"""The overlay on YUV frames: chroma is upsampled only where something is drawn."""
+"""The overlay on YUV frames. Chroma is upsampled only in areas in which something is drawn."""
 
 from collections import deque
 from collections.abc import Collection
@@ -15,7 +15,7 @@ class PlanarOverlay:
     """Renderer of results on the YUV planes of one video, in order.
 
     Attributes:
-        output_size: (width, height) px of the drawing, before padding to even numbers.
+        output_size: (width, height) px of the drawing, before it is extended to even numbers.
     """
 
     def __init__(
@@ -27,27 +27,28 @@ class PlanarOverlay:
         bodies: Bodies | None = None,
         doubtful: Collection[int] = (),
     ) -> None:
-        """
+        """Prepare the drawing on frames of one size.
+
         Args:
             size: (width, height) px of the video.
             skeleton: Skeleton of the 2D keypoints.
             colours: Colour code of the planes.
             inset: Place of the 3D inset, as in `Overlay`.
             bodies: Source of the shaded bodies to draw under the skeletons; None for no bodies.
-            doubtful: Ids of people to draw dashed, in addition to people that the results mark.
+            doubtful: Ids of people to draw dashed, in addition to people that the results mark as doubtful.
         """
         self._overlay = Overlay(size, skeleton, inset, colours, bodies, doubtful)
         self._size, self._colours = size, colours
         self.output_size = width, height = self._overlay.output_size
         self._even = width + width % 2, height + height % 2
-        self._canvas = FullResolution(self._even)  # valid only where it is drawn on
+        self._canvas = FullResolution(self._even)  # valid only in areas in which something is drawn
         self._panel: Planes | None = None
         self._free: deque[Planes] = deque()
 
     def draw(self, planes: Planes, result: FrameResult) -> Planes:
-        """Return the frame with the drawing, packed and of even size.
+        """Return new planes of even size with the frame and the drawing.
 
-        If `output_size` is odd, the last column or row is repeated.
+        If the width or height of `output_size` is odd, the last column or row is repeated.
 
         Args:
             planes: The frame that `result` describes, of the size of the video.
@@ -68,14 +69,15 @@ class PlanarOverlay:
         return drawn
 
     def take_back(self, drawn: Planes) -> None:
-        """Reuse the memory of `drawn` for later frames, since allocating costs more than drawing."""
+        """Reuse the memory of `drawn`, a result of `draw`, for a later frame. Allocation takes longer than drawing."""
         self._free.append(drawn)
 
     def _set_panel(self, drawn: Planes) -> Area | None:
-        """Write the empty panel.
+        """Write the panel without people.
 
         Returns:
-            The area that must be stored in full: with an odd width the panel shares a chroma column with the frame.
+            The area of the whole panel, which must be stored after drawing, if the width of the frame is odd. The panel
+            then shares a column of chroma with the frame. Otherwise None.
         """
         background, left = self._overlay.panel, self._size[0]
         if background is None:
@@ -89,10 +91,10 @@ class PlanarOverlay:
         return None
 
     def _load(self, drawn: Planes, result: FrameResult) -> list[Area]:
-        """Upsample the areas that are drawn on; they are even."""
+        """Upsample the areas in which something is drawn, and return them. Their coordinates are even."""
         width, height = self._size
         areas = [area.even() for area in self._overlay.changes(result)]
-        if width % 2:  # the next column shares its chroma with the last of the frame
+        if width % 2:  # the last column of the frame shares its chroma with the column after it
             areas.append(Area(width - 1, 0, width, height).even())
         if height % 2:
             areas.append(Area(0, height - 1, width, height).even())
@@ -102,7 +104,7 @@ class PlanarOverlay:
         return areas
 
     def _repeat_edges(self, area: Area) -> None:
-        """Repeat the last column and row of a frame of odd size."""
+        """Repeat the last column and row of a frame of odd size, if `area` extends beyond them."""
         width, height = self.output_size
         pixels = self._canvas.pixels
         if area.x1 > width:

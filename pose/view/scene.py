@@ -1,7 +1,7 @@
 """3D scene of a run as plain arrays of joints and surfaces, independent of windows and Open3D.
 
-Coordinates are those of the stage of `pose.world.upright`: x right, y away from the camera, z up, metres, floor at z =
-0.
+Coordinates are those of the stage (`pose.world.upright`): x right, y away from the camera, z up, in metres, with the
+floor at z = 0.
 """
 
 import math
@@ -19,13 +19,13 @@ from pose.view.colours import RGB, SIDE_COLOURS, edge_side, person_colour
 from pose.world.frame import World
 from pose.world.upright import Upright, mean_up, to_stage
 
-_SIDES = 14  # of a tube
-_RINGS = 8  # of a ball, from the lower pole to the upper
+_SIDES = 14  # sides of a tube
+_RINGS = 8  # rings of a ball, from the lower pole to the upper one
 _TUBE_RADIUS = 0.032  # m
 _BALL_RADIUS = 0.042
 _HEAD_RADIUS = 0.095
 _MARK_RADII = (0.36, 0.33)
-_CAMERA_DEPTH = 0.35  # m, from the centre of a drawn camera to its image
+_CAMERA_DEPTH = 0.35  # m, distance from the centre of a drawn camera to its image
 HEAD = H36M17.index("head")
 
 
@@ -34,10 +34,10 @@ class Mesh:
     """A coloured surface.
 
     Attributes:
-        vertices: (V, 3) m.
-        normals: (V, 3).
+        vertices: (V, 3) m, positions of the vertices.
+        normals: (V, 3) unit normals of the vertices.
         triangles: (F, 3) vertex indices.
-        colours: (V, 3), 0 to 1.
+        colours: (V, 3) RGB colours of the vertices, 0 to 1.
     """
 
     vertices: F32
@@ -47,7 +47,7 @@ class Mesh:
 
     @classmethod
     def join(cls, parts: list["Mesh"]) -> "Mesh":
-        """Concatenate meshes."""
+        """Concatenate meshes to one."""
         starts = np.cumsum([0] + [len(part.vertices) for part in parts])
         return cls(
             np.concatenate([part.vertices for part in parts]),
@@ -63,7 +63,7 @@ class StageCamera:
 
     Attributes:
         name: Name of the camera.
-        centre: (3,) m.
+        centre: (3,) m, optical centre.
         corners: (4, 3) m, corners of its image at a fixed depth: top left, top right, bottom right, bottom left.
     """
 
@@ -73,7 +73,12 @@ class StageCamera:
 
     @classmethod
     def of(cls, camera: ResultCamera, world: World) -> "StageCamera":
-        """Return a camera of a result, placed on the stage with this world."""
+        """Place a camera of a result on the stage.
+
+        Args:
+            camera: Camera of the result.
+            world: World frame of the result.
+        """
         width, height = camera.size
         pixels = np.array([[0, 0, 1], [width, 0, 1], [width, height, 1], [0, height, 1]], np.float64)
         rays = _CAMERA_DEPTH * pixels @ np.linalg.inv(camera.matrix).T
@@ -83,12 +88,12 @@ class StageCamera:
 
 
 class Stage:
-    """A run in gravity-aligned coordinates.
+    """The people and cameras of a run in gravity-aligned coordinates.
 
     Attributes:
-        times: (F,) s of the frames.
-        end: End of the last frame in s.
-        cameras: Cameras of a result with several cameras; empty for one camera.
+        times: (F,) time stamps of the frames, s.
+        end: End of the last frame, s.
+        cameras: Cameras of the result if it has several and world coordinates, otherwise empty.
         middle: (3,) m, centre of a ball that contains nearly all joint positions, and every camera in `cameras`.
         radius: Radius of that ball in m.
     """
@@ -110,15 +115,15 @@ class Stage:
         self.middle, self.radius = self._extent()
 
     def __len__(self) -> int:
-        """The number of frames."""
+        """Return the number of frames."""
         return len(self._people)
 
     def people(self, position: int) -> tuple[list[int], F32]:
-        """Return the ids and the joints (P, 17, 3) m on the stage of the people in the frame at `position`."""
+        """Return the ids of the people in the frame with index `position`, and their joints (P, 17, 3) m."""
         return self._people[position]
 
     def position_at(self, time: float) -> int:
-        """Return the index of the frame shown at `time` s: the last frame that has begun."""
+        """Return the index of the frame to show at `time` s, the last one that has begun."""
         return int(np.clip(np.searchsorted(self.times, time, side="right") - 1, 0, len(self) - 1))
 
     def _extent(self) -> tuple[F32, float]:
@@ -126,7 +131,8 @@ class Stage:
         places = np.array([camera.centre[:2] for camera in self.cameras], np.float32).reshape(-1, 2)
         if len(roots) + len(places) == 0:
             return np.array([0, 3, 0.9], np.float32), 1.5
-        ends = np.percentile(roots, [2, 98], axis=0) if len(roots) else roots  # robust to single wrong frames
+        # Percentiles, because single frames may be wrong.
+        ends = np.percentile(roots, [2, 98], axis=0) if len(roots) else roots
         ends = np.concatenate([ends, places])
         low, high = ends.min(axis=0), ends.max(axis=0)
         middle = np.append((low + high) / 2, 0.9).astype(np.float32)
@@ -142,7 +148,7 @@ def body_mesh(joints: F32) -> Mesh:
 
 
 def mark_mesh(joints: F32, person: int) -> Mesh:
-    """Return a flat ring in the person's colour on the floor below the pelvis of `joints` (17, 3) m."""
+    """Return a flat ring in the person's colour on the floor, below the pelvis of a person with `joints` (17, 3) m."""
     turn = np.linspace(0, 2 * math.pi, 40, endpoint=False)
     circle = np.stack([np.cos(turn), np.sin(turn), np.zeros(40)], axis=1)
     ground = np.array([joints[0, 0], joints[0, 1], 0.004])
@@ -152,7 +158,11 @@ def mark_mesh(joints: F32, person: int) -> Mesh:
 
 
 def grid_lines(middle: F32, radius: float) -> tuple[F32, I64]:
-    """Return floor grid lines around `middle`, one per metre: points (N, 3) m and index pairs (M, 2)."""
+    """Return the lines of a floor grid around `middle`, one per metre, beyond `radius` m.
+
+    Returns:
+        Points (N, 3) m, and the indices (M, 2) of the points that each line connects.
+    """
     reach = math.ceil(1.6 * radius) + 1
     x0, y0 = round(float(middle[0])) - reach, round(float(middle[1])) - reach
     steps = np.arange(2 * reach + 1)
@@ -163,7 +173,11 @@ def grid_lines(middle: F32, radius: float) -> tuple[F32, I64]:
 
 
 def camera_lines(cameras: Sequence[StageCamera]) -> tuple[F32, I64]:
-    """Return camera pyramids from centre to image corners, as points (N, 3) m and line index pairs (M, 2)."""
+    """Return the lines of pyramids from the cameras' centres to the corners of their images.
+
+    Returns:
+        Points (N, 3) m, and the indices (M, 2) of the points that each line connects.
+    """
     pairs = np.array([(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (2, 3), (3, 4), (4, 1)])
     points = [np.concatenate([camera.centre[None], camera.corners]) for camera in cameras]
     steps = 5 * np.arange(len(cameras))[:, None, None]
@@ -171,9 +185,14 @@ def camera_lines(cameras: Sequence[StageCamera]) -> tuple[F32, I64]:
 
 
 def orbit_eye(middle: F32, radius: float, azimuth: float, elevation: float, fov: float) -> NDArray[np.float64]:
-    """Return the position (3,) m of a camera that sees a ball of `radius` m around `middle` with field of view `fov`.
+    """Return the position (3,) m of a viewpoint from which a ball is completely visible.
 
-    All angles are in radians. Azimuth 0 is the viewing direction of the real camera.
+    Args:
+        middle: (3,) m, centre of the ball.
+        radius: Radius of the ball, m.
+        azimuth: Rotation about the vertical, rad; 0 is the viewing direction of the real camera.
+        elevation: Elevation above the horizontal plane, rad.
+        fov: Field of view, rad.
     """
     away = np.array([-math.sin(azimuth), math.cos(azimuth), 0]) * math.cos(elevation)
     result: NDArray[np.float64] = middle - (away - np.array([0, 0, math.sin(elevation)])) * radius / math.sin(fov / 2)
@@ -208,7 +227,12 @@ def _balls(joints: F32) -> Mesh:
 
 
 def _bands(rings: int, sides: int) -> I64:
-    """Triangles between `rings` rings of `sides` vertices each, facing outwards for rings from bottom to top."""
+    """Return the triangles (F, 3) between consecutive rings of vertices.
+
+    Args:
+        rings: Number of rings. The triangles face outwards if the rings are ordered from bottom to top.
+        sides: Number of vertices of each ring.
+    """
     ring, side = np.meshgrid(np.arange(rings - 1), np.arange(sides), indexing="ij")
     a = (ring * sides + side).ravel()
     b = (ring * sides + (side + 1) % sides).ravel()

@@ -1,7 +1,8 @@
-"""View from above as an SVG element, with paths of people and with cameras.
+"""View from above as an SVG element, with the paths of people, and cameras.
 
-Cameras have a viewing direction, a name and an uncertainty. The world frame, in metres, has x to the right, y up and z
-towards the first camera. On the page x points right and z down, so the first camera is at the bottom.
+Each camera is drawn with its viewing direction, name and uncertainty. In the world frame, x points to the right of the
+first camera, y up, and z towards this camera. On the page, x points right and z down, so the first camera is at the
+bottom.
 """
 
 import math
@@ -17,16 +18,16 @@ from pose.view.colours import INK, RGB
 F64 = NDArray[np.float64]
 Box = tuple[float, float, float, float]  # left, top, right, bottom in px
 
-WIDTH, HIGHEST = 360.0, 420.0  # px of the view box
+WIDTH, HIGHEST = 360.0, 420.0  # px, width and maximum height of the view box
 MARGIN = 26.0
 LEAST_SPAN = 3.0  # m, minimum width and depth of the view
-MOST_POINTS = 400  # maximum per path
-MOST_NAME = 18  # maximum characters of a name
+MOST_POINTS = 400  # maximum number of points per path
+MOST_NAME = 18  # maximum number of characters of a name
 _LETTER, _LINE = 6.4, 12.0  # px, width of a letter and height of a line
-_WEDGE, _LONG = 46.0, 90.0  # px, how far a field of view and a later viewing direction are drawn
+_WEDGE, _LONG = 46.0, 90.0  # px, lengths of a field of view and of a later viewing direction
 
 
-# Where a name may be: px to the right and down, and the share of its length that lies to the left of that.
+# Places of a name beside a point: px to the right and down, and the share of its length to the left of this position.
 _BESIDE = ((9, 4, 0), (-9, 4, 1), (0, -9, 0.5), (0, 20, 0.5), (9, -8, 0), (-9, -8, 1), (9, 18, 0), (-9, 18, 1))
 
 
@@ -36,8 +37,8 @@ class GroundPath:
 
     Attributes:
         name: Label at the end of the path; empty for none.
-        places: (T, 3) m in the world, NaN in gaps.
-        colour: Colour of the line.
+        places: (T, 3) m in world coordinates, NaN in gaps.
+        colour: RGB colour of the line.
         dashed: Whether to draw a dashed line.
     """
 
@@ -53,11 +54,11 @@ class CameraMark:
 
     Attributes:
         name: Label beside the camera.
-        place: (3,) m in the world.
-        forward: (3,) viewing direction in the world.
+        place: (3,) m in world coordinates.
+        forward: (3,) viewing direction in world coordinates.
         half_view: Half the horizontal field of view in radians.
         sigma: Standard deviation of the position in m; 0 draws no circle.
-        later: (K, 2, 3) places and viewing directions at further times of a camera that moves.
+        later: (K, 2, 3) positions and viewing directions of a moving camera at K times; empty for a static camera.
     """
 
     name: str
@@ -69,7 +70,7 @@ class CameraMark:
 
 
 def top_view(paths: Sequence[GroundPath], cameras: Sequence[CameraMark]) -> str:
-    """Return the SVG element of the view. Paths and cameras without finite coordinates are left out."""
+    """Return the SVG element of the view. Paths and cameras without finite coordinates are omitted."""
     paths = [path for path in paths if np.isfinite(path.places).all(axis=1).any()]
     cameras = [one for one in cameras if np.isfinite(one.place).all() and np.isfinite(one.forward).all()]
     plan = _Plan(paths, cameras)
@@ -87,7 +88,7 @@ def top_view(paths: Sequence[GroundPath], cameras: Sequence[CameraMark]) -> str:
 
 
 class _Plan:
-    """Drawing of the view in px, from coordinates in metres."""
+    """Drawing of the view: conversion from metres to px, and the SVG elements."""
 
     def __init__(self, paths: Sequence[GroundPath], cameras: Sequence[CameraMark]) -> None:
         rows = [path.places[np.isfinite(path.places).all(axis=1)] for path in paths]
@@ -111,7 +112,7 @@ class _Plan:
         return WIDTH / 2 + float(x), self.height / 2 + float(y)
 
     def grid(self) -> str:
-        """Return grid lines and their scale. Lines are 1 m apart, or 2, 5, 10, ... m in large scenes."""
+        """Return the grid lines and a scale bar. Lines are 1 m apart, or 2, 5, 10, ... m in large scenes."""
         step = next(s for p in range(9) for s in (10**p, 2 * 10**p, 5 * 10**p) if s * self._scale >= 14)
         half = np.array([WIDTH, self.height]) / 2 / self._scale
         low, high = self._middle - half, self._middle + half
@@ -129,7 +130,7 @@ class _Plan:
         return "".join([*parts, f'<text x="{12 + long:.1f}" y="{self.height - 5:.1f}">{text}</text>'])
 
     def line(self, path: GroundPath) -> str:
-        """A path with a dot where it begins and an open ring where it ends."""
+        """Return a path with a dot at its start and an open ring at its end."""
         places = path.places[:: -(-len(path.places) // MOST_POINTS)]
         words, pen, points = [], "M", []
         for place in places:
@@ -152,7 +153,7 @@ class _Plan:
         )
 
     def wedge(self, one: CameraMark) -> str:
-        """Return the field of view as a wedge of a few px; nothing for a camera that looks straight down."""
+        """Return the field of view as a wedge of fixed length; nothing for a camera that looks straight down or up."""
         flat = one.forward[[0, 2]]
         size = float(np.linalg.norm(flat))
         if size < 0.1:
@@ -165,7 +166,7 @@ class _Plan:
         return f'<path d="M{x:.1f} {y:.1f}L{a:.1f} {b:.1f}{arc}Z" fill="#7a8aa0" fill-opacity="0.28"/>'
 
     def directions(self, one: CameraMark) -> str:
-        """A thin line along each later viewing direction."""
+        """Return a thin line along each later viewing direction."""
         parts = []
         for place, forward in one.later:
             x, y = self._at(place)
@@ -174,7 +175,7 @@ class _Plan:
         return f'<path d="{"".join(parts)}" fill="none" stroke="#7a8aa0" stroke-width="0.8"/>' if parts else ""
 
     def camera(self, one: CameraMark) -> str:
-        """A dot, its viewing direction, and a circle of one standard deviation."""
+        """Return a square, a line in the viewing direction, and a dashed circle of one standard deviation."""
         x, y = self._at(one.place)
         flat = one.forward[[0, 2]] / max(float(np.linalg.norm(one.forward[[0, 2]])), 1e-9) * 15
         radius, ink = one.sigma * self._scale, _hex(INK)
@@ -188,7 +189,7 @@ class _Plan:
         )
 
     def label(self, name: str, place: F64) -> str:
-        """Return a name beside a place, at the position where it covers existing drawing least."""
+        """Return a name beside a point, at the position where it covers the least of other elements."""
         text = name if len(name) <= MOST_NAME else f"{name[: MOST_NAME - 1]}\N{HORIZONTAL ELLIPSIS}"
         x, y = self._at(place)
         wide = _LETTER * len(text)
