@@ -102,8 +102,8 @@ def _solve(count: int, edges: list[_Edge]) -> tuple[F64, F64, F64, NDArray[np.in
         edges: Comparisons of nodes.
 
     Returns:
-        Rotation (N, 3, 3) of each node to the axes of the first node of its stretch, logarithm of its zoom, standard
-        deviation of the rotation in rad, and number of its stretch.
+        For each node, rotation (N, 3, 3) to the axes of the first node of its stretch, logarithm of its zoom, standard
+        deviation (rad), and number of its stretch.
     """
     turns, zooms, sigmas = np.tile(np.eye(3), (count, 1, 1)), np.zeros(count), np.zeros(count)
     stretches = np.full(count, -1)

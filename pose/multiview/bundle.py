@@ -251,8 +251,8 @@ class BundleAdjustment:
         """Return the Schur complement over the free camera parameters and the bones of all people.
 
         Returns:
-            Matrix and right-hand side of the reduced system, and for each person the solutions (K, D, M + 1) of the
-            frames for the columns of `_Terms.cross` and for `_Terms.right`.
+            Matrix and right-hand side of the reduced system, and the solutions (K, D, M + 1) of the frames of each
+            person. The right-hand sides of these are the columns of `_Terms.cross`, and `_Terms.right`.
         """
         width = len(self._free)
         total = width + self._bones * len(terms)

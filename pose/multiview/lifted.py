@@ -79,9 +79,9 @@ def lifted_points(observed: Observed, cameras: list[ViewCamera], scale: float) -
 def trust_of(observed: Observed, cameras: list[ViewCamera], scale: float, points: F64) -> F64:
     """Return factors (C, K, N) on each camera's precision, from its agreement with fused points.
 
-    Errors of a detector last for many frames. A camera whose 2D or 3D of a limb disagrees with the fused points for
-    about `SECONDS` gets a smaller weight there, as in a t-distribution of `FREEDOM` degrees of freedom. The factor is 1
-    where only one camera sees the person.
+    Errors of a detector last for many frames. If 2D or 3D of a limb disagree with the fused points for about `SECONDS`,
+    the camera gets a smaller weight there. The weight is that of a t-distribution of `FREEDOM` degrees of freedom. The
+    factor is 1 where only one camera sees the person.
 
     Args:
         observed: Observations of the person.

@@ -4,9 +4,9 @@ Source: the QTM real-time protocol's description of calibration XML, and Pose2Si
 an exported file and the converted cameras (Pose2Sim/Demo_MultiPerson/calibration). Each camera has
 
 * `transform`: x, y, z, its position in mm, and r11 ... r33, a rotation row by row, from the world to camera axes x
-right, y up, z backwards. The protocol defines the rotation of the camera in the world, the transpose.
+  right, y up, z backwards. The protocol defines the rotation of the camera in the world, the transpose.
 * `intrinsic`: focal lengths and principal point in 1/64 px of the whole sensor, distortion coefficients without a unit
-(OpenCV's model).
+  (OpenCV's model).
 * `fov_video`: the part of the sensor that the video shows, px; both ends belong to it.
 """
 

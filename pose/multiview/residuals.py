@@ -56,8 +56,8 @@ def projected(camera: ViewCamera, points: F64) -> tuple[F64, F64, F64]:
     """Project points (K, N, 3) m in the world to the image.
 
     Returns:
-        Pixels (K, N, 2), their derivatives (K, N, 2, 3) px/m with respect to points in the camera frame, and the points
-        (K, N, 3) m in the camera frame.
+        Pixels (K, N, 2), their derivatives (K, N, 2, 3) px/m, and the points (K, N, 3) m in the camera frame. The
+        derivatives are with respect to these points.
     """
     seen = camera.to_camera(points)
     depth = np.maximum(seen[..., 2], NEAREST)

@@ -92,7 +92,7 @@ class HalfFilters:
         """Continue the chosen survivors of each limb, and update their filters: survivor 0 with d, survivor 1 with -d.
 
         Args:
-            predecessors: Survivors that the new survivors 0 and 1 continue, for each limb.
+            predecessors: Old survivors that the new survivors 0 and 1 continue, for each limb.
         """
         continued = np.array(predecessors).T[:, self._limb], np.arange(len(self._limb))
         self._motion, self._covariance = self._motion[:, *continued], self._covariance[:, *continued]  # copies

@@ -1,9 +1,9 @@
 """Outliers among the keypoints of a joint over time: a Hampel filter in time, not in frames.
 
-A sample is an outlier if its distance from a robust local line exceeds `THRESHOLD` times the spread of its neighbours
-about this line, plus a minimum distance. The spread is the median absolute deviation (Hampel, Journal of the American
-Statistical Association, 1974); the line is that of Theil and Sen, which follows steady motion. All samples within
-`WINDOW_SECONDS` are neighbours, independent of the frame rate.
+A sample is an outlier if it is far from a robust local line. The limit is `THRESHOLD` times the spread of its
+neighbours about this line, plus a minimum distance. The spread is the median absolute deviation (Hampel, Journal of the
+American Statistical Association, 1974); the line is that of Theil and Sen, which follows steady motion. All samples
+within `WINDOW_SECONDS` are neighbours, independent of the frame rate.
 """
 
 import numpy as np

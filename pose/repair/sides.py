@@ -22,8 +22,8 @@ def mirrored_orders(skeleton: Skeleton) -> NDArray[np.int64]:
 
 
 def with_lifted_sides(result: FrameResult, skeleton: Skeleton) -> tuple[F32, F32]:
-    """Return the keypoints (P, J, 2) px and scores (P, J) of a frame, with the swaps undone that were undone before
-    lifting.
+    """Return the keypoints (P, J, 2) px and scores (P, J) of a frame, with left and right swapped where they were
+    before lifting.
     """
     keypoints, scores = result.people.keypoints, result.people.scores
     if not result.poses.swapped.any():

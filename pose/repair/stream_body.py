@@ -24,7 +24,8 @@ class StreamBodySwaps:
     """Frame-by-frame detection of left-right swaps of the whole body of one person.
 
     Attributes:
-        changes_back: Whether, in the newest frame, sides that had changed for long changed back.
+        changes_back: Whether left and right change back in the newest frame, more than `LASTING_SECONDS` after a
+            change.
     """
 
     def __init__(self, skeleton: Skeleton) -> None:

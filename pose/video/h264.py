@@ -124,8 +124,8 @@ class PictureStream:
 def _frame(planes: Planes, *, shared: bool) -> av.VideoFrame:
     """Make a frame of packed planes.
 
-    PyAV's `from_numpy_buffer` takes an array of H rows for an image of H // 6 * 4 rows, so it misplaces the planes if
-    the height is not a multiple of 4.
+    PyAV's `from_numpy_buffer` takes an array of H rows for an image of H // 6 * 4 rows. It therefore misplaces the
+    planes if the height is not a multiple of 4.
 
     Args:
         planes: Packed planes.

@@ -1,10 +1,10 @@
 """Detection of limbs whose 2D contradicts the person's bones, such as a knee detected at mid-thigh under clothes.
 
 A network may report such a joint with a high score, and the lifter then bends the limb to explain it. The projected
-length of both bones of a limb, relative to their own lengths, is compared over a few seconds:
+lengths of both bones of a limb, relative to their own lengths, are compared over a few seconds:
 
-- A leg is inconsistent if the ratio of its thigh to its shank differs from that of the other leg and from that of a
-  straight leg. In a walk or a squat the two legs agree in the median over time.
+- A leg is inconsistent if the ratio of its thigh to its shank differs from those of the other leg and of a straight
+  leg. In a walk or a squat the two legs agree in the median over time.
 - Arms have no such symmetry. An arm is inconsistent if one bone appears longer than it is, which no posture explains,
   while the other one appears short.
 

@@ -16,8 +16,8 @@ def own_floor(
 ) -> float | None:
     """Estimate the height in m of the floor under one person, y up; None if unknown.
 
-    It is a low percentile of the heights of slow feet, robust against single wrong frames and against a stool or step
-    on which the person stands for a while.
+    It is a low percentile of the heights of slow feet. Single wrong frames have little effect on it, nor has a stool or
+    step on which the person stands for a while.
 
     Args:
         ankles: (T, 2, 3) m.

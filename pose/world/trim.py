@@ -1,8 +1,8 @@
 """Detection of `partial` frames of a person, which `--trim` omits from exports because their motion is unreliable.
 
-A frame is partial if the lower ankle is below the floor, or if it is before the first or after the last fully visible
-frame of a visit. Fully visible means that at least `visible_share` of the joints and one ankle are detected. A visit
-without fully visible frames, such as of a person behind a desk, is judged by the floor only.
+A frame is partial if the lower ankle is below the floor. It is also partial if it is before the first or after the last
+fully visible frame of a visit. Fully visible means that at least `visible_share` of the joints and one ankle are
+detected. A visit without fully visible frames, such as of a person behind a desk, is judged by the floor only.
 """
 
 import numpy as np

@@ -1,8 +1,7 @@
 """Upright display of people without world coordinates: a causal estimate of the vertical, and the axes of the 3D view.
 
-Results with world positions (`pose.types.Placed`) are displayed as they are. For live results, and result files of
-versions that did not estimate a world, the vertical is estimated from standing bodies, and each person has its own
-floor.
+Results with world positions (`pose.types.Placed`) are displayed as they are. Live results, and result files of old
+versions, may have none. The vertical is then estimated from standing bodies, and each person has its own floor.
 """
 
 import numpy as np
