@@ -1,0 +1,43 @@
+"""One name, one meaning: a public class name is defined in one module only."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("pose", "apps/pose_apps", "datasets/pose_datasets", "detectors/pose_detectors")
+
+_SUBCOMMAND = "a subcommand, named as on the command line"
+ALLOWED = {  # name -> why several modules may define it
+    "Command": "base class of the subcommands of one command; no other module uses it",
+    "Human36m": "subcommands of pose-prepare and pose-evaluate for the same data set",
+    "List": _SUBCOMMAND,
+    "MpiInf3dhp": "subcommands of pose-prepare and pose-evaluate for the same data set",
+    "Table": f"{_SUBCOMMAND} of pose-lab, next to the table of pose.evaluation",
+}
+
+
+def defined_twice(sources: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """The public top-level classes that several modules define, from the name and the source of each module."""
+    modules = defaultdict(list)
+    for module, source in sources:
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                modules[node.name].append(module)
+    return {name: where for name, where in modules.items() if len(where) > 1}
+
+
+def test_a_public_class_name_has_one_meaning():
+    paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    found = defined_twice((path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")) for path in paths)
+    assert {name: where for name, where in found.items() if name not in ALLOWED} == {}
+    assert set(ALLOWED) <= set(found), "remove exceptions that are not needed"
+
+
+def test_the_check_finds_public_classes_only():
+    sources = {
+        "a": "class Motion:\n    class Inner: ...\nclass _Own: ...\nclass Single: ...",
+        "b": "class Motion: ...\nclass _Own: ...\nclass Inner: ...",
+    }
+    assert defined_twice(sources.items()) == {"Motion": ["a", "b"]}
