@@ -303,7 +303,7 @@ def read_parameters(path: Path) -> dict[str, Tensor]:
 
 
 def _numpy_arrays() -> list[Callable[..., object] | tuple[Callable[..., object], str]]:
-    """Return the globals needed to unpickle NumPy arrays, under their names in NumPy 1 and 2.
+    """Return the functions and classes needed to unpickle NumPy arrays, under their names in NumPy 1 and 2.
 
     Checkpoints contain NumPy arrays in their dataset metadata.
     """

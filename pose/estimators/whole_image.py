@@ -70,12 +70,12 @@ class WholeImageEstimator:
     def _crops(self, found: list[ImageDetections], matrices: F32, regions: Regions) -> Keypoints2D:
         """Return one row of joints for each crop of an image.
 
+        If a crop contains no person, all its scores are 0 and its region is unchanged.
+
         Args:
             found: Detections in each crop.
             matrices: (P, 2, 3) affine maps from crop px to image px.
             regions: Regions of the crops.
-
-        If a crop contains no person, all its scores are 0 and its region is unchanged.
         """
         xy = np.zeros((len(found), len(self.skeleton), 2), np.float32)
         scores = np.zeros(xy.shape[:2], np.float32)

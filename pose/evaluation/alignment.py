@@ -85,8 +85,8 @@ def _centred(poses: Poses) -> F64:
 def _closed_form(covariance: F64) -> tuple[F64, F64]:
     """Return the optimal rotations for covariances B (N, 3, 3) of norm 1, and the conditioning (N,) of each.
 
-    Let s1, s2, s3 be the singular values of B, where s3 has the sign of the determinant. The conditioning is (s1 +
-    s2)(s2 + s3)(s3 + s1).
+    Let s1, s2, s3 be the singular values of B, where s3 has the sign of the determinant. The conditioning is the
+    product of s1 + s2, s2 + s3 and s3 + s1.
 
     The gain x = s1 + s2 + s3 is the largest root of x^4 - 2 x^2 - 8 det(B) x + 2 |B^T B|^2 - 1 (Markley). All roots are
     real, so Newton's method converges monotonically from a start above x. The start follows from x^2 = 1 + 2 y, y^2 =

@@ -1,4 +1,4 @@
-"""C3D: joints as points, for motion capture programs. Numbers are little-endian floats.
+"""C3D: joints as points, for motion capture programs. The points are little-endian floats.
 
 The library `ezc3d` is not used: it holds all frames in memory, and it drops frames beyond 65,535 when it reads a file.
 The tests read the files with ezc3d and py-c3d. A missing point has coordinates 0 and residual -1, since NaN is not
@@ -29,7 +29,7 @@ _Value = str | list[str] | int | float | tuple[int, ...] | NDArray[np.float32]
 
 
 def write(track: Track, target: Path, events: list[ExportEvent] | None = None) -> Notes:
-    """Write one person.
+    """Write the track of one person to `target`.
 
     Args:
         track: Motion of the person.

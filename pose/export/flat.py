@@ -103,7 +103,7 @@ def own_frames(recording: Recording) -> list[str]:
 
 
 class _Picker:
-    """A selection of K named joints: converts keypoints (N, J, 2) and scores (N, J) to (N, K, 3)."""
+    """Selector of K named joints, which converts keypoints (N, J, 2) and scores (N, J) to (N, K, 3)."""
 
     def __init__(self, skeleton: Skeleton, names: tuple[str, ...]) -> None:
         sources = [self._sources(skeleton, name) for name in names]

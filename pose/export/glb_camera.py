@@ -1,8 +1,9 @@
 """Cameras in glTF: a perspective camera that looks along -z, y up, with the principal point at the image centre.
 
-glTF has neither principal point nor lens distortion. A camera with an off-centre principal point is rotated towards the
-image centre. The centre is then exact; other points deviate by the difference between a shift and a rotation. The exact
-matrix is in `extras`. Focal lengths that change need KHR_animation_pointer.
+glTF has neither principal point nor lens distortion. A camera with an off-centre principal point is rotated so that its
+axis passes through the image centre. The centre is then exact; other points deviate by the difference between a shift
+and a rotation. The exact matrix is in `extras`. A changing focal length is animated with the extension
+KHR_animation_pointer.
 """
 
 from dataclasses import dataclass

@@ -90,7 +90,7 @@ def with_ankles(angles: Angles, ankles: F64) -> Angles:
 
 
 def _all(places: F64, up: F64) -> tuple[dict[str, F64], dict[str, Gradient]]:
-    """Return every angle in radians, and the gradient of every angle by the joint positions."""
+    """Return every angle in radians, and its gradient with respect to the joint positions, by name of the angle."""
 
     def vector(start: str, end: str) -> F64:
         return places[:, H36M17.index(end)] - places[:, H36M17.index(start)]

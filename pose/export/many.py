@@ -7,7 +7,7 @@ MOST_CHARACTERS = 100  # maximum per file of skinned meshes, 0.8 MB each
 
 
 def seen_most(recording: Recording, people: list[int], max_people: int) -> tuple[list[int], list[str]]:
-    """Select the `max_people` people with the most frames.
+    """Select at most `max_people` people, those with the most frames.
 
     Returns:
         Ids in the order of `people`, and notes for the summary: one if people are omitted, otherwise none.

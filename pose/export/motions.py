@@ -35,7 +35,7 @@ class AnimatedSkeleton:
         return fit_body(self.track.space.to_file(span.places) for span in self.track.sample())
 
     def spans(self) -> Iterator[tuple[TrackSpan, SkeletonMotion]]:
-        """Yield the frames and bone rotations of all frames in portions, with gaps filled."""
+        """Yield all frames in portions: the tracked poses, and the bone rotations with gaps filled."""
         self._distance, self._count = np.zeros(len(H36M17)), 0
         index = np.arange(len(self.track))
         earlier = np.maximum.accumulate(np.where(self.track.known, index, 0))

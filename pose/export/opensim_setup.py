@@ -50,7 +50,7 @@ def markers() -> list[str]:
 
 
 def marker_set() -> str:
-    """Return the marker set file of the model."""
+    """Return the content of the marker set file for the model."""
     lines = []
     for joint, body in _LIMBS.items():
         for side in SIDES:
@@ -62,7 +62,7 @@ def marker_set() -> str:
 
 
 def scale_setup(name: str, trunk: Trunk, span: tuple[float, float]) -> str:
-    """Return the setup file of the Scale tool.
+    """Return the content of the setup file of the Scale tool.
 
     Args:
         name: Name of the person.
@@ -97,7 +97,7 @@ def scale_setup(name: str, trunk: Trunk, span: tuple[float, float]) -> str:
 
 
 def ik_setup(span: tuple[float, float]) -> str:
-    """Return the setup file of the Inverse Kinematics tool.
+    """Return the content of the setup file of the Inverse Kinematics tool.
 
     Args:
         span: First and last time of the frames to solve, s.

@@ -21,7 +21,7 @@ SAMPLE = 4096  # rows from which medians of a whole result are computed
 
 
 def without_world(table: PoseTable) -> str:
-    """Return why a result cannot be exported in world coordinates; empty if it can."""
+    """Return the reason why a result cannot be exported in world coordinates; empty if it can."""
     motion = None if table.run is None or table.world_info is not None else table.run.motion
     if motion is None or not (motion.motion.moves or motion.motion.kind == UNKNOWN):
         return ""

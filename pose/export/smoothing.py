@@ -40,7 +40,7 @@ class StreamingSmoother:
 
 
 def foot_frames_of(vectors: F64) -> F64:
-    """Make smoothed foot axes (T, 2, 2, 3) orthonormal again; axes of zero length stay zero."""
+    """Make the smoothed vectors of feet (T, 2, 2, 3), direction and sole normal, orthonormal again; zeros stay zero."""
     along = _unit(vectors[:, :, 0])
     above = vectors[:, :, 1]
     return np.stack([along, _unit(above - (above * along).sum(axis=-1, keepdims=True) * along)], axis=2)

@@ -107,7 +107,7 @@ def track_foot_points(track: Track, at: I64) -> F64:
 
 
 def track_feet(track: Track, at: I64, space: Space) -> F64:
-    """Return the foot axes (n, 2, 2, 3) in the frames `at`, in the axes of `space`; `foot_frames` defines them."""
+    """Return the direction and the sole normal of both feet (n, 2, 2, 3) in the frames `at`, in the axes of `space`."""
     recording, rows = track.recording, track.rows(at)
     table = recording.table
     joints, root = recording.bodies(rows, False)
@@ -121,7 +121,7 @@ def track_feet(track: Track, at: I64, space: Space) -> F64:
 
 
 def smooth_feet(track: Track, at: I64, space: Space) -> F64:
-    """Return the foot axes of `track_feet`, smoothed over time, for characters."""
+    """Return the vectors of `track_feet`, smoothed over time, for characters."""
     return foot_frames_of(smoothed(track_feet(track, at, space), track.times[at], SMOOTH_S))
 
 

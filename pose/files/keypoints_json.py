@@ -113,7 +113,14 @@ def _file(path: Path) -> tuple[list[_Seen], tuple[int, int] | None]:
 
 
 def _annotations(document: dict[str, Any]) -> tuple[list[_Seen], tuple[int, int] | None]:
-    """Read a COCO annotation file; images are sorted by frame number, name, or id."""
+    """Read a COCO annotation file.
+
+    The frame of an image is its `frame_id`, or the number in its file name, or its id. If images share a number, their
+    order in the file counts.
+
+    Returns:
+        People, and the (width, height) of the images in px if the file contains it.
+    """
     images = document["images"]
     sizes = {(int(image["width"]), int(image["height"])) for image in images if "width" in image}
     if len(sizes) > 1:

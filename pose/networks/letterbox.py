@@ -15,7 +15,12 @@ GREY = 114  # value of the padding with which the networks were trained
 
 @dataclass(frozen=True, slots=True)
 class LetterboxTransform:
-    """Placement of an image in a network input: input px = image px * scale + offset (x, y)."""
+    """Placement of an image in a network input: input px = image px * scale + offset.
+
+    Attributes:
+        scale: Scale factors along x and y.
+        offset: Offset (x, y) in input px.
+    """
 
     scale: tuple[float, float]
     offset: tuple[int, int]

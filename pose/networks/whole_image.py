@@ -47,10 +47,16 @@ class ImageDetections:
 
 
 class WholeImageNetwork(Protocol):
-    """Interface of loaded networks that find people, and their joints if they have a pose head."""
+    """Interface of loaded networks that find people, and their joints if they have a pose head.
+
+    Attributes:
+        joints: Number of joints; 0 without a pose head.
+        side: Longer side of the input in px.
+        device: Device of the network.
+    """
 
     joints: int
-    side: int  # longer side of the input, px
+    side: int
     device: str
 
     def __call__(self, images: Sequence[U8]) -> list[ImageDetections]:

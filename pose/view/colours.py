@@ -53,7 +53,10 @@ def mix(colour: RGB, other: RGB, share: float) -> RGB:
 
 
 def edge_side(skeleton: Skeleton, a: int, b: int) -> str:
-    """Return the side of the limb between joints `a` and `b`: 'left' or 'right', or 'centre' if it joins both sides."""
+    """Return the side of the limb between joints `a` and `b`: 'left', 'right' or 'centre'.
+
+    The side is 'centre' if both joints are in the middle of the body, or if the limb joins left and right.
+    """
     sides = {skeleton.side(a), skeleton.side(b)} - {"centre"}
     return sides.pop() if len(sides) == 1 else "centre"
 

@@ -1,4 +1,4 @@
-"""Images of predicted poses beside the ground truth, for training runs."""
+"""Images of predicted poses drawn over the ground truth, for training runs."""
 
 from pathlib import Path
 

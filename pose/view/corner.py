@@ -36,7 +36,7 @@ class Corner:
         self._mask = _rounded_mask(inset, round(0.05 * inset[1]))
 
     def next_area(self, result: FrameResult, heads: F32) -> Area:
-        """Return the area of the inset in the next frame.
+        """Return the area of the inset in the frame of `result`. Frames must be passed in order.
 
         Args:
             result: People in the frame.
@@ -47,7 +47,7 @@ class Corner:
         return Area(x, y, x + self._inset[0], y + self._inset[1])
 
     def paste(self, image: U8, inset: U8, result: FrameResult, heads: F32) -> None:
-        """Draw the inset on the image, in place.
+        """Draw the inset on the image, in place. Frames must be passed in order.
 
         Args:
             image: (H, W, 3) uint8.

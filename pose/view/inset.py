@@ -110,7 +110,7 @@ class _View:
 
 
 class Inset:
-    """Renderer of the 3D view. The viewpoint follows the people smoothly, so frames must be rendered in order.
+    """Renderer of the 3D inset. The viewpoint follows the people smoothly, so frames must be rendered in order.
 
     Attributes:
         background: (H, W, 3) uint8, the view without people.
@@ -121,7 +121,7 @@ class Inset:
 
         Args:
             size: (width, height) px.
-            colours: Colour code of YUV images; None for RGB.
+            colours: Colour encoding of YUV images; None for RGB.
         """
         self.size = size
         self._upright = Upright()

@@ -106,7 +106,7 @@ class Overlay:
             inset: Place of the 3D inset, one of `pose.view.insets.INSETS`. `auto` is a panel beside a portrait or
                 square frame. On a landscape frame, it is the corner that covers the least of the people, if possible no
                 head.
-            colours: Colour code of YUV images; None for RGB.
+            colours: Colour encoding of YUV images; None for RGB.
             bodies: Source of the shaded bodies to draw under the skeletons; None for no bodies.
             doubtful: Ids of people to draw dashed, in addition to people that the results mark as doubtful.
         """

@@ -32,7 +32,7 @@ class PlanarOverlay:
         Args:
             size: (width, height) px of the video.
             skeleton: Skeleton of the 2D keypoints.
-            colours: Colour code of the planes.
+            colours: Colour encoding of the planes.
             inset: Place of the 3D inset, as in `Overlay`.
             bodies: Source of the shaded bodies to draw under the skeletons; None for no bodies.
             doubtful: Ids of people to draw dashed, in addition to people that the results mark as doubtful.

@@ -47,7 +47,7 @@ class Mesh:
 
     @classmethod
     def join(cls, parts: list["Mesh"]) -> "Mesh":
-        """Concatenate meshes to one."""
+        """Join meshes to one."""
         starts = np.cumsum([0] + [len(part.vertices) for part in parts])
         return cls(
             np.concatenate([part.vertices for part in parts]),
@@ -59,7 +59,7 @@ class Mesh:
 
 @dataclass(frozen=True, slots=True)
 class StageCamera:
-    """One of several cameras on the stage.
+    """One of several cameras in gravity-aligned coordinates: x right, y away from the first camera, z up.
 
     Attributes:
         name: Name of the camera.
@@ -158,7 +158,7 @@ def mark_mesh(joints: F32, person: int) -> Mesh:
 
 
 def grid_lines(middle: F32, radius: float) -> tuple[F32, I64]:
-    """Return the lines of a floor grid around `middle`, one per metre, beyond `radius` m.
+    """Return the lines of a floor grid around `middle`, one per metre, that extends beyond `radius` m.
 
     Returns:
         Points (N, 3) m, and the indices (M, 2) of the points that each line connects.

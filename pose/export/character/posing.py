@@ -174,7 +174,14 @@ def _bend_spine(solver: _Solver, character: Character, ordered: F64, pelvis: F64
 
 
 def _aim(solver: _Solver, name: str, point: F64, goal: F64) -> None:
-    """Rotate a bone by the smallest angle so that a rest-pose point points to `goal` (T, 3)."""
+    """Rotate a bone by the smallest angle so that the line from its head to a rest-pose point passes through `goal`.
+
+    Args:
+        solver: Solution to extend.
+        name: Name of the bone.
+        point: (3,) m, point in the rest pose.
+        goal: (T, 3) m, goals in the frames.
+    """
     bone = solver.model.index(name)
     start = solver.heads[:, bone]
     more = rotations.between(unit(solver.carry(bone, point) - start), unit(goal - start))
@@ -280,7 +287,13 @@ def joints_of(character: Character, posed: Posed) -> F64:
 
 
 def skin(character: Character, posed: Posed, frame: int) -> F64:
-    """Compute the vertices (V, 3) m at index `frame` by linear blend skinning with four bones, as 3D viewers do."""
+    """Compute the vertices (V, 3) m of the posed mesh in one frame by linear blend skinning, as 3D viewers do.
+
+    Args:
+        character: Character in its T-pose.
+        posed: Poses of the character in T frames.
+        frame: Index of the frame.
+    """
     whole = posed.whole[frame]
     axes = np.eye(3)
     turned = np.stack([rotations.rotate(whole, np.broadcast_to(axis, (len(whole), 3))) for axis in axes], axis=-1)

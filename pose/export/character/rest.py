@@ -34,6 +34,8 @@ class Character:
     Five joints of Human3.6M-17 are attributes; the other twelve are heads of bones, where bones start.
 
     Attributes:
+        model: Body model with the bones and skin weights.
+        shape: Fitted shape of the person.
         heads: (B, 3) m, heads of the bones.
         vertices: (V, 3) m, vertices of the mesh.
         pelvis: (3,) m, joint that moves with the bone Hips.
