@@ -33,8 +33,8 @@ class Bones:
         return int(self.group.max()) + 1
 
     def measure(self, points: F64) -> tuple[F64, F64]:
-        """Return lengths (K, B) m and directions (K, B, 3) of the bones between points (K, N, 3) m."""
-        along = points[:, self.ends] - points[:, self.starts]
+        """Return lengths (..., B) m and directions (..., B, 3) of the bones between points (..., N, 3) m."""
+        along = points.take(self.ends, axis=-2) - points.take(self.starts, axis=-2)
         length = np.sqrt((along * along).sum(axis=-1))
         return length, along / np.maximum(length, 1e-6)[..., None]
 

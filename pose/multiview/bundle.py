@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pose.fit.chain import Chain
 from pose.multiview import residuals as r
+from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.observations import Observed
 from pose.multiview.residuals import BONE_SIGMA, BONES, Weights
 from pose.multiview.types import POINTS, ViewCamera
@@ -161,7 +162,7 @@ class BundleAdjustment:
 
     def _priors(self, one: Observed, cameras: list[ViewCamera]) -> tuple[F64, F64, F64, F64]:
         limbs = r.prior_of(one, cameras, self._scale, self._weights)
-        return (*limbs, *r.root_prior(one, cameras, self._scale, self._weights))
+        return (*limbs, *r.root_prior(one, CameraBatch.of(cameras), self._scale, self._weights))
 
     def _cost(
         self, cameras: list[ViewCamera], bodies: list[BodyUnknowns], priors: list[tuple[F64, F64, F64, F64]]

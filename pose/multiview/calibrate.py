@@ -10,12 +10,13 @@ import numpy as np
 
 from pose.multiview import residuals as r
 from pose.multiview.bundle import BodyUnknowns, BundleAdjustment, Freedom, Solution, start_body
+from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.initialise import Link
 from pose.multiview.observations import Observed, knots_of, observe
 from pose.multiview.residuals import Weights
 from pose.multiview.types import ViewCamera, ViewTrack
 from pose.multiview.windows import FEW_KNOTS, MOST_KNOTS, calibration_windows, is_shared
-from pose.types import F64
+from pose.types import F64, Flags
 
 FOCAL_SIGMA = 0.25  # standard deviation of the logarithm of an assumed focal length
 RADIAL_SIGMA = 0.03  # standard deviation of the prior of k1, whose mean is 0
@@ -68,28 +69,33 @@ def start_cameras(told: Sequence[ViewCamera], links: Sequence[Link]) -> list[Vie
     return cameras
 
 
-def start_points(observed: Observed, cameras: Sequence[ViewCamera], scale: float = 1.0) -> F64:
-    """Return initial points (K, N, 3) m: the mean of the cameras' lifted points, in the world.
+def start_points(observed: Observed, cameras: CameraBatch, scale: float = 1.0) -> F64:
+    """Return initial points (..., K, N, 3) m: the mean of the cameras' lifted points, in the world.
 
     At knots where no camera has the person, they are interpolated linearly over time.
 
     Args:
-        observed: Observations of the person.
+        observed: Observations of the person, or of several.
         cameras: The cameras.
         scale: Factor by which lifted bodies are scaled.
     """
-    places, weight = [], observed.present[..., None, None].astype(float)
-    for index, camera in enumerate(cameras):
-        places.append(camera.to_world(scale * (observed.limbs[index] + observed.root[index][:, None])))
+    weight = observed.present[..., None, None].astype(float)
+    places = cameras.to_world(scale * (observed.limbs + observed.root[..., None, :]))
     total = weight.sum(axis=0)
-    mean: F64 = (np.stack(places) * weight).sum(axis=0) / np.maximum(total, 1e-9)
-    seen = np.flatnonzero(total[:, 0, 0])
-    if len(seen) == len(mean):
-        return mean
-    flat = mean.reshape(len(mean), -1)
-    rows = np.arange(len(mean))
-    out = np.stack([np.interp(rows, seen, column[seen]) for column in flat.T], axis=1)
-    return out.reshape(mean.shape)
+    mean: F64 = (places * weight).sum(axis=0) / np.maximum(total, 1e-9)
+    seen = total[..., 0, 0] > 0
+    if not seen.all():
+        for place in np.ndindex(seen.shape[:-1]):
+            _interpolate(mean[place], seen[place])
+    return mean
+
+
+def _interpolate(points: F64, seen: Flags) -> None:
+    """Replace points (K, N, 3) at unseen instants by linear interpolation between those seen (K,), in place."""
+    rows, known = np.flatnonzero(~seen), np.flatnonzero(seen)
+    if len(known):
+        flat = points.reshape(len(points), -1)
+        flat[rows] = np.stack([np.interp(rows, known, column[known]) for column in flat.T], axis=1)
 
 
 def freedom(cameras: Sequence[ViewCamera], known: Known, stage: int, span: float) -> Freedom:
@@ -174,7 +180,7 @@ def adjust(
             bodies = None
         seen = [observe(people[row], current, k, width=0.03) for (row, _), k in zip(jobs, knots, strict=True)]
         if bodies is None:
-            bodies = [start_body(start_points(one, current)) for one in seen]
+            bodies = [start_body(start_points(one, CameraBatch.of(current))) for one in seen]
         bundle = BundleAdjustment(seen, freedom(cameras, known, stage, span), weights)
         last = number == len(stages) - 1 and not rough
         solution = bundle.solve(current, bodies, iterations, tolerance=1e-3, covariance=last)

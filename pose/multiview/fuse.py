@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pose.multiview.calibrate import start_points
+from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.complete import DERIVED, complete, residuals_px
 from pose.multiview.joints import Problem, System
-from pose.multiview.lifted import lifted_prior, trust_of
-from pose.multiview.observations import Observed, observe
+from pose.multiview.lifted import LiftedViews, lifted_prior, lifted_views, trust_of
+from pose.multiview.observations import Indices, Observed, observe
 from pose.multiview.residuals import Weights
 from pose.multiview.sides import swapped_sides, with_sides
 from pose.multiview.types import HIPS, POINTS, RADIUS_68, SHOULDERS, ViewCamera, ViewTrack
@@ -52,6 +53,11 @@ class Fused:
     residual: F64
     present: Flags
 
+    def person(self, index: int) -> "Fused":
+        """Return one of several people, whose arrays have an axis P before K."""
+        parts = self.joints[index], self.sigma[index], self.observed[:, index], self.residual[:, index]
+        return Fused(self.instants, *parts, self.present[index])
+
 
 def fuse(
     tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], instants: F64, bones: F64, scale: float = 1.0
@@ -68,7 +74,7 @@ def fuse(
     Yields:
         The person in each window; windows in which no camera has the person are left out.
     """
-    step = float(instants[1] - instants[0])
+    step, batch = float(instants[1] - instants[0]), CameraBatch.of(cameras)
     start: F64 | None = None
     pieces = max(round(len(instants) / (WINDOW - 2 * MARGIN)), 1)
     count = math.ceil(len(instants) / pieces)
@@ -79,13 +85,16 @@ def fuse(
         observed = observe(tracks, cameras, knots)
         if not observed.present.any():
             continue
-        points = start_points(observed, cameras, scale)
+        scene = _FusionInput.of(observed, batch, bones, scale)
+        points = start_points(observed, batch, scale)
         if start is not None:
             kept = min(len(start), len(points))
             points[:kept] = start[:kept]
-        points, system, observed = _solved(observed, list(cameras), points, bones, scale)
+        solution = _solved(scene, points)
+        points = solution.points
         start = points[last - low - MARGIN :] if last - low > MARGIN else None
-        yield _cut(_fused(observed, list(cameras), points, system.variances()), first - low, last - low)
+        fused = _fused(solution.observed, batch, points, solution.system.variances())
+        yield _cut(fused, first - low, last - low)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,75 +113,134 @@ class Newest:
 
 
 def fuse_newest(
-    observed: Observed, cameras: Sequence[ViewCamera], correction: F64 | None, bones: F64, scale: float = 1.0
-) -> Newest:
-    """Fuse a short window and return its last instant, for live use.
+    observed: Observed, cameras: CameraBatch, corrections: Sequence[F64 | None], bones: F64, scale: float = 1.0
+) -> list[Newest]:
+    """Fuse a short window of P people and return its last instant for each person, for live use.
+
+    The people do not influence each other. They are solved at once because NumPy calls on small arrays would take most
+    of the time.
 
     Args:
-        observed: The person in the window.
+        observed: The people in the window (`observations.observe_people`).
         cameras: The cameras.
-        correction: (N, 3) m, `Newest.correction` of the previous frame with the same cameras; None if there is none.
-        bones: (B,) m, bone lengths.
+        corrections: (N, 3) m, `Newest.correction` of each person's previous frame with the same cameras; None if there
+            is none.
+        bones: (P, B) m, bone lengths.
         scale: Factor by which lifted bodies are scaled.
     """
-    views = list(cameras)
-    lifted_start = start_points(observed, views, scale)
-    found = None if correction is None else _continued(observed, views, lifted_start, correction, bones, scale)
-    points, system, observed = found or _solved(observed, views, lifted_start, bones, scale)
-    last = slice(len(points) - 1, len(points))
-    fused = _fused(observed.part(last), views, points[last], system.variances()[last])
-    return Newest(fused, points[-1], points[-1] - lifted_start[-1])
+    scene = _FusionInput.of(observed, cameras, bones, scale)
+    lifted_start = start_points(observed, cameras, scale)
+    found: dict[int, Newest] = {}
+    continued = np.flatnonzero([correction is not None for correction in corrections])
+    if len(continued):
+        start = lifted_start.copy()
+        start[continued] += np.stack([one for one in corrections if one is not None])[:, None]
+        some = scene.of_people(continued)
+        better, solution = _continued(some, lifted_start[continued], start[continued])
+        if solution is not None:
+            found |= _newest(solution, cameras, continued[better], lifted_start)
+    others = np.array([person for person in range(len(corrections)) if person not in found], np.int64)
+    if len(others):
+        solution = _solved(scene.of_people(others), lifted_start[others])
+        found |= _newest(solution, cameras, others, lifted_start)
+    return [found[person] for person in range(len(corrections))]
 
 
-def _continued(
-    observed: Observed, cameras: list[ViewCamera], lifted_start: F64, correction: F64, bones: F64, scale: float
-) -> tuple[F64, System, Observed] | None:
+@dataclass(frozen=True, slots=True)
+class _FusionInput:
+    """Input of the fusion of P people; without the axis P, of one person."""
+
+    observed: Observed
+    cameras: CameraBatch
+    lifted: LiftedViews
+    bones: F64
+    scale: float
+
+    @classmethod
+    def of(cls, observed: Observed, cameras: CameraBatch, bones: F64, scale: float) -> "_FusionInput":
+        return cls(observed, cameras, lifted_views(observed, cameras, scale), bones, scale)
+
+    def of_people(self, people: Indices) -> "_FusionInput":
+        """Return the scene of some of the people."""
+        if len(people) == len(self.bones):
+            return self
+        observed = self.observed.of_people(people)
+        return _FusionInput(observed, self.cameras, self.lifted.of_people(people), self.bones[people], self.scale)
+
+    def problem(self, observed: Observed, trust: F64) -> Problem:
+        """Return the problem with corrected observations and a trust in the cameras."""
+        prior = lifted_prior(observed, self.cameras, self.lifted, self.scale, WEIGHTS, trust)
+        return Problem(observed, self.cameras, prior, self.bones, trust, WEIGHTS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Solution:
+    """Points (..., K, N, 3) m, the system of the last step, and the observations with corrected sides."""
+
+    points: F64
+    system: System
+    observed: Observed
+
+
+def _continued(scene: _FusionInput, lifted_start: F64, start: F64) -> tuple[Flags, _Solution | None]:
     """Solve from the lifted points plus the correction of the previous frame.
 
+    Args:
+        scene: The people.
+        lifted_start: (P, K, N, 3) m, lifted points.
+        start: (P, K, N, 3) m, start of the solver.
+
     Returns:
-        Points, the solver's system and the observations; None if this start has a higher cost than the lifted points.
+        Mask (P,), which people have a lower cost at `start` than at `lifted_start`, and their solution; None if there
+        are none.
     """
-    start = lifted_start + correction
-    observed = with_sides(observed, swapped_sides(observed, cameras, start))
-    trust = trust_of(observed, cameras, scale, start)
-    lifted = lifted_prior(observed, cameras, scale, WEIGHTS, trust)
-    problem = Problem(observed, cameras, lifted, bones, trust, WEIGHTS)
-    if not problem.cost(start) < problem.cost(lifted_start):
-        return None
-    return *problem.solved(start, LIVE_STEPS, LIVE_TOLERANCE), observed
+    observed = with_sides(scene.observed, swapped_sides(scene.observed, scene.cameras, start))
+    problem = scene.problem(observed, trust_of(observed, scene.cameras, scene.lifted, start))
+    better = problem.cost(start) < problem.cost(lifted_start)
+    if not better.any():
+        return better, None
+    if not better.all():
+        problem, start = problem.of_people(np.flatnonzero(better)), start[better]
+    return better, _Solution(*problem.solved(start, LIVE_STEPS, LIVE_TOLERANCE), problem.observed)
 
 
-def _solved(
-    observed: Observed, cameras: list[ViewCamera], points: F64, bones: F64, scale: float
-) -> tuple[F64, System, Observed]:
-    trust = np.ones(observed.noise.shape)
+def _solved(scene: _FusionInput, points: F64) -> _Solution:
+    observed, trust = scene.observed, np.ones(scene.observed.noise.shape)
     for number, steps in enumerate(ROUNDS):
         if number:
-            observed = with_sides(observed, swapped_sides(observed, cameras, points))
-            trust = trust_of(observed, cameras, scale, points)
-        lifted = lifted_prior(observed, cameras, scale, WEIGHTS, trust)
-        problem = Problem(observed, cameras, lifted, bones, trust, WEIGHTS)
+            observed = with_sides(observed, swapped_sides(observed, scene.cameras, points))
+            trust = trust_of(observed, scene.cameras, scene.lifted, points)
+        problem = scene.problem(observed, trust)
         points = problem.solve(points, steps)
-    return points, problem.linearised(points)[0], observed
+    return _Solution(points, problem.linearised(points)[0], observed)
 
 
-def _fused(observed: Observed, cameras: list[ViewCamera], points: F64, variances: F64) -> Fused:
+def _newest(solution: _Solution, cameras: CameraBatch, people: Indices, lifted_start: F64) -> dict[int, Newest]:
+    """Return the last instant of each person, by index in `lifted_start`."""
+    last = slice(-1, None)
+    points, variances = solution.points[:, last], solution.system.variances()[:, last]
+    fused = _fused(solution.observed.part(last), cameras, points, variances)
+    return {
+        person: Newest(fused.person(row), points[row, 0], points[row, 0] - lifted_start[person, -1])
+        for row, person in enumerate(people.tolist())
+    }
+
+
+def _fused(observed: Observed, cameras: CameraBatch, points: F64, variances: F64) -> Fused:
     sigma = 1000 * RADIUS_68 * INFLATION * np.sqrt(variances)
-    pixels = np.stack([camera.project(points) for camera in cameras])
-    off = residuals_px(observed, pixels)
+    off = residuals_px(observed, cameras.project(points))
     agrees = observed.seen & (np.nan_to_num(off, nan=np.inf) < 4 * np.where(observed.seen, observed.noise, 1.0))
-    joints = complete(points, *_lifted(observed, cameras))
-    spread, seen = np.zeros((len(joints), 17)), np.zeros((len(cameras), len(joints), 17), bool)
-    spread[:, POINTS], seen[..., POINTS] = sigma, agrees
+    joints = complete(points, cameras.to_world_axes(observed.joints), observed.present, observed.joint_sigma)
+    spread, seen = np.zeros((*points.shape[:-2], 17)), np.zeros((*off.shape[:-1], 17), bool)
+    spread[..., POINTS], seen[..., POINTS] = sigma, agrees
     trunk = [*HIPS, *SHOULDERS]
     lifted = np.min(np.where(observed.present[..., None], _sigma_of(observed), np.inf), axis=0)
-    lifted = np.where(np.isfinite(lifted), lifted, 100.0)[:, None]
-    spread[:, DERIVED] = np.hypot(sigma[:, trunk].mean(axis=1, keepdims=True), LIFTED_SHARE * lifted[:, 0])
-    spread[:, DERIVED[0]] = sigma[:, list(HIPS)].mean(axis=1)
-    seen[..., DERIVED] = agrees[..., trunk].all(axis=-1, keepdims=True)
-    return Fused(
-        observed.knots, joints, spread, seen, _medians(off), np.any(observed.present, axis=0, keepdims=True)[0]
-    )
+    lifted = np.where(np.isfinite(lifted), lifted, 100.0)
+    spread[..., DERIVED] = np.hypot(sigma.take(trunk, axis=-1).mean(axis=-1, keepdims=True), LIFTED_SHARE * lifted)
+    spread[..., DERIVED[0]] = sigma.take(HIPS, axis=-1).mean(axis=-1)
+    seen[..., DERIVED] = agrees.take(trunk, axis=-1).all(axis=-1, keepdims=True)
+    present = np.any(observed.present, axis=0, keepdims=True)[0]
+    return Fused(observed.knots, joints, spread, seen, _medians(off), present)
 
 
 def _medians(values: F64) -> F64:
@@ -184,17 +252,8 @@ def _medians(values: F64) -> F64:
     return medians
 
 
-def _lifted(observed: Observed, cameras: list[ViewCamera]) -> tuple[F64, Flags, F64]:
-    """Return the arguments of `complete` that come from the lifters.
-
-    These are the lifted joints of each camera in world axes, which cameras have the person, and sigma in mm.
-    """
-    turned = np.stack([joints @ camera.rotation for joints, camera in zip(observed.joints, cameras, strict=True)])
-    return turned, observed.present, observed.joint_sigma
-
-
 def _sigma_of(observed: Observed) -> F64:
-    """Return sigma (C, K, 1) mm of the joints that only the lifter determines."""
+    """Return sigma (C, ..., K, 1) mm of the joints that only the lifter determines."""
     sigma: F64 = observed.joint_sigma[..., DERIVED].mean(axis=-1, keepdims=True)
     return sigma
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pose.multiview.observations import Observed
-from pose.multiview.residuals import Weights, root_prior
-from pose.multiview.types import HIPS, POINT_NAMES, ViewCamera
+from pose.multiview.camera_batch import CameraBatch
+from pose.multiview.observations import Indices, Observed
+from pose.multiview.residuals import Weights, middle_of_hips, root_prior
+from pose.multiview.types import POINT_NAMES
 from pose.types import F64
 
 ACROSS, ALONG = 0.4, 0.75  # standard deviation across and along the ray, relative to the lifter's sigma
@@ -30,10 +31,10 @@ class LifterPrior:
     """Combined lifter prior of N points at K instants.
 
     Attributes:
-        points: (K, N, 3) m relative to the midpoint of the hips, in world axes.
-        precision: (K, N, 3, 3) 1/m^2, inverse covariance of each point; 0 without a prior.
-        root: (K, 3) m, midpoint of the hips in world coordinates.
-        root_precision: (K,) 1/m^2, inverse variance of the root per axis; 0 without a prior.
+        points: (..., K, N, 3) m relative to the midpoint of the hips, in world axes.
+        precision: (..., K, N, 3, 3) 1/m^2, inverse covariance of each point; 0 without a prior.
+        root: (..., K, 3) m, midpoint of the hips in world coordinates.
+        root_precision: (..., K) 1/m^2, inverse variance of the root per axis; 0 without a prior.
     """
 
     points: F64
@@ -41,65 +42,69 @@ class LifterPrior:
     root: F64
     root_precision: F64
 
+    def of_people(self, people: Indices) -> "LifterPrior":
+        """Return the prior of some of P people, the first axis of all arrays."""
+        return LifterPrior(self.points[people], self.precision[people], self.root[people], self.root_precision[people])
 
-def lifted_precision(observed: Observed, cameras: list[ViewCamera]) -> F64:
-    """Return the precision (inverse covariance) of the lifted points of each camera, in world axes.
 
-    Args:
-        observed: Observations of the person.
-        cameras: The cameras.
+@dataclass(frozen=True, slots=True)
+class LiftedViews:
+    """Lifted points of each camera, in world axes.
 
-    Returns:
-        (C, K, N, 3, 3) 1/m^2; 0 without a lifted point.
+    Attributes:
+        points: (C, ..., K, N, 3) m relative to the midpoint of the hips.
+        precision: (C, ..., K, N, 3, 3) 1/m^2, inverse covariance of each point; 0 without a lifted point.
     """
-    deviation = np.where(np.isfinite(observed.limb_sigma), observed.limb_sigma, np.inf)
-    across, along = (ACROSS * deviation) ** -2.0, (ALONG * deviation) ** -2.0
-    rotations = np.stack([camera.rotation for camera in cameras])
-    ray = observed.root @ rotations
-    ray /= np.maximum(np.linalg.norm(ray, axis=-1, keepdims=True), 1e-9)
-    square = (ray[..., :, None] * ray[..., None, :])[:, :, None]
-    found: F64 = across[..., None, None] * np.eye(3) + (along - across)[..., None, None] * square
-    share = np.minimum(1.0, INDEPENDENT / np.maximum(observed.present.sum(axis=0), 1))
-    found *= share[:, None, None, None]
-    return found
+
+    points: F64
+    precision: F64
+
+    def of_people(self, people: Indices) -> "LiftedViews":
+        """Return the points of some of P people, the second axis of all arrays."""
+        return LiftedViews(self.points[:, people], self.precision[:, people])
 
 
-def lifted_points(observed: Observed, cameras: list[ViewCamera], scale: float) -> F64:
-    """Return the lifted points (C, K, N, 3) m of each camera, relative to the midpoint of the hips, in world axes.
+def lifted_views(observed: Observed, cameras: CameraBatch, scale: float) -> LiftedViews:
+    """Return the lifted points of all cameras. They do not depend on the 2D.
 
     Args:
-        observed: Observations of the person.
+        observed: Observations of the person, or of several.
         cameras: The cameras.
         scale: Factor by which lifted bodies are scaled.
     """
-    points: F64 = scale * np.stack([one @ camera.rotation for one, camera in zip(observed.limbs, cameras, strict=True)])
-    return points
+    deviation = np.where(np.isfinite(observed.limb_sigma), observed.limb_sigma, np.inf)
+    across, along = (ACROSS * deviation) ** -2.0, (ALONG * deviation) ** -2.0
+    share = np.minimum(1.0, INDEPENDENT / np.maximum(observed.present.sum(axis=0), 1))[..., None]
+    ray = cameras.to_world_axes(observed.root)
+    ray /= np.maximum(np.sqrt(np.vecdot(ray, ray)), 1e-9)[..., None]
+    square = (ray[..., :, None] * ray[..., None, :])[..., None, :, :]
+    precision = (share * (along - across))[..., None, None] * square
+    for axis in range(3):
+        precision[..., axis, axis] += share * across
+    return LiftedViews(scale * cameras.to_world_axes(observed.limbs), precision)
 
 
-def trust_of(observed: Observed, cameras: list[ViewCamera], scale: float, points: F64) -> F64:
-    """Return factors (C, K, N) on each camera's precision, from its agreement with fused points.
+def trust_of(observed: Observed, cameras: CameraBatch, lifted: LiftedViews, points: F64) -> F64:
+    """Return factors (C, ..., K, N) on each camera's precision, from its agreement with fused points.
 
     Errors of a detector last for many frames. If 2D or 3D of a limb disagree with the fused points for about `SECONDS`,
     the camera gets a smaller weight there. The weight is that of a t-distribution of `FREEDOM` degrees of freedom. The
     factor is 1 where only one camera sees the person.
 
     Args:
-        observed: Observations of the person.
+        observed: Observations of the person, or of several.
         cameras: The cameras.
-        scale: Factor by which lifted bodies are scaled.
-        points: (K, N, 3) m, fused points in the world.
+        lifted: Result of `lifted_views`.
+        points: (..., K, N, 3) m, fused points in the world.
     """
-    relative = points - points[:, list(HIPS)].mean(axis=1, keepdims=True)
-    square = np.zeros(observed.noise.shape)
-    for index, camera in enumerate(cameras):
-        away = ((camera.project(points) - observed.pixels[index]) ** 2).sum(axis=-1)
-        square[index] = np.where(observed.seen[index], away * observed.noise[index] ** -2.0, 0.0)
-    off = relative - lifted_points(observed, cameras, scale)
-    square += np.einsum("ckni,cknij,cknj->ckn", off, lifted_precision(observed, cameras), off, optimize=True)
+    away = cameras.project(points) - observed.pixels
+    square = np.where(observed.seen, np.vecdot(away, away) * observed.noise**-2.0, 0.0)
+    off = points - middle_of_hips(points)[..., None, :] - lifted.points
+    square += np.vecdot(off, (lifted.precision @ off[..., None])[..., 0])
     known = 2.0 * observed.seen + 3.0 * np.isfinite(observed.limb_sigma)
-    window = _window(len(points), observed.step)
+    window = _window(points.shape[-3], observed.step)
     ratio = window @ (square @ _IN_LIMB) / np.maximum(window @ (known @ _IN_LIMB), 1e-9)
-    trust = np.minimum((FREEDOM + 1) / (FREEDOM + ratio), 1.0) @ _IN_LIMB.T
+    trust: F64 = np.minimum((FREEDOM + 1) / (FREEDOM + ratio), 1.0) @ _IN_LIMB.T
     trust += 1 - _IN_LIMB.sum(axis=1)
     trust[:, observed.present.sum(axis=0) < 2] = 1.0
     return trust
@@ -115,21 +120,21 @@ def _window(count: int, step: float) -> F64:
 
 
 def lifted_prior(
-    observed: Observed, cameras: list[ViewCamera], scale: float, weights: Weights, trust: F64
+    observed: Observed, cameras: CameraBatch, lifted: LiftedViews, scale: float, weights: Weights, trust: F64
 ) -> LifterPrior:
     """Return the combined prior from the lifters of all cameras.
 
     Args:
-        observed: Observations of the person.
+        observed: Observations of the person, or of several.
         cameras: The cameras.
+        lifted: Result of `lifted_views`.
         scale: Factor by which lifted bodies are scaled.
         weights: Weights of the residuals; only `root` is used.
-        trust: (C, K, N) factors on each camera's precision.
+        trust: (C, ..., K, N) factors on each camera's precision.
     """
-    precision = trust[..., None, None] * lifted_precision(observed, cameras)
+    precision = trust[..., None, None] * lifted.precision
     total = precision.sum(axis=0)
-    moment = np.einsum("cknij,cknj->kni", precision, lifted_points(observed, cameras, scale))
-    known = np.einsum("knii->kn", total) > 0
-    points = np.zeros_like(moment)
-    points[known] = np.linalg.solve(total[known], moment[known][..., None])[..., 0]
+    moment = (precision @ lifted.points[..., None]).sum(axis=0)
+    known = np.einsum("...ii->...", total) > 0
+    points = np.linalg.solve(np.where(known[..., None, None], total, np.eye(3)), moment)[..., 0]
     return LifterPrior(points, total, *root_prior(observed, cameras, scale, weights))

@@ -9,6 +9,7 @@ import numpy as np
 from pose.multiview import residuals as r
 from pose.multiview.bundle import BodyUnknowns, BundleAdjustment, Freedom, start_body
 from pose.multiview.calibrate import start_points
+from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.observations import knots_of, observe
 from pose.multiview.types import ViewCamera, ViewTrack
 from pose.multiview.windows import FEW_KNOTS, calibration_windows, is_shared
@@ -46,7 +47,7 @@ def turns_of(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCa
         for tracks in people
         if is_shared(tracks, cameras, grid)
     ]
-    bodies = [start_body(start_points(one, cameras)) for one in seen]
+    bodies = [start_body(start_points(one, CameraBatch.of(cameras))) for one in seen]
     fixed = BundleAdjustment(seen, _turning(len(cameras), None)).solve(cameras, bodies, iterations=15, tolerance=1e-3)
     found = []
     for index, camera in enumerate(cameras):

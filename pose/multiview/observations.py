@@ -1,21 +1,25 @@
 """Observations of one person by all cameras, sampled at the knots of a common time line."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pose.multiview.sampling import Samples, sample
+from pose.multiview.sampling import Samples, sample, sample_tracks
 from pose.multiview.types import HIPS, LIMB_POINTS, POINTS, ViewCamera, ViewTrack
 from pose.types import F64, Flags
 
 BODY_HEIGHT = 1.7  # m, reference for the noise of keypoints
+Indices = NDArray[np.int64]
 NOISE = 0.015  # standard deviation of a point with score 1, relative to the body's height in the image
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
     """Observations of one person at K knots in C cameras, with the N points of `types.POINTS`.
+
+    Of P people, the axes are (C, P, K, ...) instead of (C, K, ...), except for `knots` and `own`.
 
     Attributes:
         knots: (K,) s, common times, evenly spaced.
@@ -45,8 +49,16 @@ class Observed:
 
     def part(self, rows: slice) -> "Observed":
         """Return the observations at the knots in `rows`."""
-        parts = [getattr(self, one.name) for one in fields(self)[1:]]
-        return Observed(self.knots[rows], *(part[:, rows] for part in parts))
+        place = (*(slice(None),) * (self.present.ndim - 1), rows)
+        return self._chosen(place, self.knots[rows], self.own[:, rows])
+
+    def of_people(self, people: Indices) -> "Observed":
+        """Return the observations of some of P people."""
+        return self._chosen((slice(None), people), self.knots, self.own)
+
+    def _chosen(self, place: tuple[slice | Indices, ...], knots: F64, own: F64) -> "Observed":
+        names = [one.name for one in fields(self)[1:-1]]
+        return replace(self, knots=knots, own=own, **{name: getattr(self, name)[place] for name in names})
 
     @property
     def step(self) -> float:
@@ -70,46 +82,75 @@ def observe(
         knots: (K,) s, common times, evenly spaced.
         width: Width of the smoothing kernel in s, as in `sampling.sample`.
     """
-    c, k, n = len(cameras), len(knots), len(POINTS)
-    seen = Observed(
-        knots,
-        np.zeros((c, k, n, 2)),
-        np.zeros((c, k, n, 2)),
-        np.full((c, k, n), np.inf),
-        np.zeros((c, k, n, 3)),
-        np.full((c, k, n), np.inf),
-        np.zeros((c, k, 3)),
-        np.zeros((c, k, 17, 3)),
-        np.full((c, k, 17), 1000.0),
-        np.zeros((c, k), bool),
-        np.stack([camera.own_time(knots) for camera in cameras]),
-    )
+    seen = _unseen((len(cameras), len(knots)), cameras, knots)
     for index, track in tracks.items():
-        found = sample(track, seen.own[index], width)
-        seen.pixels[index], seen.velocity[index] = found.pixels, found.velocity
-        seen.noise[index] = _noise(found, cameras[index])
-        seen.limbs[index], seen.root[index] = _from_hips(found)
-        seen.limb_sigma[index][:, LIMB_POINTS] = found.sigma[:, POINTS[LIMB_POINTS]] / 1000
-        seen.limb_sigma[index][~found.present] = np.inf
-        seen.joints[index], seen.joint_sigma[index] = found.joints, np.maximum(found.sigma, 1.0)
-        seen.present[index] = found.present
+        _fill(seen, index, sample(track, seen.own[index], width), cameras[index].focal)
     return seen
 
 
-def _noise(found: Samples, camera: ViewCamera) -> F64:
-    """Return the standard deviations (K, N) px of the keypoints; inf where not detected."""
-    size = camera.focal * BODY_HEIGHT / np.maximum(found.root[:, 2], 0.3)
-    deviation = NOISE * size[:, None] / np.sqrt(np.maximum(found.scores, 1e-6))
+def observe_people(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], knots: F64) -> Observed:
+    """Sample the observations of P people at a few knots.
+
+    Args:
+        people: Tracks of each person in each camera; at least one track.
+        cameras: The cameras.
+        knots: (K,) s.
+
+    Returns:
+        Observations with axes (C, P, K) instead of (C, K).
+    """
+    seen = _unseen((len(cameras), len(people), len(knots)), cameras, knots)
+    places = [(camera, person) for person, tracks in enumerate(people) for camera in tracks]
+    at = tuple(np.array(places).T)
+    found = sample_tracks([people[person][camera] for camera, person in places], seen.own[at[0]])
+    _fill(seen, at, found, np.array([cameras[camera].focal for camera, _ in places])[:, None])
+    return seen
+
+
+def _unseen(shape: tuple[int, ...], cameras: Sequence[ViewCamera], knots: F64) -> Observed:
+    """Return observations without any person; `shape` is (C, K) or (C, P, K)."""
+    n = len(POINTS)
+    return Observed(
+        knots,
+        np.zeros((*shape, n, 2)),
+        np.zeros((*shape, n, 2)),
+        np.full((*shape, n), np.inf),
+        np.zeros((*shape, n, 3)),
+        np.full((*shape, n), np.inf),
+        np.zeros((*shape, 3)),
+        np.zeros((*shape, 17, 3)),
+        np.full((*shape, 17), 1000.0),
+        np.zeros(shape, bool),
+        np.stack([camera.own_time(knots) for camera in cameras]),
+    )
+
+
+def _fill(seen: Observed, place: int | tuple[Indices, ...], found: Samples, focal: float | F64) -> None:
+    """Write samples to the places of their cameras, or of their cameras and people."""
+    seen.pixels[place], seen.velocity[place] = found.pixels, found.velocity
+    seen.noise[place] = _noise(found, focal)
+    seen.limbs[place], seen.root[place] = _from_hips(found)
+    sigma = np.full(found.scores.shape, np.inf)
+    sigma[..., LIMB_POINTS] = np.where(found.present[..., None], found.sigma[..., POINTS[LIMB_POINTS]] / 1000, np.inf)
+    seen.limb_sigma[place] = sigma
+    seen.joints[place], seen.joint_sigma[place] = found.joints, np.maximum(found.sigma, 1.0)
+    seen.present[place] = found.present
+
+
+def _noise(found: Samples, focal: float | F64) -> F64:
+    """Return the standard deviations (..., K, N) px of the keypoints; inf where not detected."""
+    size = focal * BODY_HEIGHT / np.maximum(found.root[..., 2], 0.3)
+    deviation = NOISE * size[..., None] / np.sqrt(np.maximum(found.scores, 1e-6))
     return np.where(found.scores > 0.05, deviation, np.inf)
 
 
 def _from_hips(found: Samples) -> tuple[F64, F64]:
-    """Return lifted points (K, N, 3) m relative to the midpoint of the hips, and this midpoint (K, 3) m in the camera
+    """Return lifted points (..., K, N, 3) m relative to the midpoint of the hips, and this midpoint in the camera
     frame.
     """
-    points = found.joints[:, POINTS]
-    middle = points[:, list(HIPS)].mean(axis=1)
-    return points - middle[:, None], found.root + middle
+    points = found.joints.take(POINTS, axis=-2)
+    middle = points.take(HIPS, axis=-2).mean(axis=-2)
+    return points - middle[..., None, :], found.root + middle
 
 
 def knots_of(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], grid: F64) -> F64:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pose.fit.bones import Bones
+from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.observations import Observed
 from pose.multiview.types import HIPS, NEAREST, POINT_NAMES, ViewCamera
 from pose.types import F64
@@ -127,24 +128,31 @@ def prior_of(observed: Observed, cameras: list[ViewCamera], scale: float, weight
     return scale * mean, precision.max(axis=0) / weights.limb**2
 
 
-def root_prior(observed: Observed, cameras: list[ViewCamera], scale: float, weights: Weights) -> tuple[F64, F64]:
+def root_prior(observed: Observed, cameras: CameraBatch, scale: float, weights: Weights) -> tuple[F64, F64]:
     """Return the prior of the midpoint of the hips from the lifter, where only one camera sees the person.
 
     Args:
-        observed: Observations of the person.
+        observed: Observations of the person, or of several.
         cameras: The cameras.
         scale: Factor by which lifted bodies are scaled.
         weights: Weights of the residuals.
 
     Returns:
-        Points (K, 3) m in the world, and their precision (K,) 1/m^2; 0 without a prior.
+        Points (..., K, 3) m in the world, and their precision (..., K) 1/m^2; 0 without a prior.
     """
-    place = np.stack([camera.to_world(scale * root) for root, camera in zip(observed.root, cameras, strict=True)])
+    place = cameras.to_world(scale * observed.root)
     far = scale * np.maximum(observed.root[..., 2], NEAREST)
     alone = observed.present.sum(axis=0) == 1
     precision = np.where(observed.present & alone, (weights.root * far) ** -2.0, 0.0)
     total = precision.sum(axis=0)
-    return (precision[..., None] * place).sum(axis=0) / np.maximum(total, 1e-12)[:, None], total
+    return (precision[..., None] * place).sum(axis=0) / np.maximum(total, 1e-12)[..., None], total
+
+
+def middle_of_hips(points: F64) -> F64:
+    """Return the midpoint of the hips (..., 3) of points (..., N, 3)."""
+    left, right = HIPS
+    middle: F64 = 0.5 * (points[..., left, :] + points[..., right, :])
+    return middle
 
 
 def hip_weights() -> F64:

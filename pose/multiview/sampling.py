@@ -4,13 +4,15 @@ Linear interpolation has less noise between frames than at frames, which would b
 offset. A kernel wider than a frame avoids this.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pose.multiview.types import POINTS, ViewTrack
-from pose.types import F64, Flags
+from pose.types import F32, F64, Flags
 
 LONGEST_GAP = 0.15  # s; longest gap of detections around a sampled time
 
@@ -48,8 +50,12 @@ def bandwidth(track: ViewTrack, least: float = 0.02) -> float:
         track: The track.
         least: Minimum width, s.
     """
-    step = float(np.median(np.diff(track.times))) if len(track) > 1 else 1 / 30
-    return max(least, 0.7 * min(step, LONGEST_GAP))
+    count = len(track) - 1
+    if count < 1:
+        return max(least, 0.7 / 30)
+    middle = [(count - 1) // 2, count // 2]
+    low, high = np.partition(track.times[1:] - track.times[:-1], middle)[middle]  # faster than np.median
+    return max(least, 0.7 * min(0.5 * (float(low) + float(high)), LONGEST_GAP))
 
 
 def comparison_times(begin: float, end: float, rate: float) -> F64:
@@ -72,59 +78,96 @@ def sample(track: ViewTrack, instants: F64, width: float | None = None) -> Sampl
         width: Standard deviation of the Gaussian smoothing kernel, s; None for the result of `bandwidth`.
     """
     width = bandwidth(track) if width is None else width
-    if len(instants) <= AT_ONCE:
-        return _sample(track, instants, width)
-    parts = [_sample(track, instants[first : first + AT_ONCE], width) for first in range(0, len(instants), AT_ONCE)]
-    return Samples(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Samples)))
+    firsts = range(0, max(len(instants), 1), AT_ONCE)
+    parts = [sample_tracks([track], instants[None, first : first + AT_ONCE], width) for first in firsts]
+    columns = zip(*([getattr(part, one.name)[0] for one in fields(Samples)] for part in parts), strict=True)
+    return Samples(*(column[0] if len(parts) == 1 else np.concatenate(column) for column in columns))
 
 
-def _sample(track: ViewTrack, instants: F64, width: float) -> Samples:
-    rows, weight, ahead = _neighbours(track.times, instants, width)
-    near = weight > 0
-    scores = track.scores[rows][..., POINTS].astype(np.float64)
+def sample_tracks(tracks: Sequence[ViewTrack], instants: F64, width: float | None = None) -> Samples:
+    """Sample T tracks at once. For many instants, use `sample`, whose memory is bounded.
+
+    Args:
+        tracks: The tracks, at least one.
+        instants: (T, K) s, times of the samples on each track's own clock.
+        width: Standard deviation of the Gaussian smoothing kernel, s; None for the result of `bandwidth` of each track.
+
+    Returns:
+        Samples with axes (T, K) instead of (K,).
+    """
+    widths = np.array([bandwidth(track) if width is None else width for track in tracks])
+    frames, rows, inside = _neighbours(tracks, instants, widths)
+    ahead = frames.times[rows] - instants.reshape(-1, 1)
+    apart = np.abs(ahead)
+    nearest = np.where(inside, apart, np.inf).min(axis=1, keepdims=True)
+    nearest = np.where(np.isfinite(nearest), nearest, 0.0)
+    # Relative to the nearest frame, so that both ends of a gap count and nothing underflows.
+    kernel = np.repeat(widths, instants.shape[1])[:, None]
+    weight = np.exp(-0.5 * (ahead**2 - nearest**2) / kernel**2) * inside
+    scores = frames.scores[rows].take(POINTS, axis=-1).astype(np.float64)
     seen = weight[..., None] * (scores > 0)
-    values, slopes = _local_line(track.keypoints[rows][:, :, POINTS].astype(np.float64), seen, ahead)
-    distance = np.where(seen > 0, np.abs(ahead)[..., None], np.inf).min(axis=1)
+    values, slopes = _local_line(frames.keypoints[rows].take(POINTS, axis=-2).astype(np.float64), seen, ahead)
+    distance = np.where(seen > 0, apart[..., None], np.inf).min(axis=1)
     total = seen.sum(axis=1)
     score = np.divide((seen * scores).sum(axis=1), total, out=np.zeros_like(total), where=total > 0)
-    present = near.any(axis=1) & (np.where(near, np.abs(ahead), np.inf).min(axis=1) <= LONGEST_GAP)
-    used = slice(int(rows.min(initial=len(track))), int(rows.max(initial=0)) + 1)  # avoids a copy of a long track
-    part = track[used]
-    body = np.concatenate([part.joints.reshape(len(part), 51), part.root, part.sigma], axis=1)
+    present = np.where(weight > 0, apart, np.inf).min(axis=1) <= LONGEST_GAP
+    body = np.concatenate([frames.joints.reshape(-1, 51), frames.root, frames.sigma], axis=1)
     share = weight / np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
-    mean = np.einsum("kn,knd->kd", share, body[rows - used.start])
+    mean = np.einsum("kn,knd->kd", share, body[rows])
+    shape = instants.shape
     return Samples(
-        values,
-        slopes,
-        np.where((distance <= LONGEST_GAP) & present[:, None], score, 0.0),
-        mean[:, :51].reshape(-1, 17, 3),
-        mean[:, 51:54],
-        mean[:, 54:],
-        present,
+        values.reshape(*shape, -1, 2),
+        slopes.reshape(*shape, -1, 2),
+        np.where((distance <= LONGEST_GAP) & present[:, None], score, 0.0).reshape(*shape, -1),
+        mean[:, :51].reshape(*shape, 17, 3),
+        mean[:, 51:54].reshape(*shape, 3),
+        mean[:, 54:].reshape(*shape, 17),
+        present.reshape(shape),
     )
 
 
-def _neighbours(times: F64, instants: F64, width: float) -> tuple[NDArray[np.int64], F64, F64]:
-    """Return the indices (K, n) of the frames around each time, their Gaussian weights, and their times relative to it
-    in s.
+class _Frames(NamedTuple):
+    """Frames of several tracks, one track after another; arrays as of `ViewTrack`."""
 
-    Frames that are too far have weight 0.
+    times: F64
+    keypoints: F32
+    scores: F32
+    joints: F32
+    root: F32
+    sigma: F32
+
+
+def _neighbours(tracks: Sequence[ViewTrack], instants: F64, widths: F64) -> tuple[_Frames, NDArray[np.int64], Flags]:
+    """Find the frames around times.
+
+    Args:
+        tracks: T tracks.
+        instants: (T, K) s, times on each track's own clock.
+        widths: (T,) s, standard deviations of the smoothing kernels.
+
+    Returns:
+        The frames, indices (T K, n) of those around each instant, and which of the indices count.
     """
-    reach = max(3 * width, LONGEST_GAP)
-    first = np.searchsorted(times, instants - reach)
-    last = np.searchsorted(times, instants + reach, side="right")
+    reach = np.maximum(3 * widths, LONGEST_GAP)[:, None]
+    begin, end = instants - reach, instants + reach
+    first = np.stack([np.searchsorted(track.times, own) for track, own in zip(tracks, begin, strict=True)])
+    last = np.stack([np.searchsorted(track.times, own, side="right") for track, own in zip(tracks, end, strict=True)])
     count = max(int((last - first).max(initial=0)), 1)
     # At most 24 frames per time: at high frame rates, a subset is sufficient.
     stride = np.maximum(1, -(-(last - first) // 24))
-    rows = first[:, None] + stride[:, None] * np.arange(min(count, 24))
-    inside = rows < last[:, None]
-    rows = np.minimum(rows, len(times) - 1)
-    ahead = times[rows] - instants[:, None]
-    nearest = np.where(inside, np.abs(ahead), np.inf).min(axis=1, keepdims=True, initial=np.inf)
-    nearest = np.where(np.isfinite(nearest), nearest, 0.0)
-    # Relative to the nearest frame, so that both ends of a gap count and nothing underflows.
-    weight = np.exp(-0.5 * (ahead**2 - nearest**2) / width**2) * inside
-    return rows, weight, ahead
+    rows = first[..., None] + stride[..., None] * np.arange(min(count, 24))
+    inside = rows < last[..., None]
+    rows = np.minimum(rows, np.array([len(track) - 1 for track in tracks])[:, None, None])
+    # Only these frames are copied: a track may be long, and in a file.
+    low, high = rows.min(axis=(1, 2), initial=np.iinfo(np.int64).max), rows.max(axis=(1, 2), initial=-1) + 1
+    spans = [slice(*span) for span in zip(low.tolist(), high.tolist(), strict=True)]
+    frames = [
+        [getattr(track, name)[span] for track, span in zip(tracks, spans, strict=True)] for name in _Frames._fields
+    ]
+    begins = np.cumsum([0, *(len(times) for times in frames[0][:-1])])
+    rows = rows + (begins - low)[:, None, None]
+    joined = _Frames(*(parts[0] if len(parts) == 1 else np.concatenate(parts) for parts in frames))
+    return joined, rows.reshape(-1, rows.shape[-1]), inside.reshape(-1, rows.shape[-1])
 
 
 def _local_line(values: F64, weight: F64, ahead: F64) -> tuple[F64, F64]:

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.observations import Observed
-from pose.multiview.types import POINT_NAMES, ViewCamera
+from pose.multiview.types import POINT_NAMES
 from pose.types import F64, Flags
 
 _LEGS, _ARMS = ("hip", "knee", "ankle"), ("shoulder", "elbow", "wrist")
@@ -16,57 +17,54 @@ for _parts in (_LEGS, _ARMS):
         _left, _right = POINT_NAMES.index(f"left_{_part}"), POINT_NAMES.index(f"right_{_part}")
         _order[[_left, _right]] = _right, _left
     LIMB_ORDERS.append(_order)
+_ALL_ORDERS = np.stack([np.arange(len(POINT_NAMES)), *LIMB_ORDERS])
 
 MARGIN = 3.0  # minimum improvement of the cost by swapped sides
 SECONDS = 0.08  # s over which the evidence is averaged
 CAUCHY = 2.0  # scale of the robust loss, in standard deviations
 
 
-def swapped_sides(observed: Observed, cameras: list[ViewCamera], points: F64) -> Flags:
-    """Return where a camera's 2D fits better with left and right swapped: a mask (C, K, 2) for legs and arms.
+def swapped_sides(observed: Observed, cameras: CameraBatch, points: F64) -> Flags:
+    """Return where a camera's 2D fits better with left and right swapped: a mask (C, ..., K, 2) for legs and arms.
 
     The mask is True only where another camera also sees the person.
 
     Args:
-        observed: Observations of the person.
+        observed: Observations of the person, or of several.
         cameras: The cameras.
-        points: (K, N, 3) m, fused points in the world.
+        points: (..., K, N, 3) m, fused points in the world.
     """
-    out = np.zeros((len(cameras), len(points), 2), bool)
-    width = SECONDS / observed.step
-    reach = int(np.ceil(3 * width))
-    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / max(width, 1e-3)) ** 2)
-    kernel /= kernel.sum()
-    helped = observed.present.sum(axis=0) >= 2
-    for index, camera in enumerate(cameras):
-        expected = camera.project(points)
-        plain = _loss(observed.pixels[index] - expected, observed.noise[index])
-        for limb, order in enumerate(LIMB_ORDERS):
-            other = _loss(observed.pixels[index][:, order] - expected, observed.noise[index][:, order])
-            gain = blurred((plain - other).sum(axis=1), kernel)
-            out[index, :, limb] = (gain > MARGIN) & helped & observed.present[index]
-    return out
+    expected = cameras.project(points)[..., None, :, :]
+    loss = _loss(observed.pixels.take(_ALL_ORDERS, axis=-2) - expected, observed.noise.take(_ALL_ORDERS, axis=-1))
+    total = loss.sum(axis=-1)  # (C, ..., K, 3)
+    gain = _kernel(points.shape[-3], SECONDS / observed.step) @ (total[..., :1] - total[..., 1:])
+    helped = observed.present & (observed.present.sum(axis=0) >= 2)
+    swapped: Flags = (gain > MARGIN) & helped[..., None]
+    return swapped
 
 
 def with_sides(observed: Observed, swapped: Flags) -> Observed:
-    """Return the observations with the 2D of left and right swapped where the mask `swapped` (C, K, 2) is True."""
+    """Return the observations with the 2D of left and right swapped where the mask `swapped` (C, ..., K, 2) is True."""
     if not swapped.any():
         return observed
     parts = {name: getattr(observed, name).copy() for name in ("pixels", "velocity", "noise")}
-    for camera, knot, limb in np.argwhere(swapped):
+    for *place, limb in np.argwhere(swapped).tolist():
         for array in parts.values():
-            array[camera, knot] = array[camera, knot][LIMB_ORDERS[limb]]
+            array[tuple(place)] = array[tuple(place)][LIMB_ORDERS[limb]]
     return replace(observed, **parts)
 
 
-def blurred(row: F64, kernel: F64) -> F64:
-    """Return values `row` (K,) convolved with a kernel of odd length, which may be longer than the values."""
-    half = len(kernel) // 2
-    result: F64 = np.convolve(row, kernel)[half : half + len(row)]
-    return result
+def _kernel(count: int, width: float) -> F64:
+    """Matrix (K, K) that smooths K values in time with a Gaussian of standard deviation `width` instants."""
+    reach = int(np.ceil(3 * width))
+    apart = np.arange(-reach, reach + 1)
+    kernel = np.exp(-0.5 * (apart / max(width, 1e-3)) ** 2)
+    between = np.abs(np.arange(count)[:, None] - np.arange(count))
+    weights: F64 = np.where(between <= reach, kernel[np.minimum(between, reach) + reach], 0.0) / kernel.sum()
+    return weights
 
 
 def _loss(off: F64, noise: F64) -> F64:
-    square = np.where(np.isfinite(noise), (off * off).sum(axis=-1) * noise**-2.0, 0.0)
+    square = np.where(np.isfinite(noise), np.vecdot(off, off) * noise**-2.0, 0.0)
     loss: F64 = 0.5 * CAUCHY**2 * np.log1p(square / CAUCHY**2)
     return loss

@@ -1,6 +1,6 @@
 """Fusion of the newest frames of several calibrated cameras to one 3D pose of each person."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,8 +8,9 @@ import numpy as np
 from pose.live.several.calibration import Calibration
 from pose.live.several.identities import TrackAssignment
 from pose.live.several.sightings import Sightings
+from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.fuse import Fused, fuse_newest
-from pose.multiview.observations import observe
+from pose.multiview.observations import observe_people
 from pose.multiview.residuals import BONE_RESIDUALS
 from pose.multiview.types import ViewTrack
 from pose.types import F64
@@ -70,6 +71,7 @@ class Fusion:
         self.calibration = calibration
         first = calibration.cameras[calibration.first]
         self._cameras = [calibration.cameras.get(index, first) for index in range(sources)]
+        self._batch = CameraBatch.of(self._cameras)
         self._people: dict[int, _Person] = {}
 
     def at(self, time: float, sightings: Mapping[int, Sightings], identities: TrackAssignment) -> list[CurrentPose]:
@@ -81,13 +83,18 @@ class Fusion:
             identities: Assignment of tracks to people.
         """
         self._people = {n: one for n, one in self._people.items() if time - one.time < FORGET}
-        found = []
-        for number in sorted(set(identities.people.values())):
-            tracks = self._tracks(time, sightings, identities.tracks_of(number))
-            if tracks:
-                numbers = {camera: track.number for camera, track in tracks.items()}
-                found.append(CurrentPose(number, numbers, self._fuse(number, tracks, time)))
-        return found
+        tracks = {
+            number: own
+            for number in sorted(set(identities.people.values()))
+            if (own := self._tracks(time, sightings, identities.tracks_of(number)))
+        }
+        if not tracks:
+            return []
+        fused = self._fuse(tracks, time)
+        return [
+            CurrentPose(number, {camera: track.number for camera, track in own.items()}, one)
+            for (number, own), one in zip(tracks.items(), fused, strict=True)
+        ]
 
     def _tracks(
         self, time: float, sightings: Mapping[int, Sightings], keys: list[tuple[int, int]]
@@ -111,40 +118,47 @@ class Fusion:
                 tracks[camera] = track
         return tracks
 
-    def _fuse(self, number: int, tracks: Mapping[int, ViewTrack], time: float) -> Fused:
-        """Fuse the tracks of a person at one time, and store the state of the person.
+    def _fuse(self, tracks: Mapping[int, Mapping[int, ViewTrack]], time: float) -> list[Fused]:
+        """Fuse people at one time, and store the state of each.
 
         Args:
-            number: Id of the person.
-            tracks: Track of the person in each camera, by camera index.
-            time: Time of the pose on the common clock, s.
-        """
-        one = self._people.get(number)
-        knots = np.linspace(time - STEP * (INSTANTS - 1), time, INSTANTS)
-        observed = observe(tracks, self._cameras, knots)
-        bones = self.calibration.bones if one is None else one.bones
-        correction = None
-        if one is not None and one.cameras == tracks.keys() and 0 < time - one.time <= LONGEST_PAUSE:
-            correction = one.correction
-        newest = fuse_newest(observed, self._cameras, correction, bones, self.calibration.scale)
-        if one is not None and len(tracks) > 1:
-            bones = self._adapted(bones, newest.points, time - one.time)
-        self._people[number] = _Person(bones, newest.correction, frozenset(tracks), time)
-        return newest.fused
+            tracks: Tracks of each person by camera index, by the person's id.
+            time: Time of the poses on the common clock, s.
 
-    def _adapted(self, bones: F64, points: F64, seconds: float) -> F64:
+        Returns:
+            People in the order of `tracks`.
+        """
+        knots = np.linspace(time - STEP * (INSTANTS - 1), time, INSTANTS)
+        before = [self._people.get(number) for number in tracks]
+        corrections = [
+            one.correction
+            if one is not None and one.cameras == own.keys() and 0 < time - one.time <= LONGEST_PAUSE
+            else None
+            for one, own in zip(before, tracks.values(), strict=True)
+        ]
+        bones = np.stack([self.calibration.bones if one is None else one.bones for one in before])
+        observed = observe_people(list(tracks.values()), self._cameras, knots)
+        newest = fuse_newest(observed, self._batch, corrections, bones, self.calibration.scale)
+        adapted = self._adapted(bones, np.stack([one.points for one in newest]), before, time)
+        for row, (number, own) in enumerate(tracks.items()):
+            kept = adapted[row] if len(own) > 1 else bones[row]
+            self._people[number] = _Person(kept, newest[row].correction, frozenset(own), time)
+        return [one.fused for one in newest]
+
+    def _adapted(self, bones: F64, points: F64, before: Sequence[_Person | None], time: float) -> F64:
         """Return bone lengths adapted to a frame, with a time constant of `BONE_SECONDS`.
 
         Args:
-            bones: (B,) m, lengths before the frame.
-            points: (N, 3) m, points of the person in this frame.
-            seconds: Time since the previous frame.
+            bones: (P, B) m, lengths before the frame.
+            points: (P, N, 3) m, points of the people in this frame.
+            before: State of each person before the frame; lengths of people without one are not adapted.
+            time: Time of the frame, s.
 
         Returns:
-            (B,) m.
+            (P, B) m.
         """
-        share = min(seconds / BONE_SECONDS, 0.1)
+        share = np.array([0.0 if one is None else min((time - one.time) / BONE_SECONDS, 0.1) for one in before])
         usual = self.calibration.bones
-        measured = np.clip(BONE_RESIDUALS.measure(points[None])[0][0], usual / MOST_RATIO, usual * MOST_RATIO)
-        adapted: F64 = bones + share * (measured - bones)
+        measured = np.clip(BONE_RESIDUALS.measure(points)[0], usual / MOST_RATIO, usual * MOST_RATIO)
+        adapted: F64 = bones + share[:, None] * (measured - bones)
         return adapted
