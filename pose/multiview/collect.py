@@ -74,4 +74,4 @@ def track_of(camera: int, number: int, seen: Sequence[tuple[float, Row]]) -> Vie
         seen: Time in s and row of each frame.
     """
     times = np.array([time for time, _ in seen])
-    return ViewTrack(camera, number, times, *map(np.stack, zip(*(row for _, row in seen), strict=True)))
+    return ViewTrack(camera, number, times, *map(np.array, zip(*(row for _, row in seen), strict=True)))

@@ -196,12 +196,13 @@ def _continued(scene: _FusionInput, lifted_start: F64, start: F64) -> tuple[Flag
     """
     observed = with_sides(scene.observed, swapped_sides(scene.observed, scene.cameras, start))
     problem = scene.problem(observed, trust_of(observed, scene.cameras, scene.lifted, start))
-    better = problem.cost(start) < problem.cost(lifted_start)
+    cost = problem.cost(start)
+    better = cost < problem.cost(lifted_start)
     if not better.any():
         return better, None
     if not better.all():
-        problem, start = problem.of_people(np.flatnonzero(better)), start[better]
-    return better, _Solution(*problem.solved(start, LIVE_STEPS, LIVE_TOLERANCE), problem.observed)
+        problem, start, cost = problem.of_people(np.flatnonzero(better)), start[better], cost[better]
+    return better, _Solution(*problem.solved(start, LIVE_STEPS, LIVE_TOLERANCE, cost), problem.observed)
 
 
 def _solved(scene: _FusionInput, points: F64) -> _Solution:

@@ -18,7 +18,7 @@ from pose.multiview.lifted import LifterPrior
 from pose.multiview.observations import Indices, Observed
 from pose.multiview.residuals import BONE_RESIDUALS, BONE_SIGMA, Weights, middle_of_hips
 from pose.multiview.types import HIPS, POINTS
-from pose.types import F64, Flags
+from pose.types import F64
 
 N = len(POINTS)
 _STARTS, _ENDS = BONE_RESIDUALS.starts, BONE_RESIDUALS.ends
@@ -131,25 +131,31 @@ class Problem:
         """
         return self.solved(points, steps, tolerance)[0]
 
-    def solved(self, points: F64, steps: int, tolerance: float = 1e-3) -> tuple[F64, System]:
-        """Minimise like `solve`, and also return the system of each person's last step. Needs `steps` of at least 1."""
-        cost = self.cost(points)
-        active = np.ones(cost.shape, bool)  # people whose iteration goes on
-        system: System | None = None
-        for _ in range(steps):
-            newest, right = self.linearised(points)
-            system = newest if system is None else _chosen(active, newest, system)
-            move, before = newest.solve(right, STEP_TOLERANCE).reshape(points.shape), cost
-            points, cost = self._moved(points, cost, move, active)
-            active = active & (cost < before * (1 - tolerance))
-            if not active.any():
-                break
-        assert system is not None
+    def solved(self, points: F64, steps: int, tolerance: float = 1e-3, cost: F64 | None = None) -> tuple[F64, System]:
+        """Minimise like `solve`, and also return the system of each person's last step.
+
+        Args:
+            points: As of `solve`.
+            steps: As of `solve`.
+            tolerance: As of `solve`.
+            cost: Result of `cost` at `points`; None to compute it.
+        """
+        cost = self.cost(points) if cost is None else cost
+        system, right = self.linearised(points)
+        points, found = self._moved(points, cost, system.solve(right, STEP_TOLERANCE).reshape(points.shape))
+        unfinished = found < cost * (1 - tolerance)
+        if steps == 1 or not unfinished.any():
+            return points, system
+        if unfinished.all():
+            return self.solved(points, steps - 1, tolerance, found)
+        people = np.flatnonzero(unfinished)
+        rest = self.of_people(people).solved(points[people], steps - 1, tolerance, found[people])
+        points[people], system.blocks[people] = rest[0], rest[1].blocks
         return points, system
 
-    def _moved(self, points: F64, cost: F64, move: F64, active: Flags) -> tuple[F64, F64]:
-        """Return points and costs (...) after the longest step along `move` that decreases an active person's cost."""
-        waiting = active
+    def _moved(self, points: F64, cost: F64, move: F64) -> tuple[F64, F64]:
+        """Return points and costs (...) after each person's longest step along `move` that decreases the cost."""
+        waiting = np.ones(cost.shape, bool)
         for share in (1.0, 0.5, 0.2, 0.05):
             tried = points + share * move
             found = self.cost(tried)
@@ -247,11 +253,6 @@ class Problem:
         """Return squared distances (C, ..., K, N) in units of the variance; 0 where not detected."""
         noise = self.observed.noise
         return np.where(np.isfinite(noise), np.vecdot(off, off) * noise**-2.0, 0.0)
-
-
-def _chosen(people: Flags, new: System, old: System) -> System:
-    """Return the new systems of some people and the old ones of the others."""
-    return System(np.where(people[..., None, None, None], new.blocks, old.blocks), new.bend)
 
 
 def _product(one: F64, other: F64) -> F64:

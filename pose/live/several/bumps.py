@@ -2,8 +2,8 @@
 
 from collections import deque
 from collections.abc import Sequence
-
-import numpy as np
+from math import isfinite
+from statistics import median, quantiles
 
 from pose.live.several.calibration import Calibration
 from pose.live.several.fusion import CurrentPose
@@ -58,13 +58,13 @@ class Bumps:
         shares = []
         for one in people:
             residual = float(one.fused.residual[index, 0])
-            if len(one.tracks) > 1 and np.isfinite(residual):
+            if len(one.tracks) > 1 and isfinite(residual):
                 depth = max(float(camera.to_camera(one.fused.joints[0, 0])[2]), 0.3)
                 shares.append(residual * depth / (camera.focal * BODY_HEIGHT))
         if shares:
-            errors.append((time, float(np.median(shares))))
+            errors.append((time, median(shares)))
         if index not in self._usual and errors and time - errors[0][0] > USUAL_SECONDS and len(errors) >= FEWEST:
-            self._usual[index] = float(np.median([share for _, share in errors]))
+            self._usual[index] = median(share for _, share in errors)
         while errors and index in self._usual and errors[0][0] < time - STAY_SECONDS:
             errors.popleft()
 
@@ -76,5 +76,5 @@ class Bumps:
         errors = self._errors[index]
         if index not in self._usual or len(errors) < FEWEST or time - errors[0][0] < 0.8 * STAY_SECONDS:
             return 0.0
-        now = float(np.percentile([share for _, share in errors], 25))
+        now = quantiles((share for _, share in errors), method="inclusive")[0]
         return now / max(self._usual[index], 1e-6) if now > LEAST else 0.0
