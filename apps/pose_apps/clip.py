@@ -37,7 +37,7 @@ from pose_apps.support.world import (
 if TYPE_CHECKING:
     from pose.cache import Cache, Found
     from pose.camera_motion.log import MotionLog
-    from pose.files import ResultSpool, ResultWriter, RunInfo
+    from pose.files import ResultSpool, RunInfo
     from pose.pipeline import Pipeline
     from pose.types import FrameResult
     from pose.video import Source
@@ -355,18 +355,13 @@ def _into_world(
 
 def _write(results: "Iterable[FrameResult]", info: "RunInfo", outputs: Outputs, tally: Tally) -> None:
     """Write the result files, except the overlay."""
-    from pose.files import WRITERS
+    from pose.files import ResultFiles
 
-    with ExitStack() as stack:
-        writers: list[ResultWriter] = [
-            stack.enter_context(WRITERS[name](path, info)) for name, path in outputs.files.items() if name in WRITERS
-        ]
+    with ResultFiles(outputs.files, info) as files:
         for result in results:
             tally.add_sigma(result)
-            for writer in writers:
-                writer.write(result)
-        for writer in writers:
-            writer.close(tally.complete)
+            files.write(result)
+        files.close(tally.complete)
 
 
 def _results(

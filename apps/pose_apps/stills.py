@@ -190,11 +190,10 @@ def _write(
         folder: Folder to write to.
         wanted: Formats to write.
     """
-    from pose.files import WRITERS
+    from pose.files import WRITERS, ResultFiles
 
     info = pipeline.run_info(str(path), 1.0, size, focal_35mm)
     info = replace(info, settings={"stills": True, "sigma_factor": SIGMA_FACTOR, **info.settings})
-    for name, writer in WRITERS.items():
-        if name in wanted:
-            with writer(folder / f"{path.name}.{name}", info) as file:
-                file.write(result)
+    paths = {name: folder / f"{path.name}.{name}" for name in WRITERS if name in wanted}
+    with ResultFiles(paths, info) as files:
+        files.write(result)

@@ -1,19 +1,14 @@
 """Writers of result files, one module per format, and the reader of `poses.npz`."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 from pose.files.json import JsonWriter
 from pose.files.motion_info import MotionInfo
 from pose.files.npz import NpzWriter
 from pose.files.reader import load_poses, result_file
+from pose.files.result_files import WRITERS, ResultFiles
 from pose.files.run_info import ModelInfo, RunInfo, WorldInfo
 from pose.files.spool import ResultSpool
 from pose.files.table import PoseTable
 from pose.files.writer import ResultWriter
-
-# Format name -> writer of `poses.<name>`.
-WRITERS: dict[str, Callable[[Path, RunInfo], ResultWriter]] = {"json": JsonWriter, "npz": NpzWriter}
 
 __all__ = [
     "WRITERS",
@@ -22,6 +17,7 @@ __all__ = [
     "MotionInfo",
     "NpzWriter",
     "PoseTable",
+    "ResultFiles",
     "ResultSpool",
     "ResultWriter",
     "RunInfo",

@@ -105,18 +105,23 @@ def result_cameras(run: RunInfo | None) -> list[ResultCamera]:
         raise PoseError(f"cameras of the result: not a calibration ({in_brief(error)})") from error
 
 
-def write_cameras(path: Path, cameras: Sequence[Mapping[str, Json]]) -> None:
-    """Write the cameras of a result as a calibration file, which the option `--cameras` reads.
+def cameras_text(cameras: Sequence[Mapping[str, Json]]) -> str:
+    """Return the cameras of a result as the text of a calibration file, which the option `--cameras` reads.
 
     Args:
-        path: File to write.
         cameras: Descriptions of the cameras, as in `RunInfo.cameras`.
+    """
+    document = {"format": "pose-run cameras", "version": 1, "cameras": list(cameras)}
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+
+def write_cameras(path: Path, cameras: Sequence[Mapping[str, Json]]) -> None:
+    """Write the cameras of a result to a calibration file; see `cameras_text`.
 
     Raises:
         PoseError: If the file cannot be written.
     """
-    text = json.dumps({"format": "pose-run cameras", "version": 1, "cameras": list(cameras)}, indent=1, allow_nan=False)
-    write_whole(path, text + "\n")
+    write_whole(path, cameras_text(cameras))
 
 
 def result_title(run: RunInfo | None, name: str) -> str:

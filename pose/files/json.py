@@ -70,23 +70,35 @@ class JsonWriter(WriterContext):
         self._append(("\n" if self._frames == 0 else ",\n") + compact_json(frame))
         self._frames += 1
 
-    def close(self, complete: bool = True) -> None:
-        """Complete the file as `ResultWriter.close` does.
-
-        If the disk is full, the file is renamed but stays marked as incomplete.
-
-        Raises:
-            PoseError: If the file cannot be completed.
-        """
+    def finish(self, complete: bool = True) -> None:
+        """Complete the file; see `ResultWriter.finish`. After an error it stays valid and marked as incomplete."""
         if self._part.closed:
             return
         try:
             self._part.write_end(self._end, _tail(complete))
         except PoseError:
             self._restore()
-            self._part.commit()
             raise
-        self._part.commit()
+
+    def commit(self) -> None:
+        """Rename the file; see `ResultWriter.commit`."""
+        if not self._part.closed:
+            self._part.commit()
+
+    def close(self, complete: bool = True) -> None:
+        """Complete and rename the file as `ResultWriter.close` does.
+
+        If the disk is full, the file is renamed but stays marked as incomplete.
+
+        Raises:
+            PoseError: If the file cannot be completed.
+        """
+        try:
+            self.finish(complete)
+        except PoseError:
+            self.commit()
+            raise
+        self.commit()
 
     def abort(self) -> None:
         """Delete the file; see `ResultWriter.abort`."""

@@ -29,7 +29,7 @@ from pose.files.run_info import RunInfo, WorldInfo
 from pose.files.writer import WriterContext, close_scratch, write_all
 from pose.hand_points import POINTS, Hands, on_body, sigma_of
 from pose.skeletons import H36M17, LIMBS
-from pose.system.whole_file import file_errors, whole_file
+from pose.system.whole_file import WholeFile, file_errors
 from pose.types import FrameResult
 from pose.world.frame import World
 
@@ -149,6 +149,7 @@ class NpzWriter(WriterContext):
         self._scratch = scratch
         self._info = info
         self._open = True
+        self._finished: WholeFile | None = None
         self._whole = (0, 0)  # complete frames and rows; an interrupt may come between two arrays
         j3 = len(H36M17)
         j2 = len(info.skeleton)
@@ -269,12 +270,13 @@ class NpzWriter(WriterContext):
                 self._spools[name].write(frames if name in _PER_FRAME else people_rows, values)
         self._whole = frames + 1, people_rows + n
 
-    def close(self, complete: bool = True) -> None:
-        """Complete the file; see `ResultWriter.close`."""
-        if not self._open:
+    def finish(self, complete: bool = True) -> None:
+        """Complete the file; see `ResultWriter.finish`. After an error nothing more can be written."""
+        if not self._open or self._finished is not None:
             return
+        file = WholeFile(self._path)
         try:
-            with whole_file(self._path) as hidden, zipfile.ZipFile(hidden, "w", allowZip64=True) as archive:
+            with file_errors(self._path), zipfile.ZipFile(file.path, "w", allowZip64=True) as archive:
                 frames, rows = self._whole
                 for name, spool in self._spools.items():
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
@@ -283,12 +285,28 @@ class NpzWriter(WriterContext):
                 for name, value in _constants(self._info, complete).items():
                     with archive.open(f"{name}.npy", "w") as stream:
                         np.lib.format.write_array(stream, value, allow_pickle=False)
-            self.abort()
+        except BaseException:
+            file.discard()
+            self._release(remove=False)
+            raise
+        self._finished = file
+
+    def commit(self) -> None:
+        """Rename the file; see `ResultWriter.commit`."""
+        if self._finished is None:
+            return
+        file, self._finished = self._finished, None
+        try:
+            file.commit()
+            self._release(remove=True)
         finally:
             self._release(remove=False)
 
     def abort(self) -> None:
         """Delete the file; see `ResultWriter.abort`."""
+        if self._finished is not None:
+            self._finished.discard()
+            self._finished = None
         self._release(remove=True)
 
     def _release(self, remove: bool) -> None:

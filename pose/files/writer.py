@@ -22,12 +22,28 @@ class ResultWriter(AbstractContextManager["ResultWriter"], Protocol):
         """
         ...
 
+    def finish(self, complete: bool = True) -> None:
+        """Complete the file under its temporary name; `complete=False` marks the run as interrupted.
+
+        Raises:
+            PoseError: If the file cannot be completed, for example because the disk is full.
+        """
+        ...
+
+    def commit(self) -> None:
+        """Give the finished file its final name.
+
+        Raises:
+            PoseError: If the file cannot be renamed.
+        """
+        ...
+
     def close(self, complete: bool = True) -> None:
-        """Complete the file and give it its final name; `complete=False` marks the run as interrupted."""
+        """Call `finish` and `commit`. This has no effect after `commit` or `abort`."""
         ...
 
     def abort(self) -> None:
-        """Delete the incomplete file. This has no effect after `close` or an earlier `abort`."""
+        """Delete the temporary file. This has no effect after `commit` or an earlier `abort`."""
         ...
 
 
@@ -118,9 +134,18 @@ class WriterContext:
             if kind is None:
                 raise
 
-    def close(self, complete: bool = True) -> None:
-        """Complete the file; see `ResultWriter.close`."""
+    def finish(self, complete: bool = True) -> None:
+        """Complete the file; see `ResultWriter.finish`."""
         raise NotImplementedError
+
+    def commit(self) -> None:
+        """Rename the file; see `ResultWriter.commit`."""
+        raise NotImplementedError
+
+    def close(self, complete: bool = True) -> None:
+        """Complete and rename the file; see `ResultWriter.close`."""
+        self.finish(complete)
+        self.commit()
 
     def abort(self) -> None:
         """Delete the file; see `ResultWriter.abort`."""

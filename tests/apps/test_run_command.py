@@ -160,9 +160,12 @@ class IdsWriter(WriterContext):
     def write(self, result):
         self._text += f"{result.index} {result.people.ids.tolist()}\n"
 
-    def close(self, complete=True):
+    def finish(self, complete=True):
         if not self._part.closed:
             self._part.write_end(0, self._text.encode())
+
+    def commit(self):
+        if not self._part.closed:
             self._part.commit()
 
     def abort(self):

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from pose_apps.run import main
 
-from pose.files import load_poses
+from pose.errors import PoseError
+from pose.files import NpzWriter, load_poses
 from pose.pipeline import Session
 from pose.system.written_files import RECORD
 
@@ -51,6 +52,28 @@ def test_full_disk_is_one_line_and_leaves_nothing(dance, tmp_path, weights_dir, 
     assert "File too large" in error
     assert "/.new-" not in error
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("earlier", [False, True], ids=["new", "overwrite"])
+def test_a_disk_that_fills_after_the_first_file_leaves_no_part_of_the_result(
+    dance, tmp_path, weights_dir, monkeypatch, capsys, earlier
+):
+    """poses.json is complete when poses.npz fails."""
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+    out = tmp_path / "out"
+    call = ["--video", dance, "--out", str(out), "--end", "0.1", "--quiet", "--no-overlay"]
+    if earlier:
+        assert main(call) == 0
+    old = {path.name: path.read_bytes() for path in out.iterdir()} if earlier else {}
+
+    def fail(writer: NpzWriter, complete: bool = True) -> None:
+        raise PoseError(f"{out / 'poses.npz'}: No space left on device")
+
+    monkeypatch.setattr(NpzWriter, "finish", fail)
+    capsys.readouterr()
+    assert main([*call, "--overwrite"]) == 1
+    assert capsys.readouterr().err == f"error: {out / 'poses.npz'}: No space left on device\n"
+    assert ({path.name: path.read_bytes() for path in out.iterdir()} if out.exists() else {}) == old
 
 
 @pytest.mark.usefixtures("usual_signals")

@@ -230,21 +230,16 @@ def camera_lines(scene: "RigScene") -> list[str]:
 def _write(
     results: "Iterable[FrameResult]", info: "RunInfo", outputs: "Outputs", scene: "RigScene", tally: Tally
 ) -> None:
-    from pose.files import WRITERS
-    from pose.files.cameras import CAMERAS_FILE, write_cameras
+    from pose.files import ResultFiles
+    from pose.files.cameras import CAMERAS_FILE, cameras_text
 
-    with ExitStack() as stack:
-        writers = [
-            stack.enter_context(WRITERS[name](path, info)) for name, path in outputs.files.items() if name in WRITERS
-        ]
+    with ResultFiles(outputs.files, info) as files:
+        files.add_text(outputs.folder / CAMERAS_FILE, cameras_text(scene.cameras))
         for result in results:
             tally.add(result, info.skeleton)
             tally.add_sigma(result)
-            for writer in writers:
-                writer.write(result)
-        for writer in writers:
-            writer.close(True)
-    write_cameras(outputs.folder / CAMERAS_FILE, scene.cameras)
+            files.write(result)
+        files.close()
 
 
 def _draw(videos: Sequence[str], results: "MultiviewResults", scene: "RigScene", path: Path, host: "Host") -> None:
