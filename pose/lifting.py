@@ -172,6 +172,9 @@ def _read(
         from pose.files.keypoints import read_keypoints
 
         return path.name, {1: read_keypoints(path)}
+    if not isinstance(keypoints, Sequence2D | Mapping):
+        kind = type(keypoints).__name__
+        raise UsageError(f"keypoints: expected a path, a Sequence2D, or Sequence2D by id, got {kind}")
     people = {1: keypoints} if isinstance(keypoints, Sequence2D) else dict(keypoints)
     if not people:
         raise UsageError("keypoints: contain no person")

@@ -5,8 +5,10 @@ imports, so that commands parse their options before any network is loaded.
 """
 
 import math
+import numbers
 from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from pose.errors import UsageError
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 REQUIRED: Any = MISSING  # default of options that must be given
+EXPECTED = {bool: "True or False", int: "a whole number", float: "a number"}  # phrases for messages, by type
 
 
 def option(
@@ -95,20 +98,45 @@ def check_options(config: "DataclassInstance") -> None:
     Raises:
         UsageError: If a value is not allowed; the message names the key and the allowed values.
     """
+    types = get_type_hints(type(config))
     for entry in fields(config):
         value, rules = getattr(config, entry.name), entry.metadata
         if value is None:
             if entry.default is None:
                 continue
             raise UsageError(f"{entry.name}: needs a value")
+        if not _fits(value, types[entry.name]):
+            raise UsageError(f"{entry.name}: expected {EXPECTED[_plain(types[entry.name])]}, got {value!r}")
         if rules["choices"] and value not in rules["choices"]:
             raise UsageError(f"{entry.name}: {value!r} is unknown; known: {', '.join(rules['choices'])}")
         if isinstance(value, float) and not math.isfinite(value) and value != entry.default:
             raise UsageError(f"{entry.name}: {value} is not a finite number")
         minimum, maximum = rules["minimum"], rules["maximum"]
         if (minimum is not None and not value >= minimum) or (maximum is not None and not value <= maximum):
-            allowed = f"at least {minimum:g}" if maximum is None else f"{minimum:g} to {maximum:g}"
+            allowed = f"at least {_number(minimum)}" if maximum is None else f"{_number(minimum)} to {_number(maximum)}"
             raise UsageError(f"{entry.name}: {value} is out of range; allowed: {allowed}")
+
+
+def _plain(hint: object) -> Any:
+    """Return the type of an option without None."""
+    if get_origin(hint) in (Union, UnionType):
+        return next(kind for kind in get_args(hint) if kind is not type(None))
+    return hint
+
+
+def _fits(value: object, hint: object) -> bool:
+    """Return whether a value has the type of its option. Only the types in `EXPECTED` are checked."""
+    kind = _plain(hint)
+    if kind not in EXPECTED:
+        return True
+    if kind is bool or isinstance(value, bool):
+        return kind is bool and isinstance(value, bool)
+    return isinstance(value, numbers.Integral if kind is int else numbers.Real)
+
+
+def _number(value: float | None) -> str:
+    """Format a limit; whole numbers have all their digits."""
+    return f"{value:d}" if isinstance(value, int) else f"{value:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

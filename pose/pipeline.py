@@ -122,7 +122,7 @@ class Pipeline:
         *,
         intrinsics: NDArray[np.float64] | None = None,
         live: bool = False,
-        detector: Detector | None = None,
+        detector: Detector | str | None = None,
         **changes: Any,
     ) -> Self:
         """Make the pipeline of a preset.
@@ -131,14 +131,15 @@ class Pipeline:
             name: Name of a preset in `configs/`, such as 'fast'.
             intrinsics: (3, 3) camera matrix in px; see `Pipeline`.
             live: Whether to stream; see `Pipeline`.
-            detector: A custom person detector, which replaces that of the preset.
+            detector: A custom person detector, or the name of one; it replaces that of the preset.
             **changes: Values for fields of `PipelineConfig`, which replace those of the preset.
 
         Raises:
             UsageError: For an unknown preset, key or value.
             PoseError: If a weight file or the device is not available.
         """
-        return cls(load_preset(name, **changes), intrinsics=intrinsics, live=live, detector=detector)
+        named, own = ({"detector": detector}, None) if isinstance(detector, str) else ({}, detector)
+        return cls(load_preset(name, **changes, **named), intrinsics=intrinsics, live=live, detector=own)
 
     def _load(self) -> tuple[object, ...]:
         """Return all networks; load those that are not loaded yet."""
@@ -263,7 +264,7 @@ class Pipeline:
             PoseError: If the source cannot be read.
         """
         if not isinstance(source, Source):
-            with open_source(str(source)) as opened:
+            with open_source(source) as opened:
                 yield from self.run(opened, stop=stop)
             return
         session = self.session(source.info.size, source.info.focal_35mm)
@@ -322,7 +323,7 @@ class Pipeline:
         with ExitStack() as stack:
             opened = source
             if not isinstance(opened, Source):
-                opened = stack.enter_context(open_source(str(opened), start=start, end=end))
+                opened = stack.enter_context(open_source(opened, start=start, end=end))
             info = self.run_info(opened.name, opened.info.fps, opened.info.size, opened.info.focal_35mm)
             span = {"start": start, "end": end if math.isfinite(end) else None}
             info = replace(info, settings={**span, **info.settings, **options})

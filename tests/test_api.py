@@ -140,6 +140,39 @@ def test_a_result_without_a_world_says_so(flat):
         flat.sigma([9])
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_people": "two"}, "max_people: expected a whole number, got 'two'"),
+        ({"max_people": True}, "max_people: expected a whole number, got True"),
+        ({"hands": 1}, "hands: expected True or False, got 1"),
+        ({"detect_every": "often"}, "detect_every: expected a number, got 'often'"),
+        ({"seed": -1}, f"seed: -1 is out of range; allowed: 0 to {2**63 - 1}"),
+        ({"detector": "nosuch"}, "detector: 'nosuch' is unknown; known: auto, blazepose"),
+    ],
+)
+def test_a_wrong_option_is_one_line(options, message):
+    with pytest.raises(UsageError) as caught:
+        Pipeline.from_preset("fast", **options)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_detector_can_be_named():
+    assert Pipeline.from_preset("fast", detector="full-frame").config.detector == "full-frame"
+    assert Pipeline.from_preset("fast", max_people=np.int64(2), detect_every=1).config.max_people == 2
+
+
+@pytest.mark.parametrize("source", [None, np.zeros((4, 4, 3), np.uint8), ["a.mp4"]])
+def test_a_source_of_a_wrong_type_is_named(source):
+    kind = type(source).__name__
+    with pytest.raises(UsageError, match=f"^source: expected a path, an address or a camera number, got {kind}$"):
+        Pipeline.from_preset("fast").process(source)
+    with pytest.raises(
+        UsageError, match=f"^keypoints: expected a path, a Sequence2D, or Sequence2D by id, got {kind}$"
+    ):
+        lift(source)
+
+
 def test_a_video_without_people_has_an_empty_result(tmp_path):
     for index in range(3):
         cv2.imwrite(str(tmp_path / f"{index}.png"), np.full((120, 160, 3), 90, np.uint8))

@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = config_of(ExportOptions, parse_arguments(command_parser("pose-export", about, ExportOptions), argv))
     out = Path(options.out)
     if out.exists() and not options.overwrite:
-        raise UsageError(f"--out {out} exists already; add --overwrite to replace it")
+        raise UsageError(f"--out {out} exists; give --overwrite to replace it")
     if not out.parent.is_dir():
         raise UsageError(f"--out {out}: no such folder: {out.parent}")
     with StatusLine("exporting"):

@@ -101,7 +101,7 @@ def _target(path: Path, overwrite: bool) -> Path:
     if path.suffix.lower() != ".mp4":
         raise UsageError(f"--save {path}: the name of the video must end in .mp4")
     if path.exists() and not overwrite:
-        raise UsageError(f"--save {path} exists already; add --overwrite to replace it")
+        raise UsageError(f"--save {path} exists; give --overwrite to replace it")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"--save {path}: no such folder: {path.parent}")
     return path

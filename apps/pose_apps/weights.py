@@ -111,7 +111,8 @@ class Verify(Command):
         statuses = [store.status(name) for name in self.names or store.catalogue]
         checked = [status for status in statuses if self.names or status.state != "missing"]
         for status in checked:
-            print(f"{status.state:10}  {status.weight.name}  {status.problem or status.path or ''}".rstrip())
+            state = "ok" if status.state == "present" else status.state
+            print(f"{state:10}  {status.weight.name}  {status.problem or status.path or ''}".rstrip())
         needed = (s for s in statuses if s.weight.default and not s.weight.stand_in)
         if not self.names and any(status.state == "missing" for status in needed):
             print("weights of the default networks are missing: run `pose-weights fetch --all-default`")
@@ -133,7 +134,7 @@ class Bundle(Command):
         """Write the archive; return the exit status."""
         path = Path(self.out)
         if path.exists() and not self.overwrite:
-            raise UsageError(f"--out {path} exists already; add --overwrite to replace it")
+            raise UsageError(f"--out {path} exists; give --overwrite to replace it")
         weights = write_bundle(store, self.names or _default_names(store), path, allow_unverified=self.allow_unverified)
         print(f"{path}: {path.stat().st_size / 1e6:.1f} MB, {', '.join(weight.name for weight in weights)}")
         print(f"on the other machine: pose-weights fetch --from-bundle {path.name}")

@@ -50,7 +50,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
         stream.flush()
         stream.disconnect()
     pictures = "with" if recording.video is not None else "without (give --video)"
-    return [f"metres, {note}; {pictures} pictures", *fewer]
+    return [f"metres, {note}; {pictures} images", *fewer]
 
 
 def _place_cameras(stream: Any, recording: Recording, rerun: Any) -> str:

@@ -60,7 +60,7 @@ class Space:
         return result
 
 
-CAMERA_NOTE = "camera frame with y up (x, -y, -z), not aligned with gravity (--space world is)"
+CAMERA_NOTE = "camera frame with y up (x, -y, -z), not aligned with gravity; --space world aligns it"
 CAMERA_SPACE = Space(CAMERA, CAMERA_NOTE, np.diag([1.0, -1.0, -1.0]))
 
 

@@ -13,7 +13,8 @@ def timing(track: Track) -> str:
     """Return a note with the number of frames, their rate and the start time."""
     rate = f" at {track.rate:.6g} frames/s" if track.rate is not None else ", on their own time stamps"
     resampled = ", resampled" if track.resampled else ""
-    return f"{len(track)} frames{rate}{resampled}, the first at {track.times[0]:.3f} s (frame {track.first + 1} of all)"
+    start = f"the first at {track.times[0]:.3f} s (frame {track.first + 1} of the result)"
+    return f"{len(track)} frames{rate}{resampled}, {start}"
 
 
 def list_filled(track: Track, target: Path) -> list[str]:

@@ -49,7 +49,19 @@ def _load(path: Path) -> Arrays:
         if missing:
             found = some_names(arrays)
             raise PoseError(f"{path}: key {missing[0]!r} is missing; needed: {', '.join(REQUIRED)}; found: {found}")
+        if "id" in arrays:  # rows of `pose-run`, one for each person and frame
+            _check_one_person(path, arrays["id"], len(arrays["timestamps"]))
         return {name: arrays[name] for name in (*REQUIRED, *OPTIONAL) if name in arrays}
+
+
+def _check_one_person(path: Path, ids: NDArray[np.generic], frames: int) -> None:
+    if ids.size == 0:
+        raise PoseError(f"{path}: contains no person")
+    if ids.shape != (frames,) or (ids != ids[0]).any():
+        raise PoseError(
+            f"{path}: a result of pose-run, not the keypoints of one person in every frame; extract a person with: "
+            f"pose-prepare sequence --source {path} --person {ids.flat[0]} --out keypoints.npz"
+        )
 
 
 def _sequence(arrays: Arrays) -> Sequence2D:

@@ -96,7 +96,9 @@ class ImageSource(Source):
         found = ((path, image) for path in self._paths if (image := read_image(path)) is not None)
         where, first = next(found, (None, None))
         if where is None or first is None:
-            raise PoseError(f"cannot read {spec}: none of its {len(self._paths)} images can be read")
+            many = len(self._paths)
+            what = "not an image, or a damaged one" if many == 1 else f"none of its {many} images can be decoded"
+            raise PoseError(f"cannot read {spec}: {what}")
         duration, _ = span.cut(len(self._paths) / fps, fps)
         height, width = first.shape[:2]
         time_base = 1 / Fraction(fps).limit_denominator(1001)

@@ -14,7 +14,7 @@ IMAGE_FPS = 30.0
 
 
 def open_source(
-    spec: str,
+    spec: str | Path,
     *,
     start: float | None = None,
     end: float | None = None,
@@ -41,6 +41,9 @@ def open_source(
         UsageError: If an argument is invalid.
         PoseError: If the source cannot be opened; the message names the source and the reason.
     """
+    if not isinstance(spec, str | Path | int):
+        raise UsageError(f"source: expected a path, an address or a camera number, got {type(spec).__name__}")
+    spec = str(spec)
     span = _span(start, end)
     if not 0 < image_fps <= 1000:
         raise UsageError(f"image_fps: must be above 0 and at most 1000, got {image_fps:g}")

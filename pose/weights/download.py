@@ -75,8 +75,13 @@ def answers(url: str, schemes: tuple[str, ...], timeout: float) -> str | None:
         error.close()
         return f"{url} answered {error.code} {error.reason}"
     except (OSError, http.client.HTTPException) as error:
-        reason = getattr(error, "reason", error)
-        return f"{url} could not be read: {getattr(reason, 'strerror', None) or reason}"
+        return f"{url} could not be read: {reason_of(error)}"
+
+
+def reason_of(error: Exception) -> str:
+    """Return the cause of a failed request in plain text, without names of Python classes."""
+    reason = getattr(error, "reason", error)
+    return str(getattr(reason, "strerror", None) or reason) or type(error).__name__
 
 
 @contextmanager
@@ -122,11 +127,11 @@ def download(url: str, path: Path, *, schemes: tuple[str, ...] = ("https",), tim
             error.close()
             raise DownloadError(f"{url} answered {error.code} {error.reason}") from error
         except urllib.error.URLError as error:
-            reason = str(getattr(error.reason, "strerror", None) or error.reason)
+            reason = reason_of(error)
         except TimeoutError:
             reason = f"no answer within {timeout:g} s"
         except (http.client.HTTPException, ConnectionError) as error:
-            reason = str(error) or type(error).__name__
+            reason = reason_of(error)
         if not path.exists() or path.stat().st_size <= before:
             raise DownloadError(f"{url} could not be read: {reason}")
 

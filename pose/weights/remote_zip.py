@@ -8,7 +8,7 @@ import urllib.request
 from pathlib import Path
 
 from pose.weights.archive import extract_member
-from pose.weights.download import DownloadError, opener_for
+from pose.weights.download import DownloadError, opener_for, reason_of
 
 BLOCK = 1 << 22  # bytes per request
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
@@ -78,7 +78,7 @@ class RemoteFile(io.RawIOBase):
             error.close()
             raise DownloadError(f"{self._url} answered {error.code} {error.reason}") from error
         except (OSError, http.client.HTTPException) as error:
-            raise DownloadError(f"{self._url} could not be read: {error}") from error
+            raise DownloadError(f"{self._url} could not be read: {reason_of(error)}") from error
         if len(data) != count:
             raise DownloadError(f"{self._url} could not be read: the connection was closed early")
         return data, int(found[3])

@@ -40,7 +40,7 @@ def test_no_videos_one_video_and_a_file_that_exists(clips, tmp_path, capsys):
     assert "only one video" in capsys.readouterr().err
     (tmp_path / "cameras.json").write_text("{}")
     assert main(clips) == 2
-    assert "--overwrite replaces it" in capsys.readouterr().err
+    assert "give --overwrite to replace it" in capsys.readouterr().err
 
 
 @pytest.mark.slow

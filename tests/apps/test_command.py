@@ -8,6 +8,7 @@ import pytest
 from jsonargparse import ArgumentParser
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import ConfigFile, add_options, config_of
+from pose_apps.weights import main as pose_weights
 
 from pose.errors import PoseError, UsageError
 from pose.options import REQUIRED, Options, argument, option
@@ -68,6 +69,7 @@ class Asked(Options):
     device: str = option("auto", "where", choices=("auto", "cpu"))
     people: int = option(1, "how many")
     size: int | None = option(None, "px")
+    at_most: int = option(2, "limit", minimum=1, maximum=4)
     score: float = option(0.5, "at least")
     loop: bool = option(False, "again")
     files: list[str] = argument([], "more")
@@ -86,8 +88,8 @@ def asked(*argv: str) -> Asked:
         (["--vidio", "a"], "unknown option '--vidio': did you mean --video?"),
         (
             ["--qqq=1"],
-            "unknown option '--qqq=1': known: --config, --device, --help, --help-all, --loop, --no-loop, --people, "
-            "--print-completion, --print_config, --score, --size, --version, --video",
+            "unknown option '--qqq=1': known: --at-most, --config, --device, --help, --help-all, --loop, --no-loop, "
+            "--people, --print-completion, --print_config, --score, --size, --version, --video",
         ),
         (["--device", "tpu"], "--device: expected one of auto, cpu, got tpu"),
         (["--people", "many"], "--people: expected a whole number, got many"),
@@ -110,23 +112,48 @@ def test_a_missing_option_is_named():
         asked()
 
 
+def test_a_value_that_is_not_allowed_is_named_as_it_was_typed():
+    with pytest.raises(UsageError, match=r"^--at-most: 9 is out of range; allowed: 1 to 4$"):
+        asked("--video", "clip.mp4", "--at-most", "9")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "no command given; known: list, fetch, verify, bundle"),
+        (["fetsh"], "unknown command 'fetsh': did you mean fetch?"),
+        (["qqq", "--json"], "unknown command 'qqq': known: list, fetch, verify, bundle"),
+        (["list", "--jsn"], "unknown option '--jsn': did you mean --json?"),
+    ],
+)
+def test_a_wrong_subcommand_is_named_with_those_there_are(words, message, capsys):
+    assert pose_weights(words) == 2
+    assert capsys.readouterr().err == f"error: {message}\n"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("peopel: 3", "unknown key 'peopel': did you mean people?"),
-        ("device: tpu", "--device: expected one of auto, cpu, got tpu"),
-        ("people: some", "--people: expected a whole number, got some"),
-        ("people: {a: 1}", "--people: expected a whole number, got {'a': 1}"),
-        ("people: yes", "--people: expected a whole number, got True"),
-        ("people: 1.5", "--people: expected a whole number, got 1.5"),
-        ("score: .nan", "--score: expected a number, got nan"),
-        ("people: null", "people: needs a value"),
-        ("loop: 3", "loop: expected true or false, got 3"),
-        ("files: a.npz", "files: expected a list, such as [one, two], got a.npz"),
-        ("files: [[a]]", "files: expected text, got ['a']"),
-        ("3: a", "unknown key '3': known: device, files, loop, people, score, size, video"),
-        ("help: yes", "unknown key 'help': known: device, files, loop, people, score, size, video"),
-        ("config: other.yaml", "unknown key 'config': known: device, files, loop, people, score, size, video"),
+        ("peopel: 3", "--config: FILE: unknown key 'peopel': did you mean people?"),
+        ("device: tpu", "--config: FILE: device: expected one of auto, cpu, got tpu"),
+        ("people: some", "--config: FILE: people: expected a whole number, got some"),
+        ("people: {a: 1}", "--config: FILE: people: expected a whole number, got {'a': 1}"),
+        ("people: yes", "--config: FILE: people: expected a whole number, got True"),
+        ("people: 1.5", "--config: FILE: people: expected a whole number, got 1.5"),
+        ("score: .nan", "--config: FILE: score: expected a number, got nan"),
+        ("people: null", "--people: needs a value"),
+        ("loop: 3", "--config: FILE: loop: expected true or false, got 3"),
+        ("files: a.npz", "--config: FILE: files: expected a list, such as [one, two], got a.npz"),
+        ("files: [[a]]", "--config: FILE: files: expected text, got ['a']"),
+        ("3: a", "--config: FILE: unknown key '3': known: KEYS"),
+        (
+            "help: yes",
+            "--config: FILE: unknown key 'help': known: at_most, device, files, loop, people, score, size, video",
+        ),
+        (
+            "config: other.yaml",
+            "--config: FILE: unknown key 'config': known: at_most, device, files, loop, people, score, size, video",
+        ),
         ("[1, 2]", "--config: FILE: expected lines such as `max_people: 3`"),
         ("a: [1", "--config: FILE: not readable as YAML: line 1: expected ',' or ']', but got '<stream end>'"),
     ],
@@ -136,7 +163,8 @@ def test_a_config_file_is_checked_like_options(text, words, tmp_path):
     config.write_text(text)
     with pytest.raises(UsageError) as caught:
         asked("--video", "a", "--config", str(config))
-    assert str(caught.value) == words.replace("FILE", str(config))
+    known = "at_most, device, files, loop, people, score, size, video"
+    assert str(caught.value) == words.replace("FILE", str(config)).replace("KEYS", known)
 
 
 def test_options_are_read_as_what_they_are(tmp_path):

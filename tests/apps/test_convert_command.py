@@ -30,7 +30,7 @@ def test_files_appear_where_they_were_asked_for(poses, tmp_path, capsys):
     ]  # fmt: skip
     said = capsys.readouterr().out
     assert "space: camera frame" in said
-    assert "poses-person2.bvh: 25 frames at 25 frames/s, the first at 1.000 s (frame 26 of all); centimetres" in said
+    assert "poses-person2.bvh: 25 frames at 25 frames/s, the first at 1.000 s (frame 26 of the result)" in said
 
 
 def test_person_time_and_rate_are_chosen(poses, tmp_path, capsys):
@@ -50,9 +50,9 @@ def test_person_time_and_rate_are_chosen(poses, tmp_path, capsys):
         (["--to", "bvh", "--start", "3", "--end", "2"], "error: --start 3 --end 2: the start must be"),
         (["--to", "bvh", "--start", "30"], "error: no frame from 30 s on; the result has 0 to 1.96 s"),
         (["--to", "bvh", "--space", "moon"], "error: --space: expected one of world, camera, level, got"),
-        (["--to", "bvh", "--space", "camera", "--pitch", "-5"], "error: pitch: has no effect on the camera"),
-        (["--to", "bvh", "--roll", "999"], "error: roll: 999.0 is out of range; allowed: -180"),
-        (["--to", "bvh", "--height", "tall"], "error: height: expected metres, such as 1.82 or 1:1.82,2:1.65, got"),
+        (["--to", "bvh", "--space", "camera", "--pitch", "-5"], "error: --pitch: has no effect on the camera"),
+        (["--to", "bvh", "--roll", "999"], "error: --roll: 999.0 is out of range; allowed: -180"),
+        (["--to", "bvh", "--height", "tall"], "error: --height: expected metres, such as 1.82 or 1:1.82,2:1.65, got"),
         (["--to", "bvh", "--height", "1:1.8,7:1.9"], "error: height: no person has the id 7; ids: 1, 2"),
         (["--to", "bvh", "--video", "none.mp4"], "error: --video none.mp4: no such file"),
     ],

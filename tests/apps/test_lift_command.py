@@ -226,14 +226,31 @@ def test_a_world_on_request(desk, capsys):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--pitch", "3"], "pitch: requires world coordinates; give --world"),
-        (["--world", "--height", "tall"], "height: expected metres, such as 1.82 or 1:1.82,2:1.65, got 'tall'"),
-        (["--world", "--height", "182"], "height: 182 m is out of range; allowed: 0.4 to 2.75"),
+        (["--pitch", "3"], "--pitch: requires world coordinates; give --world"),
+        (["--world", "--height", "tall"], "--height: expected metres, such as 1.82 or 1:1.82,2:1.65, got 'tall'"),
+        (["--world", "--height", "182"], "--height: 182 m is out of range; allowed: 0.4 to 2.75"),
         (["--world", "--height", "1:1.8,7:1.7"], "height: no person has the id 7; ids: 1"),
-        (["--world", "--height", "1:1.8,1:1.7"], "height: '1:1.8,1:1.7' contains two heights for 1"),
+        (["--world", "--height", "1:1.8,1:1.7"], "--height: '1:1.8,1:1.7' contains two heights for 1"),
     ],
 )
 def test_what_is_said_wrong_of_the_world_is_one_line(options, words, desk, tiny_lifter, capsys):
     np.savez("in.npz", **keypoints())
     assert main(["in.npz", "--lifter", str(tiny_lifter), *options]) == 2
     assert capsys.readouterr().err == f"error: {words}\n"
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ([1] * FRAMES + [2] * FRAMES, "extract a person with: pose-prepare sequence --source in.npz --person 1 --out"),
+        ([3] * (FRAMES - 1), "extract a person with: pose-prepare sequence --source in.npz --person 3 --out"),
+        ([], "contains no person"),
+    ],
+)
+def test_a_result_of_pose_run_with_other_rows_than_frames_is_explained(ids, message, desk, capsys):
+    rows = {name: np.ones((len(ids), 17, *rest), np.float32) for name, rest in (("keypoints", (2,)), ("scores", ()))}
+    np.savez("in.npz", **keypoints(**rows, id=np.array(ids, np.int64)))
+    assert main(["in.npz", "--out", "out.npz"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: in.npz: ")
+    assert message in said

@@ -26,7 +26,7 @@ def test_tables_lie_beside_the_result_until_a_run_without_them(arguments, tmp_pa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--no-world"], "analyse: needs world coordinates; leave out --no-world"),
+        (["--no-world"], "--analyse: needs world coordinates; leave out --no-world"),
         (["--stills"], "analyse: not available for single images, which show no movement"),
     ],
 )
@@ -38,5 +38,5 @@ def test_what_has_no_movement_is_refused_in_one_line(arguments, words, message, 
 def test_tables_that_exist_are_kept(arguments, tmp_path, capsys):
     (tmp_path / "analysis.json").write_text("mine")
     assert main([*arguments, "--analyse"]) == 2
-    assert "analysis.json exists already; add --overwrite" in capsys.readouterr().err
+    assert "analysis.json exists; give --overwrite" in capsys.readouterr().err
     assert not (tmp_path / "poses.npz").exists(), "said before the work begins"

@@ -311,7 +311,7 @@ def test_options_override_the_config_file_wherever_they_stand(config, first, tmp
         (["--video", "dance.mp4", "--detector", "magic"], 2, "--detector: expected one of auto, "),
         (["--video", "dance.mp4", "--lifter", "magic"], 2, "magic is neither a file nor one of"),
         (["--video", "dance.mp4", "--lifter", "text.mp4"], 1, "text.mp4: not a readable lifter checkpoint"),
-        (["--video", "dance.mp4", "--max-people", "0"], 2, "max_people: 0 is out of range; allowed: 1 to 1000"),
+        (["--video", "dance.mp4", "--max-people", "0"], 2, "--max-people: 0 is out of range; allowed: 1 to 1000"),
         (["--video", "dance.mp4", "--intrinsics", "500,500"], 2, "intrinsics: expected shape (3, 3)"),
         (["--video", "dance.mp4", "--intrinsics", "text.mp4"], 2, "intrinsics: cannot read 'text.mp4'; allowed: fx"),
         (["--video", "dance.mp4", "--intrinsics", "0,1,2,3"], 2, "fx and fy above 0"),

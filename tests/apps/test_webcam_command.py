@@ -318,7 +318,7 @@ def test_a_wrong_call_is_one_line_before_any_network_is_loaded(arguments, status
         (["--ahead", "auto", "--lookahead", "2"], "--ahead and --lookahead cannot be combined"),
         (["--ahead", "soon"], "--ahead: 'soon' is neither auto nor a number of milliseconds"),
         (["--ahead", "900"], "--ahead: 900 ms is out of range; allowed: 0 to 500"),
-        (["--bridge", "3"], "bridge: 3.0 is out of range; allowed: 0 to 1"),
+        (["--bridge", "3"], "--bridge: 3.0 is out of range; allowed: 0 to 1"),
     ],
 )
 def test_what_cannot_be_predicted_is_refused_in_one_line(dance, capsys, monkeypatch, way, options, words):

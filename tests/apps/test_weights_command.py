@@ -79,7 +79,7 @@ def test_fetch_says_where_the_file_is(at_hand, capsys):
 def test_verify_names_what_is_damaged_or_missing(cache, capsys):
     assert main(["verify"]) == 0
     *shipped, hint = capsys.readouterr().out.splitlines()
-    assert [line.split()[:2] for line in shipped] == [["present", name] for name in packaged_weights()]
+    assert [line.split()[:2] for line in shipped] == [["ok", name] for name in packaged_weights()]
     assert "--all-default" in hint
     assert main(["verify", "yolo11n"]) == 1
     assert capsys.readouterr().out == "missing     yolo11n\n"
@@ -94,7 +94,7 @@ def test_verify_names_what_is_damaged_or_missing(cache, capsys):
 def test_verify_is_content_once_the_default_weights_are_here(at_hand, capsys):
     assert main(["verify"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert {line.split()[0] for line in lines} == {"present"}
+    assert {line.split()[0] for line in lines} == {"ok"}
     assert {line.split()[1] for line in lines} >= set(DEFAULT)
 
 
@@ -102,7 +102,7 @@ def test_verify_is_content_once_the_default_weights_are_here(at_hand, capsys):
     ("argv", "status", "words"),
     [
         ([], 2, "list"),
-        (["lst"], 2, "'list', 'fetch', 'verify', 'bundle'"),
+        (["lst"], 2, "unknown command 'lst': did you mean list?"),
         (["list", "--jsn"], 2, "did you mean --json?"),
         (["fetch"], 2, "--all-default"),
         (["fetch", "blazepose"], 2, "unknown weights 'blazepose'"),

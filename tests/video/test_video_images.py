@@ -138,8 +138,14 @@ def test_nothing_to_read(tmp_path, spec, why):
 def test_no_readable_image(tmp_path):
     for n in range(3):
         (tmp_path / f"{n}.jpg").write_text("text")
-    with pytest.raises(PoseError, match="none of its 3 images"):
+    with pytest.raises(PoseError, match="none of its 3 images can be decoded"):
         open_source(str(tmp_path))
+
+
+def test_a_single_file_without_an_image(tmp_path):
+    (tmp_path / "photo.jpg").write_text("text")
+    with pytest.raises(PoseError, match=r"photo.jpg: not an image, or a damaged one$"):
+        open_source(tmp_path / "photo.jpg")
 
 
 @pytest.mark.parametrize("fps", [0.0, -5.0, float("nan"), 1e6])

@@ -112,6 +112,9 @@ def test_a_server_that_is_not_there_is_remembered_for_a_day(served, tmp_path):
         nobody = f"http://127.0.0.1:{closed.getsockname()[1]}/all.zip"
         answer = locate_if_reachable(a_store(tmp_path, nobody), "small")
     assert answer == f"{nobody} could not be read: Connection refused"
+    with pytest.raises(FetchError, match="could not be read: Connection refused") as caught:
+        a_store(tmp_path, nobody).fetch("small")
+    assert "urlopen" not in str(caught.value)
     there = a_store(tmp_path, served.url)
     assert locate_if_reachable(there, "small") == answer
     assert served.asked == 0

@@ -72,7 +72,7 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
     videos = camera_videos(config.videos, "auto" if Path(config.videos[0]).is_dir() else None)
     target = Path(config.out) if config.out else Path(videos[0]).with_name(CAMERAS_FILE)
     if target.exists() and not config.overwrite:
-        raise UsageError(f"{target} exists; --overwrite replaces it")
+        raise UsageError(f"{target} exists; give --overwrite to replace it, or another file with --out")
     from pose.camera_runs import camera_workers, with_threads
 
     names, workers = camera_names(videos), camera_workers(len(videos), networks.device)

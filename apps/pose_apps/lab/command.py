@@ -119,7 +119,7 @@ class Maps(Command):
 
         out = Path(self.out)
         if out.exists() and not self.overwrite:
-            raise UsageError(f"--out {out} exists already; add --overwrite to replace it")
+            raise UsageError(f"--out {out} exists; give --overwrite to replace it")
         print(draw(self.checkpoint, Path(self.clip), self.start, self.frames, out))
 
 

@@ -9,6 +9,8 @@ from pose.errors import PoseError, UsageError
 from pose.system.written_files import WrittenFiles, say_warning
 
 if TYPE_CHECKING:
+    from pose.analysis.figures import Metric
+
     from pose.analysis import Analysis, Inputs
 
 FORMATS = ("csv", "json", "html")  # by default
@@ -29,7 +31,7 @@ def check_analysis(folder: Path, formats: Sequence[str] = FORMATS, *, overwrite:
     """
     for target in [*_targets(folder, formats), *(sorted(folder.glob(C3D.format("*"))) if "c3d" in formats else [])]:
         if os.path.lexists(target) and not overwrite:
-            raise UsageError(f"{target} exists already; add --overwrite to replace it")
+            raise UsageError(f"{target} exists; give --overwrite to replace it")
 
 
 def _targets(folder: Path, formats: Sequence[str]) -> list[Path]:
@@ -123,9 +125,9 @@ def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenF
 
 def analysis_lines(analysis: "Analysis") -> list[str]:
     """Format an analysis as lines for the terminal: one per figure, and one per group without figures."""
-    lines = []
+    lines = [] if analysis.figures or analysis.omissions else ["no figures: the result contains no person"]
     for figure in (one for one in analysis.figures if one.group != "angles"):
-        value = f"{figure.value:.3g} {figure.unit} ({figure.low:.3g} to {figure.high:.3g}; {figure.quality})"
+        value = f"{_amount(figure)}; {figure.quality})"
         lines.append(
             "; ".join(filter(None, (f"person {figure.person}, {figure.name}: {value}", figure.note, figure.doubt)))
         )
@@ -134,6 +136,14 @@ def analysis_lines(analysis: "Analysis") -> list[str]:
         lines.append(f"person {person}, angles: {count} curves over the cycle of a movement")
     lines += [f"person {one.person}, {one.group}: none ({one.reason})" for one in analysis.omissions]
     return lines
+
+
+def _amount(figure: "Metric") -> str:
+    """Format value, unit and interval of a figure, without the closing bracket; shares are in per cent."""
+    if figure.unit == "share":
+        return f"{figure.value:.1%} ({figure.low:.1%} to {figure.high:.1%}"
+    unit = "" if figure.unit == "score" else f" {figure.unit}"
+    return f"{figure.value:.3g}{unit} ({figure.low:.3g} to {figure.high:.3g}"
 
 
 def analysed(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pose.errors import PoseError, PoseWarning, UsageError
 from pose.system.shown import shown
 from pose_apps.support.completion import PrintCompletion
-from pose_apps.support.help import give_help
+from pose_apps.support.help import give_help, subcommands_of
 from pose_apps.support.values import unknown
 
 if TYPE_CHECKING:
@@ -106,7 +106,8 @@ def parse_arguments(parser: "ArgumentParser", argv: Sequence[str] | None) -> "Na
     try:
         parsed = parser.parse_args(words)
     except argparse.ArgumentError as error:
-        raise UsageError(_in_our_words(error, words, sorted(set(_options(parser))))) from error
+        options, commands = sorted(set(_options(parser))), list(subcommands_of(parser))
+        raise UsageError(_in_our_words(error, words, options, commands)) from error
     for key, value in list(parsed.items()):
         parsed[key] = _from_home(value)
     return parsed
@@ -133,17 +134,27 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
                 yield from _options(subparser)
 
 
-def _in_our_words(error: argparse.ArgumentError, words: Sequence[str] = (), options: Sequence[str] = ()) -> str:
+def _in_our_words(
+    error: argparse.ArgumentError,
+    words: Sequence[str] = (),
+    options: Sequence[str] = (),
+    commands: Sequence[str] = (),
+) -> str:
     """Rephrase an error of the parser. The message names the option as typed, or suggests the most similar known word.
 
     Args:
         error: Error of the parser.
         words: Arguments of the command line.
         options: Known options.
+        commands: Known subcommands.
     """
     while isinstance(error.__cause__, argparse.ArgumentError):
         error = error.__cause__
     message = " ".join(error.message.split())
+    if error.argument_name == "command" and words:
+        return unknown("command", next((word for word in words if not word.startswith("-")), words[0]), commands)
+    if message.startswith('expected "command" to be one of'):
+        return f"no command given; known: {', '.join(commands)}"
     if error.argument_name is not None:
         return f"{error.argument_name}: {message}"
     for word in words:

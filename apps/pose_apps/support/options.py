@@ -161,7 +161,17 @@ def config_of(config: type[Config], parsed: Namespace) -> Config:
     missing = [_typed(entry) for entry in required if parsed.get(entry.name) in (None, [])]
     if missing:
         raise UsageError(f"missing: {', '.join(missing)}")
-    return config(**{entry.name: parsed[entry.name] for entry in fields(config) if entry.name in parsed})
+    try:
+        return config(**{entry.name: parsed[entry.name] for entry in fields(config) if entry.name in parsed})
+    except UsageError as error:
+        raise UsageError(_as_typed(str(error), config)) from error
+
+
+def _as_typed(message: str, config: type["DataclassInstance"]) -> str:
+    """Return an error message that begins with the option as typed, not with the name of its field."""
+    name, colon, rest = message.partition(":")
+    entry = config.__dataclass_fields__.get(name)
+    return f"{_typed(entry)}{colon}{rest}" if entry is not None and colon else message
 
 
 def _check_settings(path: Path, parser: argparse.ArgumentParser) -> None:
@@ -249,6 +259,10 @@ class ConfigFile(ActionConfigFile):
         try:
             _check_settings(path, parser)
             super().__call__(parser, namespace, values, option_string)  # type: ignore[no-untyped-call]
+        except UsageError as error:
+            name, colon, rest = str(error).partition(":")
+            key = name.removeprefix("--").replace("-", "_") if name.startswith("--") else name
+            raise argparse.ArgumentError(self, f"{values}: {key}{colon}{rest}") from error
         except UnicodeDecodeError as error:
             raise argparse.ArgumentError(self, f"{values}: not a text file") from error
         except ValueError as error:
