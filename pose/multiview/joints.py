@@ -135,9 +135,9 @@ class Problem:
         """Minimise like `solve`, and also return the system of each person's last step.
 
         Args:
-            points: As of `solve`.
-            steps: As of `solve`.
-            tolerance: As of `solve`.
+            points: (..., K, N, 3) m, initial points.
+            steps: Maximum number of steps, at least 1.
+            tolerance: Relative decrease of the cost below which the iteration stops.
             cost: Result of `cost` at `points`; None to compute it.
         """
         cost = self.cost(points) if cost is None else cost
