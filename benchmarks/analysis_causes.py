@@ -44,7 +44,7 @@ GAIT_ROWS = (
     ("height; not smoothed", ("height", "raw"), RULES),
     ("height; depth less smooth (agility 3)", ("height",), Rules(depth=DepthRules(agility_mps15=3.0))),
     ("height; depth smoother (agility 0.3)", ("height",), Rules(depth=DepthRules(agility_mps15=0.3))),
-    ("height; depth from the 2D alone", ("height",), Rules(depth=DepthRules(fitted_share=1.0))),
+    ("height; depth from the 2D alone", ("height",), Rules(depth=DepthRules(fit_weight=1.0))),
 )
 JUMP_ROWS = (
     *GAIT_ROWS[:6],

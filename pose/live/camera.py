@@ -89,7 +89,7 @@ class WatchedWorld:
             return False
         before = self._feet.doubt
         _, scores = to_h36m17(placed.people.keypoints, placed.people.scores, skeleton)
-        doubt = self._feet.see(placed, scores[:, ANKLES] > RULES.floor.seen_score, self._watch)
+        doubt = self._feet.see(placed, scores[:, ANKLES] > RULES.floor.min_score, self._watch)
         if before and not doubt:  # the camera may have moved meanwhile, so that the old world is wrong
             self._begin()
         return bool(before or doubt)

@@ -138,7 +138,7 @@ def _scale_sigma(given: Given, people: int) -> float:
     measured = given.cameras is not None and not given.refine
     if measured or given.distance is not None or given.height is not None:
         return 0.0
-    return SizeRules().uncertainty.adult_sigma / math.sqrt(max(people, 1))
+    return SizeRules().uncertainty.adult_log_sigma / math.sqrt(max(people, 1))
 
 
 def results_of(

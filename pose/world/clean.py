@@ -186,7 +186,7 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
         distance, left = depths.smooth_depths(distance, variance, person.times, rules.depth, reach)
         z, left = (distance - intercept) / slope, left / slope**2
         person = replace(person, root=seen.place(z))
-        spread = np.hypot(np.sqrt(left), (0.0 if steps.camera_known else rules.depth.unknown_lens_share) * z)
+        spread = np.hypot(np.sqrt(left), (0.0 if steps.camera_known else rules.depth.assumed_focal_sigma_share) * z)
     if steps.path is not None:
         person = to_static(person, steps.path)
     filled = np.zeros(len(person), bool)
@@ -205,7 +205,7 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
         person = replace(person, joints=assembled(joints, lengths) if steps.bones else joints, root=root)
     return Work(
         person.times, person.joints, person.root, person.sigma, lifted,
-        person.scores[:, ANKLES] > rules.floor.seen_score, fully_visible(person.scores, rules.trim), filled,
+        person.scores[:, ANKLES] > rules.floor.min_score, fully_visible(person.scores, rules.trim), filled,
         inconsistent, 1000 * spread, lengths.astype(np.float64), height, given=wanted is not None,
     )  # fmt: skip
 

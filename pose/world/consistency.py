@@ -40,14 +40,14 @@ def check_limbs(person: Person, rules: ConsistencyRules = RULES.consistency) -> 
         (T, 4) flags in the order of `pose.skeletons.LIMBS`, and (T, 17) mm to be added in quadrature to sigma.
     """
     flags, added = np.zeros((len(person), len(LIMBS)), bool), np.zeros((len(person), len(H36M17)))
-    if len(person) < rules.least_frames:
+    if len(person) < rules.min_frames:
         return flags, added
     shares, lengths = _seen_shares(person, rules)
     ratios, longest = _medians(shares, person.times, rules)
     other = ratios[:, _OTHERS]
-    differs = (np.abs(ratios - other) > rules.leg_difference) & (np.abs(ratios) > np.abs(other))
-    legs = (np.abs(ratios) > rules.leg_log_ratio) & differs
-    arms = (np.abs(ratios) > rules.arm_log_ratio) & (longest > rules.arm_stretch)
+    differs = (np.abs(ratios - other) > rules.min_leg_log_difference) & (np.abs(ratios) > np.abs(other))
+    legs = (np.abs(ratios) > rules.min_leg_log_ratio) & differs
+    arms = (np.abs(ratios) > rules.min_arm_log_ratio) & (longest > rules.min_arm_stretch_ratio)
     flags[:] = np.where(_LEGS, legs, arms)
     expected = np.where(_LEGS, np.nan_to_num(other), 0.0)
     moved = np.abs(_middle(ratios, lengths) - _middle(expected, lengths)) * lengths.sum(axis=-1)
@@ -70,7 +70,7 @@ def _seen_shares(person: Person, rules: ConsistencyRules) -> tuple[F64, F64]:
             own = np.linalg.norm(places[:, pair[1]] - places[:, pair[0]], axis=1)
             depth = np.maximum(places[:, pair, 2].mean(axis=1), 0.1)
             seen = np.linalg.norm(person.rays[:, pair[1]] - person.rays[:, pair[0]], axis=1) * depth
-            known = person.scores[:, pair].min(axis=1) > rules.seen_score
+            known = person.scores[:, pair].min(axis=1) > rules.min_score
             shares[known, limb, bone] = seen[known] / np.maximum(own[known], 1e-6)
             lengths[limb, bone] = np.median(own)
     return shares, lengths
@@ -92,7 +92,7 @@ def _medians(shares: F64, times: F64, rules: ConsistencyRules) -> tuple[F64, F64
         first, last = np.searchsorted(times, [middle - rules.window_s / 2, middle + rules.window_s / 2])
         part = values[first:last]
         known = np.isfinite(part).sum(axis=0)
-        enough = known >= max(rules.least_frames, rules.least_share * len(part))
+        enough = known >= max(rules.min_frames, rules.min_frame_share * len(part))
         if enough.any() and times[last - 1] - times[first] >= rules.window_s / 2:
             found[np.ix_(slots == slot, enough)] = np.nanmedian(part[:, enough], axis=0)
     ratios, upper, lower = np.split(found, 3, axis=1)

@@ -37,10 +37,10 @@ def find_contacts(ankles: NDArray[np.floating], times: F64, rules: ContactRules 
     height = ankles[..., 1] - ANKLE_HEIGHT
     middle = (rules.contact_on_speed_mps + rules.contact_off_speed_mps) / 2
     slow = 1 / (1 + np.exp(np.clip((speed - middle) / rules.speed_width_mps, -30, 30)))
-    near = 1 / (1 + np.exp(np.clip((height - rules.contact_height_m) / rules.height_width_m, -30, 30)))
+    near = 1 / (1 + np.exp(np.clip((height - rules.max_contact_height_m) / rules.height_width_m, -30, 30)))
     probability = slow * near
     stands = np.stack(
-        [_held(speed[:, i], height[:, i] < rules.contact_height_m, times, rules) for i in range(2)], axis=1
+        [_held(speed[:, i], height[:, i] < rules.max_contact_height_m, times, rules) for i in range(2)], axis=1
     )
     return stands, probability
 

@@ -75,7 +75,7 @@ def sight(person: Person, rules: DepthRules = RULES.depth) -> Sighting:
     Each detected joint j gives two equations (across and down), x + x_j = ray_j (z + z_j). They are solved for the
     pelvis (x, y, z) by least squares, weighted by the uncertainties of the joint and of its detection. The normal
     equations give the variance. The depth is a weighted mean of this fit and of the lifter's depth
-    (`rules.fitted_share`). Without detections, the pelvis stays on the lifter's line of sight.
+    (`rules.fit_weight`). Without detections, the pelvis stays on the lifter's line of sight.
 
     Args:
         person: Motion of the person, in camera axes.
@@ -91,7 +91,7 @@ def sight(person: Person, rules: DepthRules = RULES.depth) -> Sighting:
     spread = np.maximum(information, 1e-9)
     said = person.root[:, 2]
     fitted = -(lever * rest).sum(axis=(1, 2)) / spread
-    depth = rules.fitted_share * fitted + (1 - rules.fitted_share) * said
+    depth = rules.fit_weight * fitted + (1 - rules.fit_weight) * said
     variance = rules.variance_factor / spread + ((fitted - said) / 2) ** 2
     if information.min(initial=1.0) > 1e-9 and depth.min(initial=1.0) > 0:
         return Sighting(depth, variance, middle_ray, middle)

@@ -28,7 +28,7 @@ def own_floor(
     if len(ankles) < 3:
         return None
     speed = np.linalg.norm(np.gradient(ankles, times, axis=0), axis=-1)
-    slow = speed < rules.standing_speed_mps
+    slow = speed < rules.max_standing_speed_mps
     shown = slow & seen if seen is not None else slow
     heights = ankles[..., 1][shown if shown.sum() >= _FEW else slow]
     if len(heights) < _FEW:

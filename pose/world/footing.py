@@ -49,7 +49,11 @@ def lower_feet(placed: F64, times: F64, seen: Mask, rules: FootingRules = RULES.
     low = ankles[..., 1].argmin(axis=1)
     velocity = np.gradient(ankles, times, axis=0)[rows, low]
     above = ankles[rows, low, 1] - ground_below(placed, times)
-    near = seen[rows, low] & (np.abs(velocity[:, 1]) < rules.vertical_mps) & (above < RULES.contacts.contact_height_m)
+    near = (
+        seen[rows, low]
+        & (np.abs(velocity[:, 1]) < rules.max_vertical_mps)
+        & (above < RULES.contacts.max_contact_height_m)
+    )
     sight = placed[:, 0, [0, 2]]  # line of sight; the camera is vertically above the origin
     sight = sight / np.maximum(np.linalg.norm(sight, axis=1, keepdims=True), 1e-9)
     level = velocity[:, [0, 2]]
@@ -88,8 +92,8 @@ def find_footing(samples: Iterable[F64], rules: FootingRules = RULES.footing) ->
     found = []
     for number in range(count):
         part = rows[window == number]
-        if len(part) >= _FEW and part[:, 3].sum() >= rules.least_s:
-            found.append(densest(part[:, 1:3], rules.width_mps))
+        if len(part) >= _FEW and part[:, 3].sum() >= rules.min_samples_s:
+            found.append(densest(part[:, 1:3], rules.kernel_width_mps))
     shares, speeds = np.array(found).reshape(-1, 2).T
     return Footing(shares, speeds)
 
@@ -144,11 +148,11 @@ def _checked(motion: CameraMotion, rows: F64, rules: FootingRules) -> tuple[Came
     if not len(shares):
         why = "" if certain else "the background does not tell rotation from translation, and no feet stand"
     else:
-        least = rules.least_standing if certain else rules.least_standing_uncertain
-        slides = float((shares < least).mean()) > rules.most_sliding
+        least = rules.min_rest_density_share if certain else rules.min_rest_density_share_uncertain
+        slides = float((shares < least).mean()) > rules.max_sliding_share
         compensated = "motion" if motion.carried else "rotation"
         why = f"standing feet slide with its {compensated} compensated" if slides else ""
-        drift = densest(rows[:, 1:3], rules.width_mps)[1]
+        drift = densest(rows[:, 1:3], rules.kernel_width_mps)[1]
         far = drift > rules.max_drift_mps and drift * float(np.ptp(rows[:, 0])) > rules.max_drift_m
         if not why and not motion.carried and far:
             why = f"standing feet drift at {drift:.2f} m/s with its {compensated} compensated"

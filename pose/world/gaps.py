@@ -29,7 +29,7 @@ def fill_gaps(person: Person, frames: F64, rules: GapRules = RULES.gaps) -> tupl
     inside = (after > 0) & (after < len(times))
     missing = frames[inside & (times[np.minimum(after, len(times) - 1)] != frames)]
     after = np.searchsorted(times, missing)
-    missing, after = (part[times[after] - times[after - 1] <= rules.longest_gap_s] for part in (missing, after))
+    missing, after = (part[times[after] - times[after - 1] <= rules.max_gap_s] for part in (missing, after))
     if not len(missing):
         return person, np.zeros(len(times), bool)
     share = (missing - times[after - 1]) / (times[after] - times[after - 1])
@@ -54,5 +54,5 @@ def fill_gaps(person: Person, frames: F64, rules: GapRules = RULES.gaps) -> tupl
 
 def stretches(times: F64, rules: GapRules = RULES.gaps) -> list[slice]:
     """Return the slices of frames between gaps that are too long to fill, for frames at `times` (T,) s."""
-    cuts = (np.flatnonzero(np.diff(times) > rules.longest_gap_s) + 1).tolist()
+    cuts = (np.flatnonzero(np.diff(times) > rules.max_gap_s) + 1).tolist()
     return [slice(a, b) for a, b in zip([0, *cuts], [*cuts, len(times)], strict=True)]

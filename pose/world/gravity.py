@@ -89,7 +89,7 @@ def find_gravity(people: Iterable[Standing], rules: GravityRules = RULES.gravity
         found = _unit(body - tangent @ np.linalg.solve(information, tangent.T @ plane @ body))
     left = np.linalg.inv(information)
     sigma = float(np.degrees(np.sqrt(np.trace(left) / 2)))
-    if sigma > rules.trusted_degrees:
+    if sigma > rules.max_sigma_degrees:
         return _unknown()
     by_feet = float(np.trace(left)) < 0.5 * float(np.trace(np.linalg.inv(believed)))
     return World(rotation_of(found), 0.0, FEET if by_feet else BODIES, sigma, floor_known=False)
@@ -128,7 +128,7 @@ def body_direction_sum(person: Standing, rules: GravityRules = RULES.gravity) ->
     upright = axes @ LEVEL_UP > np.cos(np.radians(rules.max_tilt_degrees))
     if not upright.any():
         return np.zeros(3), 0.0
-    stands = upright & (heights > rules.upright_share * np.percentile(heights[upright], 95))
+    stands = upright & (heights > rules.min_upright_share * np.percentile(heights[upright], 95))
     step = float(np.median(np.diff(person.times)))
     return step * axes[stands].sum(axis=0), step * int(stands.sum())
 
@@ -139,7 +139,7 @@ def _standing_feet(person: Standing, rules: GravityRules) -> tuple[F64, float]:
         return np.zeros((0, 3)), 1.0
     ankles = (person.joints + person.root[:, None])[:, ANKLES]
     speed = np.linalg.norm(np.gradient(ankles, person.times, axis=0), axis=-1)
-    return ankles[speed < rules.standing_speed_mps], max(
+    return ankles[speed < rules.max_standing_speed_mps], max(
         1.0, rules.correlation_s / float(np.median(np.diff(person.times)))
     )
 
@@ -162,7 +162,7 @@ def _plane_information(feet: tuple[F64, float], up: F64, rules: GravityRules, tu
         return np.zeros((3, 3))
     height = points @ up
     low = float(np.percentile(height, 10))
-    on = np.abs(height - low) < rules.plane_distance_m if turn else height < low + 3 * rules.plane_distance_m
+    on = np.abs(height - low) < rules.max_plane_distance_m if turn else height < low + 3 * rules.max_plane_distance_m
     if not on.any():  # the percentile is interpolated, so no foot may be near it
         return np.zeros((3, 3))
     spread = points[on] - points[on].mean(axis=0)

@@ -88,15 +88,15 @@ def _track(person: Person) -> _Track:
 def _cost(one: _Track, other: _Track, scenes: Sequence[float], rules: JoinRules) -> float:
     """Return the cost of joining two tracks; below 1 if they may be one person."""
     gap = other.begin - one.end
-    if not 0 < gap <= rules.longest_gap_s or any(one.end < at <= other.begin for at in scenes):
+    if not 0 < gap <= rules.max_gap_s or any(one.end < at <= other.begin for at in scenes):
         return np.inf
     off = np.abs(other.came - one.went - one.speed * min(gap, 1.0))
-    across = float(np.hypot(off[0], off[1])) / (rules.across_m + rules.growth_mps * gap)
-    along = float(off[2]) / (rules.along_m + rules.growth_mps * gap)
+    across = float(np.hypot(off[0], off[1])) / (rules.max_across_m + rules.position_growth_mps * gap)
+    along = float(off[2]) / (rules.max_along_m + rules.position_growth_mps * gap)
     pose = float(np.linalg.norm(one.last - other.first, axis=-1).mean())
-    costs = [across, along, pose / (rules.pose_m + rules.pose_growth_mps * gap)]
+    costs = [across, along, pose / (rules.max_pose_distance_m + rules.pose_growth_mps * gap)]
     if one.size is not None and other.size is not None:
-        costs.append(abs(np.log(other.size / one.size)) / rules.bone_share)
+        costs.append(abs(np.log(other.size / one.size)) / rules.max_size_difference_share)
     return max(costs)
 
 

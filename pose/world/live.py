@@ -183,7 +183,7 @@ class LiveWorld:
         The deviations include the uncertainty of body size and focal length.
         """
         seen, rules = sight(person, self._rules.depth), self._rules
-        lens = 0.0 if self._camera.known else rules.depth.unknown_lens_share
+        lens = 0.0 if self._camera.known else rules.depth.assumed_focal_sigma_share
         depth, spread = np.empty(len(lives)), np.empty(len(lives))
         for row, one in enumerate(lives):
             one.depth.see(float(seen.depth[row]), float(seen.variance[row]), elapsed[row])
@@ -197,7 +197,7 @@ class LiveWorld:
         both = joints.copy()
         both[:, 0] = root
         for row, one in enumerate(lives):
-            if one.smooth is None or (one.last is not None and time - one.last > self._rules.gaps.longest_gap_s):
+            if one.smooth is None or (one.last is not None and time - one.last > self._rules.gaps.max_gap_s):
                 one.smooth = OneEuro(*self._cut_offs, self._rules.smooth.live_speed_cutoff_hz)
             both[row] = one.smooth(both[row], time)
         root = both[:, 0].copy()

@@ -58,7 +58,7 @@ class LiveFooting:
         while self._samples and self._samples[0][0] < time - self._rules.footing.window_s:
             self._samples.popleft()
         if time >= self._due:
-            self._due = time + live.footing_update_s
+            self._due = time + live.footing_update_interval_s
             self.doubt = self._judged(watch.certain, watch.calm)
         return self.doubt
 
@@ -66,17 +66,21 @@ class LiveFooting:
         footing, live = self._rules.footing, self._rules.live
         rows = np.array(self._samples).reshape(-1, 4)
         known = float(rows[:, 3].sum())
-        unsupported = not (known >= live.footing_s / 2 or certain or calm)
-        self._unsupported_s = self._unsupported_s + live.footing_update_s if unsupported else 0.0
-        if known >= live.footing_s:
-            least = footing.least_standing if certain and not self.doubt else footing.least_standing_uncertain
-            slides = densest(rows[:, 1:3], footing.width_mps)[0] < least
-            self._sliding_s = self._sliding_s + live.footing_update_s if slides else 0.0
-            return TRANSLATING if slides and (self.doubt or self._sliding_s > live.sliding_s) else ""
+        unsupported = not (known >= live.min_footing_s / 2 or certain or calm)
+        self._unsupported_s = self._unsupported_s + live.footing_update_interval_s if unsupported else 0.0
+        if known >= live.min_footing_s:
+            least = (
+                footing.min_rest_density_share
+                if certain and not self.doubt
+                else footing.min_rest_density_share_uncertain
+            )
+            slides = densest(rows[:, 1:3], footing.kernel_width_mps)[0] < least
+            self._sliding_s = self._sliding_s + live.footing_update_interval_s if slides else 0.0
+            return TRANSLATING if slides and (self.doubt or self._sliding_s > live.min_sliding_s) else ""
         self._sliding_s = 0.0
         if self.doubt:
             return "" if calm else self.doubt
-        return UNKNOWN if self._unsupported_s > live.unsupported_s else ""
+        return UNKNOWN if self._unsupported_s > live.max_unsupported_s else ""
 
     def _sample(self, result: FrameResult, feet_seen: Mask, elapsed: float) -> None:
         """Add the velocity of the lower foot of each person, if it is seen and near the floor."""
@@ -97,8 +101,8 @@ class LiveFooting:
             span = time - seen[0][0] if seen else 0.0
             if 0.5 * rules.live.speed_window_s <= span <= 2 * rules.live.speed_window_s:
                 velocity = (ankles[low] - seen[0][1][low]) / span
-                near = ankles[low, 1] - ANKLE_HEIGHT < rules.contacts.contact_height_m
-                if feet_seen[row, low] and near and abs(velocity[1]) < rules.footing.vertical_mps:
+                near = ankles[low, 1] - ANKLE_HEIGHT < rules.contacts.max_contact_height_m
+                if feet_seen[row, low] and near and abs(velocity[1]) < rules.footing.max_vertical_mps:
                     sight = joints[0, [0, 2]] / max(float(np.linalg.norm(joints[0, [0, 2]])), 1e-9)
                     level = velocity[[0, 2]]
                     level = level - (1 - rules.footing.along_share) * float(level @ sight) * sight

@@ -85,7 +85,7 @@ class LiveGround:
             self._begun = time
         for row, number in enumerate(ids):
             one = self._people.setdefault(number, _Seen())
-            if not one.poses or time - one.poses[-1][0] >= rules.remember_every_s - 1e-6:
+            if not one.poses or time - one.poses[-1][0] >= rules.store_interval_s - 1e-6:
                 one.poses.append((time, joints[row].copy(), root[row].copy()))
                 while one.poses[0][0] < time - rules.memory_s:
                     one.poses.popleft()
@@ -102,7 +102,7 @@ class LiveGround:
         rules = self._rules.live
         self._forget(time)
         assert self._begun is not None
-        self._due = time + min(max(time - self._begun, rules.first_update_s), rules.update_s)
+        self._due = time + min(max(time - self._begun, rules.first_update_s), rules.update_interval_s)
         people = {number: _standing(one) for number, one in self._people.items() if one.poses}
         if not self._given:
             found = find_gravity(list(people.values()), self._rules.gravity)
@@ -118,7 +118,7 @@ class LiveGround:
     def _level(self, ids: list[int], time: float) -> None:
         """Update the shift of the people `ids` that places their recent feet on the common floor."""
         rules = self._rules
-        self._level_due = time + rules.live.floor_update_s
+        self._level_due = time + rules.live.floor_update_interval_s
         for number in ids:
             one = self._people[number]
             off = self._common - self._floor(_standing(one, time - rules.live.floor_window_s))

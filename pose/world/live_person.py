@@ -32,7 +32,7 @@ class LiveBones:
     """Running means of a person's bone lengths, equal on both sides of the body.
 
     A bone becomes constant after it was seen for `rules.bone_settle_s` seconds with a sigma of at most
-    `rules.clear_sigma_mm`. Frames with a larger sigma count for less time, in proportion to 1 / sigma^2.
+    `rules.max_clear_sigma_mm`. Frames with a larger sigma count for less time, in proportion to 1 / sigma^2.
 
     Attributes:
         lengths: (16,) m.
@@ -54,16 +54,16 @@ class LiveBones:
         Args:
             elapsed: Time since the last frame of the person, s.
         """
-        self._since += min(elapsed, self._rules.remember_every_s)
-        return not self.settled and (self._since >= self._rules.remember_every_s - 1e-6 or not self.seconds)
+        self._since += min(elapsed, self._rules.store_interval_s)
+        return not self.settled and (self._since >= self._rules.store_interval_s - 1e-6 or not self.seconds)
 
     def see(self, joints: F64, sigma: F64) -> None:
         """Add a frame: joints (17, 3) m with sigma (17,) mm."""
         rules = self._rules
         bones, doubt = joints[_CHILDREN] - joints[_PARENTS], sigma * sigma
         lengths = np.sqrt((bones * bones).sum(axis=-1))
-        worth = np.minimum(2 * rules.clear_sigma_mm**2 / np.maximum(doubt[_PARENTS] + doubt[_CHILDREN], 1e-6), 1)
-        worth *= (self._since if self.seconds else rules.remember_every_s) * (self._known < rules.bone_settle_s)
+        worth = np.minimum(2 * rules.max_clear_sigma_mm**2 / np.maximum(doubt[_PARENTS] + doubt[_CHILDREN], 1e-6), 1)
+        worth *= (self._since if self.seconds else rules.store_interval_s) * (self._known < rules.bone_settle_s)
         self._since = 0.0
         other = worth[_MIRRORED]
         total = np.maximum(worth + other, 1e-12)
@@ -143,12 +143,12 @@ class LiveContacts:
                 speed = ((x - px) ** 2 + (y - py) ** 2 + (z - pz) ** 2) ** 0.5 / (time - before)
             else:
                 speed = live.contact_off_speed_mps  # unknown in the first frame
-            low = heights[side] < rules.contact_height_m
+            low = heights[side] < rules.max_contact_height_m
             stands = low and speed < (live.contact_off_speed_mps if self._standing[side] else live.contact_on_speed_mps)
             if stands != self._standing[side] and time - self._since[side] >= rules.min_contact_s:
                 self._standing[side], self._since[side] = stands, time
             slow = (speed - (live.contact_on_speed_mps + live.contact_off_speed_mps) / 2) / rules.speed_width_mps
-            near = (heights[side] - rules.contact_height_m) / rules.height_width_m
+            near = (heights[side] - rules.max_contact_height_m) / rules.height_width_m
             probability.append(_sigmoid(-slow) * _sigmoid(-near))
         self._past.append((time, now))
         return list(self._standing), probability

@@ -1,7 +1,8 @@
 """Thresholds of the processing steps that give world coordinates. `pose.world.clean` defines the order of the steps.
 
 All values were chosen on training subjects of motion capture data (docs/studies/world.md), none on test subjects. The
-suffix of a name gives its unit: `_m`, `_s`, `_mps` (m/s), `_hz`, `_mm`, `_share` (a ratio), `_degrees`, `_rad`.
+suffix of a name gives its unit: `_m`, `_s`, `_mps` (m/s), `_hz`, `_mm`, `_share` (a ratio), `_degrees`, `_rad`. Names
+with `log` are natural logarithms. The prefixes `min_` and `max_` denote bounds.
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ class DepthRules:
     """Thresholds of the step that estimates the distance between camera and person.
 
     Attributes:
-        fitted_share: Weight of the least-squares fit to the 2D joints in the distance of a frame. The lifter's distance
+        fit_weight: Weight of the least-squares fit to the 2D joints in the distance of a frame. The lifter's distance
             has the remaining weight.
         pixel_sigma_share: Standard deviation of a 2D joint, as a share of the body's extent.
         variance_factor: Factor on the variance of one frame's distance, because errors of neighbouring frames are
@@ -23,17 +24,17 @@ class DepthRules:
             share of the body's extent.
         agility_mps15: Process noise of the speed along the viewing direction, m/s^1.5.
         speed_memory_s: Time constant with which the speed along the viewing direction decays.
-        unknown_lens_share: Relative standard deviation of distances if the field of view is assumed. Common lenses have
-            fields of view of 35 to 90 degrees.
+        assumed_focal_sigma_share: Relative standard deviation of distances if the field of view is assumed. Common
+            lenses have fields of view of 35 to 90 degrees.
     """
 
-    fitted_share: float = 0.25
+    fit_weight: float = 0.25
     pixel_sigma_share: float = 0.01
     variance_factor: float = 10.0
     outlier_share: float = 0.25
     agility_mps15: float = 1.0
     speed_memory_s: float = 1.0
-    unknown_lens_share: float = 0.35
+    assumed_focal_sigma_share: float = 0.35
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +42,10 @@ class GapRules:
     """Thresholds of gap filling.
 
     Attributes:
-        longest_gap_s: Longest gap that is filled. Motion is not smoothed across longer gaps.
+        max_gap_s: Longest gap that is filled. Motion is not smoothed across longer gaps.
     """
 
-    longest_gap_s: float = 0.5
+    max_gap_s: float = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,32 +76,32 @@ class GravityRules:
     Attributes:
         feet_ahead_share: Horizontal distance from the ankles forward to the middle of the feet, as a share of the
             height of the centre of mass above the ankles.
-        upright_share: Minimum height of the centre of mass above the ankles, as a share of the person's maximum. Frames
-            with a lower centre of mass are ignored.
+        min_upright_share: Minimum height of the centre of mass above the ankles, as a share of the person's maximum.
+            Frames with a lower centre of mass are ignored.
         max_tilt_degrees: Maximum angle between a body and the camera's vertical. Bodies with a larger angle are
             ignored.
         body_sigma_rad: Standard deviation of the vertical from one person in one posture.
         posture_sigma_rad: Additional standard deviation for a person seen for one second. The value is divided by the
             square root of the duration in s.
-        standing_speed_mps: Maximum speed of an ankle at which the foot may be standing.
+        max_standing_speed_mps: Maximum speed of an ankle at which the foot may be standing.
         foot_height_sigma_m: Standard deviation of the height of standing feet above their plane.
         foot_spread_m: Standard deviation of foot positions along the floor that depth errors alone cause.
-        plane_distance_m: Maximum distance from the plane for feet that stand on it.
+        max_plane_distance_m: Maximum distance from the plane for feet that stand on it.
         correlation_s: Time over which errors of a foot are correlated.
-        trusted_degrees: Maximum standard deviation of the vertical. Above it, the vertical is reported as unknown.
+        max_sigma_degrees: Maximum standard deviation of the vertical. Above it, the vertical is reported as unknown.
     """
 
     feet_ahead_share: float = 0.09
-    upright_share: float = 0.95
+    min_upright_share: float = 0.95
     max_tilt_degrees: float = 50.0
     body_sigma_rad: float = 0.04
     posture_sigma_rad: float = 0.07
-    standing_speed_mps: float = 0.4
+    max_standing_speed_mps: float = 0.4
     foot_height_sigma_m: float = 0.04
     foot_spread_m: float = 0.2
-    plane_distance_m: float = 0.06
+    max_plane_distance_m: float = 0.06
     correlation_s: float = 0.5
-    trusted_degrees: float = 12.0
+    max_sigma_degrees: float = 12.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,18 +109,18 @@ class FloorRules:
     """Thresholds of the estimate of the floor.
 
     Attributes:
-        standing_speed_mps: Maximum speed of a standing foot.
+        max_standing_speed_mps: Maximum speed of a standing foot.
         lowest_percentile: Percentile of the heights of standing feet that gives the floor. Errors can place feet below
             the floor.
         max_step_m: Maximum distance between a person's own floor and the common floor for the person to be moved onto
             the common floor. A person with a larger distance stands on an object.
-        seen_score: Minimum 2D score of an ankle.
+        min_score: Minimum 2D score of an ankle.
     """
 
-    standing_speed_mps: float = 0.5
+    max_standing_speed_mps: float = 0.5
     lowest_percentile: float = 20.0
     max_step_m: float = 0.3
-    seen_score: float = 0.3
+    min_score: float = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +130,7 @@ class ContactRules:
     Attributes:
         contact_on_speed_mps: Ankle speed below which a contact begins.
         contact_off_speed_mps: Ankle speed above which a contact ends.
-        contact_height_m: Maximum height of the ankle above its height in standing.
+        max_contact_height_m: Maximum height of the ankle above its height in standing.
         max_flight_s: Maximum duration of a flight phase.
         min_contact_s: Minimum duration of a contact, and of a pause between two contacts.
         speed_width_mps: Width of the logistic function that converts speed to contact probability.
@@ -138,7 +139,7 @@ class ContactRules:
 
     contact_on_speed_mps: float = 0.5
     contact_off_speed_mps: float = 0.7
-    contact_height_m: float = 0.16
+    max_contact_height_m: float = 0.16
     max_flight_s: float = 0.6
     min_contact_s: float = 0.1
     speed_width_mps: float = 0.15
@@ -182,18 +183,18 @@ class SizePrior:
     adults count as children.
 
     Attributes:
-        adult_sigma: Standard deviation of the log scale of adults.
+        adult_log_sigma: Standard deviation of the log scale of adults.
         child_log_scale: Mean log scale of children.
-        child_sigma: Standard deviation of the log scale of children.
+        child_log_sigma: Standard deviation of the log scale of children.
         child_log_odds: Intercept of the logistic regression that gives the probability of a child.
         child_slopes: Slopes of this regression for the logarithms of leg length, head length and height. The lengths
-            are shares of the sum of leg, trunk and head. All three are standardised with `SizeRules.adult_means` and
-            `SizeRules.adult_sigmas`.
+            are shares of the sum of leg, trunk and head. All three are standardised with `SizeRules.adult_log_means`
+            and `SizeRules.adult_log_sigmas`.
     """
 
-    adult_sigma: float
+    adult_log_sigma: float
     child_log_scale: float
-    child_sigma: float
+    child_log_sigma: float
     child_log_odds: float
     child_slopes: tuple[float, float, float]
 
@@ -210,9 +211,9 @@ class SizeRules:
         live_sigma_share: Relative standard deviation of the height in live processing.
         adult_log_heights: Range of the logarithm of the lifted height (m) of adults. Values outside are errors of the
             lifter.
-        adult_means: Mean logarithms of leg length, head length and height (m) of adults. The lengths are shares of the
-            sum of leg, trunk and head.
-        adult_sigmas: Standard deviations of these logarithms.
+        adult_log_means: Mean logarithms of leg length, head length and height (m) of adults. The lengths are shares of
+            the sum of leg, trunk and head.
+        adult_log_sigmas: Standard deviations of these logarithms.
         estimate: Prior for the estimated size. Four of ten people are children, and adults are rarely classified as
             children.
         uncertainty: Prior for the uncertainty of the size. Half of the people are adults, half are children of 0.9 to
@@ -223,33 +224,33 @@ class SizeRules:
             Their feet have common errors.
         floor_sigma_m: Standard deviation of the height of standing feet.
         floor_sigma_share: Part of this standard deviation that grows with the distance from the camera, in m per m.
-        step_share: Probability that a person stands on an object.
-        step_m: Mean height of such an object.
-        stray_share: Probability that feet are at an arbitrary height.
-        stray_m: Range of arbitrary heights.
+        step_probability: Probability that a person stands on an object.
+        step_height_m: Mean height of such an object.
+        stray_probability: Probability that feet are at an arbitrary height.
+        stray_range_m: Range of arbitrary heights.
     """
 
     ankle_height_m: float = 0.08
     crown_height_m: float = 0.10
     live_sigma_share: float = 0.035
     adult_log_heights: tuple[float, float] = (0.477, 0.637)
-    adult_means: tuple[float, float, float] = (-0.695, -1.742, 0.548)
-    adult_sigmas: tuple[float, float, float] = (0.0247, 0.0693, 0.0353)
+    adult_log_means: tuple[float, float, float] = (-0.695, -1.742, 0.548)
+    adult_log_sigmas: tuple[float, float, float] = (0.0247, 0.0693, 0.0353)
     estimate: SizePrior = SizePrior(
-        adult_sigma=0.05, child_log_scale=-0.25, child_sigma=0.11, child_log_odds=-1.315,
+        adult_log_sigma=0.05, child_log_scale=-0.25, child_log_sigma=0.11, child_log_odds=-1.315,
         child_slopes=(-0.10, 0.65, -0.86),
     )  # fmt: skip
     uncertainty: SizePrior = SizePrior(
-        adult_sigma=0.054, child_log_scale=-0.25, child_sigma=0.125, child_log_odds=-0.20,
+        adult_log_sigma=0.054, child_log_scale=-0.25, child_log_sigma=0.125, child_log_odds=-0.20,
         child_slopes=(0.0, 0.84, -0.46),
     )  # fmt: skip
     group_sigma_factor: float = 1.15
     floor_sigma_m: float = 0.04
     floor_sigma_share: float = 0.01
-    step_share: float = 0.05
-    step_m: float = 0.8
-    stray_share: float = 0.005
-    stray_m: float = 5.0
+    step_probability: float = 0.05
+    step_height_m: float = 0.8
+    stray_probability: float = 0.005
+    stray_range_m: float = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,22 +258,22 @@ class JoinRules:
     """Thresholds for joining tracks of one person.
 
     Attributes:
-        longest_gap_s: Longest gap between two tracks of one person.
-        across_m: Maximum distance, perpendicular to the viewing direction, between the start of the second track and
-            the extrapolated first track.
-        along_m: Maximum distance along the viewing direction between the same two positions.
-        growth_mps: Increase of `across_m` and `along_m` per second of the gap.
-        bone_share: Maximum relative difference between the sums of the bone lengths.
-        pose_m: Maximum mean distance between the joints of the last pose before the gap and the first pose after it.
-        pose_growth_mps: Increase of `pose_m` per second of the gap.
+        max_gap_s: Longest gap between two tracks of one person.
+        max_across_m: Maximum distance, perpendicular to the viewing direction, between the start of the second track
+            and the extrapolated first track.
+        max_along_m: Maximum distance along the viewing direction between the same two positions.
+        position_growth_mps: Increase of `max_across_m` and `max_along_m` per second of the gap.
+        max_size_difference_share: Maximum relative difference between the sums of the bone lengths.
+        max_pose_distance_m: Maximum mean joint distance between the last pose before the gap and the first after it.
+        pose_growth_mps: Increase of `max_pose_distance_m` per second of the gap.
     """
 
-    longest_gap_s: float = 3.0
-    across_m: float = 0.3
-    along_m: float = 0.6
-    growth_mps: float = 0.5
-    bone_share: float = 0.1
-    pose_m: float = 0.15
+    max_gap_s: float = 3.0
+    max_across_m: float = 0.3
+    max_along_m: float = 0.6
+    position_growth_mps: float = 0.5
+    max_size_difference_share: float = 0.1
+    max_pose_distance_m: float = 0.15
     pose_growth_mps: float = 0.15
 
 
@@ -284,7 +285,7 @@ class TrackRules:
     A covering track that jitters is doubtful.
 
     Attributes:
-        seen_score: Minimum 2D score of a joint that counts as detected.
+        min_score: Minimum 2D score of a joint that counts as detected.
         max_pause_s: Longest pause within a piece. At low frame rates the limit is 2.5 frame intervals.
         min_seen_s: Minimum duration of a piece, with frames weighted by their fraction of detected joints. A shorter
             piece is dropped if the track is detected too rarely around it (`around_s`, `min_seen_share`).
@@ -293,27 +294,26 @@ class TrackRules:
             doubtful.
         doubtful_seen_s: Duration of detections below which a track is doubtful.
         doubtful_joint_share: Mean fraction of detected joints below which a track is doubtful.
-        jitter_share: Maximum median second difference of joint positions, as a share of the body's height in the image.
-            A track with a larger value jitters.
-        jitter_per_s2: Increase of this limit per square of the frame interval, s^-2. It allows for the accelerations of
-            people.
-        over_share: Minimum fraction of the frames of a covering track in which the boxes overlap.
-        over_longer: Minimum number of frames of the covered track, relative to that of the covering track.
-        over_overlap: Minimum intersection of overlapping boxes, as a share of the smaller box.
+        max_jitter_share: Maximum median second difference of joint positions, as a share of the body's height in the
+            image. A track with a larger value jitters.
+        jitter_growth_per_s2: Increase of this limit per squared frame interval, s^-2, for accelerations of people.
+        min_overlap_frame_share: Minimum fraction of the frames of a covering track in which the boxes overlap.
+        min_length_ratio: Minimum number of frames of the covered track, relative to that of the covering track.
+        min_box_overlap_share: Minimum intersection of overlapping boxes, as a share of the smaller box.
     """
 
-    seen_score: float = 0.3
+    min_score: float = 0.3
     max_pause_s: float = 0.12
     min_seen_s: float = 0.25
     around_s: float = 0.5
     min_seen_share: float = 0.33
     doubtful_seen_s: float = 0.5
     doubtful_joint_share: float = 0.5
-    jitter_share: float = 0.02
-    jitter_per_s2: float = 18.0
-    over_share: float = 0.6
-    over_longer: float = 2.0
-    over_overlap: float = 0.5
+    max_jitter_share: float = 0.02
+    jitter_growth_per_s2: float = 18.0
+    min_overlap_frame_share: float = 0.6
+    min_length_ratio: float = 2.0
+    min_box_overlap_share: float = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,12 +321,12 @@ class TrimRules:
     """Thresholds for frames that show only a part of a person.
 
     Attributes:
-        seen_score: Minimum 2D score of a joint that counts as visible.
-        visible_share: Minimum fraction of visible joints for a person to count as fully visible.
+        min_score: Minimum 2D score of a joint that counts as visible.
+        min_visible_share: Minimum fraction of visible joints for a person to count as fully visible.
     """
 
-    seen_score: float = 0.3
-    visible_share: float = 0.7
+    min_score: float = 0.3
+    min_visible_share: float = 0.7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,27 +337,27 @@ class ConsistencyRules:
     logarithm of the ratio of two relative lengths: thigh to shank, or upper arm to forearm.
 
     Attributes:
-        seen_score: Minimum 2D score of a joint that is used.
+        min_score: Minimum 2D score of a joint that is used.
         window_s: Duration of the window of the sliding medians.
-        least_frames: Minimum number of frames in a window that show both ends of a bone.
-        least_share: Minimum fraction of frames in a window that show both ends of a bone.
-        leg_log_ratio: Minimum absolute log ratio of a contradictory leg.
-        leg_difference: Minimum difference between the log ratios of a contradictory leg and the other leg.
-        arm_log_ratio: Minimum absolute log ratio of a contradictory arm.
-        arm_stretch: Minimum relative length of one bone of a contradictory arm.
+        min_frames: Minimum number of frames in a window that show both ends of a bone.
+        min_frame_share: Minimum fraction of frames in a window that show both ends of a bone.
+        min_leg_log_ratio: Minimum absolute log ratio of a contradictory leg.
+        min_leg_log_difference: Minimum difference between the log ratios of a contradictory leg and the other leg.
+        min_arm_log_ratio: Minimum absolute log ratio of a contradictory arm.
+        min_arm_stretch_ratio: Minimum relative length of one bone of a contradictory arm.
         leg_sigma_share: Added sigma of a knee, relative to its displacement. About 68 % of the displaced joints of
             training and validation subjects are then within sigma.
         arm_sigma_share: Added sigma of an elbow, relative to its displacement.
     """
 
-    seen_score: float = 0.3
+    min_score: float = 0.3
     window_s: float = 2.0
-    least_frames: int = 3
-    least_share: float = 0.3
-    leg_log_ratio: float = 0.5
-    leg_difference: float = 0.7
-    arm_log_ratio: float = 0.8
-    arm_stretch: float = 1.2
+    min_frames: int = 3
+    min_frame_share: float = 0.3
+    min_leg_log_ratio: float = 0.5
+    min_leg_log_difference: float = 0.7
+    min_arm_log_ratio: float = 0.8
+    min_arm_stretch_ratio: float = 1.2
     leg_sigma_share: float = 0.75
     arm_sigma_share: float = 0.45
 
@@ -369,29 +369,29 @@ class FootingRules:
     `pose.world.footing` describes the test. It uses a kernel density of the velocities of feet.
 
     Attributes:
-        width_mps: Width of the kernel.
+        kernel_width_mps: Standard deviation of the kernel.
         along_share: Factor on velocities along the line of sight, which are less accurate.
-        vertical_mps: Maximum vertical speed of a foot in contact.
+        max_vertical_mps: Maximum vertical speed of a foot in contact.
         window_s: Duration of a time window.
-        least_s: Minimum duration of samples in a window.
-        least_standing: Minimum ratio of the density at zero velocity to the highest density.
-        least_standing_uncertain: Minimum of the same ratio if the background does not distinguish rotation from
+        min_samples_s: Minimum duration of samples in a window.
+        min_rest_density_share: Minimum ratio of the density at zero velocity to the highest density.
+        min_rest_density_share_uncertain: Minimum of the same ratio if the background does not distinguish rotation from
             translation.
-        most_sliding: Maximum fraction of windows in which feet slide.
+        max_sliding_share: Maximum fraction of windows in which feet slide.
         max_drift_mps: Maximum of the drift, the most frequent speed of standing feet over the whole scene. A slow
             translation of the camera causes a constant drift, whereas errors of feet vary over time.
         max_drift_m: Maximum product of drift and duration. The test fails only if this and `max_drift_mps` are
             exceeded.
     """
 
-    width_mps: float = 0.1
+    kernel_width_mps: float = 0.1
     along_share: float = 0.5
-    vertical_mps: float = 0.3
+    max_vertical_mps: float = 0.3
     window_s: float = 8.0
-    least_s: float = 0.5
-    least_standing: float = 0.5
-    least_standing_uncertain: float = 0.65
-    most_sliding: float = 1 / 3
+    min_samples_s: float = 0.5
+    min_rest_density_share: float = 0.5
+    min_rest_density_share_uncertain: float = 0.65
+    max_sliding_share: float = 1 / 3
     max_drift_mps: float = 0.15
     max_drift_m: float = 0.9
 
@@ -401,27 +401,26 @@ class TravelRules:
     """Thresholds of the scale of a carried camera's path (`pose.world.travel_scale`).
 
     Attributes:
-        width_mps: Kernel width of the density of velocities.
+        kernel_width_mps: Kernel width of the density of velocities.
         along_share: Factor on velocities along the line of sight, which have larger errors.
-        nearest_m: Minimum distance of the background.
-        farthest_m: Maximum distance of the background.
-        block_s: Time over which errors of velocities are correlated.
-        most_sigma: Maximum standard deviation of the logarithm of the scale, without `feet_sigma` and `height_sigma`.
-        agree: Maximum difference between the logarithm from the whole clip and that from each person or each half of
-            the clip.
-        feet_sigma: Standard deviation of the logarithm of the scale from lifter errors that are constant over the clip.
-        height_sigma: Standard deviation of the logarithm of body heights.
+        min_background_m: Minimum distance of the background.
+        max_background_m: Maximum distance of the background.
+        correlation_s: Time over which errors of velocities are correlated.
+        max_log_sigma: Maximum standard deviation of the log scale, without `feet_log_sigma` and `height_log_sigma`.
+        max_log_difference: Maximum difference between the log scale of the clip and that of a person or half the clip.
+        feet_log_sigma: Standard deviation of the log scale from lifter errors that are constant over the clip.
+        height_log_sigma: Standard deviation of the logarithm of body heights.
     """
 
-    width_mps: float = 0.15
+    kernel_width_mps: float = 0.15
     along_share: float = 0.5
-    nearest_m: float = 0.5
-    farthest_m: float = 100.0
-    block_s: float = 1.0
-    most_sigma: float = 0.12
-    agree: float = 0.35
-    feet_sigma: float = 0.1
-    height_sigma: float = 0.05
+    min_background_m: float = 0.5
+    max_background_m: float = 100.0
+    correlation_s: float = 1.0
+    max_log_sigma: float = 0.12
+    max_log_difference: float = 0.35
+    feet_log_sigma: float = 0.1
+    height_log_sigma: float = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,9 +105,9 @@ def child_probability(bones: F64, height: float, chosen: SizePrior, rules: SizeR
     leg, trunk, head = (float(bones[part].sum()) for part in (_LEG, _TRUNK, _HEAD))
     whole = leg + trunk + head
     known = min(leg, head) > 0
-    shares = [math.log(leg / whole), math.log(head / whole)] if known else rules.adult_means[:2]
+    shares = [math.log(leg / whole), math.log(head / whole)] if known else rules.adult_log_means[:2]
     values = np.array([*shares, math.log(max(height, 1e-3))])
-    apart = np.clip((values - rules.adult_means) / rules.adult_sigmas, -4, 4)
+    apart = np.clip((values - rules.adult_log_means) / rules.adult_log_sigmas, -4, 4)
     return 1 / (1 + math.exp(-chosen.child_log_odds - float(apart @ chosen.child_slopes)))
 
 
@@ -124,8 +124,8 @@ def prior(one: Evidence, chosen: SizePrior, rules: SizeRules = RULES.size) -> F6
     share = child_probability(one.bones, one.height, chosen, rules)
     log_height = math.log(max(one.height, 1e-3))
     usual = np.clip(log_height, *rules.adult_log_heights) - log_height
-    adult = np.exp(-0.5 * ((_U - usual) / chosen.adult_sigma) ** 2)
-    child = np.exp(-0.5 * ((_U - chosen.child_log_scale) / chosen.child_sigma) ** 2)
+    adult = np.exp(-0.5 * ((_U - usual) / chosen.adult_log_sigma) ** 2)
+    child = np.exp(-0.5 * ((_U - chosen.child_log_scale) / chosen.child_log_sigma) ** 2)
     return np.stack([(1 - share) * adult / adult.sum(), share * child / child.sum()])
 
 
@@ -264,10 +264,12 @@ def _feet_given(height: F64, away: float, levels: F64, rules: SizeRules) -> tupl
     scale = np.exp(_U)
     above = height[:, None, None] * scale - levels[:, None]  # height above the floor, m
     sigma = np.hypot(rules.floor_sigma_m, rules.floor_sigma_share * away * scale)
-    share = 1 - rules.step_share - rules.stray_share
+    share = 1 - rules.step_probability - rules.stray_probability
     on = share * np.exp(-0.5 * (above / sigma) ** 2) / (sigma * math.sqrt(2 * math.pi))
-    step = np.where(above > 0, rules.step_share * np.exp(-np.abs(above) / rules.step_m) / rules.step_m, 0)
-    return on + step + rules.stray_share / rules.stray_m, on
+    step = np.where(
+        above > 0, rules.step_probability * np.exp(-np.abs(above) / rules.step_height_m) / rules.step_height_m, 0
+    )
+    return on + step + rules.stray_probability / rules.stray_range_m, on
 
 
 def _size(chance: F64, whole: F64, on_floor: float, alone: F64, factor: float = 1.0) -> Size:

@@ -91,7 +91,7 @@ def is_doubtful(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks
 
 def jitters(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks) -> bool:
     """Return whether the detected joints of a track jump between frames, which those of a real person do not."""
-    seen, step = person.scores >= rules.seen_score, scenes.step
+    seen, step = person.scores >= rules.min_score, scenes.step
     even = (np.abs(np.diff(person.times) - step) < 0.5 * step)[:, None]
     known = seen[2:] & seen[1:-1] & seen[:-2] & even[1:] & even[:-1]
     if not known.any():
@@ -99,7 +99,7 @@ def jitters(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks) ->
     boxes = _joint_boxes(person)
     off = np.linalg.norm(np.diff(person.rays, n=2, axis=0), axis=-1)[known]
     height = float(np.nanmedian(boxes[:, 3] - boxes[:, 1]))
-    return float(np.median(off)) > height * (rules.jitter_share + rules.jitter_per_s2 * step**2)
+    return float(np.median(off)) > height * (rules.max_jitter_share + rules.jitter_growth_per_s2 * step**2)
 
 
 def lies_over(person: Person, other: Person, rules: TrackRules = RULES.tracks) -> bool:
@@ -107,14 +107,14 @@ def lies_over(person: Person, other: Person, rules: TrackRules = RULES.tracks) -
 
     False unless `other` has many more frames.
     """
-    if len(other) < rules.over_longer * len(person):
+    if len(other) < rules.min_length_ratio * len(person):
         return False
     _, own, theirs = np.intersect1d(person.times, other.times, return_indices=True)
     one, two = _joint_boxes(person)[own], _joint_boxes(other)[theirs]
     sides = np.minimum(one[:, 2:], two[:, 2:]) - np.maximum(one[:, :2], two[:, :2])
     areas = np.minimum(*((box[:, 2:] - box[:, :2]).prod(axis=1) for box in (one, two)))
-    covered = np.maximum(sides, 0).prod(axis=1) > rules.over_overlap * areas
-    return int(covered.sum()) >= rules.over_share * len(person)
+    covered = np.maximum(sides, 0).prod(axis=1) > rules.min_box_overlap_share * areas
+    return int(covered.sum()) >= rules.min_overlap_frame_share * len(person)
 
 
 def _joint_boxes(person: Person) -> F64:
@@ -128,7 +128,7 @@ def _joint_boxes(person: Person) -> F64:
 
 def _shown_share(person: Person, rules: TrackRules) -> F64:
     """Return (T,) fraction of detected joints."""
-    return np.asarray((person.scores >= rules.seen_score).mean(axis=1))
+    return np.asarray((person.scores >= rules.min_score).mean(axis=1))
 
 
 def _pieces(times: F64, scenes: Scenes, rules: TrackRules) -> Pieces:

@@ -77,14 +77,16 @@ def find_scale(
         return "no standing feet are in view that give the scale"
     value = _densest(samples, depth, rules)
     value, sigma = _refined(samples, value, rules)
-    if not sigma < rules.most_sigma:
+    if not sigma < rules.max_log_sigma:
         return "standing feet do not give the scale of the camera's path"
     for part, strict in _parts(samples):
         some = samples.only(part)
         own, own_sigma = _refined(some, _densest(some, depth, rules), rules)
-        if (strict or own_sigma < rules.most_sigma) and not abs(np.log(max(own, 1e-9) / value)) < rules.agree:
+        if (strict or own_sigma < rules.max_log_sigma) and not abs(
+            np.log(max(own, 1e-9) / value)
+        ) < rules.max_log_difference:
             return "people, or parts of the clip, contradict each other in the scale of the camera's path"
-    return Scale(value, float(np.linalg.norm([sigma, rules.feet_sigma, rules.height_sigma])))
+    return Scale(value, float(np.linalg.norm([sigma, rules.feet_log_sigma, rules.height_log_sigma])))
 
 
 def _samples(works: Mapping[int, Work], path: CameraPath, rules: TravelRules) -> _Samples:
@@ -124,8 +126,8 @@ def _foreshortened(vectors: F64, sight: F64, rules: TravelRules) -> F64:
 
 
 def _densest(samples: _Samples, depth: float, rules: TravelRules) -> float:
-    scales = np.geomspace(rules.nearest_m / depth, rules.farthest_m / depth, _TRIED)
-    density = [float(_weights(samples, scale, 2 * rules.width_mps).sum()) for scale in scales]
+    scales = np.geomspace(rules.min_background_m / depth, rules.max_background_m / depth, _TRIED)
+    density = [float(_weights(samples, scale, 2 * rules.kernel_width_mps).sum()) for scale in scales]
     return float(scales[int(np.argmax(density))])
 
 
@@ -139,14 +141,18 @@ def _refined(samples: _Samples, scale: float, rules: TravelRules) -> tuple[float
     square, product = (samples.camera**2).sum(axis=1), (samples.camera * samples.feet).sum(axis=1)
     weight = np.ones(len(square))
     for _ in range(_ROUNDS):
-        weight = _weights(samples, scale, rules.width_mps)
+        weight = _weights(samples, scale, rules.kernel_width_mps)
         scale = -float(weight @ product) / max(float(weight @ square), 1e-12)
         if scale <= 0:
             return 1e-9, float("inf")
     score = weight * (product + scale * square)
-    blocks = np.unique(np.column_stack([samples.people, samples.seconds // rules.block_s]), axis=0, return_inverse=True)
+    blocks = np.unique(
+        np.column_stack([samples.people, samples.seconds // rules.correlation_s]), axis=0, return_inverse=True
+    )
     sums = np.bincount(blocks[1].ravel(), score)
-    information = float(weight @ square) - float((weight * (product + scale * square) ** 2).sum()) / rules.width_mps**2
+    information = (
+        float(weight @ square) - float((weight * (product + scale * square) ** 2).sum()) / rules.kernel_width_mps**2
+    )
     return scale, float(np.sqrt((sums**2).sum())) / max(information, 1e-12) / scale
 
 

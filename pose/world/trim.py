@@ -1,7 +1,7 @@
 """Detection of `partial` frames of a person, which `--trim` omits from exports because their motion is unreliable.
 
 A frame is partial if the lower ankle is below the floor. It is also partial if it is before the first or after the last
-fully visible frame of a visit. Fully visible means that at least `visible_share` of the joints and one ankle are
+fully visible frame of a visit. Fully visible means that at least `min_visible_share` of the joints and one ankle are
 detected. A visit without fully visible frames, such as of a person behind a desk, is judged by the floor only.
 """
 
@@ -22,8 +22,8 @@ def fully_visible(scores: F64, rules: TrimRules = RULES.trim) -> Mask:
         scores: (T, 17), 0 where not detected.
         rules: Thresholds.
     """
-    seen = scores >= rules.seen_score
-    return np.asarray((seen.mean(axis=1) >= rules.visible_share) & seen[:, ANKLES].any(axis=1))
+    seen = scores >= rules.min_score
+    return np.asarray((seen.mean(axis=1) >= rules.min_visible_share) & seen[:, ANKLES].any(axis=1))
 
 
 def partial_frames(placed: F64, visible: Mask, visits: list[slice]) -> Mask:

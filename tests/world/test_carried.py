@@ -106,7 +106,7 @@ def test_people_who_contradict_each_other_give_no_scale(walk):
     pairs = zip(results_of({1: walk}, TURNS, PLACES), results_of({2: walk}, TURNS, PLACES / 2), strict=True)
     results = [FrameResult(both(a.people, b.people), both(a.poses, b.poses)) for a, b in pairs]
     path = path_of(PLACES, TURNS)
-    found = find_scale(works_of(results, path), path, DEPTH, replace(RULES.travel, most_sigma=0.5))
+    found = find_scale(works_of(results, path), path, DEPTH, replace(RULES.travel, max_log_sigma=0.5))
     assert isinstance(found, str)
     assert "contradict" in found
 

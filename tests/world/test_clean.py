@@ -107,7 +107,7 @@ def test_sigma_of_the_distance_holds_what_is_not_known(noisy):
     np.testing.assert_allclose(
         np.sqrt(size**2 - given**2), one.height_sigma / one.height * np.linalg.norm(one.root, axis=1), rtol=0.1
     )
-    np.testing.assert_allclose(np.sqrt(lens**2 - size**2), RULES.depth.unknown_lens_share * depth, rtol=0.05)
+    np.testing.assert_allclose(np.sqrt(lens**2 - size**2), RULES.depth.assumed_focal_sigma_share * depth, rtol=0.05)
     assert np.isnan(sigma(depth=False)).all()
 
 
@@ -116,7 +116,7 @@ def test_distances_are_within_their_sigma_as_often_as_they_should(rng):
     inside = []
     for _ in range(12):
         walker = seen_person(walking(2.0), turn=rng.uniform(-90, 90), distance=rng.uniform(5, 10))
-        size = 1 + RULES.size.estimate.adult_sigma * rng.standard_normal()
+        size = 1 + RULES.size.estimate.adult_log_sigma * rng.standard_normal()
         noise = 0.01 * rng.standard_normal(walker.joints.shape) * (np.arange(17) > 0)[:, None]
         taken = replace(walker, joints=size * walker.joints + noise, root=size * walker.root)
         one = clean({1: taken}, taken.times)[1][1]

@@ -219,7 +219,7 @@ def test_people_who_are_gone_are_forgotten_but_not_the_world():
     assert most <= RULES.live.max_people + 1
     assert angle_between(world.world.up, up) < 3
     poses = sum(len(one.poses) for one in world._ground._people.values())
-    assert poses <= (RULES.live.max_people + 1) * (RULES.live.memory_s / RULES.live.remember_every_s + 1)
+    assert poses <= (RULES.live.max_people + 1) * (RULES.live.memory_s / RULES.live.store_interval_s + 1)
 
 
 def test_after_a_gap_nothing_of_before_is_smoothed_in():
