@@ -9,9 +9,8 @@ from pose.errors import PoseError, UsageError
 from pose.system.written_files import WrittenFiles, say_warning
 
 if TYPE_CHECKING:
-    from pose.analysis.figures import Metric
-
     from pose.analysis import Analysis, Inputs
+    from pose.analysis.metrics import Metric
 
 FORMATS = ("csv", "json", "html")  # by default
 C3D = "analysis-person{}.c3d"
