@@ -147,7 +147,7 @@ class LiveConfig:
     """
 
     ahead: str | None = option(
-        None, "predict poses for the time of display: auto (measured delay), or ms; not with lookahead"
+        None, "predict poses for the time of display: auto (measured delay), or ms; not with --lookahead"
     )
     bridge: float = option(
         0.5, "seconds for which the pose of an occluded person is predicted; 0: never", minimum=0, maximum=1

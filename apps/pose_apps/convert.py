@@ -33,7 +33,7 @@ class ConvertOptions(Options):
     to: str = option(REQUIRED, f"formats, separated by commas: {', '.join(FORMATS)}", metavar="FORMATS")
     out: str | None = option(None, "folder for the files; default: that of the result", metavar="DIR")
     person: str | None = option(None, "export only these ids, separated by commas", metavar="ID")
-    fps: float | None = option(None, "resample the motion to this frame rate")
+    fps: float | None = option(None, "resample the motion to this frame rate in frames/s")
     start: float = option(0.0, "start at this second of the video")
     end: float = option(math.inf, "stop at this second of the video")
     space: str | None = option(None, f"{SPACE_HELP}; level: former name of world", choices=(*SPACES, LEVEL))

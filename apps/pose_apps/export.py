@@ -16,7 +16,7 @@ from pose_apps.support.status import StatusLine
 class ExportOptions(Options):
     """Options of `pose-export`."""
 
-    lifter: str = argument(REQUIRED, "offline, stream, sliding, or a checkpoint of pose-train")
+    lifter: str = argument(REQUIRED, "offline, stream, sliding, or a checkpoint of pose-train", metavar="LIFTER")
     format: Literal["onnx", "torch-export", "torchscript"] = option(REQUIRED, "export format")
     out: str = option(REQUIRED, "the file to write", metavar="FILE")
     overwrite: bool = overwrite_option("an existing file")

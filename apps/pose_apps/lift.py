@@ -31,11 +31,13 @@ class LiftConfig(WorldConfig):
         UsageError: If a value is invalid.
     """
 
-    keypoints: list[str] = argument([], ".npz, COCO or AlphaPose JSON files, or OpenPose folders")
+    keypoints: list[str] = argument([], ".npz, COCO or AlphaPose JSON files, or OpenPose folders", metavar="KEYPOINTS")
     out: str | None = option(None, "the .npz file to write; a folder if there are several inputs", metavar="FILE|DIR")
     lifter: str = option("offline", "offline, sliding, stream, or a checkpoint file")
     lookahead: int = same_option(PipelineConfig, "lookahead")
-    fps: float | None = option(None, "frame rate, required for JSON keypoints", minimum=0.001, maximum=1000.0)
+    fps: float | None = option(
+        None, "frame rate in frames/s, required for JSON keypoints", minimum=0.001, maximum=1000.0
+    )
     image_size: str | None = option(None, "image size in px, such as 1920x1080, for JSON keypoints without it")
     repair: bool = same_option(PipelineConfig, "repair")
     constant_bones: bool = same_option(
@@ -188,7 +190,8 @@ def plan_targets(inputs: list[Path], people: list[list[int]], config: LiftConfig
         config: Options.
 
     Raises:
-        UsageError: If two output files would have the same name, or an output file exists already.
+        UsageError: If two output files would have the same name, an output file exists already, or `--out` of a
+            single input is neither an .npz file nor a folder.
     """
     out = None if config.out is None else Path(config.out)
     targets = []
@@ -200,6 +203,8 @@ def plan_targets(inputs: list[Path], people: list[list[int]], config: LiftConfig
         named = [target.with_name(f"{target.stem}-person{person}{target.suffix}") for person in ids]
         targets += named if len(ids) > 1 else [target]
     for place, target in enumerate(targets):
+        if target.suffix.lower() != ".npz":
+            raise UsageError(f"--out {out}: expected a .npz file, or a folder that exists")
         if target in targets[:place]:
             raise UsageError(f"two inputs would both be written to {target}; give them different names")
         if any(target.exists() and target.samefile(path) for path in inputs if path.exists()):

@@ -85,7 +85,7 @@ class Human36mM(PrepareCommand):
 
     purpose = "Human3.6M, protocol M: MotionBERT's pickle, checked, as plain arrays."
 
-    source: str = option(REQUIRED, "the .pkl")
+    source: str = option(REQUIRED, "MotionBERT's file h36m_sh_conf_cam_source_final.pkl")
     out: str = option(REQUIRED, _FOLDER)
 
     def prepare(self, log: Log) -> None:
@@ -137,7 +137,7 @@ class UiPrmd(PrepareCommand):
 
     purpose = "UI-PRMD's exercises (optical markers) as clips."
 
-    source: str = option(REQUIRED, "a folder or .zip with its files mXX_sYY_eZZ_positions.txt")
+    source: str = option(REQUIRED, "a folder or .zip with the files mXX_sYY_eZZ_positions.txt")
     out: str = option(REQUIRED, _CLIPS, metavar="FILE")
 
     def prepare(self, log: Log) -> None:
@@ -216,7 +216,7 @@ class OnePerson(PrepareCommand):
 
     purpose = "2D keypoints of one person from a result of pose-run."
 
-    source: str = option(REQUIRED, "its poses.npz")
+    source: str = option(REQUIRED, "the poses.npz of pose-run")
     out: str = option(REQUIRED, "the .npz file to write, for pose-lift", metavar="FILE")
     person: int | None = option(None, "id of the person; default: the person seen longest")
 

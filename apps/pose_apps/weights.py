@@ -75,7 +75,7 @@ class Fetch(Command):
 
     purpose = "Download weights to the cache folder."
 
-    names: list[str] = argument([], "names of weights, as in pose-weights list")
+    names: list[str] = argument([], "names of weights, as in pose-weights list", metavar="NAME")
     all_default: bool = option(False, "all weights of the default networks")
     from_bundle: str | None = option(None, "read them from an archive of `pose-weights bundle`", metavar="FILE")
     allow_unverified: bool = option(False, UNVERIFIED)
@@ -104,7 +104,7 @@ class Verify(Command):
 
     purpose = "Check the hashes of the weights on this machine."
 
-    names: list[str] = argument([], "weights to check; default: all that are present")
+    names: list[str] = argument([], "weights to check; default: all that are present", metavar="NAME")
 
     def run(self, store: Store) -> int:
         """Verify the weights; return the exit status."""
@@ -125,7 +125,7 @@ class Bundle(Command):
 
     purpose = "Pack weights into one archive for a machine without network access."
 
-    names: list[str] = argument([], "weights; default: those of the default networks")
+    names: list[str] = argument([], "weights to pack; default: those of the default networks", metavar="NAME")
     out: str = option(REQUIRED, "the archive to write (.zip)", metavar="FILE")
     overwrite: bool = overwrite_option("an existing file")
     allow_unverified: bool = option(False, UNVERIFIED)

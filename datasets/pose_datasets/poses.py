@@ -32,12 +32,12 @@ class PoseConfig:
 
     Attributes:
         turned: Fraction with rotated parts of the body, by `trunk` to `elbow`.
-        trunk: Rotation of the trunk above the pelvis, and of the chest.
-        head: Rotation of the head.
-        hip: Rotation of a leg at the hip.
-        shoulder: Rotation of an arm at the shoulder.
-        knee: Change of a knee's flexion.
-        elbow: Change of an elbow's flexion.
+        trunk: Rotation of the trunk above the pelvis, and of the chest, degrees.
+        head: Rotation of the head, degrees.
+        hip: Rotation of a leg at the hip, degrees.
+        shoulder: Rotation of an arm at the shoulder, degrees.
+        knee: Change of a knee's flexion, degrees.
+        elbow: Change of an elbow's flexion, degrees.
         straightened: Fraction with straighter knees. Recordings show knees 10 to 30 degrees too bent in standing
             people.
         folded: Fraction with flexed hips and knees: seated, squatting, kneeling, kicking, bent over.

@@ -54,6 +54,13 @@ def test_zero_velocity_by_hand(path, tmp_path, capsys):
     assert f"| MPJPE, mm, from the truth | {1000 * HORIZONS[0]:.0f} ms |" in printed
 
 
+def test_missing_motions_are_named(tmp_path, capsys):
+    motions = tmp_path / "none.npz"
+    assert main(["forecast", "--motions", str(motions), "--out", str(tmp_path), "--quiet"]) == 2
+    message = f"--motions {motions}: no such file; make it with `pose-prepare forecast`"
+    assert capsys.readouterr().err == f"error: {message}\n"
+
+
 def test_mistakes_are_one_line(path, tmp_path, capsys):
     given = ["forecast", "--motions", str(path), "--out", str(tmp_path), "--quiet"]
     for more, said in [

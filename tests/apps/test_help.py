@@ -103,4 +103,4 @@ def test_help_needs_no_extra():
 
 def test_positional_arguments_stand_before_options():
     text = told("pose-lift", "--help")
-    assert text.index("  keypoints ") < text.index("  --config ")
+    assert text.index("  KEYPOINTS ") < text.index("  --config ")

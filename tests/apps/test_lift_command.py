@@ -254,3 +254,11 @@ def test_a_result_of_pose_run_with_other_rows_than_frames_is_explained(ids, mess
     said = capsys.readouterr().err
     assert said.startswith("error: in.npz: ")
     assert message in said
+
+
+@pytest.mark.parametrize("out", ["out.txt", "new-folder"])
+def test_an_output_that_is_neither_npz_nor_a_folder_is_rejected(out, desk, capsys):
+    np.savez("in.npz", **keypoints())
+    assert main(["in.npz", "--out", out]) == 2
+    assert capsys.readouterr().err == f"error: --out {out}: expected a .npz file, or a folder that exists\n"
+    assert [path.name for path in desk.iterdir()] == ["in.npz"]

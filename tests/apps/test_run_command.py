@@ -105,7 +105,7 @@ def test_the_summary_says_what_is_missing(videos, tmp_path, tiny_lifter, capsys)
     said = capsys.readouterr().out
     everybody = load_poses(tmp_path / "poses.npz")
     assert len(set(everybody.id.tolist())) >= 5
-    assert f" {len(set(everybody.id.tolist()))} people; " in said
+    assert f" {len(set(everybody.id.tolist()))} people" in said
     assert re.search(r"\n\d+% of the joints have low 2D confidence", said)
     assert main([*call, "--out", str(tmp_path), "--max-people", "2"]) == 0
     assert re.search(

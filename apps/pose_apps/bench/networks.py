@@ -132,13 +132,13 @@ class NetworkMetrics:
 class NetworkBench(Bench):
     """Options of a subcommand that measures networks."""
 
-    names: list[str] = option([], "measure only these; default: all")
+    names: list[str] = option([], "measure only these networks; default: all")
     models: list[str] = option([], "weights, as for --detector-model", metavar="NAME=FILE")
     video: str | None = option(None, "use the first frame of this clip, tiled; default: random noise")
     device: str = same_option(PipelineConfig, "device")
     precision: str = same_option(PipelineConfig, "precision")
     threads: int = same_option(PipelineConfig, "threads")
-    seconds: float = option(1.0, "measuring time per figure")
+    seconds: float = option(1.0, "measuring time per value, s")
 
     def report(self, tables: Sequence[AnyTable]) -> None:
         """Measure all networks, print the table and the networks that failed, and write a JSON file if requested."""

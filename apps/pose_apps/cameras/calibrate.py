@@ -31,7 +31,7 @@ class CalibrateConfig(CamerasConfig):
         UsageError: If a value is invalid.
     """
 
-    videos: list[str] = argument([], "2 to 8 videos of the same moment, or a folder of them")
+    videos: list[str] = argument([], "2 to 8 videos of the same moment, or a folder of them", metavar="VIDEO")
     cameras: str | None = option(None, "calibration file to start from; its intrinsics are kept, its poses are refined")
     out: str | None = option(None, "the file to write; default: cameras.json beside the first video", metavar="FILE")
     height: str | None = option(None, "body height in m of the person seen longest, which sets the scale")

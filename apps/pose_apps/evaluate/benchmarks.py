@@ -103,7 +103,7 @@ class MpiInf3dhp(Labelled):
     truth: str = option(
         mpi.TRUTHS[0], "ground truth scaled to one body height (universal), or unscaled", choices=mpi.TRUTHS
     )
-    fps: float = option(mpi.DEFAULT_FPS, "frame rate; the files do not contain it")
+    fps: float = option(mpi.DEFAULT_FPS, "frame rate in frames/s; the files do not contain it")
 
     def task(self) -> EvaluationTask:
         """Read the sequences and describe the protocol of the evaluation."""

@@ -27,7 +27,9 @@ FILES = ("results.json", "report.html", "predictions.npz")
 class OutputOptions(Options):
     """Output options of all subcommands."""
 
-    out: str | None = option(None, "folder for results.json, predictions.npz and report.html")
+    out: str | None = option(
+        None, "folder for results.json, predictions.npz and report.html; default: pose-eval- and the name of the data"
+    )
     report: bool = option(True, "write report.html (which needs matplotlib)")
     overwrite: bool = overwrite_option()
     quiet: bool = quiet_option()
@@ -225,4 +227,5 @@ def _print(results: Sequence[EvaluationResult], output: Output) -> None:
                 share = 100 * calibration["inside_one_sigma"]
                 print(f"{result['name']}: {share:.1f} % of errors within one sigma (expected: 68 %)", end="\n\n")
         print(speed_table(group).text(), end="\n\n")
-    print(f"results: {', '.join(str(path) for path in sorted(output.folder.iterdir()))}")
+    written = sorted(path for path in output.folder.iterdir() if not path.name.startswith("."))
+    print(f"results: {', '.join(map(str, written))}")

@@ -32,7 +32,7 @@ class CandidateOptions(Options):
 
     lifter: str | None = option(None, "offline, sliding, stream or a checkpoint file; default: offline")
     predictions: str | None = option(None, "evaluate predictions from this .npz instead of a lifter", metavar="FILE")
-    compare: list[str] = option([], "additional lifters or predictions for the same table", metavar="WHAT")
+    compare: list[str] = option([], "additional lifters or predictions for the same table", metavar="FILE|NAME")
     lookahead: str | None = option(None, "measure accuracy at these look-ahead values, frames", metavar="0,4,13")
     flip: bool = option(True, "use flip test-time augmentation, as is conventional")
     device: str = same_option(PipelineConfig, "device")
@@ -42,7 +42,7 @@ class CandidateOptions(Options):
 class CompareOptions(Options):
     """Options of `pose-eval compare`."""
 
-    results: list[str] = argument(REQUIRED, "results.json files, or their folders")
+    results: list[str] = argument(REQUIRED, "results.json files, or their folders", metavar="RESULTS")
 
 
 @run_command

@@ -53,6 +53,8 @@ def evaluate_forecasts(options: ForecastOptions) -> None:
     target = Path(options.out) / RESULTS
     if target.exists() and not options.overwrite:
         raise UsageError(f"{target} exists; give --overwrite to replace it, or another folder with --out")
+    if not Path(options.motions).is_file():
+        raise UsageError(f"--motions {options.motions}: no such file; make it with `pose-prepare forecast`")
     with StatusLine("loading", hidden=options.quiet):
         from pose_datasets.forecast_training import Moments
         from pose_datasets.forecasting import load_motions

@@ -78,7 +78,7 @@ class Table(LogOptions, Command):
 
     purpose = "Print the results in the log as Markdown tables."
 
-    names: list[str] = argument([], "experiments; default: all with results")
+    names: list[str] = argument([], "experiments; default: all with results", metavar="NAME")
     write: str | None = option(None, "update the marked tables and plots of this Markdown page", metavar="PAGE")
 
     def run(self) -> None:
@@ -106,9 +106,9 @@ class Maps(Command):
 
     purpose = "Draw a lifter's attention maps with the entropy and reach (s) of each head."
 
-    checkpoint: str = argument(REQUIRED, "offline, sliding, stream, or a checkpoint file")
-    clip: str = argument(REQUIRED, "2D keypoints, an .npz file in the format of pose-lift")
-    start: int = option(0, "the first frame")
+    checkpoint: str = argument(REQUIRED, "offline, sliding, stream, or a checkpoint file", metavar="LIFTER")
+    clip: str = argument(REQUIRED, "2D keypoints, an .npz file in the format of pose-lift", metavar="KEYPOINTS")
+    start: int = option(0, "number of the first frame, counted from 0")
     frames: int = option(81, "number of frames")
     out: str = option("maps.png", "the image file to write", metavar="FILE")
     overwrite: bool = overwrite_option("an existing file")

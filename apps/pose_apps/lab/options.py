@@ -17,7 +17,7 @@ class LogOptions(Options):
 class RunOptions(LogOptions):
     """Options of `pose-lab run`."""
 
-    names: list[str] = argument([], "experiments, or YAML files of your own; default: all")
+    names: list[str] = argument([], "experiments, or YAML files of your own; default: all", metavar="NAME")
     seeds: int = option(3, "trials per condition", minimum=1)
     budget: float | None = option(None, "stop after this processor time in seconds", metavar="SECONDS")
     mocap: str | None = option(None, "files written by pose-prepare mocap, separated by commas", metavar="FILES")

@@ -109,6 +109,8 @@ VALUES = {
     "config": "PRESET|FILE", "lifter": "NAME|FILE", "source": "SOURCE", "time_limit": "SECONDS",
     "shard": "I/N", "cache": "DIR|off", "cameras": "FILE", "distance": "CAM,CAM=METRES", "height": "METRES",
     "image_size": "WxH", "offsets": "SECONDS,...", "only": "NAMES", "udp": "HOST:PORT", "ws": "[HOST:]PORT",
+    "pitch": "DEGREES", "roll": "DEGREES", "bridge": "SECONDS", "ahead": "auto|MS", "report": "FILE", "gt": "FILE",
+    "detector_model": "FILE|NAME", "estimator_model": "FILE|NAME", "cert": "FILE", "key": "FILE", "keypoints": "FILE",
 }  # fmt: skip
 TYPED_COLUMNS = 25  # width of the column of options
 NARROW, WIDE = 50, 100

@@ -43,6 +43,8 @@ class Tally:
         confidence: Sum of the 2D scores of these joints.
         lifted: Number of 3D joints.
         sigma: Sum of the sigma of these 3D joints, mm.
+        hands: Number of detected hands of all people in all frames; None if they were not estimated.
+        faces: Number of detected faces of all people in all frames; None if they were not estimated.
         complete: Whether all frames of the input were processed.
         doubtful: Ids of tracks that may not be people.
         motion: Camera motion; None if unknown.
@@ -62,6 +64,8 @@ class Tally:
     confidence: float = 0.0
     lifted: int = 0
     sigma: float = 0.0
+    hands: int | None = None
+    faces: int | None = None
     complete: bool = False
     doubtful: set[int] = field(default_factory=set)
     motion: "CameraMotion | None" = None
@@ -86,6 +90,10 @@ class Tally:
             self.joints += scores.size
             self.guessed += int((scores < HIDDEN_SCORE).sum())
             self.confidence += float(scores.sum())
+        if people.hands is not None:
+            self.hands = (self.hands or 0) + int((people.hands.scores > 0).any(axis=2).sum())
+        if people.faces is not None:
+            self.faces = (self.faces or 0) + int((people.faces.scores > 0).sum())
 
     def add_sigma(self, result: "FrameResult") -> None:
         """Add the final 3D uncertainties of a frame to the statistics."""
@@ -113,7 +121,9 @@ def report(
         known: Results found in the cache: "nothing", "people" (2D only) or "everything".
     """
     video_seconds = tally.last_time - tally.first_time + 1 / source.info.fps
-    people = {0: "no people", 1: "1 person"}.get(len(tally.ids), f"{len(tally.ids)} people")
+    people = counted(len(tally.ids), "person", "people") if tally.ids else "no people"
+    if tally.doubtful:
+        people += f" ({len(tally.doubtful)} doubtful)"
     print_wrapped(
         f"{counted(tally.frames, 'frame')}, {video_seconds:.1f} s of video, {people}; took {seconds:.1f} s "
         f"({tally.frames / seconds:.1f} frames/s, {video_seconds / seconds:.2f} x real time)"
@@ -176,6 +186,10 @@ def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> It
     if tally.guessed > MIN_REPORTED_SHARE * tally.joints:
         share = tally.guessed / tally.joints
         yield f"{share:.0%} of the joints have low 2D confidence; see sigma for their uncertainty"
+    if tally.hands is not None and tally.seen:
+        yield f"hands: {tally.hands / (2 * tally.seen):.0%} of the hands of tracked people detected"
+    if tally.faces is not None and tally.seen:
+        yield f"faces: {tally.faces / tally.seen:.0%} of the faces of tracked people detected"
     if pipeline.stand_in:
         yield pipeline.stand_in
 

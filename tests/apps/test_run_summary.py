@@ -1,0 +1,51 @@
+"""The first lines of the summary of `pose-run`."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from pose_apps.support.summary import Tally, report
+from pose_fakes import random_result, run_info
+
+from pose.face_points import Faces
+from pose.hand_points import Hands
+
+SKELETON = run_info().skeleton
+
+
+def said(tally: Tally, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    camera = run_info().camera
+    pipeline = SimpleNamespace(
+        config=SimpleNamespace(max_people=10), fits=SimpleNamespace(line=None), stand_in=None, camera=lambda *_: camera
+    )
+    source = SimpleNamespace(info=SimpleNamespace(fps=30.0, size=camera.size, focal_35mm=None))
+    report(tally, source, pipeline, [], 1.0)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_doubtful_people_are_counted_in_the_first_line(capsys):
+    tally = Tally()
+    tally.add(random_result(np.random.default_rng(0), 0, 3), SKELETON)
+    assert "3 people; took" in said(tally, capsys)[0]
+    tally.doubtful = {2}
+    assert "3 people (1 doubtful); took" in said(tally, capsys)[0]
+
+
+def test_detected_hands_and_faces_are_reported(capsys):
+    tally = Tally()
+    for index, (hands_seen, faces_seen) in enumerate([(3, 1), (0, 2)]):
+        result = random_result(np.random.default_rng(index), index, 2)
+        hands, faces = Hands.unseen(2), Faces.unseen(2)
+        hands.scores.reshape(4, 21)[:hands_seen, 0] = 0.9
+        faces.scores[:faces_seen] = 0.8
+        tally.add(replace(result, people=replace(result.people, hands=hands, faces=faces)), SKELETON)
+    lines = said(tally, capsys)
+    assert "hands: 38% of the hands of tracked people detected" in lines
+    assert "faces: 75% of the faces of tracked people detected" in lines
+
+
+def test_nothing_is_said_of_hands_that_were_not_estimated(capsys):
+    tally = Tally()
+    tally.add(random_result(np.random.default_rng(0), 0, 2), SKELETON)
+    assert not [line for line in said(tally, capsys) if line.startswith(("hands", "faces"))]
