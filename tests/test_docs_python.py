@@ -15,7 +15,18 @@ BLOCKS = [
     for page in sorted(DOCS.rglob("*.md"))
     for block in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 ]
-POSES = "import numpy as np\npred = true = poses = np.random.default_rng(0).normal(size=(9, 17, 3))\n"
+POSES = """
+import numpy as np
+some = np.random.default_rng(0).normal(size=(9, 17, 3))
+np.savez("truth.npz", joints3d=some)
+np.savez("predictions.npz", walk=some + 0.1)
+"""
+KNEE = """
+import matplotlib
+matplotlib.use("Agg")
+import numpy as np
+data, person, flexion = {"time": np.arange(4) / 30}, np.ones(4, bool), np.arange(4.0)
+"""
 RESULT = """
 from pose_apps.run import main
 assert main(["../shared/videos/dance.mp4", "--end", "0.2", "--formats", "npz", "--out", "."]) == 0
@@ -47,7 +58,8 @@ beginning(Path("../shared/videos/squats.mp4"), Path("short.mp4"), 3)
 PREPARED: dict[str, tuple[str, dict[str, str]]] = {
     "from pose_detectors.yolo import YoloDetector": (DETECTOR, {}),
     "from pose.evaluation.metrics import mpjpe": (POSES, {}),
-    'np.savez("theirs.npz"': (POSES, {}),
+    'np.savez("theirs.npz"': ("", {}),
+    "from matplotlib import pyplot": (KNEE, {}),
     'convert(result, ["bvh", "csv"]': ("", {"end=2.0": "end=0.2"}),
     "from pose.lifter.stream import LifterStream": (STREAM, {}),
     "receiver = socket.socket": (
@@ -71,7 +83,7 @@ PREPARED: dict[str, tuple[str, dict[str, str]]] = {
     'np.load("poses.npz")': (RESULT, {}),
     "pelvis at {result.poses.root[row]} m": (SHORT_CLIP, {"../shared/videos/squats.mp4": "short.mp4"}),
     "session.push(Frame(image": ("", {}),
-    "from pose import analyse": (RESULT, {}),
+    "from pose import analyse": (RESULT, {"walk/poses.npz": "poses.npz"}),
     'VideoWriter("drawn.mp4"': (SHORT_CLIP, {"clip.mp4": "short.mp4"}),
     "from pose.repair.person import repair": (SEQUENCE, {}),
     "from pose.forecast import forecast": ("", {}),
