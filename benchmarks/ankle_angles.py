@@ -86,7 +86,7 @@ def probable(joints: F64, pixels: F64, camera: Camera, lengths: list[float]) -> 
     seen = pixels[:, [H36M17.index(f"{side}_ankle") for side in SIDES]]
     points = np.stack([seen, seen, pixels[:, 17:]], axis=2)
     shank = float(np.median(np.linalg.norm(knees - ankles, axis=-1)))
-    shape = FootShape(below=(0, 0), before=(0, float(np.mean(lengths)) / shank))
+    shape = FootShape(ankle_heights=(0, 0), forward_offsets=(0, float(np.mean(lengths)) / shank))
     feet = ImageFeet(points, np.ones(points.shape[:3], np.float32), np.diag(camera.matrix)[None, :2])
     return angle(ankles - knees, foot_frames(joints, feet, None, None, shape)[:, :, 0])
 

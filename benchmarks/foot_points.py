@@ -28,7 +28,7 @@ from pose.sequences import Sequence2D
 from pose.skeletons import H36M17
 from pose.world.contacts import find_contacts, point_contacts, runs
 from pose.world.floor import ANKLE_HEIGHT
-from pose.world.foot_points import USUAL, FootShape, ImageFeet, foot_frames, lift_feet
+from pose.world.foot_points import DEFAULT_SHAPE, FootShape, ImageFeet, foot_frames, lift_feet
 
 SIDES = ("left", "right")
 KNEES, ANKLES = ([H36M17.index(f"{side}_{joint}") for side in SIDES] for joint in ("knee", "ankle"))
@@ -99,7 +99,7 @@ def main() -> None:
                 answer = lifter.lift(person)
                 cases[title] = ((answer.joints + answer.root[:, None]).astype(float), flat)
             runs = [(f"{title}, own feet", shape, *case) for title, case in cases.items()]
-            runs.append(("lifted, 2D with errors, usual feet", USUAL, *cases["lifted, 2D with errors"]))
+            runs.append(("lifted, 2D with errors, usual feet", DEFAULT_SHAPE, *cases["lifted, 2D with errors"]))
             for title, foot, body, flat in runs:
                 ankles = in_world(body, yaw, joints[:, 0])[:, ANKLES]
                 ankles[..., 1] -= np.percentile(ankles[..., 1], 2) - ANKLE_HEIGHT

@@ -30,7 +30,7 @@ from pose.files import PoseTable, load_poses
 from pose.types import U8, FrameResult, Poses3D
 from pose.video import open_source
 from pose.world.clean import Steps
-from pose.world.footing import settle
+from pose.world.footing import check_with_feet
 from pose.world.frame import World
 from pose.world.run import PlacedRun
 
@@ -129,7 +129,7 @@ def world_of(
             for row, number in enumerate(result.people.ids.tolist())
             if result.placed is not None
         }
-        return placed, run.world, run.footing
+        return placed, run.world, run.foot_velocities
 
 
 def world_row(placed: Placed, world: World, begin: F64, truth: Placed, true_world: World, times: F64) -> list[float]:
@@ -209,7 +209,7 @@ def main() -> None:
                 lines.append((f"{name}, auto: no world", [np.nan] * 8))
                 continue
             placed, world, feet = world_of(results, table, lens, used)
-            if settle(Decision(motion, used, check_feet=True), feet).problem:
+            if check_with_feet(Decision(motion, used, check_feet=True), feet).problem:
                 lines.append((f"{name}, {said}: no world, feet slide", [np.nan] * 8))
                 continue
             begin = np.eye(3) if used is None else true[0]

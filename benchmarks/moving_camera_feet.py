@@ -22,7 +22,7 @@ from pose.camera_motion.decision import Decision
 from pose.camera_motion.path import CameraPath
 from pose.camera_motion.verdict import ROTATING, ZOOMING, CameraMotion
 from pose.world.clean import Steps, clean
-from pose.world.footing import settle
+from pose.world.footing import check_with_feet
 from pose.world.person import Person
 
 F64 = NDArray[np.float64]
@@ -52,7 +52,7 @@ def kept(person: Person, motion: CameraMotion) -> bool:
     """Whether there is a world."""
     path = still(person.times)
     _, cleaned = clean({1: person}, person.times, Steps(camera_known=False, path=path))
-    return not settle(Decision(motion, path, check_feet=True), [cleaned[1].footing]).problem
+    return not check_with_feet(Decision(motion, path, check_feet=True), [cleaned[1].foot_velocities]).problem
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from pose.face_points import Faces
 from pose.hand_points import WRISTS, Hands, on_body
 from pose.skeletons import Skeleton
 from pose.types import F32, FrameResult
-from pose.world.foot_points import foot_frames, seen_feet
+from pose.world.foot_points import extract_feet, foot_frames
 
 F64 = NDArray[np.float64]
 Made = TypeVar("Made")
@@ -113,7 +113,7 @@ class FittedBodies(Generic[Made]):
         """
         keypoints, scores, focal = _observed(rows, matrix)
         swapped = np.stack([result.poses.swapped[row] for result, row in rows])
-        seen = seen_feet(skeleton, keypoints, scores, swapped, focal)
+        seen = extract_feet(skeleton, keypoints, scores, swapped, focal)
         frames = foot_frames(joints.astype(np.float64), seen, None, None) @ CAMERA_SPACE.turn.T
         return foot_frames_of(self._people[number].feet.step(frames, _times(rows)))
 

@@ -77,7 +77,7 @@ class CameraWatch:
         tests = [(lens, sigma) for _, _, lens, sigma in self._tests]
         return proves_rotation(*lens_of(np.array(tests).reshape(-1, 2)))
 
-    def see(self, background: Background | None, index: int, time: float, cut: bool = False) -> View:
+    def update(self, background: Background | None, index: int, time: float, cut: bool = False) -> View:
         """Process the next frame, and return its view.
 
         The view is relative to a reference frame: the first one, or the first one after a cut or after `state` was last

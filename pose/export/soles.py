@@ -9,7 +9,7 @@ from pose.export.tracks import Track
 from pose.files import PoseTable
 from pose.spaces import WORLD
 from pose.types import F32, I64
-from pose.world.foot_points import ImageFeet, ankle_flexions, foot_frames, lift_feet, seen_feet
+from pose.world.foot_points import ImageFeet, ankle_flexions, extract_feet, foot_frames, lift_feet
 from pose.world.gravity import ANKLES
 
 F64 = NDArray[np.float64]
@@ -35,7 +35,7 @@ def feet_in_images(table: PoseTable, rows: I64) -> ImageFeet | None:
     if table.camera is None:
         return None
     focal = focal_lengths(table, rows)
-    return seen_feet(table.skeleton, table.keypoints[rows], table.scores[rows], table.swapped[rows], focal)
+    return extract_feet(table.skeleton, table.keypoints[rows], table.scores[rows], table.swapped[rows], focal)
 
 
 def vertical_and_contacts(table: PoseTable, rows: I64) -> tuple[F64, F32] | tuple[None, None]:

@@ -44,9 +44,9 @@ class WatchedWorld:
         """State of the camera motion: "static", "rotating", "translating" or "unknown"; empty if the camera is assumed
         static.
 
-        The motion of the feet (`LiveFooting.doubt`) has precedence over that of the image (`CameraWatch.state`).
+        The motion of the feet (`LiveFooting.result`) has precedence over that of the image (`CameraWatch.state`).
         """
-        return "" if self._watch is None else self._feet.doubt or self._watch.state
+        return "" if self._watch is None else self._feet.result or self._watch.state
 
     def place(self, result: FrameResult, skeleton: Skeleton) -> tuple[FrameResult, WorldInfo | None]:
         """Transform a frame to world coordinates.
@@ -63,13 +63,13 @@ class WatchedWorld:
             placed = self._world.place(result, skeleton)
         else:
             people = result.people
-            view = self._watch.see(people.background, people.index, people.time, people.cut)
+            view = self._watch.update(people.background, people.index, people.time, people.cut)
             if self._used and (people.cut or self._watch.state in _NO_WORLD):
                 self._begin()
             if self._watch.state in _NO_WORLD:
                 return result, None
             placed = self._world.place(result, skeleton, view)
-            if self._is_doubtful(placed, skeleton):
+            if self._feet_contradict(placed, skeleton):
                 self._used = True
                 return result, None
         self._used = True
@@ -78,7 +78,7 @@ class WatchedWorld:
     def _begin(self) -> None:
         self._world, self._feet, self._used = LiveWorld(self._camera, self._steps), LiveFooting(), False
 
-    def _is_doubtful(self, placed: FrameResult, skeleton: Skeleton) -> bool:
+    def _feet_contradict(self, placed: FrameResult, skeleton: Skeleton) -> bool:
         """Return whether the feet contradict the estimated camera rotation in this frame.
 
         This is also True in the first frame without contradiction, in which a new world begins.
@@ -87,12 +87,12 @@ class WatchedWorld:
         if not self._watch.checks_feet:
             self._feet = LiveFooting()
             return False
-        before = self._feet.doubt
+        before = self._feet.result
         _, scores = to_h36m17(placed.people.keypoints, placed.people.scores, skeleton)
-        doubt = self._feet.see(placed, scores[:, ANKLES] > RULES.floor.min_score, self._watch)
-        if before and not doubt:  # the camera may have moved meanwhile, so that the old world is wrong
+        result = self._feet.update(placed, scores[:, ANKLES] > RULES.floor.min_score, self._watch)
+        if before and not result:  # the camera may have moved meanwhile, so that the old world is wrong
             self._begin()
-        return bool(before or doubt)
+        return bool(before or result)
 
     def words(self, info: WorldInfo | None) -> str:
         """Describe gravity and camera motion for a status line.

@@ -15,7 +15,7 @@ from pose.types import F32, F64, U8, Flags
 from pose.world.contacts import find_contacts
 from pose.world.floor import common_floor, own_floor
 from pose.world.frame import World
-from pose.world.gravity import ANKLES, Standing, find_gravity, given_gravity
+from pose.world.gravity import ANKLES, BodyMotion, find_gravity, given_gravity
 from pose.world.height import scale_to, stature
 
 FASTEST = 60.0  # maximum frames/s of the result
@@ -170,7 +170,7 @@ def find_world(motions: Sequence[FusedMotion], line: TimeLine, up: F64 | None = 
         The world relative to the first camera.
     """
     standing = [
-        Standing(
+        BodyMotion(
             (motion.joints - motion.joints[:, :1]).astype(np.float64),
             motion.joints[:, 0].astype(np.float64),
             line.times[motion.frames],

@@ -33,7 +33,7 @@ SIGNS = np.array([1.0, -1.0])[:, None, None]
 class HalfFilters:
     """Kalman filters of all joint pairs of one person.
 
-    For each frame call `see`, then `follow`, then `turn` if necessary.
+    For each frame call `update`, then `follow`, then `turn` if necessary.
 
     Attributes:
         half: (K, 2) d of the newest frame, relative to the person's size; 0 where not seen.
@@ -63,7 +63,7 @@ class HalfFilters:
         """Return (K,) whether each pair belongs to a limb."""
         return np.asarray(self._limb == limb)
 
-    def see(self, keypoints: F32, scores: F32, time: float, step: float) -> F64:
+    def update(self, keypoints: F32, scores: F32, time: float, step: float) -> F64:
         """Process the next frame.
 
         Args:

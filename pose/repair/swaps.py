@@ -161,7 +161,7 @@ class _Limb:
 
         Args:
             against: Costs in nats of the new frame, for each old survivor and each sign, as returned by
-                `HalfFilters.see`.
+                `HalfFilters.update`.
             flip: Cost in nats of a change of sign.
             swapped_nats: Cost in nats of a swapped frame.
         """
@@ -212,7 +212,7 @@ class SwapFinder:
         """
         step = float(min(time - self._time, LONGEST_GAP_SECONDS))
         self._time = time
-        against = self._filters.see(keypoints, scores, time, step).tolist()
+        against = self._filters.update(keypoints, scores, time, step).tolist()
         predecessors = []
         for limb, nats in zip(self._limbs, against, strict=True):
             predecessors.append(limb.choose(nats, self.rules.switch_cost_nats, self.rules.swapped_cost_nats_s * step))

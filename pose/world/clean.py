@@ -26,7 +26,7 @@ from pose.world import depth as depths
 from pose.world.consistency import check_limbs
 from pose.world.contacts import find_contacts, ground_below
 from pose.world.feet import hold_feet, path_correction, standing
-from pose.world.footing import lower_feet
+from pose.world.footing import lower_foot_velocities
 from pose.world.frame import World
 from pose.world.gaps import fill_gaps, stretches
 from pose.world.gravity import ANKLES
@@ -103,7 +103,8 @@ class Cleaned:
             far from it.
         partial: (T,) whether the person enters or leaves the view, or is below the floor (`pose.world.trim`).
         inconsistent: (T, 4) limbs whose 2D contradicts the person's bone lengths (`pose.world.consistency`).
-        footing: (N, 4) velocities of the lower foot, as returned by `lower_feet`; empty for a static camera.
+        foot_velocities: (N, 4) velocities of the lower foot, as returned by `lower_foot_velocities`; empty for a static
+            camera.
     """
 
     times: F64
@@ -122,7 +123,7 @@ class Cleaned:
     raised: float
     partial: Mask
     inconsistent: Mask
-    footing: F64
+    foot_velocities: F64
 
 
 def clean(
@@ -174,18 +175,18 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
     lifted = person.joints + person.root[:, None]
     spread = np.full(len(person), np.nan)
     if steps.depth:
-        seen = depths.sight(person, rules.depth)
+        estimate = depths.estimate_pelvis(person, rules.depth)
         slope, intercept = np.ones(1), np.zeros(1)
         if steps.path is not None:  # a rotation of the camera changes the depth of a person at rest
             rows = steps.path.rows(person.times)
             camera = None if steps.path.places is None else steps.path.places[rows]
-            slope, intercept = seen.distances(steps.path.turns[rows], camera)
-        distance, variance = slope * seen.depth + intercept, slope**2 * seen.variance
+            slope, intercept = estimate.distance_map(steps.path.turns[rows], camera)
+        distance, variance = slope * estimate.depth + intercept, slope**2 * estimate.variance
         carried = steps.path is not None and steps.path.places is not None
-        reach = float(np.median(seen.depth)) if carried else None
+        reach = float(np.median(estimate.depth)) if carried else None
         distance, left = depths.smooth_depths(distance, variance, person.times, rules.depth, reach)
         z, left = (distance - intercept) / slope, left / slope**2
-        person = replace(person, root=seen.place(z))
+        person = replace(person, root=estimate.positions(z))
         spread = np.hypot(np.sqrt(left), (0.0 if steps.camera_known else rules.depth.assumed_focal_sigma_share) * z)
     if steps.path is not None:
         person = to_static(person, steps.path)
@@ -206,7 +207,7 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
     return Work(
         person.times, person.joints, person.root, person.sigma, lifted,
         person.scores[:, ANKLES] > rules.floor.min_score, fully_visible(person.scores, rules.trim), filled,
-        inconsistent, 1000 * spread, lengths.astype(np.float64), height, given=wanted is not None,
+        inconsistent, 1000 * spread, lengths.astype(np.float64), height, height_given=wanted is not None,
     )  # fmt: skip
 
 
@@ -222,16 +223,20 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
     """
     work, world, own = resized(work, ground.sizes[number], rules.size), ground.world, ground.floors.get(number)
     if steps.path is not None and steps.path.places is not None:  # the path has one scale for all people
-        own_scale = 1.0 if work.given else ground.sizes[number].scale
+        own_scale = 1.0 if work.height_given else ground.sizes[number].scale
         places = steps.path.places[steps.path.rows(work.times)]
-        work = replace(work, root=work.root + (1 - own_scale / ground.travel) * places)
+        work = replace(work, root=work.root + (1 - own_scale / ground.path_scale) * places)
     placed = world.place(work.joints + work.root[:, None])
     raised = 0.0
     if own is not None and abs(own - world.floor) <= rules.floor.max_step_m:
         raised = world.floor - own
         placed[..., 1] += raised
     stands, contacts = np.zeros((len(placed), 2), bool), np.zeros((len(placed), 2))
-    footing = np.zeros((0, 4)) if steps.path is None else lower_feet(placed, work.times, work.feet_seen, rules.footing)
+    footing = (
+        np.zeros((0, 4))
+        if steps.path is None
+        else lower_foot_velocities(placed, work.times, work.feet_seen, rules.footing)
+    )
     for part in stretches(work.times, rules.gaps):
         times = work.times[part]
         ankles = placed[part][:, ANKLES] - ground_below(placed[part], times, rules.contacts)[:, None, None] * _UP

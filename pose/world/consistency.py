@@ -23,9 +23,9 @@ F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _JOINTS = [[H36M17.index(joint) for joint in joints] for joints in LIMBS.values()]
-_OTHERS = [1, 0, 3, 2]  # index of the same limb on the other side
+_OPPOSITE = [1, 0, 3, 2]  # index of the same limb on the other side
 _LEGS = np.array([name.endswith("leg") for name in LIMBS])
-_TINY = 0.02  # minimum relative length of a bone; a shorter one is noise
+_MIN_RELATIVE_LENGTH = 0.02  # minimum relative length of a bone; a shorter one is noise
 _STEPS = 8  # evaluations of the median per window
 
 
@@ -42,15 +42,15 @@ def check_limbs(person: Person, rules: ConsistencyRules = RULES.consistency) -> 
     flags, added = np.zeros((len(person), len(LIMBS)), bool), np.zeros((len(person), len(H36M17)))
     if len(person) < rules.min_frames:
         return flags, added
-    shares, lengths = _seen_shares(person, rules)
-    ratios, longest = _medians(shares, person.times, rules)
-    other = ratios[:, _OTHERS]
+    relative, lengths = _relative_lengths(person, rules)
+    ratios, longest = _medians(relative, person.times, rules)
+    other = ratios[:, _OPPOSITE]
     differs = (np.abs(ratios - other) > rules.min_leg_log_difference) & (np.abs(ratios) > np.abs(other))
     legs = (np.abs(ratios) > rules.min_leg_log_ratio) & differs
     arms = (np.abs(ratios) > rules.min_arm_log_ratio) & (longest > rules.min_arm_stretch_ratio)
     flags[:] = np.where(_LEGS, legs, arms)
     expected = np.where(_LEGS, np.nan_to_num(other), 0.0)
-    moved = np.abs(_middle(ratios, lengths) - _middle(expected, lengths)) * lengths.sum(axis=-1)
+    moved = np.abs(_middle_joint(ratios, lengths) - _middle_joint(expected, lengths)) * lengths.sum(axis=-1)
     for limb, (_, middle, end) in enumerate(_JOINTS):
         share = rules.leg_sigma_share if _LEGS[limb] else rules.arm_sigma_share
         extra = np.where(flags[:, limb], 1000 * share * moved[:, limb], 0.0)
@@ -58,32 +58,32 @@ def check_limbs(person: Person, rules: ConsistencyRules = RULES.consistency) -> 
     return flags, added
 
 
-def _seen_shares(person: Person, rules: ConsistencyRules) -> tuple[F64, F64]:
+def _relative_lengths(person: Person, rules: ConsistencyRules) -> tuple[F64, F64]:
     """Return projected lengths (T, 4, 2) of the upper and lower bone of each limb, and the true lengths (4, 2) m.
 
     Projected lengths are relative to the true ones, NaN where not detected.
     """
     places = person.joints + person.root[:, None]
-    shares, lengths = np.full((len(person), len(LIMBS), 2), np.nan), np.zeros((len(LIMBS), 2))
+    relative, lengths = np.full((len(person), len(LIMBS), 2), np.nan), np.zeros((len(LIMBS), 2))
     for limb, joints in enumerate(_JOINTS):
         for bone, pair in enumerate((joints[:2], joints[1:])):
             own = np.linalg.norm(places[:, pair[1]] - places[:, pair[0]], axis=1)
             depth = np.maximum(places[:, pair, 2].mean(axis=1), 0.1)
             seen = np.linalg.norm(person.rays[:, pair[1]] - person.rays[:, pair[0]], axis=1) * depth
             known = person.scores[:, pair].min(axis=1) > rules.min_score
-            shares[known, limb, bone] = seen[known] / np.maximum(own[known], 1e-6)
+            relative[known, limb, bone] = seen[known] / np.maximum(own[known], 1e-6)
             lengths[limb, bone] = np.median(own)
-    return shares, lengths
+    return relative, lengths
 
 
-def _medians(shares: F64, times: F64, rules: ConsistencyRules) -> tuple[F64, F64]:
+def _medians(relative: F64, times: F64, rules: ConsistencyRules) -> tuple[F64, F64]:
     """Return the log ratio of the relative lengths of upper and lower bone, and the larger length, (T, 4) each.
 
     Relative lengths are projected lengths divided by true lengths. Both results are sliding medians; NaN with too few
     detections.
     """
-    within = np.maximum(shares, _TINY)
-    values = np.concatenate([np.log(within[..., 0] / within[..., 1]), shares[..., 0], shares[..., 1]], axis=1)
+    within = np.maximum(relative, _MIN_RELATIVE_LENGTH)
+    values = np.concatenate([np.log(within[..., 0] / within[..., 1]), relative[..., 0], relative[..., 1]], axis=1)
     step = rules.window_s / _STEPS
     slots = np.floor((times - times[0]) / step).astype(np.int64)
     found = np.full((len(times), values.shape[1]), np.nan)
@@ -99,7 +99,7 @@ def _medians(shares: F64, times: F64, rules: ConsistencyRules) -> tuple[F64, F64
     return ratios, np.fmax(upper, lower)
 
 
-def _middle(ratios: F64, lengths: F64) -> F64:
+def _middle_joint(ratios: F64, lengths: F64) -> F64:
     """Return the position of the detected middle joint along its limb, 0 to 1.
 
     Args:

@@ -14,8 +14,8 @@ from pose.world.rules import RULES, ContactRules
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-_FLOOR_SHARE = 5  # percentile of a point's height that is its floor
-_LOWEST = 0.03  # m, maximum height of supporting feet above the lowest joint
+_FLOOR_PERCENTILE = 5  # percentile of a point's height that is its floor
+_MAX_ABOVE_LOWEST_M = 0.03  # m, maximum height of supporting feet above the lowest joint
 
 
 def ankle_speeds(ankles: NDArray[np.floating], times: F64) -> F64:
@@ -40,7 +40,8 @@ def find_contacts(ankles: NDArray[np.floating], times: F64, rules: ContactRules 
     near = 1 / (1 + np.exp(np.clip((height - rules.max_contact_height_m) / rules.height_width_m, -30, 30)))
     probability = slow * near
     stands = np.stack(
-        [_held(speed[:, i], height[:, i] < rules.max_contact_height_m, times, rules) for i in range(2)], axis=1
+        [_with_hysteresis(speed[:, i], height[:, i] < rules.max_contact_height_m, times, rules) for i in range(2)],
+        axis=1,
     )
     return stands, probability
 
@@ -61,7 +62,7 @@ def point_contacts(points: F64, times: F64, rules: ContactRules = RULES.contacts
         path = points[:, *at].astype(np.float64)
         known = np.isfinite(path).all(axis=-1)
         if known.any():
-            raised = path[known] - (0, np.percentile(path[known, 1], _FLOOR_SHARE) - ANKLE_HEIGHT, 0)
+            raised = path[known] - (0, np.percentile(path[known, 1], _FLOOR_PERCENTILE) - ANKLE_HEIGHT, 0)
             stands[(known, *at)] = find_contacts(np.stack([raised, raised], axis=1), times[known], rules)[0][:, 0]
     return stands
 
@@ -79,18 +80,18 @@ def ground_below(joints: F64, times: F64, rules: ContactRules = RULES.contacts) 
         rules: Thresholds.
     """
     feet = joints[:, ANKLES, 1].min(axis=1)
-    standing = np.where(feet <= joints[..., 1].min(axis=1) + _LOWEST, feet - ANKLE_HEIGHT, 0.0)
+    standing = np.where(feet <= joints[..., 1].min(axis=1) + _MAX_ABOVE_LOWEST_M, feet - ANKLE_HEIGHT, 0.0)
     first, last = (np.searchsorted(times, times + side * (rules.max_flight_s + 1e-9)) for side in (-1, 1))
     return np.maximum([standing[a:b].min() for a, b in zip(first, last, strict=True)], 0.0)
 
 
-def _held(speed: F64, low: Mask, times: F64, rules: ContactRules) -> Mask:
+def _with_hysteresis(speed: F64, low: Mask, times: F64, rules: ContactRules) -> Mask:
     """Return contacts (T,) with hysteresis, without short contacts and short pauses."""
     stands = np.zeros(len(times), bool)
-    begun = False
+    in_contact = False
     for t, (fast, near) in enumerate(zip(speed.tolist(), low.tolist(), strict=True)):
-        begun = near and fast < (rules.contact_off_speed_mps if begun else rules.contact_on_speed_mps)
-        stands[t] = begun
+        in_contact = near and fast < (rules.contact_off_speed_mps if in_contact else rules.contact_on_speed_mps)
+        stands[t] = in_contact
     for value in (False, True):
         for first, last in runs(stands == value):
             inner = first > 0 and last < len(times)

@@ -16,12 +16,12 @@ from pose.world.rules import RULES, DepthRules
 F64 = NDArray[np.float64]
 
 _State = tuple[float, float, float, float, float]  # depth, speed and their covariance a, b, c
-_Step = tuple[tuple[float, float], _State, _State]  # transition (reach, keep), predicted state, updated state
-_LEAST_COSINE = 0.5  # minimum cosine between a line of sight and the axis along which distances are compared
+_Step = tuple[tuple[float, float], _State, _State]  # transition (travel_time, decay), predicted state, updated state
+_MIN_COSINE = 0.5  # minimum cosine between a line of sight and the axis along which distances are compared
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class PelvisEstimate:
     """Estimates of the pelvis position from single frames.
 
     At depth z, the x and y of the pelvis are `ray` * z + `offset`.
@@ -38,11 +38,11 @@ class Sighting:
     ray: F64
     offset: F64
 
-    def place(self, depth: F64) -> F64:
+    def positions(self, depth: F64) -> F64:
         """Return pelvis positions (T, 3) m for depths (T,) m."""
         return np.concatenate([self.ray * depth[:, None] + self.offset, depth[:, None]], axis=1)
 
-    def distances(self, turns: F64, places: F64 | None = None) -> tuple[F64, F64]:
+    def distance_map(self, turns: F64, places: F64 | None = None) -> tuple[F64, F64]:
         """Return the linear map from depth to a distance that is comparable over time while the camera moves.
 
         The distance is measured along one fixed axis. For a camera that does not move it is the depth. The axis is the
@@ -62,14 +62,14 @@ class Sighting:
         lines = sights / np.linalg.norm(sights, axis=1, keepdims=True)
         mean = lines.mean(axis=0)
         fixed = (np.array([0.0, 0.0, 1.0]), mean / max(float(np.linalg.norm(mean)), 1e-9))
-        axis = next((one for one in fixed if (lines @ one).min(initial=1.0) > _LEAST_COSINE), lines)
+        axis = next((one for one in fixed if (lines @ one).min(initial=1.0) > _MIN_COSINE), lines)
         offsets = np.einsum("tij,tj->ti", turns[:, :, :2], self.offset)
         if places is not None and axis is not lines:
             offsets = offsets + places
         return (sights * axis).sum(axis=1), (offsets * axis).sum(axis=1)
 
 
-def sight(person: Person, rules: DepthRules = RULES.depth) -> Sighting:
+def estimate_pelvis(person: Person, rules: DepthRules = RULES.depth) -> PelvisEstimate:
     """Estimate the position of the pelvis in each frame from all detected joints.
 
     Each detected joint j gives two equations (across and down), x + x_j = ray_j (z + z_j). They are solved for the
@@ -89,18 +89,18 @@ def sight(person: Person, rules: DepthRules = RULES.depth) -> Sighting:
     lever = weight[..., None] * ray
     information = (lever * ray).sum(axis=(1, 2))
     spread = np.maximum(information, 1e-9)
-    said = person.root[:, 2]
+    lifted_depth = person.root[:, 2]
     fitted = -(lever * rest).sum(axis=(1, 2)) / spread
-    depth = rules.fit_weight * fitted + (1 - rules.fit_weight) * said
-    variance = rules.variance_factor / spread + ((fitted - said) / 2) ** 2
+    depth = rules.fit_weight * fitted + (1 - rules.fit_weight) * lifted_depth
+    variance = rules.variance_factor / spread + ((fitted - lifted_depth) / 2) ** 2
     if information.min(initial=1.0) > 1e-9 and depth.min(initial=1.0) > 0:
-        return Sighting(depth, variance, middle_ray, middle)
+        return PelvisEstimate(depth, variance, middle_ray, middle)
     known = (information > 1e-9) & (depth > 0)
     seen = (total > 0)[:, None]
-    return Sighting(
-        np.where(known, depth, said),
+    return PelvisEstimate(
+        np.where(known, depth, lifted_depth),
         np.where(known, variance, np.inf),
-        np.where(seen, middle_ray, person.root[:, :2] / np.maximum(said, 1e-3)[:, None]),
+        np.where(seen, middle_ray, person.root[:, :2] / np.maximum(lifted_depth, 1e-3)[:, None]),
         middle,
     )
 
@@ -121,7 +121,7 @@ def _weights(person: Person, rules: DepthRules) -> tuple[F64, F64]:
 
 
 def smooth_depths(
-    measured: F64, variance: F64, times: F64, rules: DepthRules = RULES.depth, reach_m: float | None = None
+    measured: F64, variance: F64, times: F64, rules: DepthRules = RULES.depth, initial_range_m: float | None = None
 ) -> tuple[F64, F64]:
     """Smooth depths over time with a Kalman filter and a Rauch-Tung-Striebel smoother.
 
@@ -133,7 +133,7 @@ def smooth_depths(
         variance: (T,) m^2, variances of `measured`; infinite without information.
         times: (T,) s.
         rules: Thresholds.
-        reach_m: Twice the standard deviation of the initial depth, m; None for the initial depth itself.
+        initial_range_m: Twice the standard deviation of the initial depth, m; None for the initial depth itself.
 
     Returns:
         (T,) m depths, and their variances (T,) m^2.
@@ -145,21 +145,25 @@ def smooth_depths(
     best = np.argsort(variance[usable])[: max(1, usable.sum() // 2)]
     middle = float(np.median(measured[usable][best]))
     z, v = middle, 0.0
-    reach_m = middle if reach_m is None else reach_m
-    a, b, c = (0.5 * reach_m) ** 2, 0.0, 1.0  # covariance of depth and speed: [[a, b], [b, c]]
+    initial_range_m = middle if initial_range_m is None else initial_range_m
+    a, b, c = (0.5 * initial_range_m) ** 2, 0.0, 1.0  # covariance of depth and speed: [[a, b], [b, c]]
     steps = np.diff(times, prepend=times[0]).tolist()
     noise = np.where(usable, variance, 1e12).tolist()
     seen = measured.tolist()
-    kept: list[_Step] = []
+    filter_steps: list[_Step] = []
     for t, step in enumerate(steps):
         if step > 0:
-            keep = np.exp(-step / settle) if step < 5 * settle else 0.0
-            reach = settle * (1 - keep)
-            z, v = z + reach * v, keep * v
-            a, b, c = a + 2 * reach * b + reach * reach * c, keep * (b + reach * c), keep * keep * c
+            decay = np.exp(-step / settle) if step < 5 * settle else 0.0
+            travel_time = settle * (1 - decay)
+            z, v = z + travel_time * v, decay * v
+            a, b, c = (
+                a + 2 * travel_time * b + travel_time * travel_time * c,
+                decay * (b + travel_time * c),
+                decay * decay * c,
+            )
             q = agility * agility
             a, b, c = a + q * step**3 / 3, b + q * step**2 / 2, c + q * step
-            before = (reach, keep)
+            before = (travel_time, decay)
         else:
             before = (0.0, 1.0)
         predicted = (z, v, a, b, c)
@@ -168,22 +172,22 @@ def smooth_depths(
         error = seen[t] - z if noise[t] < 1e11 else 0.0
         z, v = z + gain_z * error, v + gain_v * error
         a, b, c = (1 - gain_z) * a, (1 - gain_z) * b, c - gain_v * b
-        kept.append((before, predicted, (z, v, a, b, c)))
-    return _smoothed(kept)
+        filter_steps.append((before, predicted, (z, v, a, b, c)))
+    return _smoothed(filter_steps)
 
 
-def _smoothed(kept: list[_Step]) -> tuple[F64, F64]:
+def _smoothed(filter_steps: list[_Step]) -> tuple[F64, F64]:
     """Return depths and their variances from the steps of the filter: the backward pass of the smoother."""
-    count = len(kept)
+    count = len(filter_steps)
     depth, spread = np.empty(count), np.empty(count)
-    z, v, a, b, c = kept[-1][2]
+    z, v, a, b, c = filter_steps[-1][2]
     depth[-1], spread[-1] = z, a
     for t in range(count - 2, -1, -1):
-        (reach, keep), (pz, pv, pa, pb, pc), _ = kept[t + 1]
-        fz, fv, fa, fb, fc = kept[t][2]
-        # Gain = covariance F^T predicted^-1, F = [[1, reach], [0, keep]].
-        m00, m01 = fa + reach * fb, keep * fb
-        m10, m11 = fb + reach * fc, keep * fc
+        (travel_time, decay), (pz, pv, pa, pb, pc), _ = filter_steps[t + 1]
+        fz, fv, fa, fb, fc = filter_steps[t][2]
+        # Gain = covariance F^T predicted^-1, F = [[1, travel_time], [0, decay]].
+        m00, m01 = fa + travel_time * fb, decay * fb
+        m10, m11 = fb + travel_time * fc, decay * fc
         det = max(pa * pc - pb * pb, 1e-18)
         g00, g01 = (m00 * pc - m01 * pb) / det, (m01 * pa - m00 * pb) / det
         g10, g11 = (m10 * pc - m11 * pb) / det, (m11 * pa - m10 * pb) / det

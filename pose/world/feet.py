@@ -136,13 +136,13 @@ def _offsets(ankle: F64, stands: Mask, times: F64, rules: FootRules) -> F64:
     return np.asarray(total / np.maximum(weight, 1)[:, None])
 
 
-def _tridiagonal(diagonal: list[float], beside: list[float], right: list[float]) -> list[float]:
+def _tridiagonal(diagonal: list[float], off_diagonal: list[float], right: list[float]) -> list[float]:
     """Solve a symmetric tridiagonal system (L. H. Thomas); plain floats are faster than small arrays."""
     for i in range(1, len(diagonal)):
-        factor = beside[i - 1] / diagonal[i - 1]
-        diagonal[i] -= factor * beside[i - 1]
+        factor = off_diagonal[i - 1] / diagonal[i - 1]
+        diagonal[i] -= factor * off_diagonal[i - 1]
         right[i] -= factor * right[i - 1]
     right[-1] /= diagonal[-1]
     for i in range(len(diagonal) - 2, -1, -1):
-        right[i] = (right[i] - beside[i] * right[i + 1]) / diagonal[i]
+        right[i] = (right[i] - off_diagonal[i] * right[i + 1]) / diagonal[i]
     return right

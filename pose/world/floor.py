@@ -8,7 +8,7 @@ from pose.world.rules import RULES, FloorRules
 F64 = NDArray[np.float64]
 
 ANKLE_HEIGHT = 0.08  # m above the floor when standing
-_FEW = 5
+_MIN_SAMPLES = 5
 
 
 def own_floor(
@@ -30,8 +30,8 @@ def own_floor(
     speed = np.linalg.norm(np.gradient(ankles, times, axis=0), axis=-1)
     slow = speed < rules.max_standing_speed_mps
     shown = slow & seen if seen is not None else slow
-    heights = ankles[..., 1][shown if shown.sum() >= _FEW else slow]
-    if len(heights) < _FEW:
+    heights = ankles[..., 1][shown if shown.sum() >= _MIN_SAMPLES else slow]
+    if len(heights) < _MIN_SAMPLES:
         heights = ankles[..., 1].min(axis=1)
     return float(np.percentile(heights, rules.lowest_percentile)) - ANKLE_HEIGHT
 

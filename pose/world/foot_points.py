@@ -38,18 +38,18 @@ class FootShape:
     """Positions of heel and toe of a flat foot relative to the ankle, in lengths of the shank.
 
     Attributes:
-        below: Heights of the ankle above heel and toe.
-        before: Distances of heel and toe in front of the ankle; negative if behind.
+        ankle_heights: Heights of the ankle above heel and toe.
+        forward_offsets: Distances of heel and toe in front of the ankle; negative if behind.
     """
 
     # Shares of the stature: shank 0.246, ankle above the sole 0.039. Source: Drillis and Contini 1966, in Winter,
     # Biomechanics and Motor Control of Human Movement.
-    below: tuple[float, float] = (0.039 / 0.246, 0.039 / 0.246)
+    ankle_heights: tuple[float, float] = (0.039 / 0.246, 0.039 / 0.246)
     # The foot's length is 0.152 of the stature, 30 % of it behind the ankle.
-    before: tuple[float, float] = (-0.3 * 0.152 / 0.246, 0.7 * 0.152 / 0.246)
+    forward_offsets: tuple[float, float] = (-0.3 * 0.152 / 0.246, 0.7 * 0.152 / 0.246)
 
 
-USUAL = FootShape()
+DEFAULT_SHAPE = FootShape()
 
 
 def foot_joints(skeleton: Skeleton) -> NDArray[np.int64] | None:
@@ -87,7 +87,7 @@ class ImageFeet:
         return np.asarray(each[..., :1] & each[..., 1:])
 
 
-def seen_feet(skeleton: Skeleton, keypoints: F32, scores: F32, swapped: Mask, focal: F64) -> ImageFeet | None:
+def extract_feet(skeleton: Skeleton, keypoints: F32, scores: F32, swapped: Mask, focal: F64) -> ImageFeet | None:
     """Extract the feet of N poses from 2D keypoints; None if the skeleton has no heels and toes.
 
     Args:
@@ -106,7 +106,9 @@ def seen_feet(skeleton: Skeleton, keypoints: F32, scores: F32, swapped: Mask, fo
     return ImageFeet(pixels, np.where(legs, known[:, ::-1], known), np.broadcast_to(focal, (len(keypoints), 2)))
 
 
-def lift_feet(joints: F64, seen: ImageFeet, up: F64 | None, contacts: F32 | None, shape: FootShape = USUAL) -> F64:
+def lift_feet(
+    joints: F64, seen: ImageFeet, up: F64 | None, contacts: F32 | None, shape: FootShape = DEFAULT_SHAPE
+) -> F64:
     """Estimate heels and toes of N poses of one camera in 3D.
 
     Args:
@@ -122,8 +124,8 @@ def lift_feet(joints: F64, seen: ImageFeet, up: F64 | None, contacts: F32 | None
     frames = foot_frames(joints, seen, up, contacts, shape)
     shanks = np.linalg.norm(joints[:, _KNEES] - joints[:, _ANKLES], axis=-1)[..., None]
     points = [
-        joints[:, _ANKLES] + shanks * (before * frames[:, :, 0] - below * frames[:, :, 1])
-        for before, below in zip(shape.before, shape.below, strict=True)
+        joints[:, _ANKLES] + shanks * (forward * frames[:, :, 0] - height * frames[:, :, 1])
+        for forward, height in zip(shape.forward_offsets, shape.ankle_heights, strict=True)
     ]
     feet = np.stack(points, axis=2)
     feet[~seen.known] = np.nan
@@ -131,7 +133,7 @@ def lift_feet(joints: F64, seen: ImageFeet, up: F64 | None, contacts: F32 | None
 
 
 def foot_frames(
-    joints: F64, seen: ImageFeet | None, up: F64 | None, contacts: F32 | None, shape: FootShape = USUAL
+    joints: F64, seen: ImageFeet | None, up: F64 | None, contacts: F32 | None, shape: FootShape = DEFAULT_SHAPE
 ) -> F64:
     """Estimate the directions of the feet of N poses of one camera, in the camera frame.
 
@@ -152,14 +154,14 @@ def foot_frames(
     pull = prior / _LEG_SIGMA**2
     level = np.zeros((*prior.shape[:2], 1))
     if seen is not None:
-        length = np.linalg.norm(shanks, axis=-1) * (shape.before[1] - shape.before[0])
-        _add_images(weight, pull, joints[:, _ANKLES], length, seen)
+        length = np.linalg.norm(shanks, axis=-1) * (shape.forward_offsets[1] - shape.forward_offsets[0])
+        _add_image_terms(weight, pull, joints[:, _ANKLES], length, seen)
     if up is not None and contacts is not None:
         level = np.nan_to_num(contacts.astype(np.float64))[..., None]
         weight += (up[:, :, None] * up[:, None])[:, None] * (level / _LEVEL_SIGMA**2)[..., None]
     along = _unit(np.linalg.solve(weight, pull[..., None])[..., 0])
     above = (1 - level) * _unit(shanks) + level * (0.0 if up is None else up[:, None])
-    return np.stack([along, _unit(_across(above, along))], axis=2)
+    return np.stack([along, _unit(_perpendicular(above, along))], axis=2)
 
 
 def ankle_flexions(joints: F64, seen: ImageFeet, up: F64 | None, contacts: F32 | None) -> F64:
@@ -179,7 +181,7 @@ def ankle_flexions(joints: F64, seen: ImageFeet, up: F64 | None, contacts: F32 |
     return np.where(seen.known.all(axis=-1), np.degrees(np.arcsin(np.clip(sine, -1, 1))), np.nan)
 
 
-def _add_images(weight: F64, pull: F64, ankles: F64, length: F64, seen: ImageFeet) -> None:
+def _add_image_terms(weight: F64, pull: F64, ankles: F64, length: F64, seen: ImageFeet) -> None:
     """Add the vectors from heel to toe in the images to the normal equations of the directions, in place.
 
     Args:
@@ -207,10 +209,10 @@ def _leg_directions(joints: F64) -> F64:
     hips, knees, ankles = joints[:, _HIPS], joints[:, _KNEES], joints[:, _ANKLES]
     shanks, thighs = _unit(knees - ankles), _unit(hips - knees)
     forward = _unit(np.cross(hips[:, 0] - hips[:, 1], joints[:, _THORAX] - joints[:, 0]))[:, None]
-    return _unit(_PELVIS_SHARE * _unit(_across(forward, shanks)) - _across(thighs, shanks))
+    return _unit(_PELVIS_SHARE * _unit(_perpendicular(forward, shanks)) - _perpendicular(thighs, shanks))
 
 
-def _across(vectors: F64, axes: F64) -> F64:
+def _perpendicular(vectors: F64, axes: F64) -> F64:
     """Return the part of vectors (..., 3) at right angles to unit vectors (..., 3)."""
     return np.asarray(vectors - (vectors * axes).sum(axis=-1, keepdims=True) * axes)
 

@@ -23,12 +23,12 @@ from pose.world.rules import RULES, FootingRules
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-_STARTS, _ROUNDS = 60, 8  # start points and iterations of the mean shift
-_FEW = 8  # minimum samples of a window
+_STARTS, _ITERATIONS = 60, 8  # start points and iterations of the mean shift
+_MIN_SAMPLES = 8  # minimum samples of a window
 _REMEDY = "--camera rotating ignores that"
 
 
-def lower_feet(placed: F64, times: F64, seen: Mask, rules: FootingRules = RULES.footing) -> F64:
+def lower_foot_velocities(placed: F64, times: F64, seen: Mask, rules: FootingRules = RULES.footing) -> F64:
     """Compute velocities of one person's lower foot while it is visible, near the floor and at constant height.
 
     The lower foot is the one with the lower ankle in a frame; it is mostly in contact.
@@ -64,41 +64,41 @@ def lower_feet(placed: F64, times: F64, seen: Mask, rules: FootingRules = RULES.
 
 
 @dataclass(frozen=True, slots=True)
-class Footing:
+class RestDensities:
     """Density of the velocities of lower feet, in W windows of time with enough samples.
 
     Attributes:
-        shares: (W,) density at zero velocity, relative to the highest density.
-        speeds: (W,) m/s, speed at the highest density; the apparent speed of the floor if the camera translates.
+        at_rest: (W,) density at zero velocity, relative to the highest density.
+        peak_speeds: (W,) m/s, speed at the highest density; the apparent speed of the floor if the camera translates.
     """
 
-    shares: F64
-    speeds: F64
+    at_rest: F64
+    peak_speeds: F64
 
 
-def find_footing(samples: Iterable[F64], rules: FootingRules = RULES.footing) -> Footing:
+def find_rest_densities(samples: Iterable[F64], rules: FootingRules = RULES.footing) -> RestDensities:
     """Find the density of the velocities of lower feet in windows of time.
 
     Args:
-        samples: Samples of each person, from `lower_feet`.
+        samples: Samples of each person, from `lower_foot_velocities`.
         rules: Thresholds.
     """
     rows = _all_rows(samples)
     if not len(rows):
-        return Footing(np.zeros(0), np.zeros(0))
+        return RestDensities(np.zeros(0), np.zeros(0))
     begin, span = float(rows[:, 0].min()), float(np.ptp(rows[:, 0]))
     count = max(1, round(span / rules.window_s))
     window = np.minimum(((rows[:, 0] - begin) / max(span, 1e-9) * count).astype(int), count - 1)
     found = []
     for number in range(count):
         part = rows[window == number]
-        if len(part) >= _FEW and part[:, 3].sum() >= rules.min_samples_s:
-            found.append(densest(part[:, 1:3], rules.kernel_width_mps))
-    shares, speeds = np.array(found).reshape(-1, 2).T
-    return Footing(shares, speeds)
+        if len(part) >= _MIN_SAMPLES and part[:, 3].sum() >= rules.min_samples_s:
+            found.append(velocity_peak(part[:, 1:3], rules.kernel_width_mps))
+    at_rest, peak_speeds = np.array(found).reshape(-1, 2).T
+    return RestDensities(at_rest, peak_speeds)
 
 
-def settle(decision: Decision, samples: Iterable[F64], rules: FootingRules = RULES.footing) -> Decision:
+def check_with_feet(decision: Decision, samples: Iterable[F64], rules: FootingRules = RULES.footing) -> Decision:
     """Check with standing feet the decision to compensate a camera motion.
 
     If the background clearly shows the motion, feet change the decision only if they clearly contradict it. Otherwise
@@ -106,7 +106,7 @@ def settle(decision: Decision, samples: Iterable[F64], rules: FootingRules = RUL
 
     Args:
         decision: The decision to check.
-        samples: Samples of each person, from `lower_feet`, with the camera motion compensated.
+        samples: Samples of each person, from `lower_foot_velocities`, with the camera motion compensated.
         rules: Thresholds.
 
     Returns:
@@ -117,21 +117,21 @@ def settle(decision: Decision, samples: Iterable[F64], rules: FootingRules = RUL
         return decision
     rows = _all_rows(samples)
     if decision.motion.scenes:
-        return _settle_scenes(decision, rows, rules)
-    motion, why = _checked(decision.motion, rows, rules)
+        return _check_scenes(decision, rows, rules)
+    motion, why = _checked_motion(decision.motion, rows, rules)
     if not why:
         return replace(decision, motion=motion)
     problem = f"the camera's motion is unknown: {why}; no world is written ({_REMEDY})"
     return replace(decision, motion=motion, path=None, problem=problem)
 
 
-def _settle_scenes(decision: Decision, rows: F64, rules: FootingRules) -> Decision:
-    """Check a decision about a clip with cuts, each scene with its own feet, as `settle` does."""
+def _check_scenes(decision: Decision, rows: F64, rules: FootingRules) -> Decision:
+    """Check a decision about a clip with cuts, each scene with its own feet, as `check_with_feet` does."""
     scenes, reasons = [], {}
     for one in decision.motion.scenes:
         if one.world and one.motion.moves:
             own = rows[(rows[:, 0] >= one.begin) & (rows[:, 0] < one.end)]
-            motion, why = _checked(one.motion, own, rules)
+            motion, why = _checked_motion(one.motion, own, rules)
             one = replace(one, motion=motion)
             if why:
                 reasons[one.number] = f"the camera's motion is unknown, since {why},", _REMEDY
@@ -139,27 +139,27 @@ def _settle_scenes(decision: Decision, rows: F64, rules: FootingRules) -> Decisi
     return without_scenes(replace(decision, motion=together(scenes)), reasons)
 
 
-def _checked(motion: CameraMotion, rows: F64, rules: FootingRules) -> tuple[CameraMotion, str]:
+def _checked_motion(motion: CameraMotion, rows: F64, rules: FootingRules) -> tuple[CameraMotion, str]:
     """Return the motion after the check with samples of feet (N, 4), and the reason if it is unknown; else an empty
     text.
     """
-    footing, certain = find_footing([rows], rules), motion.certain
-    shares = footing.shares
-    if not len(shares):
+    footing, certain = find_rest_densities([rows], rules), motion.certain
+    at_rest = footing.at_rest
+    if not len(at_rest):
         why = "" if certain else "the background does not tell rotation from translation, and no feet stand"
     else:
         least = rules.min_rest_density_share if certain else rules.min_rest_density_share_uncertain
-        slides = float((shares < least).mean()) > rules.max_sliding_share
+        slides = float((at_rest < least).mean()) > rules.max_sliding_share
         compensated = "motion" if motion.carried else "rotation"
         why = f"standing feet slide with its {compensated} compensated" if slides else ""
-        drift = densest(rows[:, 1:3], rules.kernel_width_mps)[1]
+        drift = velocity_peak(rows[:, 1:3], rules.kernel_width_mps)[1]
         far = drift > rules.max_drift_mps and drift * float(np.ptp(rows[:, 0])) > rules.max_drift_m
         if not why and not motion.carried and far:
             why = f"standing feet drift at {drift:.2f} m/s with its {compensated} compensated"
         why += ", so it may have moved from its place" if why and not motion.carried else ""
     if why:
         return replace(motion, kind=UNKNOWN, distance=float("nan"), distance_sigma=float("nan")), why
-    drift = float(footing.speeds.max()) if len(shares) and not motion.carried else float("nan")
+    drift = float(footing.peak_speeds.max()) if len(at_rest) and not motion.carried else float("nan")
     return replace(motion, drift=drift), ""
 
 
@@ -167,7 +167,7 @@ def _all_rows(samples: Iterable[F64]) -> F64:
     return np.concatenate([np.zeros((0, 4)), *samples])
 
 
-def densest(velocities: F64, width: float) -> tuple[float, float]:
+def velocity_peak(velocities: F64, width: float) -> tuple[float, float]:
     """Return the density at zero velocity relative to the highest density, and the speed at the highest density, m/s.
 
     Args:
@@ -181,7 +181,7 @@ def densest(velocities: F64, width: float) -> tuple[float, float]:
     rest = float(weights(np.zeros((1, 2))).sum())
     starts = np.linspace(0, len(velocities) - 1, min(_STARTS, len(velocities))).astype(int)
     peaks = velocities[starts]
-    for _ in range(_ROUNDS):
+    for _ in range(_ITERATIONS):
         weight = weights(peaks)
         peaks = weight @ velocities / weight.sum(axis=1, keepdims=True)
     densities = weights(peaks).sum(axis=1)

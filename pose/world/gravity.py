@@ -34,12 +34,12 @@ _MASSES = np.array(
     [_TRUNK_MASSES.get(name, _LIMB_MASSES.get(name.partition("_")[2], 0.0)) for name in H36M17.names], np.float64
 )
 
-_ROUNDS = 3
-_FEW = 10  # minimum standing feet
+_ITERATIONS = 3
+_MIN_FEET = 10  # minimum standing feet
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class BodyMotion:
     """One person's motion.
 
     Attributes:
@@ -62,7 +62,7 @@ def given_gravity(up: F64) -> World:
     return World(rotation_of(up), 0.0, GIVEN, 0.0, floor_known=False)
 
 
-def find_gravity(people: Iterable[Standing], rules: GravityRules = RULES.gravity) -> World:
+def find_gravity(people: Iterable[BodyMotion], rules: GravityRules = RULES.gravity) -> World:
     """Estimate the common vertical of people, without a floor.
 
     If it is not reliable, `found_by` of the result is 'unknown'.
@@ -80,22 +80,22 @@ def find_gravity(people: Iterable[Standing], rules: GravityRules = RULES.gravity
         return _unknown()
     up = _unit(total)
     tangent = np.linalg.svd(up[None])[2][1:].T  # (3, 2): the two directions of errors
-    believed = np.eye(2) / (rules.body_sigma_rad**2 + rules.posture_sigma_rad**2 / max(seconds, 1e-3))
-    information = believed
+    prior_information = np.eye(2) / (rules.body_sigma_rad**2 + rules.posture_sigma_rad**2 / max(seconds, 1e-3))
+    information = prior_information
     body, found = up, up
-    for turn in range(_ROUNDS):
-        plane = sum((_plane_information(points, found, rules, turn) for points in feet), np.zeros((3, 3)))
-        information = believed + tangent.T @ plane @ tangent
+    for iteration in range(_ITERATIONS):
+        plane = sum((_plane_information(points, found, rules, iteration) for points in feet), np.zeros((3, 3)))
+        information = prior_information + tangent.T @ plane @ tangent
         found = _unit(body - tangent @ np.linalg.solve(information, tangent.T @ plane @ body))
     left = np.linalg.inv(information)
     sigma = float(np.degrees(np.sqrt(np.trace(left) / 2)))
     if sigma > rules.max_sigma_degrees:
         return _unknown()
-    by_feet = float(np.trace(left)) < 0.5 * float(np.trace(np.linalg.inv(believed)))
+    by_feet = float(np.trace(left)) < 0.5 * float(np.trace(np.linalg.inv(prior_information)))
     return World(rotation_of(found), 0.0, FEET if by_feet else BODIES, sigma, floor_known=False)
 
 
-def body_up(people: Iterable[Standing], rules: GravityRules = RULES.gravity) -> F64:
+def body_up(people: Iterable[BodyMotion], rules: GravityRules = RULES.gravity) -> F64:
     """Estimate the vertical (3,) from bodies alone; without bodies, return that of a level camera."""
     total = sum((body_direction_sum(person, rules)[0] for person in people), np.zeros(3))
     return _unit(total) if total.any() else LEVEL_UP
@@ -120,7 +120,7 @@ def body_directions(
     return _unit(_unit(axis) - feet_ahead * ahead), height
 
 
-def body_direction_sum(person: Standing, rules: GravityRules = RULES.gravity) -> tuple[F64, float]:
+def body_direction_sum(person: BodyMotion, rules: GravityRules = RULES.gravity) -> tuple[F64, float]:
     """Return the sum (3,) of a person's body directions while standing, weighted by duration, and the duration in s."""
     if len(person.times) < 2:
         return np.zeros(3), 0.0
@@ -133,7 +133,7 @@ def body_direction_sum(person: Standing, rules: GravityRules = RULES.gravity) ->
     return step * axes[stands].sum(axis=0), step * int(stands.sum())
 
 
-def _standing_feet(person: Standing, rules: GravityRules) -> tuple[F64, float]:
+def _standing_feet(person: BodyMotion, rules: GravityRules) -> tuple[F64, float]:
     """Return the positions (N, 3) m of slow ankles, and how many of them count as one independent observation."""
     if len(person.times) < 3:
         return np.zeros((0, 3)), 1.0
@@ -144,7 +144,7 @@ def _standing_feet(person: Standing, rules: GravityRules) -> tuple[F64, float]:
     )
 
 
-def _plane_information(feet: tuple[F64, float], up: F64, rules: GravityRules, turn: int) -> F64:
+def _plane_information(feet: tuple[F64, float], up: F64, rules: GravityRules, iteration: int) -> F64:
     """Return the information matrix M (3, 3) of the floor plane from one person's feet.
 
     For a plane with normal u, u^T M u is the misfit in squared standard deviations. Each person has its own parallel
@@ -155,14 +155,18 @@ def _plane_information(feet: tuple[F64, float], up: F64, rules: GravityRules, tu
         feet: Positions (N, 3) m of slow ankles, and how many of them count as one independent observation.
         up: (3,) unit vector, current estimate of the vertical.
         rules: Thresholds.
-        turn: Number of the iteration; in the first one, 0, more feet count as standing on the floor.
+        iteration: Number of the iteration; in the first one, 0, more feet count as standing on the floor.
     """
-    points, together = feet
-    if len(points) < _FEW:
+    points, correlated = feet
+    if len(points) < _MIN_FEET:
         return np.zeros((3, 3))
     height = points @ up
     low = float(np.percentile(height, 10))
-    on = np.abs(height - low) < rules.max_plane_distance_m if turn else height < low + 3 * rules.max_plane_distance_m
+    on = (
+        np.abs(height - low) < rules.max_plane_distance_m
+        if iteration
+        else height < low + 3 * rules.max_plane_distance_m
+    )
     if not on.any():  # the percentile is interpolated, so no foot may be near it
         return np.zeros((3, 3))
     spread = points[on] - points[on].mean(axis=0)
@@ -171,7 +175,7 @@ def _plane_information(feet: tuple[F64, float], up: F64, rules: GravityRules, tu
     variances, axes = np.linalg.eigh(flat @ square @ flat)
     kept = np.sqrt(np.maximum(variances - rules.foot_spread_m**2, 0) / np.maximum(variances, 1e-12))
     true = axes @ (kept[:, None] * axes.T) + np.outer(up, up)
-    return np.asarray(len(spread) * true @ square @ true / (rules.foot_height_sigma_m**2 * together))
+    return np.asarray(len(spread) * true @ square @ true / (rules.foot_height_sigma_m**2 * correlated))
 
 
 def _unknown() -> World:

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from pose.world.floor import common_floor, own_floor
 from pose.world.frame import GIVEN, UNKNOWN, World, rotation_of
-from pose.world.gravity import ANKLES, Standing, find_gravity, given_gravity
+from pose.world.gravity import ANKLES, BodyMotion, find_gravity, given_gravity
 from pose.world.rules import RULES, Rules
 from pose.world.sizes import Evidence, Size, find_sizes
 from pose.world.work import Work
 
 F64 = NDArray[np.float64]
 
-_NEAR_FLOOR = 0.15  # m above a person's lowest standing feet; ankles below it define the position of the feet
+_MAX_ABOVE_FLOOR_M = 0.15  # m above a person's lowest standing feet; ankles below it define the position of the feet
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,14 @@ class Ground:
         floors: Height of the floor under each person along the vertical, m, at the person's final scale, by track id;
             only where known.
         sizes: Sizes by track id.
-        travel: Factor on the path of a carried camera. The path was scaled with people at their lifted size; the factor
-            is the geometric mean of their scales.
+        path_scale: Factor on the path of a carried camera. The path was scaled with people at their lifted size; the
+            factor is the geometric mean of their scales.
     """
 
     world: World
     floors: Mapping[int, float]
     sizes: Mapping[int, Size]
-    travel: float = 1.0
+    path_scale: float = 1.0
 
 
 def find_world(
@@ -55,15 +55,15 @@ def find_world(
     trusted = dict.fromkeys(n for n in works if n not in doubtful) or dict.fromkeys(works)
     if up is None:
         people = (works[number] for number in trusted)
-        world = find_gravity((Standing(w.joints, w.root, w.times) for w in people), rules.gravity)
+        world = find_gravity((BodyMotion(w.joints, w.root, w.times) for w in people), rules.gravity)
     else:
         world = given_gravity(up)
     known = world.found_by != UNKNOWN
-    feet = {number: _feet(work, world, rules) for number, work in works.items()}
+    feet = {number: _feet_centre(work, world, rules) for number, work in works.items()}
     evidence, seconds = {}, {}
     for number, work in works.items():
         compared = known and number in trusted
-        evidence[number] = Evidence(work.bones, work.height, work.given, feet[number] if compared else None)
+        evidence[number] = Evidence(work.bones, work.height, work.height_given, feet[number] if compared else None)
         seconds[number] = float(len(work.times))
     tilt_sigma = 0.0 if world.found_by == GIVEN or not known else math.radians(world.sigma_degrees)
     sizes = find_sizes(evidence, tilt_sigma, rules.size)
@@ -78,26 +78,28 @@ def find_world(
     }
     standing = {number: floors[number] for number in trusted if number in floors} or floors
     if floors:
-        level = _level(standing, seconds, sizes.floor, rules)
+        level = _floor_height(standing, seconds, sizes.floor, rules)
         world = replace(world, floor=level, floor_known=True)
-    logs = [0.0 if evidence[n].given else math.log(sizes.people[n].scale) for n in trusted]
-    travel = math.exp(float(np.average(logs, weights=[seconds[n] for n in trusted]))) if logs else 1.0
-    return Ground(world, floors, sizes.people, travel)
+    logs = [0.0 if evidence[n].height_given else math.log(sizes.people[n].scale) for n in trusted]
+    path_scale = math.exp(float(np.average(logs, weights=[seconds[n] for n in trusted]))) if logs else 1.0
+    return Ground(world, floors, sizes.people, path_scale)
 
 
-def _level(floors: Mapping[int, float], seconds: Mapping[int, float], expected: float | None, rules: Rules) -> float:
+def _floor_height(
+    floors: Mapping[int, float], seconds: Mapping[int, float], expected: float | None, rules: Rules
+) -> float:
     """Return the common floor, m: the median over people close to the most probable one."""
     near = [n for n, floor in floors.items() if expected is None or abs(floor - expected) <= rules.floor.max_step_m]
     chosen = near or list(floors)
     return common_floor([floors[n] for n in chosen], [seconds[n] for n in chosen])
 
 
-def _feet(work: Work, world: World, rules: Rules) -> F64 | None:
+def _feet_centre(work: Work, world: World, rules: Rules) -> F64 | None:
     """Return the centre (3,) m of a person's standing feet at sole height, in world axes with the camera at 0."""
     ankles = (work.joints[:, ANKLES] + work.root[:, None]) @ world.rotation.T
     floor = own_floor(ankles, work.times, rules.floor, work.feet_seen)
     if floor is None:
         return None
-    lowest = ankles[..., 1] <= floor + rules.size.ankle_height_m + _NEAR_FLOOR
+    lowest = ankles[..., 1] <= floor + rules.size.ankle_height_m + _MAX_ABOVE_FLOOR_M
     middle = np.median(ankles[lowest] if lowest.any() else ankles.reshape(-1, 3), axis=0)
     return np.array([middle[0], floor, middle[2]])

@@ -16,8 +16,8 @@ from pose.world.rules import RULES, JoinRules
 
 F64 = NDArray[np.float64]
 
-_NEAR_END = 0.5  # s at the ends of a track from which position and velocity are estimated
-_ENOUGH = 10  # minimum frames to estimate the size
+_END_S = 0.5  # s at the ends of a track from which position and velocity are estimated
+_MIN_FRAMES = 10  # minimum frames to estimate the size
 
 
 def find_joins(people: Mapping[int, Person], scenes: Sequence[float], rules: JoinRules = RULES.joins) -> dict[int, int]:
@@ -59,30 +59,32 @@ class _Track:
     Attributes:
         begin: Time of the first frame, s.
         end: Time of the last frame, s.
-        came: (3,) m, first position.
-        went: (3,) m, last position.
-        speed: (3,) m/s, last velocity.
-        first: (17, 3) m, first pose.
-        last: (17, 3) m, last pose.
+        first_position: (3,) m, first position.
+        last_position: (3,) m, last position.
+        velocity: (3,) m/s, last velocity.
+        first_pose: (17, 3) m, first pose.
+        last_pose: (17, 3) m, last pose.
         size: Sum of the bone lengths, m; None with too few frames.
     """
 
     begin: float
     end: float
-    came: F64
-    went: F64
-    speed: F64
-    first: F64
-    last: F64
+    first_position: F64
+    last_position: F64
+    velocity: F64
+    first_pose: F64
+    last_pose: F64
     size: float | None
 
 
 def _track(person: Person) -> _Track:
-    came, _ = _end(person, 0)
-    went, speed = _end(person, -1)
-    size = float(lengths_of(person.joints, person.sigma).sum()) if len(person) >= _ENOUGH else None
+    first_position, _ = _end(person, 0)
+    last_position, speed = _end(person, -1)
+    size = float(lengths_of(person.joints, person.sigma).sum()) if len(person) >= _MIN_FRAMES else None
     begin, end = float(person.times[0]), float(person.times[-1])
-    return _Track(begin, end, came, went, speed, person.joints[0].copy(), person.joints[-1].copy(), size)
+    return _Track(
+        begin, end, first_position, last_position, speed, person.joints[0].copy(), person.joints[-1].copy(), size
+    )
 
 
 def _cost(one: _Track, other: _Track, scenes: Sequence[float], rules: JoinRules) -> float:
@@ -90,10 +92,10 @@ def _cost(one: _Track, other: _Track, scenes: Sequence[float], rules: JoinRules)
     gap = other.begin - one.end
     if not 0 < gap <= rules.max_gap_s or any(one.end < at <= other.begin for at in scenes):
         return np.inf
-    off = np.abs(other.came - one.went - one.speed * min(gap, 1.0))
+    off = np.abs(other.first_position - one.last_position - one.velocity * min(gap, 1.0))
     across = float(np.hypot(off[0], off[1])) / (rules.max_across_m + rules.position_growth_mps * gap)
     along = float(off[2]) / (rules.max_along_m + rules.position_growth_mps * gap)
-    pose = float(np.linalg.norm(one.last - other.first, axis=-1).mean())
+    pose = float(np.linalg.norm(one.last_pose - other.first_pose, axis=-1).mean())
     costs = [across, along, pose / (rules.max_pose_distance_m + rules.pose_growth_mps * gap)]
     if one.size is not None and other.size is not None:
         costs.append(abs(np.log(other.size / one.size)) / rules.max_size_difference_share)
@@ -109,10 +111,10 @@ def _end(person: Person, at: int) -> tuple[F64, F64]:
         person: The track.
         at: Index of the frame: 0 for the first, -1 for the last.
     """
-    near = np.abs(person.times - person.times[at]) <= _NEAR_END
+    near = np.abs(person.times - person.times[at]) <= _END_S
     times, roots = person.times[near] - person.times[at], person.root[near]
     place = np.append(person.root[at, :2], np.median(roots[:, 2]))
-    if len(times) < 4 or np.ptp(times) < _NEAR_END / 2:
+    if len(times) < 4 or np.ptp(times) < _END_S / 2:
         return place, np.zeros(3)
     speed = np.polyfit(times, roots, 1)[0]
     return place, np.append(speed[:2], 0.0)

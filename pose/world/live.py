@@ -23,7 +23,7 @@ from pose.refine import assembled
 from pose.skeletons import Skeleton, to_h36m17
 from pose.types import FrameResult, Placed, Poses3D
 from pose.world.clean import Steps
-from pose.world.depth import sight
+from pose.world.depth import estimate_pelvis
 from pose.world.floor import ANKLE_HEIGHT
 from pose.world.frame import World
 from pose.world.gravity import ANKLES
@@ -105,9 +105,9 @@ class LiveWorld:
         time = result.time
         forget_s = self._rules.live.forget_s
         self._people = {n: one for n, one in self._people.items() if time - (one.last or time) < forget_s}
-        rows = _whole(result.poses)
+        rows = _finite_rows(result.poses)
         ids = result.people.ids[rows].tolist()
-        lives, elapsed = self._known(ids, time)
+        lives, elapsed = self._states(ids, time)
         person, lengths = self._sized(_unzoomed(self._seen(result, skeleton, rows), view.zoom), lives, ids, elapsed)
         joints, root = person.joints, person.root
         lifted = (joints + root[:, None]) @ view.turn
@@ -117,7 +117,7 @@ class LiveWorld:
         joints, root = joints @ view.turn, root @ view.turn
         if self._steps.smooth and ids:
             joints, root = self._smoothed(joints, root, lives, lengths, time)
-        raised = self._ground.see(ids, joints, root, time)
+        raised = self._ground.update(ids, joints, root, time)
         ankles = joints[:, ANKLES] + root[:, None]
         root = root + np.array(raised).reshape(-1, 1) * self.world.up
         camera = joints + root[:, None]
@@ -125,13 +125,13 @@ class LiveWorld:
         heights = (placed[:, ANKLES, 1] - ANKLE_HEIGHT).tolist()
         contacts = np.zeros((len(ids), 2))
         for row, one in enumerate(lives):
-            _, contacts[row] = one.contacts.see(ankles[row], heights[row], time)
+            _, contacts[row] = one.contacts.update(ankles[row], heights[row], time)
             one.last = time
         self.heights = {n: (one.height, one.height_sigma) for n, one in zip(ids, lives, strict=True)}
         moved = 1000 * _lengths(camera - lifted).mean(axis=1)
         return _result(result, rows, joints @ view.turn.T, root @ view.turn.T, placed, spread, contacts, moved)
 
-    def _known(self, ids: list[int], time: float) -> tuple[list[_Live], list[float]]:
+    def _states(self, ids: list[int], time: float) -> tuple[list[_Live], list[float]]:
         """Return the state of each of the people `ids`, and the time in s since each was last seen."""
         lives, elapsed, rules = [], [], self._rules
         for number in ids:
@@ -158,8 +158,8 @@ class LiveWorld:
         """Run step 1 (size), and return the people with their bone lengths (P, 16) m."""
         rules, heights = self._rules, self._steps.heights
         for row, one in enumerate(lives):
-            if one.bones.wants(elapsed[row]):
-                one.bones.see(person.joints[row], person.sigma[row])
+            if one.bones.needs_frame(elapsed[row]):
+                one.bones.update(person.joints[row], person.sigma[row])
         lengths = np.array([one.bones.lengths for one in lives]).reshape(-1, 16)
         joints, root = person.joints, person.root
         if self._steps.bones:
@@ -182,15 +182,15 @@ class LiveWorld:
 
         The deviations include the uncertainty of body size and focal length.
         """
-        seen, rules = sight(person, self._rules.depth), self._rules
+        estimate, rules = estimate_pelvis(person, self._rules.depth), self._rules
         lens = 0.0 if self._camera.known else rules.depth.assumed_focal_sigma_share
         depth, spread = np.empty(len(lives)), np.empty(len(lives))
         for row, one in enumerate(lives):
-            one.depth.see(float(seen.depth[row]), float(seen.variance[row]), elapsed[row])
+            one.depth.update(float(estimate.depth[row]), float(estimate.variance[row]), elapsed[row])
             depth[row] = max(one.depth.depth, rules.live.min_depth_m)
             size = math.hypot(one.height_sigma / one.height, lens)
             spread[row] = 1000 * math.hypot(math.sqrt(max(one.depth.variance, 0.0)), size * depth[row])
-        return seen.place(depth), spread
+        return estimate.positions(depth), spread
 
     def _smoothed(self, joints: F64, root: F64, lives: list[_Live], lengths: F64, time: float) -> tuple[F64, F64]:
         """Run step 3 (smoothing). The filter gets the root in place of the pelvis, which is always 0."""
@@ -214,7 +214,7 @@ def _lengths(vectors: F64) -> F64:
     return np.asarray(np.sqrt((vectors * vectors).sum(axis=-1)))
 
 
-def _whole(poses: Poses3D) -> "slice | NDArray[np.intp]":
+def _finite_rows(poses: Poses3D) -> "slice | NDArray[np.intp]":
     """Select the people with finite 3D."""
     with np.errstate(invalid="ignore", over="ignore"):  # infinities of both signs give NaN
         total = poses.joints.sum() + poses.root.sum() + poses.sigma.sum()

@@ -13,7 +13,7 @@ from pose.camera_motion.verdict import TRANSLATING, UNKNOWN
 from pose.camera_motion.watch import CameraWatch
 from pose.types import FrameResult
 from pose.world.floor import ANKLE_HEIGHT
-from pose.world.footing import densest
+from pose.world.footing import velocity_peak
 from pose.world.gravity import ANKLES
 from pose.world.rules import RULES, Rules
 
@@ -25,7 +25,7 @@ class LiveFooting:
     """Test of a compensated camera rotation with the velocities of lower feet.
 
     Attributes:
-        doubt: Result of the test: 'translating' if feet slide, 'unknown' if neither feet nor background support the
+        result: Result of the test: 'translating' if feet slide, 'unknown' if neither feet nor background support the
             rotation, else empty.
     """
 
@@ -41,10 +41,10 @@ class LiveFooting:
         self._samples: deque[tuple[float, float, float, float]] = deque()
         self._last = self._due = -np.inf
         self._unsupported_s = self._sliding_s = 0.0
-        self.doubt = ""
+        self.result = ""
 
-    def see(self, placed: FrameResult, feet_seen: Mask, watch: CameraWatch) -> str:
-        """Add a frame, and return `doubt`.
+    def update(self, placed: FrameResult, feet_seen: Mask, watch: CameraWatch) -> str:
+        """Add a frame, and return `result`.
 
         Args:
             placed: The frame in the world.
@@ -59,10 +59,10 @@ class LiveFooting:
             self._samples.popleft()
         if time >= self._due:
             self._due = time + live.footing_update_interval_s
-            self.doubt = self._judged(watch.certain, watch.calm)
-        return self.doubt
+            self.result = self._tested(watch.certain, watch.calm)
+        return self.result
 
-    def _judged(self, certain: bool, calm: bool) -> str:
+    def _tested(self, certain: bool, calm: bool) -> str:
         footing, live = self._rules.footing, self._rules.live
         rows = np.array(self._samples).reshape(-1, 4)
         known = float(rows[:, 3].sum())
@@ -71,15 +71,15 @@ class LiveFooting:
         if known >= live.min_footing_s:
             least = (
                 footing.min_rest_density_share
-                if certain and not self.doubt
+                if certain and not self.result
                 else footing.min_rest_density_share_uncertain
             )
-            slides = densest(rows[:, 1:3], footing.kernel_width_mps)[0] < least
+            slides = velocity_peak(rows[:, 1:3], footing.kernel_width_mps)[0] < least
             self._sliding_s = self._sliding_s + live.footing_update_interval_s if slides else 0.0
-            return TRANSLATING if slides and (self.doubt or self._sliding_s > live.min_sliding_s) else ""
+            return TRANSLATING if slides and (self.result or self._sliding_s > live.min_sliding_s) else ""
         self._sliding_s = 0.0
-        if self.doubt:
-            return "" if calm else self.doubt
+        if self.result:
+            return "" if calm else self.result
         return UNKNOWN if self._unsupported_s > live.max_unsupported_s else ""
 
     def _sample(self, result: FrameResult, feet_seen: Mask, elapsed: float) -> None:

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from pose.world.floor import ANKLE_HEIGHT, common_floor, own_floor
 from pose.world.frame import UNKNOWN, World, rotation_of
-from pose.world.gravity import ANKLES, Standing, find_gravity, given_gravity
+from pose.world.gravity import ANKLES, BodyMotion, find_gravity, given_gravity
 from pose.world.rules import Rules
 
 F64 = NDArray[np.float64]
 
-_SEEN_DEGREES = 0.01  # degrees, smallest rotation that is applied
+_MIN_ROTATION_DEGREES = 0.01  # degrees, smallest rotation that is applied
 
 
 @dataclass(slots=True)
@@ -28,16 +28,17 @@ class _Seen:
     Attributes:
         poses: Time (s), joints (17, 3) m and root (3,) m of stored frames, in camera axes.
         last: Time of the last frame of the person, s.
-        wanted: Shift along the displayed vertical that puts the person on the common floor, m; the target of `raised`.
-        raised: Current shift of the person, m.
-        begun: Whether `wanted` has been computed.
+        target_shift: Shift along the displayed vertical that puts the person on the common floor, m; the target of
+            `shift`.
+        shift: Current shift of the person, m.
+        has_target: Whether `target_shift` has been computed.
     """
 
     poses: deque[tuple[float, F64, F64]] = field(default_factory=deque)
     last: float = 0.0
-    wanted: float = 0.0
-    raised: float = 0.0
-    begun: bool = False
+    target_shift: float = 0.0
+    shift: float = 0.0
+    has_target: bool = False
 
 
 class LiveGround:
@@ -65,11 +66,11 @@ class LiveGround:
         self._people: dict[int, _Seen] = {}
         self._time: float | None = None
         self._due = self._level_due = -np.inf
-        self._begun: float | None = None
+        self._first_time: float | None = None
         self._rotation = self._found.rotation
         self.world = self._found
 
-    def see(self, ids: list[int], joints: F64, root: F64, time: float) -> list[float]:
+    def update(self, ids: list[int], joints: F64, root: F64, time: float) -> list[float]:
         """Add the people of the next frame, and return the upward shift in m of each.
 
         Args:
@@ -81,8 +82,8 @@ class LiveGround:
         rules = self._rules.live
         elapsed = 0.0 if self._time is None else time - self._time
         self._time = time
-        if len(ids) and self._begun is None:
-            self._begun = time
+        if len(ids) and self._first_time is None:
+            self._first_time = time
         for row, number in enumerate(ids):
             one = self._people.setdefault(number, _Seen())
             if not one.poses or time - one.poses[-1][0] >= rules.store_interval_s - 1e-6:
@@ -90,20 +91,20 @@ class LiveGround:
                 while one.poses[0][0] < time - rules.memory_s:
                     one.poses.popleft()
             one.last = time
-        new = any(not self._people[number].begun for number in ids)
+        new = any(not self._people[number].has_target for number in ids)
         if ids and (new or time >= self._due):
-            self._look(time)
+            self._estimate(time)
         if ids and (new or time >= self._level_due):
             self._level(ids, time)
         return self._move(ids, elapsed)
 
-    def _look(self, time: float) -> None:
+    def _estimate(self, time: float) -> None:
         """Estimate the world again from the stored poses."""
         rules = self._rules.live
         self._forget(time)
-        assert self._begun is not None
-        self._due = time + min(max(time - self._begun, rules.first_update_s), rules.update_interval_s)
-        people = {number: _standing(one) for number, one in self._people.items() if one.poses}
+        assert self._first_time is not None
+        self._due = time + min(max(time - self._first_time, rules.first_update_s), rules.update_interval_s)
+        people = {number: _motion_since(one) for number, one in self._people.items() if one.poses}
         if not self._given:
             found = find_gravity(list(people.values()), self._rules.gravity)
             before = self._found.sigma_degrees * (1 + (time - self._found_at) / rules.memory_s)
@@ -121,12 +122,12 @@ class LiveGround:
         self._level_due = time + rules.live.floor_update_interval_s
         for number in ids:
             one = self._people[number]
-            off = self._common - self._floor(_standing(one, time - rules.live.floor_window_s))
-            one.wanted = off if abs(off) <= rules.floor.max_step_m else 0.0
-            if not one.begun:
-                one.begun, one.raised = True, one.wanted
+            off = self._common - self._floor(_motion_since(one, time - rules.live.floor_window_s))
+            one.target_shift = off if abs(off) <= rules.floor.max_step_m else 0.0
+            if not one.has_target:
+                one.has_target, one.shift = True, one.target_shift
 
-    def _floor(self, one: Standing) -> float:
+    def _floor(self, one: BodyMotion) -> float:
         """Return the height of the floor under a person along the estimated vertical, m."""
         ankles = (one.joints[:, ANKLES] + one.root[:, None]) @ self._found.rotation.T
         floor = own_floor(ankles, one.times, self._rules.floor)
@@ -142,7 +143,7 @@ class LiveGround:
             self._feet = self._feet + share * (self._goal - self._feet)
             apart = self._found.up - self._up
             off = math.degrees(math.sqrt(apart @ apart))
-            if off > _SEEN_DEGREES:
+            if off > _MIN_ROTATION_DEGREES:
                 self._up = self._up + share * apart
                 self._up /= math.sqrt(self._up @ self._up)
                 self._rotation = rotation_of(self._up)
@@ -154,8 +155,8 @@ class LiveGround:
                 math.hypot(sigma, off) if off > 0.1 else sigma,
             )
             for one in self._people.values():
-                one.raised += share * (one.wanted - one.raised)
-        return [self._people[number].raised for number in ids]
+                one.shift += share * (one.target_shift - one.shift)
+        return [self._people[number].shift for number in ids]
 
     def _forget(self, time: float) -> None:
         """Remove old poses, and surplus people who have left."""
@@ -168,8 +169,8 @@ class LiveGround:
         self._people = {n: kept[n] for n in latest}
 
 
-def _standing(one: _Seen, since: float = -np.inf) -> Standing:
+def _motion_since(one: _Seen, since: float = -np.inf) -> BodyMotion:
     """Return the stored poses of a person from `since` s on; at least the last pose."""
     kept = [pose for pose in one.poses if pose[0] >= since] or [one.poses[-1]]
     times, joints, root = zip(*kept, strict=True)
-    return Standing(np.array(joints), np.array(root), np.array(times))
+    return BodyMotion(np.array(joints), np.array(root), np.array(times))

@@ -42,11 +42,11 @@ class LiveBones:
 
     def __init__(self, rules: LiveRules) -> None:
         self._rules = rules
-        self._known = np.zeros(16)  # s, time for which each bone was seen clearly
+        self._seen_s = np.zeros(16)  # s, time for which each bone was seen clearly
         self.lengths = np.zeros(16)
         self._since, self.settled, self.seconds = 0.0, False, 0.0
 
-    def wants(self, elapsed: float) -> bool:
+    def needs_frame(self, elapsed: float) -> bool:
         """Count `elapsed` seconds, and return whether to add the current frame.
 
         Frames in quick succession are skipped, because errors of neighbouring frames are correlated.
@@ -57,20 +57,22 @@ class LiveBones:
         self._since += min(elapsed, self._rules.store_interval_s)
         return not self.settled and (self._since >= self._rules.store_interval_s - 1e-6 or not self.seconds)
 
-    def see(self, joints: F64, sigma: F64) -> None:
+    def update(self, joints: F64, sigma: F64) -> None:
         """Add a frame: joints (17, 3) m with sigma (17,) mm."""
         rules = self._rules
-        bones, doubt = joints[_CHILDREN] - joints[_PARENTS], sigma * sigma
+        bones, variance = joints[_CHILDREN] - joints[_PARENTS], sigma * sigma
         lengths = np.sqrt((bones * bones).sum(axis=-1))
-        worth = np.minimum(2 * rules.max_clear_sigma_mm**2 / np.maximum(doubt[_PARENTS] + doubt[_CHILDREN], 1e-6), 1)
-        worth *= (self._since if self.seconds else rules.store_interval_s) * (self._known < rules.bone_settle_s)
+        weight = np.minimum(
+            2 * rules.max_clear_sigma_mm**2 / np.maximum(variance[_PARENTS] + variance[_CHILDREN], 1e-6), 1
+        )
+        weight *= (self._since if self.seconds else rules.store_interval_s) * (self._seen_s < rules.bone_settle_s)
         self._since = 0.0
-        other = worth[_MIRRORED]
-        total = np.maximum(worth + other, 1e-12)
-        mean = (worth * lengths + other * lengths[_MIRRORED]) / total
-        self._known = self._known + total / 2
-        self.lengths = self.lengths + total / 2 / self._known * (mean - self.lengths)
-        self.settled, self.seconds = bool(self._known.min() >= rules.bone_settle_s), float(self._known.mean())
+        other = weight[_MIRRORED]
+        total = np.maximum(weight + other, 1e-12)
+        mean = (weight * lengths + other * lengths[_MIRRORED]) / total
+        self._seen_s = self._seen_s + total / 2
+        self.lengths = self.lengths + total / 2 / self._seen_s * (mean - self.lengths)
+        self.settled, self.seconds = bool(self._seen_s.min() >= rules.bone_settle_s), float(self._seen_s.mean())
 
 
 class LiveDepth:
@@ -88,7 +90,7 @@ class LiveDepth:
         self.depth, self._speed = rules.start_depth_m, 0.0
         self.variance, self._both, self._speeds = rules.start_depth_sigma_m**2, 0.0, 1.0
 
-    def see(self, depth: float, variance: float, elapsed: float) -> None:
+    def update(self, depth: float, variance: float, elapsed: float) -> None:
         """Add the estimate of the next frame.
 
         Args:
@@ -98,14 +100,14 @@ class LiveDepth:
         """
         rules = self._rules
         if elapsed > 0:
-            keep = math.exp(-elapsed / rules.speed_memory_s)
-            reach = rules.speed_memory_s * (1 - keep)
+            decay = math.exp(-elapsed / rules.speed_memory_s)
+            travel_time = rules.speed_memory_s * (1 - decay)
             a, b, c = self.variance, self._both, self._speeds
-            self.depth, self._speed = self.depth + reach * self._speed, keep * self._speed
+            self.depth, self._speed = self.depth + travel_time * self._speed, decay * self._speed
             drive = rules.agility_mps15**2
-            self.variance = a + 2 * reach * b + reach * reach * c + drive * elapsed**3 / 3
-            self._both = keep * (b + reach * c) + drive * elapsed**2 / 2
-            self._speeds = keep * keep * c + drive * elapsed
+            self.variance = a + 2 * travel_time * b + travel_time * travel_time * c + drive * elapsed**3 / 3
+            self._both = decay * (b + travel_time * c) + drive * elapsed**2 / 2
+            self._speeds = decay * decay * c + drive * elapsed
         if not math.isfinite(variance):
             return
         total = self.variance + variance
@@ -124,7 +126,7 @@ class LiveContacts:
         self._standing = [False, False]
         self._since = [-np.inf, -np.inf]  # s, time of the last change of each foot
 
-    def see(self, ankles: F64, heights: list[float], time: float) -> tuple[list[bool], list[float]]:
+    def update(self, ankles: F64, heights: list[float], time: float) -> tuple[list[bool], list[float]]:
         """Update the contacts, and return them with their probabilities.
 
         Args:

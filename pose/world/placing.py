@@ -7,7 +7,7 @@ from pose.camera_motion.log import MotionLog
 from pose.camera_motion.verdict import TRANSLATING
 from pose.world.carried import RunData, carry
 from pose.world.clean import Steps
-from pose.world.footing import settle
+from pose.world.footing import check_with_feet
 from pose.world.run import PlacedRun
 
 
@@ -32,12 +32,12 @@ def place_run(
     """
     first = decide(log, camera, not steps.camera_known)
     if not log.peopled:
-        return _settled(recorded, replace(first, problem=""), steps, join)
+        return _placed_by(recorded, replace(first, problem=""), steps, join)
     if first.measured is None or camera not in (AUTO, FREE) or not first.motion.moves:
-        return _settled(recorded, first, steps, join)
+        return _placed_by(recorded, first, steps, join)
     shown = first.motion.kind == TRANSLATING
     if camera == AUTO and not shown:
-        run, settled = _settled(recorded, first, steps, join)
+        run, settled = _placed_by(recorded, first, steps, join)
         if run is not None:
             return run, settled
         first = settled
@@ -45,27 +45,27 @@ def place_run(
         first = replace(first, measured=log.solve()[0])
     carried = carry(first, recorded, steps)
     if not carried.translation:
-        run, settled = _settled(recorded, carried, steps, join)
+        run, settled = _placed_by(recorded, carried, steps, join)
         if run is not None:
             return run, settled
         carried = replace(first, translation="standing feet contradict structure from motion")
     if carried.problem:
         problem = carried.problem.removesuffix(")")
         return None, replace(carried, problem=f"{problem}; {carried.translation})")
-    return _settled(recorded, carried, steps, join)
+    return _placed_by(recorded, carried, steps, join)
 
 
-def _settled(recorded: RunData, decision: Decision, steps: Steps, join: bool) -> tuple[PlacedRun | None, Decision]:
+def _placed_by(recorded: RunData, decision: Decision, steps: Steps, join: bool) -> tuple[PlacedRun | None, Decision]:
     """Transform the run with the camera path of a decision; return None for the run if feet contradict the decision."""
     if decision.problem:
         return None, decision
     steps = replace(steps, path=decision.path, without_world=decision.without_world)
     run = PlacedRun(recorded.results, recorded.skeleton, recorded.camera, steps, join=join, folder=recorded.folder)
-    settled = settle(decision, run.footing)
+    settled = check_with_feet(decision, run.foot_velocities)
     if settled.problem:
         run.close()
         return None, settled
     if settled.without_world == decision.without_world:
         return run, settled
     run.close()  # repeat without the scenes that feet contradict, whose people affect the others
-    return _settled(recorded, settled, steps, join)
+    return _placed_by(recorded, settled, steps, join)

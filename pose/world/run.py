@@ -19,10 +19,10 @@ from pose.world.ground import find_world
 from pose.world.join import find_joins
 from pose.world.moving import StaticPeople
 from pose.world.rules import RULES, Rules
-from pose.world.scenes import Scene, find_scenes, still_path
+from pose.world.scenes import Scene, find_scenes, static_path
 from pose.world.sizes import Size
 from pose.world.store import SeenPeople, Works, rows_of
-from pose.world.tracks import Scenes, is_doubtful, jitters, lies_over, shown_frames
+from pose.world.tracks import SceneTimes, is_doubtful, jitters, overlaps_longer, person_frames
 
 _J = len(H36M17)
 _PLACED: "np.dtype[Any]" = np.dtype(
@@ -32,7 +32,7 @@ _PLACED: "np.dtype[Any]" = np.dtype(
         ("box", "<f4", 4), ("partial", "?"), ("inconsistent", "?", len(LIMBS)),
     ]
 )  # fmt: skip
-_AT_ONCE = 256  # rows of a person per read
+_ROWS_PER_READ = 256  # rows of a person per read
 
 
 class PlacedRun:
@@ -52,7 +52,7 @@ class PlacedRun:
         filled: Number of poses that fill gaps.
         inconsistent: Time in s for which each limb contradicts the person's bones (`pose.world.consistency`), by track
             id and limb.
-        footing: Velocities of the lower foot of each person, as returned by `lower_feet`.
+        foot_velocities: Velocities of the lower foot of each person, as returned by `lower_foot_velocities`.
         path: Path of the camera at the scale of the people, with one vertical and floor for all scenes; None for a
             static camera without cuts between scenes with people.
     """
@@ -91,7 +91,7 @@ class PlacedRun:
         self.sizes: Mapping[int, Size] = {}
         self.filled = 0
         self.inconsistent: dict[int, dict[str, float]] = {}
-        self.footing: list[F64] = []
+        self.foot_velocities: list[F64] = []
         self.scenes: list[Scene] = []
         self._begins: list[tuple[float, int]] = []  # start (s) and id of each person
         self._rows = RowFile(_PLACED, folder)
@@ -99,7 +99,7 @@ class PlacedRun:
             with SeenPeople(skeleton, camera, folder) as people:
                 people.gather(results)
                 if len(people.frames):
-                    self._judge(people, rules, join)
+                    self._select_tracks(people, rules, join)
                 self._place(people, self._steps, rules, folder)
                 if self.path is not None:
                     self.path = self.path.unknown_in(self._steps.without_world)
@@ -112,11 +112,11 @@ class PlacedRun:
         """Number of poses that were left out because they show no person."""
         return sum(map(len, self._left_out.values()))
 
-    def _judge(self, people: SeenPeople, rules: Rules, join: bool) -> None:
-        scenes = Scenes.of(people.frames, people.cuts)
+    def _select_tracks(self, people: SeenPeople, rules: Rules, join: bool) -> None:
+        scenes = SceneTimes.of(people.frames, people.cuts)
         if join:
             for number, person in list(people.items()):
-                shown = shown_frames(person, scenes, rules.tracks)
+                shown = person_frames(person, scenes, rules.tracks)
                 if not shown.all():
                     self._left_out[number] = set(person.times[~shown].tolist())
                     people.leave_out(number, self._left_out[number])
@@ -145,7 +145,7 @@ class PlacedRun:
                 self.path = found.scaled(steps.path)
                 steps = replace(steps, path=self.path)
             if len(self.scenes) > 1:
-                self.path = found.aligned(self.path or still_path(people.frames, found.begins))
+                self.path = found.aligned(self.path or static_path(people.frames, found.begins))
             for number, work in works.items():
                 one = put_on_floor(number, work, found.at(float(work.times[0])).ground, steps, rules)
                 boxes = people.boxes(number, one.times)
@@ -154,7 +154,7 @@ class PlacedRun:
                 self.heights[number] = one.height, one.height_sigma
                 self.height_intervals[number] = one.height_interval
                 self.filled += int(one.filled.sum())
-                self.footing.append(one.footing)
+                self.foot_velocities.append(one.foot_velocities)
                 if one.inconsistent.any():
                     self.inconsistent[number] = _durations(one.inconsistent, one.times, people.frames)
 
@@ -174,9 +174,9 @@ class PlacedRun:
         for result in self._results:
             while coming and coming[-1][0] <= result.time:
                 _, number = coming.pop()
-                here[number] = _Cursor(self._rows.portions(number, _AT_ONCE))
+                here[number] = _Cursor(self._rows.portions(number, _ROWS_PER_READ))
             named = self._renamed(result)
-            yield self._placed(named, here) if self._steps.has_world(result.time) else self._nowhere(named)
+            yield self._placed(named, here) if self._steps.has_world(result.time) else self._without_world(named)
 
     def _renamed(self, result: FrameResult) -> FrameResult:
         """Return the result with ids of joined tracks, without dropped people."""
@@ -192,7 +192,7 @@ class PlacedRun:
         kept = Poses3D(poses.joints[rows], poses.root[rows], poses.sigma[rows], poses.swapped[rows], poses.ahead[rows])
         return FrameResult(replace(people, ids=named, hands=hands, faces=faces, **parts), kept)
 
-    def _nowhere(self, result: FrameResult) -> FrameResult:
+    def _without_world(self, result: FrameResult) -> FrameResult:
         """Return the result of a scene without a world."""
         doubtful = np.array([number in self.doubtful for number in result.people.ids.tolist()], bool)
         placed = replace(Placed.nowhere(len(result.people)), doubtful=doubtful)
@@ -257,10 +257,10 @@ def doubtful_tracks(
     """
     with SeenPeople(skeleton, camera, folder) as people:
         people.gather(results)
-        return _doubtful(people, Scenes.of(people.frames, people.cuts), rules) if people else set()
+        return _doubtful(people, SceneTimes.of(people.frames, people.cuts), rules) if people else set()
 
 
-def _doubtful(people: SeenPeople, scenes: Scenes, rules: Rules) -> set[int]:
+def _doubtful(people: SeenPeople, scenes: SceneTimes, rules: Rules) -> set[int]:
     """Return the ids of rarely visible tracks, and of tracks that jitter over another track."""
     doubtful, jittering = set(), list[int]()
     for number, person in people.items():
@@ -270,7 +270,11 @@ def _doubtful(people: SeenPeople, scenes: Scenes, rules: Rules) -> set[int]:
             jittering.append(number)
     for number in jittering:
         one = people[number]
-        if any(lies_over(one, other, rules.tracks) for n, other in people.items() if n != number and n not in doubtful):
+        if any(
+            overlaps_longer(one, other, rules.tracks)
+            for n, other in people.items()
+            if n != number and n not in doubtful
+        ):
             doubtful.add(number)
     return doubtful
 

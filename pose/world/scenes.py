@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pose.camera_motion.path import CameraPath
 from pose.types import F64
 from pose.world.frame import UNKNOWN, World
-from pose.world.gravity import Standing, find_gravity
+from pose.world.gravity import BodyMotion, find_gravity
 from pose.world.ground import Ground, find_world
 from pose.world.rules import RULES, Rules
 from pose.world.work import Work
@@ -78,7 +78,7 @@ class SceneWorlds:
             return path
         factors, numbers = np.ones(len(path.times)), scene_numbers(self.begins, path.times)
         for number, scene in self.scenes.items():
-            factors[numbers == number] = scene.ground.travel
+            factors[numbers == number] = scene.ground.path_scale
         return replace(path, places=factors[:, None] * path.places)
 
 
@@ -87,7 +87,7 @@ def scene_numbers(begins: F64 | Sequence[float], times: F64) -> NDArray[np.int64
     return np.maximum(np.searchsorted(begins, times, side="right") - 1, 0)
 
 
-def still_path(frames: F64, begins: F64) -> CameraPath:
+def static_path(frames: F64, begins: F64) -> CameraPath:
     """Return a path without motion, for a static camera in each scene.
 
     Args:
@@ -118,15 +118,15 @@ def find_scenes(
     for number, work in works.items():
         members.setdefault(int(scene_numbers(begins, work.times[:1])[0]), []).append(number)
     found: dict[int, Scene] = {}
-    together: World | None = None
+    common: World | None = None
     for number in sorted(members):
-        people = _Part(works, members[number])
+        people = _Subset(works, members[number])
         ground = find_world(people, up, rules, doubtful)
         own = ground.world.found_by
         if own == UNKNOWN and len(members) > 1:
-            together = together or find_gravity(_all_standing(works), rules.gravity)
-            if together.found_by != UNKNOWN:
-                ground = find_world(people, together.up, rules, doubtful)
+            common = common or find_gravity(_all_motions(works), rules.gravity)
+            if common.found_by != UNKNOWN:
+                ground = find_world(people, common.up, rules, doubtful)
         found[number] = Scene(number, float(begins[number]), ground, own, ground.world.floor_known)
     known = [scene.ground.world.floor for scene in found.values() if scene.floor_known]
     if known:
@@ -143,11 +143,11 @@ def _with_floor(scene: Scene, floor: float) -> Scene:
     return replace(scene, ground=replace(scene.ground, world=world))
 
 
-def _all_standing(works: Mapping[int, Work]) -> Iterator[Standing]:
-    return (Standing(work.joints, work.root, work.times) for work in works.values())
+def _all_motions(works: Mapping[int, Work]) -> Iterator[BodyMotion]:
+    return (BodyMotion(work.joints, work.root, work.times) for work in works.values())
 
 
-class _Part(Mapping[int, Work]):
+class _Subset(Mapping[int, Work]):
     """Mapping of some of the people, read when needed."""
 
     def __init__(self, works: Mapping[int, Work], numbers: Sequence[int]) -> None:

@@ -31,10 +31,10 @@ _U = np.linspace(-0.9, 0.6, 76)  # log scales of the grid, including 0
 _STEP = 0.02  # spacing of the grid
 _WIDTHS = np.linspace(0, 1.5, 301)  # half widths of intervals that are tried
 _STARTS = 64  # positions of intervals that are tried
-_INSIDE = math.erf(math.sqrt(0.5))  # probability within one standard deviation of a normal distribution, 68 %
+_WITHIN_SIGMA = math.erf(math.sqrt(0.5))  # probability within one standard deviation of a normal distribution, 68 %
 _LEVELS = 160  # floor heights that are tried
 _TILTS = (9, 5)  # numbers of errors of the vertical that are tried, about x and about z
-_TILT_REACH = 2.5  # largest of these errors, in standard deviations
+_MAX_TILT_SIGMAS = 2.5  # largest of these errors, in standard deviations
 
 _BONES = {H36M17.names[child]: bone for bone, (_, child) in enumerate(H36M17.edges)}
 _LEG = [_BONES["left_knee"], _BONES["left_ankle"]]
@@ -49,13 +49,13 @@ class Evidence:
     Attributes:
         bones: (16,) m, bone lengths as lifted.
         height: Body height as lifted, or as given, m.
-        given: Whether the height was given; the scale is then 1.
+        height_given: Whether the height was given; the scale is then 1.
         feet: (3,) m, position of the standing feet as lifted, in world axes with the camera at 0; None if unknown.
     """
 
     bones: F64
     height: float
-    given: bool
+    height_given: bool
     feet: F64 | None
 
 
@@ -67,15 +67,16 @@ class Size:
         scale: Estimated size divided by the size from the lifter.
         sigma: Uncertainty of the logarithm of `scale`: an interval of +- sigma holds 68 % of the posterior.
         on_floor: Probability that the person stands on the common floor.
-        alone: Scale of the person estimated without the other people.
-        reach: Distances from the logarithm of `scale` down and up to the ends of the shortest interval that holds 68 %.
+        scale_alone: Scale of the person estimated without the other people.
+        interval_offsets: Distances from the logarithm of `scale` down and up to the ends of the shortest interval that
+            holds 68 %.
     """
 
     scale: float
     sigma: float
     on_floor: float
-    alone: float
-    reach: tuple[float, float] = (0.0, 0.0)
+    scale_alone: float
+    interval_offsets: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +94,13 @@ class Sizes:
     tilt: tuple[float, float]
 
 
-def child_probability(bones: F64, height: float, chosen: SizePrior, rules: SizeRules = RULES.size) -> float:
+def child_probability(bones: F64, height: float, size_prior: SizePrior, rules: SizeRules = RULES.size) -> float:
     """Return the probability that a person is a child.
 
     Args:
         bones: (16,) m, lifted bone lengths.
         height: Lifted body height, m.
-        chosen: Prior with the coefficients of the logistic regression.
+        size_prior: Prior with the coefficients of the logistic regression.
         rules: Means and standard deviations of adults.
     """
     leg, trunk, head = (float(bones[part].sum()) for part in (_LEG, _TRUNK, _HEAD))
@@ -108,24 +109,24 @@ def child_probability(bones: F64, height: float, chosen: SizePrior, rules: SizeR
     shares = [math.log(leg / whole), math.log(head / whole)] if known else rules.adult_log_means[:2]
     values = np.array([*shares, math.log(max(height, 1e-3))])
     apart = np.clip((values - rules.adult_log_means) / rules.adult_log_sigmas, -4, 4)
-    return 1 / (1 + math.exp(-chosen.child_log_odds - float(apart @ chosen.child_slopes)))
+    return 1 / (1 + math.exp(-size_prior.child_log_odds - float(apart @ size_prior.child_slopes)))
 
 
-def prior(one: Evidence, chosen: SizePrior, rules: SizeRules = RULES.size) -> F64:
+def prior(one: Evidence, size_prior: SizePrior, rules: SizeRules = RULES.size) -> F64:
     """Return the prior (2, U) of the U log scales of the grid, for one person alone, as an adult and as a child.
 
     Args:
         one: Measurements of the person.
-        chosen: Parameters of the prior.
+        size_prior: Parameters of the prior.
         rules: Thresholds.
     """
-    if one.given:
+    if one.height_given:
         return np.stack([np.abs(_U) < 1e-9, np.zeros(len(_U), bool)]).astype(np.float64)
-    share = child_probability(one.bones, one.height, chosen, rules)
+    share = child_probability(one.bones, one.height, size_prior, rules)
     log_height = math.log(max(one.height, 1e-3))
     usual = np.clip(log_height, *rules.adult_log_heights) - log_height
-    adult = np.exp(-0.5 * ((_U - usual) / chosen.adult_log_sigma) ** 2)
-    child = np.exp(-0.5 * ((_U - chosen.child_log_scale) / chosen.child_log_sigma) ** 2)
+    adult = np.exp(-0.5 * ((_U - usual) / size_prior.adult_log_sigma) ** 2)
+    child = np.exp(-0.5 * ((_U - size_prior.child_log_scale) / size_prior.child_log_sigma) ** 2)
     return np.stack([(1 - share) * adult / adult.sum(), share * child / child.sum()])
 
 
@@ -151,11 +152,11 @@ def find_sizes(people: Mapping[int, Evidence], tilt_sigma: float, rules: SizeRul
     grid = _Grid(standing, both, tilt_sigma, rules)
     estimated, spread = grid.posteriors(both, wide)
     for n in standing:
-        whole, _ = grid.given(n)
-        likely[n] = priors[n][int((priors[n] @ estimated.scales(n, whole)).argmax())]
-        wide[n] = wide[n] * spread.scales(n, whole)
+        whole, _ = grid.feet_likelihood(n)
+        likely[n] = priors[n][int((priors[n] @ estimated.scale_likelihood(n, whole)).argmax())]
+        wide[n] = wide[n] * spread.scale_likelihood(n, whole)
     (found,) = grid.posteriors(likely)
-    posterior = found.share
+    posterior = found.probability
     best = int(posterior.sum(axis=0).argmax())
     there = np.zeros_like(posterior)
     there[:, best] = posterior[:, best] / posterior[:, best].sum()
@@ -163,7 +164,9 @@ def find_sizes(people: Mapping[int, Evidence], tilt_sigma: float, rules: SizeRul
     for n in people:
         chance, on_floor, factor = likely[n], 1.0, 1.0
         if n in standing:
-            whole, on = (_Posterior(there, found.marginals).scales(n, part) for part in grid.given(n))
+            whole, on = (
+                _Posterior(there, found.marginals).scale_likelihood(n, part) for part in grid.feet_likelihood(n)
+            )
             chance, on_floor, factor = likely[n] * whole, float(likely[n] @ on), rules.group_sigma_factor
         sizes[n] = _size(chance, wide[n], on_floor, alone[n], factor)
     tilt = float(there[:, best] @ grid.about_x), float(there[:, best] @ grid.about_z)
@@ -182,7 +185,7 @@ class _Grid:
     def __init__(self, feet: Mapping[int, F64], priors: Mapping[int, F64], tilt_sigma: float, rules: SizeRules) -> None:
         self.about_x, self.about_z, self._weight = _tilts(tilt_sigma)
         self._heights = {n: at[1] + self.about_x * at[2] + self.about_z * at[0] for n, at in feet.items()}
-        self._away = {n: float(np.linalg.norm(at)) for n, at in feet.items()}
+        self._distances = {n: float(np.linalg.norm(at)) for n, at in feet.items()}
         self.levels = np.linspace(*_span(self._heights, priors), _LEVELS)
         self._rules = rules
 
@@ -194,7 +197,7 @@ class _Grid:
         """
         marginals: list[dict[int, F64]] = [{} for _ in priors]
         for n in self._heights:
-            whole, _ = self.given(n)
+            whole, _ = self.feet_likelihood(n)
             for marginal, chances in zip(marginals, priors, strict=True):
                 marginal[n] = whole @ chances[n] + 1e-300
         return [self._posterior(marginal) for marginal in marginals]
@@ -204,9 +207,9 @@ class _Grid:
         share = np.exp(total - total.max())
         return _Posterior(share / share.sum(), marginals)
 
-    def given(self, number: int) -> tuple[F64, F64]:
+    def feet_likelihood(self, number: int) -> tuple[F64, F64]:
         """Return the likelihood (D, H, U) of a person's feet, and the part of it that is due to the floor."""
-        return _feet_given(self._heights[number], self._away[number], self.levels, self._rules)
+        return _feet_likelihood(self._heights[number], self._distances[number], self.levels, self._rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,29 +217,29 @@ class _Posterior:
     """Posterior on a grid of D errors of the vertical and H floor heights.
 
     Attributes:
-        share: (D, H) probability, given all people.
+        probability: (D, H) probability, given all people.
         marginals: (D, H) by id, likelihood of the feet of one person alone.
     """
 
-    share: F64
+    probability: F64
     marginals: Mapping[int, F64]
 
-    def scales(self, number: int, given: F64) -> F64:
+    def scale_likelihood(self, number: int, feet: F64) -> F64:
         """Return the likelihood (U,) of the log scales of a person, weighted with the floors that the others make
         probable.
 
         Args:
             number: Track id of the person.
-            given: (D, H, U) likelihood of the person's feet.
+            feet: (D, H, U) likelihood of the person's feet.
         """
-        return np.asarray(np.tensordot(self.share / self.marginals[number], given, 2))
+        return np.asarray(np.tensordot(self.probability / self.marginals[number], feet, 2))
 
 
 def _tilts(sigma: float) -> tuple[F64, F64, F64]:
     """Return the errors of the vertical about x and about z, (D,) rad, and their probabilities."""
     if sigma == 0:
         return np.zeros(1), np.zeros(1), np.ones(1)
-    one, other = (np.linspace(-_TILT_REACH, _TILT_REACH, count) for count in _TILTS)
+    one, other = (np.linspace(-_MAX_TILT_SIGMAS, _MAX_TILT_SIGMAS, count) for count in _TILTS)
     about_x, about_z = (part.ravel() for part in np.meshgrid(one, other, indexing="ij"))
     return sigma * about_x, sigma * about_z, np.exp(-0.5 * (about_x**2 + about_z**2))
 
@@ -250,20 +253,20 @@ def _span(heights: Mapping[int, F64], priors: Mapping[int, F64]) -> tuple[float,
     return min(ends) - 0.2, max(ends) + 0.2
 
 
-def _feet_given(height: F64, away: float, levels: F64, rules: SizeRules) -> tuple[F64, F64]:
+def _feet_likelihood(height: F64, distance: float, levels: F64, rules: SizeRules) -> tuple[F64, F64]:
     """Return the probability density of the height of a person's feet, (D, H, U) 1 / m, and its part due to the floor.
 
     The axes are tilt, floor height and scale.
 
     Args:
         height: (D,) m, height of the feet as lifted, for each tilt.
-        away: Distance from the camera, m.
+        distance: Distance from the camera, m.
         levels: (H,) m, floor heights.
         rules: Thresholds.
     """
     scale = np.exp(_U)
     above = height[:, None, None] * scale - levels[:, None]  # height above the floor, m
-    sigma = np.hypot(rules.floor_sigma_m, rules.floor_sigma_share * away * scale)
+    sigma = np.hypot(rules.floor_sigma_m, rules.floor_sigma_share * distance * scale)
     share = 1 - rules.step_probability - rules.stray_probability
     on = share * np.exp(-0.5 * (above / sigma) ** 2) / (sigma * math.sqrt(2 * math.pi))
     step = np.where(
@@ -283,7 +286,7 @@ def _size(chance: F64, whole: F64, on_floor: float, alone: F64, factor: float = 
         factor: Factor on the half width of the interval of `whole`.
     """
     middle = _median(chance)
-    down, up = _reach(whole, middle)
+    down, up = _interval_offsets(whole, middle)
     sigma = factor * _half_width(whole, middle)
     return Size(math.exp(middle), sigma, on_floor, math.exp(_median(alone)), (factor * down, factor * up))
 
@@ -292,27 +295,27 @@ def _half_width(chance: F64, middle: float) -> float:
     """Return half the width of the interval about `middle` that holds 68 % of the posterior of a log scale."""
     if np.count_nonzero(chance) == 1:  # a given height
         return 0.0
-    edges, below = _cumulated(chance)
+    edges, below = _cumulative(chance)
     inside = np.interp(middle + _WIDTHS, edges, below) - np.interp(middle - _WIDTHS, edges, below)
-    return float(np.interp(_INSIDE, inside, _WIDTHS))
+    return float(np.interp(_WITHIN_SIGMA, inside, _WIDTHS))
 
 
-def _reach(chance: F64, middle: float) -> tuple[float, float]:
+def _interval_offsets(chance: F64, middle: float) -> tuple[float, float]:
     """Return the distances from `middle` down and up to the ends of the shortest interval with 68 % of the posterior.
 
     The interval contains `middle`.
     """
     if np.count_nonzero(chance) == 1:
         return 0.0, 0.0
-    edges, below = _cumulated(chance)
+    edges, below = _cumulative(chance)
     here = float(np.interp(middle, edges, below))
-    outside = np.linspace(max(0.0, here - _INSIDE), min(here, 1 - _INSIDE), _STARTS)
-    low, high = np.interp(outside, below, edges), np.interp(outside + _INSIDE, below, edges)
+    outside = np.linspace(max(0.0, here - _WITHIN_SIGMA), min(here, 1 - _WITHIN_SIGMA), _STARTS)
+    low, high = np.interp(outside, below, edges), np.interp(outside + _WITHIN_SIGMA, below, edges)
     best = int((high - low).argmin())
     return max(0.0, middle - float(low[best])), max(0.0, float(high[best]) - middle)
 
 
-def _cumulated(chance: F64) -> tuple[F64, F64]:
+def _cumulative(chance: F64) -> tuple[F64, F64]:
     """Return the edges of the grid's cells, (U + 1,), and the cumulative posterior at each edge."""
     edges = np.append(_U - _STEP / 2, _U[-1] + _STEP / 2)
     return edges, np.append(0, np.cumsum(chance)) / chance.sum()

@@ -8,21 +8,21 @@ from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
 
-_AT_ONCE = 8  # columns per transform, to bound the memory
-_PAD_SECONDS = 1.0  # s of point reflection at both ends, which keeps position and velocity there
+_COLUMNS_PER_TRANSFORM = 8  # columns per transform, to bound the memory
+_PAD_S = 1.0  # s of point reflection at both ends, which keeps position and velocity there
 
 
-def zero_phase(values: NDArray[np.floating], times: F64, hertz: float, order: int = 2) -> F64:
+def zero_phase(values: NDArray[np.floating], times: F64, cutoff_hz: float, order: int = 2) -> F64:
     """Low-pass filter values (T, ...) with zero phase. Fewer than 4 values are returned unchanged.
 
-    The gain is 1 / (1 + (f / hertz)^(2 order)), the squared gain of a Butterworth filter. A forward and a backward pass
-    of a filter of this order have the same gain. Uneven time stamps are resampled. Only the removed part is
+    The gain is 1 / (1 + (f / cutoff_hz)^(2 order)), the squared gain of a Butterworth filter. A forward and a backward
+    pass of a filter of this order have the same gain. Uneven time stamps are resampled. Only the removed part is
     interpolated back, so a constant velocity is unchanged.
 
     Args:
         values: (T, ...) values.
         times: (T,) s.
-        hertz: Cut-off frequency, Hz.
+        cutoff_hz: Cut-off frequency, Hz.
         order: Order of the Butterworth filter.
     """
     count = len(times)
@@ -30,27 +30,27 @@ def zero_phase(values: NDArray[np.floating], times: F64, hertz: float, order: in
     if count < 4:
         return smooth
     flat = smooth.reshape(count, -1)
-    for first in range(0, flat.shape[1], _AT_ONCE):
-        columns = flat[:, first : first + _AT_ONCE]
-        columns[...] = _low_passed(columns, times, hertz, order)
+    for first in range(0, flat.shape[1], _COLUMNS_PER_TRANSFORM):
+        columns = flat[:, first : first + _COLUMNS_PER_TRANSFORM]
+        columns[...] = _low_passed(columns, times, cutoff_hz, order)
     return smooth
 
 
-def _low_passed(flat: F64, times: F64, hertz: float, order: int) -> F64:
+def _low_passed(flat: F64, times: F64, cutoff_hz: float, order: int) -> F64:
     """Apply `zero_phase` to values (T, D)."""
     count = len(times)
     step = float((times[-1] - times[0]) / (count - 1))
     even = times[0] + step * np.arange(count)
     uneven = bool((np.abs(even - times) > 0.01 * step).any())
     rows = _interpolated(even, times, flat) if uneven else flat
-    pad = min(count - 1, max(3, round(_PAD_SECONDS / step)))
+    pad = min(count - 1, max(3, round(_PAD_S / step)))
     first, last = rows[:1], rows[-1:]
     padded = np.concatenate([2 * first - rows[pad:0:-1], rows, 2 * last - rows[-2 : -pad - 2 : -1]])
     # Subtract the line between the ends, because the transform assumes periodic signals.
     line = padded[:1] + np.linspace(0, 1, len(padded))[:, None] * (padded[-1:] - padded[:1])
     spectrum = np.fft.rfft(padded - line, axis=0)
     frequency = np.fft.rfftfreq(len(padded), step)
-    gain = 1 / (1 + (frequency / hertz) ** (2 * order))
+    gain = 1 / (1 + (frequency / cutoff_hz) ** (2 * order))
     smooth = np.fft.irfft(spectrum * gain[:, None], len(padded), axis=0) + line
     smooth = smooth[pad : pad + count]
     if uneven:
@@ -74,16 +74,19 @@ class OneEuro:
     """
 
     def __init__(
-        self, least_hertz: NDArray[np.floating] | float, slope: NDArray[np.floating] | float, speed_hertz: float = 1.0
+        self,
+        min_cutoff_hz: NDArray[np.floating] | float,
+        slope: NDArray[np.floating] | float,
+        speed_cutoff_hz: float = 1.0,
     ) -> None:
         """Set the cut-off frequencies; an array has one entry for each value.
 
         Args:
-            least_hertz: Cut-off frequency at rest, Hz.
+            min_cutoff_hz: Cut-off frequency at rest, Hz.
             slope: Increase of the cut-off frequency in Hz, per unit/s of speed.
-            speed_hertz: Cut-off frequency of the speed estimate, Hz.
+            speed_cutoff_hz: Cut-off frequency of the speed estimate, Hz.
         """
-        self._least, self._slope, self._speed_hertz = least_hertz, slope, speed_hertz
+        self._least, self._slope, self._speed_hertz = min_cutoff_hz, slope, speed_cutoff_hz
         self._time: float | None = None
         self._value, self._speed = np.zeros(0), np.zeros(0)
 
@@ -101,7 +104,7 @@ class OneEuro:
         return self._value.copy()
 
 
-def _share(hertz: NDArray[np.floating] | float, step: float) -> NDArray[np.floating] | float:
+def _share(cutoff_hz: NDArray[np.floating] | float, step: float) -> NDArray[np.floating] | float:
     """Return the weight of a new value in a first-order low-pass after `step` s."""
-    turned = 2 * np.pi * hertz * step
+    turned = 2 * np.pi * cutoff_hz * step
     return turned / (1 + turned)

@@ -31,9 +31,9 @@ _WORK: "np.dtype[Any]" = np.dtype(
     ]
 )  # fmt: skip
 _FLAGS = ("feet_seen", "visible", "filled", "inconsistent")
-_SIZE = ("bones", "height", "height_sigma", "given")
+_SIZE = ("bones", "height", "height_sigma", "height_given")
 _BLOCK = 4096  # rows per write
-_UNSURE = 1e4  # mm, sigma of frames without finite 3D
+_NO_POSE_SIGMA_MM = 1e4  # mm, sigma of frames without finite 3D
 
 
 class SeenPeople(Mapping[int, Person]):
@@ -69,7 +69,7 @@ class SeenPeople(Mapping[int, Person]):
             whole = np.flatnonzero(finite)
             near = whole[np.searchsorted(whole, np.arange(len(times))).clip(max=len(whole) - 1)] if len(whole) else []
             joints, root, sigma = (part[near] if len(whole) else np.ones_like(part) for part in (joints, root, sigma))
-            sigma[~finite] = _UNSURE
+            sigma[~finite] = _NO_POSE_SIGMA_MM
             scores[~finite], rays[~finite] = 0, 0
         return Person(joints, root, sigma, times, rays, scores)
 
@@ -118,7 +118,7 @@ class SeenPeople(Mapping[int, Person]):
     def gather(self, results: Iterable[FrameResult]) -> None:
         """Add all results of the run in order; at first, every track is one person."""
         frames = []
-        waiting: dict[int, list[tuple[FrameResult, int]]] = {}
+        pending: dict[int, list[tuple[FrameResult, int]]] = {}
         count = 0
         for result in results:
             frames.append(result.time)
@@ -126,17 +126,17 @@ class SeenPeople(Mapping[int, Person]):
                 self.cuts.append(result.time)
             for row, track in enumerate(result.people.ids.tolist()):
                 self._begins.setdefault(track, result.time)
-                waiting.setdefault(track, []).append((result, row))
+                pending.setdefault(track, []).append((result, row))
             count += len(result.people)
             if count >= _BLOCK:
-                self._keep(waiting)
-                waiting, count = {}, 0
-        self._keep(waiting)
+                self._keep(pending)
+                pending, count = {}, 0
+        self._keep(pending)
         self.frames = np.array(frames)
         self._tracks = {track: [track] for track in self._begins}
 
-    def _keep(self, waiting: dict[int, list[tuple[FrameResult, int]]]) -> None:
-        for track, seen in waiting.items():
+    def _keep(self, pending: dict[int, list[tuple[FrameResult, int]]]) -> None:
+        for track, seen in pending.items():
             rows = np.zeros(len(seen), _PERSON)
             rows["times"] = [result.time for result, _ in seen]
             for name in ("joints", "root", "sigma"):

@@ -19,7 +19,7 @@ Pieces = list[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Scenes:
+class SceneTimes:
     """Times of the scenes of a clip.
 
     Attributes:
@@ -33,22 +33,22 @@ class Scenes:
     step: float
 
     @classmethod
-    def of(cls, frames: F64, cuts: Sequence[float] = ()) -> "Scenes":
+    def of(cls, frames: F64, cuts: Sequence[float] = ()) -> "SceneTimes":
         """Return the scenes of frames (F,) s with cuts at `cuts`."""
         step = float(np.median(np.diff(frames))) if len(frames) > 1 else 0.0
         return cls([float(frames[0]), *cuts], float(frames[-1]), step)
 
-    def around(self, time: float) -> tuple[float, float]:
+    def bounds(self, time: float) -> tuple[float, float]:
         """Return the start and the end (s) of the scene that contains `time`."""
         first = max((at for at in self.begins if at <= time), default=time)
         return first, min((at for at in [*self.begins, self.end] if at > time), default=self.end)
 
-    def touched(self, first: float, last: float, within: float) -> bool:
+    def is_near_border(self, first: float, last: float, within: float) -> bool:
         """Return whether a scene starts or ends within `within` s of `first` or `last`."""
         return any(min(abs(first - at), abs(last - at)) <= within for at in [*self.begins, self.end])
 
 
-def shown_frames(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks) -> Mask:
+def person_frames(person: Person, scenes: SceneTimes, rules: TrackRules = RULES.tracks) -> Mask:
     """Return (T,) whether frames show a person: False in short, isolated pieces of a track.
 
     A piece ends where the person is missing for longer than `rules.max_pause_s`. It is dropped if all of these hold:
@@ -62,34 +62,34 @@ def shown_frames(person: Person, scenes: Scenes, rules: TrackRules = RULES.track
         scenes: Times of the scenes.
         rules: Thresholds.
     """
-    share = _shown_share(person, rules)
+    share = _detected_share(person, rules)
     kept = np.ones(len(person), bool)
     for first, last in _pieces(person.times, scenes, rules):
         begin, end = float(person.times[first]), float(person.times[last])
-        if (end - begin) * share[first : last + 1].mean() >= rules.min_seen_s or scenes.touched(
+        if (end - begin) * share[first : last + 1].mean() >= rules.min_seen_s or scenes.is_near_border(
             begin, end, rules.min_seen_s
         ):
             continue
-        scene = scenes.around(begin)
+        scene = scenes.bounds(begin)
         low, high = max(scene[0], begin - rules.around_s), min(scene[1], end + rules.around_s)
         near = (person.times >= low) & (person.times <= high)
         kept[first : last + 1] = scenes.step * float(share[near].sum()) >= rules.min_seen_share * (high - low)
     return kept
 
 
-def is_doubtful(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks) -> bool:
+def is_doubtful(person: Person, scenes: SceneTimes, rules: TrackRules = RULES.tracks) -> bool:
     """Return whether a track may not be a person: it is short, or few of its frames or joints are detected."""
     if len(person) == 0:
         return True
-    share = _shown_share(person, rules)
+    share = _detected_share(person, rules)
     seen = scenes.step * float(share.sum())
-    first, last = scenes.around(float(person.times[0]))
+    first, last = scenes.bounds(float(person.times[0]))
     least = min(rules.doubtful_seen_s, (last - first) / 2)
     spans = float(person.times[-1] - person.times[0])
     return bool(seen < least or share.mean() < rules.doubtful_joint_share or seen < rules.min_seen_share * spans)
 
 
-def jitters(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks) -> bool:
+def jitters(person: Person, scenes: SceneTimes, rules: TrackRules = RULES.tracks) -> bool:
     """Return whether the detected joints of a track jump between frames, which those of a real person do not."""
     seen, step = person.scores >= rules.min_score, scenes.step
     even = (np.abs(np.diff(person.times) - step) < 0.5 * step)[:, None]
@@ -102,7 +102,7 @@ def jitters(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks) ->
     return float(np.median(off)) > height * (rules.max_jitter_share + rules.jitter_growth_per_s2 * step**2)
 
 
-def lies_over(person: Person, other: Person, rules: TrackRules = RULES.tracks) -> bool:
+def overlaps_longer(person: Person, other: Person, rules: TrackRules = RULES.tracks) -> bool:
     """Return whether the boxes of `person` overlap those of `other`, which may be a longer track of the same body.
 
     False unless `other` has many more frames.
@@ -126,16 +126,16 @@ def _joint_boxes(person: Person) -> F64:
     return boxes
 
 
-def _shown_share(person: Person, rules: TrackRules) -> F64:
+def _detected_share(person: Person, rules: TrackRules) -> F64:
     """Return (T,) fraction of detected joints."""
     return np.asarray((person.scores >= rules.min_score).mean(axis=1))
 
 
-def _pieces(times: F64, scenes: Scenes, rules: TrackRules) -> Pieces:
+def _pieces(times: F64, scenes: SceneTimes, rules: TrackRules) -> Pieces:
     """Return the indices of the first and last frame of each piece of a track."""
-    ends = np.flatnonzero(np.diff(times) > _longest_pause(scenes, rules))
+    ends = np.flatnonzero(np.diff(times) > _max_pause_s(scenes, rules))
     return list(zip([0, *(ends + 1).tolist()], [*ends.tolist(), len(times) - 1], strict=True))
 
 
-def _longest_pause(scenes: Scenes, rules: TrackRules) -> float:
+def _max_pause_s(scenes: SceneTimes, rules: TrackRules) -> float:
     return max(rules.max_pause_s, 2.5 * scenes.step)

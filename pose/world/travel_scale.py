@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.camera_motion.path import CameraPath
-from pose.world.gravity import ANKLES, Standing, body_up
+from pose.world.gravity import ANKLES, BodyMotion, body_up
 from pose.world.rules import RULES, TravelRules
 from pose.world.work import Work
 
 F64 = NDArray[np.float64]
 
-_TRIED = 300  # candidate scales
-_ROUNDS = 20  # iterations of the refinement
-_FEW = 20  # minimum samples
+_CANDIDATES = 300  # candidate scales
+_ITERATIONS = 20  # iterations of the refinement
+_MIN_SAMPLES = 20  # minimum samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class _Samples:
     seconds: F64
     people: NDArray[np.int64]
 
-    def only(self, rows: NDArray[np.bool_]) -> "_Samples":
+    def select(self, rows: NDArray[np.bool_]) -> "_Samples":
         return _Samples(self.feet[rows], self.camera[rows], self.seconds[rows], self.people[rows])
 
 
@@ -73,15 +73,15 @@ def find_scale(
         rules: Thresholds.
     """
     samples = _samples(works, path, rules)
-    if len(samples.feet) < _FEW:
+    if len(samples.feet) < _MIN_SAMPLES:
         return "no standing feet are in view that give the scale"
-    value = _densest(samples, depth, rules)
+    value = _densest_scale(samples, depth, rules)
     value, sigma = _refined(samples, value, rules)
     if not sigma < rules.max_log_sigma:
         return "standing feet do not give the scale of the camera's path"
     for part, strict in _parts(samples):
-        some = samples.only(part)
-        own, own_sigma = _refined(some, _densest(some, depth, rules), rules)
+        some = samples.select(part)
+        own, own_sigma = _refined(some, _densest_scale(some, depth, rules), rules)
         if (strict or own_sigma < rules.max_log_sigma) and not abs(
             np.log(max(own, 1e-9) / value)
         ) < rules.max_log_difference:
@@ -91,7 +91,7 @@ def find_scale(
 
 def _samples(works: Mapping[int, Work], path: CameraPath, rules: TravelRules) -> _Samples:
     assert path.places is not None
-    up = body_up(Standing(work.joints, work.root, work.times) for work in works.values())
+    up = body_up(BodyMotion(work.joints, work.root, work.times) for work in works.values())
     speeds = np.gradient(path.places, path.times, axis=0)
     parts = []
     for number, work in works.items():
@@ -106,8 +106,8 @@ def _samples(works: Mapping[int, Work], path: CameraPath, rules: TravelRules) ->
         usable = work.feet_seen[every, low] & ~work.filled & np.isfinite(path.sigmas[rows])
         parts.append(
             _Samples(
-                _foreshortened(velocity, sight, rules)[usable],
-                _foreshortened(camera, sight, rules)[usable],
+                _scaled_along_sight(velocity, sight, rules)[usable],
+                _scaled_along_sight(camera, sight, rules)[usable],
                 work.times[usable],
                 np.full(int(usable.sum()), number),
             )
@@ -120,13 +120,13 @@ def _samples(works: Mapping[int, Work], path: CameraPath, rules: TravelRules) ->
     )  # fmt: skip
 
 
-def _foreshortened(vectors: F64, sight: F64, rules: TravelRules) -> F64:
+def _scaled_along_sight(vectors: F64, sight: F64, rules: TravelRules) -> F64:
     along = (vectors * sight).sum(axis=1, keepdims=True)
     return np.asarray(vectors - (1 - rules.along_share) * along * sight)
 
 
-def _densest(samples: _Samples, depth: float, rules: TravelRules) -> float:
-    scales = np.geomspace(rules.min_background_m / depth, rules.max_background_m / depth, _TRIED)
+def _densest_scale(samples: _Samples, depth: float, rules: TravelRules) -> float:
+    scales = np.geomspace(rules.min_background_m / depth, rules.max_background_m / depth, _CANDIDATES)
     density = [float(_weights(samples, scale, 2 * rules.kernel_width_mps).sum()) for scale in scales]
     return float(scales[int(np.argmax(density))])
 
@@ -140,7 +140,7 @@ def _refined(samples: _Samples, scale: float, rules: TravelRules) -> tuple[float
     """Return the refined scale, and the standard deviation of its logarithm."""
     square, product = (samples.camera**2).sum(axis=1), (samples.camera * samples.feet).sum(axis=1)
     weight = np.ones(len(square))
-    for _ in range(_ROUNDS):
+    for _ in range(_ITERATIONS):
         weight = _weights(samples, scale, rules.kernel_width_mps)
         scale = -float(weight @ product) / max(float(weight @ square), 1e-12)
         if scale <= 0:
@@ -164,4 +164,4 @@ def _parts(samples: _Samples) -> list[tuple[NDArray[np.bool_], bool]]:
     """
     late = samples.seconds >= np.median(samples.seconds)
     people = [samples.people == number for number in np.unique(samples.people)]
-    return [(late, True), (~late, True), *((part, False) for part in people if part.sum() >= _FEW)]
+    return [(late, True), (~late, True), *((part, False) for part in people if part.sum() >= _MIN_SAMPLES)]

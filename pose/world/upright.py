@@ -14,10 +14,10 @@ from pose.world.gravity import ANKLES, body_directions
 
 F64 = NDArray[np.float64]
 
-_MOST_TILT_DEGREES = 40.0  # bodies with a larger tilt are lying, or their 3D is wrong
+_MAX_TILT_DEGREES = 40.0  # bodies with a larger tilt are lying, or their 3D is wrong
 _PRIOR_SECONDS = 1.0  # the prior, a level camera, has the weight of one person seen for this time
 _MEMORY_SECONDS = 20.0
-_FLOOR_RISE = 0.15  # m/s, maximum rise of the floor under a person, for stairs and drifting depth
+_MAX_FLOOR_RISE_MPS = 0.15  # m/s, maximum rise of the floor under a person, for stairs and drifting depth
 
 
 def upright_bodies(joints: NDArray[np.floating]) -> F64:
@@ -27,7 +27,7 @@ def upright_bodies(joints: NDArray[np.floating]) -> F64:
         joints: (P, 17, 3) m, joints of P bodies.
     """
     axes, heights = body_directions(joints)
-    result: F64 = (axes * heights[:, None])[axes @ LEVEL_UP > np.cos(np.radians(_MOST_TILT_DEGREES))]
+    result: F64 = (axes * heights[:, None])[axes @ LEVEL_UP > np.cos(np.radians(_MAX_TILT_DEGREES))]
     return result
 
 
@@ -57,7 +57,7 @@ class CausalWorld:
         Args:
             up: (3,) vertical in the camera frame, if known, for example from `mean_up`; otherwise it is estimated.
         """
-        self._learn = up is None
+        self._estimates_up = up is None
         self._up = LEVEL_UP * _PRIOR_SECONDS if up is None else up
         self._time: float | None = None
         self._floors: dict[int, tuple[float, float]] = {}  # by id: height of the floor (m), time of the last frame (s)
@@ -73,7 +73,7 @@ class CausalWorld:
         """
         elapsed = 0.0 if self._time is None else max(0.0, time - self._time)
         self._time = time
-        if self._learn:
+        if self._estimates_up:
             memory = np.exp(-elapsed / _MEMORY_SECONDS)
             prior = LEVEL_UP * _PRIOR_SECONDS
             self._up = (self._up - prior) * memory + prior + upright_bodies(joints).sum(axis=0) * elapsed
@@ -81,7 +81,7 @@ class CausalWorld:
         lowest = placed[:, ANKLES, 1].min(axis=1) - ANKLE_HEIGHT
         for row, (person, low) in enumerate(zip(ids, lowest.tolist(), strict=True)):
             floor, seen = self._floors.get(person, (low, time))
-            floor = min(low, floor + _FLOOR_RISE * (time - seen))
+            floor = min(low, floor + _MAX_FLOOR_RISE_MPS * (time - seen))
             self._floors[person] = floor, time
             placed[row, :, 1] -= floor
         self._floors = {p: (f, t) for p, (f, t) in self._floors.items() if time - t < _MEMORY_SECONDS}

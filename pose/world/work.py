@@ -33,7 +33,7 @@ class Work:
         height: Body height, m.
         height_sigma: Standard deviation of the height, m.
         height_interval: Shortest interval that holds the height with a probability of 68 %, m.
-        given: Whether the height was given instead of estimated.
+        height_given: Whether the height was given instead of estimated.
     """
 
     times: F64
@@ -50,13 +50,15 @@ class Work:
     height: float
     height_sigma: float = 0.0
     height_interval: tuple[float, float] = (0.0, 0.0)
-    given: bool = False
+    height_given: bool = False
 
 
 def resized(work: Work, size: Size, rules: SizeRules = RULES.size) -> Work:
     """Return the person at the estimated size: pose, distance and their uncertainties. A given height is kept."""
-    scale, height = (1.0, work.height) if work.given else (size.scale, scaled_stature(work.height, size.scale, rules))
-    down, up = size.reach
+    scale, height = (
+        (1.0, work.height) if work.height_given else (size.scale, scaled_stature(work.height, size.scale, rules))
+    )
+    down, up = size.interval_offsets
     ends = [scaled_stature(height, math.exp(by), rules) for by in (-size.sigma, size.sigma, -down, up)]
     root = scale * work.root
     return replace(

@@ -19,7 +19,7 @@ def watched(images, focal=float(CAMERA.matrix[0, 0])):
     stage, watch = BackgroundMotion(focal, H36M17), CameraWatch()
     views, states = [], []
     for image, who in images:
-        views.append(watch.see(stage.step(image, who), who.index, who.time, who.cut))
+        views.append(watch.update(stage.step(image, who), who.index, who.time, who.cut))
         states.append(watch.state)
     return views, states
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from walker import seen_person, standing, walking
 
-from pose.world.depth import sight, smooth_depths
+from pose.world.depth import estimate_pelvis, smooth_depths
 from pose.world.gaps import fill_gaps, stretches
 
 
@@ -16,9 +16,9 @@ def walker():
 
 
 def placed(person):
-    seen = sight(person)
+    seen = estimate_pelvis(person)
     depth, variance = smooth_depths(seen.depth, seen.variance, person.times)
-    return seen.place(depth), variance
+    return seen.positions(depth), variance
 
 
 def test_a_body_that_is_seen_stays_where_it_is(walker):
@@ -66,7 +66,7 @@ def test_variance_is_that_of_the_errors(walker, rng):
     errors = []
     for _ in range(20):
         rays = walker.rays + noise * rng.standard_normal(walker.rays.shape)
-        seen = sight(replace(walker, rays=rays, sigma=np.full_like(walker.sigma, 0.1)))
+        seen = estimate_pelvis(replace(walker, rays=rays, sigma=np.full_like(walker.sigma, 0.1)))
         errors.append((seen.depth - walker.root[:, 2]) ** 2 / seen.variance)
     assert np.mean(errors) < 1  # errors of neighbouring frames are alike, so a frame claims less
 

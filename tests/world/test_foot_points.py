@@ -16,13 +16,13 @@ from pose.skeletons import BLAZEPOSE33, COCO17, HALPE26
 from pose.world.contacts import point_contacts
 from pose.world.foot_points import (
     ANKLE_SD,
-    USUAL,
+    DEFAULT_SHAPE,
     ImageFeet,
     ankle_flexions,
+    extract_feet,
     foot_frames,
     foot_joints,
     lift_feet,
-    seen_feet,
 )
 
 CAMERA = Camera.of((1000, 1000))
@@ -44,7 +44,7 @@ def true_feet(joints, turn, pitch=0.0):
     forward, down = turn @ (0, 0, -1), np.array([0.0, 1.0, 0.0])
     along = np.cos(pitch) * forward - np.sin(pitch) * down
     below = np.cos(pitch) * down + np.sin(pitch) * forward
-    feet = [USUAL.before[i] * along + USUAL.below[i] * below for i in range(2)]
+    feet = [DEFAULT_SHAPE.forward_offsets[i] * along + DEFAULT_SHAPE.ankle_heights[i] * below for i in range(2)]
     return joints[:, ANKLES][:, :, None] + shank * np.array(feet)[None, None]
 
 
@@ -122,9 +122,9 @@ def test_swapped_legs_swap_the_feet_of_the_image():
     keypoints = np.full((1, 33, 2), np.nan)
     keypoints[0, foot_joints(BLAZEPOSE33)] = seen.pixels[0, ::-1]
     swapped = np.array([[True, False]])
-    found = seen_feet(BLAZEPOSE33, keypoints, np.ones((1, 33), np.float32), swapped, FOCAL)
+    found = extract_feet(BLAZEPOSE33, keypoints, np.ones((1, 33), np.float32), swapped, FOCAL)
     np.testing.assert_allclose(found.pixels, seen.pixels)
-    assert seen_feet(COCO17, keypoints[:, :17], np.ones((1, 17), np.float32), swapped, FOCAL) is None
+    assert extract_feet(COCO17, keypoints[:, :17], np.ones((1, 17), np.float32), swapped, FOCAL) is None
 
 
 @pytest.mark.parametrize("place", [(0, 0, 0.0), (0, 0, -2.0), (0, 0, 1e6)])

@@ -13,7 +13,7 @@ from pose.camera_motion.verdict import ROTATING, UNKNOWN, ZOOMING, CameraMotion
 from pose.skeletons import H36M17
 from pose.types import FrameResult, People, Poses3D
 from pose.world.clean import Steps
-from pose.world.footing import find_footing, lower_feet, settle
+from pose.world.footing import check_with_feet, find_rest_densities, lower_foot_velocities
 from pose.world.run import PlacedRun
 
 CERTAIN = CameraMotion(ROTATING, 1.0, zoom=1.0, focal_ratio=1.0, focal_sigma=0.01)
@@ -41,17 +41,17 @@ def run_of(world, drift=(0.0, 0.0, 0.0), feet=1.0):
         people = People(t, time, np.array([1]), box, ones[:, 0], pixels, scores)
         results.append(FrameResult(people, Poses3D(lifted.joints[t][None], root[None], 30 * ones)))
     with PlacedRun(results, H36M17, Camera.of(seen.camera.size, seen.camera.matrix), Steps(path=path_of(times))) as run:
-        return run.footing
+        return run.foot_velocities
 
 
 def decided(motion, footing):
-    return settle(Decision(motion, path_of(np.arange(3.0)), check_feet=True), footing)
+    return check_with_feet(Decision(motion, path_of(np.arange(3.0)), check_feet=True), footing)
 
 
 @pytest.mark.parametrize("world", [standing(), walking(4.0)], ids=["standing", "walking"])
 def test_feet_that_stand_support_the_camera(world):
     footing = run_of(world)
-    assert find_footing(footing).shares.min() > 0.8
+    assert find_rest_densities(footing).at_rest.min() > 0.8
     for motion in (CERTAIN, UNCERTAIN):
         found = decided(motion, footing).motion
         assert found.kind == motion.kind
@@ -79,7 +79,7 @@ def test_a_constant_slow_drift_ends_the_world():
     times = np.arange(0, 30, 1 / 30)
     velocities = rng.normal((0.17, 0), 0.12, (len(times), 2))
     samples = np.column_stack([times, velocities, np.full(len(times), 1 / 30)])
-    assert (find_footing([samples]).shares > 0.35).all()
+    assert (find_rest_densities([samples]).at_rest > 0.35).all()
     found = decided(CERTAIN, [samples])
     assert found.motion.kind == UNKNOWN
     assert "standing feet" in found.problem
@@ -96,7 +96,7 @@ def test_without_feet_the_background_must_be_certain():
 
 def test_who_says_that_the_camera_rotates_is_believed():
     said = Decision(UNCERTAIN, path_of(np.arange(3.0)))
-    assert settle(said, []) is said
+    assert check_with_feet(said, []) is said
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_what_a_background_tells_reliably(change, certain):
 
 
 def test_few_frames_say_nothing():
-    assert lower_feet(np.zeros((2, 17, 3)), np.array([0.0, 0.1]), np.ones((2, 2), bool)).shape == (0, 4)
-    assert len(find_footing([]).shares) == 0
+    assert lower_foot_velocities(np.zeros((2, 17, 3)), np.array([0.0, 0.1]), np.ones((2, 2), bool)).shape == (0, 4)
+    assert len(find_rest_densities([]).at_rest) == 0
 
 
 def test_feet_out_of_view_support_no_camera():

@@ -7,12 +7,12 @@ from walker import filmed, standing, walking
 from pose.evaluation.world import angle_between
 from pose.sequences import mirror_poses
 from pose.world.frame import LEVEL_UP, World, rotation_of, up_of
-from pose.world.gravity import Standing, find_gravity, given_gravity
+from pose.world.gravity import BodyMotion, find_gravity, given_gravity
 
 
 def standing_of(world, **camera):
     lifted, _, up = filmed(world, **camera)
-    return Standing(lifted.joints.astype(float), lifted.root.astype(float), lifted.times), up
+    return BodyMotion(lifted.joints.astype(float), lifted.root.astype(float), lifted.times), up
 
 
 def test_world_and_back(rng):
@@ -57,7 +57,7 @@ def test_feet_show_it_better_than_bodies_that_lean():
     ways = [standing_of(lean, pitch=-12, turn=turn, distance=9) for turn in (45, -45)]
     up = ways[0][1]
     world = find_gravity([person for person, _ in ways])
-    still = find_gravity([Standing(one.joints[:40], one.root[:40], one.times[:40]) for one, _ in ways])
+    still = find_gravity([BodyMotion(one.joints[:40], one.root[:40], one.times[:40]) for one, _ in ways])
     assert world.found_by == "feet"
     assert angle_between(world.up, up) < angle_between(still.up, up) / 2
     assert world.sigma_degrees < still.sigma_degrees
@@ -68,7 +68,7 @@ def test_feet_of_who_stays_on_one_spot_do_not_tilt_the_vertical(rng):
     person, up = standing_of(standing(8.0), pitch=-15)
     slow = np.convolve(rng.normal(size=len(person.root) + 60), np.hanning(61), mode="valid")
     root = person.root * (1 + 0.1 / 5 * slow / slow.std())[:, None]
-    found = find_gravity([Standing(person.joints, root, person.times)])
+    found = find_gravity([BodyMotion(person.joints, root, person.times)])
     assert found.found_by == "bodies"
     assert angle_between(found.up, find_gravity([person]).up) < 0.5
     assert angle_between(found.up, up) < 3
@@ -79,7 +79,7 @@ def test_feet_of_which_none_lies_near_the_floor_say_nothing():
     person, up = standing_of(standing(5 / 30), pitch=-10)
     joints = person.joints.copy()
     joints[0, 3] -= up
-    world = find_gravity([Standing(joints, person.root, np.arange(5) * 10.0)])
+    world = find_gravity([BodyMotion(joints, person.root, np.arange(5) * 10.0)])
     assert world.found_by == "bodies"
     assert angle_between(world.up, up) < 3
     assert 0 < world.sigma_degrees < 12
@@ -87,7 +87,7 @@ def test_feet_of_which_none_lies_near_the_floor_say_nothing():
 
 def test_no_person_upright_is_unknown():
     person, _ = standing_of(standing())
-    lying = Standing(person.joints[..., [1, 0, 2]], person.root, person.times)
+    lying = BodyMotion(person.joints[..., [1, 0, 2]], person.root, person.times)
     for people in ([], [lying]):
         world = find_gravity(people)
         assert world.found_by == "unknown"
@@ -97,7 +97,7 @@ def test_no_person_upright_is_unknown():
 
 def test_less_time_less_confidence():
     long, _ = standing_of(standing(8))
-    short = Standing(long.joints[:15], long.root[:15], long.times[:15])
+    short = BodyMotion(long.joints[:15], long.root[:15], long.times[:15])
     assert find_gravity([short]).confidence < find_gravity([long]).confidence <= 1
     assert given_gravity(up_of(3, 4)).confidence == 1
 
@@ -105,11 +105,13 @@ def test_less_time_less_confidence():
 def test_a_mirrored_image_has_a_mirrored_vertical():
     person, _ = standing_of(walking(4.0), pitch=-10, roll=5, turn=30)
     side = np.array([-1, 1, 1])
-    mirrored = Standing(mirror_poses(person.joints.astype(np.float32)).astype(float), person.root * side, person.times)
+    mirrored = BodyMotion(
+        mirror_poses(person.joints.astype(np.float32)).astype(float), person.root * side, person.times
+    )
     assert find_gravity([mirrored]).up == pytest.approx(find_gravity([person]).up * side, abs=1e-6)
 
 
 def test_who_is_taken_for_another_size_does_not_tilt_the_floor():
     person, up = standing_of(walking(6.0), pitch=-12, turn=30, distance=8)
-    larger = Standing(1.15 * person.joints, 1.15 * person.root, person.times)
+    larger = BodyMotion(1.15 * person.joints, 1.15 * person.root, person.times)
     assert angle_between(find_gravity([person, larger]).up, up) < 2

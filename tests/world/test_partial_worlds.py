@@ -24,7 +24,7 @@ from pose.skeletons import H36M17
 from pose.view.camera_plan import cameras_section
 from pose.view.scene import Stage
 from pose.world.clean import Steps
-from pose.world.footing import settle
+from pose.world.footing import check_with_feet
 from pose.world.run import PlacedRun
 
 UNPLACED = ((3.0, 6.0),)  # s, the second of three scenes
@@ -134,12 +134,12 @@ def test_sliding_feet_end_the_world_of_their_scene_only():
     clip_motion = together(
         [SceneMotion(n, n * end, (n + 1) * end, replace(CERTAIN, pan=10.0 * (n + 1)), 50) for n in (0, 1)]
     )
-    found = settle(Decision(clip_motion, path, check_feet=True, measured=path), [good, later])
+    found = check_with_feet(Decision(clip_motion, path, check_feet=True, measured=path), [good, later])
     assert (found.problem, found.without_world) == ("", ((end, np.inf),))
     assert "standing feet slide with its rotation compensated" in found.notices[0]
     assert f"in scene 2 ({end:.1f} to {2 * end:.1f} s): no world is written there" in found.notices[0]
     assert (found.motion.kind, found.motion.pan) == (ROTATING, 10.0), "of the scene with a world"
     assert found.motion.drift < 0.05
-    both = settle(Decision(clip_motion, path, check_feet=True, measured=path), [bad, later])
+    both = check_with_feet(Decision(clip_motion, path, check_feet=True, measured=path), [bad, later])
     assert both.path is None
     assert "scenes 1 (0.0" in both.problem

@@ -14,7 +14,7 @@ from pose.world.frame import up_of
 from pose.world.gravity import ANKLES
 from pose.world.ground import find_world
 from pose.world.height import scaled_stature, stature
-from pose.world.sizes import Evidence, Size, _half_width, _reach, find_sizes
+from pose.world.sizes import Evidence, Size, _half_width, _interval_offsets, find_sizes
 from pose.world.work import resized
 
 WALKER = seen_person(standing(4.0))
@@ -60,7 +60,7 @@ def test_who_is_lifted_too_large_beside_others_becomes_smaller():
     found = find_sizes(level(1.5, 1.5, 2.1), 0.0)
     assert found.people[2].scale == pytest.approx(1.5 / 2.1, rel=0.05)
     assert found.people[0].scale == pytest.approx(1, abs=0.05)
-    assert found.people[2].alone == pytest.approx(1, abs=0.01)
+    assert found.people[2].scale_alone == pytest.approx(1, abs=0.01)
 
 
 def test_the_floor_is_the_lowest_level_and_a_roof_is_above_it():
@@ -123,7 +123,7 @@ def test_the_interval_is_short_and_reaches_where_the_other_peak_is():
     grid = np.linspace(-0.9, 0.6, 76)
     adult, child = (np.exp(-0.5 * ((grid - at) / 0.05) ** 2) for at in (0.0, -0.3))
     for part, wide in ((adult, False), (0.5 * adult + 0.5 * child, True)):
-        down, up = _reach(part, 0.0)
+        down, up = _interval_offsets(part, 0.0)
         assert down + up <= 2 * _half_width(part, 0.0) + 0.02
         assert (down > 2 * up) == wide
         inside = (grid > -down - 0.01) & (grid < up + 0.01)
@@ -132,8 +132,8 @@ def test_the_interval_is_short_and_reaches_where_the_other_peak_is():
 
 def test_a_given_height_has_no_interval():
     one = find_sizes({1: evidence((0, -1.5, -4), given=True), 2: evidence((1, -1.5, -4))}, 0.0).people
-    assert one[1].reach == (0, 0)
-    assert min(one[2].reach) > 0
+    assert one[1].interval_offsets == (0, 0)
+    assert min(one[2].interval_offsets) > 0
 
 
 def test_a_child_beside_an_adult_in_a_whole_clip():

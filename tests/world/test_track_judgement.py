@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from walker import seen_person, walking
 
-from pose.world.tracks import Scenes, is_doubtful, jitters, lies_over, shown_frames
+from pose.world.tracks import SceneTimes, is_doubtful, jitters, overlaps_longer, person_frames
 
 WALK = seen_person(walking(8.0), turn=90, distance=8)
-SCENES = Scenes.of(WALK.times)
+SCENES = SceneTimes.of(WALK.times)
 
 
 def part(*frames, person=WALK, shown=1.0):
@@ -24,53 +24,53 @@ def part(*frames, person=WALK, shown=1.0):
 @pytest.mark.parametrize("shown", [0.5, 1.0])
 def test_a_detection_a_long_pause_and_a_few_frames_show_no_person(shown):
     ghost = part((60, 61), (80, 86), shown=shown)
-    assert not shown_frames(ghost, SCENES).any()
+    assert not person_frames(ghost, SCENES).any()
 
 
 @pytest.mark.parametrize("frames", [[(60, 62)], [(60, 61), (64, 65), (90, 91), (110, 112)]])
 def test_frames_that_are_far_apart_show_no_person(frames):
-    assert not shown_frames(part(*frames), SCENES).any()
+    assert not person_frames(part(*frames), SCENES).any()
 
 
 def test_only_the_part_that_shows_no_person_goes():
     track = part((60, 61), (80, 82), (120, 200))
-    np.testing.assert_array_equal(shown_frames(track, SCENES), track.times >= WALK.times[120])
+    np.testing.assert_array_equal(person_frames(track, SCENES), track.times >= WALK.times[120])
 
 
 def test_who_is_seen_between_two_occlusions_stays():
     track = part((40, 90), (98, 103), (111, 160))
-    assert shown_frames(track, SCENES).all()
+    assert person_frames(track, SCENES).all()
 
 
 def test_who_flickers_stays():
     track = part(*[(first, first + 2) for first in range(40, 160, 4)])
-    assert shown_frames(track, SCENES).all()
+    assert person_frames(track, SCENES).all()
 
 
 @pytest.mark.parametrize("frames", [(0, 4), (236, 240)])
 def test_who_enters_or_leaves_at_the_ends_stays_but_is_doubtful(frames):
     track = part(frames)
-    assert shown_frames(track, SCENES).all()
+    assert person_frames(track, SCENES).all()
     assert is_doubtful(track, SCENES)
 
 
 def test_who_enters_at_a_cut_stays():
-    scenes = Scenes.of(WALK.times, [float(WALK.times[100])])
-    assert shown_frames(part((100, 104)), scenes).all()
-    assert shown_frames(part((96, 100)), scenes).all()
-    assert not shown_frames(part((60, 64)), scenes).any()
+    scenes = SceneTimes.of(WALK.times, [float(WALK.times[100])])
+    assert person_frames(part((100, 104)), scenes).all()
+    assert person_frames(part((96, 100)), scenes).all()
+    assert not person_frames(part((60, 64)), scenes).any()
 
 
 def test_the_frame_rate_changes_nothing():
     times = WALK.times
     for every in (1, 3, 6):  # down to 5 frames a second
-        scenes = Scenes.of(times[::every])
+        scenes = SceneTimes.of(times[::every])
         rows = np.zeros(len(times), bool)
         rows[60:210] = True
         rows[24:28] = True
         rows &= np.arange(len(times)) % every == 0
         track = replace(WALK, **{name: getattr(WALK, name)[rows] for name in WALK.__slots__})
-        np.testing.assert_array_equal(shown_frames(track, scenes), track.times >= times[60])
+        np.testing.assert_array_equal(person_frames(track, scenes), track.times >= times[60])
 
 
 def test_who_is_clearly_seen_is_not_doubtful():
@@ -87,7 +87,7 @@ def test_few_joints_or_few_frames_make_a_track_doubtful():
 
 def test_a_short_clip_alone_makes_no_person_doubtful():
     short = part((0, 8))
-    assert not is_doubtful(short, Scenes.of(short.times))
+    assert not is_doubtful(short, SceneTimes.of(short.times))
 
 
 def jumping(person, share):
@@ -101,8 +101,8 @@ def jumping(person, share):
 def test_a_walking_person_does_not_jitter_at_any_frame_rate(every):
     rows = slice(None, None, every)
     slow = replace(WALK, **{name: getattr(WALK, name)[rows] for name in WALK.__slots__})
-    assert not jitters(slow, Scenes.of(slow.times))
-    assert not jitters(jumping(slow, 0.004), Scenes.of(slow.times))
+    assert not jitters(slow, SceneTimes.of(slow.times))
+    assert not jitters(jumping(slow, 0.004), SceneTimes.of(slow.times))
 
 
 def test_jumping_joints_jitter_and_unseen_ones_do_not():
@@ -113,8 +113,8 @@ def test_jumping_joints_jitter_and_unseen_ones_do_not():
 
 def test_only_a_short_track_over_a_long_one_lies_over_it():
     brief, aside = part((60, 86)), seen_person(walking(8.0) + np.array([2.0, 0, 0]), turn=90, distance=8)
-    assert lies_over(jumping(brief, 0.03), WALK)
-    assert not lies_over(WALK, brief)
-    assert not lies_over(part((0, 130)), WALK)
-    assert not lies_over(brief, aside)
-    assert not lies_over(brief, part((90, 200)))
+    assert overlaps_longer(jumping(brief, 0.03), WALK)
+    assert not overlaps_longer(WALK, brief)
+    assert not overlaps_longer(part((0, 130)), WALK)
+    assert not overlaps_longer(brief, aside)
+    assert not overlaps_longer(brief, part((90, 200)))

@@ -182,7 +182,7 @@ def contradictions_line(sizes: "Mapping[int, Size]", heights: "Mapping[int, tupl
     changed = {
         n: size
         for n, size in sizes.items()
-        if abs(log(size.scale / size.alone)) > MIN_REPORTED_LOG_HEIGHT or size.on_floor < 0.5
+        if abs(log(size.scale / size.scale_alone)) > MIN_REPORTED_LOG_HEIGHT or size.on_floor < 0.5
     }
     if not changed:
         return ""
