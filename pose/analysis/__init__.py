@@ -3,8 +3,8 @@
 from pose.analysis import analyse
 from pose.files import load_poses
 
-for figure in analyse(load_poses("poses.npz")).figures:
-    print(figure.person, figure.name, figure.value, figure.low, figure.high, figure.unit)
+for metric in analyse(load_poses("poses.npz")).metrics:
+    print(metric.person, metric.name, metric.value, metric.low, metric.high, metric.unit)
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,15 @@ from pose.analysis.ergonomics_metrics import ergonomic_metrics
 from pose.analysis.exercise import jump_metrics, repetition_metrics, transfer_metrics
 from pose.analysis.metrics import Curve, Event, Metric, Series
 from pose.analysis.motion import Motion, motions
-from pose.analysis.quality import VISIBLE_SCORE, with_range
-from pose.analysis.unsupported import child, not_placed, not_seen, seated_traveller, swaps, unobserved
+from pose.analysis.quality import VISIBLE_SCORE, with_interval_quality
+from pose.analysis.unsupported import (
+    id_switches,
+    no_world_reason,
+    seated_traveller_reason,
+    small_body_reason,
+    too_short_reason,
+    unobserved_angles,
+)
 from pose.analysis.walking import gait_metrics
 from pose.errors import UsageError
 from pose.export.soles import row_ankles
@@ -52,14 +59,14 @@ class Analysis:
     """Result of the analysis of all people, ordered by person, then by group and time.
 
     Attributes:
-        figures: Metrics with 95 % intervals.
+        metrics: Metrics with 95 % intervals.
         events: Points in time, such as foot strikes.
         omissions: Groups of metrics that were not computed, with reasons.
         curves: Joint angles over the cycle of a movement.
         series: Values over time, such as RULA scores.
     """
 
-    figures: list[Metric] = field(default_factory=list)
+    metrics: list[Metric] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     omissions: list[Omission] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
@@ -86,20 +93,20 @@ def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = N
         raise UsageError("analysis needs world coordinates; the result has none (--no-world, or the camera moved)")
     analysis = Analysis()
     visible = (table.joint_scores(slice(None)) >= VISIBLE_SCORE) & ~table.placed.filled[:, None]
-    camera, swapped = _camera(table), swaps(table)
+    camera, swapped = _camera(table), id_switches(table)
     for person in np.unique(table.id).tolist():
         own = (table.id == person) & ~table.placed.partial
         shown, contacts = visible[own], table.placed.contacts[own]
         ankles = row_ankles(table, np.flatnonzero(own))
         parts = motions(table.time[own], table.placed.joints[own], table.sigma[own], shown, camera, contacts, ankles)
-        excluded = not_placed(table.placed.joints[own]), swapped.get(person, ""), child(table, person)
-        reason = next(filter(None, excluded), "") or seated_traveller(parts)
+        excluded = no_world_reason(table.placed.joints[own]), swapped.get(person, ""), small_body_reason(table, person)
+        reason = next(filter(None, excluded), "") or seated_traveller_reason(parts)
         if reason:
             analysis.omissions.append(Omission(person, ALL, reason))
         elif not parts:
-            analysis.omissions.append(Omission(person, ALL, not_seen(table.time[own])))
+            analysis.omissions.append(Omission(person, ALL, too_short_reason(table.time[own])))
         else:
-            _add_person(analysis, int(person), parts, groups, inputs, unobserved(table))
+            _add_person(analysis, int(person), parts, groups, inputs, unobserved_angles(table))
     return analysis
 
 
@@ -118,22 +125,22 @@ def _add_person(
 ) -> None:  # fmt: skip
     longest = max(parts, key=lambda part: part.duration)
     for group in groups:
-        figures: list[Metric] = []
+        metrics: list[Metric] = []
         reason = ""
         if group == "ergonomics":
-            figures, events, series = ergonomic_metrics(person, parts, inputs)
+            metrics, events, series = ergonomic_metrics(person, parts, inputs)
             analysis.events.extend(events)
             analysis.series.extend(series)
         else:
             for motion in parts:
                 found, why = _group(analysis, person, motion, group)
-                figures += found
+                metrics += found
                 reason = why if motion is longest else reason
-        if figures:
-            analysis.figures.extend(map(with_range, figures))
+        if metrics:
+            analysis.metrics.extend(map(with_interval_quality, metrics))
         else:
             analysis.omissions.append(Omission(person, group, reason))
-        if group == "angles" and figures:
+        if group == "angles" and metrics:
             known = {curve.angle.partition(" ")[0] for curve in analysis.curves if curve.person == person}
             absent = (reason for reason in unobserved if reason.partition(":")[0] not in known)
             analysis.omissions.extend(Omission(person, group, reason) for reason in absent)
@@ -145,15 +152,15 @@ def _group(analysis: Analysis, person: int, motion: Motion, group: str) -> tuple
     Events and curves of the group are added to `analysis`.
     """
     if group == "angles":
-        figures, curves, reason = angle_curves(person, motion)
+        metrics, curves, reason = angle_curves(person, motion)
         analysis.curves.extend(curves)
-        return figures, reason
+        return metrics, reason
     of_group = {
         "gait": gait_metrics,
         "repetitions": repetition_metrics,
         "jumps": jump_metrics,
         "sit-to-stand": transfer_metrics,
     }
-    figures, events, reason = of_group[group](person, motion)
+    metrics, events, reason = of_group[group](person, motion)
     analysis.events.extend(events)
-    return figures, reason
+    return metrics, reason

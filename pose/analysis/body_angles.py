@@ -2,7 +2,7 @@
 
 Hips, knees, shoulders, elbows and neck are those of `pose.export.joint_angles`. This module adds pelvis and trunk.
 Ankle angles come from `pose.world.foot_points` and need detected heels and toes.
-`pose.analysis.unsupported.unobserved` states why there are no wrist angles and no pelvic tilt.
+`pose.analysis.unsupported.unobserved_angles` states why there are no wrist angles and no pelvic tilt.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ DIFFERENCE_ERRORS = {
     "hip flexion": 10.4, "hip adduction": 6.6, "knee flexion": 14.2, "shoulder flexion": 11.9,
     "shoulder abduction": 9.7, "shoulder elevation": 10.3, "elbow flexion": 17.8, "ankle flexion": ANKLE_SD * 2,
 }  # fmt: skip
-MOST_ABDUCTION = 60.0  # degrees; shoulder flexion is undefined beyond it
+MAX_ABDUCTION_DEGREES = 60.0  # degrees; shoulder flexion is undefined beyond it
 UP = np.array([0.0, 1.0, 0.0])
 
 
@@ -84,7 +84,7 @@ def _bridged(values: F64, times: F64) -> F64:
     return np.where(np.isfinite(values), values, np.where(long, np.nan, filled))
 
 
-def has_meaning(angles: dict[tuple[str, str], F64], angle: str, side: str) -> F64:
+def is_defined(angles: dict[tuple[str, str], F64], angle: str, side: str) -> F64:
     """Return (T,) 1 where an angle is defined, else 0.
 
     Shoulder flexion is undefined while the arm is out to the side.
@@ -92,7 +92,7 @@ def has_meaning(angles: dict[tuple[str, str], F64], angle: str, side: str) -> F6
     values = angles[angle, side]
     if angle != "shoulder flexion":
         return np.isfinite(values).astype(float)
-    return np.asarray((np.abs(angles["shoulder abduction", side]) < MOST_ABDUCTION).astype(float))
+    return np.asarray((np.abs(angles["shoulder abduction", side]) < MAX_ABDUCTION_DEGREES).astype(float))
 
 
 def _overhead(degrees: F64) -> F64:

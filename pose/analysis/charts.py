@@ -9,8 +9,8 @@ from pose.system.shown import shown_in_html
 
 WIDTH, HEIGHT = 340.0, 200.0
 LEFT, RIGHT, TOP, BOTTOM = 40.0, 14.0, 10.0, 34.0
-LEAST_SPAN = 5.0  # minimum range of a chart, degrees
-MOST_POINTS = 600  # maximum number of drawn points; a longer series is drawn as the maximum of each interval
+MIN_SPAN_DEGREES = 5.0  # minimum range of a chart, degrees
+MAX_POINTS = 600  # maximum number of drawn points; a longer series is drawn as the maximum of each interval
 _CLASSES = {"left": "l", "right": "r", "": "m"}
 
 
@@ -26,7 +26,7 @@ def cycle_chart(curves: Sequence[Curve], unit: str) -> str:
     rows += [(first.norm_mean, first.norm_sd)] if first.norm_mean else []
     low = min(mean - sd for means, sds in rows for mean, sd in zip(means, sds, strict=True))
     high = max(mean + sd for means, sds in rows for mean, sd in zip(means, sds, strict=True))
-    plot = _Plot((0.0, 100.0), (low, max(high, low + LEAST_SPAN)))
+    plot = _Plot((0.0, 100.0), (low, max(high, low + MIN_SPAN_DEGREES)))
     parts = [plot.axes(f"% of the {unit}", "degrees")]
     if first.norm_mean:
         parts.append(plot.band(first.norm_mean, first.norm_sd, "n"))
@@ -46,7 +46,7 @@ def series_chart(series: Series) -> str:
 
 
 def _thinned(series: Series) -> tuple[list[float], list[float]]:
-    step = -(-len(series.times) // MOST_POINTS)
+    step = -(-len(series.times) // MAX_POINTS)
     starts = range(0, len(series.times), step)
     return [series.times[at] for at in starts], [max(series.values[at : at + step]) for at in starts]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.analysis.body_angles import DIFFERENCE_ERRORS, ERRORS, RANGE_ERRORS, body_angles, has_meaning
+from pose.analysis.body_angles import DIFFERENCE_ERRORS, ERRORS, RANGE_ERRORS, body_angles, is_defined
 from pose.analysis.gait import analyse_gait
 from pose.analysis.metrics import NORMAL_95, Curve, Metric, mean_interval
 from pose.analysis.motion import SIDES, Motion
@@ -38,22 +38,22 @@ def angle_curves(person: int, motion: Motion) -> tuple[list[Metric], list[Curve]
 
     A cycle is a stride of a straight walk, between foot strikes of the same side, or a complete repetition.
     """
-    figures: list[Metric] = []
+    metrics: list[Metric] = []
     curves: list[Curve] = []
     angles: dict[tuple[str, str], F64] | None = None
     for cycles in _all_cycles(motion):
         angles = body_angles(motion) if angles is None else angles
         for (angle, side), degrees in angles.items():
             spans = cycles.spans.get(side, [])
-            if len(spans) < MIN_CYCLES or not _has_meaning(angles, angle, side, motion.times, spans):
+            if len(spans) < MIN_CYCLES or not _is_defined_in(angles, angle, side, motion.times, spans):
                 continue
             rows = np.stack([_normalised(degrees, motion.times, *span) for span in spans])
-            figure = _range(person, motion, cycles.movement, angle, side, rows, spans)
-            figures.append(figure)
-            curves.append(_curve(person, cycles.movement, angle, side, rows, figure))
+            metric = _range(person, motion, cycles.movement, angle, side, rows, spans)
+            metrics.append(metric)
+            curves.append(_curve(person, cycles.movement, angle, side, rows, metric))
     if not curves:
         return [], [], f"fewer than {MIN_CYCLES} strides or complete repetitions"
-    return [*figures, *_differences(figures)], curves, ""
+    return [*metrics, *_differences(metrics)], curves, ""
 
 
 def _all_cycles(motion: Motion) -> list[_Cycles]:
@@ -71,11 +71,11 @@ def _all_cycles(motion: Motion) -> list[_Cycles]:
     return found
 
 
-def _has_meaning(
+def _is_defined_in(
     angles: dict[tuple[str, str], F64], angle: str, side: str, times: F64, spans: list[tuple[float, float]]
 ) -> bool:
     """Return whether an angle is defined in all of the cycles."""
-    known = has_meaning(angles, angle, side)
+    known = is_defined(angles, angle, side)
     return all(bool((_normalised(known, times, *span) > 0.999).all()) for span in spans)
 
 
@@ -109,20 +109,20 @@ def _plane(angle: str, movement: str) -> str:
     return SAGITTAL if kind == "flexion" and not arm else ""
 
 
-def _curve(person: int, movement: str, angle: str, side: str, rows: F64, figure: Metric) -> Curve:
+def _curve(person: int, movement: str, angle: str, side: str, rows: F64, metric: Metric) -> Curve:
     norm = walking_norm(angle) if movement == "walking" else None
     return Curve(
         person, movement, angle, side, _values(rows.mean(axis=0)), _values(rows.std(axis=0, ddof=1)), ERRORS[angle],
-        figure.quality, figure.start, figure.end, figure.count,
+        metric.quality, metric.start, metric.end, metric.count,
         *((_values(norm[0]), _values(norm[1])) if norm else ((), ())),
     )  # fmt: skip
 
 
-def _differences(figures: list[Metric]) -> list[Metric]:
+def _differences(metrics: list[Metric]) -> list[Metric]:
     """Return the left-right differences of the range of motion: left minus right."""
-    by_name = {figure.name: figure for figure in figures}
+    by_name = {metric.name: metric for metric in metrics}
     found = []
-    for left in figures:
+    for left in metrics:
         right = by_name.get(left.name.replace(", left:", ", right:"))
         if right is None or right is left or "pelvis" in left.name:  # the pelvis has no sides
             continue

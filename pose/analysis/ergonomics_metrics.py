@@ -22,10 +22,10 @@ def ergonomic_metrics(
     """
     scores = [ergonomic_scores(part, inputs) for part in parts]
     start, end = float(parts[0].times[0]), float(parts[-1].times[-1])
-    seen = [quality(part, float(part.times[0]), float(part.times[-1])) for part in parts]
-    flag, doubt = worst([one for one, _ in seen]), "; ".join(dict.fromkeys(text for _, text in seen if text))
+    ratings = [quality(part, float(part.times[0]), float(part.times[-1])) for part in parts]
+    flag, doubt = worst([one for one, _ in ratings]), "; ".join(dict.fromkeys(text for _, text in ratings if text))
     times = np.concatenate([part.times for part in parts])
-    figures: list[Metric] = []
+    metrics: list[Metric] = []
     events: list[Event] = []
     series: list[Series] = []
     for name, values, levels in (
@@ -33,7 +33,7 @@ def ergonomic_metrics(
         ("REBA", [one.reba for one in scores], REBA_LEVELS),
     ):
         joined = np.concatenate(values)
-        figures += [
+        metrics += [
             Metric(
                 person, "ergonomics", f"{name}: {what}", *numbers, unit, flag, start, end, len(joined),
                 inputs.note, doubt,
@@ -47,12 +47,12 @@ def ergonomic_metrics(
         moment = float(times[int(np.argmax(np.concatenate(seconds)))])
         events.append(Event(person, "ergonomics", f"{name} worst moment", "", moment))
         series.append(Series(person, "ergonomics", name, "score", tuple(times.tolist()), tuple(map(float, joined))))
-    return figures, events, series
+    return metrics, events, series
 
 
-def _mean(scores: NDArray[np.int64], most: int) -> tuple[float, float, float]:
+def _mean(scores: NDArray[np.int64], max_score: int) -> tuple[float, float, float]:
     """Return the mean score, and its bounds for an error of `SCORE_ERROR` in every score."""
-    bounds = [float(np.clip(scores + off, 1, most).mean()) for off in (-SCORE_ERROR, SCORE_ERROR)]
+    bounds = [float(np.clip(scores + off, 1, max_score).mean()) for off in (-SCORE_ERROR, SCORE_ERROR)]
     return float(scores.mean()), bounds[0], bounds[1]
 
 
@@ -60,15 +60,15 @@ def _shares(
     scores: NDArray[np.int64], levels: Sequence[tuple[int, str]]
 ) -> Iterable[tuple[str, tuple[float, float, float]]]:
     """Return the share of frames in each level, and its bounds for an error of `SCORE_ERROR` in every score."""
-    least, last = 0, levels[-1][0]
-    for most, level in levels:
+    lower, last = 0, levels[-1][0]
+    for upper, level in levels:
         # Scores below the lowest level and above the highest one do not exist.
-        below, above = (-np.inf if least == 0 else least), (np.inf if most == last else most)
+        below, above = (-np.inf if lower == 0 else lower), (np.inf if upper == last else upper)
         share = float(((scores > below) & (scores <= above)).mean())
         near = float(((scores > below + SCORE_ERROR) & (scores <= above - SCORE_ERROR)).mean())
         far = float(((scores > below - SCORE_ERROR) & (scores <= above + SCORE_ERROR)).mean())
         yield level, (share, near, far)
-        least = most
+        lower = upper
 
 
 def _second_mean(values: NDArray[np.int64], rate: float) -> NDArray[np.float64]:

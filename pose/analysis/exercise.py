@@ -42,7 +42,7 @@ def repetition_metrics(person: int, motion: Motion) -> Part:
     start, end, count = items[0].start, items[-1].end, len(items)
     flag, doubt = quality(motion, start, end)
 
-    def figure(what: str, unit: str, values: list[float], error: float) -> Metric:
+    def metric(what: str, unit: str, values: list[float], error: float) -> Metric:
         mean, low, high = mean_interval(values, error, *(() if what == "smoothness" else (0.0,)))
         return Metric(
             person, "repetitions", f"{name}: {what}", mean, low, high, unit, flag, start, end, count, doubt=doubt
@@ -56,18 +56,18 @@ def repetition_metrics(person: int, motion: Motion) -> Part:
     tempos = [60 / (after.start - before.start) for before, after in pairwise(complete)]
     sinks = np.ptp(found.courses[:, :, 0, 1], axis=1).tolist()  # of the pelvis
     sizes = [one.amplitude for one in complete]
-    figures = [
+    metrics = [
         Metric(
             person, "repetitions", f"{name}: count", count, max(count - COUNT_ERROR, 0),
             count + COUNT_ERROR, "repetitions", flag, start, end, count,
             doubt=doubt,
         ),
-        figure("duration", "s", [one.end - one.start for one in complete], TIME_ERROR_S),
-        *([figure("tempo", "repetitions/min", tempos, TEMPO_ERROR * float(np.mean(tempos)))] if tempos else []),
-        *([figure("depth", "m", sinks, DEPTH_ERROR * float(np.mean(sinks)))] if min(sinks) > MIN_SINK_M else []),
-        figure("amplitude", "m", sizes, AMPLITUDE_ERROR_M),
-        figure("smoothness", "log jerk", [one.smoothness for one in complete], SMOOTHNESS_ERROR),
-        figure("left-right difference", "m", [_asymmetry(course) for course in found.courses], SIDES_ERROR_M),
+        metric("duration", "s", [one.end - one.start for one in complete], TIME_ERROR_S),
+        *([metric("tempo", "repetitions/min", tempos, TEMPO_ERROR * float(np.mean(tempos)))] if tempos else []),
+        *([metric("depth", "m", sinks, DEPTH_ERROR * float(np.mean(sinks)))] if min(sinks) > MIN_SINK_M else []),
+        metric("amplitude", "m", sizes, AMPLITUDE_ERROR_M),
+        metric("smoothness", "log jerk", [one.smoothness for one in complete], SMOOTHNESS_ERROR),
+        metric("left-right difference", "m", [_asymmetry(course) for course in found.courses], SIDES_ERROR_M),
         Metric(
             person, "repetitions", f"{name}: largest deviation", float(deviations[worst]),
             max(float(deviations[worst]) - 1.96 * DEVIATION_ERROR_M, 0.0),
@@ -80,7 +80,7 @@ def repetition_metrics(person: int, motion: Motion) -> Part:
         for one in items
         for label, time in ((f"{name} start", one.start), (f"{name} turning point", one.peak), (f"{name} end", one.end))
     ]
-    return figures, events, ""
+    return metrics, events, ""
 
 
 def _asymmetry(course: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> float:
@@ -104,16 +104,16 @@ def jump_metrics(person: int, motion: Motion) -> Part:
     Returns:
         Metrics, events, and the reason if there are no metrics (otherwise empty).
     """
-    figures: list[Metric] = []
+    metrics: list[Metric] = []
     events: list[Event] = []
     for number, jump in enumerate(find_jumps(motion), start=1):
-        figures += _jump(person, number, jump, motion)
+        metrics += _jump(person, number, jump, motion)
         events += [
             Event(person, "jumps", "takeoff", "", jump.takeoff),
             Event(person, "jumps", "highest point", "", (jump.takeoff + jump.landing) / 2),
             Event(person, "jumps", "landing", "", jump.landing),
         ]
-    return figures, events, "" if figures else _too_slow(motion) or "no jump with both feet in the air"
+    return metrics, events, "" if metrics else _too_slow(motion) or "no jump with both feet in the air"
 
 
 def _too_slow(motion: Motion) -> str:
@@ -133,18 +133,18 @@ def _jump(person: int, number: int, jump: Jump, motion: Motion) -> list[Metric]:
         ("knee flexion after landing", jump.landing_flexion, FLEXION_ERROR_DEGREES, "degrees"),
         ("knee valgus after landing", jump.landing_valgus, VALGUS_ERROR_DEGREES, "degrees"),
     )
-    figures = []
+    metrics = []
     for name, value, error, unit in rows:
         plane = FRONTAL if "valgus" in name else SAGITTAL if "flexion" in name else ""
         flag, doubt = quality(motion, jump.takeoff - 0.5, jump.landing + 0.5, LEGS, plane=plane, rates=(24.0, 10.0))
         _, low, high = mean_interval([value], error, -np.inf if "valgus" in name else min(value, 0.0))
-        figures.append(
+        metrics.append(
             Metric(
                 person, "jumps", f"jump {number}: {name}", value, low, high, unit,
                 flag, jump.takeoff, jump.landing, 1, doubt=doubt,
             )
         )  # fmt: skip
-    return figures
+    return metrics
 
 
 def transfer_metrics(person: int, motion: Motion) -> Part:
@@ -158,13 +158,13 @@ def transfer_metrics(person: int, motion: Motion) -> Part:
         Metrics, events, and the reason if there are no metrics (otherwise empty).
     """
     transfers = find_transfers(motion)
-    figures = []
+    metrics = []
     for rising, name in ((True, "sit to stand"), (False, "stand to sit")):
         own = [one for one in transfers if one.rising == rising]
         if own:
             mean, low, high = mean_interval([one.duration for one in own], TRANSFER_ERROR_S, 0.0)
             flag, doubt = quality(motion, own[0].start, own[-1].end, rates=(15.0, 10.0))
-            figures.append(
+            metrics.append(
                 Metric(
                     person, "sit-to-stand", f"{name}: duration", mean, low, high, "s", flag,
                     own[0].start, own[-1].end, len(own), doubt=doubt,
@@ -176,4 +176,4 @@ def transfer_metrics(person: int, motion: Motion) -> Part:
         for label, time in (("start", one.start), ("end", one.end))
     ]
     reason = _too_slow(motion) or "the person does not sit and stand up, or sit down"
-    return figures, events, "" if figures else reason
+    return metrics, events, "" if metrics else reason

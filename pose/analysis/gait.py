@@ -119,7 +119,7 @@ def analyse_gait(motion: Motion) -> Gait:
         times = [(refined_time(ahead, motion.times, index), sign) for index, sign in points]
         ahead_at[side] = [time for time, sign in times if sign > 0]
         behind_at[side] = [time for time, sign in times if sign < 0]
-    running = _bounces(motion, sorted(time for times in ahead_at.values() for time in times))
+    running = _is_run(motion, sorted(time for times in ahead_at.values() for time in times))
     shifts = (RUN_STRIKE_SHIFT_S, RUN_OFF_SHIFT_S) if running else (STRIKE_SHIFT_S, OFF_SHIFT_S)
     strikes = {side: [time + shifts[0] for time in times] for side, times in ahead_at.items()}
     offs = {side: [time + shifts[1] for time in times] for side, times in behind_at.items()}
@@ -130,10 +130,10 @@ def analyse_gait(motion: Motion) -> Gait:
         if (stride := _stride(motion, forward, side, start, end, offs[side], offs[other], strikes[other])) is not None
     ]
     strides.sort(key=lambda stride: stride.start)
-    return _only_of_walks(Gait(strikes, offs, strides, running))
+    return _only_walks(Gait(strikes, offs, strides, running))
 
 
-def _bounces(motion: Motion, steps: list[float]) -> bool:
+def _is_run(motion: Motion, steps: list[float]) -> bool:
     """Return whether the pelvis moves as in a run: highest where an ankle is farthest ahead, lowest half a step later.
 
     Args:
@@ -203,7 +203,7 @@ def _belt_speed(motion: Motion, side: str, along: F64, start: float, off: float)
     return speed if speed > MIN_SPEED_MPS else 0.0
 
 
-def _only_of_walks(gait: Gait) -> Gait:
+def _only_walks(gait: Gait) -> Gait:
     """Remove events far from the strides; remove everything unless there are `MIN_STRIDES` strides and both feet."""
     if len(gait.strides) < MIN_STRIDES or len({stride.side for stride in gait.strides}) < 2:
         return Gait({side: [] for side in SIDES}, {side: [] for side in SIDES}, [], gait.running)

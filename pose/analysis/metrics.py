@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 GREEN, AMBER, RED = "green", "amber", "red"
-WORTH = (GREEN, AMBER, RED)
+QUALITIES = (GREEN, AMBER, RED)
 NORMAL_95 = 1.96
 
 
@@ -122,15 +122,15 @@ class Series:
 
 
 def mean_interval(
-    values: Sequence[float], systematic: float = 0.0, least: float = -math.inf, most: float = math.inf
+    values: Sequence[float], systematic: float = 0.0, minimum: float = -math.inf, maximum: float = math.inf
 ) -> tuple[float, float, float]:
     """Compute the mean of observations and its 95 % interval.
 
     Args:
         values: Observations, at least one.
         systematic: Standard deviation of the error that all observations share, in their unit.
-        least: Lower bound of the interval, such as 0 for a length.
-        most: Upper bound of the interval.
+        minimum: Lower bound of the interval, such as 0 for a length.
+        maximum: Upper bound of the interval.
 
     Returns:
         Mean, lower end, upper end.
@@ -139,9 +139,9 @@ def mean_interval(
     mean = float(array.mean())
     spread = float(array.std(ddof=1)) / math.sqrt(len(array)) if len(array) > 1 else 0.0
     half = NORMAL_95 * math.hypot(spread, systematic)
-    return mean, max(mean - half, min(least, mean)), min(mean + half, max(most, mean))
+    return mean, max(mean - half, min(minimum, mean)), min(mean + half, max(maximum, mean))
 
 
 def worst(qualities: Sequence[str]) -> str:
     """Return the worst of several quality flags; green if there are none."""
-    return WORTH[max((WORTH.index(one) for one in qualities), default=0)]
+    return QUALITIES[max((QUALITIES.index(one) for one in qualities), default=0)]

@@ -23,10 +23,10 @@ F64 = NDArray[np.float64]
 SIZE = (300, 400)  # px, width and height
 QUALITY = 82
 MARGIN = 0.25  # margin around the body, in body sizes
-MOST = 8  # maximum images per person
-SAME_S = 0.5  # worst moments of RULA and REBA that are closer have one image
+MAX_EVENT_IMAGES = 8  # maximum images per person
+MIN_INTERVAL_S = 0.5  # worst moments of RULA and REBA that are closer have one image
 # Events with images, by group, and the maximum of each name.
-SHOWN = {"gait": 1, "repetitions": 1, "jumps": 2, "sit-to-stand": 1, "ergonomics": 1}
+IMAGES_PER_EVENT = {"gait": 1, "repetitions": 1, "jumps": 2, "sit-to-stand": 1, "ergonomics": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,27 +47,29 @@ class Moment:
 
 
 def key_events(analysis: Analysis, person: int) -> list[Event]:
-    """Select at most `MOST` events of a person for images, in the order of time."""
+    """Select at most `MAX_EVENT_IMAGES` events of a person for images, in the order of time."""
     chosen: list[Event] = []
     counts: dict[tuple[str, str, str], int] = {}
-    own = [event for event in analysis.events if event.person == person and event.group in SHOWN]
-    worst = [f for f in analysis.figures if f.person == person and f.name.endswith("largest deviation")]
-    for event in sorted(own, key=lambda event: (_away(event, own), event.time)):
+    own = [event for event in analysis.events if event.person == person and event.group in IMAGES_PER_EVENT]
+    deviations = [f for f in analysis.metrics if f.person == person and f.name.endswith("largest deviation")]
+    for event in sorted(own, key=lambda event: (_distance_from_middle(event, own), event.time)):
         if event.group == "repetitions" and not event.name.endswith(" turning point"):
             continue
         key = (event.group, event.name, event.side)
         counts[key] = counts.get(key, 0) + 1
         if event.group == "ergonomics" and any(
-            one.group == event.group and abs(one.time - event.time) < SAME_S for one in chosen
+            one.group == event.group and abs(one.time - event.time) < MIN_INTERVAL_S for one in chosen
         ):
             continue  # the worst moments of RULA and REBA are often the same
-        odd = any(figure.start <= event.time <= figure.end for figure in worst if event.group == figure.group)
-        if counts[key] <= SHOWN[event.group] or odd:
+        deviating = any(
+            metric.start <= event.time <= metric.end for metric in deviations if event.group == metric.group
+        )
+        if counts[key] <= IMAGES_PER_EVENT[event.group] or deviating:
             chosen.append(event)
-    return sorted(chosen[:MOST], key=lambda event: event.time)
+    return sorted(chosen[:MAX_EVENT_IMAGES], key=lambda event: event.time)
 
 
-def _away(event: Event, events: list[Event]) -> float:
+def _distance_from_middle(event: Event, events: list[Event]) -> float:
     """Return the distance of a walking event from the middle of the walk, s; 0 for other events.
 
     Events in the middle belong to complete steps and are preferred.

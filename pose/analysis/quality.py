@@ -27,9 +27,9 @@ OCCLUDED = (0.2, 0.5)  # fraction of the joints in all frames that are occluded
 VISIBLE_SCORE = 0.3  # a joint with a lower 2D score counts as occluded
 # angle between the line of sight and the plane of motion; below, the motion is mostly in depth
 VIEW_DEGREES = (35.0, 10.0)
-WIDE = (0.5, 1.0)  # half of the interval relative to the value
-WIDE_DEGREES = (15.0, 30.0)  # half of the interval of an angle that may have either sign
-WIDE_SHARE = (0.5, 1.0)  # width of the interval of a share
+HALF_WIDTH_RELATIVE = (0.5, 1.0)  # half of the interval relative to the value
+HALF_WIDTH_DEGREES = (15.0, 30.0)  # half of the interval of an angle that may have either sign
+WIDTH_SHARE = (0.5, 1.0)  # width of the interval of a share
 # Words in the names of metrics that may have either sign. Their intervals are not compared with their values.
 SIGNED = ("asymmetry", "less", "valgus", "smoothness")
 
@@ -57,16 +57,16 @@ def quality(
         return RED, "no frame of this part shows the person"
     columns = [H36M17.index(joint) for joint in joints]
     sigma = float(np.median(motion.sigma[rows][:, columns]))
-    found = [
+    flags = [
         (_above(sigma, SIGMA_MM), f"uncertain joints: sigma {sigma:.0f} mm"),
         (_above(-motion.rate, (-rates[0], -rates[1])), f"only {motion.rate:.0f} frames/s"),
         (AMBER if few else GREEN, few),
     ]
     if motion.visible is not None:
-        shown = motion.visible[rows]
-        missing = 1 - shown.any(axis=1).mean() * min(shown.shape[0] / max((end - start) * motion.rate, 1), 1)
-        occluded = 1 - shown[shown.any(axis=1)][:, columns].mean() if shown.any() else 1.0
-        found += [
+        visible = motion.visible[rows]
+        missing = 1 - visible.any(axis=1).mean() * min(visible.shape[0] / max((end - start) * motion.rate, 1), 1)
+        occluded = 1 - visible[visible.any(axis=1)][:, columns].mean() if visible.any() else 1.0
+        flags += [
             (_above(missing, MISSING), f"person not seen in {missing:.0%} of the frames"),
             (_above(occluded, OCCLUDED), f"{occluded:.0%} of the joints occluded"),
         ]
@@ -74,23 +74,23 @@ def quality(
         angle = view_angle(motion, rows, plane)
         side = "side" if plane == SAGITTAL else "front"
         text = f"not filmed from the {side}, {plane} plane seen at {angle:.0f} degrees"
-        found.append((_above(-angle, (-VIEW_DEGREES[0], -VIEW_DEGREES[1])), text))
-    return worst([one for one, _ in found]), "; ".join(reason for one, reason in found if one != GREEN)
+        flags.append((_above(-angle, (-VIEW_DEGREES[0], -VIEW_DEGREES[1])), text))
+    return worst([one for one, _ in flags]), "; ".join(reason for one, reason in flags if one != GREEN)
 
 
-def with_range(figure: Metric) -> Metric:
+def with_interval_quality(metric: Metric) -> Metric:
     """Return the metric, with a worse quality flag if its 95 % interval is wide."""
-    half = (figure.high - figure.low) / 2
-    if figure.unit == "share":
-        flag = _above(2 * half, WIDE_SHARE)
-    elif figure.unit == "score":
+    half = (metric.high - metric.low) / 2
+    if metric.unit == "share":
+        flag = _above(2 * half, WIDTH_SHARE)
+    elif metric.unit == "score":
         flag = GREEN
-    elif any(word in figure.name for word in SIGNED):
-        flag = _above(half, WIDE_DEGREES) if figure.unit == "degrees" else GREEN
+    elif any(word in metric.name for word in SIGNED):
+        flag = _above(half, HALF_WIDTH_DEGREES) if metric.unit == "degrees" else GREEN
     else:
-        flag = _above(half, (WIDE[0] * abs(figure.value), WIDE[1] * abs(figure.value)))
-    doubt = "; ".join(filter(None, (figure.doubt, "wide range" if flag != GREEN else "")))
-    return replace(figure, quality=worst([figure.quality, flag]), doubt=doubt)
+        flag = _above(half, (HALF_WIDTH_RELATIVE[0] * abs(metric.value), HALF_WIDTH_RELATIVE[1] * abs(metric.value)))
+    doubt = "; ".join(filter(None, (metric.doubt, "wide range" if flag != GREEN else "")))
+    return replace(metric, quality=worst([metric.quality, flag]), doubt=doubt)
 
 
 def view_angle(motion: Motion, rows: NDArray[np.bool_], plane: str) -> float:
@@ -104,13 +104,13 @@ def view_angle(motion: Motion, rows: NDArray[np.bool_], plane: str) -> float:
         plane: 'sagittal' or 'frontal'.
     """
     assert motion.camera is not None
-    sight = motion.joint("pelvis")[rows] - motion.camera
-    sight /= np.maximum(np.linalg.norm(sight, axis=1, keepdims=True), 1e-9)
+    line_of_sight = motion.joint("pelvis")[rows] - motion.camera
+    line_of_sight /= np.maximum(np.linalg.norm(line_of_sight, axis=1, keepdims=True), 1e-9)
     forward = motion.facing[rows]
     left = np.stack([forward[:, 2], np.zeros(len(forward)), -forward[:, 0]], axis=1)
     normal = left if plane == SAGITTAL else forward
-    share = np.abs((sight * normal).sum(axis=1))
-    return float(np.median(np.degrees(np.arcsin(np.clip(share, 0, 1)))))
+    sine = np.abs((line_of_sight * normal).sum(axis=1))
+    return float(np.median(np.degrees(np.arcsin(np.clip(sine, 0, 1)))))
 
 
 def _above(value: float, thresholds: tuple[float, float]) -> str:

@@ -87,7 +87,7 @@ def find_repetitions(motion: Motion) -> Repetitions:
     found = []
     for index, sign in points:
         if sign > 0:
-            first, last = _bounds(signal, index, START_SHARE * span, points)
+            first, last = _first_and_last(signal, index, START_SHARE * span, points)
             if first is not None and last is not None:
                 found.append((first, index, last))
     times = motion.times
@@ -100,8 +100,8 @@ def find_repetitions(motion: Motion) -> Repetitions:
     whole = np.array([max(signal[first], signal[last]) <= level for first, _, last in found])
     if whole.sum() < MIN_COUNT:  # the person does not pause at rest
         whole = np.array([_is_recorded(signal, first, last, level) for first, _, last in found])
-    alike = _alike(aligned) if whole.all() else whole & _alike(aligned)
-    if alike.sum() < MIN_COUNT:
+    correlated = _correlated(aligned) if whole.all() else whole & _correlated(aligned)
+    if correlated.sum() < MIN_COUNT:
         return _none("movements come back to rest, but they are not alike")
     items = [
         Repetition(
@@ -112,10 +112,10 @@ def find_repetitions(motion: Motion) -> Repetitions:
             bool(kept),
             _smoothness(signal[a : c + 1], times[a : c + 1]),
         )
-        for (a, b, c), keep, kept in zip(found, alike | ~whole, alike, strict=True)
+        for (a, b, c), keep, kept in zip(found, correlated | ~whole, correlated, strict=True)
         if keep
     ]
-    return Repetitions(items, courses[alike])
+    return Repetitions(items, courses[correlated])
 
 
 def _none(reason: str) -> Repetitions:
@@ -177,7 +177,7 @@ def _smoothness(signal: F64, times: F64) -> float:
     return -float(np.log(max(total / max(float(np.max(np.abs(speed))) ** 2, 1e-12), 1e-12)))
 
 
-def _bounds(
+def _first_and_last(
     signal: F64, peak: int, level: float, points: list[tuple[int, int]]
 ) -> tuple[int | None, int | None]:  # fmt: skip
     """Return the first and last frame of the repetition around a peak.
@@ -220,7 +220,7 @@ def _resampled(poses: F64, times: F64, knots: list[int]) -> F64:
     return np.stack([np.interp(at, times, column) for column in flat.T], axis=1).reshape(SAMPLES, 17, 3)
 
 
-def _alike(courses: F64) -> NDArray[np.bool_]:
+def _correlated(courses: F64) -> NDArray[np.bool_]:
     """Return (R,) whether each repetition (64, 17, 3) correlates with the median of all repetitions.
 
     If there are only two, each is compared with the other.

@@ -10,15 +10,15 @@ from pose.analysis import Analysis, Curve, Metric
 from pose.analysis.charts import cycle_chart, series_chart
 from pose.analysis.moments import Moment, key_events, moments
 from pose.analysis.norms import SOURCE
-from pose.analysis.report_tables import LIGHTS, figure_tables, first_up, frames_between, jump_table, range_table
-from pose.analysis.wording import ANGLES, levels, parts
+from pose.analysis.report_tables import LIGHTS, first_up, frames_between, jump_table, metric_tables, range_table
+from pose.analysis.wording import ANGLES, levels, name_parts
 from pose.files import PoseTable
 from pose.system.shown import shown_in_html
 from pose.system.whole_file import whole_file
 from pose.view.camera_plan import cameras_section
 
 NAME = "analysis.html"
-MOST_IMAGES = 60  # maximum images of a page; further people have none
+MAX_IMAGES = 60  # maximum images of a page; further people have none
 TITLES = {
     "gait": "Walking and running",
     "repetitions": "Repetitions",
@@ -67,32 +67,32 @@ def _page(analysis: Analysis, table: PoseTable, name: str, video: Path | None) -
     several = table.run is not None and bool(table.run.cameras)
     yield _KEY.format(lengths="several cameras and the lifter's scale" if several else "one camera")
     yield from cameras_section(table)
-    people = sorted({row.person for row in analysis.figures} | {row.person for row in analysis.omissions})
+    people = sorted({row.person for row in analysis.metrics} | {row.person for row in analysis.omissions})
     if not people:
         yield "<p>The result contains no person.</p>"
     if len(people) > 1:
         yield '<ul class="people">'
-        yield from (f'<li><a href="#person-{one}">Person {one}</a>: {_in_short(analysis, one)}</li>' for one in people)
+        yield from (f'<li><a href="#person-{one}">Person {one}</a>: {_summary(analysis, one)}</li>' for one in people)
         yield "</ul>\n"
     images = 0
     for person in people:
-        events = key_events(analysis, person) if images < MOST_IMAGES else []
+        events = key_events(analysis, person) if images < MAX_IMAGES else []
         shown = moments(table, events, video)
         images += len(shown)
         yield from _person(analysis, table, person, shown)
     yield "</body>\n</html>\n"
 
 
-def _in_short(analysis: Analysis, person: int) -> str:
+def _summary(analysis: Analysis, person: int) -> str:
     """Summarise the findings of a person in a few words."""
-    own = [figure for figure in analysis.figures if figure.person == person]
+    own = [metric for metric in analysis.metrics if metric.person == person]
     found = [one.note.partition(";")[0] for one in own if one.name == "cadence"]
-    found += [f"{parts(one)[0]} ({one.value:.0f})" for one in own if one.name.endswith(": count")]
+    found += [f"{name_parts(one)[0]} ({one.value:.0f})" for one in own if one.name.endswith(": count")]
     jumps = sum(one.group == "jumps" and one.name.endswith("flight time") for one in own)
     found += [f"{jumps} jump{'s' if jumps > 1 else ''}"] if jumps else []
-    found += [f"{parts(one)[0]} ({one.count})" for one in own if one.group == "sit-to-stand"]
+    found += [f"{name_parts(one)[0]} ({one.count})" for one in own if one.group == "sit-to-stand"]
     found += ["posture"] if any(one.group == "ergonomics" for one in own) else []
-    return shown_in_html(", ".join(found) or "no figures")
+    return shown_in_html(", ".join(found) or "no metrics")
 
 
 def _person(analysis: Analysis, table: PoseTable, person: int, shown: list[Moment]) -> Iterator[str]:
@@ -101,16 +101,16 @@ def _person(analysis: Analysis, table: PoseTable, person: int, shown: list[Momen
         yield '<h3>Key moments</h3>\n<div class="images">'
         yield from (_image(analysis, moment) for moment in shown)
         yield "</div>\n"
-    own = [figure for figure in analysis.figures if figure.person == person]
+    own = [metric for metric in analysis.metrics if metric.person == person]
     for group, title in TITLES.items():
-        figures = [figure for figure in own if figure.group == group]
-        if not figures:
+        metrics = [metric for metric in own if metric.group == group]
+        if not metrics:
             continue
         yield f"<h3>{title}</h3>\n"
         if group == "angles":
-            yield from _angles(table, figures, [curve for curve in analysis.curves if curve.person == person])
+            yield from _angles(table, metrics, [curve for curve in analysis.curves if curve.person == person])
         else:
-            yield from (jump_table if group == "jumps" else figure_tables)(table, figures)
+            yield from (jump_table if group == "jumps" else metric_tables)(table, metrics)
         series = [one for one in analysis.series if one.person == person and one.group == group]
         if series:
             yield '<div class="grid">'
@@ -121,7 +121,7 @@ def _person(analysis: Analysis, table: PoseTable, person: int, shown: list[Momen
     omitted = [row for row in analysis.omissions if row.person == person]
     if omitted:
         yield '<h3>Not measured</h3>\n<ul class="quiet">'
-        yield from (f"<li>{TITLES.get(row.group, 'No figures')}: {shown_in_html(row.reason)}</li>" for row in omitted)
+        yield from (f"<li>{TITLES.get(row.group, 'No metrics')}: {shown_in_html(row.reason)}</li>" for row in omitted)
         yield "</ul>\n"
     yield "</section>\n"
 
@@ -154,7 +154,7 @@ def moment_label(analysis: Analysis, moment: Moment) -> tuple[str, str]:
         movement = event.name.removesuffix(" turning point")
         odd = any(
             one.person == event.person and one.name.endswith("largest deviation") and one.start <= event.time <= one.end
-            for one in analysis.figures
+            for one in analysis.metrics
         )
         return f"{first_up(movement)} {number} of {len(same)}: turning point", "largest deviation; " if odd else ""
     if event.group == "jumps":
@@ -162,13 +162,13 @@ def moment_label(analysis: Analysis, moment: Moment) -> tuple[str, str]:
     return first_up(f"{event.side} {event.name}".strip().lower()), ""
 
 
-def _angles(table: PoseTable, figures: list[Metric], curves: list[Curve]) -> Iterator[str]:
+def _angles(table: PoseTable, metrics: list[Metric], curves: list[Curve]) -> Iterator[str]:
     """Yield the range of motion in one table, and the curves, for each movement and part of the video."""
     by_part = groupby(curves, key=lambda curve: (curve.movement, _part(curves, curve)))
     for (movement, _), group in by_part:
         own = list(group)
         start, end = min(one.start for one in own), max(one.end for one in own)
-        by_name = {figure.name: figure for figure in figures if start <= figure.start and figure.end <= end}
+        by_name = {metric.name: metric for metric in metrics if start <= metric.start and metric.end <= end}
         angles = list(dict.fromkeys(curve.angle for curve in own))
         unit = "gait cycle" if movement in ("walking", "running") else "repetition"
         counts = {one.side: one.count for one in own}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from pose.analysis.metrics import Metric
-from pose.analysis.wording import JUMPS, SCORES, levels, meaning, parts
+from pose.analysis.wording import JUMPS, SCORES, levels, meaning, name_parts
 from pose.files import PoseTable
 from pose.system.shown import shown_in_html
 
@@ -27,10 +27,10 @@ def frames_between(table: PoseTable, start: float, end: float) -> str:
     return f"{start:.1f} to {end:.1f} s (frames {table.frames[first]} to {table.frames[last]})"
 
 
-def figure_tables(table: PoseTable, figures: Sequence[Metric]) -> Iterator[str]:
+def metric_tables(table: PoseTable, metrics: Sequence[Metric]) -> Iterator[str]:
     """Yield tables of the metrics of one group, one for each movement and part of the video."""
-    for part in _split(figures):
-        subject = parts(part[0])[0]
+    for part in _split(metrics):
+        subject = name_parts(part[0])[0]
         if part[0].group == "repetitions":
             yield f"<p><b>{shown_in_html(first_up(subject))}</b></p>"
         if part[0].group == "ergonomics":
@@ -39,27 +39,27 @@ def figure_tables(table: PoseTable, figures: Sequence[Metric]) -> Iterator[str]:
         yield _table(table, part)
 
 
-def _split(figures: Sequence[Metric]) -> Iterator[list[Metric]]:
+def _split(metrics: Sequence[Metric]) -> Iterator[list[Metric]]:
     part: list[Metric] = []
-    for figure in figures:
-        if part and (figure.name in {one.name for one in part} or _subject(figure) != _subject(part[0])):
+    for metric in metrics:
+        if part and (metric.name in {one.name for one in part} or _subject(metric) != _subject(part[0])):
             yield part
             part = []
-        part.append(figure)
+        part.append(metric)
     yield part
 
 
-def _subject(figure: Metric) -> str:
-    return "" if figure.group == "sit-to-stand" else parts(figure)[0]
+def _subject(metric: Metric) -> str:
+    return "" if metric.group == "sit-to-stand" else name_parts(metric)[0]
 
 
-def _table(table: PoseTable, figures: Sequence[Metric]) -> str:
+def _table(table: PoseTable, metrics: Sequence[Metric]) -> str:
     """Return one table. What all rows have in common is stated above the table."""
-    source = Counter((figure.start, figure.end) for figure in figures).most_common(1)[0][0]
-    shared = _shared([figure.doubt for figure in figures])
-    note = _shared([figure.note for figure in figures])
+    source = Counter((metric.start, metric.end) for metric in metrics).most_common(1)[0][0]
+    shared = _shared([metric.doubt for metric in metrics])
+    note = _shared([metric.note for metric in metrics])
     above = [frames_between(table, *source), *note, *(f"usable with care: {text}" for text in shared)]
-    rows = "".join(_row(table, figure, source, [*shared, *note]) for figure in figures)
+    rows = "".join(_row(table, metric, source, [*shared, *note]) for metric in metrics)
     head = "<tr><th>measure</th><th>value</th><th>quality</th></tr>"
     return f"{_quiet(above)}<table class='wide'>{head}{rows}</table>\n"
 
@@ -74,33 +74,33 @@ def _quiet(texts: Iterable[str]) -> str:
     return f'<p class="quiet">{shown_in_html("; ".join(texts))}</p>'
 
 
-def _row(table: PoseTable, figure: Metric, source: tuple[float, float], shared: Sequence[str]) -> str:
-    own = [part for text in (figure.note, figure.doubt) for part in text.split("; ") if part and part not in shared]
-    where = [] if (figure.start, figure.end) == source else [frames_between(table, figure.start, figure.end)]
-    count = [f"{figure.count} strides"] if figure.group == "gait" else []
-    notes = [meaning(figure), "; ".join([*own, *count, *where])]
+def _row(table: PoseTable, metric: Metric, source: tuple[float, float], shared: Sequence[str]) -> str:
+    own = [part for text in (metric.note, metric.doubt) for part in text.split("; ") if part and part not in shared]
+    where = [] if (metric.start, metric.end) == source else [frames_between(table, metric.start, metric.end)]
+    count = [f"{metric.count} strides"] if metric.group == "gait" else []
+    notes = [meaning(metric), "; ".join([*own, *count, *where])]
     small = "".join(f"<small>{shown_in_html(note)}</small>" for note in notes if note)
-    label = figure.name if figure.group == "sit-to-stand" else parts(figure)[1]
+    label = metric.name if metric.group == "sit-to-stand" else name_parts(metric)[1]
     return (
-        f"<tr><td>{shown_in_html(label)}{small}</td><td class='v'>{value_cell(figure)}</td>"
-        f"<td>{light(figure.quality)}</td></tr>"
+        f"<tr><td>{shown_in_html(label)}{small}</td><td class='v'>{value_cell(metric)}</td>"
+        f"<td>{light(metric.quality)}</td></tr>"
     )
 
 
-def value_cell(figure: Metric, *, unit: bool = True) -> str:
+def value_cell(metric: Metric, *, unit: bool = True) -> str:
     """Format a value as HTML, with its interval on the line below."""
-    value, low, high, name = _numbers(figure)
+    value, low, high, name = _numbers(metric)
     return f"{value}{f' <span>{shown_in_html(name)}</span>' if unit and name else ''}<small>{low} to {high}</small>"
 
 
-def _numbers(figure: Metric) -> tuple[str, str, str, str]:
+def _numbers(metric: Metric) -> tuple[str, str, str, str]:
     """Format value, low and high, and return the unit: fractions as percent, small lengths as centimetres."""
-    factor, unit = {"share": (100.0, "%"), "log jerk": (1.0, "")}.get(figure.unit, (1.0, figure.unit))
+    factor, unit = {"share": (100.0, "%"), "log jerk": (1.0, "")}.get(metric.unit, (1.0, metric.unit))
     if unit == "score":
-        unit = f"of {SCORES[parts(figure)[0]][-1][0]}"
-    if unit == "m" and abs(figure.value) < 1:
+        unit = f"of {SCORES[name_parts(metric)[0]][-1][0]}"
+    if unit == "m" and abs(metric.value) < 1:
         factor, unit = 100.0, "cm"
-    values = [factor * one for one in (figure.value, figure.low, figure.high)]
+    values = [factor * one for one in (metric.value, metric.low, metric.high)]
     digits = {"repetitions": 0, "%": 0, "degrees": 0, "steps/min": 0, "cm": 0, "m": 2, "m/s": 2, "s": 2}.get(unit, 1)
     value, low, high = (_rounded(one, digits) for one in values)
     return value, low, high, unit
@@ -112,11 +112,11 @@ def _rounded(value: float, digits: int = 0) -> str:
     return text.replace("-", "\u2212" if float(text) else "")
 
 
-def jump_table(table: PoseTable, figures: Sequence[Metric]) -> Iterator[str]:
+def jump_table(table: PoseTable, metrics: Sequence[Metric]) -> Iterator[str]:
     """Yield a table with one row for each jump."""
     jumps: dict[str, dict[str, Metric]] = {}
-    for figure in figures:
-        jumps.setdefault(f"{parts(figure)[0]} {figure.start}", {})[parts(figure)[1]] = figure
+    for metric in metrics:
+        jumps.setdefault(f"{name_parts(metric)[0]} {metric.start}", {})[name_parts(metric)[1]] = metric
     units = ["&deg;" if "knee" in name else "cm" for name in JUMP_COLUMNS]
     heads = "".join(f"<th>{name}, {unit}</th>" for name, unit in zip(JUMP_COLUMNS.values(), units, strict=True))
     yield f"<table class='narrow'><tr><th>jump</th>{heads}</tr>"
@@ -125,21 +125,21 @@ def jump_table(table: PoseTable, figures: Sequence[Metric]) -> Iterator[str]:
         frame = table.frames[int(np.argmin(np.abs(table.timestamps - first.start)))]
         where = f"{first.start:.1f} s, frame {frame}"
         cells = "".join(f"<td class='v'>{_cell(jump[name])}</td>" for name in JUMP_COLUMNS)
-        yield f"<tr><td>{parts(first)[0].removeprefix('jump ')}<small>{where}</small></td>{cells}</tr>"
+        yield f"<tr><td>{name_parts(first)[0].removeprefix('jump ')}<small>{where}</small></td>{cells}</tr>"
     yield "</table>\n"
-    yield from reasons(figures)
+    yield from reasons(metrics)
     yield '<ul class="quiet">'
     yield from (f"<li>{JUMP_COLUMNS[name]}: {name}, {text}</li>" for name, text in JUMPS.items())
     yield "</ul>\n"
 
 
-def _cell(figure: Metric | None) -> str:
+def _cell(metric: Metric | None) -> str:
     """Format the quality sign, the value and the interval, without a unit."""
-    if figure is None:
+    if metric is None:
         return ""
-    factor = 100.0 if figure.unit == "m" else 1.0
-    value, low, high = (_rounded(factor * one) for one in (figure.value, figure.low, figure.high))
-    sign = f'<span class="q {figure.quality}" title="{LIGHTS[figure.quality]}"></span>'
+    factor = 100.0 if metric.unit == "m" else 1.0
+    value, low, high = (_rounded(factor * one) for one in (metric.value, metric.low, metric.high))
+    sign = f'<span class="q {metric.quality}" title="{LIGHTS[metric.quality]}"></span>'
     return f"{sign}{value}<small>{low} to {high}</small>"
 
 
@@ -161,10 +161,10 @@ def range_table(movement: str, angles: Sequence[str], by_name: dict[str, Metric]
     yield from reasons(shown)
 
 
-def reasons(figures: Iterable[Metric]) -> Iterator[str]:
+def reasons(metrics: Iterable[Metric]) -> Iterator[str]:
     """Yield why flags of a table are not green, each kind of reason once."""
     kinds: dict[str, str] = {}
-    for part in (part for figure in figures for part in figure.doubt.split("; ") if part):
+    for part in (part for metric in metrics for part in metric.doubt.split("; ") if part):
         kinds.setdefault(re.sub(r"\d+", "", part), part)
     if kinds:
         signs = f"{light('green')} {light('amber')} {light('red')}"

@@ -17,6 +17,7 @@ CURVES = (
     "norm_sd_degrees", "quality", "start", "end", "count",
 )  # fmt: skip
 SERIES = ("person", "group", "name", "unit", "time", "value")
+# Columns by table. The table of metrics is called "figures" in all files.
 TABLES = {
     **{name: [entry.name for entry in fields(kind)] for name, kind in
        (("figures", Metric), ("events", Event), ("omissions", Omission))},
@@ -46,7 +47,10 @@ def write(analysis: Analysis, folder: Path, formats: Sequence[str]) -> list[Path
     Raises:
         PoseError: If pyarrow is not installed, which the format parquet needs, or if a file cannot be written.
     """
-    rows = {name: [asdict(row) for row in getattr(analysis, name)] for name in ("figures", "events", "omissions")}
+    content: dict[str, Sequence[Metric | Event | Omission]] = {
+        "figures": analysis.metrics, "events": analysis.events, "omissions": analysis.omissions
+    }  # fmt: skip
+    rows = {name: [asdict(row) for row in entries] for name, entries in content.items()}
     document = rows | {name: [asdict(row) for row in getattr(analysis, name)] for name in ("curves", "series")}
     rows["curves"] = [row for curve in analysis.curves for row in _curve_rows(curve)]
     rows["series"] = [row for one in analysis.series for row in _series_rows(one)]

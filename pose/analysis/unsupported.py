@@ -20,7 +20,7 @@ SWAP_GAIN_M = 0.8  # minimum decrease of the deviation when two tracks are swapp
 SWAP_SHARE = 0.35  # maximum deviation of swapped tracks, relative to that of the tracks as they are
 
 
-def child(table: PoseTable, person: int) -> str:
+def small_body_reason(table: PoseTable, person: int) -> str:
     """Return why a person of small body height is excluded; empty if the height is unknown or large enough."""
     heights = {} if table.world_info is None else table.world_info.heights
     height, sigma = heights.get(person, (np.inf, 0.0))
@@ -29,14 +29,14 @@ def child(table: PoseTable, person: int) -> str:
     return f"body height {height:.2f} m: the errors of small children are not known"
 
 
-def not_placed(joints: F32) -> str:
+def no_world_reason(joints: F32) -> str:
     """Return why a person is excluded whose world coordinates (T, 17, 3) m are all unknown; empty for others."""
     if not len(joints) or np.isfinite(joints).any():
         return ""
     return "the camera's motion is unknown while the person is in view"
 
 
-def not_seen(times: F64) -> str:
+def too_short_reason(times: F64) -> str:
     """Return why no part of a person's track is long enough to analyse.
 
     Args:
@@ -47,7 +47,7 @@ def not_seen(times: F64) -> str:
     return f"the person is fully visible for less than {MIN_DURATION_S:g} s at a time"
 
 
-def unobserved(table: PoseTable) -> list[str]:
+def unobserved_angles(table: PoseTable) -> list[str]:
     """Return the joint angles that may be missing, each with its reason."""
     feet = "heels and toes are not seen in all frames of two cycles"
     ends = "the lifted skeleton ends at the wrist; --hands adds hands, but no wrist angle"
@@ -59,22 +59,22 @@ def unobserved(table: PoseTable) -> list[str]:
     ]
 
 
-def seated_traveller(parts: list[Motion]) -> str:
+def seated_traveller_reason(parts: list[Motion]) -> str:
     """Return why a person who travels without steps (wheelchair or vehicle) is excluded; otherwise empty."""
     for motion in parts:
         ankles = np.mean([motion.joint(f"{side}_ankle") for side in SIDES], axis=0)
         height = (motion.joint("pelvis") - ankles)[:, 1] / motion.leg_length
-        way = np.linalg.norm(motion.velocity, axis=1) * np.gradient(motion.times)
+        steps_m = np.linalg.norm(motion.velocity, axis=1) * np.gradient(motion.times)
         if (
             (height < SEATED_LEGS).mean() > SEATED_SHARE
-            and way.sum() > TRAVELLED_M
+            and steps_m.sum() > TRAVELLED_M
             and not analyse_gait(motion).strides
         ):
-            return "moves without steps, seated (wheelchair or vehicle): figures are defined for people on their legs"
+            return "moves without steps, seated (wheelchair or vehicle): metrics are defined for people on their legs"
     return ""
 
 
-def swaps(table: PoseTable) -> dict[int, str]:
+def id_switches(table: PoseTable) -> dict[int, str]:
     """Find probable id switches: by track id, why the tracks of two people who come close are probably swapped.
 
     People are assumed to move at constant velocity over `SWAP_S` before and after a frame. Two tracks are swapped if
@@ -86,7 +86,7 @@ def swaps(table: PoseTable) -> dict[int, str]:
     pelvises = {person: _pelvis(table, person) for person in people}
     for at, first in enumerate(people):
         for second in people[at + 1 :]:
-            time = _swap(pelvises[first], pelvises[second])
+            time = _switch_time(pelvises[first], pelvises[second])
             if time is not None:
                 text = f"the tracks of persons {first} and {second} are probably swapped at {time:.1f} s"
                 found.setdefault(first, text)
@@ -101,7 +101,7 @@ def _pelvis(table: PoseTable, person: int) -> tuple[F64, F64]:
     return table.time[rows], table.placed.joints[rows, 0][:, [0, 2]].astype(np.float64)
 
 
-def _swap(a: tuple[F64, F64], b: tuple[F64, F64]) -> float | None:
+def _switch_time(a: tuple[F64, F64], b: tuple[F64, F64]) -> float | None:
     """Return the time in s at which two tracks are probably swapped; None if they are not."""
     times = np.intersect1d(a[0], b[0])
     inner = times[(times - 2 * SWAP_S >= times[:1]) & (times + 2 * SWAP_S <= times[-1:])] if len(times) else times

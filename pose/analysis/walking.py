@@ -36,41 +36,41 @@ def gait_metrics(person: int, motion: Motion) -> tuple[list[Metric], list[Event]
     few = f"{len(straight)} strides" if len(straight) < FEW_STRIDES else ""
     first, last = straight[0].start, max(stride.end for stride in straight)
     flag, doubt = quality(motion, first, last, FEET, rates=(24.0, 15.0), few=few)
-    sideways, side_doubt = quality(motion, first, last, FEET, plane=FRONTAL, rates=(24.0, 15.0), few=few)
+    step_width_flag, step_width_doubt = quality(motion, first, last, FEET, plane=FRONTAL, rates=(24.0, 15.0), few=few)
 
-    def figure(
-        name: str, unit: str, of: Callable[[Stride], float], error: float, strides: list[Stride] = straight
+    def metric(
+        name: str, unit: str, value_of: Callable[[Stride], float], error: float, strides: list[Stride] = straight
     ) -> Metric:
-        values = [of(stride) for stride in strides]
+        values = [value_of(stride) for stride in strides]
         scale = abs(float(np.mean(values))) if error in RELATIVE else 1.0
         mean, low, high = mean_interval(values, error * scale, 0.0)
         start, end = min(one.start for one in strides), max(one.end for one in strides)
-        seen = (sideways, side_doubt) if name == "step width" else (flag, doubt)
-        return Metric(person, "gait", name, mean, low, high, unit, seen[0], start, end, len(values), note, seen[1])
+        rating = (step_width_flag, step_width_doubt) if name == "step width" else (flag, doubt)
+        return Metric(person, "gait", name, mean, low, high, unit, rating[0], start, end, len(values), note, rating[1])
 
     time_error = float(np.hypot(TIME_ERROR_S, STRIDE_ERROR_S / np.sqrt(len(straight))))
     stride_time = float(np.mean([stride.duration for stride in straight]))
-    figures = [
-        figure("cadence", "steps/min", lambda one: 120 / one.duration, 120 * time_error / stride_time**2),
-        figure("speed", "m/s", lambda one: one.length / one.duration, LENGTH_ERROR),
-        figure("stride length", "m", lambda one: one.length, LENGTH_ERROR),
-        figure("stride time", "s", lambda one: one.duration, time_error),
-        figure("step width", "m", lambda one: one.width, WIDTH_ERROR_M),
+    metrics = [
+        metric("cadence", "steps/min", lambda one: 120 / one.duration, 120 * time_error / stride_time**2),
+        metric("speed", "m/s", lambda one: one.length / one.duration, LENGTH_ERROR),
+        metric("stride length", "m", lambda one: one.length, LENGTH_ERROR),
+        metric("stride time", "s", lambda one: one.duration, time_error),
+        metric("step width", "m", lambda one: one.width, WIDTH_ERROR_M),
     ]
     for side in SIDES:
         own = [stride for stride in straight if stride.side == side]
         if own:
-            figures.append(figure(f"step length, {side}", "m", lambda one: one.step_length, STEP_ERROR, own))
-            figures.append(figure(f"stance, {side}", "share", lambda one: one.stance, SHARE_ERROR, own))
-            figures.append(figure(f"swing, {side}", "share", lambda one: 1 - one.stance, SHARE_ERROR, own))
+            metrics.append(metric(f"step length, {side}", "m", lambda one: one.step_length, STEP_ERROR, own))
+            metrics.append(metric(f"stance, {side}", "share", lambda one: one.stance, SHARE_ERROR, own))
+            metrics.append(metric(f"swing, {side}", "share", lambda one: 1 - one.stance, SHARE_ERROR, own))
     if running:
-        figures.append(figure("flight time", "s", lambda one: one.flight / 2, RUN_TIME_ERROR_S))
-        figures.append(figure("contact time", "s", lambda one: one.stance * one.duration, RUN_TIME_ERROR_S))
+        metrics.append(metric("flight time", "s", lambda one: one.flight / 2, RUN_TIME_ERROR_S))
+        metrics.append(metric("contact time", "s", lambda one: one.stance * one.duration, RUN_TIME_ERROR_S))
     else:
-        figures.append(figure("double support", "share", lambda one: one.double_support, SHARE_ERROR))
+        metrics.append(metric("double support", "share", lambda one: one.double_support, SHARE_ERROR))
     return (
         [
-            *figures,
+            *metrics,
             *_contacts(person, motion, gait, (flag, doubt), note),
             *_asymmetry(person, straight, (flag, doubt), note),
             *_variability(person, straight, (flag, doubt), note),
@@ -80,40 +80,41 @@ def gait_metrics(person: int, motion: Motion) -> tuple[list[Metric], list[Event]
     )
 
 
-def _contacts(person: int, motion: Motion, gait: Gait, seen: tuple[str, str], note: str) -> list[Metric]:
+def _contacts(person: int, motion: Motion, gait: Gait, rating: tuple[str, str], note: str) -> list[Metric]:
     """Return the mean time differences between two methods that detect foot strikes and foot offs.
 
     The methods are the contact probabilities of the feet, and Zeni et al. (`pose.analysis.gait`). They should agree.
     """
     if motion.contacts is None:
         return []
-    figures = []
+    metrics = []
     for name, by_side, rising in (("foot strike", gait.strikes, 1), ("foot off", gait.offs, -1)):
-        off = []
+        differences = []
         for column, side in enumerate(SIDES):
             stands = (motion.contacts[:, column] >= MIN_CONTACT).astype(int)
             changes = motion.times[1:][np.diff(stands) == rising]
             near = [changes[np.argmin(np.abs(changes - time))] - time for time in by_side[side] if len(changes)]
-            off += [float(one) for one in near if abs(one) < SAME_EVENT_S]
-        if len(off) > 1:
-            mean, low, high = mean_interval(off)
+            differences += [float(one) for one in near if abs(one) < SAME_EVENT_S]
+        if len(differences) > 1:
+            mean, low, high = mean_interval(differences)
             times = sorted(time for side in SIDES for time in by_side[side])
             label = f"{name}: contacts less Zeni"
-            figures.append(
+            metrics.append(
                 Metric(
-                    person, "gait", label, mean, low, high, "s", seen[0], times[0], times[-1], len(off), note, seen[1]
+                    person, "gait", label, mean, low, high, "s", rating[0], times[0], times[-1], len(differences),
+                    note, rating[1],
                 )
             )  # fmt: skip
-    return figures
+    return metrics
 
 
-def _asymmetry(person: int, strides: list[Stride], seen: tuple[str, str], note: str) -> list[Metric]:
+def _asymmetry(person: int, strides: list[Stride], rating: tuple[str, str], note: str) -> list[Metric]:
     """Return the asymmetry of step length and stance time: left minus right, divided by their mean, in per cent."""
     left, right = ([stride for stride in strides if stride.side == side] for side in SIDES)
     if len(left) < 2 or len(right) < 2:
         return []
     start, end = min(one.start for one in strides), max(one.end for one in strides)
-    figures = []
+    metrics = []
     for name, values in (
         ("step length", [[one.step_length for one in side] for side in (left, right)]),
         ("stance time", [[one.stance * one.duration for one in side] for side in (left, right)]),
@@ -123,16 +124,16 @@ def _asymmetry(person: int, strides: list[Stride], seen: tuple[str, str], note: 
         difference = 100 * (np.mean(a) - np.mean(b)) / middle
         error = 100 * np.hypot(np.std(a, ddof=1) / np.sqrt(len(a)), np.std(b, ddof=1) / np.sqrt(len(b))) / middle
         half = 1.96 * float(np.hypot(error, 100 * SHARE_ERROR))
-        figures.append(
+        metrics.append(
             Metric(
                 person, "gait", f"asymmetry of {name}", float(difference), float(difference) - half,
-                float(difference) + half, "%", seen[0], start, end, len(strides), note, seen[1],
+                float(difference) + half, "%", rating[0], start, end, len(strides), note, rating[1],
             )
         )  # fmt: skip
-    return figures
+    return metrics
 
 
-def _variability(person: int, strides: list[Stride], seen: tuple[str, str], note: str) -> list[Metric]:
+def _variability(person: int, strides: list[Stride], rating: tuple[str, str], note: str) -> list[Metric]:
     """Return the coefficient of variation of the stride time.
 
     The interval uses the chi-square approximation of its variance.
@@ -146,7 +147,7 @@ def _variability(person: int, strides: list[Stride], seen: tuple[str, str], note
     return [
         Metric(
             person, "gait", "variability of stride time", float(value), float(max(value - half, 0)),
-            float(value + half), "%", seen[0], start, end, len(times), note, seen[1],
+            float(value + half), "%", rating[0], start, end, len(times), note, rating[1],
         )
     ]  # fmt: skip
 

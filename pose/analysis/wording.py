@@ -61,20 +61,20 @@ ANGLES = {
 }
 
 
-def parts(figure: Metric) -> tuple[str, str]:
+def name_parts(metric: Metric) -> tuple[str, str]:
     """Split a metric into its subject and its measure: ('squat', 'depth'), ('', 'cadence')."""
-    if figure.group == "gait":
-        return "", figure.name
-    subject, _, measure = figure.name.partition(": ")
+    if metric.group == "gait":
+        return "", metric.name
+    subject, _, measure = metric.name.partition(": ")
     return subject, measure
 
 
-def meaning(figure: Metric) -> str:
+def meaning(metric: Metric) -> str:
     """Return a one-line explanation of a metric; empty if its name explains it."""
-    measure = parts(figure)[1]
-    if figure.group == "ergonomics":
+    measure = name_parts(metric)[1]
+    if metric.group == "ergonomics":
         return ""
-    known = _MEANINGS[figure.group]
+    known = _MEANINGS[metric.group]
     return known[measure] if measure in known else known[measure.partition(", ")[0]]
 
 

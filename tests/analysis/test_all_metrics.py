@@ -6,7 +6,7 @@ from stick_figures import jump, motion, run, squats, standing, walk
 from test_analyse_command import write
 
 from pose.analysis import ALL, GROUPS, Analysis, analyse
-from pose.analysis.metrics import WORTH
+from pose.analysis.metrics import QUALITIES
 from pose.analysis.norms import POINTS
 from pose.files import load_poses
 
@@ -26,23 +26,23 @@ def slower(mover, step, noise, seed):
 
 
 def check(analysis: Analysis, first: float, last: float) -> None:
-    for figure in analysis.figures:
-        numbers = [figure.low, figure.value, figure.high]
-        assert np.isfinite(numbers).all(), figure
-        assert numbers == sorted(numbers), figure
-        assert figure.unit in UNITS, figure
-        assert figure.group in GROUPS
-        assert figure.quality in WORTH
-        assert (figure.quality == "green") == (figure.doubt == ""), figure
-        assert first - 1e-6 <= figure.start <= figure.end <= last + 1e-6, figure
-        assert figure.count >= 1
-        if not any(word in figure.name for word in SIGNED):
-            assert figure.low >= 0, figure
-        if figure.unit == "share":
-            assert figure.high <= 1, figure
-        elif figure.unit != "score":
-            assert figure.low < figure.high, figure
-    names = [(figure.person, figure.group, figure.name, figure.start) for figure in analysis.figures]
+    for metric in analysis.metrics:
+        numbers = [metric.low, metric.value, metric.high]
+        assert np.isfinite(numbers).all(), metric
+        assert numbers == sorted(numbers), metric
+        assert metric.unit in UNITS, metric
+        assert metric.group in GROUPS
+        assert metric.quality in QUALITIES
+        assert (metric.quality == "green") == (metric.doubt == ""), metric
+        assert first - 1e-6 <= metric.start <= metric.end <= last + 1e-6, metric
+        assert metric.count >= 1
+        if not any(word in metric.name for word in SIGNED):
+            assert metric.low >= 0, metric
+        if metric.unit == "share":
+            assert metric.high <= 1, metric
+        elif metric.unit != "score":
+            assert metric.low < metric.high, metric
+    names = [(metric.person, metric.group, metric.name, metric.start) for metric in analysis.metrics]
     assert len(names) == len(set(names)), "a figure is stated once"
     for event in analysis.events:
         assert first - 1e-6 <= event.time <= last + 1e-6, event
@@ -63,7 +63,7 @@ def test_every_figure_has_an_interval_and_a_flag(tmp_path, step, noise):
         seen = slower(mover, step, noise, seed)
         analysis = analyse(load_poses(write(tmp_path / f"{seed}.npz", {7: seen})))
         check(analysis, seen.times[0], seen.times[-1])
-        answered = {row.group for row in (*analysis.figures, *analysis.omissions)}
+        answered = {row.group for row in (*analysis.metrics, *analysis.omissions)}
         assert answered == set(GROUPS) or answered == {ALL}
 
 
@@ -73,7 +73,7 @@ def test_a_person_with_a_gap_has_one_score_of_ergonomics(tmp_path):
     path = write(tmp_path / "poses.npz", {1: mover}, partial=range(60, 90))
     analysis = analyse(load_poses(path), ["ergonomics"])
     check(analysis, 0.0, mover.times[-1])
-    (mean,) = (figure for figure in analysis.figures if figure.name == "RULA: mean score")
+    (mean,) = (metric for metric in analysis.metrics if metric.name == "RULA: mean score")
     assert (mean.start, mean.count) == (0.0, len(mover.times) - 30)
     assert mean.end == pytest.approx(mover.times[-1])
     assert len([event for event in analysis.events if event.name == "RULA worst moment"]) == 1

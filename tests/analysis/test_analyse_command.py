@@ -59,10 +59,10 @@ def result(tmp_path):
 
 def test_each_person_gets_figures_or_a_reason(result):
     analysis = analyse(load_poses(result))
-    answered = {(row.person, row.group) for row in (*analysis.figures, *analysis.omissions)}
+    answered = {(row.person, row.group) for row in (*analysis.metrics, *analysis.omissions)}
     assert answered == {(person, group) for person in (1, 4) for group in GROUPS}
-    assert {row.group for row in analysis.figures if row.person == 4} >= {"gait", "ergonomics"}
-    count = next(row for row in analysis.figures if row.name == "squat: count")
+    assert {row.group for row in analysis.metrics if row.person == 4} >= {"gait", "ergonomics"}
+    count = next(row for row in analysis.metrics if row.name == "squat: count")
     assert (count.person, count.value) == (1, 3)
 
 
@@ -71,7 +71,7 @@ def test_tables_hold_the_same_figures(result, tmp_path, capsys):
     document = json.loads((tmp_path / "out" / "analysis.json").read_text())
     with (tmp_path / "out" / "analysis-figures.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [row["name"] for row in rows] == [figure["name"] for figure in document["figures"]]
+    assert [row["name"] for row in rows] == [metric["name"] for metric in document["figures"]]
     assert [float(row["value"]) for row in rows] == pytest.approx([f["value"] for f in document["figures"]], rel=1e-5)
     import pyarrow.parquet
 
@@ -130,7 +130,7 @@ def test_a_result_without_people_says_so(tmp_path, capsys):
     with NpzWriter(tmp_path / "poses.npz", replace(run_info(H36M17), world=WorldInfo(WORLD, {}))) as writer:
         writer.write(random_result(np.random.default_rng(0), 0, 0))
     assert main([str(tmp_path), "--formats", "json"]) == 0
-    assert capsys.readouterr().out.splitlines()[0] == "no figures: the result contains no person"
+    assert capsys.readouterr().out.splitlines()[0] == "no metrics: the result contains no person"
 
 
 def test_shares_are_printed_in_per_cent(result, tmp_path, capsys):

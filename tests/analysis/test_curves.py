@@ -9,7 +9,7 @@ from stick_figures import motion, squats, standing, walk
 from pose.analysis.body_angles import ERRORS, body_angles
 from pose.analysis.curves import angle_curves
 from pose.analysis.norms import POINTS, walking_norm
-from pose.analysis.quality import with_range
+from pose.analysis.quality import with_interval_quality
 from pose.skeletons import H36M17
 
 TIMES = np.arange(0, 2, 1 / 30)
@@ -66,14 +66,14 @@ def test_pelvis_is_measured_for_each_side():
 
 
 def test_a_walk_has_curves_for_both_sides_beside_norms():
-    figures, curves, reason = angle_curves(1, walk(seconds=10)[0])
+    metrics, curves, reason = angle_curves(1, walk(seconds=10)[0])
     assert reason == ""
     by_name = {(curve.angle, curve.side): curve for curve in curves}
     knees = [by_name["knee flexion", side] for side in ("left", "right")]
     assert all(len(curve.mean) == len(curve.norm_mean) == POINTS for curve in knees)
     assert np.mean(np.abs(np.subtract(knees[0].mean, knees[1].mean))) < 2, "both legs do the same, half a stride apart"
     assert by_name["trunk flexion", ""].norm_mean == ()
-    difference = next(f for f in figures if f.name == "walking: knee flexion: range of motion, left less right")
+    difference = next(f for f in metrics if f.name == "walking: knee flexion: range of motion, left less right")
     assert difference.low < 0 < difference.high
     assert set(ERRORS) - {"ankle flexion"} == {curve.angle for curve in curves}, "nobody sees the feet here"
 
@@ -81,8 +81,8 @@ def test_a_walk_has_curves_for_both_sides_beside_norms():
 @pytest.mark.parametrize(("camera", "seen"), [((5, 1, 0), "hip flexion"), ((0, 1, 5), "hip adduction")])
 def test_a_camera_shows_one_plane_of_a_squat_well(camera, seen):
     """From the side flexion, from the front adduction; arms may move in any plane."""
-    figures, _, _ = angle_curves(1, replace(squats(3)[0], camera=np.array(camera, float)))
-    doubts = {figure.name: figure.doubt for figure in figures if "less" not in figure.name}
+    metrics, _, _ = angle_curves(1, replace(squats(3)[0], camera=np.array(camera, float)))
+    doubts = {metric.name: metric.doubt for metric in metrics if "less" not in metric.name}
     for angle in ("hip flexion", "hip adduction"):
         assert ("plane seen at" in doubts[f"squat: {angle}, left: range of motion"]) == (angle != seen)
     assert "plane" not in doubts["squat: elbow flexion, left: range of motion"]
@@ -94,13 +94,13 @@ def test_ankles_have_curves_where_feet_are_seen():
     ankles = np.tile(10 * np.sin(2 * np.pi * mover.times / 1.1)[:, None], (1, 2))
     ankles[50:54, 0] = np.nan
     ankles[50:70, 1] = np.nan
-    figures, curves, _ = angle_curves(1, replace(mover, ankles=ankles))
+    metrics, curves, _ = angle_curves(1, replace(mover, ankles=ankles))
     (curve,) = (one for one in curves if one.angle == "ankle flexion")
     assert curve.side == "left"
     assert np.isfinite(curve.mean).all()
-    figure = next(one for one in figures if "ankle" in one.name)
-    assert figure.value == pytest.approx(20, abs=1)
-    assert with_range(figure).quality == "red", "the error of the method is as large as the movement"
+    metric = next(one for one in metrics if "ankle" in one.name)
+    assert metric.value == pytest.approx(20, abs=1)
+    assert with_interval_quality(metric).quality == "red", "the error of the method is as large as the movement"
 
 
 def test_repetitions_have_curves_without_norms():
@@ -111,8 +111,8 @@ def test_repetitions_have_curves_without_norms():
 
 
 def test_who_stands_has_no_curves():
-    figures, curves, reason = angle_curves(1, motion(TIMES, standing(TIMES)))
-    assert (figures, curves, reason) == ([], [], "fewer than 2 strides or complete repetitions")
+    metrics, curves, reason = angle_curves(1, motion(TIMES, standing(TIMES)))
+    assert (metrics, curves, reason) == ([], [], "fewer than 2 strides or complete repetitions")
 
 
 def test_norms_are_those_of_the_publication():

@@ -86,8 +86,8 @@ def test_unobserved_inputs_count():
 def test_figures_state_the_inputs():
     """A score without them cannot be judged."""
     mover = motion(TIMES, standing(TIMES))
-    figures, _, _ = ergonomic_metrics(1, [mover], Inputs(load=2, coupling=1))
-    assert {figure.note for figure in figures} == {"given scores: wrist 1, twist 1, load 2, grip 1, muscle use 0"}
+    metrics, _, _ = ergonomic_metrics(1, [mover], Inputs(load=2, coupling=1))
+    assert {metric.note for metric in metrics} == {"given scores: wrist 1, twist 1, load 2, grip 1, muscle use 0"}
     assert ergonomic_metrics(1, [mover], Inputs())[0][0].note == "assumed: no load, neutral wrists, good grip"
 
 

@@ -61,9 +61,9 @@ def test_raised_arms_have_their_name_and_difference():
     one = repetition_metrics(1, motion(times, joints.copy()))[0]
     move(joints, ["right_wrist"], np.stack([-0.3 * lift, lift, zero], axis=1))
     both = repetition_metrics(1, motion(times, joints))[0]
-    assert [figure.name.partition(":")[0] for figure in (one[0], both[0])] == ["one-arm raise", "arm raise"]
-    assert [figures[0].value for figures in (one, both)] == [4, 4]
-    difference = [next(f.value for f in figures if "left-right" in f.name) for figures in (one, both)]
+    assert [metric.name.partition(":")[0] for metric in (one[0], both[0])] == ["one-arm raise", "arm raise"]
+    assert [metrics[0].value for metrics in (one, both)] == [4, 4]
+    difference = [next(f.value for f in metrics if "left-right" in f.name) for metrics in (one, both)]
     assert difference[0] > 0.1 > 0.01 > difference[1]
 
 
@@ -88,9 +88,9 @@ def test_jumps_have_their_height(height, rate):
     assert found.takeoff == pytest.approx(takeoff, abs=0.03)
     assert found.landing == pytest.approx(landing, abs=0.03)
     assert found.countermovement == pytest.approx(0.2, abs=0.03)
-    figures, events, _ = jump_metrics(1, jumper)
+    metrics, events, _ = jump_metrics(1, jumper)
     assert {event.name for event in events} == {"takeoff", "highest point", "landing"}
-    assert all(figure.low < figure.value < figure.high for figure in figures)
+    assert all(metric.low < metric.value < metric.high for metric in metrics)
 
 
 def test_a_floor_that_drifts_with_the_depth_hides_no_jump():
@@ -123,8 +123,8 @@ def test_standing_up_from_a_seat_is_timed():
     assert up.start == pytest.approx(2.2, abs=0.25)
     assert up.end == pytest.approx(3.3, abs=0.25)
     assert down.start == pytest.approx(7.3, abs=0.3)
-    figures, _, _ = transfer_metrics(1, motion(times, joints))
-    assert [figure.name for figure in figures] == ["sit to stand: duration", "stand to sit: duration"]
+    metrics, _, _ = transfer_metrics(1, motion(times, joints))
+    assert [metric.name for metric in metrics] == ["sit to stand: duration", "stand to sit: duration"]
 
 
 def test_drift_on_the_seat_does_not_move_the_start_of_a_transfer():
@@ -149,16 +149,16 @@ def test_smooth_repetitions_have_more_smoothness():
     upper = mover.joints[..., 1:2] > 0.9
     trembling = mover.joints + 0.03 * np.sin(2 * np.pi * 2.5 * mover.times)[:, None, None] * upper
     values = [
-        next(figure.value for figure in repetition_metrics(1, one)[0] if "smoothness" in figure.name)
+        next(metric.value for metric in repetition_metrics(1, one)[0] if "smoothness" in metric.name)
         for one in (mover, motion(mover.times, trembling))
     ]
     assert values[0] > values[1] + 0.5
 
 
 def test_squats_have_tempo_and_depth():
-    figures = {figure.name: figure for figure in repetition_metrics(1, squats(4, depth=0.4)[0])[0]}
-    assert figures["squat: tempo"].value == pytest.approx(15.0, rel=0.02)  # one each 4 s
-    assert figures["squat: depth"].value == pytest.approx(0.4, rel=0.1)
+    metrics = {metric.name: metric for metric in repetition_metrics(1, squats(4, depth=0.4)[0])[0]}
+    assert metrics["squat: tempo"].value == pytest.approx(15.0, rel=0.02)  # one each 4 s
+    assert metrics["squat: depth"].value == pytest.approx(0.4, rel=0.1)
 
 
 def test_jumping_jacks_have_their_name():
@@ -169,9 +169,9 @@ def test_jumping_jacks_have_their_name():
     for side, sign in (("left", 1), ("right", -1)):
         move(joints, [f"{side}_wrist"], np.stack([sign * 0.1 * open_, 1.1 * open_, zero], axis=1))
         move(joints, [f"{side}_ankle", f"{side}_knee"], np.stack([sign * 0.25 * open_, zero, zero], axis=1))
-    figures = repetition_metrics(1, motion(times, joints))[0]
-    assert (figures[0].name, figures[0].value) == ("jumping jack: count", 5)
-    assert not any(figure.name.endswith("depth") for figure in figures), "the pelvis does not sink"
+    metrics = repetition_metrics(1, motion(times, joints))[0]
+    assert (metrics[0].name, metrics[0].value) == ("jumping jack: count", 5)
+    assert not any(metric.name.endswith("depth") for metric in metrics), "the pelvis does not sink"
 
 
 def test_drift_of_the_height_hides_no_small_movement():

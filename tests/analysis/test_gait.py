@@ -44,8 +44,8 @@ def test_a_treadmill_walker_has_the_speed_of_the_belt():
     walker, _ = walk(step_s=0.55, step_m=0.65)
     on_belt = walker.joints.copy()
     on_belt[..., 2] -= (0.65 / 0.55 * walker.times)[:, None]
-    figures, _, _ = gait_metrics(1, motion(walker.times, on_belt))
-    speed = next(figure for figure in figures if figure.name == "speed")
+    metrics, _, _ = gait_metrics(1, motion(walker.times, on_belt))
+    speed = next(metric for metric in metrics if metric.name == "speed")
     assert speed.value == pytest.approx(0.65 / 0.55, rel=0.15)
 
 
@@ -59,21 +59,21 @@ def test_strides_in_turns_are_left_out():
     turned = np.stack(
         [local[..., 0] * cos + local[..., 2] * sin, local[..., 1], -local[..., 0] * sin + local[..., 2] * cos], axis=-1
     )
-    figures, events, _ = gait_metrics(1, motion(walker.times, turned + path[:, None]))
-    assert all("strides in turns left out" in figure.note for figure in figures)
+    metrics, events, _ = gait_metrics(1, motion(walker.times, turned + path[:, None]))
+    assert all("strides in turns left out" in metric.note for metric in metrics)
     assert any(3 < event.time < 5 for event in events)
 
 
 def test_intervals_hold_the_truth_and_events_are_named():
     walker, farthest = walk()
-    figures, events, reason = gait_metrics(7, walker)
+    metrics, events, reason = gait_metrics(7, walker)
     assert reason == ""
     true = {"cadence": 60 / 0.55, "speed": 0.65 / 0.55, "stride length": 1.3, "stride time": 1.1}
-    for figure in figures:
-        assert figure.person == 7
-        assert figure.low <= figure.value <= figure.high
-        if figure.name in true:
-            assert figure.low <= true[figure.name] <= figure.high
+    for metric in metrics:
+        assert metric.person == 7
+        assert metric.low <= metric.value <= metric.high
+        if metric.name in true:
+            assert metric.low <= true[metric.name] <= metric.high
     assert {event.name for event in events} == {"Foot Strike", "Foot Off"}
     assert sum(event.name == "Foot Strike" for event in events) == sum(map(len, farthest.values()))
 
@@ -85,8 +85,8 @@ def test_a_runner_has_the_events_and_figures_of_a_run():
     for side, true in strikes.items():
         found = np.array(gait.strikes[side])
         assert np.abs(found[:, None] - true).min(axis=0).max() < 0.02
-    figures, _, _ = gait_metrics(1, runner)
-    by_name = {figure.name: figure for figure in figures}
+    metrics, _, _ = gait_metrics(1, runner)
+    by_name = {metric.name: metric for metric in metrics}
     assert by_name["cadence"].low < 60 / 0.36 < by_name["cadence"].high
     # The off is half a stride after the foremost ankle, less the shift; step 0.36 s = contact + flight.
     contact = 0.36 + RUN_OFF_SHIFT_S - RUN_STRIKE_SHIFT_S
@@ -108,8 +108,8 @@ def test_no_person_walks_who_stands_or_shakes():
     still = standing(times)
     noise = np.random.default_rng(0).normal(0, 0.03, still.shape)
     for joints in (still, still + noise):
-        figures, events, reason = gait_metrics(1, motion(times, joints))
-        assert (figures, events) == ([], [])
+        metrics, events, reason = gait_metrics(1, motion(times, joints))
+        assert (metrics, events) == ([], [])
         assert reason == "no walk of two strides or more"
 
 
@@ -122,7 +122,7 @@ def test_contacts_are_compared_with_zeni():
         for strike in gait.strikes[side]:
             off = min((time for time in gait.offs[side] if time > strike), default=mover.times[-1])
             contacts[(mover.times >= strike + 0.1) & (mover.times < off), column] = 1
-    figures = {figure.name: figure for figure in gait_metrics(1, replace(mover, contacts=contacts))[0]}
-    assert figures["foot strike: contacts less Zeni"].value == pytest.approx(0.117, abs=0.02)
-    assert figures["foot off: contacts less Zeni"].value == pytest.approx(0.017, abs=0.02)
-    assert "foot strike: contacts less Zeni" not in {figure.name for figure in gait_metrics(1, mover)[0]}
+    metrics = {metric.name: metric for metric in gait_metrics(1, replace(mover, contacts=contacts))[0]}
+    assert metrics["foot strike: contacts less Zeni"].value == pytest.approx(0.117, abs=0.02)
+    assert metrics["foot off: contacts less Zeni"].value == pytest.approx(0.017, abs=0.02)
+    assert "foot strike: contacts less Zeni" not in {metric.name for metric in gait_metrics(1, mover)[0]}

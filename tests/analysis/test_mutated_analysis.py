@@ -53,9 +53,9 @@ def changed(data: st.DataObject, arrays: dict[str, np.ndarray]) -> dict[str, np.
 
 def analysed(path: Path) -> list[Metric]:
     """The figures of a result, which must be finite."""
-    figures = analyse(load_poses(path)).figures
-    assert all(np.isfinite([figure.value, figure.low, figure.high]).all() for figure in figures)
-    return figures
+    metrics = analyse(load_poses(path)).metrics
+    assert all(np.isfinite([metric.value, metric.low, metric.high]).all() for metric in metrics)
+    return metrics
 
 
 @quick_and_long(10, 3000)
@@ -82,10 +82,10 @@ def test_frames_whose_joints_form_no_body_count_as_missing(arrays, value, frames
     world[frames] = value
     np.savez(tmp_path / "poses.npz", **(arrays | {"world": world}))
     try:
-        figures = analysed(tmp_path / "poses.npz")
+        metrics = analysed(tmp_path / "poses.npz")
     except PoseError as error:
         one_line(error)
         assert value > 0, "only joints out of range are refused"
     else:
         assert value == 0
-        assert bool(figures) == (frames != slice(None)), "only the frames without a body are left out"
+        assert bool(metrics) == (frames != slice(None)), "only the frames without a body are left out"

@@ -8,7 +8,7 @@ from stick_figures import UPPER, bend_knees, motion, move, standing, walk
 from test_analyse_command import write
 
 from pose.analysis import GROUPS, analyse
-from pose.analysis.unsupported import unobserved
+from pose.analysis.unsupported import unobserved_angles
 from pose.files import load_poses
 from pose.skeletons import BLAZEPOSE33
 
@@ -25,7 +25,7 @@ def reasons(analysis):
 
 def test_no_person_walks(tmp_path):
     analysis = analysed(tmp_path, {1: motion(TIMES, standing(TIMES))}, ["gait"])
-    assert (analysis.figures, reasons(analysis)) == ([], [(1, "gait", "no walk of two strides or more")])
+    assert (analysis.metrics, reasons(analysis)) == ([], [(1, "gait", "no walk of two strides or more")])
 
 
 @pytest.mark.parametrize(
@@ -40,20 +40,20 @@ def test_no_person_walks(tmp_path):
 def test_reasons_of_groups(tmp_path, group, reason):
     slow = np.arange(0, 8, 1 / 5)
     analysis = analysed(tmp_path, {1: motion(slow, standing(slow))}, [group])
-    assert (analysis.figures, reasons(analysis)) == ([], [(1, group, reason)])
+    assert (analysis.metrics, reasons(analysis)) == ([], [(1, group, reason)])
 
 
 def test_frames_too_far_apart(tmp_path):
     slow = np.arange(0, 8, 0.5)
     analysis = analysed(tmp_path, {1: motion(slow, standing(slow))})
-    assert (analysis.figures, reasons(analysis)) == ([], [(1, "all", "frames are more than 0.25 s apart")])
+    assert (analysis.metrics, reasons(analysis)) == ([], [(1, "all", "frames are more than 0.25 s apart")])
 
 
 def test_angles_that_no_result_has(tmp_path):
     """The reason depends on what the 2D network sees, not on the lifted skeleton alone."""
     table = load_poses(write(tmp_path / "poses.npz", {1: motion(TIMES, standing(TIMES))}))
     seen = replace(table, skeleton=BLAZEPOSE33, hand_keypoints=np.zeros((len(table.id), 2, 21, 2), np.float32))
-    without, with_both = unobserved(table), unobserved(seen)
+    without, with_both = unobserved_angles(table), unobserved_angles(seen)
     assert [line.partition(":")[0] for line in without] == ["ankle", "wrist", "pelvic tilt"]
     assert "no heel and toe" in without[0]
     assert "heels and toes are not seen" in with_both[0]
@@ -66,7 +66,7 @@ def test_a_child(tmp_path, heights, small):
     analysis = analysed(tmp_path, {1: walk()[0]}, heights=heights)
     line = [(1, "all", "body height 1.10 m: the errors of small children are not known")]
     assert (reasons(analysis) == line) == small
-    assert bool(analysis.figures) != small
+    assert bool(analysis.metrics) != small
 
 
 def test_a_wheelchair(tmp_path):
@@ -78,7 +78,7 @@ def test_a_wheelchair(tmp_path):
     move(joints, ["left_wrist", "right_wrist"], np.stack([zero, zero, push], axis=1))
     joints[..., 2] += TIMES[:, None]
     analysis = analysed(tmp_path, {1: motion(TIMES, joints)})
-    assert analysis.figures == []
+    assert analysis.metrics == []
     ((person, group, reason),) = reasons(analysis)
     assert (person, group) == (1, "all")
     assert reason.startswith("moves without steps, seated (wheelchair or vehicle)")
@@ -86,7 +86,7 @@ def test_a_wheelchair(tmp_path):
 
 def test_a_person_who_leaves_the_image(tmp_path):
     analysis = analysed(tmp_path, {1: walk(seconds=3)[0]}, partial=range(12, 90))
-    assert analysis.figures == []
+    assert analysis.metrics == []
     assert reasons(analysis) == [(1, "all", "the person is fully visible for less than 0.5 s at a time")]
 
 
@@ -103,9 +103,9 @@ def test_two_people_who_swap_places(tmp_path, swapped):
         first[half:], second[half:] = second[half:].copy(), first[half:].copy()
     analysis = analysed(tmp_path, {1: replace(one, joints=first), 2: replace(one, joints=second)})
     if not swapped:
-        assert {row.person for row in analysis.figures if row.group == "gait"} == {1, 2}
+        assert {row.person for row in analysis.metrics if row.group == "gait"} == {1, 2}
         return
-    assert analysis.figures == []
+    assert analysis.metrics == []
     assert [row[:2] for row in reasons(analysis)] == [(1, "all"), (2, "all")]
     for row in reasons(analysis):
         words, _, time = row[2].removesuffix(" s").rpartition(" ")
@@ -117,4 +117,4 @@ def test_people_side_by_side_are_not_swapped(tmp_path):
     one = walk(seconds=6)[0]
     beside = one.joints + np.array([0.4, 0, 0])
     analysis = analysed(tmp_path, {1: one, 2: replace(one, joints=beside)}, ["gait"])
-    assert {row.person for row in analysis.figures} == {1, 2}
+    assert {row.person for row in analysis.metrics} == {1, 2}

@@ -17,7 +17,7 @@ from pose.analysis.metrics import Curve, Series
 from pose.analysis.moments import key_events, moments
 from pose.analysis.report import moment_label, write_report
 from pose.analysis.walking import gait_metrics
-from pose.analysis.wording import ANGLES, GAIT, JUMPS, REPETITIONS, meaning, parts
+from pose.analysis.wording import ANGLES, GAIT, JUMPS, REPETITIONS, meaning, name_parts
 from pose.files import load_poses
 
 
@@ -42,20 +42,20 @@ def test_the_page_needs_nothing_else(page):
 
 
 def test_every_figure_states_unit_frames_and_quality(table, page):
-    figures = [figure for figure in analyse(table).figures if figure.group not in ("angles", "jumps")]
+    metrics = [metric for metric in analyse(table).metrics if metric.group not in ("angles", "jumps")]
     tables = re.findall(r"<p class=\"quiet\">([^<]*)</p><table class='wide'>(.*?)</table>", page)
     assert all(re.match(r"[\d.]+ to [\d.]+ s \(frames \d+ to \d+\)", above) for above, _ in tables)
     rows = [row for _, body in tables for row in re.findall(r"<tr><td>.*?</tr>", body)]
-    assert len(rows) == len(figures)
-    for row, figure in zip(rows, figures, strict=True):
-        assert re.search(r"class=\"q (green|amber|red)\"", row)[1] == figure.quality
-        assert "<span>" in row or figure.unit == "log jerk", "value and unit"
+    assert len(rows) == len(metrics)
+    for row, metric in zip(rows, metrics, strict=True):
+        assert re.search(r"class=\"q (green|amber|red)\"", row)[1] == metric.quality
+        assert "<span>" in row or metric.unit == "log jerk", "value and unit"
         assert re.search(r"<small>\S+ to \S+</small>", row), "interval"
         assert ">\u22120<" not in row, "no negative zero"
 
 
 def test_every_jump_is_one_row(table, page):
-    jumps = {figure.name.partition(":")[0] for figure in analyse(table).figures if figure.group == "jumps"}
+    jumps = {metric.name.partition(":")[0] for metric in analyse(table).metrics if metric.group == "jumps"}
     body = re.search(r"<table class='narrow'><tr><th>jump</th>.*?</table>", page)[0]
     assert body.count("<tr><td>") == len(jumps) > 0
     assert re.findall(r"<th>[^<]*, (cm|&deg;)</th>", body) == ["cm"] * 3 + ["&deg;"] * 2
@@ -67,16 +67,16 @@ def test_every_measure_is_explained():
     walker = walk(seconds=8)[0]
     stands = np.stack([walker.joint(f"{side}_ankle")[:, 1] < 0.1 for side in ("left", "right")], axis=1)
     movers = [replace(walker, contacts=stands.astype(float)), squats(2)[0], jump(rate=30)[0], run()[0]]
-    figures = [figure for mover in movers for figure in _figures(mover)]
-    assert all(isinstance(meaning(figure), str) for figure in figures)
-    known = {parts(figure)[1].partition(", ")[0] for figure in figures}
+    metrics = [metric for mover in movers for metric in _metrics(mover)]
+    assert all(isinstance(meaning(metric), str) for metric in metrics)
+    known = {name_parts(metric)[1].partition(", ")[0] for metric in metrics}
     assert {*GAIT, *REPETITIONS, *JUMPS} <= known
     assert set(ANGLES) == set(ERRORS)
 
 
-def _figures(mover):
+def _metrics(mover):
     found = [gait_metrics, repetition_metrics, jump_metrics, transfer_metrics]
-    return [figure for one in found for figure in one(1, mover)[0]]
+    return [metric for one in found for metric in one(1, mover)[0]]
 
 
 def test_every_chart_has_units_and_its_frames(page):

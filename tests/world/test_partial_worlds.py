@@ -121,7 +121,7 @@ def test_the_analysis_gives_the_reason(written):
     analysis = analyse(written[0], ["gait"])
     ((person, reason),) = [(row.person, row.reason) for row in analysis.omissions if row.group == "all"]
     assert (person, reason) == (2, "the camera's motion is unknown while the person is in view")
-    assert {figure.person for figure in analysis.figures} <= {1, 3}
+    assert {metric.person for metric in analysis.metrics} <= {1, 3}
 
 
 def test_sliding_feet_end_the_world_of_their_scene_only():

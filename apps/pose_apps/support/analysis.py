@@ -59,7 +59,7 @@ def write_analysis(
         folder: Folder for the tables; created if missing.
         formats: Output formats: csv, json, parquet (tables), html (report), c3d (joints and events, one file per
             person).
-        groups: Names of the groups of figures; None for all.
+        groups: Names of the groups of metrics; None for all.
         inputs: Inputs of RULA and REBA that a camera cannot observe.
         video: Video for the images of the report; default the source of the result, if it exists.
         warn: Function called with a message for each file of the user that was renamed.
@@ -123,12 +123,12 @@ def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenF
 
 
 def analysis_lines(analysis: "Analysis") -> list[str]:
-    """Format an analysis as lines for the terminal: one per figure, and one per group without figures."""
-    lines = [] if analysis.figures or analysis.omissions else ["no figures: the result contains no person"]
-    for figure in (one for one in analysis.figures if one.group != "angles"):
-        value = f"{_amount(figure)}; {figure.quality})"
+    """Format an analysis as lines for the terminal: one per metric, and one per group without metrics."""
+    lines = [] if analysis.metrics or analysis.omissions else ["no metrics: the result contains no person"]
+    for metric in (one for one in analysis.metrics if one.group != "angles"):
+        value = f"{_amount(metric)}; {metric.quality})"
         lines.append(
-            "; ".join(filter(None, (f"person {figure.person}, {figure.name}: {value}", figure.note, figure.doubt)))
+            "; ".join(filter(None, (f"person {metric.person}, {metric.name}: {value}", metric.note, metric.doubt)))
         )
     for person in sorted({curve.person for curve in analysis.curves}):
         count = sum(curve.person == person for curve in analysis.curves)
@@ -137,12 +137,12 @@ def analysis_lines(analysis: "Analysis") -> list[str]:
     return lines
 
 
-def _amount(figure: "Metric") -> str:
-    """Format value, unit and interval of a figure, without the closing bracket; shares are in per cent."""
-    if figure.unit == "share":
-        return f"{figure.value:.1%} ({figure.low:.1%} to {figure.high:.1%}"
-    unit = "" if figure.unit == "score" else f" {figure.unit}"
-    return f"{figure.value:.3g}{unit} ({figure.low:.3g} to {figure.high:.3g}"
+def _amount(metric: "Metric") -> str:
+    """Format value, unit and interval of a metric, without the closing bracket; shares are in per cent."""
+    if metric.unit == "share":
+        return f"{metric.value:.1%} ({metric.low:.1%} to {metric.high:.1%}"
+    unit = "" if metric.unit == "score" else f" {metric.unit}"
+    return f"{metric.value:.3g}{unit} ({metric.low:.3g} to {metric.high:.3g}"
 
 
 def analysed(
@@ -163,5 +163,5 @@ def analysed(
         analysis, files = write_analysis(poses, folder, video=Path(video), warn=warn)
     except PoseError as error:
         return [], [], [str(error)]
-    found = f"{len(analysis.figures)} figures and {len(analysis.events)} events of movement"
+    found = f"{len(analysis.metrics)} metrics and {len(analysis.events)} events of movement"
     return files, [f"analysis: {found}; report: {files[-1]}"], []
