@@ -58,7 +58,7 @@ def _table(table: PoseTable, metrics: Sequence[Metric]) -> str:
     source = Counter((metric.start, metric.end) for metric in metrics).most_common(1)[0][0]
     shared = _shared([metric.doubt for metric in metrics])
     note = _shared([metric.note for metric in metrics])
-    above = [frames_between(table, *source), *note, *(f"usable with care: {text}" for text in shared)]
+    above = [frames_between(table, *source), *note, *([f"usable with care: {', '.join(shared)}"] if shared else [])]
     rows = "".join(_row(table, metric, source, [*shared, *note]) for metric in metrics)
     head = "<tr><th>measure</th><th>value</th><th>quality</th></tr>"
     return f"{_quiet(above)}<table class='wide'>{head}{rows}</table>\n"

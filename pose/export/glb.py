@@ -11,7 +11,7 @@ from typing import IO, NotRequired, TypedDict
 
 import numpy as np
 
-from pose.export.character.look import character_look
+from pose.export.character.look import SHAPE_NOTE, character_look
 from pose.export.figures import Look, sticks
 from pose.export.format import Notes, SceneFormat
 from pose.export.glb_camera import POINTER, GlbCamera, glb_camera
@@ -151,6 +151,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
         for figure in figures:
             _write_figure(file, begin, figure, buffer)
     notes = [f"person {figure.look.track.person}: {figure.look.note()}" for figure in figures]
+    notes += [] if recording.rig == STICKS or not notes else [SHAPE_NOTE]
     away = sum(len(figure.look.track.gaps) > 0 for figure in figures)
     hidden_note = [f"{away} of {len(figures)} people are hidden (scale 0) in their gaps"] if away else []
     seen = [note for eye in eyes if (note := eye.camera.note())]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.character.look import character_look
+from pose.export.character.look import SHAPE_NOTE, character_look
 from pose.export.figures import Look, sticks
 from pose.export.format import Notes, SceneFormat
 from pose.export.presence import presence
@@ -54,6 +54,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
         del stage, world
         named.replace(hidden)
     notes = [f"person {look.track.person}: {look.note()}" for look in looks]
+    notes += [] if recording.rig == STICKS or not notes else [SHAPE_NOTE]
     return [f"metres; y up; {rate:g} time codes a second, 0 is the start of the result", *notes]
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from pose.export import export, rotations
 from pose.export.character.hands import _rest_hand, filled, finger_bones, hands_of, twist_of
+from pose.export.character.look import SHAPE_NOTE
 from pose.export.character.model import body_model
 from pose.export.character.posing import joints_of, pose_character, skin
 from pose.export.character.rest import make_character
@@ -258,6 +259,7 @@ def test_glb_holds_a_skinned_body_for_each_person(recorded, tmp_path):
     gltf = pygltflib.GLTF2().load(str(made.path))
     assert len(gltf.skins) == len(gltf.meshes) == 2
     assert gltf.nodes[gltf.skins[1].joints[0]].name == "person2_mixamorig:Hips"
+    assert [note for note in made.notes if "average adult" in note] == [SHAPE_NOTE]
     assert "character of" in made.notes[1]
     for skin_, mesh in zip(gltf.skins, gltf.meshes, strict=True):
         (part,) = mesh.primitives
@@ -277,3 +279,10 @@ def values_of(gltf, accessor: int) -> np.ndarray:
     width = {"SCALAR": 1, "VEC3": 3, "VEC4": 4, "MAT4": 16}[a.type]
     start = gltf.bufferViews[a.bufferView].byteOffset
     return np.frombuffer(gltf.binary_blob(), kind, a.count * width, start).reshape(a.count, -1).astype(float)
+
+
+def test_the_stick_figures_have_no_note_on_bodies(recorded, tmp_path):
+    recording, _ = recorded(40, 2)
+    recording.rig = STICKS
+    (made,) = export(recording, ["glb"], tmp_path, "poses")
+    assert SHAPE_NOTE not in made.notes

@@ -91,7 +91,7 @@ def table(lines: list[Line], *, already: int, manifest: Path) -> str:
     failed = [line for line in lines if line.status != "ok"]
     rows = sorted(lines if len(lines) <= MOST_ROWS else failed, key=lambda line: (line.status == "ok", line.name))
     wide = min(max([4, *(len(line.name) for line in rows)]), NAME_COLUMNS)
-    text = [f"{'clip':<{wide}}  {'frames':>7}{'people':>7}{'s':>9}"] if rows else []
+    text = [f"{'clip':<{wide}}  {'frames':>7}{'people':>7}{'seconds':>9}"] if rows else []
     for line in rows:
         label = shown(line.name, 1000)
         name = label if len(label) <= wide else f"...{label[3 - wide :]}"

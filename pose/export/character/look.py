@@ -26,6 +26,7 @@ from pose.types import I64
 
 F64 = NDArray[np.float64]
 
+SHAPE_NOTE = "bodies: gender, age, muscle and weight are those of an average adult, adapted to the bone lengths"
 _FINGERS = ("Index", "Middle", "Ring", "Pinky", "Thumb")
 
 
@@ -135,6 +136,5 @@ class CharacterMotion:
         tall = self._character.vertices[:, 1].max()
         return (
             f"character of {tall:.2f} m; distance to the joints: median {np.median(away):.0f} mm, 95th percentile "
-            f"{np.percentile(away, 95):.0f} mm{far_joints(away.mean(axis=0))}; gender, age, muscle and weight are "
-            "those of an average adult, adapted to the bone lengths"
+            f"{np.percentile(away, 95):.0f} mm{far_joints(away.mean(axis=0))}"
         )

@@ -315,7 +315,7 @@ def test_a_worker_names_the_clip_of_its_frames():
 def test_the_table_lists_everything_or_what_failed(tmp_path):
     lines = [line("a", frames=10, people=2, seconds=1.0), line("b", "failed", error="no video")]
     assert table(lines, already=1, manifest=tmp_path).splitlines() == [
-        "clip   frames people        s",
+        "clip   frames people  seconds",
         "b           0      0      0.0  failed: no video",
         "a          10      2      1.0",
         f"2 clips, 10 frames, 1 of them already done, 1 failed; {tmp_path}",
