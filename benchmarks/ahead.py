@@ -34,7 +34,8 @@ from pose.forecast import Forecaster, load_forecaster
 from pose.forecast.pasts import Pasts
 from pose.forecast.steady import Steady
 from pose.lifter.load import load_lifter
-from pose.lifter.predict import SLIDING, Lifter
+from pose.lifter.names import SLIDING
+from pose.lifter.predict import Lifter
 from pose.lifter.stream import LifterStream, StreamLifter
 from pose.live.ahead import PosePredictor
 from pose.skeletons import COCO17

@@ -21,6 +21,7 @@ from pose.builders import (
     weight_file,
 )
 from pose.errors import UsageError
+from pose.lifter.names import DEFAULT_LIFTER, DEFAULT_LIVE_LIFTER
 from pose.networks.options import USUAL, StageOptions
 from pose.options import check_options, option
 from pose.people.box_trackers import BOX_TRACKERS
@@ -160,12 +161,12 @@ class LiveConfig:
 def choose_networks(config: PipelineConfig, *, live: bool = False) -> PipelineConfig:
     """Return `config` with the value `auto` of lifter and estimator replaced by concrete networks.
 
-    The lifter becomes "sliding" in live runs and "offline" otherwise. The estimator becomes `USUAL_ESTIMATOR` in live
-    runs, and if `config.detector` is not `auto`. Otherwise, fields with their default values get those of the preset
-    `default_preset`.
+    The lifter becomes `DEFAULT_LIVE_LIFTER` in live runs and `DEFAULT_LIFTER` otherwise. The estimator becomes
+    `USUAL_ESTIMATOR` in live runs, and if `config.detector` is not `auto`. Otherwise, fields with their default values
+    get those of the preset `default_preset`.
     """
     if config.lifter == AUTO_LIFTER:
-        config = replace(config, lifter="sliding" if live else "offline")
+        config = replace(config, lifter=DEFAULT_LIVE_LIFTER if live else DEFAULT_LIFTER)
     if config.estimator != AUTO_ESTIMATOR:
         return config
     if live or config.detector != AUTO_DETECTOR:

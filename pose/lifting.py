@@ -9,6 +9,7 @@ import numpy as np
 from pose.errors import UsageError
 from pose.files import ModelInfo, RunInfo
 from pose.incoming import check_units
+from pose.lifter.names import DEFAULT_LIFTER
 from pose.result import Result
 from pose.sequences import Sequence2D, Sequence3D
 from pose.skeletons import get_skeleton
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def lift(
     keypoints: Path | str | Sequence2D | Mapping[int, Sequence2D],
     *,
-    lifter: str = "offline",
+    lifter: str = DEFAULT_LIFTER,
     lookahead: int = 0,
     repair: bool = True,
     constant_bones: bool = True,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pose import analysis
+from pose.defaults import STEM
 from pose.errors import PoseError, UsageError
 from pose.export import Written, check_formats, export_all, targets
 from pose.result import Result, load
@@ -40,7 +41,7 @@ def convert(
     space: str | None = None,
     people: Sequence[int] | None = None,
     heights: Mapping[int | None, float] | None = None,
-    stem: str = "poses",
+    stem: str = STEM,
     overwrite: bool = False,
 ) -> list[Path]:
     """Export a result to other formats, as `pose-convert` does.

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pose.defaults import RESULT_NPZ
 from pose.errors import UsageError
 from pose.options import REQUIRED, Options, argument, option, overwrite_option, quiet_option
 from pose_apps.support.analysis import OTHERS, analysis_lines, check_analysis, write_analysis
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     formats = _words(options.formats, (*FORMATS, *OTHERS), "formats")
     groups = GROUPS if options.only == "all" else _words(options.only, GROUPS, "only")
     source = Path(options.poses).expanduser()
-    path = source / "poses.npz" if source.is_dir() else source
+    path = source / RESULT_NPZ if source.is_dir() else source
     folder = path.parent if options.out is None else Path(options.out).expanduser()
     check_analysis(folder, formats, overwrite=options.overwrite)
     video = None if options.video is None else Path(options.video).expanduser()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pose.defaults import IMAGE_FPS
 from pose.errors import UsageError
 from pose.options import option, overwrite_option, quiet_option
 from pose.spaces import CAMERA, SPACES, WORLD
@@ -72,7 +73,7 @@ class RunConfig(WorldConfig):
     stills: bool = option(False, "process each image on its own")
     start: float = option(0.0, "start at this second of the video", minimum=0.0)
     end: float = option(math.inf, "stop at this second of the video", minimum=0.0)
-    image_fps: float = option(30.0, "frame rate of a folder or glob of images", minimum=0.001, maximum=1000.0)
+    image_fps: float = option(IMAGE_FPS, "frame rate of a folder or glob of images", minimum=0.001, maximum=1000.0)
     intrinsics: str | None = option(
         None, "camera intrinsics: fx,fy,cx,cy in px, or a file with a 3x3 matrix; default: assumed field of view"
     )

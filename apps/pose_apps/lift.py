@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pose.config import PipelineConfig
 from pose.errors import UsageError
+from pose.lifter.names import DEFAULT_LIFTER
 from pose.options import argument, option, overwrite_option, quiet_option, same_option
 from pose.system.written_files import writing
 from pose_apps.support.command import parse_arguments, run_command
@@ -33,7 +34,7 @@ class LiftConfig(WorldConfig):
 
     keypoints: list[str] = argument([], ".npz, COCO or AlphaPose JSON files, or OpenPose folders", metavar="KEYPOINTS")
     out: str | None = option(None, "the .npz file to write; a folder if there are several inputs", metavar="FILE|DIR")
-    lifter: str = option("offline", "offline, sliding, stream, or a checkpoint file")
+    lifter: str = option(DEFAULT_LIFTER, "offline, sliding, stream, or a checkpoint file")
     lookahead: int = same_option(PipelineConfig, "lookahead")
     fps: float | None = option(
         None, "frame rate in frames/s, required for JSON keypoints", minimum=0.001, maximum=1000.0

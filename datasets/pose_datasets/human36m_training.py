@@ -13,6 +13,7 @@ from pose.labelled import LabelledSequence
 from pose.sequences import LiftBatch, Sequence2D, mirror_picture, mirror_poses
 from pose.types import F32
 from pose_datasets import human36m, human36m_motionbert
+from pose_datasets.training import BATCH_FRAMES, FRAMES
 
 Kind = TypeVar("Kind", bound=np.generic)
 # Frames in periodic evaluations, spread over all held-out sequences.
@@ -39,8 +40,8 @@ class Human36mConfig:
     protocol: str = "V"
     input_2d: str = "cpn"
     held_out: str = "S8"
-    frames: tuple[int, ...] = (27, 27, 81)
-    batch_frames: int = 1728
+    frames: tuple[int, ...] = FRAMES
+    batch_frames: int = BATCH_FRAMES
     mirror: bool = True
 
     def __post_init__(self) -> None:

@@ -12,6 +12,8 @@ from pose_datasets.dialects import in_dialect, level
 from pose_datasets.mocap import Clip, load_clips, split
 from pose_datasets.synthesis import Synthesis, SynthesisConfig, evaluation_batches, hard_batches
 
+FRAMES, BATCH_FRAMES = (27, 27, 81), 1728  # default lengths of a sequence, and frames of a batch
+
 
 @dataclass(frozen=True, kw_only=True)
 class MocapConfig:
@@ -29,8 +31,8 @@ class MocapConfig:
     """
 
     mocap: str = ""
-    frames: tuple[int, ...] = (27, 27, 81)
-    batch_frames: int = 1728
+    frames: tuple[int, ...] = FRAMES
+    batch_frames: int = BATCH_FRAMES
     without: tuple[str, ...] = ()
     synthesis: SynthesisConfig = field(default_factory=SynthesisConfig)
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from pose.attention.base import Attention, Context
 from pose.attention.composed import ComposedAttention
+from pose.attention.softmax import DEFAULT_WINDOW
 
 
 class KeyValueAttention(ComposedAttention):
@@ -21,7 +22,7 @@ class KeyValueAttention(ComposedAttention):
             frames after the query are also visible.
     """
 
-    def __init__(self, dim: int, heads: int, *, causal: bool = False, window: int = 27) -> None:
+    def __init__(self, dim: int, heads: int, *, causal: bool = False, window: int = DEFAULT_WINDOW) -> None:
         super().__init__(dim, heads, causal=causal, score="additive", position="local", window=window)
         self.q_proj = None
 
@@ -39,7 +40,7 @@ class KeyValuePredictAttention(KeyValueAttention):
 
     weights = Attention.weights
 
-    def __init__(self, dim: int, heads: int, *, causal: bool = False, window: int = 27) -> None:
+    def __init__(self, dim: int, heads: int, *, causal: bool = False, window: int = DEFAULT_WINDOW) -> None:
         super().__init__(dim, heads, causal=causal, window=window)
         self.p_proj, self.predict_proj = nn.Linear(dim, dim), nn.Linear(dim, dim, bias=False)
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from pose.attention.band import band_length, banded_attention
 from pose.attention.base import Cache, Capabilities, Context, KVCache, rotate
-from pose.attention.softmax import Pattern, SoftmaxAttention, Window
+from pose.attention.softmax import DEFAULT_WINDOW, Pattern, SoftmaxAttention, Window
 
 # Longest sequence, in multiples of a band's keys, for which all pairs are computed; blocks are faster in longer ones.
 DENSE_UP_TO = 2
@@ -81,7 +81,7 @@ class LocalAttention(SoftmaxAttention):
         heads: int,
         *,
         causal: bool = False,
-        window: int = 27,
+        window: int = DEFAULT_WINDOW,
         dilation: int | str = 1,
         global_tokens: int = 0,
         global_projections: str = "shared",

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from pose.attention.base import Attention, Cache, Capabilities, Context, KVCache, rotate
 
 DEFAULT_MEMORY = 1024
+DEFAULT_WINDOW = 27  # visible frames of sliding windows
 
 
 class Pattern(ABC):

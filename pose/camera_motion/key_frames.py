@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.camera_motion.fit import MAX_INLIER_PX, Fit, View, fit_view, most_common, off_by
-from pose.camera_motion.reduced import Features, shift_between, thumbnail, track, within
+from pose.camera_motion.reduced import LEVELS, Features, shift_between, thumbnail, track, within
 from pose.camera_motion.turns import to_matrix
 from pose.types import F32, U8
 
@@ -172,7 +172,7 @@ def centre(grey: U8) -> F64:
     return np.array([(grey.shape[1] - 1) / 2, (grey.shape[0] - 1) / 2])
 
 
-def compare(key: KeyFrame, image: Reduced, expected: View, before: View, levels: int = 2) -> Match | None:
+def compare(key: KeyFrame, image: Reduced, expected: View, before: View, levels: int = LEVELS) -> Match | None:
     """Compare a frame with a key frame; return None if too few points are found or agree.
 
     Args:

@@ -14,7 +14,7 @@ from pose.camera_motion.burnt_in import BurntIn, burnt_in
 from pose.camera_motion.fit import SAME, View
 from pose.camera_motion.key_frames import MIN_POINTS, KeyFrame, Match, Reduced, centre, compare, most_alike
 from pose.camera_motion.parallax import Parallax
-from pose.camera_motion.reduced import features_at, find_features, people_mask, reduce
+from pose.camera_motion.reduced import LEVELS, features_at, find_features, people_mask, reduce
 from pose.camera_motion.turns import to_matrix, to_vector
 from pose.camera_motion.witness import Witness, tested
 from pose.skeletons import Skeleton
@@ -153,7 +153,7 @@ class BackgroundMotion:
         turn = to_vector(self._view.turn @ self._before.turn.T) * (time - self._time) / elapsed
         return View(to_matrix(turn) @ self._view.turn, self._view.zoom)
 
-    def _match(self, key: KeyFrame, image: Reduced, expected: View, levels: int = 2) -> Match | None:
+    def _match(self, key: KeyFrame, image: Reduced, expected: View, levels: int = LEVELS) -> Match | None:
         before = self._view if key is self._key else expected
         match = compare(key, image, expected, before, levels)
         return match if match is not None and match.good else None
@@ -261,7 +261,7 @@ class BackgroundMotion:
             if other.stretch == key.stretch and other is not key and away < (_MAX_LOOP_RAD if old else nearer):
                 trials.append((not old, away, other))
         for recent, _, other in sorted(trials, key=lambda trial: trial[:2])[:1]:
-            found = self._match(other, image, now.of(other.place.inverse), levels=2 if recent else 3)
+            found = self._match(other, image, now.of(other.place.inverse), levels=LEVELS if recent else 3)
             if found is not None and found.kept > _MIN_KEPT_SHARE:
                 return found
         return None

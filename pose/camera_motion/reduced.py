@@ -14,6 +14,7 @@ _ALMOST = 1.005  # tolerance with which a scale factor counts as a whole number
 FEATURES = 120  # maximum number of features in an image
 MIN_DISTANCE_PX = 9.0  # px, minimum distance of two features
 WINDOW = 11  # px, window around a feature
+LEVELS = 2  # pyramid levels of the optical flow above the image itself, unless the motion can be large
 MAX_ROUND_TRIP_PX = 0.5  # px, maximum forward-backward tracking error
 _QUALITY = 0.004  # minimum quality relative to the best corner
 _NOISE = 6.0  # mean squared gradient, (grey levels/px)^2, at which a direction counts half; noise has less
@@ -160,7 +161,7 @@ def features_at(grey: U8, points: NDArray[np.floating]) -> Features:
     return Features(points, axes)
 
 
-def track(one: U8, other: U8, features: Features, expected: F32, levels: int = 2) -> tuple[F32, NDArray[np.bool_]]:
+def track(one: U8, other: U8, features: Features, expected: F32, levels: int = LEVELS) -> tuple[F32, NDArray[np.bool_]]:
     """Track features from an image to another one, with the pyramidal optical flow of B. Lucas and T. Kanade.
 
     Args:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.camera import Camera
+from pose.defaults import RESULT_NPZ
 from pose.errors import PoseError, UsageError
 from pose.face_points import POINTS as FACE_POINTS
 from pose.files.checks import check_table, head_of
@@ -21,14 +22,13 @@ from pose.system.archives import open_arrays
 from pose.system.shown import shown
 from pose.types import F32, Array, Placed
 
-NAME = "poses.npz"  # name of the result file in a result folder
 T = TypeVar("T", bound=np.generic)
 F64 = NDArray[np.float64]
 
 
 def result_file(path: Path) -> Path:
     """Return `path` itself if it is a file, or `poses.npz` inside a result folder."""
-    return path / NAME if path.is_dir() else path
+    return path / RESULT_NPZ if path.is_dir() else path
 
 
 def load_poses(path: Path | str, *, mapped: bool = False) -> PoseTable:

@@ -15,7 +15,8 @@ from pose.lifter.backends import OnnxGraph
 from pose.lifter.blending import Windows
 from pose.lifter.config import LifterConfig
 from pose.lifter.format import ANSWER, SLIDING_FORMAT, STEP_FORMAT, WINDOW_FORMAT
-from pose.lifter.predict import SLIDING, Lifter, checkpoint_path, network_inputs
+from pose.lifter.names import SLIDING
+from pose.lifter.predict import Lifter, checkpoint_path, network_inputs
 from pose.lifter.step_batch import Memory, Step
 from pose.sequences import Sequence2D
 from pose.types import F32

@@ -18,6 +18,7 @@ from pose.incoming import check_units
 from pose.lifter.backends import Arrays
 from pose.lifter.blending import Blend, Windows
 from pose.lifter.format import WINDOW_SEEN
+from pose.lifter.names import OFFLINE, SHIPPED, SLIDING
 from pose.lifter.step_batch import PeopleState, Setting, Step
 from pose.sequences import Sequence2D, Sequence3D, mirror_picture
 from pose.skeletons import H36M17, get_skeleton, to_h36m17
@@ -26,8 +27,6 @@ from pose.types import F32
 if TYPE_CHECKING:
     from pose.lifter.features import Lifted
 
-SLIDING = "sliding"  # streams with the weights of `offline` (`pose.lifter.sliding`)
-SHIPPED = ("offline", "stream", SLIDING)
 CHUNK = 64  # windows per forward pass
 
 
@@ -141,13 +140,13 @@ class Lifter(ABC):
 
 
 def checkpoint_path(name_or_path: str | Path) -> Path:
-    """Return the path of a shipped lifter (`offline`, `stream`, `sliding`) or of the user's own file.
+    """Return the path of a shipped lifter (`pose.lifter.names.SHIPPED`) or of the user's own file.
 
     Raises:
         UsageError: If the file does not exist.
     """
     if str(name_or_path) in SHIPPED:
-        stem = "offline" if str(name_or_path) == SLIDING else name_or_path
+        stem = OFFLINE if str(name_or_path) == SLIDING else name_or_path
         return Path(str(resources.files("pose"))) / "models" / f"{stem}.safetensors"
     path = Path(name_or_path)
     if not path.is_file():

@@ -13,7 +13,8 @@ from pose.lifter.blending import Windows
 from pose.lifter.checkpoint import load_checkpoint
 from pose.lifter.features import observe
 from pose.lifter.model import LifterNetwork
-from pose.lifter.predict import SLIDING, Lifter, checkpoint_path, join_outputs, network_inputs
+from pose.lifter.names import SLIDING
+from pose.lifter.predict import Lifter, checkpoint_path, join_outputs, network_inputs
 from pose.lifter.sliding import SlidingStep
 from pose.lifter.step import StreamStep
 from pose.lifter.step_batch import Step

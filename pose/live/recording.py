@@ -12,6 +12,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from pose.defaults import RESULT_JSON, RESULT_NPZ
 from pose.errors import PoseError
 from pose.files import JsonWriter, NpzWriter, RunInfo, WorldInfo
 from pose.files.cameras import CAMERAS_FILE, write_cameras
@@ -25,7 +26,7 @@ from pose.system.written_files import WrittenFiles
 from pose.types import FrameResult, Placed
 from pose.video.growing import GrowingVideo, finish_video
 
-VIDEO, JSON, NPZ = "video.mp4", "poses.json", "poses.npz"
+VIDEO, JSON, NPZ = "video.mp4", RESULT_JSON, RESULT_NPZ
 FOLDER_PREFIX = "live-"
 _FOLDER = re.compile(r"live-\d{8}-\d{6}(-\d{1,2})?")
 UNFINISHED_PREFIX = "unfinished-"

@@ -25,6 +25,7 @@ _STARTS, _ENDS = BONE_RESIDUALS.starts, BONE_RESIDUALS.ends
 _INCIDENCE = np.eye(N)[:, _ENDS] - np.eye(N)[:, _STARTS]  # (N, B): 1 at the end of a bone, -1 at its start
 _TOUCHED = np.abs(_INCIDENCE)
 _FLOOR = 1.0  # 1/m^2, added to every precision, so that no system is singular
+COST_TOLERANCE = 1e-3  # default relative decrease of the cost below which the iteration stops
 STEP_TOLERANCE = 0.1  # relative residual of the linear system of a step
 _MOST = 60  # maximum iterations of conjugate gradients
 _KERNEL = np.array([1, 4, 6, 4, 1]) / 16  # smooths the information over neighbouring frames
@@ -121,7 +122,7 @@ class Problem:
         parts = self.lifted.of_people(people), self.bones[people], self.trust[:, people]
         return Problem(self.observed.of_people(people), self.cameras, *parts, self.weights)
 
-    def solve(self, points: F64, steps: int, tolerance: float = 1e-3) -> F64:
+    def solve(self, points: F64, steps: int, tolerance: float = COST_TOLERANCE) -> F64:
         """Minimise the cost of each person with Gauss-Newton steps, and return points (..., K, N, 3) m.
 
         Args:
@@ -131,7 +132,9 @@ class Problem:
         """
         return self.solved(points, steps, tolerance)[0]
 
-    def solved(self, points: F64, steps: int, tolerance: float = 1e-3, cost: F64 | None = None) -> tuple[F64, System]:
+    def solved(
+        self, points: F64, steps: int, tolerance: float = COST_TOLERANCE, cost: F64 | None = None
+    ) -> tuple[F64, System]:
         """Minimise like `solve`, and also return the system of each person's last step.
 
         Args:

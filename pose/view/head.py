@@ -9,6 +9,8 @@ from pose.wholebody import FACE
 
 F64 = NDArray[np.float64]
 
+HEAD_RADIUS = 0.095  # m, of drawn people
+
 _HEAD = ("nose", "eye", "ear", "mouth", "head")
 _LOOKING = ("nose", "eye", "mouth")  # joints on the front of the head
 _MIN_SCORE = 0.12  # joints with lower scores are ignored

@@ -21,6 +21,7 @@ from pose.view import draw
 from pose.view.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
 from pose.view.draw import Canvas
 from pose.view.hands import hands_on_stage
+from pose.view.head import HEAD_RADIUS
 from pose.view.heading import heading_arrow
 from pose.world.upright import Upright
 
@@ -54,7 +55,6 @@ _MAX_SPOT_M = 0.5  # m, maximum sigma that is drawn
 _SPOT_OPACITY = 0.55  # in the centre; half of this at a distance of sigma
 _SPOT_REACH = 2.6  # radius of the spot, in sigmas
 _SPOT_PIXELS = 64  # maximum side of the image of all spots, which is then enlarged
-_HEAD_RADIUS = 0.095  # m
 _FINGER_WIDTH = 0.012  # m
 _BADGE_HEIGHT = 0.15  # m above the head
 _OUTLINED = 1.5  # width of a limb with its outline, relative to the limb
@@ -176,7 +176,7 @@ class Inset:
         shadows = (placed * _LEVEL).reshape(-1, 3)
         points = np.concatenate([_floor_rim(view), placed.reshape(-1, 3), shadows, trails.reshape(-1, 3)])
         growth = float(_growth(placed).max(initial=0.0))
-        reach = np.full(len(points), (_RING_RADIUS + _HEAD_RADIUS) * growth)  # m, radius of rings, limbs and heads
+        reach = np.full(len(points), (_RING_RADIUS + HEAD_RADIUS) * growth)  # m, radius of rings, limbs and heads
         reach[: len(_RING)] = 0
         spots = slice(len(_RING), len(_RING) + sigma.size)
         reach[spots] = np.maximum(reach[spots], _SPOT_REACH * np.minimum(sigma, _MAX_SPOT_M).ravel())
@@ -263,7 +263,7 @@ def _needed(placed: F32) -> tuple[F32, F32]:
     points = np.concatenate([placed, badges, rooms], axis=1)
     reach = np.zeros(points.shape[1])
     reach[: len(H36M17)] = _OUTLINED * _LIMB_WIDTH / 2
-    reach[[_HEAD, len(H36M17)]] = 1.2 * _HEAD_RADIUS, _BADGE_HEIGHT / 2
+    reach[[_HEAD, len(H36M17)]] = 1.2 * HEAD_RADIUS, _BADGE_HEIGHT / 2
     return points.reshape(-1, 3).astype(np.float32), (reach * growth).ravel().astype(np.float32)
 
 
@@ -387,7 +387,7 @@ def _draw_bodies(canvas: Canvas, view: _View, ids: list[int], placed: F32, hands
             if np.isfinite(fingers).all():
                 draw.strokes(canvas, fingers, colour, _FINGER_WIDTH * grown)
         if _EDGES[edge, 1] == _HEAD:
-            radius = _HEAD_RADIUS * grown
+            radius = HEAD_RADIUS * grown
             draw.discs(canvas, heads[body, None], radius + max(1.0, 0.12 * radius), ink)
             own = mix(mix(person_colour(ids[body]), PAPER, 0.25), _BOTTOM, pale[row])
             draw.discs(canvas, heads[body, None], radius, own)

@@ -16,6 +16,7 @@ from pose.files.cameras import ResultCamera, result_cameras
 from pose.skeletons import H36M17
 from pose.types import F32, I64
 from pose.view.colours import RGB, SIDE_COLOURS, edge_side, person_colour
+from pose.view.head import HEAD_RADIUS
 from pose.world.frame import World
 from pose.world.upright import Upright, mean_up, to_stage
 
@@ -23,7 +24,6 @@ _SIDES = 14  # sides of a tube
 _RINGS = 8  # rings of a ball, from the lower pole to the upper one
 _TUBE_RADIUS = 0.032  # m
 _BALL_RADIUS = 0.042
-_HEAD_RADIUS = 0.095
 _MARK_RADII = (0.36, 0.33)
 _CAMERA_DEPTH = 0.35  # m, distance from the centre of a drawn camera to its image
 HEAD = H36M17.index("head")
@@ -220,7 +220,7 @@ def _balls(joints: F32) -> Mesh:
     bands = _bands(_RINGS, _SIDES)
     parts = []
     for joint, centre in enumerate(joints):
-        radius = np.float32(_HEAD_RADIUS if joint == HEAD else _BALL_RADIUS)
+        radius = np.float32(HEAD_RADIUS if joint == HEAD else _BALL_RADIUS)
         colours = _colours(SIDE_COLOURS[H36M17.side(joint)], len(unit))
         parts.append(Mesh(centre + unit * radius, unit, bands, colours))
     return Mesh.join(parts)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from pose.errors import PoseError
 
+SCHEMES = ("https",)  # URL schemes that downloads may use by default
+
 
 class SourceError(PoseError):
     """A source did not provide the file. The message states only the reason; the caller adds the context."""

@@ -13,8 +13,9 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from pose.system.progress import progress_bar
-from pose.weights.catalogue import SourceError
+from pose.weights.catalogue import SCHEMES, SourceError
 
+TIMEOUT_S = 30.0  # default time without data after which a download fails
 _BLOCK = 1 << 18
 _MAX_BYTES = 4 << 30  # far more than any weight
 _PARTIAL_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
@@ -102,7 +103,7 @@ def claimed(partial: Path) -> Iterator[Path]:
             private.replace(partial)
 
 
-def download(url: str, path: Path, *, schemes: tuple[str, ...] = ("https",), timeout: float = 30.0) -> None:
+def download(url: str, path: Path, *, schemes: tuple[str, ...] = SCHEMES, timeout: float = TIMEOUT_S) -> None:
     """Download `url` to `path`, resuming at the end of existing content.
 
     The download is resumed if the connection breaks after some data. A connection that delivers no data is an error.

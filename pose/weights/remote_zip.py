@@ -8,7 +8,8 @@ import urllib.request
 from pathlib import Path
 
 from pose.weights.archive import extract_member
-from pose.weights.download import DownloadError, opener_for, reason_of
+from pose.weights.catalogue import SCHEMES
+from pose.weights.download import TIMEOUT_S, DownloadError, opener_for, reason_of
 
 BLOCK = 1 << 22  # bytes per request
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
@@ -25,7 +26,7 @@ class RemoteFile(io.RawIOBase):
         size: Size in bytes.
     """
 
-    def __init__(self, url: str, schemes: tuple[str, ...], timeout: float = 30.0) -> None:
+    def __init__(self, url: str, schemes: tuple[str, ...], timeout: float = TIMEOUT_S) -> None:
         """Open the file.
 
         Raises:
@@ -84,7 +85,7 @@ class RemoteFile(io.RawIOBase):
         return data, int(found[3])
 
 
-def download_member(url: str, member: str, target: Path, *, schemes: tuple[str, ...] = ("https",)) -> None:
+def download_member(url: str, member: str, target: Path, *, schemes: tuple[str, ...] = SCHEMES) -> None:
     """Write the one member of the zip at `url` whose path is, or ends in, `member` to `target`.
 
     Raises:

@@ -23,7 +23,17 @@ from pose.system.whole_file import write_whole
 from pose.system.work_folder import work_folder
 from pose.system.written_files import writing
 from pose.weights.archive import ArchiveError, extract_member
-from pose.weights.catalogue import WEIGHTS, ByHand, Download, InPackage, SourceError, Weight, WheelMember, ZipMember
+from pose.weights.catalogue import (
+    SCHEMES,
+    WEIGHTS,
+    ByHand,
+    Download,
+    InPackage,
+    SourceError,
+    Weight,
+    WheelMember,
+    ZipMember,
+)
 from pose.weights.packaged import MODELS, packaged_weights
 
 _DAY = 86_400.0
@@ -82,7 +92,7 @@ class Store:
     folders: tuple[Path, ...]
     cache: Path
     catalogue: Mapping[str, Weight]
-    schemes: tuple[str, ...] = ("https",)
+    schemes: tuple[str, ...] = SCHEMES
 
     @classmethod
     def from_environment(cls) -> Self:

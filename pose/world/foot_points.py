@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from pose.skeletons import H36M17, Skeleton
 from pose.types import F32, F64
+from pose.world.rules import MIN_SCORE
 
 Mask = NDArray[np.bool_]
 
 PARTS = ("heel", "toe")
-MIN_SCORE = 0.3
 # Standard deviations, chosen on half of the walks of docs/studies/feet.md. Directions are unit vectors.
 _LEG_SIGMA = 0.3  # of the direction that the leg gives
 _LEVEL_SIGMA = 0.07  # of the vertical component of the direction of a foot in contact

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 from pose.world.live_rules import LiveRules
 
+MIN_SCORE = 0.3  # 2D score from which a joint counts as detected
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DepthRules:
@@ -120,7 +122,7 @@ class FloorRules:
     max_standing_speed_mps: float = 0.5
     lowest_percentile: float = 20.0
     max_step_m: float = 0.3
-    min_score: float = 0.3
+    min_score: float = MIN_SCORE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,7 +304,7 @@ class TrackRules:
         min_box_overlap_share: Minimum intersection of overlapping boxes, as a share of the smaller box.
     """
 
-    min_score: float = 0.3
+    min_score: float = MIN_SCORE
     max_pause_s: float = 0.12
     min_seen_s: float = 0.25
     around_s: float = 0.5
@@ -325,7 +327,7 @@ class TrimRules:
         min_visible_share: Minimum fraction of visible joints for a person to count as fully visible.
     """
 
-    min_score: float = 0.3
+    min_score: float = MIN_SCORE
     min_visible_share: float = 0.7
 
 
@@ -350,7 +352,7 @@ class ConsistencyRules:
         arm_sigma_share: Added sigma of an elbow, relative to its displacement.
     """
 
-    min_score: float = 0.3
+    min_score: float = MIN_SCORE
     window_s: float = 2.0
     min_frames: int = 3
     min_frame_share: float = 0.3

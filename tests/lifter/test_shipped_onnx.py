@@ -7,8 +7,8 @@ import pytest
 
 from pose.camera import Camera
 from pose.lifter.load import load_lifter
+from pose.lifter.names import SHIPPED
 from pose.lifter.onnx_lifter import OnnxLifter
-from pose.lifter.predict import SHIPPED
 from pose.lifter.stream import LifterStream
 from pose.lifter.torch_lifter import TorchLifter
 from pose.skeletons import BLAZEPOSE33

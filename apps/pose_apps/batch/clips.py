@@ -12,6 +12,7 @@ from glob import glob
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pose.defaults import RESULT_JSON, RESULT_NPZ
 from pose.errors import UsageError
 from pose.system.json_types import read_text_file
 from pose.system.shown import in_brief, shown
@@ -24,7 +25,7 @@ LISTS = frozenset({".txt", ".lst"})
 MOST_DEEP = 8  # maximum nesting of lists
 MOST_BYTES = 64 << 20  # maximum size of a list
 _RESERVED = re.compile(r"^manifest.*\.jsonl$", re.IGNORECASE | re.DOTALL)  # files written by pose-batch itself
-RESULTS = ("poses.json", "poses.npz")  # a folder with one of these is a result, not an input
+RESULTS = (RESULT_JSON, RESULT_NPZ)  # a folder with one of these is a result, not an input
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pose.lifter.names import DEFAULT_LIFTER, DEFAULT_LIVE_LIFTER
 from pose.options import option
 from pose.system.json_values import Json
 from pose.system.whole_file import write_whole
@@ -31,8 +32,8 @@ class LifterBench(Bench):
 
     purpose = "Streaming step time, offline frames/s, and attention cost by sequence length."
 
-    offline: str = option("offline", "the offline lifter: a shipped name or a checkpoint")
-    stream: str = option("sliding", "the streaming lifter: a shipped name or a checkpoint")
+    offline: str = option(DEFAULT_LIFTER, "the offline lifter: a shipped name or a checkpoint")
+    stream: str = option(DEFAULT_LIVE_LIFTER, "the streaming lifter: a shipped name or a checkpoint")
     lookahead: int = option(0, "look-ahead of the streaming lifter in frames")
     skeleton: str = option("blazepose33", "2D skeleton of the streamed keypoints")
     seconds: float = option(3.0, "measuring time per value, s")

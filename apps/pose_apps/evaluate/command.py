@@ -9,6 +9,7 @@ from jsonargparse import ArgumentParser, Namespace
 
 from pose.config import PipelineConfig
 from pose.errors import UsageError
+from pose.lifter.names import DEFAULT_LIFTER
 from pose.options import REQUIRED, Options, argument, option, same_option
 from pose_apps.evaluate.benchmarks import BENCHMARKS, EvaluationTask, Labelled
 from pose_apps.evaluate.candidates import (
@@ -92,7 +93,7 @@ def compare(options: CompareOptions, output_options: OutputOptions) -> None:
 def _candidates(options: CandidateOptions, task: EvaluationTask) -> list[Candidate]:
     names = [name for name in (options.lifter, options.predictions) if name is not None] + options.compare
     if not names:
-        names = ["offline"]
+        names = [DEFAULT_LIFTER]
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
         raise UsageError(f"{', '.join(sorted(repeated))} would be evaluated twice; name each once")

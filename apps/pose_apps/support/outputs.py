@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pose.defaults import STEM
 from pose.errors import PoseError, UsageError
 from pose.system.whole_file import WholeFile
 from pose.system.work_folder import alone_in, work_folder
@@ -15,7 +16,6 @@ from pose.system.written_files import RECORD, WrittenFiles, say_warning
 from pose_apps.support.folders import made_folder
 
 USUAL = ("json", "npz", "overlay")  # default formats of a run
-STEM = "poses"  # start of the names of files made from poses.npz
 UNFINISHED = "unfinished"  # folder for the output of an interrupted run beside an older result
 GALLERIES = r"gallery-\d+\.jpg"  # files of single images
 ANALYSES = r"analysis(-\w+)?\.(csv|json|parquet|html|c3d)"  # files of --analyse

@@ -13,11 +13,13 @@ from pose.laboratory.attention_maps import attention_maps, head_metrics, neighbo
 from pose.laboratory.trial import Outcome, Setup
 from pose.lifter.checkpoint import load_checkpoint
 from pose.lifter.model import LifterNetwork
+from pose.lifter.names import DEFAULT_LIFTER
 from pose.lifter.predict import checkpoint_path
 from pose.sequences import LiftBatch
 from pose.training.batches import TensorBatch
 from pose.training.measure import lift_batch
 
+LONGEST = 81  # frames of the longest sequences from which the shipped lifters learned
 MAP_COLUMNS = {
     "seen": "frames seen (2^entropy)",
     "reach": "reach, s",
@@ -43,8 +45,8 @@ class MapSettings:
     """
 
     block: int
-    lifter: str = "offline"
-    frames: int = 81
+    lifter: str = DEFAULT_LIFTER
+    frames: int = LONGEST
     share: int = 1
 
     def __post_init__(self) -> None:
@@ -90,8 +92,8 @@ class GapSettings:
     hidden: str
     seconds: float
     fill: str = "none"
-    lifter: str = "offline"
-    frames: int = 81
+    lifter: str = DEFAULT_LIFTER
+    frames: int = LONGEST
     share: int = 4
 
     def __post_init__(self) -> None:
@@ -146,8 +148,8 @@ class GroupSettings:
 
     by: str
     condition: str = "gt"
-    lifter: str = "offline"
-    frames: int = 81
+    lifter: str = DEFAULT_LIFTER
+    frames: int = LONGEST
     batches: int = 2
 
     def __post_init__(self) -> None:
@@ -183,7 +185,7 @@ class ContextSettings:
     """
 
     context: int
-    lifter: str = "offline"
+    lifter: str = DEFAULT_LIFTER
     share: int = 4
 
     def __post_init__(self) -> None:
@@ -193,7 +195,6 @@ class ContextSettings:
             )
 
 
-LONGEST = 81
 CONTEXT_COLUMNS = {"gt": "exact 2D: MPJPE, mm", "detector": "detector's 2D: MPJPE, mm"}
 
 
