@@ -31,9 +31,9 @@ def main() -> None:
         for person in np.unique(table.id):
             rows = np.flatnonzero(table.id == person)
             faces = Faces(table.face_keypoints[rows], table.face_scores[rows])
-            if faces.seen.sum() < 20:
+            if faces.detected.sum() < 20:
                 continue
-            goal = CAMERA_SPACE.to_file(directions_of(faces, table.camera.matrix))[faces.seen]
+            goal = CAMERA_SPACE.to_file(directions_of(faces, table.camera.matrix))[faces.detected]
             places = CAMERA_SPACE.to_file((table.joints3d[rows] + table.root[rows][:, None]).astype(np.float64))
             points = table.keypoints[rows], table.scores[rows], focal_lengths(table, rows)
             turns = head_turns(places, SeenHeads.of(table.skeleton, *points))
@@ -41,10 +41,10 @@ def main() -> None:
                 head = rotations.multiply(lifted_heads(places[:, ORDER]), from_vectors(used))
                 way = rotations.rotate(head, np.array([0.0, 0, 1]))
                 shake = np.degrees(np.median(np.linalg.norm(np.diff(way, 2, axis=0), axis=1)))
-                off = np.degrees(np.arccos(np.clip((way[faces.seen] * goal).sum(axis=1), -1, 1)))
-                yaw, pitch = (one - two for one, two in zip(angles(way[faces.seen]), angles(goal), strict=True))
+                off = np.degrees(np.arccos(np.clip((way[faces.detected] * goal).sum(axis=1), -1, 1)))
+                yaw, pitch = (one - two for one, two in zip(angles(way[faces.detected]), angles(goal), strict=True))
                 print(
-                    f"| {path.parent.name}, {person} | {faces.seen.sum()} | {kind} | {np.median(off):.1f} | "
+                    f"| {path.parent.name}, {person} | {faces.detected.sum()} | {kind} | {np.median(off):.1f} | "
                     f"{off.mean():.1f} | {np.std((yaw + 180) % 360 - 180):.1f} | {pitch.mean():+.1f} | {shake:.2f} |"
                 )
 

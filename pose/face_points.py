@@ -69,17 +69,17 @@ class Faces:
         return Faces(self.points[rows], self.scores[rows])
 
     @classmethod
-    def unseen(cls, people: int) -> Self:
-        """Make the `Faces` of `people` people, none of them detected."""
-        return cls(np.zeros((people, POINTS, 3), np.float32), np.zeros(people, np.float32))
+    def undetected(cls, count: int) -> Self:
+        """Make the `Faces` of `count` people, none of them detected."""
+        return cls(np.zeros((count, POINTS, 3), np.float32), np.zeros(count, np.float32))
 
-    def with_unseen(self, people: int) -> "Faces":
-        """Return these faces, followed by `people` undetected ones."""
-        more = Faces.unseen(people)
+    def with_undetected(self, count: int) -> "Faces":
+        """Return these faces, followed by `count` undetected ones."""
+        more = Faces.undetected(count)
         return Faces(np.concatenate([self.points, more.points]), np.concatenate([self.scores, more.scores]))
 
     @property
-    def seen(self) -> NDArray[np.bool_]:
+    def detected(self) -> NDArray[np.bool_]:
         """(P,) whether a face is detected."""
         return np.asarray(self.scores > 0)
 
@@ -131,27 +131,27 @@ def measures(points: NDArray[np.floating]) -> F64:
     """
     p = np.asarray(points, np.float64)
 
-    def way(a: int, b: int) -> F64:
+    def distance(a: int, b: int) -> F64:
         return _length(p[..., a, :] - p[..., b, :])
 
     def eye(lids: tuple[tuple[int, int], ...], corners: tuple[int, int]) -> F64:
-        opened: F64 = np.mean([way(*pair) for pair in lids], axis=0) / way(*corners)
+        opened: F64 = np.mean([distance(*pair) for pair in lids], axis=0) / distance(*corners)
         return opened
 
     def brow(point: int, corners: tuple[int, int]) -> F64:
         middle = (p[..., corners[0], :] + p[..., corners[1], :]) / 2
-        height: F64 = _length(p[..., point, :] - middle) / way(*corners)
+        height: F64 = _length(p[..., point, :] - middle) / distance(*corners)
         return height
 
-    eyes = way(RIGHT_EYE[0], LEFT_EYE[0])
+    eyes = distance(RIGHT_EYE[0], LEFT_EYE[0])
     return np.stack(
         [
             eye(_LEFT_LIDS, LEFT_EYE),
             eye(_RIGHT_LIDS, RIGHT_EYE),
             brow(_LEFT_BROW, LEFT_EYE),
             brow(_RIGHT_BROW, RIGHT_EYE),
-            way(*_LIPS) / eyes,
-            way(*_MOUTH) / eyes,
+            distance(*_LIPS) / eyes,
+            distance(*_MOUTH) / eyes,
         ],
         axis=-1,
     )

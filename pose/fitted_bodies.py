@@ -16,7 +16,7 @@ from pose.export.skeleton import fit_body
 from pose.export.smoothing import StreamingSmoother, foot_frames_of
 from pose.export.space import CAMERA_SPACE
 from pose.face_points import Faces
-from pose.hand_points import WRISTS, Hands, on_body
+from pose.hand_points import WRISTS, Hands, sized_to_body
 from pose.skeletons import Skeleton
 from pose.types import F32, FrameResult
 from pose.world.foot_points import extract_feet, foot_frames
@@ -165,7 +165,7 @@ def hands_in(rows: list[tuple[FrameResult, int]], joints: F32) -> F64 | None:
         return None
     hands = Hands(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("points", "scores", "shapes")))
     swapped = np.stack([result.poses.swapped[row] for result, row in rows])
-    points = on_body(hands, joints, swapped) + joints[:, WRISTS][:, :, None]
+    points = sized_to_body(hands, joints, swapped) + joints[:, WRISTS][:, :, None]
     return CAMERA_SPACE.to_file(points.astype(np.float64))
 
 

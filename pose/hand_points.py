@@ -86,11 +86,11 @@ class Hands:
     sigma: F32 | None = None
 
     def __post_init__(self) -> None:
-        people = len(self.scores)
+        count = len(self.scores)
         for name, last in (("points", (2,)), ("scores", ()), ("shapes", (3,)), ("sigma", ())):
             if name == "sigma" and self.sigma is None:
                 continue
-            shape, expected = getattr(self, name).shape, (people, len(SIDES), POINTS, *last)
+            shape, expected = getattr(self, name).shape, (count, len(SIDES), POINTS, *last)
             if shape != expected:
                 raise ValueError(f"Hands.{name}: expected shape {expected}, got {shape}")
 
@@ -102,14 +102,14 @@ class Hands:
         return Hands(self.points[rows], self.scores[rows], self.shapes[rows], sigma)
 
     @classmethod
-    def unseen(cls, people: int) -> Self:
-        """Make the `Hands` of `people` people, none of them detected."""
-        scores = np.zeros((people, len(SIDES), POINTS), np.float32)
+    def undetected(cls, count: int) -> Self:
+        """Make the `Hands` of `count` people, none of them detected."""
+        scores = np.zeros((count, len(SIDES), POINTS), np.float32)
         return cls(np.zeros((*scores.shape, 2), np.float32), scores, np.zeros((*scores.shape, 3), np.float32))
 
-    def with_unseen(self, people: int) -> "Hands":
-        """Return these hands, followed by undetected hands of `people` people."""
-        more = Hands.unseen(people)
+    def with_undetected(self, count: int) -> "Hands":
+        """Return these hands, followed by undetected hands of `count` people."""
+        more = Hands.undetected(count)
         points, scores, shapes = (
             np.concatenate([getattr(self, name), getattr(more, name)]) for name in ("points", "scores", "shapes")
         )
@@ -119,7 +119,7 @@ class Hands:
         return Hands(points, scores, shapes, sigma)
 
     @property
-    def seen(self) -> NDArray[np.bool_]:
+    def detected(self) -> NDArray[np.bool_]:
         """(P, 2) whether a hand is detected."""
         return np.asarray((self.scores > 0).any(axis=2))
 
@@ -137,17 +137,17 @@ def sigma_of(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
 
     Args:
         hands: Hands of P people.
-        joints: (P, 2, 21, 3) m, hands returned by `on_body`.
+        joints: (P, 2, 21, 3) m, hands returned by `sized_to_body`.
         swapped: (P, 2) whether repair swapped left and right: column 0 for the legs, column 1 for the arms.
     """
     sigma = np.asarray(1000 * lengths(joints)[..., None] * SIGMA, np.float32)
     if hands.sigma is None:
         return sigma
-    measured = by_arms(hands.sigma, swapped)
+    measured = swapped_with_arms(hands.sigma, swapped)
     return np.where(np.isfinite(measured) & np.isfinite(sigma), measured, sigma)
 
 
-def by_arms(values: NDArray[Value], swapped: NDArray[np.bool_]) -> NDArray[Value]:
+def swapped_with_arms(values: NDArray[Value], swapped: NDArray[np.bool_]) -> NDArray[Value]:
     """Swap left and right hands of people whose arms were swapped. A second call restores the original order.
 
     Args:
@@ -158,7 +158,7 @@ def by_arms(values: NDArray[Value], swapped: NDArray[np.bool_]) -> NDArray[Value
     return np.where(turned, values[:, ::-1], values)
 
 
-def on_body(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
+def sized_to_body(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
     """Scale hands to the size of lifted people, and assign them to the lifted arms.
 
     The length of a hand becomes `HAND_PER_FOREARM` times that of the forearm. Hands measured by several cameras keep
@@ -174,12 +174,12 @@ def on_body(hands: Hands, joints: F32, swapped: NDArray[np.bool_]) -> F32:
         (P, 2, 21, 3) m relative to the lifted wrist, in camera axes (x right, y down, z forward); NaN for undetected
         hands.
     """
-    shapes, seen = by_arms(hands.shapes, swapped), by_arms(hands.seen, swapped)
+    shapes, seen = swapped_with_arms(hands.shapes, swapped), swapped_with_arms(hands.detected, swapped)
     forearms = np.linalg.norm(joints[:, WRISTS] - joints[:, ELBOWS], axis=-1).mean(axis=1, keepdims=True)
     own = lengths(shapes)
     factor = HAND_PER_FOREARM * forearms / np.where(own > 0, own, 1)
     if hands.sigma is not None:  # includes hands that the camera of the 2D points does not see
-        factor = np.where(np.isfinite(by_arms(hands.sigma, swapped)).all(axis=2), 1.0, factor)
+        factor = np.where(np.isfinite(swapped_with_arms(hands.sigma, swapped)).all(axis=2), 1.0, factor)
         seen = own > 0
     seen = seen & (own > 0) & np.isfinite(factor)
     return np.where(seen[..., None, None], shapes * factor[..., None, None], np.nan).astype(np.float32)

@@ -57,16 +57,16 @@ class BodyDimensions:
 def refine(lifted: Sequence3D, seen: Sequence2D) -> Sequence3D:
     """Give the motion of one person constant bone lengths.
 
-    The result is that of `body_of` followed by `on_body`.
+    The result is that of `estimate_body` followed by `with_body_lengths`.
 
     Args:
         lifted: Motion of the person.
         seen: 2D sequence from which the motion was lifted, with the same frames.
     """
-    return on_body(lifted, body_of(lifted, seen))
+    return with_body_lengths(lifted, estimate_body(lifted, seen))
 
 
-def body_of(lifted: Sequence3D, seen: Sequence2D) -> BodyDimensions:
+def estimate_body(lifted: Sequence3D, seen: Sequence2D) -> BodyDimensions:
     """Estimate the body of one person.
 
     A lifter that bends a straight leg moves its knee towards or away from the camera, which makes thigh and shank too
@@ -101,7 +101,7 @@ def body_of(lifted: Sequence3D, seen: Sequence2D) -> BodyDimensions:
     return BodyDimensions(bones, factor)
 
 
-def on_body(lifted: Sequence3D, body: BodyDimensions) -> Sequence3D:
+def with_body_lengths(lifted: Sequence3D, body: BodyDimensions) -> Sequence3D:
     """Set the bone lengths of a motion to those of a body.
 
     Bone directions are kept. If `body.legs` is below 1, thigh and shank are then scaled by this factor, by moving the

@@ -243,7 +243,7 @@ class People:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def with_unseen(self, ids: list[int], boxes: F32) -> "People":
+    def with_undetected(self, ids: list[int], boxes: F32) -> "People":
         """Return these people, followed by N people without keypoints.
 
         Args:
@@ -258,8 +258,8 @@ class People:
             box_scores=np.append(self.box_scores, np.zeros(count, np.float32)),
             keypoints=np.concatenate([self.keypoints, np.zeros((count, joints, 2), np.float32)]),
             scores=np.concatenate([self.scores, np.zeros((count, joints), np.float32)]),
-            hands=None if self.hands is None else self.hands.with_unseen(count),
-            faces=None if self.faces is None else self.faces.with_unseen(count),
+            hands=None if self.hands is None else self.hands.with_undetected(count),
+            faces=None if self.faces is None else self.faces.with_undetected(count),
         )
 
 

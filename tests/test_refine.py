@@ -9,7 +9,7 @@ from pose.camera import Camera, intrinsics_from_fov, project
 from pose.evaluation.angles import flexion
 from pose.lifter.one_body import SECONDS, PersonBody
 from pose.lifter.pending import PendingFrame, PersonFrame
-from pose.refine import body_of, bone_lengths, constant_bones, refine
+from pose.refine import bone_lengths, constant_bones, estimate_body, refine
 from pose.sequences import Sequence2D, Sequence3D
 from pose.skeletons import H36M17
 from pose.types import People
@@ -149,7 +149,7 @@ def test_without_evidence_legs_only_keep_their_length(case):
     bends = np.full(frames, 30.0 if case == "always bent in the picture" else 0.0)
     lifted = sequence_of(leg_pose(bends, 20.0))
     seen = seen_of(leg_pose(bends, 0.0), scores=0.3 if case == "not seen" else 1.0)
-    assert body_of(lifted, seen).legs == 1
+    assert estimate_body(lifted, seen).legs == 1
     np.testing.assert_array_equal(refine(lifted, seen).joints, constant_bones(lifted).joints)
 
 

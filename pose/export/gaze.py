@@ -46,4 +46,4 @@ def directions_of(faces: Faces, matrix: F64) -> F64:
     middles = faces.points[..., :2].mean(axis=1)
     sight = unit((middles - matrix[:2, 2]) @ np.diag(1 / np.diag(matrix)[:2]) @ np.eye(2, 3) + _Z)
     out = head_turns(faces.points)[..., 2] * (1, -1, -1)  # relative to the line of sight
-    return np.where(faces.seen[:, None], rotations.rotate(rotations.between(_Z, sight), out), np.nan)
+    return np.where(faces.detected[:, None], rotations.rotate(rotations.between(_Z, sight), out), np.nan)

@@ -18,7 +18,7 @@ from pose.export.skeleton import Solved
 from pose.export.space import AS_GIVEN, CAMERA_SPACE, Space, level_space, where_from, world_space
 from pose.export.timeline import HandSpan, Timeline, TrackSpan, between_frames, fits, stretches, thinned
 from pose.files import PoseTable, load_poses
-from pose.hand_points import WRISTS, Hands, by_arms, on_body, sigma_of
+from pose.hand_points import WRISTS, Hands, sigma_of, sized_to_body, swapped_with_arms
 from pose.skeletons import LIMBS
 from pose.spaces import CAMERA, LEVEL, WORLD
 from pose.system.filling import check_filled
@@ -339,10 +339,13 @@ class Track:
 
     def _hand_values(self, rows: I64) -> tuple[F64, F64, F64]:
         table, turned = self.recording.table, self.space.name == WORLD
-        hands = table.hand_rows(rows) or Hands.unseen(len(rows))
+        hands = table.hand_rows(rows) or Hands.undetected(len(rows))
         joints, root = self.recording.bodies(rows, turned)
-        points = on_body(hands, joints, table.swapped[rows])
-        sigma, scores = sigma_of(hands, points, table.swapped[rows]), by_arms(hands.scores, table.swapped[rows])
+        points = sized_to_body(hands, joints, table.swapped[rows])
+        sigma, scores = (
+            sigma_of(hands, points, table.swapped[rows]),
+            swapped_with_arms(hands.scores, table.swapped[rows]),
+        )
         if hands.sigma is not None:  # result of several cameras: the score is 1 if any camera sees the hand
             scores = np.isfinite(points[..., 0]).astype(np.float32)
         if turned and table.camera_rotation is not None:

@@ -52,19 +52,19 @@ class _Heads:
         necks: (P, 2) px, vectors from the centre of the shoulders to the nose; 0 if the shoulders or nose are not
             detected.
         regions: Regions in which to search for the faces, P rows.
-        sure: (P,) whether the nose and an eye are detected.
+        detected: (P,) whether the nose and an eye are detected.
     """
 
     noses: F32
     necks: F32
     regions: Regions
-    sure: list[bool]
+    detected: list[bool]
 
     @classmethod
     def of(cls, people: People, skeleton: Skeleton) -> "_Heads":
         names = ("nose", "left_eye", "right_eye", "left_ear", "right_ear", "left_shoulder", "right_shoulder")
-        at = [skeleton.index(name) for name in names]
-        points, scores = people.keypoints[:, at], people.scores[:, at]
+        columns = [skeleton.index(name) for name in names]
+        points, scores = people.keypoints[:, columns], people.scores[:, columns]
         known: Flags = np.asarray((scores >= MIN_JOINT_SCORE) & np.isfinite(points).all(axis=-1))
         points = np.where(known[..., None], points, 0).astype(np.float32)
         nose, left, right = points[:, 0], points[:, 1], points[:, 2]
@@ -119,14 +119,14 @@ class FaceTracker:
         if people.cut:
             self._tracks = {}
         heads, ids, time = _Heads.of(people, self._skeleton), people.ids.tolist(), people.time
-        found = self._known(image, heads, ids, time)
-        wanted = [row for row in range(len(ids)) if row not in found and heads.sure[row]]
-        first = self._sights(image, heads, wanted, heads.regions[wanted])
+        found = self._tracked_faces(image, heads, ids, time)
+        missing = [row for row in range(len(ids)) if row not in found and heads.detected[row]]
+        first = self._detections(image, heads, missing, heads.regions[missing])
         if first:  # a second pass with a tighter crop
             rows = list(first)
-            found |= self._sights(image, heads, rows, tracked_regions(np.array([first[row][0] for row in rows])))
-        _drop_repeated(found, heads)
-        faces = Faces.unseen(len(ids))
+            found |= self._detections(image, heads, rows, tracked_regions(np.array([first[row][0] for row in rows])))
+        _remove_duplicates(found, heads)
+        faces = Faces.undetected(len(ids))
         for row, (points, presence) in found.items():
             track = self._tracks.get(ids[row])
             if track is None or time - track.time > _MAX_UNSEEN_S:
@@ -137,28 +137,28 @@ class FaceTracker:
         self._tracks = {key: track for key, track in self._tracks.items() if time - track.time <= _MAX_UNSEEN_S}
         return faces
 
-    def _known(self, image: U8, heads: _Heads, ids: list[int], time: float) -> dict[int, tuple[F32, float]]:
+    def _tracked_faces(self, image: U8, heads: _Heads, ids: list[int], time: float) -> dict[int, tuple[F32, float]]:
         """Return the tracked faces that are found at their expected positions, by row of the person."""
         rows, points = [], []
         for row, person in enumerate(ids):
             track = self._tracks.get(person)
             if track is not None and time - track.time <= _MAX_UNSEEN_S:
                 moved = track.points.copy()
-                if heads.sure[row]:
+                if heads.detected[row]:
                     moved[:, :2] += heads.noses[row] - track.nose
                 rows.append(row)
                 points.append(moved)
-        return self._sights(image, heads, rows, tracked_regions(np.array(points))) if rows else {}
+        return self._detections(image, heads, rows, tracked_regions(np.array(points))) if rows else {}
 
-    def _sights(self, image: U8, heads: _Heads, rows: list[int], regions: Regions) -> dict[int, tuple[F32, float]]:
+    def _detections(self, image: U8, heads: _Heads, rows: list[int], regions: Regions) -> dict[int, tuple[F32, float]]:
         """Return points and presence of the plausible faces in the regions, by row of the person."""
         large = np.flatnonzero(regions.sizes[:, 0] >= MIN_CROP_PX).tolist()
         if not large:
             return {}
         seen = self._network.estimate(image, regions[large])
         found = {}
-        for at, place in enumerate(large):
-            row, points = rows[place], seen.points[at]
+        for at, index in enumerate(large):
+            row, points = rows[index], seen.points[at]
             if seen.presence[at] >= MIN_PRESENCE and _fits(points, heads, row):
                 found[row] = points, float(seen.presence[at])
         return found
@@ -169,7 +169,7 @@ def _extent(points: F32) -> float:
     return max(float(np.linalg.norm(np.ptp(points[:, :2], axis=0))), 1e-6)
 
 
-def _away(points: F32, nose: F32) -> float:
+def _nose_distance(points: F32, nose: F32) -> float:
     """Return the distance of the body's nose from the centre of a face, relative to the face diagonal."""
     return float(np.linalg.norm(points[:, :2].mean(axis=0) - nose)) / _extent(points)
 
@@ -179,14 +179,14 @@ def _fits(points: F32, heads: _Heads, row: int) -> bool:
 
     Joints that are not detected are ignored.
     """
-    if heads.sure[row] and _away(points, heads.noses[row]) > _MAX_NOSE_EXTENTS:
+    if heads.detected[row] and _nose_distance(points, heads.noses[row]) > _MAX_NOSE_EXTENTS:
         return False
     up = points[FOREHEAD, :2] - points[CHIN, :2]
     clear = float(np.linalg.norm(up)) > _MIN_TILT_EXTENTS * _extent(points)
     return not clear or float(up @ heads.necks[row]) >= 0
 
 
-def _drop_repeated(found: dict[int, tuple[F32, float]], heads: _Heads) -> None:
+def _remove_duplicates(found: dict[int, tuple[F32, float]], heads: _Heads) -> None:
     """Remove a face shared by two people from the person whose nose is farther from the face's centre."""
     rows = list(found)
     for at, row in enumerate(rows):
@@ -194,6 +194,6 @@ def _drop_repeated(found: dict[int, tuple[F32, float]], heads: _Heads) -> None:
             if row not in found or other not in found:
                 continue
             one, two = found[row][0], found[other][0]
-            way = float(np.linalg.norm((one - two)[:, :2], axis=1).mean())
-            if way < _DUPLICATE_EXTENTS * min(_extent(one), _extent(two)):
-                del found[max(row, other, key=lambda who: _away(found[who][0], heads.noses[who]))]
+            distance = float(np.linalg.norm((one - two)[:, :2], axis=1).mean())
+            if distance < _DUPLICATE_EXTENTS * min(_extent(one), _extent(two)):
+                del found[max(row, other, key=lambda row: _nose_distance(found[row][0], heads.noses[row]))]

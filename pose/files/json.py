@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from pose.errors import PoseError
 from pose.files.run_info import RunInfo
 from pose.files.writer import PartFile, WriterContext
-from pose.hand_points import SIDES, on_body
+from pose.hand_points import SIDES, sized_to_body
 from pose.skeletons import LIMBS
 from pose.types import CameraView, FrameResult, Placed
 
@@ -236,12 +236,12 @@ def _hands(result: FrameResult) -> Iterator[dict[str, object]]:
     hands, poses = result.people.hands, result.poses
     if hands is None:
         return
-    keypoints, joints = _with_scores(hands.points, hands.scores), on_body(hands, poses.joints, poses.swapped)
+    keypoints, joints = _with_scores(hands.points, hands.scores), sized_to_body(hands, poses.joints, poses.swapped)
     lifted = np.asarray(np.isfinite(joints).all(axis=(2, 3)))
     for row, points in enumerate(keypoints):
         sides: dict[str, object] = {}
         for at, side in enumerate(SIDES):
-            hand = {"keypoints": points[at]} if hands.seen[row, at] else {}  # type: ignore[index]
+            hand = {"keypoints": points[at]} if hands.detected[row, at] else {}  # type: ignore[index]
             if lifted[row, at]:
                 hand["joints3d"] = _rounded(joints[row, at], 4)
             if hand:

@@ -27,7 +27,7 @@ from pose.face_points import ANGLES, MEASURES, Faces, head_angles, measures
 from pose.face_points import POINTS as FACE_POINTS
 from pose.files.run_info import RunInfo, WorldInfo
 from pose.files.writer import WriterContext, close_scratch, write_all
-from pose.hand_points import POINTS, Hands, on_body, sigma_of
+from pose.hand_points import POINTS, Hands, sigma_of, sized_to_body
 from pose.skeletons import H36M17, LIMBS
 from pose.system.whole_file import WholeFile, file_errors
 from pose.types import FrameResult
@@ -323,8 +323,8 @@ class NpzWriter(WriterContext):
 def hand_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
     """Return the hands of a frame as arrays by key; if hands were not estimated, all count as not detected."""
     people, poses = result.people, result.poses
-    hands = people.hands if people.hands is not None else Hands.unseen(len(people))
-    joints = on_body(hands, poses.joints, poses.swapped)
+    hands = people.hands if people.hands is not None else Hands.undetected(len(people))
+    joints = sized_to_body(hands, poses.joints, poses.swapped)
     return {
         "hand_keypoints": hands.points,
         "hand_scores": hands.scores,
@@ -336,8 +336,8 @@ def hand_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
 def face_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
     """Return the faces of a frame as arrays by key; if faces were not estimated, all count as not detected."""
     people = result.people
-    faces = people.faces if people.faces is not None else Faces.unseen(len(people))
-    seen = faces.seen[:, None]
+    faces = people.faces if people.faces is not None else Faces.undetected(len(people))
+    seen = faces.detected[:, None]
     return {
         "face_keypoints": faces.points,
         "face_scores": faces.scores,

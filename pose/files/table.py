@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pose.camera import Camera
 from pose.face_points import Faces
 from pose.files.run_info import RunInfo, WorldInfo
-from pose.hand_points import Hands, by_arms
+from pose.hand_points import Hands, swapped_with_arms
 from pose.skeletons import H36M17, Skeleton, to_h36m17
 from pose.types import F32, I64, U8, CameraView, Flags, FrameResult, People, Placed, Poses3D
 
@@ -174,9 +174,9 @@ class PoseTable:
         if self.hand_keypoints is None or self.hand_scores is None or self.hand_joints3d is None:
             return None
         swapped, sigma = self.swapped[rows], None
-        shapes = np.nan_to_num(by_arms(self.hand_joints3d[rows], swapped))
+        shapes = np.nan_to_num(swapped_with_arms(self.hand_joints3d[rows], swapped))
         if self.hand_sigma is not None and self.run is not None and self.run.cameras:
-            sigma = by_arms(self.hand_sigma[rows], swapped)
+            sigma = swapped_with_arms(self.hand_sigma[rows], swapped)
         return Hands(np.asarray(self.hand_keypoints[rows]), np.asarray(self.hand_scores[rows]), shapes, sigma)
 
     def face_rows(self, rows: slice | I64) -> Faces | None:

@@ -14,8 +14,9 @@ MIN_JOINT_SCORE = 0.3  # minimum score of a body joint
 _UPPER_ARM, _SHOULDERS, _TRUNK = 0.186 / 0.146, 0.259 / 0.146, 0.288 / 0.146
 # MediaPipe's crop of a hand from a body (`hand_recrop_by_roi`, 0.10.21), centred on the middle knuckle.
 _SCALE, _SHIFT = 2.7, -0.1
-_LEAST_SIDE, _MOST_SIDE = 1.3, 2.2  # side of a crop, in forearms
-_BEYOND = 0.4  # distance from the wrist to the crop's centre without known points of the hand, in forearms
+_MIN_SIDE_FOREARMS, _MAX_SIDE_FOREARMS = 1.3, 2.2  # side of a crop, in forearms
+# Distance from the wrist to the crop's centre without known points of the hand, in forearms.
+_CENTER_DISTANCE_FOREARMS = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +25,13 @@ class Arms:
 
     Attributes:
         wrists: (P, 2, 2) px.
-        sure: (P, 2) whether the wrist is detected and the length of the forearm is known.
+        valid: (P, 2) whether the wrist is detected and the length of the forearm is known.
         forearms: (P,) px, length of a forearm parallel to the image plane; 0 if it cannot be estimated.
         regions: Expected regions of the hands, 2 P rows: left and right hand of each person.
     """
 
     wrists: F32
-    sure: NDArray[np.bool_]
+    valid: NDArray[np.bool_]
     forearms: F32
     regions: Regions
 
@@ -45,10 +46,10 @@ class Arms:
         elbows, elbow_scores = _joints(people, skeleton, "elbow")
         forearms = _forearms(people, skeleton)
         reached = np.asarray(forearms > 0)
-        sure = np.asarray((wrist_scores >= MIN_JOINT_SCORE) & reached[:, None])
+        valid = np.asarray((wrist_scores >= MIN_JOINT_SCORE) & reached[:, None])
         along = wrists - elbows
-        centers = wrists + _BEYOND * forearms[:, None, None] * _unit(along)
-        sides = np.repeat(_MOST_SIDE / 1.25 * forearms[:, None], 2, axis=1)
+        centers = wrists + _CENTER_DISTANCE_FOREARMS * forearms[:, None, None] * _unit(along)
+        sides = np.repeat(_MAX_SIDE_FOREARMS / 1.25 * forearms[:, None], 2, axis=1)
         along[np.asarray(elbow_scores < MIN_JOINT_SCORE)] = (0, -1)
         if "left_index" in skeleton.names:
             index, index_scores = _joints(people, skeleton, "index")
@@ -59,11 +60,11 @@ class Arms:
             own = _SCALE * 2 * np.linalg.norm(hand, axis=-1)
             centers, along = np.where(known[..., None], middle, centers), np.where(known[..., None], hand, along)
             sides = np.where(known, own, sides)
-        sides = np.clip(sides, _LEAST_SIDE * forearms[:, None], _MOST_SIDE * forearms[:, None])
+        sides = np.clip(sides, _MIN_SIDE_FOREARMS * forearms[:, None], _MAX_SIDE_FOREARMS * forearms[:, None])
         flat = (part.reshape(-1, 2).astype(np.float32) for part in (centers, along))
         centers, along = flat
         regions = shifted(centers, (sides / _SCALE).reshape(-1).astype(np.float32), along, _SCALE, _SHIFT)
-        return cls(wrists, sure, forearms, regions)
+        return cls(wrists, valid, forearms, regions)
 
 
 def _joints(people: People, skeleton: Skeleton, joint: str) -> tuple[F32, F32]:
@@ -82,8 +83,8 @@ def _forearms(people: People, skeleton: Skeleton) -> F32:
 
     def between(start: str, end: str, forearms: float) -> F32:
         (a, of_a), (b, of_b) = parts[start], parts[end]
-        way = np.linalg.norm(a - b, axis=-1) / forearms
-        result: F32 = np.where((of_a >= MIN_JOINT_SCORE) & (of_b >= MIN_JOINT_SCORE), way, 0).max(axis=1)
+        length = np.linalg.norm(a - b, axis=-1) / forearms
+        result: F32 = np.where((of_a >= MIN_JOINT_SCORE) & (of_b >= MIN_JOINT_SCORE), length, 0).max(axis=1)
         return result
 
     shoulders, scores = parts["shoulder"]

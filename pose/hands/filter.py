@@ -12,7 +12,7 @@ Cutoff = TypeVar("Cutoff", float, F32)
 MIN_CUTOFF = 1.0  # Hz, for a hand at rest
 BETA = 15.0  # additional Hz per hand length/s
 DERIVATIVE_CUTOFF = 2.0  # Hz
-JUMP = 0.6  # mean movement between frames, in hand lengths, above which the filter restarts
+MAX_STEP_SIZES = 0.6  # mean movement between frames, in hand lengths, above which the filter restarts
 
 
 class HandFilter:
@@ -35,7 +35,7 @@ class HandFilter:
             time: Time of the frame, s; must increase from call to call.
         """
         step = max(time - self._time, 1e-3)
-        jumped = self._smooth.shape != values.shape or _mean_way(values - self._raw) > JUMP * size
+        jumped = self._smooth.shape != values.shape or _mean_displacement(values - self._raw) > MAX_STEP_SIZES * size
         if math.isinf(self._time) or jumped:
             self._smooth, self._speed = values, np.zeros_like(values)
         else:
@@ -48,8 +48,8 @@ class HandFilter:
         return self._smooth.astype(np.float32)
 
 
-def _mean_way(moved: F32) -> float:
-    return float(np.linalg.norm(moved, axis=-1).mean())
+def _mean_displacement(displacements: F32) -> float:
+    return float(np.linalg.norm(displacements, axis=-1).mean())
 
 
 def _weight(cutoff: Cutoff, step: float) -> Cutoff:

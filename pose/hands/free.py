@@ -14,7 +14,7 @@ from pose.hands.tracker import MIN_PRESENCE
 from pose.networks import crops
 from pose.types import F32, U8, Regions
 
-_OVERLAP = 0.3  # IoU from which two regions are duplicates
+_DUPLICATE_IOU = 0.3  # IoU from which two regions are duplicates
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +69,20 @@ class FreeHandTracker:
             known = crops.region_boxes(Regions.concatenate(regions))
             for row in range(len(found)):
                 box = crops.region_boxes(found[[row]])
-                if len(tracks) < self._max_hands and not (crops.box_iou(box, known) > _OVERLAP).any():
+                if len(tracks) < self._max_hands and not (crops.box_iou(box, known) > _DUPLICATE_IOU).any():
                     first = self._network.estimate(image, found[[row]])
                     tracks.append(_Track(first.points[0]))
                     regions.append(tracked_regions(first.points))
-        seen = self._network.estimate(image, Regions.concatenate(regions))
-        there = np.flatnonzero(seen.presence >= MIN_PRESENCE).tolist()
-        self._tracks = [tracks[row] for row in there]
-        points, shapes = np.empty((2, len(there), 21, 3), np.float32)
-        for at, row in enumerate(there):
+        found_hands = self._network.estimate(image, Regions.concatenate(regions))
+        present = np.flatnonzero(found_hands.presence >= MIN_PRESENCE).tolist()
+        self._tracks = [tracks[row] for row in present]
+        points, shapes = np.empty((2, len(present), 21, 3), np.float32)
+        for index, row in enumerate(present):
             track = tracks[row]
-            track.points = seen.points[row]
+            track.points = found_hands.points[row]
             size = max(float(np.ptp(track.points, axis=0).max()), 1e-6)
-            points[at, :, :2] = track.pixels(track.points, size, time)
-            shapes[at] = track.metres(seen.shapes[row], float(np.ptp(seen.shapes[row], axis=0).max()), time)
-        return FreeHands(points[..., :2].copy(), shapes, seen.presence[there], seen.points[there])
+            points[index, :, :2] = track.pixels(track.points, size, time)
+            shapes[index] = track.metres(
+                found_hands.shapes[row], float(np.ptp(found_hands.shapes[row], axis=0).max()), time
+            )
+        return FreeHands(points[..., :2].copy(), shapes, found_hands.presence[present], found_hands.points[present])

@@ -24,8 +24,8 @@ _OUTPUTS = (0, 1, 3)  # points, presence, points in metres; the side comes from 
 _TRACK_SCALE, _TRACK_SHIFT = 2.0, -0.1
 _PALM_SCALE, _PALM_SHIFT = 2.6, -0.5
 _PALM_STRIDES = ((8, 2), (16, 6))  # (stride, anchors per cell)
-_PALM_SCORE = 0.5
-_PALM_OVERLAP = 0.3
+_MIN_PALM_SCORE = 0.5
+_PALM_NMS_IOU = 0.3
 _PALM_WRIST, _PALM_KNUCKLE = 0, 2
 _STABLE = [0, 1, 2, 3, 5, 6, 9, 10, 13, 14, 17, 18]  # points without the outer halves of the fingers
 
@@ -82,19 +82,19 @@ class HandNetwork:
 class PalmDetector:
     """Palm detection network, which finds hands without tracked people."""
 
-    def __init__(self, *, model: Path | None = None, threads: int = 1, least_score: float = _PALM_SCORE) -> None:
+    def __init__(self, *, model: Path | None = None, threads: int = 1, min_score: float = _MIN_PALM_SCORE) -> None:
         """Load the network.
 
         Args:
             model: LiteRT file; None uses the weights of the catalogue and downloads them if they are missing.
             threads: Number of CPU threads.
-            least_score: Minimum score of a palm.
+            min_score: Minimum score of a palm.
 
         Raises:
             PoseError: If the weights are not available or not a valid network.
         """
         self._network = LiteRTModel(model or locate(WEIGHTS[1]), threads)
-        self._anchors, self._least_score = _anchors(), least_score
+        self._anchors, self._min_score = _anchors(), min_score
 
     def detect(self, image: U8, window: Regions | None = None) -> tuple[Regions, F32]:
         """Detect hands in an (H, W, 3) uint8 RGB image; return their regions, best first, and scores (R,).
@@ -109,13 +109,13 @@ class PalmDetector:
         np.multiply(crop, np.float32(1 / 255), out=self._network.input()[0])
         rows, logits = (np.asarray(output, np.float32) for output in self._network.run())
         scores = sigmoid(logits[0, :, 0])
-        keep = scores >= self._least_score
+        keep = scores >= self._min_score
         found, anchors = rows[0][keep] / np.float32(PALM_SIDE), self._anchors[keep]
         middles, half = found[:, :2] + anchors, found[:, 2:4] / 2
         boxes = np.concatenate([middles - half, middles + half], axis=1)
         points = found[:, 4:].reshape(-1, 7, 2) + anchors[:, None]
         detections = np.concatenate([boxes, points.reshape(-1, 14)], axis=1)
-        merged, best = crops.weighted_nms(detections, scores[keep], _PALM_OVERLAP)
+        merged, best = crops.weighted_nms(detections, scores[keep], _PALM_NMS_IOU)
         on_image = crops.apply_affine(matrix, merged.reshape(1, -1, 2) * PALM_SIDE).reshape(-1, 9, 2)
         return _palm_regions(on_image), best
 

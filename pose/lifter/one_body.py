@@ -6,7 +6,7 @@ stored.
 
 from pose.camera import Camera
 from pose.lifter.pending import PersonFrame, lifted_sequence, seen_sequence
-from pose.refine import BodyDimensions, body_of, on_body
+from pose.refine import BodyDimensions, estimate_body, with_body_lengths
 from pose.skeletons import Skeleton
 
 SECONDS = 10.0  # duration at the start of a track from which bone lengths are estimated
@@ -37,12 +37,12 @@ class PersonBody:
         return self._refined(frames, self._body)
 
     def _fitted(self, frames: list[PersonFrame]) -> BodyDimensions:
-        return body_of(lifted_sequence(frames), seen_sequence(frames, self._camera, self._skeleton))
+        return estimate_body(lifted_sequence(frames), seen_sequence(frames, self._camera, self._skeleton))
 
     def _refined(self, frames: list[PersonFrame], body: BodyDimensions) -> list[PersonFrame]:
         if not frames:
             return []
-        for frame, joints in zip(frames, on_body(lifted_sequence(frames), body).joints, strict=True):
+        for frame, joints in zip(frames, with_body_lengths(lifted_sequence(frames), body).joints, strict=True):
             assert frame.lifted is not None
             frame.lifted[: joints.size] = joints.ravel()
         return frames

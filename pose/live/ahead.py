@@ -251,7 +251,7 @@ class PosePredictor:
         )
         if placed is not None:
             placed = _joined(placed, self._placed(lasts, after - before, found.root_sigma[rows, 0]))
-        return FrameResult(result.people.with_unseen(ids, boxes), _joined(poses, more), placed)
+        return FrameResult(result.people.with_undetected(ids, boxes), _joined(poses, more), placed)
 
     def _placed(self, lasts: list[_Last], moved: F64, root_sigma: F32) -> Placed:
         """Return the world poses of occluded people; NaN for people without a last world pose.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pose.hand_points import HAND_PER_FOREARM, POINTS, SIGMA, by_arms, lengths
+from pose.hand_points import HAND_PER_FOREARM, POINTS, SIGMA, lengths, swapped_with_arms
 from pose.multiview import residuals as r
 from pose.multiview.sampling import LONGEST_GAP
 from pose.multiview.types import RADIUS_68, ViewCamera
@@ -250,7 +250,8 @@ class _Around:
             hands, found = result.people.hands, dict[int, _Hands]()
             if hands is not None and len(hands):
                 turned = (
-                    by_arms(values, result.poses.swapped) for values in (hands.points, hands.scores, hands.shapes)
+                    swapped_with_arms(values, result.poses.swapped)
+                    for values in (hands.points, hands.scores, hands.shapes)
                 )
                 points, scores, shapes = turned
                 scores = np.where((lengths(shapes) > 0)[..., None], scores, 0).astype(np.float32)

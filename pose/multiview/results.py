@@ -7,7 +7,7 @@ import numpy as np
 
 from pose.face_points import Faces
 from pose.files import RunInfo
-from pose.hand_points import ELBOWS, WRISTS, Hands, by_arms
+from pose.hand_points import ELBOWS, WRISTS, Hands, swapped_with_arms
 from pose.multiview.hands import HandStream
 from pose.multiview.motions import FusedMotion, TimeLine, contacts_of
 from pose.multiview.rig import Rig
@@ -75,8 +75,8 @@ class MultiviewResults:
             np.zeros((n, j), np.float32),
             np.zeros((n, 2), bool),
         )
-        hands = Hands.unseen(n) if self._info.has_hands else None
-        faces = Faces.unseen(n) if self._info.has_faces else None
+        hands = Hands.undetected(n) if self._info.has_hands else None
+        faces = Faces.undetected(n) if self._info.has_faces else None
         for row, person in enumerate(here):
             boxes[row] = self._box(self._motions[person].joints[at[person]])
         if seen is not None:
@@ -121,7 +121,7 @@ def _with_hands(result: FrameResult, here: Sequence[int], stream: HandStream) ->
     placed: F64 = (joints + result.poses.root[:, None]).astype(np.float64)
     forearms = np.linalg.norm(placed[:, WRISTS] - placed[:, ELBOWS], axis=-1).mean(axis=1)
     shapes, sigma = stream.at(result.time, here, placed[:, WRISTS], forearms)
-    measured = Hands(hands.points, hands.scores, by_arms(shapes, swapped), by_arms(sigma, swapped))
+    measured = Hands(hands.points, hands.scores, swapped_with_arms(shapes, swapped), swapped_with_arms(sigma, swapped))
     return replace(result, people=replace(result.people, hands=measured))
 
 

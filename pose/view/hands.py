@@ -5,7 +5,7 @@ import functools
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.hand_points import BONES, LEFT_NAMES, POINTS, RIGHT_NAMES, SIDES, WRISTS, Hands, on_body
+from pose.hand_points import BONES, LEFT_NAMES, POINTS, RIGHT_NAMES, SIDES, WRISTS, Hands, sized_to_body
 from pose.skeletons import Skeleton
 from pose.types import F32, FrameResult
 
@@ -42,7 +42,7 @@ def hands_on_stage(result: FrameResult, rows: NDArray[np.integer], placed: F32) 
     if result.people.hands is None or not len(rows):
         return None
     joints, swapped = result.poses.joints[rows], result.poses.swapped[rows]
-    points = on_body(result.people.hands[rows], joints, swapped)
+    points = sized_to_body(result.people.hands[rows], joints, swapped)
     middles = joints.mean(axis=1, keepdims=True), placed.mean(axis=1, keepdims=True)
     left, _, right = np.linalg.svd(np.swapaxes(joints - middles[0], 1, 2) @ (placed - middles[1]))
     left[..., -1] *= np.sign(np.linalg.det(left @ right))[:, None]

@@ -247,7 +247,7 @@ class Overlay:
         for row in rows:
             self._draw_skeleton(canvas, people, row, dashed=self._is_doubtful(result, row))
         if people.faces is not None:
-            for row in np.flatnonzero(people.faces.seen).tolist():
+            for row in np.flatnonzero(people.faces.detected).tolist():
                 draw_face(canvas, people.faces.points[row], rim_colour(int(people.ids[row])))
         for row in rows:
             words, place, height = badges[row]

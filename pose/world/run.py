@@ -221,7 +221,7 @@ class PlacedRun:
         missing = [number for number in order if number not in place]
         people = result.people
         if missing:
-            people = people.with_unseen(missing, rows["box"][-len(missing) :])
+            people = people.with_undetected(missing, rows["box"][-len(missing) :])
         swapped = np.concatenate([result.poses.swapped, np.zeros((len(missing), 2), bool)])
         part = {name: np.ascontiguousarray(rows[name]) for name in _PLACED.names or ()}
         poses = Poses3D(part["joints"], part["root"], part["sigma"], swapped)

@@ -62,45 +62,45 @@ def test_each_person_gets_their_own_face(skeleton):
     middles = [(60 + 100 * k, 100) for k in range(6)]
     tracker = FaceTracker(SceneNetwork(*map(face, middles)), skeleton)
     faces = tracker.step(IMAGE, people(*middles, skeleton=skeleton))
-    assert faces.seen.all()
+    assert faces.detected.all()
     np.testing.assert_allclose(faces.points, np.stack([face(middle) for middle in middles]), atol=1e-4)
 
 
 def test_a_face_without_its_nose_is_not_looked_for():
     network = SceneNetwork(face((300, 200)))
     faces = FaceTracker(network, COCO17).step(IMAGE, people((300, 200), unsure=("nose",)))
-    assert not faces.seen.any()
+    assert not faces.detected.any()
     assert network.regions == 0
 
 
 def test_one_eye_is_enough():
     tracker = FaceTracker(SceneNetwork(face((300, 200))), COCO17)
-    assert tracker.step(IMAGE, people((300, 200), unsure=("left_eye", "left_ear"))).seen.all()
+    assert tracker.step(IMAGE, people((300, 200), unsure=("left_eye", "left_ear"))).detected.all()
 
 
 def test_no_person_nothing_and_small_heads_have_no_face():
     network = SceneNetwork(face((300, 200)))
     tracker = FaceTracker(network, COCO17)
     assert len(tracker.step(IMAGE, people())) == 0
-    assert not tracker.step(IMAGE, people((300, 200), size=8.0, time=0.1)).seen.any()
-    assert not FaceTracker(SceneNetwork(), COCO17).step(IMAGE, people((300, 200))).seen.any()
+    assert not tracker.step(IMAGE, people((300, 200), size=8.0, time=0.1)).detected.any()
+    assert not FaceTracker(SceneNetwork(), COCO17).step(IMAGE, people((300, 200))).detected.any()
 
 
 def test_a_face_that_lies_beside_the_nose_is_another():
     faces = FaceTracker(SceneNetwork(face((352, 200))), COCO17).step(IMAGE, people((300, 200)))
-    assert not faces.seen.any()
+    assert not faces.detected.any()
 
 
 def test_a_face_that_lies_the_other_way_round_is_none():
     upside_down = face((300, 200))
     upside_down[:, :2] = 2 * np.array([300, 200], np.float32) - upside_down[:, :2]
     faces = FaceTracker(SceneNetwork(upside_down), COCO17).step(IMAGE, people((300, 200)))
-    assert not faces.seen.any()
+    assert not faces.detected.any()
 
 
 def test_of_two_people_at_one_face_the_nearer_keeps_it():
     faces = FaceTracker(SceneNetwork(face((300, 200))), COCO17).step(IMAGE, people((310, 200), (302, 200)))
-    assert faces.seen.tolist() == [False, True]
+    assert faces.detected.tolist() == [False, True]
 
 
 def test_a_known_face_is_found_by_its_last_points_and_a_cut_forgets_it():
@@ -109,15 +109,15 @@ def test_a_known_face_is_found_by_its_last_points_and_a_cut_forgets_it():
     tracker.step(IMAGE, people((300, 200)))
     assert network.regions == 2  # from the body, and once more from nearer
     faces = tracker.step(IMAGE, people((300, 200), time=0.04, unsure=("nose",)))
-    assert faces.seen.all()
+    assert faces.detected.all()
     assert network.regions == 3
-    assert not tracker.step(IMAGE, people((300, 200), time=0.08, unsure=("nose",), cut=True)).seen.any()
+    assert not tracker.step(IMAGE, people((300, 200), time=0.08, unsure=("nose",), cut=True)).detected.any()
 
 
 def test_a_face_is_not_remembered_for_long():
     tracker = FaceTracker(SceneNetwork(face((300, 200))), COCO17)
     tracker.step(IMAGE, people((300, 200)))
-    assert not tracker.step(IMAGE, people((300, 200), time=0.3, unsure=("nose",))).seen.any()
+    assert not tracker.step(IMAGE, people((300, 200), time=0.3, unsure=("nose",))).detected.any()
 
 
 def test_regions_turn_with_the_eyes():

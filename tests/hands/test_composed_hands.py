@@ -80,7 +80,7 @@ def test_a_pasted_hand_is_found_and_the_other_arm_gets_none(hand, step):
     patch, points = hand
     here, empty = at(points, (400, 360)), at(points, (900, 360))
     hands = step(scene((patch, (400, 360))), arms((here, empty)))
-    assert hands.seen[0].tolist() == [False, True]
+    assert hands.detected[0].tolist() == [False, True]
     assert apart(hands.points[0, RIGHT], here) < 0.25
 
 
@@ -88,8 +88,8 @@ def test_six_people_have_six_hands(hand, step):
     patch, points = hand
     middles = [(220 + 400 * (k % 3), 180 + 360 * (k // 3)) for k in range(6)]
     hands = step(scene(*((patch, middle) for middle in middles)), arms(*((at(points, m), None) for m in middles)))
-    assert hands.seen[:, RIGHT].all()
-    assert not hands.seen[:, 1 - RIGHT].any()
+    assert hands.detected[:, RIGHT].all()
+    assert not hands.detected[:, 1 - RIGHT].any()
     for row, middle in enumerate(middles):
         assert apart(hands.points[row, RIGHT], at(points, middle)) < 0.25
 
@@ -100,7 +100,7 @@ def test_a_mirrored_image_gives_the_mirrored_hand_to_the_other_side(hand, step):
     flipped = np.ascontiguousarray(scene((patch, (400, 360)))[:, ::-1])
     mirrored = here * (-1, 1) + (SIZE[0] - 1, 0)
     hands = step(flipped, arms((None, mirrored)))
-    assert hands.seen[0].tolist() == [True, False]
+    assert hands.detected[0].tolist() == [True, False]
     assert apart(hands.points[0, 0], mirrored) < 0.3
 
 
@@ -110,7 +110,7 @@ def test_the_hand_of_a_doll_beside_the_wrist_is_ignored(hand, step):
     hands = step(scene((patch, (400, 360)), (patch, (660, 360))), arms((here, None)))
     assert apart(hands.points[0, RIGHT], here) < 0.25
     alone = step(scene((patch, (660, 360))), arms((here, None)))
-    assert not alone.seen.any(), "the doll's hand is not taken for the missing one"
+    assert not alone.detected.any(), "the doll's hand is not taken for the missing one"
 
 
 @pytest.mark.parametrize("colour", [(30, 60, 220), (20, 20, 20), (245, 245, 245), (230, 120, 30)])
@@ -122,8 +122,8 @@ def test_gloves_are_found_or_not_and_never_elsewhere(hand, step, colour):
     mask = cv2.dilate(mask, np.ones((9, 9), np.uint8))[..., None] == 1
     glove = np.where(mask, (0.4 * patch + 0.6 * np.array(colour)).astype(np.uint8), patch)
     hands = step(scene((glove, (400, 360))), arms((here, None)))
-    assert not hands.seen[0, 0]
-    if hands.seen[0, RIGHT]:
+    assert not hands.detected[0, 0]
+    if hands.detected[0, RIGHT]:
         assert apart(hands.points[0, RIGHT], here) < 0.5
 
 
@@ -138,7 +138,7 @@ def test_hands_beyond_the_edge_have_no_score_there(hand, step, middle):
 
 def test_a_wrist_outside_the_image_has_no_hand(hand, step):
     _, points = hand
-    assert not step(scene(), arms((at(points, (1600, 360)), None))).seen.any()
+    assert not step(scene(), arms((at(points, (1600, 360)), None))).detected.any()
 
 
 def test_hands_that_cross_stay_with_their_arms(hand, networks):
@@ -151,9 +151,9 @@ def test_hands_that_cross_stay_with_their_arms(hand, networks):
         people = arms((one, None), (other, None), time=index / 15)
         hands = tracker.step(scene((patch, first), (patch, second)), people)
         for row, own in enumerate((one, other)):
-            if hands.seen[row, RIGHT]:
+            if hands.detected[row, RIGHT]:
                 assert np.linalg.norm(hands.points[row, RIGHT, 0] - own[0]) < 40, (index, row)
-    assert hands.seen[:, RIGHT].all()
+    assert hands.detected[:, RIGHT].all()
     assert apart(hands.points[0, RIGHT], one) < 0.3
     assert apart(hands.points[1, RIGHT], other) < 0.3
 
@@ -168,5 +168,5 @@ def test_no_hand_is_invented_on_noise_and_drawn_shapes(hand, step):
         cv2.rectangle(shapes, (middle[0] - 20, 420), (middle[0] + 20, 640), (210, 160, 130), -1)
     people = arms((at(points, (300, 360)), at(points, (900, 360))))
     for image in (noise, shapes, scene()):
-        assert not step(image, people).seen.any()
+        assert not step(image, people).detected.any()
     assert points[LITTLE_KNUCKLE].any()

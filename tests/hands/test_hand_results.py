@@ -16,7 +16,7 @@ from pose.export.fingers import FINGER_NAMES, FINGER_PARENTS, hand_turns
 from pose.files import JsonWriter, NpzWriter, load_poses
 from pose.files.json import SCHEMA_PATH
 from pose.files.records import PeopleRecords
-from pose.hand_points import ELBOWS, HAND_PER_FOREARM, LEFT_NAMES, POINTS, WRISTS, Hands, lengths, on_body
+from pose.hand_points import ELBOWS, HAND_PER_FOREARM, LEFT_NAMES, POINTS, WRISTS, Hands, lengths, sized_to_body
 from pose.result import Result
 from pose.skeletons import H36M17, WHOLEBODY133
 
@@ -39,7 +39,7 @@ def frames(rng):
     results = []
     for index in range(10):
         result = seen_result([(0, 0, 4)], index=index, time=index / 25)
-        hands = Hands.unseen(1)
+        hands = Hands.undetected(1)
         if index >= 3:
             hands.shapes[0, 0] = shape(rng)
             hands.points[0, 0] = 300 + 200 * hands.shapes[0, 0, :, :2]
@@ -68,11 +68,11 @@ def test_names_are_those_of_whole_bodies():
 
 def test_a_hand_is_as_long_as_the_forearm_says_and_goes_with_the_arm(frames):
     people, poses = frames[5].people, frames[5].poses
-    joints = on_body(people.hands, poses.joints, np.zeros((1, 2), bool))
+    joints = sized_to_body(people.hands, poses.joints, np.zeros((1, 2), bool))
     forearm = np.linalg.norm(poses.joints[0, WRISTS] - poses.joints[0, ELBOWS], axis=1).mean()
     assert lengths(joints)[0, 0] == pytest.approx(HAND_PER_FOREARM * forearm, rel=1e-5)
     assert np.isnan(joints[0, 1]).all()
-    swapped = on_body(people.hands, poses.joints, np.array([[False, True]]))
+    swapped = sized_to_body(people.hands, poses.joints, np.array([[False, True]]))
     np.testing.assert_array_equal(swapped[0, 1], joints[0, 0])
     assert np.isnan(swapped[0, 0]).all()
 
@@ -84,7 +84,7 @@ def test_files_give_back_the_hands(path, frames):
         np.testing.assert_array_equal(again.people.hands.points, frame.people.hands.points)
         np.testing.assert_array_equal(again.people.hands.scores, frame.people.hands.scores)
         swapped = frame.poses.swapped
-        before, after = (on_body(one.people.hands, one.poses.joints, swapped) for one in (frame, again))
+        before, after = (sized_to_body(one.people.hands, one.poses.joints, swapped) for one in (frame, again))
         np.testing.assert_allclose(after, before, atol=1e-6)
 
 
@@ -95,7 +95,7 @@ def test_swapped_arms_come_back_as_they_were_seen(tmp_path, frames, info):
     table = load_poses(tmp_path / "poses.npz")
     assert np.isfinite(table.hand_joints3d[0, 1]).all()
     assert np.isnan(table.hand_joints3d[0, 0]).all()
-    assert table[0].people.hands.seen[0].tolist() == [True, False]
+    assert table[0].people.hands.detected[0].tolist() == [True, False]
     assert table[0].people.hands.shapes[0, 0].any()
 
 

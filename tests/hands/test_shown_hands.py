@@ -10,7 +10,7 @@ from pose_fakes import run_info, seen_result
 
 from pose.export import export, open_recording
 from pose.files import NpzWriter
-from pose.hand_points import WRISTS, Hands, lengths, on_body
+from pose.hand_points import WRISTS, Hands, lengths, sized_to_body
 from pose.skeletons import H36M17
 from pose.view.hands import hands_on_stage
 from pose.view.inset import Inset
@@ -23,7 +23,7 @@ def frames(rng):
     results = []
     for index in range(10):
         result = seen_result([(0, 0, 4)], index=index, time=index / 25)
-        hands = Hands.unseen(1)
+        hands = Hands.undetected(1)
         if index >= 3:
             hands.shapes[0, 0] = shapes - shapes[0]
             hands.scores[0, 0] = 0.9
@@ -54,7 +54,7 @@ def test_the_report_holds_the_hands_on_their_wrists(recording, frames, tmp_path)
     assert (hands[:, 1] == -32768).all()
     assert (hands[:3, 0] == -32768).all()
     np.testing.assert_allclose(hands[3:, 0, 0], stage[3:, WRISTS[0]], atol=1)
-    expected = on_body(frames[5].people.hands, frames[5].poses.joints, np.zeros((1, 2), bool))[0, 0]
+    expected = sized_to_body(frames[5].people.hands, frames[5].poses.joints, np.zeros((1, 2), bool))[0, 0]
     apart = np.linalg.norm(hands[5, 0, :, None].astype(float) - hands[5, 0], axis=2)
     np.testing.assert_allclose(apart, 1000 * np.linalg.norm(expected[:, None] - expected, axis=2), atol=2)
 
@@ -80,7 +80,7 @@ def test_hands_on_the_stage_turn_with_the_body(frames, rng):
     result = replace(result, poses=replace(result.poses, joints=joints))
     placed = (joints @ turn.T + np.array([1.0, 2, 3])).astype(np.float32)
     hands = hands_on_stage(result, np.arange(1), placed)
-    expected = on_body(result.people.hands, joints, np.zeros((1, 2), bool))[0, 0] @ turn.T + placed[0, WRISTS[0]]
+    expected = sized_to_body(result.people.hands, joints, np.zeros((1, 2), bool))[0, 0] @ turn.T + placed[0, WRISTS[0]]
     np.testing.assert_allclose(hands[0, 0], expected, atol=1e-5)
     assert np.isnan(hands[0, 1]).all()
     np.testing.assert_allclose(lengths(hands)[0, 0], lengths(expected), rtol=1e-4)
@@ -91,7 +91,7 @@ def test_the_inset_draws_hands_that_are_seen(frames):
     def inset(result):
         return Inset((300, 300)).render(result).astype(int)
 
-    unseen = replace(frames[5], people=replace(frames[5].people, hands=Hands.unseen(1)))
+    unseen = replace(frames[5], people=replace(frames[5].people, hands=Hands.undetected(1)))
     without = replace(frames[5], people=replace(frames[5].people, hands=None))
     assert (inset(unseen) == inset(without)).all()
     differs = (inset(frames[5]) != inset(without)).any(axis=2)

@@ -68,7 +68,7 @@ def people(*middles, time=0.0, skeleton=COCO17, wrists=None, score=0.9, cut=Fals
 def test_every_arm_gets_its_own_hand(skeleton):
     left, right = hand((340, 302)), hand((260, 302))
     hands = HandTracker(SceneNetwork(left, right), None, skeleton).step(IMAGE, people(300, skeleton=skeleton))
-    assert hands.seen.all()
+    assert hands.detected.all()
     np.testing.assert_allclose(hands.points[0], [left, right])
     assert hands.scores.max() == pytest.approx(0.95)
 
@@ -77,7 +77,7 @@ def test_six_people_keep_their_hands_apart():
     middles = [60 + 100 * k for k in range(6)]
     scene = [hand((x + sign * 40, 302), 30) for x in middles for sign in (1, -1)]
     hands = HandTracker(SceneNetwork(*scene), None, COCO17).step(IMAGE, people(*middles))
-    assert hands.seen.all()
+    assert hands.detected.all()
     np.testing.assert_allclose(hands.points.reshape(12, POINTS, 2), scene)
 
 
@@ -93,7 +93,7 @@ def test_one_hand_is_never_given_to_two_arms():
     only = hand((300, 302))
     body = people(300, wrists={(0, "left_wrist"): (301, 300), (0, "right_wrist"): (311, 300)})
     hands = HandTracker(SceneNetwork(only), None, COCO17).step(IMAGE, body)
-    assert hands.seen[0].tolist() == [True, False]
+    assert hands.detected[0].tolist() == [True, False]
 
 
 def test_hands_that_cross_stay_with_their_arms():
@@ -105,23 +105,23 @@ def test_hands_that_cross_stay_with_their_arms():
         body = people(300, time=step / 30, wrists={(0, "left_wrist"): left, (0, "right_wrist"): right})
         hands = tracker.step(IMAGE, body)
         for side, wrist in enumerate((left, right)):
-            if hands.seen[0, side]:
+            if hands.detected[0, side]:
                 assert np.linalg.norm(hands.points[0, side, 0] - wrist) < 12, (step, side)
-    assert hands.seen.all()
+    assert hands.detected.all()
 
 
 def test_a_hand_that_hangs_on_no_arm_is_not_taken():
     """A doll's hand of the right size beside the wrist, a huge one, and a tiny one."""
     for wrong in (hand((340, 345)), hand((340, 300), 200), hand((340, 302), 4)):
-        assert not HandTracker(SceneNetwork(wrong), None, COCO17).step(IMAGE, people(300)).seen.any()
+        assert not HandTracker(SceneNetwork(wrong), None, COCO17).step(IMAGE, people(300)).detected.any()
 
 
 def test_a_hand_is_followed_while_its_wrist_is_not_seen_and_forgotten_at_a_cut():
     network = SceneNetwork(hand((340, 302)))
     tracker = HandTracker(network, None, COCO17)
     tracker.step(IMAGE, people(300))
-    assert tracker.step(IMAGE, people(300, time=0.03, score=0.1)).seen[0].tolist() == [True, False]
-    assert not tracker.step(IMAGE, people(300, time=0.06, score=0.1, cut=True)).seen.any()
+    assert tracker.step(IMAGE, people(300, time=0.03, score=0.1)).detected[0].tolist() == [True, False]
+    assert not tracker.step(IMAGE, people(300, time=0.06, score=0.1, cut=True)).detected.any()
 
 
 def test_points_outside_the_image_have_no_score():
@@ -158,7 +158,7 @@ def test_the_palm_detector_finds_what_the_arm_misses_and_not_in_every_frame():
     bent = hand((340, 302)) + (14, -12) * np.linspace(0, 1, POINTS, dtype=np.float32)[:, None]
     palms = PalmAt(bent)
     seen = HandTracker(Narrow(bent), palms, COCO17).step(IMAGE, people(300))
-    assert seen.seen[0].tolist() == [True, False]
+    assert seen.detected[0].tolist() == [True, False]
     assert palms.runs == 2
     nothing = HandTracker(SceneNetwork(), palms := PalmAt(bent), COCO17)
     for step in range(30):
