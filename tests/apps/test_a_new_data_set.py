@@ -81,5 +81,5 @@ def test_its_mistakes_are_said_like_any_others(raw, tmp_path, capsys):
     assert evaluation.main(["toy"]) == 2
     none, scale, data = capsys.readouterr().err.splitlines()
     assert none.endswith("none: no such file or folder")
-    assert scale == "error: scale: 0.0 is out of range; allowed: at least 0.001"
+    assert scale == "error: --scale: 0.0 is out of range; allowed: at least 0.001"
     assert data == "error: missing: --data"

@@ -30,7 +30,7 @@ def test_a_file_is_replaced_only_when_asked(tiny_lifter, tmp_path, capsys):
     out.write_text("mine")
     arguments = [str(tiny_lifter), "--format", "torchscript", "--out", str(out)]
     assert main(arguments) == 2
-    assert "add --overwrite" in capsys.readouterr().err
+    assert "give --overwrite" in capsys.readouterr().err
     assert out.read_text() == "mine"
     assert main([*arguments, "--overwrite"]) == 0
     assert out.stat().st_size > 1000

@@ -43,7 +43,7 @@ def test_the_space_of_the_files_can_be_chosen(arguments, tmp_path, capsys):
     assert main([*arguments, "--space", "camera"]) == 0
     assert "space: camera frame with y up (x, -y, -z), not aligned with gravity" in capsys.readouterr().out
     assert main([*arguments, "--space", "world", "--no-world", "--overwrite"]) == 2
-    assert capsys.readouterr().err == "error: space: --no-world computes no world to export; give --space camera\n"
+    assert capsys.readouterr().err == "error: --space: --no-world computes no world to export; give --space camera\n"
 
 
 def test_an_earlier_export_stays_unless_it_may_go_and_then_goes_as_a_whole(arguments, tmp_path, capsys):

@@ -59,7 +59,7 @@ def start(command_line, weights_dir, tmp_path) -> Iterator[Callable[..., subproc
         (("--host", "0.0.0.0"), "error: --host 0.0.0.0 accepts connections from other computers, so --token or"),
         (("--token", "short"), "error: --token: has 5 characters; minimum: 16"),
         (("--cert", "nothing.pem", "--key", "nothing.pem"), "error: --cert nothing.pem: no such file"),
-        (("--clients", "0"), "error: clients: 0 is out of range; allowed: 1 to 64"),
+        (("--clients", "0"), "error: --clients: 0 is out of range; allowed: 1 to 64"),
     ],
 )
 def test_wrong_call_is_one_line(arguments, line, capsys):
