@@ -76,7 +76,7 @@ class FrameRenderer:
         self.size = (width + panel[0], height) if view == "both" else picture
 
     def fits(self, live: LiveResult, view: str) -> bool:
-        """Return whether this canvas can draw a result in a view.
+        """Return whether this renderer can draw a result in a view.
 
         Args:
             live: Result of a frame.

@@ -40,7 +40,7 @@ class LiveWindow:
         self._loop, self._display, self._config, self._extras = loop, display, config, extras
         self._mailbox = loop.subscribe(maxlen=1)
         self._mirror, self._view = config.mirror, VIEWS[0]
-        self._canvas: FrameRenderer | None = None
+        self._renderer: FrameRenderer | None = None
         self._bodies = LiveBodies() if config.body else None
         self._last: LiveResult | None = None
         self._picture: U8 | None = None
@@ -99,9 +99,9 @@ class LiveWindow:
         if self._last is None:
             return
         live = self._last
-        if self._canvas is None or not self._canvas.fits(live, self._view):
-            self._canvas = FrameRenderer(live.size, live.skeleton, self._view, self._bodies)
-        self._picture = self._canvas.draw(live, mirror=self._mirror)
+        if self._renderer is None or not self._renderer.fits(live, self._view):
+            self._renderer = FrameRenderer(live.size, live.skeleton, self._view, self._bodies)
+        self._picture = self._renderer.draw(live, mirror=self._mirror)
 
     def _refresh(self) -> None:
         status = self._loop.status().line()
