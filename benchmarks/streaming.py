@@ -24,7 +24,7 @@ from pose.evaluation import metrics
 from pose.lifter.checkpoint import load_checkpoint
 from pose.lifter.load import load_lifter
 from pose.lifter.predict import Lifter
-from pose.lifter.step_batch import PeopleState, Setting
+from pose.lifter.step_batch import PeopleState, StreamSettings
 from pose.lifter.stream import LifterStream
 from pose.lifter.torch_lifter import TorchLifter
 from pose.sequences import LiftBatch
@@ -40,18 +40,18 @@ PEOPLE = (1, 2, 5)
 def stepped(lifter: Lifter, batch: LiftBatch, lookaheads: tuple[int, ...]) -> list[F32]:
     """Joints (B, T, 17, 3) m at each look-ahead, NaN where there is no answer."""
     found = {lookahead: np.full(batch.joints.shape, np.nan, np.float32) for lookahead in lookaheads}
-    one_pass = lifter.step.memory.ages is not None  # a sliding window answers for all of them at once
+    one_pass = lifter.step.cache_layout.ages is not None  # a sliding window answers for all of them at once
     for row, valid in enumerate(batch.valid):
         camera = {name: getattr(batch, name)[row] for name in ("intrinsics", "derived", "intrinsics_known")}
         for passed in [lookaheads] if one_pass else [(lookahead,) for lookahead in lookaheads]:
-            person = PeopleState(Setting(lifter.step, passed[0], camera), 1)
+            person = PeopleState(StreamSettings(lifter.step, passed[0], camera), 1)
             for frame in range(int(valid.sum())):
                 answer: F32 | None = person.advance(
                     batch.keypoints[row, frame], batch.scores[row, frame], float(batch.times[row, frame])
                 )[0]
                 for lookahead in passed:
                     if one_pass:
-                        answer = person.answer_of(0, lookahead)
+                        answer = person.output_of(0, lookahead)
                     if answer is not None and frame >= lookahead:
                         found[lookahead][row, frame - lookahead] = answer[:51].reshape(17, 3)
     return list(found.values())

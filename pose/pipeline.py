@@ -236,12 +236,12 @@ class Pipeline:
         """Make a new lifter stage for a camera, with the configured repair and refinement."""
         config = self.config
         if self._lifter.streaming:
-            from pose.lifter.refined import FinalAnswers
-            from pose.lifter.stream import REFINE, LifterStream, StreamLifter
+            from pose.lifter.refined import FinalResults
+            from pose.lifter.stream import REFINE_DELAY_FRAMES, LifterStream, StreamLifter
 
             stream = LifterStream(self._lifter, self.skeleton, camera, config.lookahead)
-            stage = StreamLifter(stream, repair=config.repair, refine=REFINE if stream.refines else 0)
-            return FinalAnswers(stage) if stage.refines and not self.live else stage
+            stage = StreamLifter(stream, repair=config.repair, refine=REFINE_DELAY_FRAMES if stream.refines else 0)
+            return FinalResults(stage) if stage.refines and not self.live else stage
         from pose.lifter.offline import OfflineLifter
 
         return OfflineLifter(

@@ -7,7 +7,7 @@ import pytest
 
 from pose.camera import Camera, intrinsics_from_fov, project
 from pose.evaluation.angles import flexion
-from pose.lifter.one_body import SECONDS, PersonBody
+from pose.lifter.one_body import FIT_SECONDS, PersonBody
 from pose.lifter.pending import PendingFrame, PersonFrame
 from pose.refine import bone_lengths, constant_bones, estimate_body, refine
 from pose.sequences import Sequence2D, Sequence3D
@@ -195,7 +195,7 @@ def test_the_first_seconds_say_what_body_it_is_and_nothing_waits_longer():
     body, done = PersonBody(H36M17, Camera.of((1280, 720))), []
     for index in range(frames):
         done += body.push([frame_of(index, pixels, joints[index])])
-        assert index + 1 - len(done) <= 30 * SECONDS + 1
+        assert index + 1 - len(done) <= 30 * FIT_SECONDS + 1
     done += body.end()
     thigh = np.linalg.norm(joints_of(done)[:, 2] - joints_of(done)[:, 1], axis=-1)
     assert len(done) == frames

@@ -11,7 +11,7 @@ import torch
 
 from pose.errors import PoseError
 from pose.forecast.folded import folded
-from pose.forecast.format import ANSWER, FEATURES, FORMAT, INPUTS, PAST_STEPS
+from pose.forecast.format import FEATURES, FORMAT, INPUT_NAMES, OUTPUT_NAMES, PAST_STEPS
 from pose.forecast.network import ForecasterNetwork
 from pose.lifter.backends import OnnxGraph
 from pose.lifter.exchange import TOLERANCE, quiet
@@ -57,8 +57,8 @@ def export_forecaster(network: ForecasterNetwork, path: Path, checkpoint_sha256:
                 _example(3, 5),
                 dynamo=True,
                 verbose=False,
-                input_names=list(INPUTS),
-                output_names=list(ANSWER),
+                input_names=list(INPUT_NAMES),
+                output_names=list(OUTPUT_NAMES),
                 dynamic_shapes=({0: people}, {0: people, 1: moments}),
                 opset_version=OPSET,
             )
@@ -83,6 +83,6 @@ def _difference(network: ForecasterNetwork, graph: OnnxGraph, people: int, momen
     given = _example(people, moments)
     with torch.inference_mode():
         expected = network(*given)
-    found = graph.run({name: array.numpy() for name, array in zip(INPUTS, given, strict=True)})
-    pairs = zip(ANSWER, expected, strict=True)
+    found = graph.run({name: array.numpy() for name, array in zip(INPUT_NAMES, given, strict=True)})
+    pairs = zip(OUTPUT_NAMES, expected, strict=True)
     return max(float(np.abs(np.asarray(found[name], np.float32) - array.numpy()).max()) for name, array in pairs)

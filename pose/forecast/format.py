@@ -15,6 +15,6 @@ VELOCITY_SCALE = 0.2 / STEP  # factor from displacements in m per step to veloci
 SPREAD_SCALE = 0.3  # factor from log sigma to features
 GAP_SCALE = 10.0  # factor from s to features
 
-INPUTS = ("past", "ahead")
-ANSWER = ("ways", "sigma")
+INPUT_NAMES = ("past", "ahead")
+OUTPUT_NAMES = ("ways", "sigma")
 FORMAT = "pose-forecaster-1"

@@ -9,7 +9,7 @@ import numpy as np
 
 from pose.errors import PoseError
 from pose.forecast.features import describe, restore, seconds_ahead
-from pose.forecast.format import ANSWER, FORMAT, INPUTS
+from pose.forecast.format import FORMAT, INPUT_NAMES, OUTPUT_NAMES
 from pose.forecast.types import Forecast, Past
 from pose.lifter.backends import OnnxGraph
 from pose.types import F32, F64
@@ -89,8 +89,8 @@ class OnnxForecaster(NetworkForecaster):
         return found if found.sha256 == sha256_of(checkpoint) else None
 
     def answer(self, past: F32, ahead: F32) -> tuple[F32, F32]:
-        found = self._graph.run(dict(zip(INPUTS, (past, ahead), strict=True)))
-        ways, sigma = (np.asarray(found[name], np.float32) for name in ANSWER)
+        found = self._graph.run(dict(zip(INPUT_NAMES, (past, ahead), strict=True)))
+        ways, sigma = (np.asarray(found[name], np.float32) for name in OUTPUT_NAMES)
         return ways, sigma
 
 

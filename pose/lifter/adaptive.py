@@ -31,7 +31,7 @@ class AdaptiveBlock(nn.Module):
         self.halt = nn.Linear(config.dim, 1)
         self.codes = nn.Parameter(torch.empty(max_steps, config.dim))  # encodes the index of the step
         nn.init.normal_(self.codes, std=0.1)
-        self.pondered: Tensor | None = None  # of the last forward pass in training mode
+        self.ponder_cost: Tensor | None = None  # of the last forward pass in training mode
 
     @property
     def attention(self) -> Attention:
@@ -39,9 +39,9 @@ class AdaptiveBlock(nn.Module):
         return self.block.attention
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
-        answer, steps, left = self.run(x, context)
+        answer, steps, last_weight = self.run(x, context)
         if self.training:
-            self.pondered = (steps + left).mean()
+            self.ponder_cost = (steps + last_weight).mean()
         return answer
 
     def run(self, x: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:
@@ -53,10 +53,10 @@ class AdaptiveBlock(nn.Module):
         halting = _Halting(self, x)
         unrolled = torch.compiler.is_compiling() or torch.jit.is_tracing()
         for n in range(self.max_steps):
-            halting.take(n, self.block(halting.state + self.codes[n], context))
+            halting.add_step(n, self.block(halting.state + self.codes[n], context))
             if not unrolled and not halting.running.any():
                 break
-        return halting.answer, halting.steps, halting.left
+        return halting.answer, halting.steps, halting.last_weight
 
     @property
     def cache_fields(self) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class AdaptiveBlock(nn.Module):
         for n in range(self.max_steps):
             before = cache[n * size : (n + 1) * size]
             y, after = self.block.step(halting.state + self.codes[n], context, before)
-            halting.take(n, y)
+            halting.add_step(n, y)
             following += list(after)
         return halting.answer, tuple(following)
 
@@ -91,10 +91,10 @@ class _Halting:
     def __init__(self, block: AdaptiveBlock, x_BTD: Tensor) -> None:
         self._block, self.state = block, x_BTD
         self.answer, self.steps = torch.zeros_like(x_BTD), x_BTD.new_zeros(x_BTD.shape[:2])
-        self.left, self._total = self.steps, self.steps
+        self.last_weight, self._total = self.steps, self.steps
         self.running = torch.ones_like(self.steps, dtype=torch.bool)
 
-    def take(self, n: int, new_BTD: Tensor) -> None:
+    def add_step(self, n: int, new_BTD: Tensor) -> None:
         """Add the output of a step, and determine which frames halt.
 
         Args:
@@ -102,23 +102,23 @@ class _Halting:
             new_BTD: Output of the block; ignored for frames that halted before.
         """
         self.state = new_BTD.where(self.running[..., None], self.state)
-        chance = torch.sigmoid(self._block.halt(self.state)[..., 0] + 1)
-        enough = self._total + chance > 1 - self._block.EPS
+        probability = torch.sigmoid(self._block.halt(self.state)[..., 0] + 1)
+        enough = self._total + probability > 1 - self._block.EPS
         halts = self.running & enough if n + 1 < self._block.max_steps else self.running
         goes_on = self.running & ~halts
-        weight = (1 - self._total).where(halts, chance.where(goes_on, 0))
+        weight = (1 - self._total).where(halts, probability.where(goes_on, 0))
         self.answer = self.answer + weight[..., None] * self.state
-        self.left = weight.where(halts, self.left)
+        self.last_weight = weight.where(halts, self.last_weight)
         self.steps = self.steps + self.running.to(self.steps.dtype)
-        self._total, self.running = self._total + chance.where(goes_on, 0), goes_on
+        self._total, self.running = self._total + probability.where(goes_on, 0), goes_on
 
 
-def pondered(network: nn.Module) -> Tensor | None:
+def ponder_cost(network: nn.Module) -> Tensor | None:
     """Return the mean ponder cost of the last forward pass in training mode, as a term for the loss.
 
     The ponder cost of a frame is its number of steps plus the weight of its last state; only the weight has a gradient.
     Returns None if the depth of the network is fixed, or before such a forward pass.
     """
     blocks = [module for module in network.modules() if isinstance(module, AdaptiveBlock)]
-    means = [block.pondered for block in blocks if block.pondered is not None]
+    means = [block.ponder_cost for block in blocks if block.ponder_cost is not None]
     return torch.stack(means).sum() if means else None

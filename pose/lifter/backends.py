@@ -66,15 +66,15 @@ class OnnxGraph:
         """Run the model and return all outputs by name."""
         return dict(zip(self._outputs, self._session.run(self._outputs, inputs), strict=True))
 
-    def row(self, name: str, fill: float) -> Array:
+    def filled_input(self, name: str, value: float) -> Array:
         """Return an array with the shape and type of an input for one person, filled with a constant.
 
         Args:
             name: Name of the input. All of its axes except the first, that of people, must have a fixed size.
-            fill: Value of all elements.
+            value: Value of all elements.
         """
         node = next(node for node in self._session.get_inputs() if node.name == name)
-        return np.full(node.shape[1:], fill, _DTYPES[node.type])
+        return np.full(node.shape[1:], value, _DTYPES[node.type])
 
     def bind(self, inputs: Arrays) -> Callable[[], Arrays]:
         """Bind input arrays that are reused for every step, as `StepBackend.bind`."""

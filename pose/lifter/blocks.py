@@ -58,18 +58,18 @@ class Highway(nn.Module):
         return x + torch.sigmoid(self.gate(x) - 2) * (y - x)
 
 
-class Nothing(nn.Module):
+class NoResidual(nn.Module):
     """Placeholder for a residual connection, which ignores the input x and returns y."""
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return y
 
 
-def join(config: LifterConfig) -> nn.Module:
+def residual_connection(config: LifterConfig) -> nn.Module:
     """Return the layer that combines a branch's input x with its output y, as set by the configuration's `residual`."""
     if config.residual == "highway":
         return Highway(config.dim)
-    return Sum() if config.residual == "plain" else Nothing()
+    return Sum() if config.residual == "plain" else NoResidual()
 
 
 class Residual(nn.Module):
@@ -79,7 +79,7 @@ class Residual(nn.Module):
         super().__init__()
         self.post = config.norm == "post"
         self.norm = nn.LayerNorm(config.dim) if config.norm != "none" else nn.Identity()
-        self.join = join(config)
+        self.join = residual_connection(config)
 
     def forward(self, x: Tensor, branch: Callable[[Tensor], Tensor]) -> Tensor:
         if self.post:
@@ -101,12 +101,12 @@ class Block(nn.Module):
         normalized = config.norm != "none"
         self.norm1 = nn.LayerNorm(config.dim) if normalized else nn.Identity()
         self.norm2 = nn.LayerNorm(config.dim) if normalized else nn.Identity()
-        self.join1, self.join2 = join(config), join(config)
+        self.join1, self.join2 = residual_connection(config), residual_connection(config)
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
-        return self.finish(x, self.attention(self.asked(x), context))
+        return self.finish(x, self.attention(self.attention_input(x), context))
 
-    def asked(self, x: Tensor) -> Tensor:
+    def attention_input(self, x: Tensor) -> Tensor:
         """Return the input of the attention layer: `x`, after LayerNorm if the configuration has `norm: pre`."""
         return x if self.post else cast(Tensor, self.norm1(x))
 
@@ -130,5 +130,5 @@ class Block(nn.Module):
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
         """Process one new token (B, 1, D) with the cache. The output equals that of a causal block's `forward`."""
-        y, cache = self.attention.step(self.asked(x), context, cache)
+        y, cache = self.attention.step(self.attention_input(x), context, cache)
         return self.finish(x, y), cache

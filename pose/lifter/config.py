@@ -13,10 +13,10 @@ TOKENS = ("frames", "joints", "hierarchical")
 RESIDUALS = ("plain", "highway", "none", "reversible")
 RECURRENT = ("rnn", "rnn-output", "lstm", "gru", "birnn", "bilstm", "bigru")  # implemented in `pose.lifter.recurrent`
 MODELS = ("transformer", *RECURRENT)
-LARGEST = {"dim": 4096, "depth": 64, "heads": 256, "expansion": 16}
-FARTHEST_HOPS = 8  # from an ankle to a wrist
-LARGEST_WINDOW = 4096  # frames
-LARGEST_OPTION = 100_000  # bound for numeric options of mechanisms, for example a window in frames
+MAX_SIZES = {"dim": 4096, "depth": 64, "heads": 256, "expansion": 16}
+MAX_JOINT_HOPS = 8  # from an ankle to a wrist
+MAX_WINDOW_FRAMES = 4096  # frames
+MAX_OPTION_VALUE = 100_000  # bound for numeric options of mechanisms, for example a window in frames
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +76,8 @@ class LifterConfig:
         if self.norm not in NORMS:
             raise ValueError(f"norm: {self.norm!r} is not one of {', '.join(NORMS)}")
         for name in ("dim", "depth", "heads", "expansion"):
-            if not 1 <= getattr(self, name) <= LARGEST[name]:
-                raise ValueError(f"{name}: must be 1 to {LARGEST[name]}, got {getattr(self, name)}")
+            if not 1 <= getattr(self, name) <= MAX_SIZES[name]:
+                raise ValueError(f"{name}: must be 1 to {MAX_SIZES[name]}, got {getattr(self, name)}")
         for name in ("causal", "streaming", "length"):
             if name in self.attention_options:
                 raise ValueError(f"attention_options: {name} follows from the model and cannot be set; see streaming")
@@ -87,8 +87,10 @@ class LifterConfig:
         for name, known in (("tokens", TOKENS), ("residual", RESIDUALS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name}: {getattr(self, name)!r} is not one of {', '.join(known)}")
-        if not 1 <= self.hop <= self.window <= LARGEST_WINDOW:
-            raise ValueError(f"window, hop: need 1 <= hop <= window <= {LARGEST_WINDOW}, got {self.window}, {self.hop}")
+        if not 1 <= self.hop <= self.window <= MAX_WINDOW_FRAMES:
+            raise ValueError(
+                f"window, hop: need 1 <= hop <= window <= {MAX_WINDOW_FRAMES}, got {self.window}, {self.hop}"
+            )
         if self.streaming and self.windows != Windows(LifterConfig.window, LifterConfig.hop):
             raise ValueError("window, hop: not for streaming lifters, which process one frame at a time; remove them")
         self._check_model()
@@ -108,8 +110,8 @@ class LifterConfig:
             if self.shared_maps > 1 and self.shared_layers:
                 raise ValueError("shared_maps: cannot be combined with one block for all depths; use one of the two")
             return
-        for name in _OF_TRANSFORMERS:
-            if getattr(self, name) != _USUAL[name]:
+        for name in _TRANSFORMER_OPTIONS:
+            if getattr(self, name) != _DEFAULTS[name]:
                 raise ValueError(f"{name}: only for transformers; remove it for model {self.model}")
         if self.init in ("t-fixup", "dt-fixup"):
             raise ValueError(f"init: {self.init} scales residual branches, which model {self.model} does not have")
@@ -128,11 +130,11 @@ class LifterConfig:
             self._check_neighbourhoods()
         if self.residual == "reversible":
             self._check_reversible()
-        unusual = [name for name in ("tokens", "residual", "adaptive_depth") if getattr(self, name) != _USUAL[name]]
-        if self.init in ("t-fixup", "dt-fixup") and unusual:
+        changed = [name for name in ("tokens", "residual", "adaptive_depth") if getattr(self, name) != _DEFAULTS[name]]
+        if self.init in ("t-fixup", "dt-fixup") and changed:
             raise ValueError(
                 f"init: {self.init} is derived for a stack of blocks with two plain residual branches each, which "
-                f"{unusual[0]} changes; use init: xavier"
+                f"{changed[0]} changes; use init: xavier"
             )
         if self.adaptive_depth and self.tokens == "joints":
             raise ValueError("adaptive_depth: needs tokens: frames or hierarchical")
@@ -141,9 +143,9 @@ class LifterConfig:
 
     def _check_neighbourhoods(self) -> None:
         """Check the options of `joint_hops`, whose blocks attend over time and joints at once."""
-        if not 0 <= self.joint_hops <= FARTHEST_HOPS:
+        if not 0 <= self.joint_hops <= MAX_JOINT_HOPS:
             raise ValueError(
-                f"joint_hops: must be 0 to {FARTHEST_HOPS} bones (from ankle to wrist), got {self.joint_hops}"
+                f"joint_hops: must be 0 to {MAX_JOINT_HOPS} bones (from ankle to wrist), got {self.joint_hops}"
             )
         for name, only in (("tokens", "joints"), ("attention", "blocks")):
             if getattr(self, name) != only:
@@ -174,7 +176,9 @@ class LifterConfig:
         """
         checked = like(values, cls().to_dict())
         for name, value in checked.get("attention_options", {}).items():
-            if isinstance(value, list | dict) or (isinstance(value, int | float) and not abs(value) <= LARGEST_OPTION):
+            if isinstance(value, list | dict) or (
+                isinstance(value, int | float) and not abs(value) <= MAX_OPTION_VALUE
+            ):
                 raise ValueError(f"attention_options: {str(value)[:40]} is not a value for {name[:40]!r}")
         return cls(**checked)
 
@@ -183,11 +187,11 @@ class LifterConfig:
         return asdict(self)
 
 
-_OF_TRANSFORMERS = (
+_TRANSFORMER_OPTIONS = (
     "attention", "attention_options", "heads", "expansion", "shared_maps", "shared_layers", "adaptive_depth", "tokens",
     "skeleton_mask", "joint_hops", "residual", "last_norm",
 )  # fmt: skip
-_USUAL = {
+_DEFAULTS = {
     entry.name: entry.default if entry.default_factory is MISSING else entry.default_factory()
     for entry in fields(LifterConfig)
 }

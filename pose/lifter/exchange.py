@@ -20,11 +20,19 @@ from pose.camera import intrinsics_from_fov
 from pose.errors import PoseError
 from pose.lifter.backends import Arrays, OnnxGraph, StepBackend
 from pose.lifter.features import observe
-from pose.lifter.format import ANSWER, COMMON_STATE, SEEN, SLIDING_FORMAT, STEP_FORMAT, WINDOW_FORMAT, WINDOW_SEEN
+from pose.lifter.format import (
+    OUTPUT_NAMES,
+    SLIDING_FORMAT,
+    STEP_FORMAT,
+    STEP_INPUT_NAMES,
+    STREAM_STATE_NAMES,
+    WINDOW_FORMAT,
+    WINDOW_INPUT_NAMES,
+)
 from pose.lifter.model import LifterNetwork
 from pose.lifter.sliding import SlidingStep
 from pose.lifter.step import StreamStep
-from pose.lifter.step_batch import Memory, PeopleState, Setting, Step
+from pose.lifter.step_batch import CacheLayout, PeopleState, Step, StreamSettings
 from pose.lifter.torch_lifter import TorchStep
 from pose.system.whole_file import whole_file
 from pose.types import F32
@@ -49,8 +57,8 @@ class WindowLift(nn.Module):
     def __init__(self, network: LifterNetwork) -> None:
         super().__init__()
         self.network = network
-        self.inputs = list(WINDOW_SEEN)
-        self.outputs = list(ANSWER)
+        self.inputs = list(WINDOW_INPUT_NAMES)
+        self.outputs = list(OUTPUT_NAMES)
 
     def forward(
         self,
@@ -111,7 +119,7 @@ def export_lifter(
         "checkpoint_sha256": checkpoint_sha256,
     }
     if not isinstance(module, WindowLift):
-        metadata["memory"] = _described(module.memory)
+        metadata["memory"] = _cache_layout_json(module.cache_layout)
     with whole_file(path) as hidden:
         with quiet():
             _WRITERS[file_format](module, _example(module), hidden, metadata)
@@ -122,15 +130,17 @@ def export_lifter(
     return difference
 
 
-def _described(memory: Memory) -> str:
-    """Return the initial value of each state tensor, `pinned` and `ages` of a `Memory` as JSON.
+def _cache_layout_json(cache_layout: CacheLayout) -> str:
+    """Return the initial value of each state tensor, `pinned` and `ages` of a `CacheLayout` as JSON.
 
     Shapes are not included, because the inputs of the exported file define them.
     """
-    for name, row in memory.empty.items():
+    for name, row in cache_layout.empty.items():
         assert (row == row.flat[0]).all(), name
-    fill = {name: row.flat[0].item() for name, row in memory.empty.items()}
-    return json.dumps({"fill": fill, "pinned": memory.pinned} | ({"ages": memory.ages} if memory.ages else {}))
+    fill = {name: row.flat[0].item() for name, row in cache_layout.empty.items()}
+    return json.dumps(
+        {"fill": fill, "pinned": cache_layout.pinned} | ({"ages": cache_layout.ages} if cache_layout.ages else {})
+    )
 
 
 @contextmanager
@@ -228,7 +238,7 @@ def _dynamic_shapes(module: Exported) -> tuple[object, ...]:
     free = [{0: people} | ({1: second[name]} if name in second else {}) for name in module.inputs]
     if isinstance(module, WindowLift):
         return tuple(free)
-    named = len(SEEN) + len(COMMON_STATE)
+    named = len(STEP_INPUT_NAMES) + len(STREAM_STATE_NAMES)
     return (*free[:named], tuple(free[named:]))
 
 
@@ -236,11 +246,11 @@ def _example(module: Exported) -> Arrays:
     """Return example inputs with sizes that torch.export does not specialise to constants."""
     if isinstance(module, WindowLift):
         return _motion(people=2, frames=20)
-    step = Step(TorchStep(module, module.inputs, module.outputs), module.memory)
-    people = PeopleState(Setting(step, module.memory.lookahead(3), {}), 2)
+    step = Step(TorchStep(module, module.inputs, module.outputs), module.cache_layout)
+    people = PeopleState(StreamSettings(step, module.cache_layout.supported_lookahead(3), {}), 2)
     seen = _motion(people=2, frames=1)
     seen = {name: seen[name][:, 0] for name in ("keypoints", "scores", "times")} | _camera(2)
-    return dict(zip(SEEN, seen.values(), strict=True)) | people.state
+    return dict(zip(STEP_INPUT_NAMES, seen.values(), strict=True)) | people.state
 
 
 def _camera(people: int) -> Arrays:
@@ -272,8 +282,8 @@ def _difference(module: Exported, loaded: StepBackend) -> float:
     people, slots = 3, module.window if isinstance(module, SlidingStep) else getattr(module.core, "slots", 0)
     motion = _motion(people, frames=min(slots, 90) + 10)
     camera = {name: array[0] for name, array in _camera(1).items()}
-    steps = [Step(backend, module.memory) for backend in (loaded, torch_step)]
-    streams = [PeopleState(Setting(step, 1, camera), people) for step in steps]
+    steps = [Step(backend, module.cache_layout) for backend in (loaded, torch_step)]
+    streams = [PeopleState(StreamSettings(step, 1, camera), people) for step in steps]
     times: list[float] = motion["times"][0].tolist()
     worst = 0.0
     for frame in range(len(times)):
@@ -285,7 +295,7 @@ def _difference(module: Exported, loaded: StepBackend) -> float:
 
 
 def _answer(outputs: Arrays) -> dict[str, F32]:
-    return {name: np.asarray(outputs[name], np.float32) for name in ANSWER}
+    return {name: np.asarray(outputs[name], np.float32) for name in OUTPUT_NAMES}
 
 
 def _parts(answer: F32) -> dict[str, F32]:
@@ -294,4 +304,4 @@ def _parts(answer: F32) -> dict[str, F32]:
 
 def _largest(got: Mapping[str, F32], expected: Mapping[str, F32]) -> float:
     relative = {"joints": 1.0, "root": np.abs(expected["root"]) + 1, "sigma": expected["sigma"]}
-    return max(float((np.abs(got[name] - expected[name]) / relative[name]).max()) for name in ANSWER)
+    return max(float((np.abs(got[name] - expected[name]) / relative[name]).max()) for name in OUTPUT_NAMES)

@@ -21,7 +21,7 @@ from pose.lifter.format import JOINTS, MIN_SPREAD, PELVIS, TYPICAL_STEP
 _TYPICAL_SPREAD = 0.5
 TYPICAL_SIGMA = 40.0
 _PELVIS_SIGMA = 1.0
-_TRUST_GAIN = 4.0  # gain of the gate's logit: lets the network close a gate without large outputs
+_GATE_GAIN = 4.0  # gain of the gate's logit: lets the network close a gate without large outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,14 +224,14 @@ def decode(outputs: Tensor, observations: LifterInput, calibration: Tensor | Non
     """
     o = observations
     parts = outputs.float().split([1, JOINTS, JOINTS, 2 * JOINTS, JOINTS - 1], dim=-1)
-    size, depths, trust, corrections, log_sigma = parts
+    size, depths, gates, corrections, log_sigma = parts
     spread = size.clamp(-3, 3).exp() * _TYPICAL_SPREAD
     root_depth = spread / o.spreads[..., None]
     depths = depths - depths[..., :1]
-    seen = spread[..., None] * o.offsets + depths[..., None] * o.rays
-    across = torch.sigmoid(_TRUST_GAIN * trust)[..., None] * seen + corrections.unflatten(-1, (JOINTS, 2))
-    joints = torch.cat([across - across[..., :1, :], depths[..., None]], dim=-1)
-    root = torch.cat([root_depth * o.centres + across[..., PELVIS, :], root_depth], dim=-1)
+    on_rays = spread[..., None] * o.offsets + depths[..., None] * o.rays
+    xy = torch.sigmoid(_GATE_GAIN * gates)[..., None] * on_rays + corrections.unflatten(-1, (JOINTS, 2))
+    joints = torch.cat([xy - xy[..., :1, :], depths[..., None]], dim=-1)
+    root = torch.cat([root_depth * o.centres + xy[..., PELVIS, :], root_depth], dim=-1)
     log_sigma = log_sigma.clamp(-5, 4)
     if calibration is not None:
         log_sigma = calibration[0] * log_sigma + calibration[1]

@@ -16,10 +16,10 @@ OUTPUTS = 1 + JOINTS + JOINTS + 2 * JOINTS + (JOINTS - 1)
 MIN_SPREAD = 1e-3
 TYPICAL_STEP = 1 / 30  # s between frames, where the frame rate is not known
 
-SEEN = ("keypoints", "scores", "time", "intrinsics", "derived", "intrinsics_known")
-WINDOW_SEEN = tuple("times" if name == "time" else name for name in SEEN)
-ANSWER = ("joints", "root", "sigma")
-COMMON_STATE = ("frames", "recent", "recent_times")
+STEP_INPUT_NAMES = ("keypoints", "scores", "time", "intrinsics", "derived", "intrinsics_known")
+WINDOW_INPUT_NAMES = tuple("times" if name == "time" else name for name in STEP_INPUT_NAMES)
+OUTPUT_NAMES = ("joints", "root", "sigma")
+STREAM_STATE_NAMES = ("frames", "recent", "recent_times")
 
 WINDOW_FORMAT = "pose-lifter-window-1"
 STEP_FORMAT = "pose-lifter-step-1"

@@ -21,8 +21,8 @@ from pose.lifter.config import LifterConfig
 from pose.lifter.format import FEATURES, JOINTS, OUTPUTS, PELVIS
 from pose.skeletons import H36M17
 
-OF_A_JOINT = 4  # features of one joint: offset (2), score, whether the joint is detected
-OF_THE_FRAME = FEATURES - OF_A_JOINT * JOINTS
+JOINT_FEATURES = 4  # features of one joint: offset (2), score, whether the joint is detected
+FRAME_FEATURES = FEATURES - JOINT_FEATURES * JOINTS
 
 
 class JointEmbedding(nn.Module):
@@ -36,7 +36,7 @@ class JointEmbedding(nn.Module):
     def __init__(self, config: LifterConfig) -> None:
         super().__init__()
         frames = 2 if config.streaming else 1
-        self.linear = PreciseLinear(frames * (OF_A_JOINT + OF_THE_FRAME) + frames - 1, config.dim)
+        self.linear = PreciseLinear(frames * (JOINT_FEATURES + FRAME_FEATURES) + frames - 1, config.dim)
         self.places = nn.Parameter(torch.empty(JOINTS, config.dim))
         nn.init.xavier_uniform_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
@@ -48,7 +48,7 @@ class JointEmbedding(nn.Module):
             if frame.shape[-1] < FEATURES:
                 parts.append(_for_each_joint(frame))
                 continue
-            offsets, scores, mask, common = frame.split([2 * JOINTS, JOINTS, JOINTS, OF_THE_FRAME], dim=-1)
+            offsets, scores, mask, common = frame.split([2 * JOINTS, JOINTS, JOINTS, FRAME_FEATURES], dim=-1)
             parts += [offsets.unflatten(-1, (JOINTS, 2)), scores[..., None], mask[..., None], _for_each_joint(common)]
         tokens: Tensor = self.linear(torch.cat(parts, dim=-1))
         return tokens + self.places
@@ -58,7 +58,7 @@ def _for_each_joint(common: Tensor) -> Tensor:
     return common[..., None, :].expand(*common.shape[:-1], JOINTS, -1)
 
 
-def within(hops: int) -> list[list[int]]:
+def joints_within_hops(hops: int) -> list[list[int]]:
     """Return, for each joint, the joints at most `hops` bones away. The first entry is the joint itself."""
     near = [[joint] for joint in range(JOINTS)]
     for _ in range(hops):
@@ -77,7 +77,7 @@ class JointAttention(nn.Module):
         skeleton: Whether joints attend only to themselves and to joints that share a bone with them.
     """
 
-    near: Tensor
+    neighbours: Tensor
 
     def __init__(self, dim: int, heads: int, *, skeleton: bool) -> None:
         super().__init__()
@@ -86,8 +86,8 @@ class JointAttention(nn.Module):
         self.heads = heads
         self.q_proj, self.k_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
         self.v_proj, self.out_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
-        near = torch.tensor([[joint in seen for joint in range(JOINTS)] for seen in within(1)])
-        self.register_buffer("near", near, persistent=False)
+        neighbours = torch.tensor([[joint in seen for joint in range(JOINTS)] for seen in joints_within_hops(1)])
+        self.register_buffer("neighbours", neighbours, persistent=False)
         self.skeleton = skeleton
 
     def forward(self, x_BTJC: Tensor) -> Tensor:
@@ -96,7 +96,7 @@ class JointAttention(nn.Module):
             project(frames).unflatten(-1, (self.heads, -1)).transpose(1, 2)
             for project in (self.q_proj, self.k_proj, self.v_proj)
         )
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=self.near if self.skeleton else None)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=self.neighbours if self.skeleton else None)
         y_BTJC: Tensor = self.out_proj(y.transpose(1, 2).flatten(2)).unflatten(0, x_BTJC.shape[:2])
         return y_BTJC
 
@@ -135,11 +135,11 @@ class HierarchicalEmbedding(nn.Module):
                     nn.init.zeros_(module.bias)
 
     def forward(self, features: Tensor) -> Tensor:
-        together = features if features.ndim == 3 else features[:, None]
-        x_BTJC = self.joints(together)
+        features_BTF = features if features.ndim == 3 else features[:, None]
+        x_BTJC = self.joints(features_BTF)
         for block in self.blocks:
             x_BTJC = block(x_BTJC)
-        frames = together.split(FEATURES, dim=-1)
+        frames = features_BTF.split(FEATURES, dim=-1)
         seen = [frame[..., 3 * JOINTS : 4 * JOINTS] > 0 for frame in frames if frame.shape[-1] == FEATURES]
         seen_BTJ = torch.stack(seen).any(dim=0)
         x_BTD = summary(self.score(torch.tanh(self.hidden(x_BTJC))), x_BTJC, seen_BTJ)
@@ -155,11 +155,11 @@ class JointBlock(nn.Module):
 
     def __init__(self, config: LifterConfig, attention: Attention) -> None:
         super().__init__()
-        together = config.joint_hops > 0
-        self.spatial = None if together else JointAttention(config.dim, config.heads, skeleton=config.skeleton_mask)
+        combined = config.joint_hops > 0
+        self.spatial = None if combined else JointAttention(config.dim, config.heads, skeleton=config.skeleton_mask)
         self.attention = attention
         self.ffn = FeedForward(config.dim, config.expansion)
-        self.residuals = nn.ModuleList(Residual(config) for _ in range(2 if together else 3))
+        self.residuals = nn.ModuleList(Residual(config) for _ in range(2 if combined else 3))
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
         """Apply the block to (B, T, J, C)."""

@@ -25,7 +25,7 @@ from pose.lifter.config import LifterConfig
 from pose.lifter.features import Lifted, LifterInput, decode
 from pose.lifter.format import FEATURES, JOINTS, OUTPUTS
 from pose.lifter.initialization import initialize
-from pose.lifter.joints import HierarchicalEmbedding, JointBlock, JointEmbedding, JointHead, within
+from pose.lifter.joints import HierarchicalEmbedding, JointBlock, JointEmbedding, JointHead, joints_within_hops
 from pose.lifter.recurrent import RecurrentBlock, recurrent_blocks
 from pose.lifter.reversible import ReversibleStack
 
@@ -44,8 +44,8 @@ class LifterNetwork(nn.Module):
         blocks: Sequence[LifterBlock] = recurrent_blocks(config) if recurrent else attention_blocks(config)
         self.blocks = nn.ModuleList(blocks)
         # Attention that ignores times gets them in its tokens, as times since the first frame, which a stream lacks.
-        told = not isinstance(blocks[0], RecurrentBlock) and not blocks[0].attention.capabilities.knows_time
-        self.clock = PreciseLinear(config.dim // 2 * 2, config.dim) if told and not config.streaming else None
+        needs_clock = not isinstance(blocks[0], RecurrentBlock) and not blocks[0].attention.capabilities.knows_time
+        self.clock = PreciseLinear(config.dim // 2 * 2, config.dim) if needs_clock and not config.streaming else None
         width = blocks[-1].cell.width if isinstance(blocks[-1], RecurrentBlock) else config.dim
         # Outputs of recurrent cells are bounded; the residual stream grows with the depth.
         normalized = config.norm == "pre" and config.last_norm and not recurrent
@@ -84,9 +84,9 @@ class LifterNetwork(nn.Module):
     def tokens(self, observations: LifterInput, times: Tensor, lookahead: int = 0) -> tuple[Tensor, Context]:
         """Return the input (B, T - lookahead, D) of the first block, and the context that tells attention the times."""
         x = self.embed(self.features(observations, times, lookahead))
-        return self.timed(x, times), Context.from_times(times[:, lookahead:], self.head_dim)
+        return self.add_time_encoding(x, times), Context.from_times(times[:, lookahead:], self.head_dim)
 
-    def timed(self, x: Tensor, times: Tensor) -> Tensor:
+    def add_time_encoding(self, x: Tensor, times: Tensor) -> Tensor:
         """Add an encoding of the times to tokens (B, T, D) or (B, T, J, D).
 
         Returns the tokens unchanged if the attention itself uses relative times, and for streaming and recurrent
@@ -150,7 +150,7 @@ def attention_blocks(config: LifterConfig) -> Sequence[AttentionBlock]:
         causal=config.streaming, streaming=config.streaming,
     )  # fmt: skip
     if config.joint_hops:
-        near = within(config.joint_hops)
+        near = joints_within_hops(config.joint_hops)
         attentions = [NeighbourhoodAttention(cast(BlockAttention, attention), near) for attention in attentions]
     kind = JointBlock if config.tokens == "joints" else Block
     blocks = [kind(config, attention) for attention in share_maps(attentions, config.shared_maps)]

@@ -52,7 +52,7 @@ class OfflineLifter:
         """
         self._lifter, self._skeleton, self._camera = lifter, skeleton, camera
         self._repair, self._constant_bones, self._fit = repair, constant_bones, fit and constant_bones
-        self._kept = LONGEST_GAP_SECONDS + (WHOLE_VIEW if repair else 0)  # s without detection that end a track
+        self._max_gap_s = LONGEST_GAP_SECONDS + (WHOLE_VIEW if repair else 0)  # s without detection that end a track
         self._log = log
         self._tracks: dict[int, _Track] = {}
         self._pending: deque[PendingFrame] = deque()
@@ -67,7 +67,7 @@ class OfflineLifter:
             self._tracks[person].push(PersonFrame.of(pending, row))
         for person, track in list(self._tracks.items()):
             track.advance(people.time)
-            if track.last_seen < people.time - self._kept:
+            if track.last_seen < people.time - self._max_gap_s:
                 track.end()
                 del self._tracks[person]
         return take_finished(self._pending)
@@ -118,17 +118,17 @@ class _Track:
         lifted: list[PersonFrame] = []
         for frame in self._repaired(now):
             lifted += self._windows.push(frame)
-        self._answer(lifted)
+        self._store(lifted)
 
     def end(self) -> None:
         """Process all remaining frames."""
         self.advance(np.inf)
-        self._answer(self._windows.end())
+        self._store(self._windows.end())
         if self._body is not None:
-            self._answer_on_body(self._body.end())
+            self._fit_and_store(self._body.end())
         if self._fit is not None:
             for frame in self._fit.end():
-                frame.answer()
+                frame.store_output()
 
     def _repaired(self, now: float) -> list[PersonFrame]:
         if self._repair is None:
@@ -142,9 +142,9 @@ class _Track:
             frames.append(frame)
         return frames
 
-    def _answer(self, lifted: list[PersonFrame]) -> None:
-        self._answer_on_body(lifted if self._body is None else self._body.push(lifted))
+    def _store(self, lifted: list[PersonFrame]) -> None:
+        self._fit_and_store(lifted if self._body is None else self._body.push(lifted))
 
-    def _answer_on_body(self, frames: list[PersonFrame]) -> None:
+    def _fit_and_store(self, frames: list[PersonFrame]) -> None:
         for frame in frames if self._fit is None else self._fit.push(frames):
-            frame.answer()
+            frame.store_output()

@@ -5,11 +5,11 @@ stored.
 """
 
 from pose.camera import Camera
-from pose.lifter.pending import PersonFrame, lifted_sequence, seen_sequence
+from pose.lifter.pending import PersonFrame, keypoint_sequence, lifted_sequence
 from pose.refine import BodyDimensions, estimate_body, with_body_lengths
 from pose.skeletons import Skeleton
 
-SECONDS = 10.0  # duration at the start of a track from which bone lengths are estimated
+FIT_SECONDS = 10.0  # duration at the start of a track from which bone lengths are estimated
 
 
 class PersonBody:
@@ -25,7 +25,7 @@ class PersonBody:
         if self._body is not None:
             return self._refined(frames, self._body)
         self._first += frames
-        complete = bool(self._first) and self._first[-1].time >= self._first[0].time + SECONDS
+        complete = bool(self._first) and self._first[-1].time >= self._first[0].time + FIT_SECONDS
         return self.end() if complete else []
 
     def end(self) -> list[PersonFrame]:
@@ -33,11 +33,11 @@ class PersonBody:
         frames, self._first = self._first, []
         if not frames:
             return []
-        self._body = self._fitted([frame for frame in frames if frame.time <= frames[0].time + SECONDS])
+        self._body = self._fitted([frame for frame in frames if frame.time <= frames[0].time + FIT_SECONDS])
         return self._refined(frames, self._body)
 
     def _fitted(self, frames: list[PersonFrame]) -> BodyDimensions:
-        return estimate_body(lifted_sequence(frames), seen_sequence(frames, self._camera, self._skeleton))
+        return estimate_body(lifted_sequence(frames), keypoint_sequence(frames, self._camera, self._skeleton))
 
     def _refined(self, frames: list[PersonFrame], body: BodyDimensions) -> list[PersonFrame]:
         if not frames:

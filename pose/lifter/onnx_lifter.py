@@ -14,10 +14,10 @@ from pose.errors import PoseError
 from pose.lifter.backends import OnnxGraph
 from pose.lifter.blending import Windows
 from pose.lifter.config import LifterConfig
-from pose.lifter.format import ANSWER, SLIDING_FORMAT, STEP_FORMAT, WINDOW_FORMAT
+from pose.lifter.format import OUTPUT_NAMES, SLIDING_FORMAT, STEP_FORMAT, WINDOW_FORMAT
 from pose.lifter.names import SLIDING
 from pose.lifter.predict import Lifter, checkpoint_path, network_inputs
-from pose.lifter.step_batch import Memory, Step
+from pose.lifter.step_batch import CacheLayout, Step
 from pose.sequences import Sequence2D
 from pose.types import F32
 from pose.weights import sha256_of
@@ -76,15 +76,15 @@ class OnnxLifter(Lifter):
             raise ValueError("an offline lifter processes whole windows and cannot process single frames")
         try:
             described = json.loads(self._graph.metadata["memory"])
-            empty = {name: self._graph.row(name, fill) for name, fill in described["fill"].items()}
+            empty = {name: self._graph.filled_input(name, fill) for name, fill in described["fill"].items()}
             ages = described.get("ages")
-            return Step(self._graph, Memory(empty, described["pinned"], None if ages is None else tuple(ages)))
+            return Step(self._graph, CacheLayout(empty, described["pinned"], None if ages is None else tuple(ages)))
         except (KeyError, ValueError, TypeError, StopIteration) as error:
             raise PoseError(f"lifter {self.name}: its .onnx file lacks its cache sizes; export it again") from error
 
     def forward(self, windows: list[Sequence2D], lookahead: int = 0) -> list[F32]:
         if self.streaming:
-            return [self.stepped(window, lookahead) for window in windows]
+            return [self.run_stream(window, lookahead) for window in windows]
         outputs = self._graph.run(network_inputs(windows))
-        joints, root, sigma = (outputs[name] for name in ANSWER)
+        joints, root, sigma = (outputs[name] for name in OUTPUT_NAMES)
         return list(np.concatenate([joints.reshape(*joints.shape[:2], -1), root, sigma], axis=-1))

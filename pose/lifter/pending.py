@@ -22,23 +22,23 @@ class PendingFrame:
 
     def __init__(self, people: People) -> None:
         self.people, self.missing = people, len(people)
-        self._answers = np.zeros((len(people), 17 * 4 + 3), np.float32)
+        self._outputs = np.zeros((len(people), 17 * 4 + 3), np.float32)
         self._swapped = np.zeros((len(people), 2), bool)
 
-    def answer(self, row: int, answer: F32, swapped: Flags) -> None:
+    def set_output(self, row: int, output: F32, swapped: Flags) -> None:
         """Set the 3D of a person.
 
         Args:
             row: Index of the person in the frame.
-            answer: (71,) outputs in the order of `pose.lifter.predict.join_outputs`.
+            set_output: (71,) outputs in the order of `pose.lifter.predict.join_outputs`.
             swapped: (2,) bool, whether repair swapped left and right of the legs, and of the arms.
         """
-        self._answers[row], self._swapped[row] = answer, swapped
+        self._outputs[row], self._swapped[row] = output, swapped
         self.missing -= 1
 
     def result(self) -> FrameResult:
         """Return the people and their 3D. The 3D of missing people is zero."""
-        return FrameResult(self.people, Poses3D(*split_outputs(self._answers), self._swapped))
+        return FrameResult(self.people, Poses3D(*split_outputs(self._outputs), self._swapped))
 
 
 @dataclass(slots=True, eq=False)
@@ -69,13 +69,13 @@ class PersonFrame:
         people = pending.people
         return cls(pending, row, people.time, people.keypoints[row], people.scores[row], np.zeros(2, bool))
 
-    def answer(self) -> None:
+    def store_output(self) -> None:
         """Store this person's 3D in the frame."""
         assert self.lifted is not None
-        self.pending.answer(self.row, self.lifted, self.swapped)
+        self.pending.set_output(self.row, self.lifted, self.swapped)
 
 
-def seen_sequence(frames: list[PersonFrame], camera: Camera, skeleton: Skeleton) -> Sequence2D:
+def keypoint_sequence(frames: list[PersonFrame], camera: Camera, skeleton: Skeleton) -> Sequence2D:
     """Return the repaired 2D of one person's frames."""
     keypoints, scores = (np.stack([getattr(frame, name) for frame in frames]) for name in ("keypoints", "scores"))
     return Sequence2D(keypoints, scores, np.array([frame.time for frame in frames]), camera, skeleton.name)

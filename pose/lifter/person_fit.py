@@ -5,7 +5,7 @@ import numpy as np
 from pose.camera import Camera
 from pose.fit.log import FitLog
 from pose.fit.windows import MotionFit, first_window
-from pose.lifter.pending import PersonFrame, lifted_sequence, seen_sequence
+from pose.lifter.pending import PersonFrame, keypoint_sequence, lifted_sequence
 from pose.skeletons import Skeleton
 
 
@@ -35,7 +35,7 @@ class PersonFit:
                 break
             end, final = window
             frames = self._waiting[:end]
-            seen = seen_sequence(frames, self._camera, self._skeleton)
+            seen = keypoint_sequence(frames, self._camera, self._skeleton)
             answer = self._fit.window(lifted_sequence(frames), seen, final)
             for frame, *parts in zip(frames[:final], answer.joints, answer.root, answer.sigma, strict=False):
                 frame.lifted = np.concatenate([part.ravel() for part in parts])

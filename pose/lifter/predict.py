@@ -17,9 +17,9 @@ from pose.errors import UsageError
 from pose.incoming import check_units
 from pose.lifter.backends import Arrays
 from pose.lifter.blending import Blend, Windows
-from pose.lifter.format import WINDOW_SEEN
+from pose.lifter.format import WINDOW_INPUT_NAMES
 from pose.lifter.names import OFFLINE, SHIPPED, SLIDING
-from pose.lifter.step_batch import PeopleState, Setting, Step
+from pose.lifter.step_batch import PeopleState, Step, StreamSettings
 from pose.sequences import Sequence2D, Sequence3D, mirror_picture
 from pose.skeletons import H36M17, get_skeleton, to_h36m17
 from pose.types import F32
@@ -125,17 +125,17 @@ class Lifter(ABC):
             for blend, sequence in zip(blends, sequences, strict=True)
         ]
 
-    def stepped(self, window: Sequence2D, lookahead: int) -> F32:
+    def run_stream(self, window: Sequence2D, lookahead: int) -> F32:
         """Run the stream over a sequence, one step per frame, and return outputs (T - lookahead, 71)."""
         seen = {name: array[0] for name, array in network_inputs([window]).items()}
         keypoints, scores, times = (seen.pop(name) for name in ("keypoints", "scores", "times"))
-        person = PeopleState(Setting(self.step, lookahead, seen), 1)
+        person = PeopleState(StreamSettings(self.step, lookahead, seen), 1)
         answers = [person.advance(*frame)[0] for frame in zip(keypoints, scores, times.tolist(), strict=True)]
         return np.stack(answers[lookahead:])
 
     def _lift_whole(self, sequence: Sequence2D, lookahead: int) -> Sequence3D:
-        lookahead = self.step.memory.lookahead(lookahead)
-        answer = self.forward([followed_by_nothing(sequence, lookahead)], lookahead)[0]
+        lookahead = self.step.cache_layout.supported_lookahead(lookahead)
+        answer = self.forward([padded_with_empty_frames(sequence, lookahead)], lookahead)[0]
         return Sequence3D(*split_outputs(answer), times=sequence.times)
 
 
@@ -155,7 +155,7 @@ def checkpoint_path(name_or_path: str | Path) -> Path:
 
 
 def network_inputs(windows: list[Sequence2D]) -> Arrays:
-    """Return the network inputs of sequences of equal length, by the names in `pose.lifter.format.WINDOW_SEEN`."""
+    """Return the network inputs of equally long sequences by the names in `pose.lifter.format.WINDOW_INPUT_NAMES`."""
     seen = [to_h36m17(w.keypoints, w.scores, get_skeleton(w.skeleton)) for w in windows]
     arrays = (
         np.stack([keypoints for keypoints, _ in seen]),
@@ -165,10 +165,10 @@ def network_inputs(windows: list[Sequence2D]) -> Arrays:
         np.array([get_skeleton(w.skeleton).derived for w in windows]),
         np.array([w.camera.known for w in windows]),
     )
-    return dict(zip(WINDOW_SEEN, arrays, strict=True))
+    return dict(zip(WINDOW_INPUT_NAMES, arrays, strict=True))
 
 
-def followed_by_nothing(sequence: Sequence2D, count: int) -> Sequence2D:
+def padded_with_empty_frames(sequence: Sequence2D, count: int) -> Sequence2D:
     """Append `count` frames without detections, so that a stream with look-ahead returns all frames."""
     if not count:
         return sequence

@@ -34,7 +34,7 @@ class Cell(nn.Module):
     width: int
     size: int
 
-    def step(self, x_BD: Tensor, kept: Cache) -> tuple[Tensor, Cache]:
+    def step(self, x_BD: Tensor, state: Cache) -> tuple[Tensor, Cache]:
         """Process the next frame (B, D). Returns the output of `forward` for this frame, and the new state."""
         raise NotImplementedError
 
@@ -47,11 +47,11 @@ class HiddenRecurrence(Cell):
     Cho et al. (2014) apply it to h.
     """
 
-    def __init__(self, kind: str, dim: int, *, both_ways: bool = False) -> None:
+    def __init__(self, kind: str, dim: int, *, bidirectional: bool = False) -> None:
         super().__init__()
-        self.kind, self.width, self.size = kind, dim, dim // 2 if both_ways else dim
+        self.kind, self.width, self.size = kind, dim, dim // 2 if bidirectional else dim
         self.cache_fields = ("hidden", "cell") if kind == "lstm" else ("hidden",)
-        self.layer = _LAYERS[kind](dim, self.size, batch_first=True, bidirectional=both_ways)
+        self.layer = _LAYERS[kind](dim, self.size, batch_first=True, bidirectional=bidirectional)
         for name, parameter in self.layer.named_parameters():
             if name.startswith("bias"):
                 nn.init.zeros_(parameter)
@@ -66,8 +66,8 @@ class HiddenRecurrence(Cell):
         answer: Tensor = self.layer(x_BTD)[0]
         return answer
 
-    def step(self, x_BD: Tensor, kept: Cache) -> tuple[Tensor, Cache]:
-        layer, hidden = self.layer, kept[0]
+    def step(self, x_BD: Tensor, state: Cache) -> tuple[Tensor, Cache]:
+        layer, hidden = self.layer, state[0]
         seen_BG = F.linear(x_BD, _tensor(layer, "weight_ih_l0"), _tensor(layer, "bias_ih_l0"))
         past_BG = F.linear(hidden, _tensor(layer, "weight_hh_l0"), _tensor(layer, "bias_hh_l0"))
         if self.kind == "rnn":
@@ -80,7 +80,7 @@ class HiddenRecurrence(Cell):
             hidden = new + update * (hidden - new)
             return hidden, (hidden,)
         take, forget, new, show = (seen_BG + past_BG).chunk(4, dim=-1)
-        cell = torch.sigmoid(forget) * kept[1] + torch.sigmoid(take) * torch.tanh(new)
+        cell = torch.sigmoid(forget) * state[1] + torch.sigmoid(take) * torch.tanh(new)
         hidden = torch.sigmoid(show) * torch.tanh(cell)
         return hidden, (hidden, cell)
 
@@ -107,8 +107,8 @@ class OutputRecurrence(Cell):
             answers.append(output)
         return torch.stack(answers, dim=1)
 
-    def step(self, x_BD: Tensor, kept: Cache) -> tuple[Tensor, Cache]:
-        output: Tensor = self.out(torch.tanh(self.seen(x_BD) + self.back(kept[0])))
+    def step(self, x_BD: Tensor, state: Cache) -> tuple[Tensor, Cache]:
+        output: Tensor = self.out(torch.tanh(self.seen(x_BD) + self.back(state[0])))
         return output, (output,)
 
 
@@ -123,8 +123,8 @@ class FrameCell(Cell):
     def forward(self, x_BTD: Tensor) -> Tensor:
         return torch.tanh(self.seen(x_BTD))
 
-    def step(self, x_BD: Tensor, kept: Cache) -> tuple[Tensor, Cache]:
-        return self(x_BD), kept
+    def step(self, x_BD: Tensor, state: Cache) -> tuple[Tensor, Cache]:
+        return self(x_BD), state
 
 
 class RecurrentBlock(nn.Module):
@@ -164,7 +164,7 @@ def recurrent_blocks(config: LifterConfig) -> list[RecurrentBlock]:
         cells = [*(FrameCell(config.dim) for _ in range(config.depth - 1)), OutputRecurrence(config.dim)]
     else:
         kind = config.model.removeprefix("bi")
-        cells = [HiddenRecurrence(kind, config.dim, both_ways=kind != config.model) for _ in range(config.depth)]
+        cells = [HiddenRecurrence(kind, config.dim, bidirectional=kind != config.model) for _ in range(config.depth)]
     return [RecurrentBlock(config, cell) for cell in cells]
 
 

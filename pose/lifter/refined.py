@@ -38,9 +38,9 @@ class RecentFrames:
             self.frames.pop()
         for age in ages:
             known = self.frames[age] if age < len(self.frames) else None
-            if known is not None and (answer := state.answer_of(age)) is not None:
+            if known is not None and (answer := state.output_of(age)) is not None:
                 known.lifted = answer
-                known.answer()
+                known.store_output()
 
 
 class Refinements:
@@ -76,7 +76,7 @@ class Refinements:
         self._final.append(self._waiting.popleft().result())
 
 
-class FinalAnswers:
+class FinalResults:
     """Lifter stage that returns each frame only once, after its refinement.
 
     Use it for files, where delay does not matter. Follows `pose.stages.LifterStage`.

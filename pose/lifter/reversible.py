@@ -77,7 +77,7 @@ class ReversibleStack(nn.Module):
         following: list[Tensor] = []
         for block in self._each():
             count = len(block.cache_fields)
-            y, kept = block.attention.step(block.asked(x2), context, cache[:count])
+            y, kept = block.attention.step(block.attention_input(x2), context, cache[:count])
             following, cache = [*following, *kept], cache[count:]
             x1 = x1 + y
             x2 = x2 + _fed(block, x1)
@@ -85,7 +85,7 @@ class ReversibleStack(nn.Module):
 
 
 def _attended(block: Block, x2: Tensor, context: Context) -> Tensor:
-    y: Tensor = block.attention(block.asked(x2), context)
+    y: Tensor = block.attention(block.attention_input(x2), context)
     return y
 
 

@@ -21,10 +21,10 @@ from pose.attention import rotary_phases
 from pose.attention.softmax import SoftmaxAttention
 from pose.lifter.blocks import Block
 from pose.lifter.features import Lifted, decode, observe_next, split_features
-from pose.lifter.format import ANSWER, COMMON_STATE, FEATURES, JOINTS, SEEN, TYPICAL_STEP
+from pose.lifter.format import FEATURES, JOINTS, OUTPUT_NAMES, STEP_INPUT_NAMES, STREAM_STATE_NAMES, TYPICAL_STEP
 from pose.lifter.model import LifterNetwork
 from pose.lifter.step import RotaryFactors, WindowedBlock
-from pose.lifter.step_batch import Memory
+from pose.lifter.step_batch import CacheLayout
 from pose.skeletons import H36M17
 
 AGES = (0, 1, 2, 4, 9, 18, 36)  # in frames: the frames that each step lifts; 0 is the new one
@@ -44,12 +44,12 @@ class SlidingStep(nn.Module):
         outputs: Names of the results of `forward`, in order.
 
     Raises:
-        ValueError: If the network is not supported (see `serves`).
+        ValueError: If the network is not supported (see `supports`).
     """
 
     def __init__(self, network: LifterNetwork) -> None:
         super().__init__()
-        if not serves(network):
+        if not supports(network):
             raise ValueError(
                 "a sliding window needs an offline lifter of softmax attention over frames, with a window of more than "
                 f"{AGES[-1]}"
@@ -62,26 +62,26 @@ class SlidingStep(nn.Module):
         self.calibration: Tensor
         self.register_buffer("calibration", network.calibration)
         self.state_names = [f"{name}{i}" for i in range(len(self.blocks)) for name in ("keys", "values")]
-        self.inputs = [*SEEN, *COMMON_STATE, *self.state_names]
-        self.outputs = [*ANSWER, *(f"next_{name}" for name in COMMON_STATE), "update"]
+        self.inputs = [*STEP_INPUT_NAMES, *STREAM_STATE_NAMES, *self.state_names]
+        self.outputs = [*OUTPUT_NAMES, *(f"next_{name}" for name in STREAM_STATE_NAMES), "update"]
         self.register_buffer("ages", torch.tensor(AGES), persistent=False)
         self.register_buffer(
-            "kept", torch.tensor([a not in (*AGES, self.window) for a in range(self.window + 1)]), False
+            "reusable", torch.tensor([a not in (*AGES, self.window) for a in range(self.window + 1)]), False
         )
         order, signs = _mirrored_features()
         self.register_buffer("mirror_order", order, persistent=False)
         self.register_buffer("mirror_signs", signs, persistent=False)
 
     ages: Tensor
-    kept: Tensor
+    reusable: Tensor
     mirror_order: Tensor
     mirror_signs: Tensor
 
     @property
-    def memory(self) -> Memory:
+    def cache_layout(self) -> CacheLayout:
         """The empty state of a person."""
         empty = torch.zeros(2, self.heads, self.window, self.head_dim).numpy()
-        return Memory(dict.fromkeys(self.state_names, empty), pinned=0, ages=AGES)
+        return CacheLayout(dict.fromkeys(self.state_names, empty), pinned=0, ages=AGES)
 
     def forward(
         self,
@@ -114,19 +114,19 @@ class SlidingStep(nn.Module):
         plain = recent[:, rows]
         both = torch.stack([plain, plain[..., self.mirror_order] * self.mirror_signs], dim=1)
         cos, sin = rotary_phases(recent_times[:, rows], self.head_dim)
-        turn = RotaryFactors(
+        rotary = RotaryFactors(
             torch.cat([cos, cos], dim=-1)[:, None, None], torch.cat([-sin, sin], dim=-1)[:, None, None]
         )
-        unseen = torch.where(self._seen(frames), 0.0, -torch.inf)[:, None, None, None]
+        attn_bias = torch.where(self._attention_mask(frames), 0.0, -torch.inf)[:, None, None, None]
         x, update = self.embed(both), []
         for block, keys, values in zip(self.blocks, state[::2], state[1::2], strict=True):
-            x, key, value = block(x, turn, unseen, keys, values)
+            x, key, value = block(x, rotary, attn_bias, keys, values)
             update += [key, value]
         lifted = self._mean(self.head(self.norm(x)), both)
         following = (frames + 1, recent, recent_times, torch.stack(update, dim=1))
         return lifted.joints, lifted.root, lifted.sigma, *following
 
-    def _seen(self, frames: Tensor) -> Tensor:
+    def _attention_mask(self, frames: Tensor) -> Tensor:
         """Return a mask (P, S + N) of the frames to which refreshed tokens attend.
 
         The first S columns mark slots with a frame that is not refreshed in this step. The last N mark refreshed frames
@@ -135,7 +135,7 @@ class SlidingStep(nn.Module):
         now = frames[:, None]
         slot = torch.arange(self.window, device=frames.device)
         age = 1 + (now - 1 - slot) % self.window
-        return torch.cat([(age <= now) & self.kept[age], self.ages <= now], dim=1)
+        return torch.cat([(age <= now) & self.reusable[age], self.ages <= now], dim=1)
 
     def _mean(self, outputs: Tensor, both: Tensor) -> Lifted:
         """Return the mean of the outputs for a window and for its mirror image; geometric for sigma."""
@@ -152,21 +152,21 @@ class SlidingBlock(WindowedBlock):
     """One block of a `SlidingStep`, which processes the refreshed tokens of all people."""
 
     def forward(
-        self, x: Tensor, turn: RotaryFactors, unseen: Tensor, keys: Tensor, values: Tensor
+        self, x: Tensor, rotary: RotaryFactors, attn_bias: Tensor, keys: Tensor, values: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Apply the block.
 
         Args:
             x: (P, M, N, D) refreshed tokens.
-            turn: Rotary position encoding of the tokens.
-            unseen: (P, 1, 1, 1, S + N) attention mask to add: 0, or -inf for slots and tokens to ignore.
+            rotary: Rotary position encoding of the tokens.
+            attn_bias: (P, 1, 1, 1, S + N) attention mask to add: 0, or -inf for slots and tokens to ignore.
             keys: (P, M, H, S, K) cached keys.
             values: (P, M, H, S, K) cached values.
 
         Returns:
             Output (P, M, N, D), and the new keys and values (P, M, H, N, K) of the tokens.
         """
-        y, key, value = self._attend(x if self.post else self.norm1(x), turn, unseen, keys, values)
+        y, key, value = self._attend(x if self.post else self.norm1(x), rotary, attn_bias, keys, values)
         x = x + y
         if self.post:
             x = self.norm1(x)
@@ -174,19 +174,19 @@ class SlidingBlock(WindowedBlock):
         return x + self.ffn(self.norm2(x)), key, value
 
     def _attend(
-        self, x: Tensor, turn: RotaryFactors, unseen: Tensor, keys: Tensor, values: Tensor
+        self, x: Tensor, rotary: RotaryFactors, attn_bias: Tensor, keys: Tensor, values: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         qkv = F.linear(x, self.qkv_weight, self.qkv_bias).unflatten(-1, (3 * self.heads, self.head_dim))
         qkv = qkv.transpose(2, 3)
-        query, key = turn(qkv[:, :, : 2 * self.heads]).chunk(2, dim=2)
+        query, key = rotary(qkv[:, :, : 2 * self.heads]).chunk(2, dim=2)
         value = qkv[:, :, 2 * self.heads :]
-        share = (torch.cat([query @ keys.mT, query @ key.mT], dim=-1) + unseen).softmax(dim=-1)
+        weights = (torch.cat([query @ keys.mT, query @ key.mT], dim=-1) + attn_bias).softmax(dim=-1)
         slots = keys.shape[-2]
-        y = share[..., :slots] @ values + share[..., slots:] @ value
+        y = weights[..., :slots] @ values + weights[..., slots:] @ value
         return self.out_proj(y.transpose(2, 3).flatten(3)), key, value
 
 
-def serves(network: LifterNetwork) -> bool:
+def supports(network: LifterNetwork) -> bool:
     """Return whether a network can run as a sliding window.
 
     It must be an offline transformer with one token per frame, softmax attention, plain residual connections, and a

@@ -24,9 +24,9 @@ from pose.attention import Context, rotary_phases
 from pose.attention.softmax import SoftmaxAttention, Window
 from pose.lifter.blocks import Block
 from pose.lifter.features import decode, observe_next, split_features
-from pose.lifter.format import ANSWER, COMMON_STATE, SEEN, TYPICAL_STEP
+from pose.lifter.format import OUTPUT_NAMES, STEP_INPUT_NAMES, STREAM_STATE_NAMES, TYPICAL_STEP
 from pose.lifter.model import LifterBlock, LifterNetwork, streaming_token
-from pose.lifter.step_batch import Memory
+from pose.lifter.step_batch import CacheLayout
 
 
 class StreamStep(nn.Module):
@@ -47,18 +47,18 @@ class StreamStep(nn.Module):
         super().__init__()
         if not network.config.streaming:
             raise ValueError("an offline lifter processes whole windows and cannot process single frames")
-        self.core = core = WindowedCore(network) if WindowedCore.serves(network) else RecurrentCore(network)
+        self.core = core = WindowedCore(network) if WindowedCore.supports(network) else RecurrentCore(network)
         self.calibration: Tensor
         self.register_buffer("calibration", network.calibration)
-        self.inputs = [*SEEN, *COMMON_STATE, *core.state_names]
-        self.outputs = [*ANSWER, *(f"next_{name}" for name in COMMON_STATE), *core.result_names]
+        self.inputs = [*STEP_INPUT_NAMES, *STREAM_STATE_NAMES, *core.state_names]
+        self.outputs = [*OUTPUT_NAMES, *(f"next_{name}" for name in STREAM_STATE_NAMES), *core.result_names]
 
     @property
-    def memory(self) -> Memory:
+    def cache_layout(self) -> CacheLayout:
         """The empty state of a person."""
         empty = (part[0].cpu().numpy() for part in self.core.empty_state())
         pinned = self.core.window.pinned if isinstance(self.core, WindowedCore) else None
-        return Memory(dict(zip(self.core.state_names, empty, strict=True)), pinned)
+        return CacheLayout(dict(zip(self.core.state_names, empty, strict=True)), pinned)
 
     def forward(
         self,
@@ -125,13 +125,13 @@ class RecurrentCore(nn.Module):
         """Return the state of one person before the first frame."""
         return [part for cache in self.network.init_caches(1) for part in cache]
 
-    def forward(self, token: Tensor, time: Tensor, frames: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    def forward(self, token: Tensor, time: Tensor, token_index: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Process one token per person.
 
         Args:
             token: (P, 2 F + 1) input of the embedding.
             time: (P,) time of the newest frame, s.
-            frames: (P,) number of earlier frames minus the look-ahead; while it is negative, the caches stay unchanged.
+            token_index: (P,) index of the token, negative before the first output. The caches then stay unchanged.
             state: Tensors named by `state_names`.
 
         Returns:
@@ -141,13 +141,13 @@ class RecurrentCore(nn.Module):
         caches = [tuple(islice(parts, length)) for length in self._lengths]
         context = Context.from_times(time[:, None], self.network.head_dim)
         outputs, caches = self.network.step(token[:, None], context, caches)
-        begun = frames >= 0  # frames before the first output are not part of the sequence
+        has_output = token_index >= 0  # frames before the first output are not part of the sequence
         following = (part for cache in caches for part in cache)
-        kept = (
-            torch.where(begun.view(-1, *[1] * (new.ndim - 1)), new, old)
+        next_state = (
+            torch.where(has_output.view(-1, *[1] * (new.ndim - 1)), new, old)
             for new, old in zip(following, state, strict=True)
         )
-        return outputs[:, 0], *kept
+        return outputs[:, 0], *next_state
 
 
 class WindowedCore(nn.Module):
@@ -155,13 +155,13 @@ class WindowedCore(nn.Module):
 
     The state tensors are `keys0`, `values0`, `keys1`, ..., (P, H, S, K) each. Instead of copies of them, `forward`
     returns `update` (P, 2 depth, H, K) with one new entry for each. The caller writes the entries to slot
-    `Memory.slot(frames)`.
+    `CacheLayout.slot(token_index)`.
     """
 
     result_names: list[str] = ["update"]  # noqa: RUF012
 
     @staticmethod
-    def serves(network: LifterNetwork) -> bool:
+    def supports(network: LifterNetwork) -> bool:
         """Return whether this core supports the network."""
         return all(
             isinstance(block, Block)
@@ -186,34 +186,36 @@ class WindowedCore(nn.Module):
         """Return the state of one person before the first frame, (1, H, S, K) each."""
         return [torch.zeros(1, self.heads, self.slots, self.head_dim) for _ in self.state_names]
 
-    def forward(self, token: Tensor, time: Tensor, frames: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, token: Tensor, time: Tensor, token_index: Tensor, state: Sequence[Tensor]
+    ) -> tuple[Tensor, Tensor]:
         """Process one token per person, with the arguments of `RecurrentCore.forward`.
 
         Returns:
             Network outputs (P, OUTPUTS), and `update` (P, 2 depth, H, K), see the class.
         """
         cos, sin = rotary_phases(time[:, None], self.head_dim)
-        turn = RotaryFactors(torch.cat([cos, cos], dim=-1), torch.cat([-sin, sin], dim=-1))
-        unseen = torch.where(self._seen(frames), 0.0, -torch.inf)[:, None, None]
+        rotary = RotaryFactors(torch.cat([cos, cos], dim=-1), torch.cat([-sin, sin], dim=-1))
+        attn_bias = torch.where(self._attention_mask(token_index), 0.0, -torch.inf)[:, None, None]
         x = self.embed(token)
         update: list[Tensor] = []
         for block, keys, values in zip(self.blocks, state[::2], state[1::2], strict=True):
-            x, key, value = block(x, turn, unseen, keys, values)
+            x, key, value = block(x, rotary, attn_bias, keys, values)
             update += [key, value]
         return self.head(self.norm(x)), torch.stack(update, dim=1)
 
-    def _seen(self, frames: Tensor) -> Tensor:
+    def _attention_mask(self, token_index: Tensor) -> Tensor:
         """Return a mask (P, S) of the slots to which the new frame attends.
 
         Empty slots and the frame's own slot are excluded.
         """
-        pinned, now = self.window.pinned, frames[:, None]
-        slot = torch.arange(self.slots, device=frames.device)
+        pinned, now = self.window.pinned, token_index[:, None]
+        slot = torch.arange(self.slots, device=token_index.device)
         newest = now - 1
         in_ring = newest - (newest - slot) % (self.slots - pinned)
         frame = torch.where(slot < pinned, slot, in_ring)
-        there = (frame >= torch.where(slot < pinned, 0, pinned)) & (frame < now)
-        return there & self.window.allows(now, frame)
+        exists = (frame >= torch.where(slot < pinned, 0, pinned)) & (frame < now)
+        return exists & self.window.allows(now, frame)
 
 
 class RotaryFactors(NamedTuple):
@@ -255,21 +257,21 @@ class WindowedBlock(nn.Module):
         self.norm1, self.norm2 = block.norm1, block.norm2
 
     def forward(
-        self, x: Tensor, turn: RotaryFactors, unseen: Tensor, keys: Tensor, values: Tensor
+        self, x: Tensor, rotary: RotaryFactors, attn_bias: Tensor, keys: Tensor, values: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Apply the block to one token per person.
 
         Args:
             x: (P, D) tokens.
-            turn: Rotary position encoding of the tokens.
-            unseen: (P, 1, 1, S) attention mask to add: 0, or -inf for slots to ignore.
+            rotary: Rotary position encoding of the tokens.
+            attn_bias: (P, 1, 1, S) attention mask to add: 0, or -inf for slots to ignore.
             keys: (P, H, S, K) cached keys.
             values: (P, H, S, K) cached values.
 
         Returns:
             Output (P, D), and the new key and value (P, H, K).
         """
-        y, key, value = self._attend(x if self.post else self.norm1(x), turn, unseen, keys, values)
+        y, key, value = self._attend(x if self.post else self.norm1(x), rotary, attn_bias, keys, values)
         x = x + y
         if self.post:
             x = self.norm1(x)
@@ -277,13 +279,13 @@ class WindowedBlock(nn.Module):
         return x + self.ffn(self.norm2(x)), key, value
 
     def _attend(
-        self, x: Tensor, turn: RotaryFactors, unseen: Tensor, keys: Tensor, values: Tensor
+        self, x: Tensor, rotary: RotaryFactors, attn_bias: Tensor, keys: Tensor, values: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         qkv = F.linear(x, self.qkv_weight, self.qkv_bias).unflatten(-1, (3 * self.heads, self.head_dim))
-        query, key = turn(qkv[:, : 2 * self.heads]).chunk(2, dim=1)
+        query, key = rotary(qkv[:, : 2 * self.heads]).chunk(2, dim=1)
         value = qkv[:, 2 * self.heads :]
-        before = query[:, :, None] @ keys.mT + unseen
+        before = query[:, :, None] @ keys.mT + attn_bias
         itself = (query * key).sum(dim=-1)[:, :, None, None]
-        share = torch.cat([before, itself], dim=-1).softmax(dim=-1)
-        y = (share[..., :-1] @ values)[:, :, 0] + share[..., 0, -1:] * value
+        weights = torch.cat([before, itself], dim=-1).softmax(dim=-1)
+        y = (weights[..., :-1] @ values)[:, :, 0] + weights[..., 0, -1:] * value
         return self.out_proj(y.flatten(1)), key, value

@@ -13,7 +13,7 @@ from pose.types import F32
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class CacheLayout:
     """Layout and initial values of the caches that a streaming network keeps for one person.
 
     Attributes:
@@ -29,30 +29,30 @@ class Memory:
     pinned: int | None = None
     ages: tuple[int, ...] | None = None
 
-    def lookahead(self, wanted: int) -> int:
-        """Return the largest supported look-ahead of at most `wanted` frames.
+    def supported_lookahead(self, requested: int) -> int:
+        """Return the largest supported look-ahead of at most `requested` frames.
 
-        This is `wanted` itself, or for a sliding window its largest age up to `wanted`.
+        This is `requested` itself, or for a sliding window its largest age up to `requested`.
         """
-        return wanted if self.ages is None else max(age for age in self.ages if age <= wanted)
+        return requested if self.ages is None else max(age for age in self.ages if age <= requested)
 
-    def slots_of(self, frames: NDArray[np.int64]) -> NDArray[np.int64]:
+    def slots_of(self, newest: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the slots (P, N) of the frames that a step of a sliding window lifts.
 
         Slots of frames before the first one are arbitrary and never read.
 
         Args:
-            frames: (P,) index of the newest frame.
+            newest: (P,) index of the newest frame.
         """
         window = next(iter(self.empty.values())).shape[-2]
-        slots: NDArray[np.int64] = (frames[:, None] - np.array(self.ages)) % window
+        slots: NDArray[np.int64] = (newest[:, None] - np.array(self.ages)) % window
         return slots
 
-    def slot(self, frames: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the slot (P,) of the frame with index `frames` (P,). For a negative index the slot is arbitrary."""
+    def slot(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the slot (P,) of the frame with index `index` (P,). For a negative index the slot is arbitrary."""
         assert self.pinned is not None
-        slots, frames = next(iter(self.empty.values())).shape[1], np.maximum(frames, 0)
-        return np.where(frames < self.pinned, frames, self.pinned + (frames - self.pinned) % (slots - self.pinned))
+        slots, index = next(iter(self.empty.values())).shape[1], np.maximum(index, 0)
+        return np.where(index < self.pinned, index, self.pinned + (index - self.pinned) % (slots - self.pinned))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,15 @@ class Step:
 
     Attributes:
         backend: Backend that computes the step.
-        memory: Caches to keep for each person.
+        cache_layout: Caches to keep for each person.
     """
 
     backend: StepBackend
-    memory: Memory
+    cache_layout: CacheLayout
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class StreamSettings:
     """Settings that all people of a stream share.
 
     Attributes:
@@ -83,7 +83,7 @@ class Setting:
     camera: Arrays
 
     def __post_init__(self) -> None:
-        ages = self.step.memory.ages
+        ages = self.step.cache_layout.ages
         if ages is not None and self.lookahead not in ages:
             known = ", ".join(map(str, ages))
             raise ValueError(f"lookahead: this lifter supports {known} frames, got {self.lookahead}")
@@ -92,24 +92,24 @@ class Setting:
 class PeopleState:
     """The states of several people, and the step that advances all of them by one frame."""
 
-    def __init__(self, setting: Setting, people: int) -> None:
-        self._setting, ages = setting, setting.step.memory.ages
+    def __init__(self, settings: StreamSettings, people: int) -> None:
+        self._settings, ages = settings, settings.step.cache_layout.ages
         # A sliding window counts from 0, because it returns outputs for all ages at once.
-        begins, kept_frames = (-setting.lookahead, setting.lookahead + 1) if ages is None else (0, ages[-1] + 1)
+        first_index, kept_frames = (-settings.lookahead, settings.lookahead + 1) if ages is None else (0, ages[-1] + 1)
         self.state: Arrays = {
-            "frames": np.full(people, begins),
+            "frames": np.full(people, first_index),
             "recent": np.repeat(nothing_observed(people)[:, None], kept_frames, axis=1),
             "recent_times": np.zeros((people, kept_frames)),
         }
-        self.answers: F32 | None = None  # (P, N, 71) of the frames of all ages, after a step
-        kept = {name: np.repeat(row[None], people, axis=0) for name, row in setting.step.memory.empty.items()}
+        self.outputs_by_age: F32 | None = None  # (P, N, 71) of the frames of all ages, after a step
+        caches = {name: np.repeat(row[None], people, axis=0) for name, row in settings.step.cache_layout.empty.items()}
         self._windows = None
-        if setting.step.memory.pinned is not None:  # one array, so that `update` is written at once
-            self._windows = np.stack(list(kept.values()))
-            kept = dict(zip(kept, self._windows, strict=True))
-        self.state |= kept
+        if settings.step.cache_layout.pinned is not None:  # one array, so that `update` is written at once
+            self._windows = np.stack(list(caches.values()))
+            caches = dict(zip(caches, self._windows, strict=True))
+        self.state |= caches
         self._rows = np.arange(people)
-        self._seen: Arrays = {
+        self._observed: Arrays = {
             "keypoints": np.zeros((people, 17, 2), np.float32),
             "scores": np.zeros((people, 17), np.float32),
             "time": np.zeros(people),
@@ -122,8 +122,8 @@ class PeopleState:
     def take(self, row: int, person: "StreamState") -> None:
         """Copy a person's state to a row, and move the person to this batch."""
         for name, array in self.state.items():
-            array[row] = person.among.state[name][person.row]
-        person.among, person.row = self, row
+            array[row] = person.batch.state[name][person.row]
+        person.batch, person.row = self, row
 
     def advance(self, keypoints: F32, scores: F32, time: float) -> F32:
         """Process one frame.
@@ -137,12 +137,12 @@ class PeopleState:
             Outputs (P, 71) for `pose.lifter.predict.split_outputs`. The row of a person is valid only if `ready` was
                 true for this person before the call.
         """
-        self._seen["keypoints"][:] = keypoints
-        self._seen["scores"][:] = scores
-        self._seen["time"][:] = time
+        self._observed["keypoints"][:] = keypoints
+        self._observed["scores"][:] = scores
+        self._observed["time"][:] = time
         if self._run is None:
-            camera = {name: np.repeat(value[None], len(self), axis=0) for name, value in self._setting.camera.items()}
-            self._run = self._setting.step.backend.bind(self._seen | camera | self.state)
+            camera = {name: np.repeat(value[None], len(self), axis=0) for name, value in self._settings.camera.items()}
+            self._run = self._settings.step.backend.bind(self._observed | camera | self.state)
         outputs = self._run()
         self._write(outputs)
         for name, array in self.state.items():
@@ -150,34 +150,34 @@ class PeopleState:
                 array[:] = following
         joints, root, sigma = outputs["joints"], outputs["root"], outputs["sigma"]
         answers: F32 = np.concatenate([joints.reshape(*root.shape[:-1], 51), root, sigma], axis=-1)
-        if (ages := self._setting.step.memory.ages) is None:
+        if (ages := self._settings.step.cache_layout.ages) is None:
             return answers
-        self.answers = answers
-        return answers[:, ages.index(self._setting.lookahead)]
+        self.outputs_by_age = answers
+        return answers[:, ages.index(self._settings.lookahead)]
 
-    def answer_of(self, row: int, lookahead: int) -> F32 | None:
-        """Return the output (71,) of row `row`, as `StreamState.answer_of` does."""
-        ages = self._setting.step.memory.ages
-        if self.answers is None or ages is None or self.state["frames"][row] <= lookahead:
+    def output_of(self, row: int, age: int) -> F32 | None:
+        """Return the output (71,) of row `row`, as `StreamState.output_of` does."""
+        ages = self._settings.step.cache_layout.ages
+        if self.outputs_by_age is None or ages is None or self.state["frames"][row] <= age:
             return None
-        answer: F32 = self.answers[row, ages.index(lookahead)]
-        return answer
+        output: F32 = self.outputs_by_age[row, ages.index(age)]
+        return output
 
     def _write(self, outputs: Arrays) -> None:
         """Write the new keys and values of windowed attention to their slots."""
         if self._windows is None:
             return
-        memory, frames = self._setting.step.memory, np.asarray(self.state["frames"], np.int64)
-        if memory.ages is None:
-            self._windows[:, self._rows, :, memory.slot(frames)] = outputs["update"]
+        cache_layout, frames = self._settings.step.cache_layout, np.asarray(self.state["frames"], np.int64)
+        if cache_layout.ages is None:
+            self._windows[:, self._rows, :, cache_layout.slot(frames)] = outputs["update"]
         else:
             update = outputs["update"].transpose(0, 4, 1, 2, 3, 5)
-            self._windows[:, self._rows[:, None], :, :, memory.slots_of(frames)] = update
+            self._windows[:, self._rows[:, None], :, :, cache_layout.slots_of(frames)] = update
 
     def ready(self, row: int) -> bool:
         """Return whether the next frame yields an output."""
-        waits = 0 if self._setting.step.memory.ages is None else self._setting.lookahead
-        return bool(self.state["frames"][row] >= waits)
+        min_index = 0 if self._settings.step.cache_layout.ages is None else self._settings.lookahead
+        return bool(self.state["frames"][row] >= min_index)
 
 
 @dataclass(slots=True, eq=False)
@@ -185,54 +185,54 @@ class StreamState:
     """The state of one person in a stream.
 
     Attributes:
-        among: Batch in which the person was last processed.
+        batch: Batch in which the person was last processed.
         row: Row of the person in this batch.
     """
 
-    among: PeopleState
+    batch: PeopleState
     row: int
-    _held: deque[F32 | None] = field(default_factory=deque)
+    _delayed: deque[F32 | None] = field(default_factory=deque)
 
-    def hold(self, answer: F32 | None, frames: int) -> F32 | None:
+    def delay_output(self, output: F32 | None, delay: int) -> F32 | None:
         """Delay the outputs of a person by a number of frames.
 
         Args:
-            answer: Output of the newest frame, stored for later calls.
-            frames: Delay in frames.
+            output: Output of the newest frame, stored for later calls.
+            delay: Delay in frames.
 
         Returns:
-            The output stored `frames` frames ago; None before the first output.
+            The output stored `delay` frames ago; None before the first output.
         """
-        if not frames:
-            return answer
-        self._held.append(answer)
-        return self._held.popleft() if len(self._held) > frames else None
+        if not delay:
+            return output
+        self._delayed.append(output)
+        return self._delayed.popleft() if len(self._delayed) > delay else None
 
     @property
     def arrays(self) -> Arrays:
         """The state tensors by name."""
-        return {name: array[self.row] for name, array in self.among.state.items()}
+        return {name: array[self.row] for name, array in self.batch.state.items()}
 
     @property
     def ready(self) -> bool:
         """Whether the next frame yields an output."""
-        return self.among.ready(self.row)
+        return self.batch.ready(self.row)
 
-    def answer_of(self, lookahead: int) -> F32 | None:
+    def output_of(self, age: int) -> F32 | None:
         """Return the current output (71,) of a sliding window for an earlier frame; None if there is no output yet.
 
         Args:
-            lookahead: Age of the frame, in frames. Must be one of the ages of the step.
+            age: Age of the frame, in frames. Must be one of the ages of the step.
         """
-        return self.among.answer_of(self.row, lookahead)
+        return self.batch.output_of(self.row, age)
 
 
-def gather(setting: Setting, people: Sequence[StreamState]) -> PeopleState:
+def gather(settings: StreamSettings, people: Sequence[StreamState]) -> PeopleState:
     """Collect people as the rows of one batch, in their order. Copies nothing if the batch is unchanged."""
-    batch = people[0].among
-    if len(batch) == len(people) and all(p.among is batch and p.row == i for i, p in enumerate(people)):
+    batch = people[0].batch
+    if len(batch) == len(people) and all(p.batch is batch and p.row == i for i, p in enumerate(people)):
         return batch
-    batch = PeopleState(setting, len(people))
+    batch = PeopleState(settings, len(people))
     for row, person in enumerate(people):
         batch.take(row, person)
     return batch

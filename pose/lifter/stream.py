@@ -16,12 +16,12 @@ from pose.lifter.format import TYPICAL_STEP
 from pose.lifter.pending import PendingFrame, PersonFrame, take_finished
 from pose.lifter.predict import Lifter
 from pose.lifter.refined import RecentFrames, Refinements
-from pose.lifter.step_batch import PeopleState, Setting, StreamState, gather
+from pose.lifter.step_batch import PeopleState, StreamSettings, StreamState, gather
 from pose.repair.person import PersonRepair
 from pose.skeletons import Skeleton, to_h36m17
 from pose.types import F32, FrameResult, People
 
-REFINE = 9  # delay in frames of refined live results: 0.3 s at 30 frames/s, after which outputs hardly change
+REFINE_DELAY_FRAMES = 9  # 0.3 s at 30 frames/s; later context hardly changes an output
 
 
 class LifterStream:
@@ -42,23 +42,23 @@ class LifterStream:
             raise ValueError(f"lifter: {lifter.name} processes whole windows and cannot stream")
         if lookahead < 0:
             raise ValueError(f"lookahead: must be at least 0 frames, got {lookahead}")
-        known = lifter.step.memory.lookahead(lookahead)
-        self.lookahead, self.skeleton, self._held = lookahead, skeleton, lookahead - known
-        told = {
+        supported = lifter.step.cache_layout.supported_lookahead(lookahead)
+        self.lookahead, self.skeleton, self._extra_delay = lookahead, skeleton, lookahead - supported
+        camera_inputs = {
             "intrinsics": camera.matrix,
             "derived": np.array(skeleton.derived),
             "intrinsics_known": np.array(camera.known),
         }
-        self._setting = Setting(lifter.step, known, told)
+        self._settings = StreamSettings(lifter.step, supported, camera_inputs)
 
     @property
     def refines(self) -> bool:
         """Whether `StreamLifter` can improve poses after their look-ahead: for a sliding window with a look-ahead below
-        `REFINE` frames.
+        `REFINE_DELAY_FRAMES` frames.
         """
-        return self._setting.step.memory.ages is not None and self.lookahead < REFINE
+        return self._settings.step.cache_layout.ages is not None and self.lookahead < REFINE_DELAY_FRAMES
 
-    def again(self, max_age: int) -> tuple[int, ...]:
+    def refinement_ages(self, max_age: int) -> tuple[int, ...]:
         """Return the delays after which the pose of a frame is estimated again with more context.
 
         Args:
@@ -67,14 +67,14 @@ class LifterStream:
         Raises:
             ValueError: If the network is causal and therefore lifts each frame once.
         """
-        ages = self._setting.step.memory.ages
+        ages = self._settings.step.cache_layout.ages
         if ages is None:
             raise ValueError("refine: a causal network lifts each frame once; use the lifter sliding")
         return tuple(age for age in ages if age <= max_age)
 
     def new_person(self) -> StreamState:
         """Return the state of a person before the first frame."""
-        return StreamState(PeopleState(self._setting, 1), 0)
+        return StreamState(PeopleState(self._settings, 1), 0)
 
     def step(self, people: Sequence[StreamState], keypoints: F32, scores: F32, time: float) -> list[F32 | None]:
         """Process the next frame.
@@ -92,11 +92,11 @@ class LifterStream:
         if not people:
             return []
         keypoints, scores = to_h36m17(keypoints, scores, self.skeleton)
-        state = gather(self._setting, people)
+        state = gather(self._settings, people)
         ready = [person.ready for person in people]
         answers = state.advance(keypoints, scores, time)
         given = (answer if known else None for answer, known in zip(answers, ready, strict=True))
-        return [person.hold(answer, self._held) for person, answer in zip(people, given, strict=True)]
+        return [person.delay_output(answer, self._extra_delay) for person, answer in zip(people, given, strict=True)]
 
 
 class StreamLifter:
@@ -116,8 +116,8 @@ class StreamLifter:
                 never. Needs a sliding window, and is rounded down to one of its ages.
         """
         self._stream, self._repair = stream, repair
-        self._refined = Refinements(stream.again(refine)[-1]) if refine else None
-        self._people: dict[int, _Live] = {}
+        self._refined = Refinements(stream.refinement_ages(refine)[-1]) if refine else None
+        self._people: dict[int, _LivePerson] = {}
         self._pending: deque[PendingFrame] = deque()
         self._step = TYPICAL_STEP
         self._time = -np.inf
@@ -137,7 +137,7 @@ class StreamLifter:
         for person in people.ids.tolist():
             if person not in self._people:
                 repair = PersonRepair(self._stream.skeleton, lookahead=0.0) if self._repair else None
-                self._people[person] = _Live(self._stream.new_person(), repair)
+                self._people[person] = _LivePerson(self._stream.new_person(), repair)
         self._advance(people, frame, refined)
         return ended + take_finished(self._pending)
 
@@ -159,7 +159,7 @@ class StreamLifter:
         if self._pending:
             last = self._pending[-1].people
             for ahead in range(1, self._stream.lookahead + 1):
-                self._advance(nobody(last, last.time + ahead * self._step), None)
+                self._advance(empty_frame(last, last.time + ahead * self._step), None)
                 results += take_finished(self._pending)
         if self._refined:
             self._refined.end()
@@ -179,65 +179,67 @@ class StreamLifter:
         keypoints = np.zeros((len(self._people), *people.keypoints.shape[1:]), np.float32)
         scores = np.zeros(keypoints.shape[:2], np.float32)
         for slot, (person, live) in enumerate(self._people.items()):
-            asked = None
+            person_frame = None
             if frame is not None and person in rows:
-                asked = live.see(PersonFrame.of(frame, rows[person]))
-                keypoints[slot], scores[slot] = asked.keypoints, asked.scores
-            live.asked.append(asked)
+                person_frame = live.add_detection(PersonFrame.of(frame, rows[person]))
+                keypoints[slot], scores[slot] = person_frame.keypoints, person_frame.scores
+            live.waiting.append(person_frame)
         if not self._people:
             return
         states = [live.state for live in self._people.values()]
         answers = self._stream.step(states, keypoints, scores, people.time)
         if self._refined and refined:
-            ages = self._stream.again(self._refined.delay)
+            ages = self._stream.refinement_ages(self._refined.delay)
             for live in self._people.values():
-                newest = live.asked[-1]
-                again = None if newest is None else replace(newest, pending=refined)
-                live.recent.add(again, live.state, ages)
+                newest = live.waiting[-1]
+                refined_frame = None if newest is None else replace(newest, pending=refined)
+                live.recent.add(refined_frame, live.state, ages)
         for live, answer in zip(self._people.values(), answers, strict=True):
-            if answer is not None and (asked := live.asked.popleft()) is not None:
-                asked.lifted = answer
-                asked.answer()
+            if answer is not None and (person_frame := live.waiting.popleft()) is not None:
+                person_frame.lifted = answer
+                person_frame.store_output()
         oldest = people.time - LONGEST_GAP_SECONDS
-        self._people = {person: live for person, live in self._people.items() if live.seen >= oldest or any(live.asked)}
+        self._people = {
+            person: live for person, live in self._people.items() if live.last_seen >= oldest or any(live.waiting)
+        }
 
 
 @dataclass(slots=True)
-class _Live:
+class _LivePerson:
     """State of a person in the stream: network state, and the frames that wait for an output.
 
     Attributes:
         state: State of the network for the person.
         repair: Repair of the person's 2D; None if disabled.
-        asked: Frames that wait for their output; None where the person was not detected.
+        waiting: Frames that wait for their output; None where the person was not detected.
         recent: Frames whose poses a sliding window may still improve.
-        seen: Time of the last detection, s.
+        last_seen: Time of the last detection, s.
     """
 
     state: StreamState
     repair: PersonRepair | None
-    asked: deque[PersonFrame | None] = field(default_factory=deque)
+    waiting: deque[PersonFrame | None] = field(default_factory=deque)
     recent: RecentFrames = field(default_factory=RecentFrames)
-    seen: float = 0.0
+    last_seen: float = 0.0
 
-    def see(self, frame: PersonFrame) -> PersonFrame:
+    def add_detection(self, frame: PersonFrame) -> PersonFrame:
         """Add the next frame in which the person is detected; returns it repaired."""
-        self.seen = frame.time
+        self.last_seen = frame.time
         if self.repair is not None:
             self.repair.push(frame.keypoints, frame.scores, frame.time)
             ((frame.keypoints, frame.scores, frame.swapped),) = self.repair.take(frame.time)
         return frame
 
 
-def nobody(like: People, time: float) -> People:
-    """Return a frame at `time` (s) without people, with the skeleton of `like`."""
+def empty_frame(template: People, time: float) -> People:
+    """Return a frame at `time` (s) without people, with the skeleton of `template`."""
     none = slice(0, 0)
     return People(
-        like.index,
+        template.index,
         time,
-        like.ids[none],
-        like.boxes[none],
-        like.box_scores[none],
-        like.keypoints[none],
-        like.scores[none],
+        template.ids[none],
+        template.boxes[none],
+        template.box_scores[none],
+        template.keypoints[none],
+        template.scores[none],
     )

@@ -94,11 +94,11 @@ class TorchLifter(Lifter):
     @cached_property
     def step(self) -> Step:
         step = SlidingStep(self.network).eval() if self.sliding else StreamStep(self.network).eval()
-        return Step(TorchStep(step, step.inputs, step.outputs, self.device), step.memory)
+        return Step(TorchStep(step, step.inputs, step.outputs, self.device), step.cache_layout)
 
     def forward(self, windows: list[Sequence2D], lookahead: int = 0) -> list[F32]:
         if self.sliding:
-            return [self.stepped(window, lookahead) for window in windows]
+            return [self.run_stream(window, lookahead) for window in windows]
         keypoints, scores, times, *camera = (
             torch.from_numpy(array).to(self.device) for array in network_inputs(windows).values()
         )

@@ -3,7 +3,7 @@
 from pose.camera import Camera
 from pose.gaps import LONGEST_GAP_SECONDS
 from pose.lifter.blending import Blend
-from pose.lifter.pending import PersonFrame, seen_sequence
+from pose.lifter.pending import PersonFrame, keypoint_sequence
 from pose.lifter.predict import Lifter
 from pose.skeletons import Skeleton
 
@@ -45,7 +45,7 @@ class PersonWindows:
     def _lift(self, count: int) -> list[PersonFrame]:
         """Lift the waiting frames as one window and take the first `count`, which no later window contains."""
         if self._fresh:
-            sequence = seen_sequence(self._waiting, self._camera, self._skeleton)
+            sequence = keypoint_sequence(self._waiting, self._camera, self._skeleton)
             self._blend.add(self._start, self._lifter.forward_mirrored([sequence])[0])
             self._fresh = 0
         lifted, self._waiting = self._waiting[:count], self._waiting[count:]

@@ -21,7 +21,7 @@ class LossWeights:
         root: Weight of the root loss.
         bend: Weight of the bend loss.
         spread: Weight of the likelihood that trains sigma.
-        ponder: Weight of the ponder cost of a lifter with adaptive depth (`pose.lifter.adaptive.pondered`).
+        ponder: Weight of the ponder cost of a lifter with adaptive depth (`pose.lifter.adaptive.ponder_cost`).
     """
 
     position: float = 1.0

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pose.attention import choice_penalty, layer_penalty
 from pose.errors import PoseError
-from pose.lifter.adaptive import pondered
+from pose.lifter.adaptive import ponder_cost
 from pose.lifter.checkpoint import load_checkpoint, save_checkpoint
 from pose.lifter.features import Lifted
 from pose.lifter.initialization import initialize
@@ -159,7 +159,7 @@ def tensor_loss(
         if penalty is not None:
             parts["choices"] = penalty
             loss = loss + penalty
-        steps = pondered(network)
+        steps = ponder_cost(network)
         if steps is not None:
             parts["ponder"] = steps
             loss = loss + weights.ponder * steps

@@ -10,14 +10,21 @@ import torch
 
 from pose.attention import Context
 from pose.laboratory.tasks.model import TokenModel
-from pose.lifter.adaptive import AdaptiveBlock, pondered
+from pose.lifter.adaptive import AdaptiveBlock, ponder_cost
 from pose.lifter.backends import OnnxGraph
 from pose.lifter.blocks import Block, Highway
 from pose.lifter.checkpoint import load_checkpoint, save_checkpoint
-from pose.lifter.config import FARTHEST_HOPS, LifterConfig
+from pose.lifter.config import MAX_JOINT_HOPS, LifterConfig
 from pose.lifter.exchange import export_lifter
 from pose.lifter.format import FEATURES, JOINTS
-from pose.lifter.joints import HierarchicalEmbedding, JointAttention, JointBlock, JointEmbedding, JointHead, within
+from pose.lifter.joints import (
+    HierarchicalEmbedding,
+    JointAttention,
+    JointBlock,
+    JointEmbedding,
+    JointHead,
+    joints_within_hops,
+)
 from pose.lifter.model import LifterNetwork, attention_blocks
 from pose.lifter.onnx_lifter import OnnxLifter
 from pose.lifter.stream import LifterStream
@@ -158,10 +165,10 @@ def test_joints_within_so_many_bones_are_those_of_walks_so_long():
     step = np.eye(JOINTS, dtype=int)
     for one, other in H36M17.edges:
         step[one, other] = step[other, one] = 1
-    for hops in range(FARTHEST_HOPS + 1):
+    for hops in range(MAX_JOINT_HOPS + 1):
         walks = np.linalg.matrix_power(step, hops) > 0
-        assert [sorted(seen) for seen in within(hops)] == [np.flatnonzero(row).tolist() for row in walks]
-        assert walks.all() == (hops == FARTHEST_HOPS)
+        assert [sorted(seen) for seen in joints_within_hops(hops)] == [np.flatnonzero(row).tolist() for row in walks]
+        assert walks.all() == (hops == MAX_JOINT_HOPS)
 
 
 def test_neighbourhoods_are_one_attention_over_time_and_joints():
@@ -299,7 +306,7 @@ def test_a_higher_cost_of_steps_makes_for_fewer():
         torch.nn.init.constant_(block.halt.bias, -2.0)
         for _ in range(30):
             loss = (block.train()(x, context) - target).square().mean()
-            steps = pondered(block)
+            steps = ponder_cost(block)
             assert steps is not None
             optimizer.zero_grad()
             (loss + cost * steps).backward()

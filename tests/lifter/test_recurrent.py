@@ -82,7 +82,7 @@ def test_cells_begin_orthogonal_with_the_forget_gate_open(kind):
 
 
 def test_time_reversed_swaps_the_halves_of_a_birnn():
-    cell, x = HiddenRecurrence("gru", DIM, both_ways=True).double(), torch.randn(2, 6, DIM, dtype=torch.float64)
+    cell, x = HiddenRecurrence("gru", DIM, bidirectional=True).double(), torch.randn(2, 6, DIM, dtype=torch.float64)
     weights = cell.layer.state_dict()
     cell.layer.load_state_dict(  # the same weights in both directions
         {name: weights[name.removesuffix("_reverse")] for name in weights}

@@ -14,7 +14,7 @@ from pose.lifter.config import LifterConfig
 from pose.lifter.features import decode, observe
 from pose.lifter.model import LifterNetwork
 from pose.lifter.predict import join_outputs, mirror_mean, network_inputs
-from pose.lifter.refined import FinalAnswers
+from pose.lifter.refined import FinalResults
 from pose.lifter.sliding import AGES, SlidingStep
 from pose.lifter.stream import LifterStream, StreamLifter
 from pose.lifter.torch_lifter import TorchLifter
@@ -43,7 +43,7 @@ def slow(network, sequence):
         x, context = tokens[:, frames], Context(*rotary_phases(times[:, frames], network.head_dim))
         for block, memory in zip(network.blocks, kept, strict=True):
             attention = block.attention
-            query, key, value = attention.project(block.asked(x), context)
+            query, key, value = attention.project(block.attention_input(x), context)
             memory |= {f: (key[:, :, i], value[:, :, i]) for i, f in enumerate(frames)}
             keys, values = (torch.stack([memory[f][part] for f in seen if f in memory], dim=2) for part in range(2))
             share = (query @ keys.mT / network.head_dim**0.5).softmax(dim=-1)
@@ -65,7 +65,7 @@ def run(stream, sequence):
     for frame, (xy, score, time) in enumerate(zip(sequence.keypoints, sequence.scores, sequence.times, strict=True)):
         answers += stream.step([person], xy[None], score[None], float(time))
         for age in AGES:
-            if (answer := person.answer_of(age)) is not None:
+            if (answer := person.output_of(age)) is not None:
                 again[age][frame - age] = answer
     return answers, again
 
@@ -146,7 +146,7 @@ def test_memory_is_bounded_and_hours_change_nothing(lifter, make_walk):
 def test_networks_of_another_kind_are_refused(changes):
     usual = {} if "model" in changes else {"heads": 2}
     network = LifterNetwork(LifterConfig(dim=32, depth=2, **usual, **changes))
-    assert not sliding.serves(network)
+    assert not sliding.supports(network)
     with pytest.raises(ValueError, match="sliding window"):
         SlidingStep(network)
 
@@ -185,7 +185,7 @@ def test_files_get_each_frame_once_and_refined(lifter, make_walk):
     sequence = make_walk(30)
     stream = LifterStream(lifter, H36M17, Camera.of((640, 480)))
     _, second = played(StreamLifter(stream, refine=9), sequence)
-    stage, once = FinalAnswers(StreamLifter(stream, refine=9)), []
+    stage, once = FinalResults(StreamLifter(stream, refine=9)), []
     for result in second:
         once += stage.push(result.people)
     assert len(once) == 20

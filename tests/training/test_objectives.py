@@ -118,7 +118,7 @@ def test_the_order_of_time_is_the_causal_mask(batch):
     made = network("any-order")
     ranks = torch.arange(FRAMES).expand(batch.times.shape)
     content, context = made.lifter.tokens(batch.observe(), batch.times)
-    query = made.lifter.timed(made.query.expand_as(content), batch.times)
+    query = made.lifter.add_time_encoding(made.query.expand_as(content), batch.times)
     past = torch.ones(FRAMES, FRAMES, dtype=torch.bool).tril()[None]
     by_time = content
     before = ranks[:, None, :] < ranks[:, :, None]

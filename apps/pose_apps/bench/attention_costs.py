@@ -1,7 +1,7 @@
 """Time and memory of attention mechanisms by sequence length, relative to softmax attention in the same run.
 
 On a CPU, the time is the processor time of one thread, and the shortest of several passes, so that other load has
-little effect. On a GPU, it is device time. Memory is the peak during a forward pass, minus input and weights.
+little effect. On a GPU, it is device time. CacheLayout is the peak during a forward pass, minus input and weights.
 
 On a CPU, every measurement runs in a separate process (Linux only), which is forked before torch starts threads.
 """
@@ -18,7 +18,7 @@ from pose.attention import ATTENTIONS, Attention, Context, Option, build_attenti
 from pose.attention.blocks import BlockAttention
 from pose.attention.neighbourhoods import NeighbourhoodAttention
 from pose.lifter.format import JOINTS
-from pose.lifter.joints import within
+from pose.lifter.joints import joints_within_hops
 from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megabytes
 
 LENGTHS = (27, 81, 243, 1024, 4096)
@@ -67,7 +67,7 @@ class Form:
         if self.hops:
             (inner,) = layers
             assert isinstance(inner, BlockAttention)
-            return [NeighbourhoodAttention(inner, within(self.hops))]
+            return [NeighbourhoodAttention(inner, joints_within_hops(self.hops))]
         return share_maps(layers, self.shared)
 
 

@@ -83,7 +83,7 @@ class LifterSettings:
         decay: Decay of the learning rate, see `ScheduleConfig`.
         weight_decay: Weight decay of matrices.
         output: `rays`, as in the lifter (`pose.lifter.features.decode`), or `cube` (`CubeLifter`).
-        ponder: Weight in the loss of the ponder cost of adaptive depth (`pose.lifter.adaptive.pondered`).
+        ponder: Weight in the loss of the ponder cost of adaptive depth (`pose.lifter.adaptive.ponder_cost`).
         evaluated: Number of batches in the evaluation.
     """
 

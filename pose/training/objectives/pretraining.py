@@ -128,7 +128,7 @@ class Pretraining(nn.Module):
         """
         assert self.query is not None
         content, context = self.lifter.tokens(batch.observe(), batch.times)
-        query = self.lifter.timed(self.query.expand_as(content), batch.times)
+        query = self.lifter.add_time_encoding(self.query.expand_as(content), batch.times)
         before = ranks[:, None, :] < ranks[:, :, None]
         known_to_itself = before | (ranks[:, None, :] == ranks[:, :, None])
         for block in self.lifter.blocks:
@@ -251,17 +251,17 @@ def _two_streams(
         context: Times of the frames.
     """
     attention = cast(SoftmaxAttention, block.attention)
-    q, k, v = attention.project(block.asked(content), context)
-    asked = rotate(attention.split(attention.q_proj(block.asked(query))), context)
+    q, k, v = attention.project(block.attention_input(content), context)
+    rotated_query = rotate(attention.split(attention.q_proj(block.attention_input(query))), context)
     return (
         block.finish(content, _attended(attention, q, k, v, known_to_itself)),
-        block.finish(query, _attended(attention, asked, k, v, before)),
+        block.finish(query, _attended(attention, rotated_query, k, v, before)),
     )
 
 
 def _content(block: Block, x: Tensor, mask: Tensor, context: Context) -> Tensor:
     attention = cast(SoftmaxAttention, block.attention)
-    return block.finish(x, _attended(attention, *attention.project(block.asked(x), context), mask))
+    return block.finish(x, _attended(attention, *attention.project(block.attention_input(x), context), mask))
 
 
 def _attended(attention: SoftmaxAttention, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
