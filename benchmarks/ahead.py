@@ -31,8 +31,8 @@ from pose_datasets.fixed_views import FPS, FixedView, fixed_views
 from pose_datasets.mocap import load_clips, split
 
 from pose.forecast import Forecaster, load_forecaster
-from pose.forecast.pasts import Pasts
-from pose.forecast.steady import Steady
+from pose.forecast.past_buffer import PastBuffer
+from pose.forecast.stabilized import StabilizedForecaster
 from pose.lifter.load import load_lifter
 from pose.lifter.names import SLIDING
 from pose.lifter.predict import Lifter
@@ -234,14 +234,14 @@ def hidden(pieces: list[Played], forecaster: Forecaster) -> dict[str, list[float
     after = np.array(GAPS) / 1000
     for played in pieces:
         later = np.stack([moved_truth(played, seconds) for seconds in after], axis=1)
-        pasts = Pasts()
+        pasts = PastBuffer()
         due = FROM
         for result, truth in zip(played.results, later, strict=True):
-            pasts.see(result)
+            pasts.add(result)
             if result.time < due or not len(result.people) or not np.isfinite(truth).all():
                 continue
             due += EVERY
-            said = forecaster.predict(pasts.of([1]), result.time + after[None])
+            said = forecaster.predict(pasts.past_of([1]), result.time + after[None])
             places = said.joints[0].astype(np.float64) + said.root[0][:, None]
             pairs = zip(views_of(places, truth[..., 2:]), views_of(truth, truth[..., 2:]), strict=True)
             for name, (place, true) in zip(MEASURES, pairs, strict=True):
@@ -256,7 +256,7 @@ def named(name: str) -> Forecaster:
     first, _, rest = name.partition(" ")
     if first != "steady":
         return load_forecaster(name)
-    steady = Steady(load_forecaster(rest))
+    steady = StabilizedForecaster(load_forecaster(rest))
     steady.name = name
     return steady
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from pose.camera import Camera
 from pose.forecast import Past, load_forecaster
-from pose.forecast.steady import Steady
+from pose.forecast.stabilized import StabilizedForecaster
 from pose.lifter.load import load_lifter
 from pose.lifter.stream import LifterStream, StreamLifter
 from pose.skeletons import COCO17
@@ -48,7 +48,7 @@ def frame_of(people: int, index: int) -> People:
 def works(people: int) -> dict[str, Callable[[int], object]]:
     """By name what is measured; each takes the number of the repeat."""
     forecaster, past, times = load_forecaster(), past_of(people), np.full((people, 1), 1.1)
-    steady = Steady(forecaster)
+    steady = StabilizedForecaster(forecaster)
     camera = Camera.of((1280, 720))
     lifter = StreamLifter(LifterStream(load_lifter("stream", "cpu"), COCO17, camera), repair=True)
     return {

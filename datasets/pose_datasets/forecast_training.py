@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from pose.forecast.batch import ForecastBatch
-from pose.forecast.features import describe, ways
+from pose.forecast.features import describe, displacements
 from pose.forecast.format import FUTURE_STEPS, HORIZONS, STEP
-from pose.forecast.types import LONGEST_SECONDS, PAST_SECONDS, Past
+from pose.forecast.types import MAX_HORIZON_S, PAST_SECONDS, Past
 from pose.types import F32, F64, I64, Flags
 from pose_datasets.forecasting import Motions, load_motions
 from pose_datasets.sampling import interpolate
@@ -63,7 +63,7 @@ class MotionSource:
         past, true = self._train.past(rows, lifted)
         _make_holes(rng, past, config)
         strata = (np.arange(config.asked) + rng.random((config.batch, config.asked))) / config.asked
-        return self._train.batch(rows, past, true, np.maximum(LONGEST_SECONDS * strata**1.5, 1e-3))
+        return self._train.batch(rows, past, true, np.maximum(MAX_HORIZON_S * strata**1.5, 1e-3))
 
     def evaluation(self, part: str) -> dict[str, Iterator[ForecastBatch]]:
         """Return fixed sets with targets at `HORIZONS`, keyed by the names in `SOURCES`."""
@@ -98,7 +98,7 @@ class Moments:
         self._step = step
         length = motions.valid.sum(axis=1)
         self._first = np.ceil(before / step - 1e-6).astype(np.int64)
-        self._last = length - 1 - np.ceil(LONGEST_SECONDS / step - 1e-6).astype(np.int64)
+        self._last = length - 1 - np.ceil(MAX_HORIZON_S / step - 1e-6).astype(np.int64)
         self._usable = np.flatnonzero(self._last >= self._first)
         self._joints, self._root = motions.joints.reshape(-1, 51), motions.root.reshape(-1, 3)
         self._reach = int(np.ceil(PAST_SECONDS / step.min() - 1e-6))
@@ -180,7 +180,7 @@ class Moments:
         tokens, view = describe(past)
         steps = np.tile(STEP * np.arange(1, FUTURE_STEPS + 1), (len(ahead), 1))
         joints, root = self.future(moments[0], view.time[:, None] + np.concatenate([ahead, steps], axis=1))
-        way = ways(view, joints, root + self.offset(past, true)[:, None])
+        way = displacements(view, joints, root + self.offset(past, true)[:, None])
         asked = ahead.shape[1]
         return ForecastBatch(tokens, ahead, way[:, :asked], way[:, asked:])
 

@@ -12,14 +12,14 @@ import numpy as np
 from pose.errors import UsageError
 from pose.forecast.baselines import DampedVelocity, ZeroVelocity
 from pose.forecast.runtime import SHIPPED, OnnxForecaster, TorchForecaster, shipped_path
-from pose.forecast.types import LONGEST_SECONDS, PAST_SECONDS, Forecast, Forecaster, Past
+from pose.forecast.types import MAX_HORIZON_S, PAST_SECONDS, Forecast, Forecaster, Past
 from pose.sequences import Sequence3D
 from pose.system.device import require_torch
 from pose.types import F64
 from pose.weights import sha256_of
 
 __all__ = [
-    "LONGEST_SECONDS",
+    "MAX_HORIZON_S",
     "PAST_SECONDS",
     "DampedVelocity",
     "Forecast",
@@ -85,7 +85,7 @@ def forecast(
         sequence: Motion of the person.
         horizon: Prediction time after the last frame, s. For a number, poses are predicted at the frame rate of the
             sequence up to and including this time. For a sequence of increasing numbers, poses are predicted at these
-            times. The accuracy beyond `LONGEST_SECONDS` was not evaluated.
+            times. The accuracy beyond `MAX_HORIZON_S` was not evaluated.
         forecaster: Forecaster to use; by default the shipped one.
 
     Raises:
@@ -99,7 +99,7 @@ def forecast(
     if np.ndim(horizon) == 0:
         after = _paced(sequence, float(after[0]))
     times = sequence.times[-1] + after
-    found = (forecaster or load_forecaster()).predict(Past.of([sequence]), times[None])
+    found = (forecaster or load_forecaster()).predict(Past.from_sequences([sequence]), times[None])
     predicted = Sequence3D(found.joints[0], found.root[0], found.sigma[0], times)
     return Predicted(predicted, found.root_sigma[0].astype(np.float64), found.ahead[0])
 

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from pose.attention import Context
 from pose.attention.scores import Additive
 from pose.forecast.config import ForecasterConfig
-from pose.forecast.format import AGES, FEATURES, FUTURE_STEPS, PAST_STEPS, PATHS, STEP, VELOCITY_SCALE
+from pose.forecast.format import AGES, COORDINATES, FEATURES, FUTURE_STEPS, PAST_STEPS, STEP, VELOCITY_SCALE
 from pose.forecast.network import Displacements, ForecasterNetwork, Head, context_at, step_times
 from pose.lifter.blocks import PreciseLinear
 
@@ -27,7 +27,7 @@ class Recurrent(ForecasterNetwork):
         super().__init__(config)
         dim = config.dim
         self.embed: nn.Linear = PreciseLinear(FEATURES, dim)
-        self.embed_step: nn.Linear = PreciseLinear(2 * PATHS, dim)
+        self.embed_step: nn.Linear = PreciseLinear(2 * COORDINATES, dim)
         self.blocks = nn.ModuleDict(
             {"encoder": nn.GRU(dim, dim, batch_first=True), "decoder": nn.GRUCell(2 * dim if attends else dim, dim)}
         )
@@ -43,30 +43,32 @@ class Recurrent(ForecasterNetwork):
     def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
         return self._roll(past, None, None)
 
-    def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Displacements:
-        kept = torch.rand(truth.shape[:2], generator=generator).to(truth.device) < keep
-        return self._roll(past, truth, kept[..., None])
+    def forced(
+        self, past: Tensor, truth: Tensor, truth_probability: float, generator: torch.Generator
+    ) -> Displacements:
+        use_truth = torch.rand(truth.shape[:2], generator=generator).to(truth.device) < truth_probability
+        return self._roll(past, truth, use_truth[..., None])
 
-    def _roll(self, past: Tensor, truth: Tensor | None, kept: Tensor | None) -> Displacements:
+    def _roll(self, past: Tensor, truth: Tensor | None, use_truth: Tensor | None) -> Displacements:
         encoded, last = self.blocks["encoder"](self.embed(past))
         state = last[0]
-        remembered = self._keys(encoded)
+        keys = self._keys(encoded)
         times = step_times(past.device)
-        place, speed = torch.zeros_like(past[:, -1, :PATHS]), past[:, -1, PATHS : 2 * PATHS]
-        places, spreads = [], []
+        displacement, velocity = torch.zeros_like(past[:, -1, :COORDINATES]), past[:, -1, COORDINATES : 2 * COORDINATES]
+        displacements, log_sigmas = [], []
         for s in range(FUTURE_STEPS):
-            token = self.embed_step(torch.cat([place, speed], dim=-1))
-            if remembered is not None:
-                token = torch.cat([token, self._context(state, times[:, s : s + 1], remembered, encoded)], dim=-1)
+            token = self.embed_step(torch.cat([displacement, velocity], dim=-1))
+            if keys is not None:
+                token = torch.cat([token, self._context(state, times[:, s : s + 1], keys, encoded)], dim=-1)
             state = self.blocks["decoder"](token, state)
             moved, log_sigma = self.head(state[:, None], times[:, s : s + 1])
-            before, place = place, place + STEP * moved[:, 0]
-            places.append(place)
-            spreads.append(log_sigma[:, 0])
-            if truth is not None and kept is not None:
-                place = torch.where(kept[:, s], truth[:, s], place)
-            speed = (place - before) * VELOCITY_SCALE
-        return Displacements(torch.stack(places, dim=1), torch.stack(spreads, dim=1))
+            before, displacement = displacement, displacement + STEP * moved[:, 0]
+            displacements.append(displacement)
+            log_sigmas.append(log_sigma[:, 0])
+            if truth is not None and use_truth is not None:
+                displacement = torch.where(use_truth[:, s], truth[:, s], displacement)
+            velocity = (displacement - before) * VELOCITY_SCALE
+        return Displacements(torch.stack(displacements, dim=1), torch.stack(log_sigmas, dim=1))
 
     def _keys(self, encoded: Tensor) -> Tensor | None:
         if self.score is None:
@@ -116,7 +118,9 @@ class ResidualMLP(ForecasterNetwork):
             x = block(x)
         return Displacements(*self.head(self.cosines.mT @ x, step_times(past.device)))
 
-    def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Displacements:
+    def forced(
+        self, past: Tensor, truth: Tensor, truth_probability: float, generator: torch.Generator
+    ) -> Displacements:
         """Return the result of `predict`, because steps do not depend on each other."""
         return self.predict(past)
 
@@ -142,7 +146,7 @@ class TimeBlock(nn.Module):
 def cosine_transform(length: int) -> Tensor:
     """Return the matrix (K, K) of the orthonormal DCT-II, whose transpose is its inverse, for K = `length`."""
     n = torch.arange(length, dtype=torch.float64)
-    waves = torch.cos(torch.pi * (n + 0.5) * n[:, None] / length) * (2 / length) ** 0.5
-    waves[0] /= 2**0.5
-    result: Tensor = waves.float()
+    cosines = torch.cos(torch.pi * (n + 0.5) * n[:, None] / length) * (2 / length) ** 0.5
+    cosines[0] /= 2**0.5
+    result: Tensor = cosines.float()
     return result

@@ -1,7 +1,8 @@
 """Baselines without a network: constant pose and damped velocity.
 
-The sigma of a prediction h seconds ahead is `_REACH` h^`_POWER`. It approximates the radius that contains 68 % of the
-errors on the validation subjects, for exact input. For joints it is combined with the sigma of the last frame.
+The sigma of a prediction h seconds ahead is `_ERROR_AT_1_S_MM` h^`_ERROR_EXPONENT`. It approximates the radius that
+contains 68 % of the errors on the validation subjects, for exact input. For joints it is combined with the sigma of the
+last frame.
 """
 
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ VELOCITY_SECONDS = 0.1  # s; duration before the last frame over which the veloc
 LIMB_DAMPING = 0.2  # s, time constant of the limbs' velocity
 ROOT_DAMPING = 1.0  # s, time constant of the pelvis' velocity
 
-_POWER = {"zero-velocity": 0.66, "damped-velocity": 1.13}
-_REACH = {  # mm after one second: displacement of the pelvis, then the other 16 joints relative to it
+_ERROR_EXPONENT = {"zero-velocity": 0.66, "damped-velocity": 1.13}
+_ERROR_AT_1_S_MM = {  # mm after one second: displacement of the pelvis, then the other 16 joints relative to it
     "zero-velocity": (317, 12, 208, 265, 12, 271, 363, 34, 54, 63, 66, 62, 160, 294, 63, 109, 155),
     "damped-velocity": (317, 17, 263, 301, 17, 345, 443, 50, 78, 88, 94, 87, 192, 371, 91, 150, 223),
 }
@@ -110,13 +111,13 @@ def _forecast(name: str, now: LastFrame, joints: F32, root: F32) -> Forecast:
         root: (P, 3) m/s, initial velocities.
     """
     limbs, body = (tau * -np.expm1(-now.ahead / tau) for tau in (LIMB_DAMPING, ROOT_DAMPING))
-    reach = np.array(_REACH[name]) * now.ahead ** _POWER[name]
+    error = np.array(_ERROR_AT_1_S_MM[name]) * now.ahead ** _ERROR_EXPONENT[name]
     before = now.sigma[:, None].astype(np.float64)
-    sigma = np.concatenate([before[..., :1] + 0 * reach[..., :1], np.hypot(before[..., 1:], reach[..., 1:])], axis=-1)
+    sigma = np.concatenate([before[..., :1] + 0 * error[..., :1], np.hypot(before[..., 1:], error[..., 1:])], axis=-1)
     return Forecast(
         (now.joints[:, None] + limbs[..., None] * joints[:, None]).astype(np.float32),
         (now.root[:, None] + body * root[:, None]).astype(np.float32),
         sigma.astype(np.float32),
-        reach[..., 0].astype(np.float32),
+        error[..., 0].astype(np.float32),
         now.ahead[..., 0],
     )

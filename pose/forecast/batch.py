@@ -12,7 +12,7 @@ class ForecastBatch:
     Attributes:
         past: (B, K, F) network inputs (`pose.forecast.features.describe`).
         ahead: (B, Q) s, times of `truth` after the last frame.
-        truth: (B, Q, 51) m, true displacements since the last frame (`pose.forecast.format.PATHS`).
+        truth: (B, Q, 51) m, true displacements since the last frame (`pose.forecast.format.COORDINATES`).
         steps: (B, S, 51) m, true displacements at the steps, which are `pose.forecast.format.STEP` seconds apart.
     """
 

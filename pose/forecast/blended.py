@@ -9,10 +9,10 @@ from pose.forecast.baseline_networks import ResidualMLP
 from pose.forecast.config import ForecasterConfig
 from pose.forecast.decoder import OneShot
 from pose.forecast.format import POINTS
-from pose.forecast.network import Displacements, ForecasterNetwork, between_steps
+from pose.forecast.network import Displacements, ForecasterNetwork, interpolate_steps
 from pose.lifter.blocks import PreciseLinear
 
-_USUAL = ForecasterConfig()
+_DEFAULTS = ForecasterConfig()
 
 
 class Blended(ForecasterNetwork):
@@ -24,7 +24,7 @@ class Blended(ForecasterNetwork):
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__(config)
-        alone = replace(config, kind="one-shot", mlp_dim=_USUAL.mlp_dim, mlp_depth=_USUAL.mlp_depth)
+        alone = replace(config, kind="one-shot", mlp_dim=_DEFAULTS.mlp_dim, mlp_depth=_DEFAULTS.mlp_depth)
         self.decoding = OneShot(alone)
         self.trend = ResidualMLP(config.mlp)
         self.trust: nn.Linear = PreciseLinear(config.dim, POINTS)
@@ -36,7 +36,9 @@ class Blended(ForecasterNetwork):
     def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
         assert ahead is not None
         tokens = self.decoding.tokens(past, ahead)
-        own, other = self.decoding.read(tokens, past, ahead), between_steps(self.trend.predict(past), ahead)
-        share = torch.sigmoid(self.trust(self.decoding.head.norm(tokens)).float())
-        places = other.places + share.index_select(-1, self.point) * (own.places - other.places)
-        return Displacements(places, other.log_sigma + share * (own.log_sigma - other.log_sigma))
+        own, other = self.decoding.read(tokens, past, ahead), interpolate_steps(self.trend.predict(past), ahead)
+        weight = torch.sigmoid(self.trust(self.decoding.head.norm(tokens)).float())
+        displacement = other.displacement + weight.index_select(-1, self.point) * (
+            own.displacement - other.displacement
+        )
+        return Displacements(displacement, other.log_sigma + weight * (own.log_sigma - other.log_sigma))

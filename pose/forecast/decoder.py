@@ -9,7 +9,7 @@ from pose.attention import Cache, Context
 from pose.attention.cross import CrossAttention
 from pose.attention.softmax import SoftmaxAttention
 from pose.forecast.config import ForecasterConfig
-from pose.forecast.format import FUTURE_STEPS, PAST_STEPS, PATHS, POINTS, STEP, VELOCITY_SCALE
+from pose.forecast.format import COORDINATES, FUTURE_STEPS, PAST_STEPS, POINTS, STEP, VELOCITY_SCALE
 from pose.forecast.network import Displacements, Encoder, ForecasterNetwork, Head, context_at, step_times
 from pose.lifter.blocks import FeedForward, PreciseLinear
 from pose.lifter.config import LifterConfig
@@ -138,7 +138,7 @@ class OneShot(ForecasterNetwork):
     def tokens(self, past: Tensor, ahead: Tensor) -> Tensor:
         """Return the decoded tokens (B, Q, D) of the requested times."""
         memory, context = self.encoder(past)
-        x = self.decoder.embed(_waves(ahead)) + memory[:, -1:]
+        x = self.decoder.embed(_time_features(ahead)) + memory[:, -1:]
         decoded: Tensor = self.decoder(x, ahead, self.decoder.remember(memory, context))
         return decoded
 
@@ -146,11 +146,13 @@ class OneShot(ForecasterNetwork):
         """Convert decoded tokens to displacements."""
         correction, log_sigma = self.head(x, ahead)
         weights = self.filter(self.head.norm(x)).float().unflatten(-1, (POINTS, 1, PAST_STEPS - 1))
-        ways = (past[:, -1:, :PATHS] - past[:, :-1, :PATHS]).unflatten(-1, (POINTS, 3)).transpose(1, 2)
-        return Displacements(correction + (weights @ ways[:, None]).flatten(-3), log_sigma)
+        past_displacements = (
+            (past[:, -1:, :COORDINATES] - past[:, :-1, :COORDINATES]).unflatten(-1, (POINTS, 3)).transpose(1, 2)
+        )
+        return Displacements(correction + (weights @ past_displacements[:, None]).flatten(-3), log_sigma)
 
 
-def _waves(ahead: Tensor) -> Tensor:
+def _time_features(ahead: Tensor) -> Tensor:
     """Encode times (B, Q) s as (B, Q, 13): the seconds, and their sines and cosines at six frequencies."""
     phase = ahead[..., None] * (2 * torch.pi * torch.tensor(_TIME_HZ, device=ahead.device, dtype=ahead.dtype))
     return torch.cat([ahead[..., None], phase.sin(), phase.cos()], dim=-1)
@@ -167,7 +169,7 @@ class Autoregressive(ForecasterNetwork):
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__(config)
         self.encoder = Encoder(config)
-        self.decoder = Decoder(config.decoder, 2 * PATHS, rolls_out=True)
+        self.decoder = Decoder(config.decoder, 2 * COORDINATES, rolls_out=True)
         self.head = Head(config.dim, config.norm)
         initialize(self.encoder, config.init)
         initialize_decoder(self.decoder, config.init)
@@ -178,23 +180,28 @@ class Autoregressive(ForecasterNetwork):
         remembered = self.decoder.remember(memory, context)
         times = step_times(past.device)
         caches = [block.init_cache(past) for block in self.decoder.stack]
-        place, speed = torch.zeros_like(past[:, -1:, :PATHS]), past[:, -1:, PATHS : 2 * PATHS]
-        places, spreads = [], []
+        displacement, velocity = (
+            torch.zeros_like(past[:, -1:, :COORDINATES]),
+            past[:, -1:, COORDINATES : 2 * COORDINATES],
+        )
+        displacements, log_sigmas = [], []
         for s in range(FUTURE_STEPS):
             now = times[:, s : s + 1]
             x, now_context = (
-                self.decoder.embed(torch.cat([place, speed], dim=-1)),
+                self.decoder.embed(torch.cat([displacement, velocity], dim=-1)),
                 context_at(now, self.decoder.head_dim),
             )
             for b, block in enumerate(self.decoder.stack):
                 x, caches[b] = block.step(x, now_context, caches[b], remembered[b])
             moved, log_sigma = self.head(x, now)
-            place, speed = place + STEP * moved, STEP * VELOCITY_SCALE * moved
-            places.append(place)
-            spreads.append(log_sigma)
-        return Displacements(torch.cat(places, dim=1), torch.cat(spreads, dim=1))
+            displacement, velocity = displacement + STEP * moved, STEP * VELOCITY_SCALE * moved
+            displacements.append(displacement)
+            log_sigmas.append(log_sigma)
+        return Displacements(torch.cat(displacements, dim=1), torch.cat(log_sigmas, dim=1))
 
-    def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Displacements:
+    def forced(
+        self, past: Tensor, truth: Tensor, truth_probability: float, generator: torch.Generator
+    ) -> Displacements:
         """Predict all steps with scheduled sampling in two passes (Mihaylova & Martins, 2019).
 
         In the second pass, outputs of the first pass replace some of the true earlier steps. No gradient flows through
@@ -202,19 +209,19 @@ class Autoregressive(ForecasterNetwork):
         """
         memory, context = self.encoder(past)
         remembered = self.decoder.remember(memory, context)
-        if keep < 1:
+        if truth_probability < 1:
             with torch.no_grad():
-                said = self._told(past, truth, remembered).places
-            kept = torch.rand(truth.shape[:2], generator=generator).to(truth.device) < keep
-            truth = torch.where(kept[..., None], truth, said)
-        return self._told(past, truth, remembered)
+                predicted = self._teacher_forced(past, truth, remembered).displacement
+            use_truth = torch.rand(truth.shape[:2], generator=generator).to(truth.device) < truth_probability
+            truth = torch.where(use_truth[..., None], truth, predicted)
+        return self._teacher_forced(past, truth, remembered)
 
-    def _told(self, past: Tensor, steps: Tensor, remembered: list[Remembered]) -> Displacements:
+    def _teacher_forced(self, past: Tensor, steps: Tensor, remembered: list[Remembered]) -> Displacements:
         """Predict every step from the step before it, given by `steps` (B, S, 51)."""
         times = step_times(past.device)
         before = torch.cat([torch.zeros_like(steps[:, :1]), steps[:, :-1]], dim=1)
-        speed = torch.diff(before, dim=1) * VELOCITY_SCALE
-        speed = torch.cat([past[:, -1:, PATHS : 2 * PATHS], speed], dim=1)
-        x = self.decoder(self.decoder.embed(torch.cat([before, speed], dim=-1)), times, remembered)
+        velocity = torch.diff(before, dim=1) * VELOCITY_SCALE
+        velocity = torch.cat([past[:, -1:, COORDINATES : 2 * COORDINATES], velocity], dim=1)
+        x = self.decoder(self.decoder.embed(torch.cat([before, velocity], dim=-1)), times, remembered)
         moved, log_sigma = self.head(x, times)
         return Displacements(before + STEP * moved, log_sigma)

@@ -43,12 +43,12 @@ class SelfAttention(nn.Module):
         self.heads, self.dim = attention.heads, attention.q_proj.in_features
         self.project = joined([attention.q_proj, attention.k_proj, attention.v_proj])
         self.out_proj = attention.out_proj
-        self.turn = AgeRotation(attention.head_dim)
+        self.rotary = AgeRotation(attention.head_dim)
 
     def forward(self, x: Tensor, _: Context) -> Tensor:
         """Return the output (B, K, D) of the attention for tokens (B, K, D)."""
         compared, values = self.project(x).split([2 * self.dim, self.dim], dim=-1)
-        queries, keys = self.turn(compared, 2 * self.heads).split(self.dim, dim=-1)
+        queries, keys = self.rotary(compared, 2 * self.heads).split(self.dim, dim=-1)
         y: Tensor = self.out_proj(attend(queries, keys, values, self.heads))
         return y
 
@@ -62,14 +62,14 @@ class RememberingDecoder(nn.Module):
         self.embed, self.inner = decoder.embed, decoder
         self.heads, self.dim, self.depth = crosses[0].heads, crosses[0].q_proj.in_features, len(crosses)
         self.project = joined([cross.k_proj for cross in crosses] + [cross.v_proj for cross in crosses])
-        self.turn = AgeRotation(crosses[0].head_dim)
+        self.rotary = AgeRotation(crosses[0].head_dim)
         for block in decoder.stack:
             block.register_module("cross", Cross(block.cross))
 
     def remember(self, memory: Tensor, _: Context) -> list[Remembered]:
         """Compute keys and values (B, K, D) of the past for every block."""
         keys, *values = self.project(memory).split([self.depth * self.dim] + self.depth * [self.dim], dim=-1)
-        turned = self.turn(keys, self.depth * self.heads).split(self.dim, dim=-1)
+        turned = self.rotary(keys, self.depth * self.heads).split(self.dim, dim=-1)
         return list(zip(turned, values, strict=True))
 
     def forward(self, x: Tensor, times: Tensor, remembered: list[Remembered]) -> Tensor:

@@ -14,30 +14,31 @@ from pose.attention import Context, build_attentions, rotary_phases
 from pose.forecast.config import ForecasterConfig
 from pose.forecast.format import (
     AGES,
+    COORDINATES,
     FEATURES,
     FUTURE_STEPS,
     HORIZONS,
-    PATHS,
     POINTS,
-    SPREAD_SCALE,
-    SPREADS,
+    SIGMA_FEATURES,
+    SIGMA_SCALE,
     STEP,
 )
 from pose.lifter.blocks import Block, PreciseLinear
 
-_AT_REST = 0.03  # 0.15 m/s in the unit of the velocity features; added to speeds before the logarithm
-_NEAR, _DRIFT = 0.01, 0.15  # typical errors in m and m/s; sigma is predicted relative to them
+_SPEED_OFFSET = 0.03  # 0.15 m/s in the unit of the velocity features; added to speeds before the logarithm
+_INITIAL_ERROR_M, _ERROR_GROWTH_M_S = 0.01, 0.15  # typical errors; sigma is predicted relative to them
 
 
 class Displacements(NamedTuple):
     """Predicted displacements.
 
     Attributes:
-        places: (B, Q, 51) m, displacements since the last frame: 16 joints relative to the pelvis, then the pelvis.
+        displacement: (B, Q, 51) m, displacements since the last frame: 16 joints relative to the pelvis, then the
+            pelvis.
         log_sigma: (B, Q, 17) logarithm of sigma in m, in the same order.
     """
 
-    places: Tensor
+    displacement: Tensor
     log_sigma: Tensor
 
 
@@ -71,30 +72,32 @@ class ForecasterNetwork(nn.Module):
             ahead: (B, Q) times after the last frame, s; times beyond the last of `HORIZONS` (1 s) are clamped to it.
         """
         ahead = ahead.clamp(0.0, HORIZONS[-1])
-        ways = self.at(past, ahead)
+        predicted = self.at(past, ahead)
         exact, lifted = self.calibration
-        numbers = between_horizons(exact + share_lifted(past)[:, None, None] * (lifted - exact), ahead)
-        slope, weight, offset = numbers.split([1, 1, POINTS], dim=-1)
-        sigma = (slope * ways.log_sigma + weight * log_speed(past)[:, None, None] + offset).exp()
-        return ways.places, torch.cat([sigma[..., -1:], sigma[..., :-1]], dim=-1)
+        coefficients = interpolate_horizons(exact + lifted_weight(past)[:, None, None] * (lifted - exact), ahead)
+        slope, weight, offset = coefficients.split([1, 1, POINTS], dim=-1)
+        sigma = (slope * predicted.log_sigma + weight * log_speed(past)[:, None, None] + offset).exp()
+        return predicted.displacement, torch.cat([sigma[..., -1:], sigma[..., :-1]], dim=-1)
 
     def at(self, past: Tensor, ahead: Tensor) -> Displacements:
         """Return the prediction at `ahead` (B, Q) s, at most the last of `HORIZONS`, without calibration of sigma."""
         if self.rolls_out:
-            return between_steps(self.predict(past), ahead)
+            return interpolate_steps(self.predict(past), ahead)
         return self.predict(past, ahead)
 
     def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
         """Predict at `ahead` (B, Q) s. Networks with `rolls_out` ignore `ahead` and predict all S steps."""
         raise NotImplementedError
 
-    def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Displacements:
+    def forced(
+        self, past: Tensor, truth: Tensor, truth_probability: float, generator: torch.Generator
+    ) -> Displacements:
         """Predict all steps with scheduled sampling.
 
         Args:
             past: (B, K, F) network inputs.
             truth: (B, S, 51) m, true displacements.
-            keep: Probability that the input of the next step is a true step instead of the predicted one.
+            truth_probability: Probability that the input of the next step is a true step instead of the predicted one.
             generator: Source of random numbers.
         """
         raise NotImplementedError
@@ -106,24 +109,26 @@ def uncalibrated() -> Tensor:
     The first axis is the kind of past: exact or lifted. Each horizon has a slope of log sigma, a weight of `log_speed`,
     and an offset per point. `pose.training.forecast_sigma` determines these values after training.
     """
-    numbers = torch.zeros(2, len(HORIZONS), 2 + POINTS)
-    numbers[..., 0] = 1
-    return numbers
+    coefficients = torch.zeros(2, len(HORIZONS), 2 + POINTS)
+    coefficients[..., 0] = 1
+    return coefficients
 
 
-def share_lifted(past: Tensor) -> Tensor:
+def lifted_weight(past: Tensor) -> Tensor:
     """Estimate from sigma whether pasts (B, K, F) were lifted from 2D, as weights (B,) from 0 (exact) to 1 (lifted).
 
     The weight is 0 if sigma is at most 1 mm, as for exact poses. It is 1 if the geometric mean of sigma is at least
     10 mm, as it is for every lifter.
     """
-    return (past[..., 2 * PATHS : 2 * PATHS + SPREADS].mean(dim=(1, 2)) / (SPREAD_SCALE * math.log(10))).clamp(0.0, 1.0)
+    return (
+        past[..., 2 * COORDINATES : 2 * COORDINATES + SIGMA_FEATURES].mean(dim=(1, 2)) / (SIGMA_SCALE * math.log(10))
+    ).clamp(0.0, 1.0)
 
 
 def log_speed(past: Tensor) -> Tensor:
-    """Return log(v + `_AT_REST`), (B,), for the root-mean-square velocity v of the joints in pasts (B, K, F)."""
-    speed = past[:, 1:, PATHS : PATHS + 3 * SPREADS].square().mean(dim=(1, 2)).sqrt()
-    return (speed + _AT_REST).log()
+    """Return log(v + `_SPEED_OFFSET`), (B,), for the root-mean-square velocity v of the joints in pasts (B, K, F)."""
+    speed = past[:, 1:, COORDINATES : COORDINATES + 3 * SIGMA_FEATURES].square().mean(dim=(1, 2)).sqrt()
+    return (speed + _SPEED_OFFSET).log()
 
 
 class Encoder(nn.Module):
@@ -158,7 +163,7 @@ class Head(nn.Module):
     def __init__(self, dim: int, norm: str) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(dim) if norm == "pre" else nn.Identity()
-        self.linear: nn.Linear = PreciseLinear(dim, PATHS + POINTS)
+        self.linear: nn.Linear = PreciseLinear(dim, COORDINATES + POINTS)
         nn.init.normal_(self.linear.weight, std=0.01 / dim**0.5)
         nn.init.zeros_(self.linear.bias)
 
@@ -172,8 +177,10 @@ class Head(nn.Module):
         Returns:
             Coordinates (B, Q, 51) and log sigma (B, Q, 17).
         """
-        places, log_sigma = self.linear(self.norm(x)).float().split([PATHS, POINTS], dim=-1)
-        return places, log_sigma.clamp(-5, 5) + (_NEAR + _DRIFT * ahead).log()[..., None].to(places.dtype)
+        displacement, log_sigma = self.linear(self.norm(x)).float().split([COORDINATES, POINTS], dim=-1)
+        return displacement, log_sigma.clamp(-5, 5) + (_INITIAL_ERROR_M + _ERROR_GROWTH_M_S * ahead).log()[
+            ..., None
+        ].to(displacement.dtype)
 
 
 def step_times(device: torch.device) -> Tensor:
@@ -181,18 +188,18 @@ def step_times(device: torch.device) -> Tensor:
     return STEP * torch.arange(1, FUTURE_STEPS + 1, device=device, dtype=torch.float32)[None]
 
 
-def between_steps(steps: Displacements, ahead: Tensor) -> Displacements:
+def interpolate_steps(steps: Displacements, ahead: Tensor) -> Displacements:
     """Interpolate predictions at the steps linearly to `ahead` (B, Q) s. The displacement at 0 s is 0."""
     reached = ahead / STEP
     position = (reached - 1).clamp(min=0.0)
     index = torch.arange(FUTURE_STEPS, device=ahead.device)
-    weights = (1 - (position[..., None] - index).abs()).clamp(min=0).to(steps.places.dtype)
-    places = weights @ steps.places * reached.clamp(max=1.0)[..., None].to(weights.dtype)
-    return Displacements(places, weights @ steps.log_sigma)
+    weights = (1 - (position[..., None] - index).abs()).clamp(min=0).to(steps.displacement.dtype)
+    displacement = weights @ steps.displacement * reached.clamp(max=1.0)[..., None].to(weights.dtype)
+    return Displacements(displacement, weights @ steps.log_sigma)
 
 
-def between_horizons(values: Tensor, ahead: Tensor) -> Tensor:
+def interpolate_horizons(values: Tensor, ahead: Tensor) -> Tensor:
     """Interpolate values (B, len(HORIZONS), .) linearly to `ahead` (B, Q) s, constant beyond the ends."""
     knots = torch.tensor(HORIZONS, device=ahead.device, dtype=ahead.dtype)
-    share = ((ahead[..., None] - knots[:-1]) / (knots[1:] - knots[:-1])).clamp(0.0, 1.0)
-    return values[:, :1] + share @ values.diff(dim=1)
+    fraction = ((ahead[..., None] - knots[:-1]) / (knots[1:] - knots[:-1])).clamp(0.0, 1.0)
+    return values[:, :1] + fraction @ values.diff(dim=1)

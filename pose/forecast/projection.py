@@ -9,7 +9,7 @@ from pose.camera import Camera, project
 from pose.skeletons import H36M17, Skeleton
 from pose.types import F32, F64
 
-NEAREST = 0.2  # m; joints nearer to the camera or behind it are not projected
+MIN_DEPTH_M = 0.2  # joints nearer to the camera or behind it are not projected
 _HAND = ("wrist", "hand", "thumb", "index", "pinky", "finger", "forefinger")
 _FOOT = ("ankle", "heel", "toe", "foot")
 
@@ -76,4 +76,4 @@ def _shift(before: F64, after: F64, camera: Camera) -> F64:
 
 
 def _in_front(joints: F64) -> NDArray[np.bool_]:
-    return np.asarray((joints[..., 2] > NEAREST).all(axis=1))
+    return np.asarray((joints[..., 2] > MIN_DEPTH_M).all(axis=1))

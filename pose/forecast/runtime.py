@@ -27,7 +27,7 @@ def shipped_path() -> Path:
 
 
 class NetworkForecaster(ABC):
-    """Base class of forecasters with a network. Subclasses implement `answer`.
+    """Base class of forecasters with a network. Subclasses implement `run_network`.
 
     Attributes:
         name: Name for messages and results.
@@ -38,7 +38,7 @@ class NetworkForecaster(ABC):
     sha256: str
 
     @abstractmethod
-    def answer(self, past: F32, ahead: F32) -> tuple[F32, F32]:
+    def run_network(self, past: F32, ahead: F32) -> tuple[F32, F32]:
         """Run the network.
 
         Args:
@@ -53,16 +53,16 @@ class NetworkForecaster(ABC):
         """See `pose.forecast.types.Forecaster`. The forecast for times more than 1 s ahead is that for 1 s."""
         if times.ndim != 2 or len(times) != len(past):
             raise ValueError(f"times: expected (P, Q) for {len(past)} people, got {times.shape}")
-        described, view = describe(past)
-        ahead = seconds_ahead(view, times)
-        ways, spread = self.answer(described, ahead.astype(np.float32))
-        joints, root = restore(view, ways, ahead)
-        later, spread = ahead > 0, 1000 * spread
+        described, reference = describe(past)
+        ahead = seconds_ahead(reference, times)
+        displacements, sigma_m = self.run_network(described, ahead.astype(np.float32))
+        joints, root = restore(reference, displacements, ahead)
+        later, sigma_mm = ahead > 0, 1000 * sigma_m
         # The network's sigma is calibrated for the average person. It cannot be smaller than the lifter's sigma of the
         # joint from which the prediction starts.
-        sigma = np.where(later[..., None], np.maximum(spread, view.sigma[:, None]), view.sigma[:, None])
-        sigma[..., 0] = view.sigma[:, :1]
-        return Forecast(joints, root, sigma, np.where(later, spread[..., 0], 0), ahead)
+        sigma = np.where(later[..., None], np.maximum(sigma_mm, reference.sigma[:, None]), reference.sigma[:, None])
+        sigma[..., 0] = reference.sigma[:, :1]
+        return Forecast(joints, root, sigma, np.where(later, sigma_mm[..., 0], 0), ahead)
 
 
 class OnnxForecaster(NetworkForecaster):
@@ -88,10 +88,10 @@ class OnnxForecaster(NetworkForecaster):
         found = cls(exported, name)
         return found if found.sha256 == sha256_of(checkpoint) else None
 
-    def answer(self, past: F32, ahead: F32) -> tuple[F32, F32]:
+    def run_network(self, past: F32, ahead: F32) -> tuple[F32, F32]:
         found = self._graph.run(dict(zip(INPUT_NAMES, (past, ahead), strict=True)))
-        ways, sigma = (np.asarray(found[name], np.float32) for name in OUTPUT_NAMES)
-        return ways, sigma
+        displacements, sigma = (np.asarray(found[name], np.float32) for name in OUTPUT_NAMES)
+        return displacements, sigma
 
 
 class TorchForecaster(NetworkForecaster):
@@ -100,9 +100,9 @@ class TorchForecaster(NetworkForecaster):
     def __init__(self, network: "ForecasterNetwork", name: str, sha256: str = "") -> None:
         self.network, self.name, self.sha256 = network.eval(), name, sha256
 
-    def answer(self, past: F32, ahead: F32) -> tuple[F32, F32]:
+    def run_network(self, past: F32, ahead: F32) -> tuple[F32, F32]:
         import torch
 
         with torch.inference_mode():
-            ways, sigma = self.network(torch.from_numpy(past), torch.from_numpy(ahead))
-        return ways.numpy(), sigma.numpy()
+            displacements, sigma = self.network(torch.from_numpy(past), torch.from_numpy(ahead))
+        return displacements.numpy(), sigma.numpy()

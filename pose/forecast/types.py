@@ -15,7 +15,7 @@ from pose.sequences import Sequence3D
 from pose.types import F32, F64, Flags, check_shape
 
 PAST_SECONDS = 1.0  # input of a forecaster; older frames are ignored
-LONGEST_SECONDS = 1.0  # longest horizon in training and evaluation
+MAX_HORIZON_S = 1.0  # longest horizon in training and evaluation
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Past:
         return len(self.valid)
 
     @classmethod
-    def of(cls, sequences: Sequence[Sequence3D]) -> Self:
+    def from_sequences(cls, sequences: Sequence[Sequence3D]) -> Self:
         """Return the last second of each sequence, with its own times. Shorter pasts are padded at the start."""
         recent = [np.flatnonzero(one.times >= one.times[-1] - PAST_SECONDS) for one in sequences]
         length = max(map(len, recent), default=1)

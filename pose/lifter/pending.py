@@ -30,7 +30,7 @@ class PendingFrame:
 
         Args:
             row: Index of the person in the frame.
-            set_output: (71,) outputs in the order of `pose.lifter.predict.join_outputs`.
+            output: (71,) outputs in the order of `pose.lifter.predict.join_outputs`.
             swapped: (2,) bool, whether repair swapped left and right of the legs, and of the arms.
         """
         self._outputs[row], self._swapped[row] = output, swapped

@@ -11,9 +11,9 @@ from pose.camera import Camera, project
 from pose.config import LiveConfig
 from pose.face_points import Faces
 from pose.forecast import Forecast, Forecaster, load_forecaster
-from pose.forecast.pasts import Pasts
-from pose.forecast.projection import NEAREST, moved_boxes, moved_keypoints
-from pose.forecast.steady import Steady
+from pose.forecast.past_buffer import PastBuffer
+from pose.forecast.projection import MIN_DEPTH_M, moved_boxes, moved_keypoints
+from pose.forecast.stabilized import StabilizedForecaster
 from pose.hand_points import SIDES, Hands
 from pose.networks.crops import box_iou
 from pose.skeletons import Skeleton
@@ -28,7 +28,7 @@ _MIN_BOX_IOU = 0.5  # above it, a new track is taken for the missing person
 @functools.cache
 def usual_forecaster() -> Forecaster:
     """Return the forecaster of the live loop, loaded once per process."""
-    return Steady(load_forecaster())
+    return StabilizedForecaster(load_forecaster())
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class PosePredictor:
         """
         self._skeleton, self._camera, self._bridge = skeleton, camera, bridge
         self._forecaster = forecaster or usual_forecaster()
-        self._pasts = Pasts()
+        self._pasts = PastBuffer()
         self._last: dict[int, _Last] = {}
         self._rotation = np.eye(3)  # from the camera's axes to the world's
 
@@ -99,7 +99,7 @@ class PosePredictor:
         if not people:
             return result
         times = np.full((len(people), 1), result.time + seconds)
-        found = self._forecaster.predict(self._pasts.of(people), times)
+        found = self._forecaster.predict(self._pasts.past_of(people), times)
         if len(rows):
             result = self._predicted(result, rows, found)
         return self._carried(result, hidden, found, len(rows)) if hidden else result
@@ -107,7 +107,7 @@ class PosePredictor:
     def _remember(self, result: FrameResult, rows: list[int]) -> None:
         """Store the poses of a frame, of which `rows` have complete 3D, and forget people not seen for a while."""
         people, placed = result.people, result.placed
-        self._pasts.see(result)
+        self._pasts.add(result)
         joints = _in_camera(result.poses.joints, result.poses.root)
         if placed is not None and rows:
             self._rotation = _turn(joints[rows], placed.joints[rows])
@@ -274,7 +274,7 @@ class PosePredictor:
         )
 
     def _in_image(self, pelvis: F64) -> bool:
-        if pelvis[2] < NEAREST:
+        if pelvis[2] < MIN_DEPTH_M:
             return False
         x, y = project(pelvis, self._camera.matrix)
         width, height = self._camera.size

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pose.forecast.batch import ForecastBatch
 from pose.forecast.format import HORIZONS
-from pose.forecast.network import ForecasterNetwork, log_speed, share_lifted
+from pose.forecast.network import ForecasterNetwork, lifted_weight, log_speed
 from pose.training.forecaster import ForecastTensors
 from pose.training.measure import SIGMA_SHARE
 
@@ -32,7 +32,7 @@ class Predictions(NamedTuple):
         error: (N, H, 17) logarithm of the errors in m.
         sigma: (N, H, 17) logarithm of sigma in m.
         speed: (N,) logarithm of the speed before the prediction, from `log_speed`.
-        lifted: (N,) similarity of the past to lifted poses, from 0 (exact) to 1 (lifted), from `share_lifted`.
+        lifted: (N,) similarity of the past to lifted poses, from 0 (exact) to 1 (lifted), from `lifted_weight`.
     """
 
     error: Numbers
@@ -73,8 +73,8 @@ def _predictions(network: ForecasterNetwork, batches: Iterable[ForecastBatch]) -
         assert np.allclose(batch.ahead, HORIZONS)
         past, ahead, truth, _ = ForecastTensors.of(batch)
         found = network.at(past, ahead)
-        error = (found.places - truth).unflatten(-1, (-1, 3)).norm(dim=-1).clamp(min=1e-9).log()
-        values = error, found.log_sigma, log_speed(past), share_lifted(past)
+        error = (found.displacement - truth).unflatten(-1, (-1, 3)).norm(dim=-1).clamp(min=1e-9).log()
+        values = error, found.log_sigma, log_speed(past), lifted_weight(past)
         parts.append(Predictions(*(value.numpy() for value in values)))
     return Predictions(*map(np.concatenate, zip(*parts, strict=True)))
 

@@ -19,7 +19,7 @@ from pose.training.config import ForecasterTrainConfig, ForecastLossWeights
 from pose.training.loop import Loss, TrainingLoop
 
 Evaluate = Callable[[ForecasterNetwork, int], dict[str, float]]
-_EARLY = 0.15  # s; predictions h s ahead have the weight 1 / (h + 0.15), because errors grow about linearly with h
+_HORIZON_OFFSET_S = 0.15  # predictions h s ahead have the weight 1 / (h + 0.15): errors grow about linearly
 
 
 class ForecastTensors(NamedTuple):
@@ -71,9 +71,9 @@ class ForecasterTrainer(TrainingLoop[ForecasterNetwork, ForecastBatch, ForecastT
         network = self.bare_network
         if not network.rolls_out:
             return forecast_loss(network.at(batch.past, batch.ahead), batch.truth, batch.ahead, self.config.loss)
-        keep = truth_kept(step, self.config.forcing)
+        truth_probability = true_input_probability(step, self.config.forcing)
         drawn = generator(torch.device("cpu"), self.config.seed, step, "forcing")
-        predicted = network.forced(batch.past, batch.steps, keep, drawn)
+        predicted = network.forced(batch.past, batch.steps, truth_probability, drawn)
         return forecast_loss(predicted, batch.steps, step_times(batch.past.device), self.config.loss)
 
 
@@ -95,7 +95,7 @@ def start_from(network: ForecasterNetwork, trained: Sequence[ForecasterNetwork])
         part.load_state_dict(one.state_dict() | {"calibration": part.calibration})
 
 
-def truth_kept(step: int, forcing: float) -> float:
+def true_input_probability(step: int, forcing: float) -> float:
     """Return the probability of a true earlier step as input in scheduled sampling.
 
     It is k / (k + exp(step / k)) for k = `forcing`.
@@ -116,8 +116,8 @@ def forecast_loss(predicted: Displacements, truth: Tensor, ahead: Tensor, weight
         ahead: (B or 1, Q) times of the predictions, s.
         weights: Weights of the terms.
     """
-    error = (predicted.places - truth).unflatten(-1, (-1, 3)).norm(dim=-1)
-    weight = (1 / (ahead + _EARLY)).expand(error.shape[:2])
+    error = (predicted.displacement - truth).unflatten(-1, (-1, 3)).norm(dim=-1)
+    weight = (1 / (ahead + _HORIZON_OFFSET_S)).expand(error.shape[:2])
     weight = weight / weight.mean()
     likelihood = predicted.log_sigma + error.detach() / predicted.log_sigma.exp()
     joints, root = (weight[..., None] * error)[..., :-1].mean(), (weight * error[..., -1]).mean()
@@ -136,8 +136,8 @@ def measure_forecaster(network: ForecasterNetwork, batches: Iterable[ForecastBat
     errors, inside = [], []
     for batch in batches:
         tensors = ForecastTensors.of(batch)
-        places, sigma = network(tensors.past, tensors.ahead)
-        error = (places - tensors.truth).unflatten(-1, (-1, 3)).norm(dim=-1)
+        displacement, sigma = network(tensors.past, tensors.ahead)
+        error = (displacement - tensors.truth).unflatten(-1, (-1, 3)).norm(dim=-1)
         errors.append(error.numpy())
         inside.append((error[..., :-1] < sigma[..., 1:]).numpy())
     error, within = 1000 * np.concatenate(errors), np.concatenate(inside)

@@ -63,7 +63,7 @@ def test_speed_is_that_of_the_last_tenth_of_a_second_and_of_uneven_frames():
     times = np.array([0.0, 0.4, 0.5, 0.52, 0.57, 0.6])
     bent = line(times)
     bent.joints[:2] += 1  # longer ago
-    joints, root = recent_velocity(Past.of([bent]))
+    joints, root = recent_velocity(Past.from_sequences([bent]))
     assert np.allclose(joints[0], SPEED - SPEED[0], atol=1e-3)
     assert np.allclose(root[0], WAY, atol=1e-3)
 
@@ -85,7 +85,7 @@ def test_sigma_grows_with_the_horizon_from_that_of_the_last_frame(forecaster):
 
 
 def test_what_is_not_valid_has_no_effect(forecaster):
-    past = Past.of([line(np.arange(30) / 30)])
+    past = Past.from_sequences([line(np.arange(30) / 30)])
     joints, root, times, sigma = past.joints.copy(), past.root.copy(), past.times.copy(), past.sigma.copy()
     valid = past.valid.copy()
     gap = [3, 4, 20, 29]
@@ -108,7 +108,7 @@ def test_what_is_not_valid_has_no_effect(forecaster):
 def test_people_of_a_batch_do_not_meet(forecaster):
     people = [line(np.arange(30) / 30), line(np.arange(9) / 15, -SPEED, 2 * WAY), line([4.0])]
     query = np.array([one.times[-1] + np.array([0.05, 0.5]) for one in people])
-    together = forecaster.predict(Past.of(people), query)
+    together = forecaster.predict(Past.from_sequences(people), query)
     for row, person in enumerate(people):
         alone = forecast(person, [0.05, 0.5], forecaster=forecaster)
         assert np.allclose(together.joints[row], alone.sequence.joints, atol=1e-5)
@@ -124,7 +124,7 @@ def test_the_clocks_origin_does_not_matter(forecaster):
 
 
 def test_a_moment_that_has_passed_is_the_last_frame(forecaster):
-    past = Past.of([line(np.arange(30) / 30)])
+    past = Past.from_sequences([line(np.arange(30) / 30)])
     found = forecaster.predict(past, np.array([[0.1, 29 / 30]]))
     assert np.array_equal(found.joints[0], np.repeat(past.joints[:, -1], 2, axis=0))
     assert (found.ahead == 0).all()
@@ -153,7 +153,7 @@ def test_horizons_that_cannot_be(horizon):
 
 
 def test_pasts_that_cannot_be():
-    past = Past.of([line(np.arange(3.0) / 30)])
+    past = Past.from_sequences([line(np.arange(3.0) / 30)])
     with pytest.raises(ValueError, match="has no valid frame"):
         replace(past, valid=np.zeros((1, 3), bool))
     with pytest.raises(ValueError, match="increase"):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pose.forecast import Past
-from pose.forecast.features import describe, restore, seconds_ahead, ways
-from pose.forecast.format import AGES, FEATURES, PATHS
+from pose.forecast.features import describe, displacements, restore, seconds_ahead
+from pose.forecast.format import AGES, COORDINATES, FEATURES
 from pose.sequences import Sequence3D, mirror_answer
 from pose.skeletons import H36M17
 
@@ -34,9 +34,9 @@ def turned(sequence, angle):
 def test_turned_about_the_upright_axis_it_is_the_same(angle):
     plain = walk(np.arange(31) / 30)
     other, turn = turned(plain, angle)
-    (tokens, view), (others, other_view) = (describe(Past.of([one])) for one in (plain, other))
+    (tokens, view), (others, other_view) = (describe(Past.from_sequences([one])) for one in (plain, other))
     assert np.allclose(tokens, others, atol=1e-4)
-    way = RNG.normal(0, 0.1, (1, 2, PATHS)).astype(np.float32)
+    way = RNG.normal(0, 0.1, (1, 2, COORDINATES)).astype(np.float32)
     ahead = np.full((1, 2), 0.5)
     for one, another in zip(restore(view, way, ahead), restore(other_view, way, ahead), strict=True):
         assert np.allclose(one @ turn.T, another, atol=1e-4)
@@ -44,7 +44,7 @@ def test_turned_about_the_upright_axis_it_is_the_same(angle):
 
 def test_mirrored_it_is_its_mirror_image():
     plain = walk(np.arange(31) / 30)
-    tokens, others = (describe(Past.of([one]))[0] for one in (plain, mirror_answer(plain)))
+    tokens, others = (describe(Past.from_sequences([one]))[0] for one in (plain, mirror_answer(plain)))
     places = np.pad(others[..., :48].reshape(1, 25, 16, 3), ((0, 0), (0, 0), (1, 0), (0, 0)))
     back = places[:, :, list(H36M17.flip_order)] * [-1, 1, 1]
     assert np.allclose(tokens[..., :48].reshape(1, 25, 16, 3), back[:, :, 1:], atol=1e-4)
@@ -54,8 +54,8 @@ def test_mirrored_it_is_its_mirror_image():
 def test_own_axes_are_a_rotation_also_of_a_person_who_points_nowhere():
     lying = walk(np.arange(3) / 30)
     lying.joints[..., [0, 2]] = 0
-    for past in (Past.of([walk(np.arange(3) / 30)]), Past.of([lying])):
-        turn = describe(past)[1].turn[0]
+    for past in (Past.from_sequences([walk(np.arange(3) / 30)]), Past.from_sequences([lying])):
+        turn = describe(past)[1].rotation[0]
         assert np.allclose(turn @ turn.T, np.eye(3), atol=1e-5)
         assert np.linalg.det(turn) > 0.99
 
@@ -63,20 +63,22 @@ def test_own_axes_are_a_rotation_also_of_a_person_who_points_nowhere():
 @pytest.mark.parametrize("fps", [24, 25, 30, 50, 60])
 def test_pace_does_not_matter(fps):
     fine = walk(np.arange(101) / 100)
-    tokens, others = (describe(Past.of([one]))[0] for one in (fine, walk(1 - np.arange(fps + 1)[::-1] / fps)))
-    assert np.abs(tokens - others)[..., :PATHS].max() < 2e-3  # m; what lies between frames is on the line
+    tokens, others = (
+        describe(Past.from_sequences([one]))[0] for one in (fine, walk(1 - np.arange(fps + 1)[::-1] / fps))
+    )
+    assert np.abs(tokens - others)[..., :COORDINATES].max() < 2e-3  # m; what lies between frames is on the line
 
 
 def test_the_last_place_is_nothing_but_the_pose():
-    past = Past.of([walk(np.arange(31) / 30)])
+    past = Past.from_sequences([walk(np.arange(31) / 30)])
     tokens, view = describe(past)
     assert tokens.shape == (1, len(AGES), FEATURES)
     assert np.allclose(tokens[0, -1, 48:51], 0)
-    assert np.allclose(tokens[0, -1, :48].reshape(16, 3) @ view.turn[0], past.joints[0, -1, 1:], atol=1e-6)
+    assert np.allclose(tokens[0, -1, :48].reshape(16, 3) @ view.rotation[0], past.joints[0, -1, 1:], atol=1e-6)
 
 
 def test_gaps_are_bridged_and_told():
-    whole = Past.of([walk(np.arange(51) / 50)])
+    whole = Past.from_sequences([walk(np.arange(51) / 50)])
     valid = whole.valid.copy()
     valid[0, 20:35] = False
     joints = whole.joints.copy()
@@ -91,18 +93,18 @@ def test_gaps_are_bridged_and_told():
 
 
 def test_before_the_first_frame_it_is_held():
-    tokens = describe(Past.of([walk(np.arange(10) / 30)]))[0][0]
+    tokens = describe(Past.from_sequences([walk(np.arange(10) / 30)]))[0][0]
     assert np.allclose(tokens[0, :48], tokens[10, :48])
     assert np.allclose(tokens[0, -4] / 10, 0.96 - 0.3, atol=1e-4)
 
 
 def test_ways_and_restored_are_inverses():
-    past = Past.of([walk(np.arange(31) / 30), walk(np.arange(10) / 15)])
+    past = Past.from_sequences([walk(np.arange(31) / 30), walk(np.arange(10) / 15)])
     _, view = describe(past)
     future = [walk([1.2, 1.5]), walk([0.8, 1.0])]
     joints, root = (np.stack([getattr(one, name) for one in future]) for name in ("joints", "root"))
     ahead = seconds_ahead(view, np.stack([one.times for one in future]))
-    back = restore(view, ways(view, joints, root), ahead)
+    back = restore(view, displacements(view, joints, root), ahead)
     assert np.allclose(back[0], joints, atol=1e-5)
     assert np.allclose(back[1], root, atol=1e-5)
     assert np.allclose(ahead, [[0.2, 0.5], [0.2, 0.4]])

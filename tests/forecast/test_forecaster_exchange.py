@@ -61,7 +61,7 @@ def test_exported_it_says_the_same_of_any_number(blended):
         given = asked(people, moments)
         with torch.inference_mode():
             expected = whole(*given)
-        for found, true in zip(exported.answer(*(array.numpy() for array in given)), expected, strict=True):
+        for found, true in zip(exported.run_network(*(array.numpy() for array in given)), expected, strict=True):
             assert np.abs(found - true.numpy()).max() < 1e-5
 
 

@@ -13,11 +13,27 @@ from pose.errors import PoseError
 from pose.forecast.baseline_networks import cosine_transform
 from pose.forecast.build import build_network, load_network, save_forecaster
 from pose.forecast.config import KINDS, ForecasterConfig
-from pose.forecast.format import FEATURES, FUTURE_STEPS, HORIZONS, PAST_STEPS, PATHS, SPREAD_SCALE, SPREADS, STEP
-from pose.forecast.network import Displacements, between_horizons, between_steps, log_speed, share_lifted, step_times
+from pose.forecast.format import (
+    COORDINATES,
+    FEATURES,
+    FUTURE_STEPS,
+    HORIZONS,
+    PAST_STEPS,
+    SIGMA_FEATURES,
+    SIGMA_SCALE,
+    STEP,
+)
+from pose.forecast.network import (
+    Displacements,
+    interpolate_horizons,
+    interpolate_steps,
+    lifted_weight,
+    log_speed,
+    step_times,
+)
 from pose.lifter.initialization import initialize_decoder
 
-SIGMAS = slice(2 * PATHS, 2 * PATHS + SPREADS)
+SIGMAS = slice(2 * COORDINATES, 2 * COORDINATES + SIGMA_FEATURES)
 SMALL = {"dim": 16, "depth": 2, "decoder_depth": 2, "heads": 2}
 
 
@@ -69,11 +85,11 @@ def test_cross_attention_has_the_gradient_of_its_differences():
 
 @pytest.mark.parametrize("norm", ["none", "pre", "post"])
 def test_decoder_does_not_see_later_steps(norm):
-    net, past, truth = network("autoregressive", norm=norm), pasts(), torch.randn(3, FUTURE_STEPS, PATHS)
+    net, past, truth = network("autoregressive", norm=norm), pasts(), torch.randn(3, FUTURE_STEPS, COORDINATES)
     drawn = torch.Generator()
-    before = net.forced(past, truth, 1.0, drawn).places
+    before = net.forced(past, truth, 1.0, drawn).displacement
     truth[:, 10:] += 1
-    after = net.forced(past, truth, 1.0, drawn).places
+    after = net.forced(past, truth, 1.0, drawn).displacement
     assert torch.allclose(after[:, :11], before[:, :11], atol=1e-6)  # step 10 is from the steps before it
     assert not torch.allclose(after[:, 11], before[:, 11], atol=1e-3)
 
@@ -84,23 +100,23 @@ def test_cached_roll_out_is_the_recomputed_one(norm):
     net, past = network("autoregressive", norm=norm), pasts()
     with torch.no_grad():
         rolled = net.predict(past)
-        told = net.forced(past, rolled.places, 1.0, torch.Generator())
-    assert rolled.places.abs().max() > 1e-2
-    assert torch.allclose(rolled.places, told.places, atol=1e-5)
+        told = net.forced(past, rolled.displacement, 1.0, torch.Generator())
+    assert rolled.displacement.abs().max() > 1e-2
+    assert torch.allclose(rolled.displacement, told.displacement, atol=1e-5)
     assert torch.allclose(rolled.log_sigma, told.log_sigma, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["autoregressive", "gru", "gru-attention"])
 def test_scheduled_sampling_is_between_the_truth_and_the_roll_out(kind):
-    net, past, truth = network(kind), pasts(), 5 + torch.randn(3, FUTURE_STEPS, PATHS)
+    net, past, truth = network(kind), pasts(), 5 + torch.randn(3, FUTURE_STEPS, COORDINATES)
     with torch.no_grad():
-        rolled = net.predict(past).places
+        rolled = net.predict(past).displacement
         none, some, full = (net.forced(past, truth, keep, torch.Generator().manual_seed(0)) for keep in (0.0, 0.5, 1.0))
     if kind != "autoregressive":  # whose second pass is told what the first said of the truth
-        assert torch.allclose(none.places, rolled, atol=1e-5)
-    assert not torch.allclose(some.places, none.places, atol=1e-2)
-    assert not torch.allclose(some.places, full.places, atol=1e-2)
-    assert torch.allclose(full.places[:, 0], rolled[:, 0], atol=1e-6)  # the first step knows the past alone
+        assert torch.allclose(none.displacement, rolled, atol=1e-5)
+    assert not torch.allclose(some.displacement, none.displacement, atol=1e-2)
+    assert not torch.allclose(some.displacement, full.displacement, atol=1e-2)
+    assert torch.allclose(full.displacement[:, 0], rolled[:, 0], atol=1e-6)  # the first step knows the past alone
 
 
 def test_a_moment_does_not_depend_on_what_else_is_asked():
@@ -136,33 +152,33 @@ def test_every_weight_learns(kind):
     """No parameter is cut off from the loss."""
     net = network(kind)
     if net.rolls_out:
-        said = net.forced(pasts(), torch.randn(3, FUTURE_STEPS, PATHS), 0.5, torch.Generator())
+        said = net.forced(pasts(), torch.randn(3, FUTURE_STEPS, COORDINATES), 0.5, torch.Generator())
     else:
         said = net.at(pasts(), torch.rand(3, 5))
-    (said.places.square().sum() + said.log_sigma.square().sum()).backward()
+    (said.displacement.square().sum() + said.log_sigma.square().sum()).backward()
     idle = [name for name, p in net.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
     assert [name for name in idle if not name.endswith("k_proj.bias")] == []  # softmax forgets what all keys share
 
 
 def test_moments_between_steps_are_on_the_line():
-    places = (torch.arange(1, FUTURE_STEPS + 1) * 2.0)[None, :, None].expand(1, -1, PATHS)
+    places = (torch.arange(1, FUTURE_STEPS + 1) * 2.0)[None, :, None].expand(1, -1, COORDINATES)
     steps = Displacements(places, torch.arange(FUTURE_STEPS)[None, :, None].expand(1, -1, 17).float())
-    found = between_steps(steps, torch.tensor([[0.0, STEP / 2, STEP, 1.75 * STEP, 1.0]]))
-    assert torch.allclose(found.places[0, :, 0], torch.tensor([0, 1, 2, 3.5, 50]), atol=1e-4)
+    found = interpolate_steps(steps, torch.tensor([[0.0, STEP / 2, STEP, 1.75 * STEP, 1.0]]))
+    assert torch.allclose(found.displacement[0, :, 0], torch.tensor([0, 1, 2, 3.5, 50]), atol=1e-4)
     assert torch.allclose(found.log_sigma[0, :, 0], torch.tensor([0, 0, 0, 0.75, 24]), atol=1e-4)
 
 
 def test_what_is_known_at_horizons_is_read_on_the_line_between():
     values = torch.randn(2, len(HORIZONS), 3)
-    assert torch.allclose(between_horizons(values, torch.tensor([HORIZONS, HORIZONS])), values, atol=1e-5)
-    between = between_horizons(values, torch.tensor([[0.0, 0.24, 2.0]] * 2))
+    assert torch.allclose(interpolate_horizons(values, torch.tensor([HORIZONS, HORIZONS])), values, atol=1e-5)
+    between = interpolate_horizons(values, torch.tensor([[0.0, 0.24, 2.0]] * 2))
     expected = torch.stack([values[:, 0], (values[:, 1] + values[:, 2]) / 2, values[:, -1]], dim=1)
     assert torch.allclose(between, expected, atol=1e-5)
 
 
 def test_calibration_scales_sigma_at_its_horizon_alone():
     net, past, ahead = network("one-shot"), pasts(2), torch.tensor([HORIZONS] * 2)
-    past[0, :, SIGMAS], past[1, :, SIGMAS] = 0, SPREAD_SCALE * math.log(50)
+    past[0, :, SIGMAS], past[1, :, SIGMAS] = 0, SIGMA_SCALE * math.log(50)
     with torch.no_grad():
         before = net(past, ahead)[1]
         net.calibration[1, 2, 2 + 16] = math.log(2)  # of the pelvis' way, which a network says last and an answer first
@@ -175,10 +191,10 @@ def test_calibration_scales_sigma_at_its_horizon_alone():
 def test_what_a_past_is_and_how_fast_people_are_in_it():
     past = torch.zeros(4, PAST_STEPS, FEATURES)
     for row, sigma in enumerate((1.0, 10**0.5, 10.0, 80.0)):
-        past[row, :, SIGMAS] = SPREAD_SCALE * math.log(sigma)
-    assert torch.allclose(share_lifted(past), torch.tensor([0.0, 0.5, 1.0, 1.0]), atol=1e-5)
-    past[1:, 1:, PATHS : 2 * PATHS - 3] = 0.5  # the pelvis' own, the last, stays out of it
-    past[..., 2 * PATHS - 3 : 2 * PATHS] = 9
+        past[row, :, SIGMAS] = SIGMA_SCALE * math.log(sigma)
+    assert torch.allclose(lifted_weight(past), torch.tensor([0.0, 0.5, 1.0, 1.0]), atol=1e-5)
+    past[1:, 1:, COORDINATES : 2 * COORDINATES - 3] = 0.5  # the pelvis' own, the last, stays out of it
+    past[..., 2 * COORDINATES - 3 : 2 * COORDINATES] = 9
     found = log_speed(past)
     assert torch.allclose(found[1:] - found[0], torch.tensor(math.log(0.53 / 0.03)), atol=1e-4)
 

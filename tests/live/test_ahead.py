@@ -12,9 +12,9 @@ from pose.camera import Camera, project
 from pose.config import LiveConfig
 from pose.errors import UsageError
 from pose.forecast import DampedVelocity, ZeroVelocity
-from pose.forecast.pasts import MOST_FRAMES, Pasts
+from pose.forecast.past_buffer import MAX_FRAMES, PastBuffer
 from pose.forecast.projection import carriers
-from pose.forecast.steady import Steady
+from pose.forecast.stabilized import StabilizedForecaster
 from pose.live import LiveLoop, PushedFrames
 from pose.live.ahead import PosePredictor
 from pose.live.horizon import MAX_HORIZON_S, Horizon
@@ -213,44 +213,44 @@ def test_bridge_0_carries_no_person_on():
 
 
 def test_a_past_is_the_last_second_whatever_came_before_and_memory_is_bounded():
-    long, short = Pasts(), Pasts()
+    long, short = PastBuffer(), PastBuffer()
     for number in range(1000):
         frame = walker(number / 60, speed=(0.1, 0, 0.1))
-        long.see(frame)
+        long.add(frame)
         if number >= 900:
-            short.see(frame)
-    whole, part = long.of([1]), short.of([1])
+            short.add(frame)
+    whole, part = long.past_of([1]), short.past_of([1])
     assert whole.times[0].tolist() == part.times[0].tolist() == pytest.approx((np.arange(939, 1000) / 60).tolist())
     assert np.array_equal(whole.root, part.root)
     assert np.array_equal(whole.joints[0, -1], STANDING)
-    many = Pasts()
+    many = PastBuffer()
     for number in range(3000):
-        many.see(
+        many.add(
             replace(
                 one := walker(number / 600, speed=(0.1, 0, 0)), people=replace(one.people, ids=np.array([number // 10]))
             )
         )
     assert len(many.last_seen()) <= 62
-    assert many.of([299]).times.shape == (1, 10)
+    assert many.past_of([299]).times.shape == (1, 10)
     for number in range(600):
-        many.see(walker(5 + (number + 1) / 600, speed=(0.1, 0, 0)))
-    assert many.of([1]).times.shape == (1, MOST_FRAMES)
+        many.add(walker(5 + (number + 1) / 600, speed=(0.1, 0, 0)))
+    assert many.past_of([1]).times.shape == (1, MAX_FRAMES)
 
 
 def test_a_person_with_a_shorter_past_is_padded_with_nothing():
-    pasts = Pasts()
+    pasts = PastBuffer()
     for number in range(20):
         both = seen_result([[0, 0, 4], [1, 0, 4]], time=number / 30)
-        pasts.see(both if number >= 15 else without(both, 2))
-    past = pasts.of([2, 1])
+        pasts.add(both if number >= 15 else without(both, 2))
+    past = pasts.past_of([2, 1])
     assert past.valid.sum(axis=1).tolist() == [5, 20]
     assert past.valid[0, -5:].all()
 
 
 def test_predicted_people_are_not_their_own_past():
-    pasts = Pasts()
+    pasts = PastBuffer()
     frame = walker(0.0)
-    pasts.see(replace(frame, poses=replace(frame.poses, ahead=np.array([0.1], np.float32))))
+    pasts.add(replace(frame, poses=replace(frame.poses, ahead=np.array([0.1], np.float32))))
     assert pasts.last_seen() == {}
 
 
@@ -372,38 +372,38 @@ def test_a_loop_carries_on_who_is_hidden_and_counts_who_is_seen():
 def straight_past(speed, seconds=1.0, noise=0.0):
     """A person who glides, (1, T), with the pelvis seen badly."""
     rng = np.random.default_rng(3)
-    pasts = Pasts()
+    pasts = PastBuffer()
     for time in np.arange(0, seconds, 1 / 30).tolist():
         root = np.array([-0.5, 0.2, 4.0]) + np.array(speed) * time + rng.normal(0, noise, 3)
-        pasts.see(seen_result([root], time=time))
-    return pasts.of([1])
+        pasts.add(seen_result([root], time=time))
+    return pasts.past_of([1])
 
 
 def test_steadied_the_pelvis_goes_on_across_the_line_of_sight_and_keeps_its_distance():
     past = straight_past((1.5, 0.0, 0.0))
     times = past.times[:, -1:] + np.array([[0.0, 0.066, 0.1]])
-    said = Steady(ZeroVelocity()).predict(past, times)
+    said = StabilizedForecaster(ZeroVelocity()).predict(past, times)
     start = past.root[0, -1]
     assert np.array_equal(said.root[0, 0], start)
     gone = said.root[0, :, 0] - start[0]
     assert gone[1:] == pytest.approx([1.5 * 0.066, 1.5 * 0.1], rel=0.25)
     assert (gone[1:] < [1.5 * 0.066, 1.5 * 0.1]).all()
     assert said.root[0, :, 2].tolist() == [start[2]] * 3
-    away = Steady(DampedVelocity()).predict(straight_past((0.0, 0.0, 1.0)), times)
+    away = StabilizedForecaster(DampedVelocity()).predict(straight_past((0.0, 0.0, 1.0)), times)
     assert np.ptp(away.root[0, :, 2]) == 0
 
 
 @pytest.mark.parametrize(("speed", "kept"), [(0.0, 0.0), (0.15, 1 / 17), (0.3, 0.5), (0.6, 16 / 17)])
 def test_steadied_a_body_goes_on_as_far_as_it_moves_more_than_noise(speed, kept):
     """Everything but the pelvis moves alike, so the body's speed is theirs times the root of 16 / 17."""
-    pasts, body = Pasts(), STANDING.copy()
+    pasts, body = PastBuffer(), STANDING.copy()
     for time in np.arange(0, 1, 1 / 30).tolist():
         body[1:, 0] = STANDING[1:, 0] + speed * (17 / 16) ** 0.5 * time
-        pasts.see(seen_result([[0, 0, 9]], joints=body.copy(), time=time))
-    past = pasts.of([1])
+        pasts.add(seen_result([[0, 0, 9]], joints=body.copy(), time=time))
+    past = pasts.past_of([1])
     times = past.times[:, -1:] + 0.1
     plain = DampedVelocity().predict(past, times).joints[0, 0] - past.joints[0, -1]
-    ways = Steady(DampedVelocity()).predict(past, times).joints[0, 0] - past.joints[0, -1]
+    ways = StabilizedForecaster(DampedVelocity()).predict(past, times).joints[0, 0] - past.joints[0, -1]
     np.testing.assert_allclose(ways, kept * plain, atol=1e-5)
 
 
@@ -414,17 +414,19 @@ def test_a_steadied_person_at_rest_jitters_less_than_unsteadied():
         ways = [forecaster.predict(p, p.times[:, -1:] + 0.1).root[0, 0] - p.root[0, -1] for p in past]
         return float(np.linalg.norm(ways, axis=1).mean())
 
-    assert trembling(Steady(DampedVelocity())) < 0.2 * trembling(DampedVelocity())
+    assert trembling(StabilizedForecaster(DampedVelocity())) < 0.2 * trembling(DampedVelocity())
 
 
 def test_a_steadied_person_seen_once_or_beside_the_camera_has_a_forecast():
-    pasts = Pasts()
-    pasts.see(seen_result([[0, 0, 3]]))
-    once = pasts.of([1])
-    assert np.array_equal(Steady(DampedVelocity()).predict(once, once.times + 0.1).root[0, 0], once.root[0, 0])
+    pasts = PastBuffer()
+    pasts.add(seen_result([[0, 0, 3]]))
+    once = pasts.past_of([1])
+    assert np.array_equal(
+        StabilizedForecaster(DampedVelocity()).predict(once, once.times + 0.1).root[0, 0], once.root[0, 0]
+    )
     near = straight_past((0, 0, 0))
     near.root[..., 2] = 0.05
-    assert np.isfinite(Steady(DampedVelocity()).predict(near, near.times[:, -1:] + 0.1).root).all()
+    assert np.isfinite(StabilizedForecaster(DampedVelocity()).predict(near, near.times[:, -1:] + 0.1).root).all()
 
 
 @pytest.mark.parametrize("seconds", [0.05, 0.3])

@@ -11,7 +11,16 @@ from pose.errors import PoseError
 from pose.forecast.batch import ForecastBatch
 from pose.forecast.build import build_network, load_network, save_forecaster
 from pose.forecast.config import KINDS, ForecasterConfig
-from pose.forecast.format import FEATURES, FUTURE_STEPS, HORIZONS, PAST_STEPS, PATHS, SPREAD_SCALE, SPREADS, STEP
+from pose.forecast.format import (
+    COORDINATES,
+    FEATURES,
+    FUTURE_STEPS,
+    HORIZONS,
+    PAST_STEPS,
+    SIGMA_FEATURES,
+    SIGMA_SCALE,
+    STEP,
+)
 from pose.forecast.network import Displacements
 from pose.training.config import ForecasterTrainConfig, ForecastLossWeights, OptimizerConfig, ScheduleConfig
 from pose.training.forecast_sigma import calibrate_forecaster
@@ -19,7 +28,7 @@ from pose.training.forecaster import (
     ForecasterTrainer,
     forecast_loss,
     measure_forecaster,
-    truth_kept,
+    true_input_probability,
 )
 
 SMALL = ForecasterConfig(dim=16, depth=1, decoder_depth=1, heads=2)
@@ -30,15 +39,15 @@ class Swings:
 
     def batch(self, step, people=16):
         rng = np.random.default_rng(step)
-        phase, size = rng.uniform(0, 6, (people, 1, 1)), rng.uniform(0.1, 0.3, (people, 1, PATHS))
+        phase, size = rng.uniform(0, 6, (people, 1, 1)), rng.uniform(0.1, 0.3, (people, 1, COORDINATES))
         ages, ahead = STEP * np.arange(1 - PAST_STEPS, 1), rng.uniform(0.05, 1, (people, 4))
 
         def way(times):
             return (size * (np.sin(4.4 * times[..., None] + phase) - np.sin(phase))).astype(np.float32)
 
         past = np.zeros((people, PAST_STEPS, FEATURES), np.float32)
-        past[..., :PATHS] = way(np.tile(ages, (people, 1)))
-        past[..., PATHS : 2 * PATHS] = np.gradient(past[..., :PATHS], STEP, axis=1) * 0.2
+        past[..., :COORDINATES] = way(np.tile(ages, (people, 1)))
+        past[..., COORDINATES : 2 * COORDINATES] = np.gradient(past[..., :COORDINATES], STEP, axis=1) * 0.2
         steps = np.tile(STEP * np.arange(1, FUTURE_STEPS + 1), (people, 1))
         return ForecastBatch(past, ahead, way(ahead), way(steps))
 
@@ -78,15 +87,15 @@ def test_every_kind_learns_to_go_on(kind, tmp_path):
 
 
 def test_truth_is_told_less_and_less():
-    shares = [truth_kept(step, 50) for step in range(0, 1000, 10)]
+    shares = [true_input_probability(step, 50) for step in range(0, 1000, 10)]
     assert shares[0] > 0.97
     assert shares == sorted(shares, reverse=True)
-    assert truth_kept(int(50 * np.log(50)), 50) == pytest.approx(0.5, abs=0.01)
-    assert truth_kept(10**6, 50) == pytest.approx(0)
+    assert true_input_probability(int(50 * np.log(50)), 50) == pytest.approx(0.5, abs=0.01)
+    assert true_input_probability(10**6, 50) == pytest.approx(0)
 
 
 def test_loss_is_the_distance_and_near_moments_count_more():
-    said = Displacements(torch.zeros(1, 2, PATHS), torch.zeros(1, 2, 17))
+    said = Displacements(torch.zeros(1, 2, COORDINATES), torch.zeros(1, 2, 17))
     truth = torch.zeros(1, 2, 17, 3)
     truth[0, 0, :16, 0] = 0.1
     only = ForecastLossWeights(root=0.0, spread=0.0)
@@ -104,10 +113,10 @@ def test_loss_is_the_distance_and_near_moments_count_more():
 
 def test_likelihood_is_best_at_the_mean_error_and_trains_sigma_alone():
     only = ForecastLossWeights(root=0.0, spread=1.0)
-    truth = torch.full((1, 1, PATHS), 0.1 / 3**0.5)  # every point is 0.1 m off
+    truth = torch.full((1, 1, COORDINATES), 0.1 / 3**0.5)  # every point is 0.1 m off
 
     def spread(log_sigma):
-        places = torch.zeros(1, 1, PATHS, requires_grad=True)
+        places = torch.zeros(1, 1, COORDINATES, requires_grad=True)
         said = Displacements(places, torch.full((1, 1, 17), log_sigma, requires_grad=True))
         return forecast_loss(said, truth, torch.ones(1, 1), only)[1]["spread"], places, said.log_sigma
 
@@ -123,7 +132,7 @@ def test_likelihood_is_best_at_the_mean_error_and_trains_sigma_alone():
 def test_calibrated_sigma_holds_its_share_at_every_horizon():
     torch.manual_seed(0)
     network = build_network(SMALL).eval()
-    network.head.linear.bias.data[PATHS:] = 4.0  # far too modest
+    network.head.linear.bias.data[COORDINATES:] = 4.0  # far too modest
     easy, hard = Swings().measured(0.01), Swings().measured(0.2)
     assert (measure_forecaster(network, [easy, hard])["inside"] > 0.9).all()
     calibrate_forecaster(network, [[easy], [hard]])
@@ -132,7 +141,7 @@ def test_calibrated_sigma_holds_its_share_at_every_horizon():
 
 def as_lifted(batch, sigma=40.0):
     past = batch.past.copy()
-    past[..., 2 * PATHS : 2 * PATHS + SPREADS] = SPREAD_SCALE * np.log(sigma)
+    past[..., 2 * COORDINATES : 2 * COORDINATES + SIGMA_FEATURES] = SIGMA_SCALE * np.log(sigma)
     return replace(batch, past=past)
 
 
@@ -204,8 +213,8 @@ def test_a_blended_forecaster_begins_in_the_middle_and_learns_which_to_trust(tmp
     )  # fmt: skip
     trainer = ForecasterTrainer(config, Swings(), tmp_path / "run")
     past, ahead = torch.from_numpy(Swings().batch(0).past), torch.full((16, 1), 0.3)
-    one, other = (load_network(Path(part)).at(past, ahead).places for part in parts)
-    assert torch.allclose(trainer.bare_network.at(past, ahead).places, (one + other) / 2, atol=1e-5)
+    one, other = (load_network(Path(part)).at(past, ahead).displacement for part in parts)
+    assert torch.allclose(trainer.bare_network.at(past, ahead).displacement, (one + other) / 2, atol=1e-5)
     before = measure_forecaster(trainer.bare_network.eval(), [Swings().measured()])["mpjpe"]
     trainer.run()
     blended = trainer.averaged_network.eval()

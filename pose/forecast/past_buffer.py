@@ -8,7 +8,7 @@ import numpy as np
 from pose.forecast.types import PAST_SECONDS, Past
 from pose.types import F32, F64, FrameResult
 
-MOST_FRAMES = 128  # maximum number of frames of a person; above 128 frames/s the past is shorter than a second
+MAX_FRAMES = 128  # maximum number of frames of a person; above 128 frames/s the past is shorter than a second
 _JOINTS, _ROOT = slice(0, 51), slice(51, 54)
 
 
@@ -17,39 +17,39 @@ class _Track:
     """Stored frames of one person.
 
     Attributes:
-        begun: Time of the first frame, s.
-        rows: (2 MOST_FRAMES, 71) joints, root and sigma of the frames. When the buffer is full, the newest MOST_FRAMES
+        first_time: Time of the first frame, s.
+        rows: (2 MAX_FRAMES, 71) joints, root and sigma of the frames. When the buffer is full, the newest MAX_FRAMES
             rows are moved to the front, so that they stay contiguous.
-        times: (2 MOST_FRAMES,) times of the frames, s.
-        end: Number of rows in use; only the newest MOST_FRAMES of them are read.
+        times: (2 MAX_FRAMES,) times of the frames, s.
+        end: Number of rows in use; only the newest MAX_FRAMES of them are read.
     """
 
-    begun: float
-    rows: F32 = field(default_factory=lambda: np.zeros((2 * MOST_FRAMES, 71), np.float32))
-    times: F64 = field(default_factory=lambda: np.zeros(2 * MOST_FRAMES))
+    first_time: float
+    rows: F32 = field(default_factory=lambda: np.zeros((2 * MAX_FRAMES, 71), np.float32))
+    times: F64 = field(default_factory=lambda: np.zeros(2 * MAX_FRAMES))
     end: int = 0
 
     def add(self, row: F32, time: float) -> None:
         if self.end == len(self.times):
-            self.rows[:MOST_FRAMES], self.times[:MOST_FRAMES] = self.rows[MOST_FRAMES:], self.times[MOST_FRAMES:]
-            self.end = MOST_FRAMES
+            self.rows[:MAX_FRAMES], self.times[:MAX_FRAMES] = self.rows[MAX_FRAMES:], self.times[MAX_FRAMES:]
+            self.end = MAX_FRAMES
         self.rows[self.end], self.times[self.end] = row, time
         self.end += 1
 
     def recent(self) -> slice:
         """Return the slice of the frames in the last second before the last detection."""
-        first = max(0, self.end - MOST_FRAMES)
+        first = max(0, self.end - MAX_FRAMES)
         first += int(np.searchsorted(self.times[first : self.end], self.times[self.end - 1] - PAST_SECONDS))
         return slice(first, self.end)
 
 
-class Pasts:
+class PastBuffer:
     """The last second of each person in a stream. People not seen for longer than that are removed."""
 
     def __init__(self) -> None:
         self._tracks: dict[int, _Track] = {}
 
-    def see(self, result: FrameResult) -> None:
+    def add(self, result: FrameResult) -> None:
         """Add a frame. People without 3D, or with predicted 3D only, count as not seen."""
         people, poses, time = result.people, result.poses, result.time
         if people.cut:
@@ -65,9 +65,9 @@ class Pasts:
 
     def last_seen(self) -> dict[int, tuple[float, float]]:
         """Return the times in s of the first and the last frame of each person, by id."""
-        return {person: (track.begun, float(track.times[track.end - 1])) for person, track in self._tracks.items()}
+        return {person: (track.first_time, float(track.times[track.end - 1])) for person, track in self._tracks.items()}
 
-    def of(self, people: Sequence[int]) -> Past:
+    def past_of(self, people: Sequence[int]) -> Past:
         """Return the past of the people with the given ids. Shorter pasts are padded at the start."""
         tracks = [self._tracks[person] for person in people]
         spans = [track.recent() for track in tracks]

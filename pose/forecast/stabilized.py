@@ -9,8 +9,9 @@ person stands still.
   a Wiener filter, v^2 / (v^2 + noise^2), passes more jitter at rest and dampens motion more. The velocity of the pelvis
   is multiplied by the Wiener gain, which is more accurate there.
 
-benchmarks/ahead.py measures the effect. `WINDOW`, `FADING` and `BODY_NOISE` were selected on training subjects.
-`SPEED_NOISE` was set by hand on some of the test clips, as a trade-off between jitter at rest and delay.
+benchmarks/ahead.py measures the effect. `VELOCITY_WINDOW_S`, `VELOCITY_TIME_CONSTANT_S` and `JOINT_SPEED_NOISE_M_S`
+were selected on training subjects. `PELVIS_SPEED_NOISE_M_S` was set by hand on some of the test clips, as a trade-off
+between jitter at rest and delay.
 """
 
 from dataclasses import replace
@@ -21,14 +22,14 @@ from numpy.typing import NDArray
 from pose.forecast.types import Forecast, Forecaster, Past
 from pose.types import F32, F64, Flags
 
-WINDOW = 0.2  # s; duration before the last frame over which velocities are measured
-FADING = 0.3  # s, time constant of that velocity
-SPEED_NOISE = 0.3  # m/s, noise of the velocity of the pelvis across the line of sight
-BODY_NOISE = 0.3  # m/s, noise of the joints' root-mean-square speed relative to the pelvis
-NEAREST = 0.2  # m; a pelvis nearer to the camera or behind it is not stabilised
+VELOCITY_WINDOW_S = 0.2  # duration before the last frame over which velocities are measured
+VELOCITY_TIME_CONSTANT_S = 0.3  # time constant of that velocity
+PELVIS_SPEED_NOISE_M_S = 0.3  # noise of the velocity of the pelvis across the line of sight
+JOINT_SPEED_NOISE_M_S = 0.3  # noise of the joints' root-mean-square speed relative to the pelvis
+MIN_DEPTH_M = 0.2  # a pelvis nearer to the camera or behind it is not stabilised
 
 
-class Steady:
+class StabilizedForecaster:
     """Forecaster that stabilises the forecasts of another forecaster. Sigma is unchanged."""
 
     def __init__(self, forecaster: Forecaster) -> None:
@@ -42,12 +43,12 @@ class Steady:
         weights, seen = _slope(past, past.times[newest])
         speeds = weights[:, None] @ np.where(seen[..., None], past.joints.reshape(*seen.shape, -1), 0)  # (P, 1, 51) m/s
         power = np.square(speeds).sum(axis=2) / past.joints.shape[2]
-        share = shares(power**2, BODY_NOISE**2)[..., None, None]
-        ways = (share * (prediction.joints - joints)).astype(np.float32)
-        return replace(prediction, joints=joints + ways, root=_pelvis(past, seen, weights, root, prediction))
+        gain = wiener_gain(power**2, JOINT_SPEED_NOISE_M_S**2)[..., None, None]
+        displacements = (gain * (prediction.joints - joints)).astype(np.float32)
+        return replace(prediction, joints=joints + displacements, root=_pelvis(past, seen, weights, root, prediction))
 
 
-def shares(power: NDArray[np.floating], noise: float) -> F64:
+def wiener_gain(power: NDArray[np.floating], noise: float) -> F64:
     """Return the Wiener gain power / (power + noise^2) of signals with power `power` and noise with power noise^2."""
     return np.asarray(power / (power + noise**2), np.float64)
 
@@ -60,9 +61,9 @@ def _slope(past: Past, newest: F64) -> tuple[F64, Flags]:
         newest: (P,) time of the newest frame, s.
 
     Returns:
-        The weights, and a mask (P, T) of the frames in the last `WINDOW` seconds, which are used.
+        The weights, and a mask (P, T) of the frames in the last `VELOCITY_WINDOW_S` seconds, which are used.
     """
-    seen = past.valid & (past.times >= newest[:, None] - (WINDOW + 1e-6))
+    seen = past.valid & (past.times >= newest[:, None] - (VELOCITY_WINDOW_S + 1e-6))
     age = np.where(seen, past.times - newest[:, None], 0.0)
     age -= seen * (age.sum(axis=1, keepdims=True) / seen.sum(axis=1, keepdims=True))
     return age / np.maximum(np.square(age).sum(axis=1, keepdims=True), 1e-12), seen
@@ -79,11 +80,11 @@ def _pelvis(past: Past, seen: Flags, weights: F64, root: F32, prediction: Foreca
         prediction: The forecast to stabilise.
     """
     depth = past.root[..., 2]
-    ahead = (root[:, 2] > NEAREST) & (np.where(seen, depth, np.inf).min(axis=1) > NEAREST)
+    ahead = (root[:, 2] > MIN_DEPTH_M) & (np.where(seen, depth, np.inf).min(axis=1) > MIN_DEPTH_M)
     across = np.where(seen[..., None], past.root[..., :2] / np.where(seen & (depth > 0), depth, 1)[..., None], 0.0)
     speed = (weights[:, None] @ across)[:, 0] * root[:, 2:]
-    steady = speed * shares(np.square(speed).sum(axis=1, keepdims=True), SPEED_NOISE)
-    way = FADING * -np.expm1(-prediction.ahead / FADING)
-    held = np.repeat(root[:, None], prediction.ahead.shape[1], axis=1)
-    held[..., :2] += (way[..., None] * steady[:, None]).astype(np.float32)
-    return np.where(ahead[:, None, None], held, prediction.root)
+    damped_velocity = speed * wiener_gain(np.square(speed).sum(axis=1, keepdims=True), PELVIS_SPEED_NOISE_M_S)
+    distance_per_speed = VELOCITY_TIME_CONSTANT_S * -np.expm1(-prediction.ahead / VELOCITY_TIME_CONSTANT_S)
+    stabilized = np.repeat(root[:, None], prediction.ahead.shape[1], axis=1)
+    stabilized[..., :2] += (distance_per_speed[..., None] * damped_velocity[:, None]).astype(np.float32)
+    return np.where(ahead[:, None, None], stabilized, prediction.root)
