@@ -37,7 +37,7 @@ from pose.lifter.load import load_lifter
 from pose.lifter.offline import OfflineLifter
 from pose.multiview.calibrate import Known
 from pose.multiview.collect import collect_tracks
-from pose.multiview.motions import find_motions, on_time_line, time_line
+from pose.multiview.motions import find_motions, fused_times, on_time_line
 from pose.multiview.rig import find_rig
 from pose.multiview.sampling import sample
 from pose.multiview.types import ViewCamera, ViewTrack
@@ -131,7 +131,7 @@ def identity_score(rig, scene):
 def joints_error(rig, scene):
     """`JOINTS`, where two cameras see a person, and the share of joint groups that one camera alone has better."""
     base, lengths = scene.views[0], {(track.camera, track.number): len(track) for track in scene.tracks}
-    line = time_line(rig.cameras, [(0.0, float(view.times[-1])) for view in scene.views], 30.0)
+    line = fused_times(rig.cameras, [(0.0, float(view.times[-1])) for view in scene.views], 30.0)
     on_line = on_time_line(rig, line)
     begun = time.process_time()
     motions = find_motions(on_line, line)

@@ -16,7 +16,7 @@ from pose_datasets import mocap
 from pose_datasets.several_cameras import told_camera
 
 from pose.multiview.calibrate import Known
-from pose.multiview.motions import contacts_of, find_motions, find_world, on_time_line, time_line
+from pose.multiview.motions import contacts_of, find_motions, find_world, fused_times, on_time_line
 from pose.multiview.rig import find_rig
 from pose.multiview.types import ViewCamera
 from pose.world.gravity import ANKLES
@@ -27,7 +27,7 @@ CONTACT = 0.5  # probability
 def floor_of(scene, cameras, known):
     """Standard deviation of the heights of standing ankles, mm, and the tilt of the plane through them, degrees."""
     rig = find_rig(scene.tracks, cameras, ["cam1", "cam2"], known)
-    line = time_line(rig.cameras, [(0.0, float(view.times[-1])) for view in scene.views], 30.0)
+    line = fused_times(rig.cameras, [(0.0, float(view.times[-1])) for view in scene.views], 30.0)
     motions = find_motions(on_time_line(rig, line), line)
     world = find_world(motions, line)
     standing = contacts_of(motions[0], world, line) > CONTACT

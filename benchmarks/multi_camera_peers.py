@@ -20,7 +20,7 @@ from pose_datasets.several_cameras import told_camera, truth_at
 
 from pose.errors import PoseError
 from pose.evaluation.metrics import aligned_errors
-from pose.multiview.motions import find_motions, on_time_line, time_line
+from pose.multiview.motions import find_motions, fused_times, on_time_line
 from pose.multiview.rig import find_rig
 from pose.multiview.sampling import sample
 from pose.multiview.types import POINTS, ViewCamera
@@ -77,7 +77,7 @@ def weighted(matrices, pixels, scores):
 def measure(scene):
     """P-MPJPE of ours, of OpenCV from nothing, and of OpenCV and Pose2Sim with the true cameras."""
     rig = find_rig(scene.tracks, [ViewCamera.of(told_camera(view)) for view in scene.views], ["cam1", "cam2"])
-    line = time_line(rig.cameras, [(0.0, float(view.times[-1])) for view in scene.views], 30.0)
+    line = fused_times(rig.cameras, [(0.0, float(view.times[-1])) for view in scene.views], 30.0)
     motion = find_motions(on_time_line(rig, line), line)[0]
     times = line.times[motion.frames] + line.begins
     exact = base.exact(scene.views)

@@ -19,12 +19,16 @@ ALLOWED = {  # name -> why several modules may define it
 
 
 def defined_twice(sources: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """The public top-level classes that several modules define, from the name and the source of each module."""
-    modules = defaultdict(list)
+    """The public top-level classes that several modules define, from the name and the source of each module.
+
+    Names that differ only in upper and lower case are the same name.
+    """
+    modules, spelled = defaultdict(list), {}
     for module, source in sources:
         for node in ast.parse(source).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                modules[node.name].append(module)
+                name = spelled.setdefault(node.name.lower(), node.name)
+                modules[name].append(module)
     return {name: where for name, where in modules.items() if len(where) > 1}
 
 
@@ -37,7 +41,7 @@ def test_a_public_class_name_has_one_meaning():
 
 def test_the_check_finds_public_classes_only():
     sources = {
-        "a": "class Motion:\n    class Inner: ...\nclass _Own: ...\nclass Single: ...",
-        "b": "class Motion: ...\nclass _Own: ...\nclass Inner: ...",
+        "a": "class Motion:\n    class Inner: ...\nclass _Own: ...\nclass Single: ...\nclass TimeLine: ...",
+        "b": "class Timeline: ...\nclass Motion: ...\nclass _Own: ...\nclass Inner: ...",
     }
-    assert defined_twice(sources.items()) == {"Motion": ["a", "b"]}
+    assert defined_twice(sources.items()) == {"Motion": ["a", "b"], "TimeLine": ["a", "b"]}

@@ -65,7 +65,7 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class TimeLine:
+class FusedTimes:
     """Times of the fused results.
 
     Attributes:
@@ -82,7 +82,7 @@ class TimeLine:
         return 1 / float(self.times[1] - self.times[0])
 
 
-def time_line(cameras: Sequence[ViewCamera], spans: Sequence[tuple[float, float]], fps: float) -> TimeLine:
+def fused_times(cameras: Sequence[ViewCamera], spans: Sequence[tuple[float, float]], fps: float) -> FusedTimes:
     """Return the time line from the earliest start to the latest end of the cameras.
 
     Args:
@@ -94,15 +94,15 @@ def time_line(cameras: Sequence[ViewCamera], spans: Sequence[tuple[float, float]
     begins, last = min(float(one[0]) for one in ends), max(float(one[1]) for one in ends)
     rate = min(fps, FASTEST)
     count = max(math.floor((last - begins) * rate + 1e-6) + 1, 2)
-    return TimeLine(np.arange(count) / rate, begins)
+    return FusedTimes(np.arange(count) / rate, begins)
 
 
-def on_time_line(rig: Rig, line: TimeLine) -> Rig:
+def on_time_line(rig: Rig, line: FusedTimes) -> Rig:
     """Return the rig with clock offsets relative to the time line instead of the first camera's clock."""
     return replace(rig, cameras=[replace(camera, offset=camera.offset - line.begins) for camera in rig.cameras])
 
 
-def find_motions(rig: Rig, line: TimeLine, step: Callable[[int], None] = lambda frames: None) -> list[FusedMotion]:
+def find_motions(rig: Rig, line: FusedTimes, step: Callable[[int], None] = lambda frames: None) -> list[FusedMotion]:
     """Fuse the tracks of all people, and return their motion.
 
     Args:
@@ -158,7 +158,7 @@ def scale_for_height(motions: Sequence[FusedMotion], height: float) -> float:
     return scale_to(height, stature_of(longest))
 
 
-def find_world(motions: Sequence[FusedMotion], line: TimeLine, up: F64 | None = None) -> World:
+def find_world(motions: Sequence[FusedMotion], line: FusedTimes, up: F64 | None = None) -> World:
     """Find the vertical direction and floor of the scene.
 
     Args:
@@ -189,7 +189,7 @@ def find_world(motions: Sequence[FusedMotion], line: TimeLine, up: F64 | None = 
     return replace(world, floor=world.floor + common_floor(floors, seconds), floor_known=True)
 
 
-def contacts_of(motion: FusedMotion, world: World, line: TimeLine) -> F64:
+def contacts_of(motion: FusedMotion, world: World, line: FusedTimes) -> F64:
     """Return the probabilities (K, 2) of contact of the left and right foot with the floor of the world."""
     placed = world.place(motion.joints[:, ANKLES].astype(np.float64))
     return find_contacts(placed, line.times[motion.frames])[1]

@@ -9,7 +9,7 @@ from pose.face_points import Faces
 from pose.files import RunInfo
 from pose.hand_points import ELBOWS, WRISTS, Hands, swapped_with_arms
 from pose.multiview.hands import HandStream
-from pose.multiview.motions import FusedMotion, TimeLine, contacts_of
+from pose.multiview.motions import FusedMotion, FusedTimes, contacts_of
 from pose.multiview.rig import Rig
 from pose.types import F32, F64, FrameResult, People, Placed, Poses3D
 from pose.world.frame import World
@@ -27,7 +27,7 @@ class MultiviewResults:
         self,
         rig: Rig,
         motions: Sequence[FusedMotion],
-        line: TimeLine,
+        line: FusedTimes,
         world: World,
         own: Sequence[Iterable[FrameResult]],
         info: RunInfo,

@@ -11,13 +11,13 @@ from pose.multiview.calibration_files import camera_json
 from pose.multiview.clocks import clock_hints
 from pose.multiview.motions import (
     FusedMotion,
-    TimeLine,
+    FusedTimes,
     find_motions,
     find_world,
+    fused_times,
     on_time_line,
     scale_for_height,
     stature_of,
-    time_line,
 )
 from pose.multiview.results import MultiviewResults
 from pose.multiview.rig import Rig, find_rig, rescaled
@@ -87,7 +87,7 @@ class RigScene:
     """
 
     rig: Rig
-    line: TimeLine
+    line: FusedTimes
     motions: list[FusedMotion]
     cameras: list[dict[str, Json]]
     scale_sigma: float = 0.0
@@ -115,7 +115,7 @@ def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) ->
     if given.distance is not None:
         one, other, metres = given.distance
         rig = rescaled(rig, metres / max(math.dist(rig.cameras[one].place, rig.cameras[other].place), 1e-6))
-    line = time_line(rig.cameras, [run.span for run in runs], runs[0].fps)
+    line = fused_times(rig.cameras, [run.span for run in runs], runs[0].fps)
     rig = on_time_line(rig, line)
     motions = find_motions(rig, line)
     if given.height is not None and motions:

@@ -8,7 +8,7 @@ from pose_datasets.several_cameras import film_scene
 from pose.camera import Camera
 from pose.files import RunInfo, WorldInfo
 from pose.multiview.calibration_files import camera_json
-from pose.multiview.motions import find_motions, find_world, on_time_line, stature_of, time_line
+from pose.multiview.motions import find_motions, find_world, fused_times, on_time_line, stature_of
 from pose.multiview.results import MultiviewResults
 from pose.multiview.rig import find_rig
 from pose.skeletons import COCO17
@@ -25,7 +25,7 @@ def scene():
     views = [views[1], views[0]]  # the late one first
     tracks = [scenes.track(view, i, points, noise_px=1.0) for i, view in enumerate(views)]
     rig = find_rig(tracks, scenes.told(views), NAMES)
-    line = time_line(rig.cameras, [(track.times[0], track.times[-1]) for track in tracks], 30.0)
+    line = fused_times(rig.cameras, [(track.times[0], track.times[-1]) for track in tracks], 30.0)
     rig = on_time_line(rig, line)
     motions = find_motions(rig, line)
     world = find_world(motions, line)

@@ -10,7 +10,7 @@ from pose.multiview.bundle import start_body
 from pose.multiview.calibrate import Known
 from pose.multiview.calibration_files import camera_json
 from pose.multiview.clocks import CAPTURE, ClockHint
-from pose.multiview.motions import find_motions, scale_for_height, time_line
+from pose.multiview.motions import find_motions, fused_times, scale_for_height
 from pose.multiview.observations import observe
 from pose.multiview.rig import Accuracy, Rig, find_rig, rescaled
 from pose.multiview.types import ViewCamera, ViewTrack
@@ -152,7 +152,7 @@ def _factor(rig: Rig, tracks: Sequence[ViewTrack], height: float) -> float:
     ends = [
         (min(t.times[0] for t in own), max(t.times[-1] for t in own)) for own in _by_camera(tracks, len(rig.cameras))
     ]
-    line = time_line(rig.cameras, ends, HEIGHT_FPS)
+    line = fused_times(rig.cameras, ends, HEIGHT_FPS)
     shifted = replace(rig, cameras=[replace(camera, offset=camera.offset - line.begins) for camera in rig.cameras])
     return scale_for_height(find_motions(shifted, line), height)
 
