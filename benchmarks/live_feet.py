@@ -17,7 +17,7 @@ from pose_datasets.mocap import load_clips, split
 
 from benchmarks.world import unknown_camera
 from benchmarks.world_live import lifted
-from pose.camera_motion.turns import to_matrix
+from pose.camera_motion.rotations import to_matrix
 from pose.camera_motion.watch import CameraWatch
 from pose.lifter.load import load_lifter
 from pose.live.camera import WatchedWorld

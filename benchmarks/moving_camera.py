@@ -23,7 +23,7 @@ from pose.camera_motion.decision import Decision
 from pose.camera_motion.log import MotionLog
 from pose.camera_motion.measure import BackgroundMotion
 from pose.camera_motion.path import CameraPath
-from pose.camera_motion.turns import to_matrix
+from pose.camera_motion.rotations import to_matrix
 from pose.camera_motion.verdict import TRANSLATING, UNKNOWN, CameraMotion
 from pose.evaluation import world as measures
 from pose.files import PoseTable, load_poses
@@ -193,7 +193,7 @@ def main() -> None:
         results, lens = turned(table, vectors, zooms), matrices(table.camera, zooms[:1])[0]
         path, motion, cost = found(options.clip, table, name, results)
         true = to_matrix(np.radians(vectors))
-        apart = np.swapaxes(path.turns, 1, 2) @ (true[0].T @ true)
+        apart = np.swapaxes(path.rotations, 1, 2) @ (true[0].T @ true)
         off = np.degrees(np.arccos(np.clip((np.trace(apart, axis1=1, axis2=2) - 1) / 2, -1, 1)))
         after = [
             float(off[(at := np.searchsorted(times, second)) - 15 : at].mean()) if times[-1] > second else np.nan

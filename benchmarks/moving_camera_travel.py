@@ -31,7 +31,7 @@ from benchmarks.rendered_rooms import FLOOR, ROOMS, Panel, Pose, lens, render, s
 from pose.camera import Camera
 from pose.camera_motion.log import MotionLog
 from pose.camera_motion.measure import BackgroundMotion
-from pose.camera_motion.turns import to_matrix
+from pose.camera_motion.rotations import to_matrix
 from pose.evaluation import world as measures
 from pose.lifter.load import load_lifter
 from pose.repair.person import repair
@@ -202,13 +202,13 @@ def measured(
     if path is not None:
         true = np.array([first.turn.T @ pose.turn for pose in scene.poses])
         off = float(
-            np.median(np.degrees(np.arccos(np.clip((np.einsum("tij,tij->t", path.turns, true) - 1) / 2, -1, 1))))
+            np.median(np.degrees(np.arccos(np.clip((np.einsum("tij,tij->t", path.rotations, true) - 1) / 2, -1, 1))))
         )
-        if path.places is not None:
+        if path.positions is not None:
             places = np.array([first.turn.T @ (pose.place - first.place) for pose in scene.poses])
             length = np.linalg.norm(np.diff(places, axis=0), axis=1).sum()
-            way = 100 * float(np.sqrt(((path.places - places) ** 2).sum(axis=1).mean())) / length
-            scale = float((path.places * places).sum() / (places * places).sum())
+            way = 100 * float(np.sqrt(((path.positions - places) ** 2).sum(axis=1).mean())) / length
+            scale = float((path.positions * places).sum() / (places * places).sum())
     return decision.motion.kind + (f" ({decision.translation})" if decision.translation else ""), [
         float(np.nanmean(measures.root_path_errors(one[:, 0], two[:, 0]))), 1000 * float(apart.mean()),
         float(measures.chunk_errors(one, two, scale=False).mean()),

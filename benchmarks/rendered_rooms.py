@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.camera import intrinsics_from_fov
-from pose.camera_motion.turns import to_matrix
+from pose.camera_motion.rotations import to_matrix
 from pose.skeletons import H36M17
 from pose.types import People
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.moving_camera import matrices, turned
 from pose.camera import Camera
-from pose.camera_motion.turns import to_matrix
+from pose.camera_motion.rotations import to_matrix
 from pose.files import PoseTable, load_poses
 from pose.types import FrameResult
 from pose.world.run import PlacedRun

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera_motion.turns import to_matrix
+from pose.camera_motion.rotations import to_matrix
 
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 MAX_INLIER_PX = 1.0  # px of the reduced image; maximum residual of a point that moves with the camera
-_WIDTH = 0.7  # px, final width of the Cauchy distribution
-_ROUNDS = 7
-_WIDE_ROUNDS = 3
-_CONVERGED = 0.02  # px
+_WIDTH_PX = 0.7  # px, final width of the Cauchy distribution
+_ITERATIONS = 7
+_WIDE_ITERATIONS = 3
+_CONVERGED_PX = 0.02  # px
 _MAX_SHIFT_DIFFERENCE_PX = 2.0  # px, maximum difference of two shifts that count as equal
 _MIN_ZOOM_SIGMAS, _MIN_ZOOM = 3.0, 0.002  # minimum zoom that is significant: standard deviations, and relative
 
@@ -30,11 +30,11 @@ class View:
     """Rotation and zoom of a camera relative to a key frame.
 
     Attributes:
-        turn: (3, 3), from the key frame's camera axes to this camera's.
+        rotation: (3, 3), from the key frame's camera axes to this camera's.
         zoom: Focal length relative to the key frame's.
     """
 
-    turn: F64
+    rotation: F64
     zoom: float
 
     def project(self, rays: F64, focal: float) -> F64:
@@ -43,24 +43,24 @@ class View:
 
         Rays behind the camera are projected far outside the image.
         """
-        seen = rays @ self.turn.T
+        seen = rays @ self.rotation.T
         return np.asarray(self.zoom * focal * seen[:, :2] / np.maximum(seen[:, 2:], 1e-3))
 
-    def of(self, other: "View") -> "View":
+    def compose(self, other: "View") -> "View":
         """Return this view relative to the key frame.
 
         Args:
             other: View, relative to the key frame, of the frame to which this view is relative.
         """
-        return View(self.turn @ other.turn, self.zoom * other.zoom)
+        return View(self.rotation @ other.rotation, self.zoom * other.zoom)
 
     @property
     def inverse(self) -> "View":
         """View of the key frame relative to this camera."""
-        return View(self.turn.T, 1 / self.zoom)
+        return View(self.rotation.T, 1 / self.zoom)
 
 
-SAME = View(np.eye(3), 1.0)
+IDENTITY_VIEW = View(np.eye(3), 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +69,21 @@ class Fit:
 
     Attributes:
         view: The view.
-        off: (N,) px, residual of each point.
+        residuals: (N,) px, residual of each point.
         sigma: Standard deviation of the rotation about each image axis in rad, from the residuals of the inliers.
     """
 
     view: View
-    off: F64
+    residuals: F64
     sigma: float
 
     @property
     def inliers(self) -> Mask:
         """Mask (N,) of the points that agree with the view."""
-        return np.asarray(self.off < MAX_INLIER_PX)
+        return np.asarray(self.residuals < MAX_INLIER_PX)
 
 
-def fit_view(rays: F64, seen: F64, axes: F64, focal: float, start: View = SAME) -> Fit:
+def fit_view(rays: F64, seen: F64, axes: F64, focal: float, start: View = IDENTITY_VIEW) -> Fit:
     """Fit the view in which rays of the key frame appear at given image positions.
 
     A zoom that does not differ significantly from 1 is set to 1, so that it does not drift while the camera only
@@ -96,17 +96,21 @@ def fit_view(rays: F64, seen: F64, axes: F64, focal: float, start: View = SAME) 
         focal: Focal length of the key frame, px.
         start: Initial view.
     """
-    view, off, covariance = _solve(rays, seen, axes, focal, start, np.arange(4))
+    view, residuals, covariance = _solve(rays, seen, axes, focal, start, np.arange(4))
     zoom, sigma = float(np.log(view.zoom)), float(np.sqrt(covariance[3, 3]))
     if abs(zoom) < max(_MIN_ZOOM_SIGMAS * sigma, _MIN_ZOOM):
         if zoom:
-            view, off, covariance = _solve(rays, seen, axes, focal, View(view.turn, 1.0), np.arange(3), near=True)
+            view, residuals, covariance = _solve(
+                rays, seen, axes, focal, View(view.rotation, 1.0), np.arange(3), accurate_start=True
+            )
     elif abs(zoom - np.log(start.zoom)) < sigma / 2:
-        view, off, covariance = _solve(rays, seen, axes, focal, View(view.turn, start.zoom), np.arange(3), near=True)
-    return Fit(view, off, float(np.sqrt(covariance[[0, 1], [0, 1]].mean())))
+        view, residuals, covariance = _solve(
+            rays, seen, axes, focal, View(view.rotation, start.zoom), np.arange(3), accurate_start=True
+        )
+    return Fit(view, residuals, float(np.sqrt(covariance[[0, 1], [0, 1]].mean())))
 
 
-def most_common(rays: F64, seen: F64, focal: float, expected: View) -> View:
+def rotated_by_common_shift(rays: F64, seen: F64, focal: float, expected: View) -> View:
     """Return the expected view after a further rotation that corresponds to the most frequent shift of the points.
 
     Args:
@@ -119,10 +123,10 @@ def most_common(rays: F64, seen: F64, focal: float, expected: View) -> View:
     alike = np.asarray((np.abs(shifts[:, None] - shifts[None]) < _MAX_SHIFT_DIFFERENCE_PX).all(axis=2))
     best = alike[int(alike.sum(axis=1).argmax())]
     across, down = shifts[best].mean(axis=0) / (focal * expected.zoom)
-    return View(to_matrix(np.array([-down, across, 0.0])) @ expected.turn, expected.zoom)
+    return View(to_matrix(np.array([-down, across, 0.0])) @ expected.rotation, expected.zoom)
 
 
-def off_by(view: View, rays: F64, seen: F64, axes: F64, focal: float) -> F64:
+def view_residuals(view: View, rays: F64, seen: F64, axes: F64, focal: float) -> F64:
     """Return the residuals (N,) px of points for a view, along the directions in which each point can be measured.
 
     Args:
@@ -138,7 +142,7 @@ def off_by(view: View, rays: F64, seen: F64, axes: F64, focal: float) -> F64:
 
 
 def _solve(
-    rays: F64, seen: F64, axes: F64, focal: float, view: View, free: NDArray[np.int64], near: bool = False
+    rays: F64, seen: F64, axes: F64, focal: float, view: View, free: NDArray[np.int64], accurate_start: bool = False
 ) -> tuple[View, F64, F64]:
     """Fit some or all of the four unknowns of a view.
 
@@ -149,57 +153,57 @@ def _solve(
         focal: Focal length of the key frame, px.
         view: Initial view.
         free: Indices of the unknowns among rotation about x, y, z, and zoom.
-        near: Whether the initial view is almost correct.
+        accurate_start: Whether the initial view is almost correct.
 
     Returns:
         The view, residuals in px, and the covariance (4, 4) of rotation (rad) and zoom (log).
     """
-    turn, zoom, regular = view.turn, view.zoom, 1e-6 * np.eye(len(free))
+    rotation, zoom, regular = view.rotation, view.zoom, 1e-6 * np.eye(len(free))
     parts = axes.transpose(1, 2, 0)
     across, down = np.ascontiguousarray(seen.T)
     normal = np.eye(4)
-    for number in range(_ROUNDS):
-        apart, slopes = _linear(rays, (across, down), parts, focal, turn, zoom)
+    for number in range(_ITERATIONS):
+        errors, slopes = _linear(rays, (across, down), parts, focal, rotation, zoom)
         slopes = slopes if len(free) == len(slopes) else slopes[free]
-        square = apart[0] * apart[0] + apart[1] * apart[1]
-        width = _WIDTH
-        if number < _WIDE_ROUNDS and not near:
-            width = max(width, 1.5 * float(np.sqrt(middle_of(square))))
+        square = errors[0] * errors[0] + errors[1] * errors[1]
+        width = _WIDTH_PX
+        if number < _WIDE_ITERATIONS and not accurate_start:
+            width = max(width, 1.5 * float(np.sqrt(fast_median(square))))
         weight = 1 / (1 + square / width**2)
         weighted = (slopes * weight).reshape(len(free), -1)
         normal = weighted @ slopes.reshape(len(free), -1).T + regular
         step = np.zeros(4)
-        step[free] = np.linalg.solve(normal, weighted @ apart.reshape(-1))
-        turn, zoom = to_matrix(step[:3]) @ turn, zoom * float(np.exp(np.clip(step[3], -0.3, 0.3)))
-        if width == _WIDTH and max(float(np.abs(step[:3]).max()), abs(float(step[3]))) * focal < _CONVERGED:
+        step[free] = np.linalg.solve(normal, weighted @ errors.reshape(-1))
+        rotation, zoom = to_matrix(step[:3]) @ rotation, zoom * float(np.exp(np.clip(step[3], -0.3, 0.3)))
+        if width == _WIDTH_PX and max(float(np.abs(step[:3]).max()), abs(float(step[3]))) * focal < _CONVERGED_PX:
             break
-    found = View(turn, zoom)
-    off = off_by(found, rays, seen, axes, focal)
-    inliers = off < MAX_INLIER_PX
-    variance = (float((off[inliers] ** 2).mean()) / 2 + 0.02**2) if inliers.any() else MAX_INLIER_PX**2
+    found = View(rotation, zoom)
+    residuals = view_residuals(found, rays, seen, axes, focal)
+    inliers = residuals < MAX_INLIER_PX
+    variance = (float((residuals[inliers] ** 2).mean()) / 2 + 0.02**2) if inliers.any() else MAX_INLIER_PX**2
     covariance = np.zeros((4, 4))
     covariance[np.ix_(free, free)] = variance * np.linalg.inv(normal)
-    return found, off, covariance
+    return found, residuals, covariance
 
 
-def _linear(rays: F64, seen: tuple[F64, F64], axes: F64, focal: float, turn: F64, zoom: float) -> tuple[F64, F64]:
+def _linear(rays: F64, seen: tuple[F64, F64], axes: F64, focal: float, rotation: F64, zoom: float) -> tuple[F64, F64]:
     """Return the residuals (2, N) px of points, and their Jacobian (4, 2, N) px.
 
     The Jacobian is with respect to a small rotation (rad) and a small change of zoom (log). Both results are along
     `axes` (2, 2, N).
     """
-    there = turn @ rays.T
+    there = rotation @ rays.T
     scale = zoom * focal
     x, y = there[:2] / np.maximum(there[2], 1e-3)
     slopes, product = np.empty((4, 2, len(rays))), x * y
     slopes[0, 0], slopes[1, 0], slopes[2, 0], slopes[3, 0] = -product, 1 + x * x, -y, x
     slopes[0, 1], slopes[1, 1], slopes[2, 1], slopes[3, 1] = -1 - y * y, product, x, y
     slopes *= scale
-    apart = axes[:, 0] * (seen[0] - scale * x) + axes[:, 1] * (seen[1] - scale * y)
-    return apart, axes[:, 0] * slopes[:, None, 0] + axes[:, 1] * slopes[:, None, 1]
+    errors = axes[:, 0] * (seen[0] - scale * x) + axes[:, 1] * (seen[1] - scale * y)
+    return errors, axes[:, 0] * slopes[:, None, 0] + axes[:, 1] * slopes[:, None, 1]
 
 
-def middle_of(values: F64) -> float:
+def fast_median(values: F64) -> float:
     """Return the median of (N,) numbers; faster than `numpy.median` for few numbers."""
     upper = len(values) // 2
     ordered = np.partition(values, (upper - 1, upper) if len(values) % 2 == 0 else upper)

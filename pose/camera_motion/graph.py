@@ -13,32 +13,32 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera_motion.turns import to_matrix, to_vector
+from pose.camera_motion.rotations import to_matrix, to_vector
 from pose.types import NO_LINK, Background
 
 F64 = NDArray[np.float64]
 
-_ROUNDS = 4
+_ITERATIONS = 4
 _MIN_SIGMA_RAD = 5e-4  # rad, minimum standard deviation of a comparison
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedViews:
+class FrameViews:
     """Views (rotation and zoom) of the N measured frames of one scene.
 
-    A stretch is a connected component of the graph of key frames.
+    A component is a connected part of the graph of key frames.
 
     Attributes:
-        turns: (N, 3, 3) rotations from each frame's camera axes to those of the first key frame of the stretch.
-        zooms: (N,) focal lengths relative to that of the first key frame of the stretch.
+        rotations: (N, 3, 3) rotations from each frame's camera axes to those of the first key frame of the component.
+        zooms: (N,) focal lengths relative to that of the first key frame of the component.
         sigmas: (N,) rad, standard deviations of the rotations; NaN if the view is unknown.
-        stretches: (N,) numbers of the stretches; -1 if the view is unknown.
+        components: (N,) numbers of the components; -1 if the view is unknown.
     """
 
-    turns: F64
+    rotations: F64
     zooms: F64
     sigmas: F64
-    stretches: NDArray[np.int64]
+    components: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +48,19 @@ class _Edge:
     Attributes:
         one: First node.
         other: Second node.
-        turn: (3, 3) rotation from the camera axes of `one` to those of `other`.
+        rotation: (3, 3) rotation from the camera axes of `one` to those of `other`.
         zoom: Logarithm of the ratio of the zoom of `one` to that of `other`.
         sigma: Standard deviation of the rotation, rad.
     """
 
     one: int
     other: int
-    turn: F64
+    rotation: F64
     zoom: float
     sigma: float
 
 
-def place_frames(indices: Sequence[int], samples: Sequence[Background]) -> PlacedViews:
+def solve_views(indices: Sequence[int], samples: Sequence[Background]) -> FrameViews:
     """Compute the views (rotation and zoom) of measured frames.
 
     Args:
@@ -79,58 +79,62 @@ def place_frames(indices: Sequence[int], samples: Sequence[Background]) -> Place
             if one[0] != other[0]:
                 sigma = float(np.hypot(np.hypot(one[3], other[3]), _MIN_SIGMA_RAD))
                 edges.append(_Edge(one[0], other[0], other[1] @ one[1].T, other[2] - one[2], sigma))
-    turns, zooms, sigmas, stretches = _solve(len(keys), edges)
+    rotations, zooms, sigmas, components = _solve(len(keys), edges)
     count = len(samples)
-    placed = PlacedViews(np.tile(np.eye(3), (count, 1, 1)), np.ones(count), np.full(count, np.nan), np.full(count, -1))
+    placed = FrameViews(np.tile(np.eye(3), (count, 1, 1)), np.ones(count), np.full(count, np.nan), np.full(count, -1))
     for row, sample in enumerate(samples):
         key, link = sample.links[0, 0], sample.links[0]
         if key == NO_LINK:
             continue
         at = node[int(key)]
-        placed.turns[row] = turns[at] @ to_matrix(link[1:4])
+        placed.rotations[row] = rotations[at] @ to_matrix(link[1:4])
         placed.zooms[row] = np.exp(zooms[at] + link[4])
         placed.sigmas[row] = np.hypot(np.hypot(sigmas[at], link[5]), _MIN_SIGMA_RAD)
-        placed.stretches[row] = stretches[at]
+        placed.components[row] = components[at]
     return placed
 
 
 def _solve(count: int, edges: list[_Edge]) -> tuple[F64, F64, F64, NDArray[np.int64]]:
-    """Compute the view of each node: initial values along edges, then least squares over each stretch.
+    """Compute the view of each node: initial values along edges, then least squares over each component.
 
     Args:
         count: Number N of nodes.
         edges: Comparisons of nodes.
 
     Returns:
-        For each node, rotation (N, 3, 3) to the axes of the first node of its stretch, logarithm of its zoom, standard
-        deviation (rad), and number of its stretch.
+        For each node, rotation (N, 3, 3) to the axes of the first node of its component, logarithm of its zoom,
+        standard deviation (rad), and number of its component.
     """
-    turns, zooms, sigmas = np.tile(np.eye(3), (count, 1, 1)), np.zeros(count), np.zeros(count)
-    stretches = np.full(count, -1)
-    beside: list[list[tuple[int, F64, float]]] = [[] for _ in range(count)]
+    rotations, zooms, sigmas = np.tile(np.eye(3), (count, 1, 1)), np.zeros(count), np.zeros(count)
+    components = np.full(count, -1)
+    neighbours: list[list[tuple[int, F64, float]]] = [[] for _ in range(count)]
     for edge in edges:
-        beside[edge.one].append((edge.other, edge.turn.T, -edge.zoom))
-        beside[edge.other].append((edge.one, edge.turn, edge.zoom))
+        neighbours[edge.one].append((edge.other, edge.rotation.T, -edge.zoom))
+        neighbours[edge.other].append((edge.one, edge.rotation, edge.zoom))
     for first in range(count):
-        if stretches[first] >= 0:
+        if components[first] >= 0:
             continue
-        stretches[first] = number = int(stretches.max()) + 1
-        waiting = deque([first])
-        while waiting:
-            at = waiting.popleft()
-            for other, turn, zoom in beside[at]:
-                if stretches[other] < 0:
-                    turns[other], zooms[other], stretches[other] = turns[at] @ turn, zooms[at] + zoom, number
-                    waiting.append(other)
-        nodes = np.flatnonzero(stretches == number)
-        inside = [edge for edge in edges if stretches[edge.one] == number]
+        components[first] = number = int(components.max()) + 1
+        queue = deque([first])
+        while queue:
+            at = queue.popleft()
+            for other, rotation, zoom in neighbours[at]:
+                if components[other] < 0:
+                    rotations[other], zooms[other], components[other] = (
+                        rotations[at] @ rotation,
+                        zooms[at] + zoom,
+                        number,
+                    )
+                    queue.append(other)
+        nodes = np.flatnonzero(components == number)
+        inside = [edge for edge in edges if components[edge.one] == number]
         if inside:
-            _relax(nodes, inside, turns, zooms, sigmas)
-    return turns, zooms, sigmas, stretches
+            _relax(nodes, inside, rotations, zooms, sigmas)
+    return rotations, zooms, sigmas, components
 
 
-def _relax(nodes: NDArray[np.int64], edges: list[_Edge], turns: F64, zooms: F64, sigmas: F64) -> None:
-    """Solve least squares over one stretch, in place. The first node of the stretch is fixed."""
+def _relax(nodes: NDArray[np.int64], edges: list[_Edge], rotations: F64, zooms: F64, sigmas: F64) -> None:
+    """Solve least squares over one component, in place. The first node of the component is fixed."""
     row = {int(node): number for number, node in enumerate(nodes)}
     incidence = np.zeros((len(edges), len(nodes)))
     for number, edge in enumerate(edges):
@@ -142,9 +146,9 @@ def _relax(nodes: NDArray[np.int64], edges: list[_Edge], turns: F64, zooms: F64,
     if len(edges) < len(nodes):
         return  # the graph is a tree, in which least squares changes nothing
     gain = covariance @ (incidence[:, 1:].T * weights)
-    for _ in range(_ROUNDS):
-        # Residual rotation of each edge, in the axes of the stretch's first node.
-        off = np.array([to_vector(turns[e.one] @ e.turn.T @ turns[e.other].T) for e in edges])
+    for _ in range(_ITERATIONS):
+        # Residual rotation of each edge, in the axes of the component's first node.
+        off = np.array([to_vector(rotations[e.one] @ e.rotation.T @ rotations[e.other].T) for e in edges])
         scale = np.array([zooms[e.one] - e.zoom - zooms[e.other] for e in edges])
-        turns[nodes[1:]] = to_matrix(gain @ off) @ turns[nodes[1:]]
+        rotations[nodes[1:]] = to_matrix(gain @ off) @ rotations[nodes[1:]]
         zooms[nodes[1:]] += gain @ scale

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera_motion.fit import MAX_INLIER_PX, Fit, View, fit_view, most_common, off_by
+from pose.camera_motion.fit import MAX_INLIER_PX, Fit, View, fit_view, rotated_by_common_shift, view_residuals
 from pose.camera_motion.reduced import LEVELS, Features, shift_between, thumbnail, track, within
-from pose.camera_motion.turns import to_matrix
+from pose.camera_motion.rotations import to_matrix
 from pose.types import F32, U8
 
 F64 = NDArray[np.float64]
@@ -19,12 +19,13 @@ Mask = NDArray[np.bool_]
 MIN_POINTS = 10  # minimum points for a view
 MIN_INLIER_SHARE = 0.4  # minimum fraction of the tracked points that move with the camera
 CELLS = (6, 4)  # grid over the image, longer side first
-_MIN_CERTAIN_SHARE = 0.6  # fraction below which the search is repeated from another start
+_MIN_ACCEPTED_SHARE = 0.6  # fraction below which the search is repeated from another start
 MIN_CELLS = 4  # minimum grid cells with points that move with the camera; fewer may be one moving object or a logo
 _MAX_STATIC_PX = 0.7  # px, maximum residual of a point that keeps the view of the previous frame
 MAX_RESIDUAL_PX = 8.0  # px; points with larger residuals are not used for the next view
-REMEMBERED_S = 3.0  # s after a key frame during which points with larger residuals are tracked
-_STILL_CELLS = 0.3  # fraction of cells with static points above which the moving points are not the background
+LARGE_RESIDUALS_S = 3.0  # s after a key frame during which points with larger residuals are tracked
+# Minimum fraction of grid cells with static points; from it on, the moving points are not the background.
+_MIN_STATIC_CELL_SHARE = 0.3
 
 
 @dataclass(slots=True, eq=False)
@@ -37,11 +38,11 @@ class KeyFrame:
         grey: (h, w) reduced grey image.
         features: Image features.
         rays: (N, 3) directions of the features in camera axes, with z = 1.
-        place: View relative to the first key frame of the stretch.
-        stretch: Number of the stretch, a group of connected key frames.
-        thumb: Thumbnail of the image, for `shift_between`.
-        off: (N, 2) px, last residual of each feature. It is added to the position at which the feature is searched,
-            because near points have residuals when the camera translates.
+        view: View relative to the first key frame of the component.
+        component: Number of the component, a group of connected key frames.
+        thumbnail: Thumbnail of the image, for `shift_between`.
+        residuals: (N, 2) px, last residual of each feature. It is added to the position at which the feature is
+            searched, because near points have residuals when the camera translates.
     """
 
     index: int
@@ -49,30 +50,30 @@ class KeyFrame:
     grey: U8
     features: Features
     rays: F64
-    place: View
-    stretch: int
-    thumb: F32
-    off: F64
+    view: View
+    component: int
+    thumbnail: F32
+    residuals: F64
 
     @classmethod
-    def of(cls, image: "Reduced", features: Features, place: View, stretch: int) -> "KeyFrame":
+    def of(cls, image: "ReducedFrame", features: Features, view: View, component: int) -> "KeyFrame":
         """Make a key frame of a reduced image.
 
         Args:
             image: The reduced image.
             features: Features of the image.
-            place: View relative to the first key frame of the stretch.
-            stretch: Number of the stretch.
+            view: View relative to the first key frame of the component.
+            component: Number of the component.
         """
         middle = (features.points - centre(image.grey)) / image.focal
         rays = np.concatenate([middle, np.ones((len(middle), 1))], axis=1)
         thumb = thumbnail(image.grey, image.mask)
-        off = np.zeros((len(middle), 2))
-        return cls(image.index, image.time, image.grey, features, rays, place, stretch, thumb, off)
+        residuals = np.zeros((len(middle), 2))
+        return cls(image.index, image.time, image.grey, features, rays, view, component, thumb, residuals)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reduced:
+class ReducedFrame:
     """A frame reduced in size for tracking.
 
     Attributes:
@@ -118,7 +119,8 @@ class Match:
         seen: (N, 2) px, positions of these points in the frame relative to the image centre.
         points: All points that were found, including those with large residuals.
         cells: Number of grid cells of the image that contain inliers.
-        kept: Number of inliers, as a fraction of the key frame's features that are in view and not occluded by people.
+        tracked_share: Number of inliers, as a fraction of the key frame's features that are in view and not occluded by
+            people.
         shift: Median shift of the inliers between both frames, px.
     """
 
@@ -128,40 +130,40 @@ class Match:
     seen: F64
     points: Points
     cells: int
-    kept: float
+    tracked_share: float
     shift: float
 
     @property
-    def share(self) -> float:
+    def inlier_share(self) -> float:
         """Fraction of inliers among the N points."""
         return float(self.fit.inliers.mean())
 
     @property
-    def agreeing(self) -> int:
+    def inlier_count(self) -> int:
         """Number of inliers."""
         return int(self.fit.inliers.sum())
 
-    def remember(self, image: "Reduced") -> None:
+    def store_residuals(self, image: "ReducedFrame") -> None:
         """Store the residuals of points in the key frame, for the next search.
 
-        Large residuals may be errors and are stored only for `REMEMBERED_S` after the key frame.
+        Large residuals may be errors and are stored only for `LARGE_RESIDUALS_S` after the key frame.
         """
         key, points = self.key, self.points
-        off = points.seen - self.fit.view.project(key.rays[points.rows], image.focal)
-        if image.time - key.time > REMEMBERED_S:
-            off[np.linalg.norm(off, axis=1) > MAX_RESIDUAL_PX] = 0
-        key.off[points.rows] = off
+        residuals = points.seen - self.fit.view.project(key.rays[points.rows], image.focal)
+        if image.time - key.time > LARGE_RESIDUALS_S:
+            residuals[np.linalg.norm(residuals, axis=1) > MAX_RESIDUAL_PX] = 0
+        key.residuals[points.rows] = residuals
 
     @property
-    def good(self) -> bool:
+    def is_reliable(self) -> bool:
         """Whether the view is reliable."""
-        return self.agreeing >= MIN_POINTS and self.share >= MIN_INLIER_SHARE and self.cells >= MIN_CELLS
+        return self.inlier_count >= MIN_POINTS and self.inlier_share >= MIN_INLIER_SHARE and self.cells >= MIN_CELLS
 
 
-def most_alike(keys: list[KeyFrame], image: Reduced) -> tuple[KeyFrame, View]:
+def most_similar_key(keys: list[KeyFrame], image: ReducedFrame) -> tuple[KeyFrame, View]:
     """Return the key frame with the largest overlap with a frame, and the frame's approximate view relative to it."""
     thumb = thumbnail(image.grey, image.mask)
-    shifts = [shift_between(key.thumb, thumb) for key in keys]
+    shifts = [shift_between(key.thumbnail, thumb) for key in keys]
     best = max(range(len(keys)), key=lambda number: shifts[number][1])
     across, down = shifts[best][0] / image.focal
     return keys[best], View(to_matrix(np.array([-down, across, 0.0])), 1.0)
@@ -172,19 +174,19 @@ def centre(grey: U8) -> F64:
     return np.array([(grey.shape[1] - 1) / 2, (grey.shape[0] - 1) / 2])
 
 
-def compare(key: KeyFrame, image: Reduced, expected: View, before: View, levels: int = LEVELS) -> Match | None:
+def compare(key: KeyFrame, image: ReducedFrame, expected: View, previous: View, levels: int = LEVELS) -> Match | None:
     """Compare a frame with a key frame; return None if too few points are found or agree.
 
     Args:
         key: Key frame.
         image: Frame to compare.
         expected: Approximate view of the frame, relative to the key frame.
-        before: View of the previous frame, relative to the key frame. If points in many parts of the image keep this
+        previous: View of the previous frame, relative to the key frame. If points in many parts of the image keep this
             view, they are the background. Other points then belong to a moving object, for example a train.
         levels: Number of pyramid levels of the optical flow above the image itself.
     """
     grey, focal = image.grey, image.focal
-    guess = (expected.project(key.rays, focal) + centre(grey) + key.off).astype(np.float32)
+    guess = (expected.project(key.rays, focal) + centre(grey) + key.residuals).astype(np.float32)
     rows = np.flatnonzero(within(guess, image.mask))
     if len(rows) < MIN_POINTS:
         return None
@@ -193,16 +195,16 @@ def compare(key: KeyFrame, image: Reduced, expected: View, before: View, levels:
     if found.sum() < MIN_POINTS:
         return None
     points = Points(rows[found], there[found] - centre(grey))
-    near = np.linalg.norm(key.off[points.rows], axis=1) < MAX_RESIDUAL_PX
+    near = np.linalg.norm(key.residuals[points.rows], axis=1) < MAX_RESIDUAL_PX
     if near.sum() < MIN_POINTS:
         return None
     at, seen = points.rows[near], points.seen[near]
     rays, axes = key.rays[at], key.features.axes[at]
     fit = fit_view(rays, seen, axes, focal, expected)
-    if fit.inliers.mean() < _MIN_CERTAIN_SHARE:
-        second = fit_view(rays, seen, axes, focal, most_common(rays, seen, focal, expected))
+    if fit.inliers.mean() < _MIN_ACCEPTED_SHARE:
+        second = fit_view(rays, seen, axes, focal, rotated_by_common_shift(rays, seen, focal, expected))
         fit = max(fit, second, key=lambda one: int(one.inliers.sum()))
-    fit = _unless_still(fit, rays, seen, axes, focal, before, grey.shape)
+    fit = _static_fit(fit, rays, seen, axes, focal, previous, grey.shape)
     agree = fit.inliers
     if not agree.any():
         return None
@@ -223,14 +225,14 @@ def cells_of(seen: F64, shape: tuple[int, ...]) -> list[int]:
     return [int(cell) for cell in columns + across * np.floor((seen[:, 1] / shape[0] + 0.5) * down).astype(int)]
 
 
-def _unless_still(fit: Fit, rays: F64, seen: F64, axes: F64, focal: float, before: View, shape: tuple[int, ...]) -> Fit:
-    """Return the fit, or a fit to the points that keep the view `before`, if these are in many parts of the image."""
-    still = off_by(before, rays, seen, axes, focal) < _MAX_STATIC_PX
-    against = still & (fit.off > 2 * MAX_INLIER_PX)
+def _static_fit(fit: Fit, rays: F64, seen: F64, axes: F64, focal: float, previous: View, shape: tuple[int, ...]) -> Fit:
+    """Return the fit, or a fit to the points that keep the view `previous`, if these are in many parts of the image."""
+    still = view_residuals(previous, rays, seen, axes, focal) < _MAX_STATIC_PX
+    against = still & (fit.residuals > 2 * MAX_INLIER_PX)
     if against.sum() < MIN_POINTS:
         return fit
     cells = len(set(cells_of(seen[against], shape)))
-    if cells < max(MIN_CELLS, _STILL_CELLS * len(set(cells_of(seen, shape)))):
+    if cells < max(MIN_CELLS, _MIN_STATIC_CELL_SHARE * len(set(cells_of(seen, shape)))):
         return fit
-    view = fit_view(rays[still], seen[still], axes[still], focal, before).view
-    return Fit(view, off_by(view, rays, seen, axes, focal), fit.sigma)
+    view = fit_view(rays[still], seen[still], axes[still], focal, previous).view
+    return Fit(view, view_residuals(view, rays, seen, axes, focal), fit.sigma)

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.camera_motion.burnt_in import BurntIn, burnt_in
-from pose.camera_motion.fit import SAME, View
-from pose.camera_motion.key_frames import MIN_POINTS, KeyFrame, Match, Reduced, centre, compare, most_alike
+from pose.camera_motion.fit import IDENTITY_VIEW, View
+from pose.camera_motion.key_frames import MIN_POINTS, KeyFrame, Match, ReducedFrame, centre, compare, most_similar_key
 from pose.camera_motion.parallax import Parallax
 from pose.camera_motion.reduced import LEVELS, features_at, find_features, people_mask, reduce
-from pose.camera_motion.turns import to_matrix, to_vector
+from pose.camera_motion.rotations import to_matrix, to_vector
 from pose.camera_motion.witness import Witness, tested
 from pose.skeletons import Skeleton
 from pose.types import NO_LINK, U8, Background, People
@@ -55,7 +55,7 @@ class BackgroundMotion:
             known: Whether the focal length is known.
         """
         self._focal, self._skeleton, self._known = focal, skeleton, known
-        self._stretches = 0
+        self._components = 0
         self._burnt_in = BurntIn()
         self._forget()
 
@@ -63,12 +63,12 @@ class BackgroundMotion:
         self._keys: list[KeyFrame] = []
         self._key: KeyFrame | None = None
         # Views of the last measured frame, and of the one before, relative to the key frame.
-        self._view = self._before = SAME
+        self._view = self._before = IDENTITY_VIEW
         self._time = self._before_time = self._next = self._next_try = self._next_test = -np.inf
         self._lost_since: float | None = None
         self._witness: Witness | None = None
-        self._last: Reduced | None = None  # last frame with a known view
-        self._plain: Reduced | None = None  # last frame without features
+        self._last: ReducedFrame | None = None  # last frame with a known view
+        self._plain: ReducedFrame | None = None  # last frame without features
 
     def step(self, image: U8, people: People) -> Background | None:
         """Measure the next frame.
@@ -88,17 +88,19 @@ class BackgroundMotion:
         grey = reduce(image)
         scale = grey.shape[1] / image.shape[1]
         mask = self._burnt_in.without(people_mask(grey.shape, scale, people, self._skeleton))
-        small = Reduced(people.index, time, grey, mask, self._focal * scale, scale, self._known)
+        small = ReducedFrame(people.index, time, grey, mask, self._focal * scale, scale, self._known)
         if self._key is None:
             return self._begin(small)
         expected = self._expected(time)
         match = self._match(self._key, small, expected)
         steady = (
-            match is not None and match.agreeing >= _MANY_POINTS and _off(match, expected) * small.focal < _EXPECTED
+            match is not None and match.inlier_count >= _MANY_POINTS and _off(match, expected) * small.focal < _EXPECTED
         )
         match = match or self._found_again(small)
         if match is not None:
-            moved = self._key is not match.key or _apart(match.fit.view.of(self._view.inverse)) * small.focal > _MOVING
+            moved = (
+                self._key is not match.key or _apart(match.fit.view.compose(self._view.inverse)) * small.focal > _MOVING
+            )
             moving = moved or match.shift > _MOVING
             self._next = time + (_SHAKING_EVERY if not steady else _MOVING_EVERY if moving else _STILL_EVERY)
             return self._take(match, small)
@@ -106,19 +108,19 @@ class BackgroundMotion:
         self._next = time + (_SHAKING_EVERY if time - self._lost_since < 0.3 else _STILL_EVERY)
         return self._begin(small) if time - self._lost_since > _LOST_S else _unknown()
 
-    def _begin(self, image: Reduced) -> Background:
+    def _begin(self, image: ReducedFrame) -> Background:
         """Make the frame a key frame that is not connected to earlier ones."""
         features = find_features(image.grey, image.mask)
         self._next = image.time + _SHAKING_EVERY
         if len(features) < MIN_POINTS:
             self._next = image.time + _STILL_EVERY
             return self._without_features(image)
-        self._stretches += 1
-        self._use(KeyFrame.of(image, features, SAME, self._stretches), SAME, image.time)
+        self._components += 1
+        self._use(KeyFrame.of(image, features, IDENTITY_VIEW, self._components), IDENTITY_VIEW, image.time)
         self._before_time, self._last = -np.inf, image
-        return Background(_links((image.index, SAME, 0.0)), len(features), 1.0, 0.0)
+        return Background(_links((image.index, IDENTITY_VIEW, 0.0)), len(features), 1.0, 0.0)
 
-    def _without_features(self, image: Reduced) -> Background:
+    def _without_features(self, image: ReducedFrame) -> Background:
         """Process a frame without features. It is connected to the previous such frame only if both images are
         identical.
         """
@@ -126,9 +128,9 @@ class BackgroundMotion:
         if before is not None and before.grey.shape == image.grey.shape:
             both = np.minimum(image.mask, before.mask)
             if np.array_equal(before.grey[both > 0], image.grey[both > 0]):
-                return Background(_links((before.index, SAME, 0.0)), 0, 1.0, 0.0)
+                return Background(_links((before.index, IDENTITY_VIEW, 0.0)), 0, 1.0, 0.0)
         self._plain = image
-        return Background(_links((image.index, SAME, 0.0)), 0, 1.0, 0.0)
+        return Background(_links((image.index, IDENTITY_VIEW, 0.0)), 0, 1.0, 0.0)
 
     def _use(self, key: KeyFrame, view: View, time: float) -> None:
         """Use another key frame from now on.
@@ -142,7 +144,7 @@ class BackgroundMotion:
             self._keys.append(key)
             if len(self._keys) > _MOST_KEYS:
                 self._keys.pop(1)
-        self._before = self._before.of(self._view.inverse).of(view)
+        self._before = self._before.compose(self._view.inverse).compose(view)
         self._key, self._view, self._time, self._lost_since = key, view, time, None
 
     def _expected(self, time: float) -> View:
@@ -150,15 +152,15 @@ class BackgroundMotion:
         elapsed = self._time - self._before_time
         if not 0 < elapsed < 0.3 or time - self._time > 0.3:
             return self._view
-        turn = to_vector(self._view.turn @ self._before.turn.T) * (time - self._time) / elapsed
-        return View(to_matrix(turn) @ self._view.turn, self._view.zoom)
+        rotation = to_vector(self._view.rotation @ self._before.rotation.T) * (time - self._time) / elapsed
+        return View(to_matrix(rotation) @ self._view.rotation, self._view.zoom)
 
-    def _match(self, key: KeyFrame, image: Reduced, expected: View, levels: int = LEVELS) -> Match | None:
+    def _match(self, key: KeyFrame, image: ReducedFrame, expected: View, levels: int = LEVELS) -> Match | None:
         before = self._view if key is self._key else expected
         match = compare(key, image, expected, before, levels)
-        return match if match is not None and match.good else None
+        return match if match is not None and match.is_reliable else None
 
-    def _found_again(self, image: Reduced) -> Match | None:
+    def _found_again(self, image: ReducedFrame) -> Match | None:
         """Match again with other initial views after a failed attempt.
 
         The reason of the failure may be a fast rotation, or an occluded background.
@@ -166,17 +168,17 @@ class BackgroundMotion:
         assert self._key is not None
         if self._lost_since is None and self._last is not None:  # make the previous frame a key frame
             last = self._last
-            place = self._view.of(self._key.place)
-            key = KeyFrame.of(last, find_features(last.grey, last.mask), place, self._key.stretch)
-            return self._match(key, image, self._expected(image.time).of(self._view.inverse), levels=3)
+            view = self._view.compose(self._key.view)
+            key = KeyFrame.of(last, find_features(last.grey, last.mask), view, self._key.component)
+            return self._match(key, image, self._expected(image.time).compose(self._view.inverse), levels=3)
         match = self._match(self._key, image, self._view, levels=3)
         if match is not None or image.time < self._next_try:
             return match
         self._next_try = image.time + _TRY_EVERY
-        key, turned = most_alike(self._keys[-_SEARCHED_KEYS:], image)
+        key, turned = most_similar_key(self._keys[-_SEARCHED_KEYS:], image)
         return self._match(key, image, turned, levels=3)
 
-    def _take(self, match: Match, image: Reduced) -> Background:
+    def _take(self, match: Match, image: ReducedFrame) -> Background:
         """Store a frame whose view was found, and return its background motion."""
         view, time = match.fit.view, image.time
         if match.key is not self._key:
@@ -186,7 +188,7 @@ class BackgroundMotion:
             self._before, self._before_time = self._view, self._time
             self._view, self._time, self._lost_since = view, time, None
         self._last = image
-        match.remember(image)
+        match.store_residuals(image)
         rays, seen = match.key.rays[match.points.rows], match.points.seen
         self._burnt_in.add(seen[burnt_in(rays, seen, view, image.focal)] + centre(image.grey), image.grey.shape)
         links = [(match.key.index, view, match.fit.sigma)]
@@ -194,12 +196,12 @@ class BackgroundMotion:
         if other is not None:
             links.append((other.key.index, other.fit.view, other.fit.sigma))
         found = self._tested(match, image)
-        numbers = (len(match.seen), match.share, match.shift / image.scale)
+        numbers = (len(match.seen), match.inlier_share, match.shift / image.scale)
         if found is None:
             return Background(_links(*links), *numbers)
         return Background(_links(*links), *numbers, found.parallax, found.lens, found.lens_sigma)
 
-    def _tested(self, match: Match, image: Reduced) -> Parallax | None:
+    def _tested(self, match: Match, image: ReducedFrame) -> Parallax | None:
         """Test for camera translation; return None if it is too early."""
         key, view, found = match.key, match.fit.view, None
         assert self._key is not None
@@ -209,21 +211,25 @@ class BackgroundMotion:
             found = tested(key, match.points, view, image)
         witness = self._witness
         if witness is not None and witness.key is not self._key:
-            other = witness.step(image, self._view.of(self._key.place).of(witness.key.place.inverse))
+            other = witness.step(image, self._view.compose(self._key.view).compose(witness.key.view.inverse))
             found = _both(found, other)
             self._witness = None if witness.over else witness
         if last and self._witness is None and not _out_of_reach(match, image):
             self._witness = Witness(key, image.time)
         return found
 
-    def _other_key(self, match: Match, image: Reduced) -> Match | None:
+    def _other_key(self, match: Match, image: ReducedFrame) -> Match | None:
         """Switch to a better key frame, and return the match with an earlier key frame if one was chosen."""
         key, view = match.key, match.fit.view
-        worn = match.kept < _MIN_KEPT_SHARE or match.share < _MIN_INLIER_SHARE or _out_of_reach(match, image)
+        worn = (
+            match.tracked_share < _MIN_KEPT_SHARE
+            or match.inlier_share < _MIN_INLIER_SHARE
+            or _out_of_reach(match, image)
+        )
         if not worn and image.time < self._next_try:
             return None
         self._next_try = image.time + _TRY_EVERY
-        now = view.of(key.place)
+        now = view.compose(key.view)
         found = self._earlier_key(key, image, now, 0.8 * _apart(view) if worn else 0.0)
         if found is not None:
             self._use(found.key, found.fit.view, image.time)
@@ -232,53 +238,54 @@ class BackgroundMotion:
             still = match.shift < 5 * _MOVING
             known = match.seen[match.fit.inliers] + centre(image.grey)
             features = features_at(image.grey, known) if still else find_features(image.grey, image.mask)
-            if len(features) >= MIN_POINTS and not (still and match.kept > _MIN_KEPT_SHARE):
-                self._use(KeyFrame.of(image, features, now, key.stretch), SAME, image.time)
+            if len(features) >= MIN_POINTS and not (still and match.tracked_share > _MIN_KEPT_SHARE):
+                self._use(KeyFrame.of(image, features, now, key.component), IDENTITY_VIEW, image.time)
         return found
 
-    def _earlier_key(self, key: KeyFrame, image: Reduced, now: View, nearer: float) -> Match | None:
+    def _earlier_key(self, key: KeyFrame, image: ReducedFrame, now: View, nearer: float) -> Match | None:
         """Return the match with an earlier key frame, or None.
 
-        The key frame is of another stretch, or old enough to close a loop, or its view is closer to that of the frame.
+        The key frame is of another component, or old enough to close a loop, or its view is closer to that of the
+        frame.
 
         Args:
             key: The current key frame.
             image: The frame.
-            now: View of the frame relative to the first key frame of the stretch.
+            now: View of the frame relative to the first key frame of the component.
             nearer: Maximum distance, as in `_apart`, between the views of the frame and of a recent key frame.
         """
-        strange = [other for other in self._keys if other.stretch != key.stretch][-_SEARCHED_KEYS:]
+        strange = [other for other in self._keys if other.component != key.component][-_SEARCHED_KEYS:]
         if strange:
-            other, expected = most_alike(strange, image)
+            other, expected = most_similar_key(strange, image)
             found = self._match(other, image, expected, levels=3)
-            if found is not None and found.kept > _MIN_KEPT_SHARE:
-                self._join(key.stretch, now, other.stretch, found.fit.view.of(other.place))
+            if found is not None and found.tracked_share > _MIN_KEPT_SHARE:
+                self._join(key.component, now, other.component, found.fit.view.compose(other.view))
                 return found
         trials = []
         for other in self._keys:
-            away = _apart(now.of(other.place.inverse))
+            away = _apart(now.compose(other.view.inverse))
             old = key.time - other.time > _MIN_LOOP_S
-            if other.stretch == key.stretch and other is not key and away < (_MAX_LOOP_RAD if old else nearer):
+            if other.component == key.component and other is not key and away < (_MAX_LOOP_RAD if old else nearer):
                 trials.append((not old, away, other))
         for recent, _, other in sorted(trials, key=lambda trial: trial[:2])[:1]:
-            found = self._match(other, image, now.of(other.place.inverse), levels=LEVELS if recent else 3)
-            if found is not None and found.kept > _MIN_KEPT_SHARE:
+            found = self._match(other, image, now.compose(other.view.inverse), levels=LEVELS if recent else 3)
+            if found is not None and found.tracked_share > _MIN_KEPT_SHARE:
                 return found
         return None
 
-    def _join(self, stretch: int, now: View, other: int, now_there: View) -> None:
-        """Merge two stretches of key frames: convert the views of the first one to the axes of the other one.
+    def _join(self, component: int, now: View, other: int, now_there: View) -> None:
+        """Merge two components of key frames: convert the views of the first one to the axes of the other one.
 
         Args:
-            stretch: Number of the first stretch.
-            now: View of a frame in the first stretch.
-            other: Number of the other stretch.
-            now_there: View of the same frame in the other stretch.
+            component: Number of the first component.
+            now: View of a frame in the first component.
+            other: Number of the other component.
+            now_there: View of the same frame in the other component.
         """
-        shift = now.inverse.of(now_there)
+        shift = now.inverse.compose(now_there)
         for key in self._keys:
-            if key.stretch == stretch:
-                key.place, key.stretch = key.place.of(shift), other
+            if key.component == component:
+                key.view, key.component = key.view.compose(shift), other
 
 
 def _both(one: Parallax | None, other: Parallax | None) -> Parallax | None:
@@ -289,13 +296,13 @@ def _both(one: Parallax | None, other: Parallax | None) -> Parallax | None:
     return replace(lens, parallax=max(one.parallax, other.parallax))
 
 
-def _out_of_reach(match: Match, image: Reduced) -> bool:
+def _out_of_reach(match: Match, image: ReducedFrame) -> bool:
     """Return whether tracking from the key frame is unreliable.
 
     It is if much of the key frame is out of view, or if roll or zoom is too large for small feature windows.
     """
     view = match.fit.view
-    roll = abs(float(to_vector(view.turn)[2]))
+    roll = abs(float(to_vector(view.rotation)[2]))
     height, width = image.grey.shape
     shown = view.project(match.key.rays, image.focal) + centre(image.grey)
     inside = ((shown > 0) & (shown < [width, height])).all(axis=1)
@@ -304,11 +311,11 @@ def _out_of_reach(match: Match, image: Reduced) -> bool:
 
 def _apart(view: View) -> float:
     """Return the distance of a view from identity: the angle in rad plus the absolute logarithm of the zoom."""
-    return float(np.linalg.norm(to_vector(view.turn))) + abs(float(np.log(view.zoom)))
+    return float(np.linalg.norm(to_vector(view.rotation))) + abs(float(np.log(view.zoom)))
 
 
 def _off(match: Match, expected: View) -> float:
-    return _apart(match.fit.view.of(expected.inverse))
+    return _apart(match.fit.view.compose(expected.inverse))
 
 
 def _links(*views: tuple[int, View, float]) -> F64:
@@ -320,7 +327,7 @@ def _links(*views: tuple[int, View, float]) -> F64:
     links = np.zeros((2, 6))
     links[:, 0] = NO_LINK
     for row, (key, view, sigma) in enumerate(views):
-        links[row] = [key, *to_vector(view.turn.T), np.log(view.zoom), sigma]
+        links[row] = [key, *to_vector(view.rotation.T), np.log(view.zoom), sigma]
     return links
 
 

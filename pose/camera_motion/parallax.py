@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera_motion.fit import View, middle_of
-from pose.camera_motion.turns import to_matrix
+from pose.camera_motion.fit import View, fast_median
+from pose.camera_motion.rotations import to_matrix
 
 F64 = NDArray[np.float64]
 
@@ -22,11 +22,11 @@ LONG_LENS = 3.0  # median ratio to the assumed focal length above which a rotati
 LONGEST_LENS = 4.0  # maximum ratio to the assumed focal length in a test
 _LENS, _KNOWN_LENS = 1.5, 1.1  # maximum ratio to the expected focal length, if that is assumed and if it is known
 _EXPECTED = 1.0  # px^2, weight of the prior of the focal length
-_WIDTH = 1.5  # px, width of the Cauchy weights of both models
+_WIDTH_PX = 1.5  # px, width of the Cauchy weights of both models
 _MIN_SIGMA_PX = 0.05  # px, minimum standard deviation of a point
 _MAX_LINE_PX = 1.2  # px; maximum distance from its line of a point that fits a translation
 _MANY, _SOME, _SOME_SHARE = 91, 95, 1 / 3  # percentiles of the residuals, and factor on the second
-_ROUNDS = 6
+_ITERATIONS = 6
 _SLOPE_STEP = 1e-4  # rad, or log, step of numerical derivatives
 _DIRECTIONS = 40  # directions of translation that are tried
 _REFINED, _STEPS = 6, 4  # iterations of the direction, and of rotation and zoom for a direction
@@ -59,27 +59,27 @@ def parallax(rays: F64, seen: F64, axes: F64, view: View, focal: float, known: b
         focal: Focal length of the key frame, px.
         known: Whether the focal length is calibrated.
     """
-    best, off, slopes, longest = _turned(rays, seen, axes, view, focal, LONGEST_LENS)
-    lens, sigma = float(np.exp(best[4])), _lens_sigma(off, slopes)
+    best, residuals, slopes, longest = _turned(rays, seen, axes, view, focal, LONGEST_LENS)
+    lens, sigma = float(np.exp(best[4])), _lens_sigma(residuals, slopes)
     most = _KNOWN_LENS if known else _LENS
     if longest > most:  # otherwise the result would be the same
-        _, off, slopes, _ = _turned(rays, seen, axes, view, focal, most)
-    agree = _across_lines(off, slopes, seen / (focal * view.zoom), axes) < _MAX_LINE_PX
+        _, residuals, slopes, _ = _turned(rays, seen, axes, view, focal, most)
+    agree = _across_lines(residuals, slopes, seen / (focal * view.zoom), axes) < _MAX_LINE_PX
     if not agree.any():
         return Parallax(0.0, lens, sigma)
-    many, some = np.percentile(np.linalg.norm(off[agree], axis=1), [_MANY, _SOME])
+    many, some = np.percentile(np.linalg.norm(residuals[agree], axis=1), [_MANY, _SOME])
     return Parallax(float(max(many, _SOME_SHARE * some)) / (focal * view.zoom), lens, sigma)
 
 
-def _lens_sigma(off: F64, slopes: F64) -> float:
+def _lens_sigma(residuals: F64, slopes: F64) -> float:
     """Return the standard deviation of the logarithm of the focal length.
 
     Args:
-        off: (N, 2) px, residuals.
+        residuals: (N, 2) px, residuals.
         slopes: (N, 2, 5), derivatives of the residuals.
     """
-    square = (off * off).sum(axis=1)
-    weight = 1 / (1 + square / _WIDTH**2)
+    square = (residuals * residuals).sum(axis=1)
+    weight = 1 / (1 + square / _WIDTH_PX**2)
     normal = (slopes * weight[:, None, None]).reshape(-1, 5).T @ slopes.reshape(-1, 5) + 1e-6 * np.eye(5)
     variance = float((weight * square).sum() / (2 * weight.sum())) + _MIN_SIGMA_PX**2
     return float(np.sqrt(variance * np.linalg.inv(normal)[4, 4]))
@@ -105,24 +105,24 @@ def _turned(rays: F64, seen: F64, axes: F64, view: View, focal: float, most: flo
     flat, parts, goal = rays.T, axes.transpose(1, 2, 0), seen.T
     ahead = np.concatenate([np.zeros((1, 5)), _SLOPE_STEP * np.eye(5)])
 
-    def off_by(p: F64) -> F64:
+    def residuals_at(p: F64) -> F64:
         """Return the residuals (K, 2, N) px for parameters (K, 5)."""
         lens = np.exp(p[:, 4])
-        turns = to_matrix(p[:, :3]) @ view.turn
-        turns[:, :, :2] /= lens[:, None, None]
-        there = turns @ flat
+        rotations = to_matrix(p[:, :3]) @ view.rotation
+        rotations[:, :, :2] /= lens[:, None, None]
+        there = rotations @ flat
         scale = focal * view.zoom * lens * np.exp(p[:, 3])
         x, y = np.moveaxis(goal - scale[:, None, None] * there[:, :2] / np.maximum(there[:, 2:], 1e-3), 1, 0)
         return np.stack([parts[0, 0] * x + parts[0, 1] * y, parts[1, 0] * x + parts[1, 1] * y], axis=1)
 
-    for number in range(_ROUNDS):
-        tried = off_by(parameters + ahead)
-        off, slopes = tried[0], (tried[:1] - tried[1:]) / _SLOPE_STEP
-        square = off[0] * off[0] + off[1] * off[1]
-        width = max(_WIDTH, 1.5 * float(np.sqrt(middle_of(square)))) if number < 3 else _WIDTH
+    for number in range(_ITERATIONS):
+        tried = residuals_at(parameters + ahead)
+        residuals, slopes = tried[0], (tried[:1] - tried[1:]) / _SLOPE_STEP
+        square = residuals[0] * residuals[0] + residuals[1] * residuals[1]
+        width = max(_WIDTH_PX, 1.5 * float(np.sqrt(fast_median(square)))) if number < 3 else _WIDTH_PX
         weighted = (slopes / (1 + square / width**2)).reshape(5, -1)
         normal = weighted @ slopes.reshape(5, -1).T + np.diag([1e-6, 1e-6, 1e-6, 1e-6, _EXPECTED])
-        pull = weighted @ off.reshape(-1) - np.array([0, 0, 0, 0, _EXPECTED * parameters[4]])
+        pull = weighted @ residuals.reshape(-1) - np.array([0, 0, 0, 0, _EXPECTED * parameters[4]])
         step = np.linalg.solve(normal, pull)
         longest = max(longest, abs(float(parameters[4] + step[4])))
         if abs(parameters[4] + step[4]) > bound:  # the focal length is at its bound; solve for the rest
@@ -130,31 +130,31 @@ def _turned(rays: F64, seen: F64, axes: F64, view: View, focal: float, most: flo
             step[:4] = np.linalg.solve(normal[:4, :4], pull[:4] - normal[:4, 4] * lens)
             step[4] = lens
         parameters = parameters + step
-    return parameters, off_by(parameters[None])[0].T, slopes.transpose(2, 1, 0), float(np.exp(longest))
+    return parameters, residuals_at(parameters[None])[0].T, slopes.transpose(2, 1, 0), float(np.exp(longest))
 
 
-def _across_lines(off: F64, slopes: F64, places: F64, axes: F64) -> F64:
+def _across_lines(residuals: F64, slopes: F64, points: F64, axes: F64) -> F64:
     """Return the distances (N,) px of points from their lines for the best translation.
 
     Rotation and zoom are solved as well. A translation t moves a point x at depth Z by (t_xy - t_z x) / Z, which is
     along a line.
 
     Args:
-        off: (N, 2) px, residuals for the best rotation and zoom, along `axes`.
+        residuals: (N, 2) px, residuals for the best rotation and zoom, along `axes`.
         slopes: (N, 2, 5) px, their derivatives.
-        places: (N, 2) positions in the later frame, z = 1.
+        points: (N, 2) positions in the later frame, z = 1.
         axes: (N, 2, 2), as in `Features`.
     """
-    plain = np.zeros((len(places), 2, 3))
-    plain[:, 0, 0], plain[:, 1, 1], plain[:, :, 2] = 1, 1, -places
+    plain = np.zeros((len(points), 2, 3))
+    plain[:, 0, 0], plain[:, 1, 1], plain[:, :, 2] = 1, 1, -points
     lines = axes @ plain  # (N, 2, 3); its product with t is the direction of each point's line
-    best = _best(_solve(_half_sphere(_DIRECTIONS), off, slopes, lines))
+    best = _best(_solve(_half_sphere(_DIRECTIONS), residuals, slopes, lines))
     for _ in range(_REFINED):
-        rest = off - slopes[:, :, :4] @ best.turns[0]
+        rest = residuals - slopes[:, :, :4] @ best.changes[0]
         cross = (rest[:, 0, None] * lines[:, 1] - rest[:, 1, None] * lines[:, 0]) / best.lengths[0, :, None]
-        weights = 1 / (1 + (best.across[0] / _WIDTH) ** 2)
+        weights = 1 / (1 + (best.across[0] / _WIDTH_PX) ** 2)
         t = np.linalg.eigh((weights[:, None] * cross).T @ cross)[1][:, 0]
-        found = _solve(t[None], off, slopes, lines)
+        found = _solve(t[None], residuals, slopes, lines)
         if found.costs[0] >= best.costs[0]:
             break
         best = found
@@ -167,13 +167,13 @@ class _Moved:
     """Fits for D directions of translation and N points.
 
     Attributes:
-        turns: (D, 4) changes of rotation (rad) and log zoom.
+        changes: (D, 4) changes of rotation (rad) and log zoom.
         across: (D, N) px, distances of the points from their lines.
         lengths: (D, N) lengths of the lines' direction vectors, px.
         costs: (D,) robust sums of squared distances.
     """
 
-    turns: F64
+    changes: F64
     across: F64
     lengths: F64
     costs: F64
@@ -181,22 +181,22 @@ class _Moved:
 
 def _best(tried: _Moved) -> _Moved:
     at = slice(least := int(tried.costs.argmin()), least + 1)
-    return _Moved(tried.turns[at], tried.across[at], tried.lengths[at], tried.costs[at])
+    return _Moved(tried.changes[at], tried.across[at], tried.lengths[at], tried.costs[at])
 
 
-def _solve(directions: F64, off: F64, slopes: F64, lines: F64) -> _Moved:
+def _solve(directions: F64, residuals: F64, slopes: F64, lines: F64) -> _Moved:
     line = np.einsum("nij,dj->dni", lines, directions)
     lengths = np.maximum(np.sqrt((line * line).sum(axis=2)), 1e-6)
     normal = np.stack([-line[:, :, 1], line[:, :, 0]], axis=2) / lengths[:, :, None]
-    apart = (normal * off).sum(axis=2)
+    apart = (normal * residuals).sum(axis=2)
     slope = normal[:, :, :1] * slopes[:, 0, :4] + normal[:, :, 1:] * slopes[:, 1, :4]
-    turns, rest = np.zeros((len(directions), 4)), apart
+    changes, rest = np.zeros((len(directions), 4)), apart
     for _ in range(_STEPS):
-        weighted = slope / (1 + (rest / _WIDTH) ** 2)[:, :, None]
+        weighted = slope / (1 + (rest / _WIDTH_PX) ** 2)[:, :, None]
         across = np.swapaxes(weighted, 1, 2)
-        turns = np.linalg.solve(across @ slope + 1e-3 * np.eye(4), across @ apart[:, :, None])[:, :, 0]
-        rest = apart - (slope @ turns[:, :, None])[:, :, 0]
-    return _Moved(turns, rest, lengths, np.log1p((rest / _WIDTH) ** 2).sum(axis=1))
+        changes = np.linalg.solve(across @ slope + 1e-3 * np.eye(4), across @ apart[:, :, None])[:, :, 0]
+        rest = apart - (slope @ changes[:, :, None])[:, :, 0]
+    return _Moved(changes, rest, lengths, np.log1p((rest / _WIDTH_PX) ** 2).sum(axis=1))
 
 
 def _half_sphere(count: int) -> F64:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera_motion.graph import place_frames
-from pose.camera_motion.turns import to_matrix, to_vector
+from pose.camera_motion.graph import solve_views
+from pose.camera_motion.rotations import to_matrix, to_vector
 from pose.types import Background, CameraView
 
 F64 = NDArray[np.float64]
@@ -27,26 +27,26 @@ class CameraPath:
 
     Attributes:
         times: (F,) s.
-        turns: (F, 3, 3), from each frame's camera axes to those of the first frame of its scene.
+        rotations: (F, 3, 3), from each frame's camera axes to those of the first frame of its scene.
         zooms: (F,) focal length relative to that of the intrinsics.
         sigmas: (F,) rad, standard deviation of the rotation; NaN if the view is unknown.
         scenes: (F,) number of the scene, counted from 0.
-        places: (F, 3) m, camera centre in the axes of the first frame, up to scale before people give the scale; None
-            without translation.
+        positions: (F, 3) m, camera centre in the axes of the first frame, up to scale before people give the scale;
+            None without translation.
     """
 
     times: F64
-    turns: F64
+    rotations: F64
     zooms: F64
     sigmas: F64
     scenes: NDArray[np.int64]
-    places: F64 | None = None
+    positions: F64 | None = None
 
     def view(self, time: float) -> CameraView:
         """Return the view of the frame at `time` (s)."""
         row = int(self.rows(np.array([time]))[0])
-        place = None if self.places is None else self.places[row]
-        return CameraView(self.turns[row], float(self.zooms[row]), float(np.degrees(self.sigmas[row])), place)
+        position = None if self.positions is None else self.positions[row]
+        return CameraView(self.rotations[row], float(self.zooms[row]), float(np.degrees(self.sigmas[row])), position)
 
     def unknown_in(self, spans: Iterable[tuple[float, float]]) -> "CameraPath":
         """Return a copy of the path in which the views in some time spans are unknown.
@@ -59,10 +59,10 @@ class CameraPath:
         path = self
         for begin, end in spans:
             rows = (path.times >= begin) & (path.times < end)
-            places = None if path.places is None else np.where(rows[:, None], 0.0, path.places)
+            positions = None if path.positions is None else np.where(rows[:, None], 0.0, path.positions)
             path = CameraPath(
-                path.times, np.where(rows[:, None, None], np.eye(3), path.turns), np.where(rows, 1.0, path.zooms),
-                np.where(rows, np.nan, path.sigmas), path.scenes, places,
+                path.times, np.where(rows[:, None, None], np.eye(3), path.rotations), np.where(rows, 1.0, path.zooms),
+                np.where(rows, np.nan, path.sigmas), path.scenes, positions,
             )  # fmt: skip
         return path
 
@@ -83,24 +83,24 @@ def find_path(
         measured: Position and background of each measured frame, in order.
     """
     count = len(times)
-    turns, zooms, sigmas = np.tile(np.eye(3), (count, 1, 1)), np.ones(count), np.full(count, np.nan)
+    rotations, zooms, sigmas = np.tile(np.eye(3), (count, 1, 1)), np.ones(count), np.full(count, np.nan)
     scenes = np.zeros(count, np.int64)
     for number, (first, end) in enumerate(_spans(cuts, count)):
         scenes[first:end] = number
         part = [(at, background) for at, background in measured if first <= at < end]
         if not part:
             continue
-        placed = place_frames([indices[at] for at, _ in part], [background for _, background in part])
-        if placed.stretches.max() < 0:
+        placed = solve_views([indices[at] for at, _ in part], [background for _, background in part])
+        if placed.components.max() < 0:
             continue
-        known = placed.stretches == np.bincount(placed.stretches[placed.stretches >= 0]).argmax()
+        known = placed.components == np.bincount(placed.components[placed.components >= 0]).argmax()
         at = np.array([at for at, _ in part])[known]
-        begin = placed.turns[known][0].T
+        begin = placed.rotations[known][0].T
         _fill(
-            times, first, end, at, begin @ placed.turns[known], placed.zooms[known] / placed.zooms[known][0],
-            placed.sigmas[known], (turns, zooms, sigmas),
+            times, first, end, at, begin @ placed.rotations[known], placed.zooms[known] / placed.zooms[known][0],
+            placed.sigmas[known], (rotations, zooms, sigmas),
         )  # fmt: skip
-    return CameraPath(times, turns, zooms, sigmas, scenes)
+    return CameraPath(times, rotations, zooms, sigmas, scenes)
 
 
 def _spans(cuts: Sequence[int], count: int) -> Iterator[tuple[int, int]]:
@@ -109,7 +109,7 @@ def _spans(cuts: Sequence[int], count: int) -> Iterator[tuple[int, int]]:
 
 
 def _fill(
-    times: F64, first: int, end: int, at: NDArray[np.int64], turns: F64, zooms: F64, sigmas: F64,
+    times: F64, first: int, end: int, at: NDArray[np.int64], rotations: F64, zooms: F64, sigmas: F64,
     out: tuple[F64, F64, F64],
 ) -> None:  # fmt: skip
     """Write the measured views of the frames `at` to `out`, and interpolate the other frames from `first` to `end`.
@@ -119,19 +119,19 @@ def _fill(
         first: Index of the first frame of the scene.
         end: Index after its last frame.
         at: (N,) indices of the measured frames.
-        turns: (N, 3, 3) measured rotations.
+        rotations: (N, 3, 3) measured rotations.
         zooms: (N,) measured zooms.
         sigmas: (N,) rad, standard deviations of the rotations.
         out: Rotations, zooms and standard deviations of all frames; changed in place.
     """
-    all_turns, all_zooms, all_sigmas = out
-    all_turns[at], all_zooms[at], all_sigmas[at] = turns, zooms, sigmas
-    speeds = _speeds(times[at], turns)
+    all_rotations, all_zooms, all_sigmas = out
+    all_rotations[at], all_zooms[at], all_sigmas[at] = rotations, zooms, sigmas
+    speeds = _speeds(times[at], rotations)
     for edge, outer in ((0, range(first, at[0])), (-1, range(at[-1] + 1, end))):
         for row in outer:  # before the first and after the last measured frame
             away = times[row] - times[at[edge]]
             ahead = np.clip(away, -_EXTRAPOLATED_S, _EXTRAPOLATED_S) * speeds[edge]
-            all_turns[row], all_zooms[row] = turns[edge] @ to_matrix(ahead), zooms[edge]
+            all_rotations[row], all_zooms[row] = rotations[edge] @ to_matrix(ahead), zooms[edge]
             if abs(away) <= MAX_BRIDGED_S:
                 all_sigmas[row] = sigmas[edge] + _BRIDGED_SIGMA_RAD * max(0.0, abs(away) - _EXTRAPOLATED_S)
     for left in range(len(at) - 1):
@@ -140,8 +140,10 @@ def _fill(
             continue
         begin, gap = times[at[left]], times[at[left + 1]] - times[at[left]]
         share = (times[rows] - begin) / gap
-        between = to_vector(turns[left].T @ turns[left + 1])
-        all_turns[rows] = turns[left] @ to_matrix(_hermite(share, between, speeds[left] * gap, speeds[left + 1] * gap))
+        between = to_vector(rotations[left].T @ rotations[left + 1])
+        all_rotations[rows] = rotations[left] @ to_matrix(
+            _hermite(share, between, speeds[left] * gap, speeds[left + 1] * gap)
+        )
         all_zooms[rows] = zooms[left] ** (1 - share) * zooms[left + 1] ** share
         change = abs(float(np.log(zooms[left + 1] / zooms[left])))
         same = float(np.linalg.norm(between)) < _SAME and change < _SAME_ZOOM
@@ -150,7 +152,7 @@ def _fill(
             all_sigmas[rows] = np.maximum(sigmas[left], sigmas[left + 1]) + unsure
 
 
-def _speeds(times: F64, turns: F64) -> F64:
+def _speeds(times: F64, rotations: F64) -> F64:
     """Return the angular velocity (N, 3) rad/s about the axes of each frame, from both neighbouring frames.
 
     The first and the last frame have one neighbour. 0 next to gaps longer than `MAX_BRIDGED_S`.
@@ -159,7 +161,7 @@ def _speeds(times: F64, turns: F64) -> F64:
     if len(times) < 2:
         return speeds
     steps = np.diff(times)
-    rates = to_vector(np.swapaxes(turns[:-1], 1, 2) @ turns[1:]) / steps[:, None]
+    rates = to_vector(np.swapaxes(rotations[:-1], 1, 2) @ rotations[1:]) / steps[:, None]
     speeds[1:-1] = (rates[:-1] * steps[1:, None] + rates[1:] * steps[:-1, None]) / (steps[1:] + steps[:-1])[:, None]
     speeds[1:-1][(steps[1:] > MAX_BRIDGED_S) | (steps[:-1] > MAX_BRIDGED_S)] = 0
     for end, step, rate in ((0, steps[0], rates[0]), (-1, steps[-1], rates[-1])):

@@ -57,18 +57,18 @@ class Structure:
 
     Attributes:
         rows: (K,) indices of the key frames with a pose, increasing.
-        turns: (K, 3, 3) rotations from the axes of each camera to those of the first.
-        places: (K, 3), camera centres in the axes of the first camera.
+        rotations: (K, 3, 3) rotations from the axes of each camera to those of the first.
+        positions: (K, 3), camera centres in the axes of the first camera.
         error: Mean reprojection error, px.
         share: Fraction of the given key frames that have a pose.
         angle: Median triangulation angle, degrees.
-        depth: Median distance of points from their cameras, in units of `places`.
+        depth: Median distance of points from their cameras, in units of `positions`.
         focal: Ratio of the refined to the given focal length.
     """
 
     rows: NDArray[np.int64]
-    turns: F64
-    places: F64
+    rotations: F64
+    positions: F64
     error: float
     share: float
     angle: float
@@ -218,22 +218,22 @@ def _checked(model: Any, count: int, focal: float) -> Structure | str:
         return f"structure from motion registers only {share:.0%} of the key frames"
     if error > _MOST_ERROR or model.num_points3D() < _FEWEST_POINTS:
         return f"structure from motion has a reprojection error of {error:.1f} px with {model.num_points3D()} points"
-    turns = np.array([image.cam_from_world().rotation.matrix().T for image in images])
-    places = np.array([image.projection_center() for image in images])
-    angle, depth = _spread(model, {image.image_id: place for image, place in zip(images, places, strict=True)})
+    rotations = np.array([image.cam_from_world().rotation.matrix().T for image in images])
+    positions = np.array([image.projection_center() for image in images])
+    angle, depth = _spread(model, {image.image_id: place for image, place in zip(images, positions, strict=True)})
     if angle < _LEAST_ANGLE:
         return f"the median triangulation angle is only {angle:.1f} degrees"
-    begin = turns[0].T
-    turns, places = begin @ turns, (places - places[0]) @ begin.T
+    begin = rotations[0].T
+    rotations, positions = begin @ rotations, (positions - positions[0]) @ begin.T
     found = next(iter(model.cameras.values())).focal_length / focal
-    return Structure(rows, turns, places, error, share, angle, depth, float(found))
+    return Structure(rows, rotations, positions, error, share, angle, depth, float(found))
 
 
-def _spread(model: Any, places: dict[int, F64]) -> tuple[float, float]:
+def _spread(model: Any, positions: dict[int, F64]) -> tuple[float, float]:
     """Return the median triangulation angle in degrees, and median distance of points from the cameras."""
     angles, depths = [], []
     for point in model.points3D.values():
-        lines = point.xyz - np.array([places[part.image_id] for part in point.track.elements])
+        lines = point.xyz - np.array([positions[part.image_id] for part in point.track.elements])
         away = np.linalg.norm(lines, axis=1)
         units = lines / np.maximum(away, 1e-12)[:, None]
         angles.append(float(np.degrees(np.arccos(np.clip((units @ units[0]).min(), -1, 1)))))

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from pose.camera_motion.path import MAX_BRIDGED_S, CameraPath
 from pose.camera_motion.reduced import people_mask
+from pose.camera_motion.rotations import to_matrix, to_vector
 from pose.camera_motion.structure import KeyImage, Structure
-from pose.camera_motion.turns import to_matrix, to_vector
 from pose.skeletons import Skeleton
 from pose.types import Frame, People
 
@@ -86,25 +86,25 @@ def travelled(path: CameraPath, keys: I64, found: Structure) -> CameraPath:
     at = keys[found.rows]
     times = path.times[at]
     # Corrections that convert rotations of the background to those of the structure.
-    corrections = found.turns @ np.swapaxes(path.turns[at], 1, 2)
-    turns = _between(path.times, times, corrections) @ path.turns
-    places = np.stack([_spline(path.times, times, side) for side in found.places.T], axis=1)
-    begin = turns[0].T
-    turns, places = begin @ turns, (places - places[0]) @ begin.T
+    corrections = found.rotations @ np.swapaxes(path.rotations[at], 1, 2)
+    rotations = _between(path.times, times, corrections) @ path.rotations
+    positions = np.stack([_spline(path.times, times, side) for side in found.positions.T], axis=1)
+    begin = rotations[0].T
+    rotations, positions = begin @ rotations, (positions - positions[0]) @ begin.T
     away = np.maximum(times[0] - path.times, path.times - times[-1])
     sigmas = np.where(away > MAX_BRIDGED_S, np.nan, path.sigmas)
-    return replace(path, turns=turns, places=places, sigmas=sigmas, zooms=path.zooms * found.focal)
+    return replace(path, rotations=rotations, positions=positions, sigmas=sigmas, zooms=path.zooms * found.focal)
 
 
-def _between(wanted: F64, times: F64, turns: F64) -> F64:
-    """Return rotations (F, 3, 3) at times `wanted` (F,), interpolated from `turns` (K, 3, 3) at `times` (K,).
+def _between(wanted: F64, times: F64, rotations: F64) -> F64:
+    """Return rotations (F, 3, 3) at times `wanted` (F,), interpolated from `rotations` (K, 3, 3) at `times` (K,).
 
     Rotations are constant before the first and after the last of `times`.
     """
     left = np.clip(np.searchsorted(times, wanted, side="right") - 1, 0, len(times) - 2)
     share = np.clip((wanted - times[left]) / (times[left + 1] - times[left]), 0, 1)
-    steps = to_vector(np.swapaxes(turns[left], 1, 2) @ turns[left + 1])
-    return np.asarray(turns[left] @ to_matrix(share[:, None] * steps))
+    steps = to_vector(np.swapaxes(rotations[left], 1, 2) @ rotations[left + 1])
+    return np.asarray(rotations[left] @ to_matrix(share[:, None] * steps))
 
 
 def _spline(wanted: F64, times: F64, values: F64) -> F64:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pose.camera_motion.parallax import LONG_LENS, MIN_CARRIED_RAD
 from pose.camera_motion.path import CameraPath
-from pose.camera_motion.turns import to_vector
+from pose.camera_motion.rotations import to_vector
 from pose.types import Background
 
 F64 = NDArray[np.float64]
@@ -143,7 +143,9 @@ def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled:
         first, end = int(rows[0]), int(rows[-1]) + 1
         if peopled.any() and not peopled[first:end].any():
             continue
-        part = CameraPath(path.times[rows], path.turns[rows], path.zooms[rows], path.sigmas[rows], path.scenes[rows])
+        part = CameraPath(
+            path.times[rows], path.rotations[rows], path.zooms[rows], path.sigmas[rows], path.scenes[rows]
+        )
         own = [(at - first, background) for at, background in measured if first <= at < end]
         begins, ends = float(path.times[first]), float(path.times[min(end, len(path.times) - 1)])
         motion = _judge_scene(part, own, peopled[rows])
@@ -211,8 +213,8 @@ def _judge_scene(
     if not (seen & wanted).any():
         return CameraMotion(UNKNOWN, known)
     rows = np.flatnonzero(seen)
-    middle = path.turns[rows[len(rows) // 2]]
-    views = np.degrees(to_vector(middle.T @ path.turns[rows]))
+    middle = path.rotations[rows[len(rows) // 2]]
+    views = np.degrees(to_vector(middle.T @ path.rotations[rows]))
     slow = _slow(path.times[rows], views)
     shake = float(np.sqrt(((views - slow) ** 2).sum(axis=1).mean()))
     spans = np.ptp(np.percentile(views, [0.5, 99.5], axis=0), axis=0)

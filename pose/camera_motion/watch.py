@@ -5,9 +5,9 @@ from collections import OrderedDict, deque
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera_motion.fit import SAME, View
+from pose.camera_motion.fit import IDENTITY_VIEW, View
 from pose.camera_motion.parallax import LONG_LENS, MIN_CARRIED_RAD
-from pose.camera_motion.turns import to_matrix, to_vector
+from pose.camera_motion.rotations import to_matrix, to_vector
 from pose.camera_motion.verdict import (
     MAX_SHAKE_DEGREES,
     MIN_ZOOM,
@@ -48,11 +48,11 @@ class CameraWatch:
         self._tests: deque[tuple[float, float, float, float]] = deque()  # time (s), parallax (rad), lens and its sigma
         self._suspect = -np.inf  # s, time of the last test that showed translation
         self._time = -np.inf  # s, time of the last measured view
-        self._rest, self._moved = SAME, -np.inf  # view since the last motion, and time of this motion in s
+        self._rest, self._moved = IDENTITY_VIEW, -np.inf  # view since the last motion, and time of this motion in s
         self._lately: deque[tuple[float, F64]] = deque()  # time (s), rotation vector and log zoom (4,)
         self.state = STATIC
         self._places: OrderedDict[int, View] = OrderedDict()  # views by frame index, relative to the reference frame
-        self._now, self._speed = SAME, np.zeros(3)  # last view, and angular velocity in rad/s
+        self._now, self._speed = IDENTITY_VIEW, np.zeros(3)  # last view, and angular velocity in rad/s
 
     @property
     def checks_feet(self) -> bool:
@@ -97,12 +97,12 @@ class CameraWatch:
         linked = True if background is None else self._take(background, index, time)
         self.state = self._judge(time, linked or cut)
         if self.state != ROTATING:
-            return SAME
+            return IDENTITY_VIEW
         ahead = min(time - self._time, _EXTRAPOLATED_S)
-        return View(to_matrix(self._speed * ahead) @ self._now.turn, self._now.zoom)
+        return View(to_matrix(self._speed * ahead) @ self._now.rotation, self._now.zoom)
 
     def _begin(self) -> None:
-        self.state, self._now, self._speed, self._rest = STATIC, SAME, np.zeros(3), SAME
+        self.state, self._now, self._speed, self._rest = STATIC, IDENTITY_VIEW, np.zeros(3), IDENTITY_VIEW
         self._places.clear()
         self._lately.clear()
 
@@ -118,17 +118,17 @@ class CameraWatch:
         linked = known is not None or not self._places
         if not linked:
             self._begin()
-        now = SAME if known is None else views[known].of(self._places[known])
+        now = IDENTITY_VIEW if known is None else views[known].compose(self._places[known])
         for key, view in views.items():
-            self._places.setdefault(key, view.inverse.of(now))
+            self._places.setdefault(key, view.inverse.compose(now))
             self._places.move_to_end(key)
         self._places[index] = now
         while len(self._places) > _MAX_VIEWS:
             self._places.popitem(last=False)
         if known is not None and 0 < time - self._time < _LOST_S:
-            self._speed = to_vector(now.turn @ self._now.turn.T) / (time - self._time)
+            self._speed = to_vector(now.rotation @ self._now.rotation.T) / (time - self._time)
         self._now, self._time = now, time
-        self._lately.append((time, np.append(to_vector(now.turn), np.log(now.zoom))))
+        self._lately.append((time, np.append(to_vector(now.rotation), np.log(now.zoom))))
         while self._lately[0][0] < time - _LATELY:
             self._lately.popleft()
         if not _alike(now, self._rest):
@@ -145,7 +145,7 @@ class CameraWatch:
             return UNKNOWN
         if time - self._suspect < _CALM_S:
             return TRANSLATING
-        return ROTATING if self.state == ROTATING or not _alike(self._now, SAME) else STATIC
+        return ROTATING if self.state == ROTATING or not _alike(self._now, IDENTITY_VIEW) else STATIC
 
     def _is_carried(self) -> bool:
         if len(self._tests) < _TESTS:
@@ -155,5 +155,5 @@ class CameraWatch:
 
 
 def _alike(one: View, other: View) -> bool:
-    turned = np.linalg.norm(to_vector(one.turn @ other.turn.T))
+    turned = np.linalg.norm(to_vector(one.rotation @ other.rotation.T))
     return bool(turned <= _STILL and abs(np.log(one.zoom / other.zoom)) <= _STILL_ZOOM)

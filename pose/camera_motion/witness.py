@@ -10,7 +10,7 @@ import numpy as np
 
 from pose.camera_motion.burnt_in import burnt_in
 from pose.camera_motion.fit import View
-from pose.camera_motion.key_frames import MAX_RESIDUAL_PX, REMEMBERED_S, KeyFrame, Points, Reduced, centre
+from pose.camera_motion.key_frames import LARGE_RESIDUALS_S, MAX_RESIDUAL_PX, KeyFrame, Points, ReducedFrame, centre
 from pose.camera_motion.parallax import MIN_POINTS, Parallax, parallax
 from pose.camera_motion.reduced import track, within
 
@@ -38,7 +38,7 @@ class Witness:
         """
         self.key, self._end, self._next, self.over = key, time + _MAX_S, time, False
 
-    def step(self, image: Reduced, view: View) -> Parallax | None:
+    def step(self, image: ReducedFrame, view: View) -> Parallax | None:
         """Track the points to the next frame and test for parallax; return None if it is too early.
 
         Args:
@@ -53,7 +53,7 @@ class Witness:
         return tested(self.key, points, view, image)
 
 
-def tested(key: KeyFrame, points: Points, view: View, image: Reduced) -> Parallax | None:
+def tested(key: KeyFrame, points: Points, view: View, image: ReducedFrame) -> Parallax | None:
     """Test points for parallax; return None if there are too few points, too little time or hardly any motion.
 
     Args:
@@ -63,7 +63,7 @@ def tested(key: KeyFrame, points: Points, view: View, image: Reduced) -> Paralla
         image: The later frame.
     """
     rows, seen = points.rows, points.seen
-    if image.time - key.time > REMEMBERED_S:
+    if image.time - key.time > LARGE_RESIDUALS_S:
         near = np.linalg.norm(seen - view.project(key.rays[rows], image.focal), axis=1) < MAX_RESIDUAL_PX
         rows, seen = rows[near], seen[near]
     kept = ~burnt_in(key.rays[rows], seen, view, image.focal)
@@ -75,10 +75,10 @@ def tested(key: KeyFrame, points: Points, view: View, image: Reduced) -> Paralla
     if np.percentile(shift, _FAR) < _LEAST_SHIFT:
         return None
     found = parallax(rays, seen, key.features.axes[rows], view, focal, image.known)
-    return replace(found, lens=found.lens / key.place.zoom)
+    return replace(found, lens=found.lens / key.view.zoom)
 
 
-def follow(key: KeyFrame, image: Reduced, view: View) -> Points | None:
+def follow(key: KeyFrame, image: ReducedFrame, view: View) -> Points | None:
     """Find the features of a key frame in a later frame, near their last positions; return None if there are too few.
 
     Args:
@@ -88,7 +88,7 @@ def follow(key: KeyFrame, image: Reduced, view: View) -> Points | None:
     """
     middle = centre(image.grey)
     plain = view.project(key.rays, image.focal) + middle
-    guess = (plain + key.off).astype(np.float32)
+    guess = (plain + key.residuals).astype(np.float32)
     rows = np.flatnonzero(within(guess, image.mask))
     if len(rows) < MIN_POINTS:
         return None
@@ -97,5 +97,5 @@ def follow(key: KeyFrame, image: Reduced, view: View) -> Points | None:
     if found.sum() < MIN_POINTS:
         return None
     rows = rows[found]
-    key.off[rows] = there[found] - plain[rows]
+    key.residuals[rows] = there[found] - plain[rows]
     return Points(rows, there[found] - middle)

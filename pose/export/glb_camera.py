@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera_motion.turns import to_matrix
+from pose.camera_motion.rotations import to_matrix
 from pose.export.rotations import from_matrix, same_sign
 from pose.export.viewpoints import ONLY, Viewpoint
 from pose.system.json_values import Json

@@ -62,8 +62,8 @@ def carry(decision: Decision, run: RunData, steps: Steps, rules: Rules = RULES) 
     if isinstance(found, str):
         return replace(decision, translation=found)
     path, scale = found
-    assert path.places is not None
-    distance = float(np.linalg.norm(np.diff(path.places, axis=0), axis=1).sum())
+    assert path.positions is not None
+    distance = float(np.linalg.norm(np.diff(path.positions, axis=0), axis=1).sum())
     sigma = distance * scale.sigma
     motion = replace(decision.motion, kind=TRANSLATING, distance=distance, distance_sigma=sigma)
     return Decision(motion, path, check_feet=True, measured=decision.measured)
@@ -87,11 +87,11 @@ def _travel(run: RunData, path: CameraPath, steps: Steps, rules: Rules) -> tuple
     unscaled = travelled(path, keys, found)
     with SeenPeople(run.skeleton, run.camera, run.folder) as people, Works(run.folder) as works:
         people.gather(run.results)
-        still = replace(steps, path=replace(unscaled, places=None))
+        still = replace(steps, path=replace(unscaled, positions=None))
         for number, person in people.items():
             works.add(number, prepare(number, person, people.frames, still, rules))
         scale = find_scale(works, unscaled, found.depth, rules.travel)
     if isinstance(scale, str):
         return scale
-    assert unscaled.places is not None
-    return replace(unscaled, places=scale.value * unscaled.places), scale
+    assert unscaled.positions is not None
+    return replace(unscaled, positions=scale.value * unscaled.positions), scale

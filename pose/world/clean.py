@@ -179,10 +179,10 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
         slope, intercept = np.ones(1), np.zeros(1)
         if steps.path is not None:  # a rotation of the camera changes the depth of a person at rest
             rows = steps.path.rows(person.times)
-            camera = None if steps.path.places is None else steps.path.places[rows]
-            slope, intercept = estimate.distance_map(steps.path.turns[rows], camera)
+            camera = None if steps.path.positions is None else steps.path.positions[rows]
+            slope, intercept = estimate.distance_map(steps.path.rotations[rows], camera)
         distance, variance = slope * estimate.depth + intercept, slope**2 * estimate.variance
-        carried = steps.path is not None and steps.path.places is not None
+        carried = steps.path is not None and steps.path.positions is not None
         reach = float(np.median(estimate.depth)) if carried else None
         distance, left = depths.smooth_depths(distance, variance, person.times, rules.depth, reach)
         z, left = (distance - intercept) / slope, left / slope**2
@@ -222,9 +222,9 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
         rules: Thresholds.
     """
     work, world, own = resized(work, ground.sizes[number], rules.size), ground.world, ground.floors.get(number)
-    if steps.path is not None and steps.path.places is not None:  # the path has one scale for all people
+    if steps.path is not None and steps.path.positions is not None:  # the path has one scale for all people
         own_scale = 1.0 if work.height_given else ground.sizes[number].scale
-        places = steps.path.places[steps.path.rows(work.times)]
+        places = steps.path.positions[steps.path.rows(work.times)]
         work = replace(work, root=work.root + (1 - own_scale / ground.path_scale) * places)
     placed = world.place(work.joints + work.root[:, None])
     raised = 0.0

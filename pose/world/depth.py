@@ -42,7 +42,7 @@ class PelvisEstimate:
         """Return pelvis positions (T, 3) m for depths (T,) m."""
         return np.concatenate([self.ray * depth[:, None] + self.offset, depth[:, None]], axis=1)
 
-    def distance_map(self, turns: F64, places: F64 | None = None) -> tuple[F64, F64]:
+    def distance_map(self, rotations: F64, positions: F64 | None = None) -> tuple[F64, F64]:
         """Return the linear map from depth to a distance that is comparable over time while the camera moves.
 
         The distance is measured along one fixed axis. For a camera that does not move it is the depth. The axis is the
@@ -51,21 +51,21 @@ class PelvisEstimate:
         distance.
 
         Args:
-            turns: (T, 3, 3), from each frame's camera axes to fixed axes.
-            places: (T, 3) m, the camera's centre in the fixed axes; None if the camera does not translate. Ignored
+            rotations: (T, 3, 3), from each frame's camera axes to fixed axes.
+            positions: (T, 3) m, the camera's centre in the fixed axes; None if the camera does not translate. Ignored
                 without a fixed axis.
 
         Returns:
             (T,) slope and (T,) m intercept: a pelvis at depth z is at distance slope * z + intercept.
         """
-        sights = np.einsum("tij,tj->ti", turns, np.concatenate([self.ray, np.ones((len(self.ray), 1))], axis=1))
+        sights = np.einsum("tij,tj->ti", rotations, np.concatenate([self.ray, np.ones((len(self.ray), 1))], axis=1))
         lines = sights / np.linalg.norm(sights, axis=1, keepdims=True)
         mean = lines.mean(axis=0)
         fixed = (np.array([0.0, 0.0, 1.0]), mean / max(float(np.linalg.norm(mean)), 1e-9))
         axis = next((one for one in fixed if (lines @ one).min(initial=1.0) > _MIN_COSINE), lines)
-        offsets = np.einsum("tij,tj->ti", turns[:, :, :2], self.offset)
-        if places is not None and axis is not lines:
-            offsets = offsets + places
+        offsets = np.einsum("tij,tj->ti", rotations[:, :, :2], self.offset)
+        if positions is not None and axis is not lines:
+            offsets = offsets + positions
         return (sights * axis).sum(axis=1), (offsets * axis).sum(axis=1)
 
 

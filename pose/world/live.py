@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.camera import Camera, normalize_pixels
-from pose.camera_motion.fit import SAME, View
+from pose.camera_motion.fit import IDENTITY_VIEW, View
 from pose.refine import assembled
 from pose.skeletons import Skeleton, to_h36m17
 from pose.types import FrameResult, Placed, Poses3D
@@ -91,7 +91,7 @@ class LiveWorld:
         """The world of the last frame."""
         return self._ground.world
 
-    def place(self, result: FrameResult, skeleton: Skeleton, view: View = SAME) -> FrameResult:
+    def place(self, result: FrameResult, skeleton: Skeleton, view: View = IDENTITY_VIEW) -> FrameResult:
         """Clean the poses of the next frame and transform them to the world.
 
         Args:
@@ -110,11 +110,11 @@ class LiveWorld:
         lives, elapsed = self._states(ids, time)
         person, lengths = self._sized(_unzoomed(self._seen(result, skeleton, rows), view.zoom), lives, ids, elapsed)
         joints, root = person.joints, person.root
-        lifted = (joints + root[:, None]) @ view.turn
+        lifted = (joints + root[:, None]) @ view.rotation
         spread = np.full(len(ids), np.nan)
         if self._steps.depth and ids:
             root, spread = self._at_depth(person, lives, elapsed)
-        joints, root = joints @ view.turn, root @ view.turn
+        joints, root = joints @ view.rotation, root @ view.rotation
         if self._steps.smooth and ids:
             joints, root = self._smoothed(joints, root, lives, lengths, time)
         raised = self._ground.update(ids, joints, root, time)
@@ -129,7 +129,7 @@ class LiveWorld:
             one.last = time
         self.heights = {n: (one.height, one.height_sigma) for n, one in zip(ids, lives, strict=True)}
         moved = 1000 * _lengths(camera - lifted).mean(axis=1)
-        return _result(result, rows, joints @ view.turn.T, root @ view.turn.T, placed, spread, contacts, moved)
+        return _result(result, rows, joints @ view.rotation.T, root @ view.rotation.T, placed, spread, contacts, moved)
 
     def _states(self, ids: list[int], time: float) -> tuple[list[_Live], list[float]]:
         """Return the state of each of the people `ids`, and the time in s since each was last seen."""

@@ -24,10 +24,10 @@ def unzoomed(person: Person, path: CameraPath) -> Person:
 def to_static(person: Person, path: CameraPath) -> Person:
     """Transform joints and root from the camera's axes to those of the path; rays are unchanged."""
     rows = path.rows(person.times)
-    turns, root = path.turns[rows], np.einsum("tij,tj->ti", path.turns[rows], person.root)
-    if path.places is not None:
-        root = root + path.places[rows]
-    return replace(person, joints=np.einsum("tij,tkj->tki", turns, person.joints), root=root)
+    rotations, root = path.rotations[rows], np.einsum("tij,tj->ti", path.rotations[rows], person.root)
+    if path.positions is not None:
+        root = root + path.positions[rows]
+    return replace(person, joints=np.einsum("tij,tkj->tki", rotations, person.joints), root=root)
 
 
 def to_cameras(points: F64, times: F64, path: CameraPath) -> F64:
@@ -39,9 +39,9 @@ def to_cameras(points: F64, times: F64, path: CameraPath) -> F64:
         path: The camera path.
     """
     rows = path.rows(times)
-    if path.places is not None:
-        points = points - path.places[rows][:, None]
-    return np.asarray(np.einsum("tji,tkj->tki", path.turns[rows], points))
+    if path.positions is not None:
+        points = points - path.positions[rows][:, None]
+    return np.asarray(np.einsum("tji,tkj->tki", path.rotations[rows], points))
 
 
 class StaticPeople(Mapping[int, Person]):

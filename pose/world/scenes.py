@@ -61,25 +61,25 @@ class SceneWorlds:
     def aligned(self, path: CameraPath) -> CameraPath:
         """Return the path with one vertical and one floor for all scenes, those of `first`."""
         world, numbers = self.first.ground.world, scene_numbers(self.begins, path.times)
-        turns, places = path.turns.copy(), np.zeros((len(path.times), 3))
-        if path.places is not None:
-            places += path.places
+        rotations, positions = path.rotations.copy(), np.zeros((len(path.times), 3))
+        if path.positions is not None:
+            positions += path.positions
         for number, scene in self.scenes.items():
             rows, own = numbers == number, scene.ground.world
             between = world.rotation.T @ own.rotation
-            turns[rows] = between @ path.turns[rows]
-            places[rows] = places[rows] @ between.T + (world.floor - own.floor) * world.up
-        moved = path.places is not None or bool(places.any())
-        return replace(path, turns=turns, places=places if moved else None)
+            rotations[rows] = between @ path.rotations[rows]
+            positions[rows] = positions[rows] @ between.T + (world.floor - own.floor) * world.up
+        moved = path.positions is not None or bool(positions.any())
+        return replace(path, rotations=rotations, positions=positions if moved else None)
 
     def scaled(self, path: CameraPath) -> CameraPath:
         """Return the path with the positions of each scene at the scale of its people."""
-        if path.places is None:
+        if path.positions is None:
             return path
         factors, numbers = np.ones(len(path.times)), scene_numbers(self.begins, path.times)
         for number, scene in self.scenes.items():
             factors[numbers == number] = scene.ground.path_scale
-        return replace(path, places=factors[:, None] * path.places)
+        return replace(path, positions=factors[:, None] * path.positions)
 
 
 def scene_numbers(begins: F64 | Sequence[float], times: F64) -> NDArray[np.int64]:
@@ -94,8 +94,8 @@ def static_path(frames: F64, begins: F64) -> CameraPath:
         frames: (F,) s, times of the frames.
         begins: (N,) s, start of each scene.
     """
-    turns = np.tile(np.eye(3), (len(frames), 1, 1))
-    return CameraPath(frames, turns, np.ones(len(frames)), np.zeros(len(frames)), scene_numbers(begins, frames))
+    rotations = np.tile(np.eye(3), (len(frames), 1, 1))
+    return CameraPath(frames, rotations, np.ones(len(frames)), np.zeros(len(frames)), scene_numbers(begins, frames))
 
 
 def find_scenes(

@@ -90,9 +90,9 @@ def find_scale(
 
 
 def _samples(works: Mapping[int, Work], path: CameraPath, rules: TravelRules) -> _Samples:
-    assert path.places is not None
+    assert path.positions is not None
     up = body_up(BodyMotion(work.joints, work.root, work.times) for work in works.values())
-    speeds = np.gradient(path.places, path.times, axis=0)
+    speeds = np.gradient(path.positions, path.times, axis=0)
     parts = []
     for number, work in works.items():
         if len(work.times) < 3:

@@ -11,7 +11,7 @@ from pose.camera_motion.focal import focal_ratios, rescaled
 from pose.camera_motion.log import MotionLog
 from pose.camera_motion.measure import BackgroundMotion
 from pose.camera_motion.path import CameraPath
-from pose.camera_motion.turns import to_vector
+from pose.camera_motion.rotations import to_vector
 from pose.camera_motion.verdict import ROTATING, ZOOMING, CameraMotion
 from pose.skeletons import H36M17
 from pose.types import NO_LINK, Background
@@ -42,7 +42,10 @@ def test_a_wrong_assumption_is_corrected(log_of, factor):
     log, pan = log_of(factor), DEGREES * 47
     wrong, found = decide(log), decide(log, assumed_focal=True)
     assert found.focal * factor == pytest.approx(1, abs=0.02)
-    turned = [np.degrees(np.linalg.norm(to_vector(one.path.turns[0].T @ one.path.turns[-1]))) for one in (wrong, found)]
+    turned = [
+        np.degrees(np.linalg.norm(to_vector(one.path.rotations[0].T @ one.path.rotations[-1])))
+        for one in (wrong, found)
+    ]
     assert abs(turned[0] - pan) > 3
     assert turned[1] == pytest.approx(pan, abs=0.8)
 
@@ -51,7 +54,7 @@ def test_a_right_assumption_is_kept(log_of):
     log = log_of(1.0)
     found = decide(log, assumed_focal=True)
     assert found.focal == 1.0
-    np.testing.assert_array_equal(found.path.turns, decide(log).path.turns)
+    np.testing.assert_array_equal(found.path.rotations, decide(log).path.rotations)
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_estimates_begin_again_at_a_cut():
     assert motion.known == 1
     assert path.scenes.tolist() == [0] * 30 + [1] * 20
     assert off_degrees(path, vectors)[:30].max() < 0.3
-    np.testing.assert_allclose(path.turns[30:], np.tile(np.eye(3), (20, 1, 1)), atol=2e-3)
+    np.testing.assert_allclose(path.rotations[30:], np.tile(np.eye(3), (20, 1, 1)), atol=2e-3)
 
 
 def test_without_texture_nothing_is_known():

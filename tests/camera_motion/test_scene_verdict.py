@@ -10,7 +10,7 @@ import pytest
 
 from pose.camera_motion.decision import decide
 from pose.camera_motion.path import CameraPath
-from pose.camera_motion.turns import to_matrix
+from pose.camera_motion.rotations import to_matrix
 from pose.camera_motion.verdict import ROTATING, SHAKING, STATIC, TRANSLATING, UNKNOWN, judge
 from pose.files.motion_info import MotionInfo
 from pose.types import NO_LINK, Background

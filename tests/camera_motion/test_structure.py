@@ -9,9 +9,9 @@ from benchmarks.moving_camera_kinds import motion_of
 from benchmarks.rendered_rooms import ROOMS, lens, render
 from pose.camera_motion import structure
 from pose.camera_motion.path import CameraPath
+from pose.camera_motion.rotations import to_matrix
 from pose.camera_motion.structure import KeyImage, Structure, reconstruct
 from pose.camera_motion.travel import choose_keys, scaled_matrix, travelled
-from pose.camera_motion.turns import to_matrix
 
 SIZE = (480, 270)
 
@@ -39,10 +39,10 @@ def test_a_carried_camera_is_placed(wrong):
     assert isinstance(found, Structure), found
     assert found.share == 1
     assert found.focal == pytest.approx(1 / wrong, rel=0.02)
-    scale = (found.places * places).sum() / (found.places**2).sum()
+    scale = (found.positions * places).sum() / (found.positions**2).sum()
     length = np.linalg.norm(np.diff(places, axis=0), axis=1).sum()
-    assert np.linalg.norm(scale * found.places - places, axis=1).max() < 0.03 * length
-    apart = np.einsum("tij,tij->t", found.turns, turns)
+    assert np.linalg.norm(scale * found.positions - places, axis=1).max() < 0.03 * length
+    apart = np.einsum("tij,tij->t", found.rotations, turns)
     assert np.degrees(np.arccos(np.clip((apart - 1) / 2, -1, 1))).max() < 1
 
 
@@ -83,9 +83,9 @@ def test_between_key_frames_the_rotation_follows_the_background():
     rows = np.arange(len(keys))
     found = Structure(rows, true[keys], places[keys], 0.2, 1.0, 8.0, 5.0, 1.1)
     path = travelled(path_of(times, drift @ true), keys, found)
-    apart = np.einsum("tij,tij->t", path.turns, true)
+    apart = np.einsum("tij,tij->t", path.rotations, true)
     assert np.degrees(np.arccos(np.clip((apart - 1) / 2, -1, 1))).max() < 0.1
-    assert np.abs(path.places - places).max() < 0.003
+    assert np.abs(path.positions - places).max() < 0.003
     np.testing.assert_allclose(path.zooms, 1.1)
     assert np.isfinite(path.sigmas).all()
 

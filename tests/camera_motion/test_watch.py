@@ -8,7 +8,7 @@ from camera_motion.virtual_camera import CAMERA, FPS, people, seen, texture
 from benchmarks.moving_camera_kinds import motion_of
 from benchmarks.rendered_rooms import ROOMS, Walker, filmed, lens
 from pose.camera_motion.measure import BackgroundMotion
-from pose.camera_motion.turns import to_matrix
+from pose.camera_motion.rotations import to_matrix
 from pose.camera_motion.verdict import ROTATING, STATIC, TRANSLATING, UNKNOWN
 from pose.camera_motion.watch import CameraWatch
 from pose.skeletons import H36M17
@@ -31,7 +31,7 @@ def test_a_pan_is_followed_from_the_past():
     scene = texture(31)
     views, states = watched((seen(scene, vector), people(index)) for index, vector in enumerate(vectors))
     true = to_matrix(np.radians(vectors))
-    apart = np.array([view.turn @ true[0].T @ turn for view, turn in zip(views, true, strict=True)])
+    apart = np.array([view.rotation @ true[0].T @ turn for view, turn in zip(views, true, strict=True)])
     off = np.degrees(np.arccos(np.clip((np.trace(apart, axis1=1, axis2=2) - 1) / 2, -1, 1)))
     assert states[-1] == ROTATING
     assert np.median(off) < 0.2
@@ -42,7 +42,7 @@ def test_a_camera_that_stands_has_one_view():
     scene = texture(32)
     views, states = watched((seen(scene), people(index)) for index in range(40))
     assert set(states) == {STATIC}
-    assert all(np.array_equal(view.turn, np.eye(3)) for view in views)
+    assert all(np.array_equal(view.rotation, np.eye(3)) for view in views)
 
 
 def test_a_camera_that_is_carried_is_not_followed():

@@ -10,7 +10,7 @@ from pose.camera import Camera
 from pose.camera_motion.log import MotionLog
 from pose.camera_motion.measure import BackgroundMotion
 from pose.camera_motion.path import CameraPath
-from pose.camera_motion.turns import to_matrix
+from pose.camera_motion.rotations import to_matrix
 from pose.camera_motion.verdict import CameraMotion
 from pose.skeletons import H36M17
 from pose.types import U8, People
@@ -76,5 +76,5 @@ def measured(
 def off_degrees(path: CameraPath, vectors: np.ndarray) -> np.ndarray:
     """(F,) by how much the path's rotations are off those of rotation vectors (F, 3) degrees, the first as its own."""
     true = to_matrix(np.radians(vectors))
-    apart = np.swapaxes(path.turns, 1, 2) @ (true[0].T @ true)
+    apart = np.swapaxes(path.rotations, 1, 2) @ (true[0].T @ true)
     return np.degrees(np.arccos(np.clip((np.trace(apart, axis1=1, axis2=2) - 1) / 2, -1, 1)))

@@ -9,7 +9,7 @@ from glb_reader import Glb, turn_matrices
 from pose_fakes import run_info
 
 from pose.camera import Camera, project
-from pose.camera_motion.turns import to_matrix
+from pose.camera_motion.rotations import to_matrix
 from pose.camera_motion.verdict import ROTATING, TRANSLATING, CameraMotion
 from pose.errors import PoseError
 from pose.export import export

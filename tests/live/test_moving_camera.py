@@ -9,7 +9,7 @@ from live_fakes import FakePipeline, FakeSession, picture, settled
 from pose_fakes import run_info
 
 from pose.camera import project
-from pose.camera_motion.turns import to_matrix
+from pose.camera_motion.rotations import to_matrix
 from pose.files import load_poses
 from pose.live import LiveLoop, PushedFrames
 from pose.live.messages import messages

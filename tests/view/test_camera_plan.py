@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pose_fakes import STANDING, run_info
 
-from pose.camera_motion.turns import to_matrix
+from pose.camera_motion.rotations import to_matrix
 from pose.camera_motion.verdict import ROTATING, CameraMotion
 from pose.files import MotionInfo, NpzWriter, WorldInfo, load_poses
 from pose.skeletons import H36M17

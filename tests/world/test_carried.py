@@ -12,7 +12,7 @@ from pose.camera_motion import structure
 from pose.camera_motion.decision import Decision
 from pose.camera_motion.log import MotionLog
 from pose.camera_motion.path import CameraPath
-from pose.camera_motion.turns import to_matrix
+from pose.camera_motion.rotations import to_matrix
 from pose.camera_motion.verdict import ROTATING, TRANSLATING, CameraMotion
 from pose.files import JsonWriter, MotionInfo, NpzWriter, RunInfo, WorldInfo, load_poses
 from pose.skeletons import H36M17
@@ -63,7 +63,7 @@ def path_of(places=None, turns=None):
 def works_of(results, path):
     with SeenPeople(H36M17, CAMERA, None) as people:
         people.gather(results)
-        steps = Steps(path=replace(path, places=None))
+        steps = Steps(path=replace(path, positions=None))
         return {number: prepare(number, person, people.frames, steps) for number, person in people.items()}
 
 

@@ -9,7 +9,7 @@ from walker import ANKLES, LENS, SIZE, filmed, walking
 
 from pose.camera import Camera, project
 from pose.camera_motion.path import CameraPath
-from pose.camera_motion.turns import to_matrix
+from pose.camera_motion.rotations import to_matrix
 from pose.camera_motion.verdict import ROTATING, CameraMotion
 from pose.export.tracks import Recording
 from pose.files import MotionInfo, NpzWriter, RunInfo, WorldInfo, load_poses
