@@ -160,7 +160,7 @@ def lifted_height(clip: Clip) -> list[Motion]:
 def lifted(clip: Clip, steps: Steps | None = None) -> list[Motion]:
     """What one camera, a detector, the lifter and the world make of them; none for recordings below 1 s."""
     network, found, offset = load_lifter("offline"), [], 0.0
-    for view in fixed_views([clip], detector=True, least_seconds=1.0):
+    for view in fixed_views([clip], detector=True, min_duration_s=1.0):
         seen, answers = lift_sequences(network, [view.seen], repair=True, constant_bones=True)
         person = person_of(answers[0], seen[0])
         _, cleaned = clean({1: person}, person.times, steps or Steps())

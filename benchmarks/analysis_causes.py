@@ -93,7 +93,7 @@ def lifts(clips: list[Clip], views: int) -> Iterator[Lift]:
     """Every clip of at least 1 s, seen by several cameras."""
     network = load_lifter("offline")
     many = [replace(clip, name=f"{clip.name}~{number}") for number in range(views) for clip in clips]
-    for view in fixed_views(many, detector=True, least_seconds=1.0):
+    for view in fixed_views(many, detector=True, min_duration_s=1.0):
         seen, answers = lift_sequences(network, [view.seen], repair=True, constant_bones=True)
         yield Lift(view, person_of(answers[0], seen[0]))
 

@@ -73,7 +73,7 @@ class Pair:
 def pairs(clips: list[Clip]) -> Iterator[Pair]:
     """Every clip of at least 1 s."""
     network = load_lifter("offline")
-    for view in fixed_views(clips, detector=True, least_seconds=1.0):
+    for view in fixed_views(clips, detector=True, min_duration_s=1.0):
         seen, answers = lift_sequences(network, [view.seen], repair=True, constant_bones=True)
         person = person_of(answers[0], seen[0])
         _, cleaned = clean({1: person}, person.times, Steps())

@@ -35,7 +35,7 @@ def write_data(folder: Path, frames: int) -> None:
         for action in human36m.ACTIONS
         for take in ("", " 1")
     ]
-    takes = [take for take in takes if take not in human36m.LEFT_OUT]
+    takes = [take for take in takes if take not in human36m.EXCLUDED_TAKES]
     takes = takes[:: max(len(takes) * FRAMES_A_TAKE * 4 // frames, 1)]
     lengths = np.full(len(takes), frames // 4 // len(takes))
     lengths[: frames // 4 % len(takes)] += 1

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from pose_datasets.dialects import NETWORKS, scores_in
+from pose_datasets.dialects import NETWORKS, apply_dialect
 from pose_datasets.errors import ErrorConfig
 from pose_datasets.filming import FilmConfig
 from pose_datasets.mocap import Clip, load_clips, split
@@ -72,7 +72,7 @@ def batches(clips: list[Clip], chosen: Condition) -> Iterator[LiftBatch]:
     rng = np.random.default_rng(0)
     config = SynthesisConfig(film=FilmConfig(errors=chosen.errors))
     for batch in evaluation_batches(clips, condition=chosen.condition, config=config):
-        scores = batch.scores if chosen.dialect is None else scores_in(NETWORKS[chosen.dialect], batch.scores)
+        scores = batch.scores if chosen.dialect is None else apply_dialect(NETWORKS[chosen.dialect], batch.scores)
         noise = rng.standard_normal(batch.keypoints.shape, dtype=np.float32)
         width = np.asarray(batch.image_size, np.float32)[:, None, None, :1]
         yield replace(batch, keypoints=batch.keypoints + chosen.white * width * noise, scores=scores)

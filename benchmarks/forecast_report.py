@@ -21,7 +21,7 @@ import numpy as np
 from forecast_cost import cost_table
 from model_cards import DATA, between, identity, used_settings
 from pose_apps.evaluate.forecasts import tables
-from pose_datasets.forecast_training import Moments
+from pose_datasets.forecast_training import MotionSamples
 from pose_datasets.forecasting import load_motions
 
 from pose.errors import PoseError
@@ -99,11 +99,11 @@ def plot(results: list[dict[str, Any]], path: Path) -> None:
 
 def draw_poses(motions: Path, path: Path) -> None:
     """Eight people who move, every row `SHOWN` seconds ahead from front and side: true grey, predicted in colour."""
-    moments = Moments(load_motions(motions, "test"), 1.0)
-    rows, frames = moments.every_measured()
-    past, _ = moments.past((rows, frames), np.zeros(len(rows), bool))
+    samples = MotionSamples(load_motions(motions, "test"), 1.0)
+    rows, frames = samples.evaluation_samples()
+    past, _ = samples.past((rows, frames), np.zeros(len(rows), bool))
     times = past.times[np.arange(len(past)), past.last()][:, None] + np.array(SHOWN)
-    joints, _ = moments.future(rows, times)
+    joints, _ = samples.future(rows, times)
     moved = np.linalg.norm(joints[:, -1] - past.joints[np.arange(len(past)), past.last()], axis=-1).mean(axis=-1)
     chosen = np.argsort(moved)[(np.linspace(0.3, 0.95, PEOPLE) * (len(moved) - 1)).astype(int)]  # from little to much
     found = load_forecaster(SHIPPED).predict(past, times).joints[chosen]

@@ -25,7 +25,7 @@ from pose_datasets.several_cameras import (
     SceneConfig,
     VirtualCamera,
     film_scene,
-    told_camera,
+    given_camera,
     truth_at,
     virtual_cameras,
 )
@@ -89,7 +89,7 @@ def scene_of(together, rng, cameras, seconds, config=None):
     views = virtual_cameras(rng, people, seconds, config)
     lifter, tracks = load_lifter("offline"), []
     for index, view in enumerate(views):
-        stage = OfflineLifter(lifter, COCO17, told_camera(view), repair=True, constant_bones=True)
+        stage = OfflineLifter(lifter, COCO17, given_camera(view), repair=True, constant_bones=True)
         results = [r for frame in film_scene(rng, people, RATE, view, config.errors) for r in stage.push(frame)]
         tracks += collect_tracks([*results, *stage.flush()], COCO17, index)
     return Scene(people, views, tracks)
@@ -101,7 +101,7 @@ def exact(views):
     for view in views:
         rotation = view.rotation @ base.rotation.T
         move = view.translation - rotation @ base.translation
-        camera = replace(ViewCamera.of(told_camera(view, known=True)), rotation=rotation, translation=move)
+        camera = replace(ViewCamera.of(given_camera(view, known=True)), rotation=rotation, translation=move)
         found.append(replace(camera, offset=view.offset, drift=view.drift))
     return found
 
@@ -203,7 +203,7 @@ def measure(scene):
     """`COLUMNS` of one scene. Raises PoseError where the cameras are not found."""
     names = [f"cam{index + 1}" for index in range(len(scene.views))]
     begun = time.process_time()
-    rig = find_rig(scene.tracks, [ViewCamera.of(told_camera(view)) for view in scene.views], names)
+    rig = find_rig(scene.tracks, [ViewCamera.of(given_camera(view)) for view in scene.views], names)
     spent = time.process_time() - begun
     best = find_rig(scene.tracks, exact(scene.views), names, Known(poses=True, clocks=True))
     joints, worse = joints_error(rig, scene)

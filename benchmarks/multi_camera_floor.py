@@ -13,7 +13,7 @@ from pathlib import Path
 import multi_camera as base
 import numpy as np
 from pose_datasets import mocap
-from pose_datasets.several_cameras import told_camera
+from pose_datasets.several_cameras import given_camera
 
 from pose.multiview.calibrate import Known
 from pose.multiview.motions import contacts_of, find_motions, find_world, fused_times, on_time_line
@@ -45,7 +45,7 @@ def main():
     together = base.recordings(mocap.split(mocap.load_clips(options.motion), "test"), 1, 8.0)
     for number in range(options.scenes):
         scene = base.scene_of(together, np.random.default_rng((2, 1, number)), 2, 8.0)
-        told = [ViewCamera.of(told_camera(view)) for view in scene.views]
+        told = [ViewCamera.of(given_camera(view)) for view in scene.views]
         found = floor_of(scene, told, None)
         exact = floor_of(scene, base.exact(scene.views), Known(poses=True, clocks=True))
         print(

@@ -16,7 +16,7 @@ import cv2
 import multi_camera as base
 import numpy as np
 from pose_datasets import mocap
-from pose_datasets.several_cameras import told_camera, truth_at
+from pose_datasets.several_cameras import given_camera, truth_at
 
 from pose.errors import PoseError
 from pose.evaluation.metrics import aligned_errors
@@ -44,7 +44,7 @@ def triangulated(matrices, pixels):
 
 def calibrated(scene, pattern, pixels):
     """3 x 4 matrices of the two cameras by OpenCV."""
-    told = [told_camera(view) for view in scene.views]
+    told = [given_camera(view) for view in scene.views]
     rows = range(0, len(pattern), EVERY)
     found = cv2.calibrateMultiview(
         objPoints=[pattern[row].astype(np.float32) for row in rows],
@@ -76,7 +76,7 @@ def weighted(matrices, pixels, scores):
 
 def measure(scene):
     """P-MPJPE of ours, of OpenCV from nothing, and of OpenCV and Pose2Sim with the true cameras."""
-    rig = find_rig(scene.tracks, [ViewCamera.of(told_camera(view)) for view in scene.views], ["cam1", "cam2"])
+    rig = find_rig(scene.tracks, [ViewCamera.of(given_camera(view)) for view in scene.views], ["cam1", "cam2"])
     line = fused_times(rig.cameras, [(0.0, float(view.times[-1])) for view in scene.views], 30.0)
     motion = find_motions(on_time_line(rig, line), line)[0]
     times = line.times[motion.frames] + line.begins

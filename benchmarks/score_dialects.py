@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pose_datasets.dialects import CHANGES, NETWORKS, Dialect, in_dialect
+from pose_datasets.dialects import CHANGES, NETWORKS, Dialect, apply_dialect_to_batches
 from pose_datasets.synthesis import evaluation_batches
 from pose_datasets.training import MocapConfig, MocapSource
 
@@ -45,7 +45,7 @@ def measured_quantiles(estimator: str, shared: Path) -> list[float]:
 def compared(network: LifterNetwork, batches: list[LiftBatch], dialect: Dialect) -> tuple[float, float]:
     """(MPJPE in the dialect, mean distance of the joints from those with the scores as they are), mm."""
     errors, moves = [], []
-    for batch, said in zip(batches, in_dialect(iter(batches), dialect), strict=True):
+    for batch, said in zip(batches, apply_dialect_to_batches(iter(batches), dialect), strict=True):
         plain, other = (lift_batch(network, one).joints.numpy()[batch.valid] for one in (batch, said))
         errors.append(np.linalg.norm(other - batch.joints[batch.valid], axis=-1))
         moves.append(np.linalg.norm(other - plain, axis=-1))

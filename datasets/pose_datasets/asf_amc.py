@@ -19,8 +19,8 @@ F64 = NDArray[np.float64]
 
 INCH = 0.0254
 _FRAME_NUMBER = re.compile(r"^[ \t]*\d+[ \t\r]*$", re.MULTILINE)
-MOST_BONES = 1000  # maximum bones of a skeleton
-FARTHEST = 1e6  # maximum value of a length, position or angle, in any unit
+MAX_BONES = 1000  # maximum bones of a skeleton
+MAX_VALUE = 1e6  # maximum value of a length, position or angle, in any unit
 FPS = 120.0  # sampling rate of the CMU database; AMC files do not contain it
 
 
@@ -90,8 +90,8 @@ def parse_asf(text: str, source: str) -> AsfSkeleton:
                 elif words[0] == "name":
                     name = words[1]
                 elif words[0] == "end":
-                    if name in ("", "root") or len(bones) == MOST_BONES:
-                        raise ValueError(f"expected a unique bone name and at most {MOST_BONES} bones")
+                    if name in ("", "root") or len(bones) == MAX_BONES:
+                        raise ValueError(f"expected a unique bone name and at most {MAX_BONES} bones")
                     bones[name] = bone
                 else:
                     _bone_field(bone, words)
@@ -118,8 +118,8 @@ def _unit(word: str) -> float:
 
 def _number(word: str) -> float:
     value = float(word)
-    if not abs(value) <= FARTHEST:
-        raise ValueError(f"{word[:20]} is not a number up to {FARTHEST:g}")
+    if not abs(value) <= MAX_VALUE:
+        raise ValueError(f"{word[:20]} is not a number up to {MAX_VALUE:g}")
     return value
 
 
@@ -232,7 +232,7 @@ def parse_amc(text: str, skeleton: AsfSkeleton, source: str) -> dict[str, F64]:
             if (table[:, column] != name).any():
                 raise _locate(text, layout, source)
             values = table[:, column + 1 : column + 1 + count].astype(np.float64)
-            if not (np.abs(values) <= FARTHEST).all():
+            if not (np.abs(values) <= MAX_VALUE).all():
                 raise _locate(text, layout, source)
             motion[name] = values
             column += 1 + count
@@ -272,7 +272,7 @@ def _locate(text: str, layout: list[tuple[str, int]], source: str) -> PoseError:
         name, count = expected[position]
         good = len(words) == 1 + count and (words[0] == name if name else words[0].isdigit())
         try:
-            good = good and all(abs(float(word)) <= FARTHEST for word in words[1:])
+            good = good and all(abs(float(word)) <= MAX_VALUE for word in words[1:])
         except ValueError:
             good = False
         if not good:

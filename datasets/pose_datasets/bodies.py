@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.types import F32
-from pose_datasets.vectors import cross, norm, reject, unit
+from pose_datasets.vectors import cross, norm, perpendicular, unit
 
 F64 = NDArray[np.float64]
 
@@ -121,20 +121,20 @@ def random_proportions(rng: np.random.Generator, batch: int, config: BodyConfig)
     return result
 
 
-def on_other_legs(bones: F32, lower: F32) -> F32:
-    """Combine trunk, head and arms of `bones` with legs, pelvis path and pelvis rotation of `lower`.
+def combine_with_legs(bones: F32, donor: F32) -> F32:
+    """Combine trunk, head and arms of `bones` with legs, pelvis path and pelvis rotation of `donor`.
 
     Both arguments are bone vectors (B, T, 19, 3) m.
     """
-    turn = pelvis_frame(lower) @ np.swapaxes(pelvis_frame(bones), -1, -2)
-    mixed = lower.copy()
+    turn = pelvis_frame(donor) @ np.swapaxes(pelvis_frame(bones), -1, -2)
+    mixed = donor.copy()
     # Scaled to one body size, so that the trunk fits the legs.
-    scale = _mean_length(lower, [2, 3, 5, 6]) / _mean_length(bones, [2, 3, 5, 6])
+    scale = _mean_length(donor, [2, 3, 5, 6]) / _mean_length(bones, [2, 3, 5, 6])
     mixed[..., UPPER, :] = bones[..., UPPER, :] @ np.swapaxes(turn, -1, -2) * scale
     return mixed
 
 
-def with_other_arms(bones: F32, donor: F32) -> F32:
+def combine_with_arms(bones: F32, donor: F32) -> F32:
     """Replace the arms of `bones` by those of `donor`, with the same motion relative to the chest.
 
     Both arguments are bone vectors (B, T, 19, 3) m.
@@ -164,5 +164,5 @@ def thorax_frame(bones: F32) -> F32:
 
 def _frame(left: F32, up: F32) -> F32:
     x = unit(left)
-    y = unit(reject(up, x))
+    y = unit(perpendicular(up, x))
     return np.stack([x, y, cross(x, y)], axis=-1)

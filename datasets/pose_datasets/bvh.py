@@ -10,8 +10,8 @@ from pose_datasets import rotations
 
 F64 = NDArray[np.float64]
 
-MOST_JOINTS = 1000  # maximum joints of a skeleton
-FARTHEST = 1e6  # maximum value of a length, position or angle, in any unit
+MAX_JOINTS = 1000  # maximum joints of a skeleton
+MAX_VALUE = 1e6  # maximum value of a length, position or angle, in any unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class _Tree:
             parent = self.open_joints[-1] if self.open_joints else -1
             if (parent < 0) == (words[0] != "ROOT") or (parent < 0 and self.names):
                 raise ValueError("expected a single ROOT")
-            if len(self.names) == MOST_JOINTS:
-                raise ValueError(f"expected at most {MOST_JOINTS} joints")
+            if len(self.names) == MAX_JOINTS:
+                raise ValueError(f"expected at most {MAX_JOINTS} joints")
             self.names.append(f"{self.names[parent]}_end" if words[0] == "End" else words[1])
             self.parents.append(parent)
             self.offsets.append([0.0, 0.0, 0.0])
@@ -70,8 +70,8 @@ class _Tree:
             self.open_joints.pop()
         elif words[0] == "OFFSET":
             x, y, z = map(float, words[1:])
-            if not all(abs(value) <= FARTHEST for value in (x, y, z)):
-                raise ValueError(f"expected offsets up to {FARTHEST:g}")
+            if not all(abs(value) <= MAX_VALUE for value in (x, y, z)):
+                raise ValueError(f"expected offsets up to {MAX_VALUE:g}")
             self.offsets[self.open_joints[-1]] = [x, y, z]
         elif words[0] == "CHANNELS":
             self.channels[self.open_joints[-1]] = _channels(words)
@@ -142,8 +142,8 @@ def _parse_motion(lines: list[str], start: int, width: int, source: str) -> tupl
     if len(values) != frames * width:
         number, found = next((i, len(r.split())) for i, r in enumerate(rows[:frames]) if len(r.split()) != width)
         raise PoseError(f"{source}, frame {number + 1}: expected {width} numbers, got {found}")
-    if not (np.abs(values) <= FARTHEST).all():
-        raise PoseError(f"{source}: expected numbers up to {FARTHEST:g}")
+    if not (np.abs(values) <= MAX_VALUE).all():
+        raise PoseError(f"{source}: expected numbers up to {MAX_VALUE:g}")
     return values.reshape(frames, width), 1 / seconds
 
 

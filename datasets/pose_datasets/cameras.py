@@ -19,8 +19,8 @@ F64 = NDArray[np.float64]
 
 # Common image sizes; each is also used in portrait orientation.
 _SIZES = np.array([(1920, 1080), (1280, 720), (1000, 1000), (640, 480), (3840, 2160), (854, 480), (1440, 1080)])
-_NEAREST = 0.35  # m, minimum distance of points from the camera
-_HEIGHT = 1.7  # m, body size used to choose the size in the image
+_MIN_DISTANCE_M = 0.35  # of points from the camera
+_BODY_HEIGHT_M = 1.7  # used to choose the size in the image
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +83,17 @@ def random_cameras(
     image_size, intrinsics = random_lenses(rng, batch)
     pelvis = points[:, :, 0]
     follow = rng.random(batch) < 0.4
-    aim = np.where(follow[:, None, None], _operators_path(pelvis), pelvis.mean(axis=1, keepdims=True))
+    aim = np.where(follow[:, None, None], _smoothed_path(pelvis), pelvis.mean(axis=1, keepdims=True))
     focal = intrinsics[:, 0, 0].astype(np.float32)
     fill = np.exp(rng.uniform(np.log(0.22), np.log(1.6), batch)).astype(np.float32)
-    distance = focal * _HEIGHT / (fill * image_size[:, 1])
+    distance = focal * _BODY_HEIGHT_M / (fill * image_size[:, 1])
     wander = norm(pelvis - aim).max(axis=1)
     # Most static cameras see the whole walk.
     distance = np.where(
         rng.random(batch) < 0.8, np.maximum(distance, wander * focal / image_size.min(axis=1) * 1.5), distance
     )
-    usual = rng.random(batch) < 0.7
-    elevation = np.radians(np.where(usual, rng.normal(4, 10, batch), rng.uniform(-40, 70, batch)))
+    near_level = rng.random(batch) < 0.7
+    elevation = np.radians(np.where(near_level, rng.normal(4, 10, batch), rng.uniform(-40, 70, batch)))
     if steep:
         some = rng.random(batch) < steep
         angles = np.radians(rng.uniform(15, 45, batch)) * rng.choice([1, -1], batch, p=[0.65, 0.35])
@@ -103,7 +103,7 @@ def random_cameras(
     away = away.astype(np.float32)
     # Far enough that no point is too close: points are within `reach` of the aim.
     reach = norm(points - aim[:, :, None]).max(axis=(1, 2))
-    distance = np.maximum(distance, reach + _NEAREST + 0.4)
+    distance = np.maximum(distance, reach + _MIN_DISTANCE_M + 0.4)
     hand = (rng.random(batch) >= still).astype(np.float32)
     centre = aim + (away * distance[:, None])[:, None]
     centre = centre + hand[:, None, None] * smooth_noise(rng, times, 3, 0.8) * 0.04
@@ -111,7 +111,7 @@ def random_cameras(
     rotation = _look_at(centre, aim)
     rotation = _turned(rng, rotation, times, hand, image_size / focal[:, None])
     cameras = Cameras(intrinsics, image_size, rotation, centre.astype(np.float32))
-    return _stepped_back(cameras, points)
+    return _keep_min_distance(cameras, points)
 
 
 def chest_height_cameras(rng: np.random.Generator, points: F32) -> Cameras:
@@ -133,7 +133,7 @@ def chest_height_cameras(rng: np.random.Generator, points: F32) -> Cameras:
     away = np.stack([np.cos(elevation) * np.sin(azimuth), np.sin(elevation), np.cos(elevation) * np.cos(azimuth)], -1)
     centre = aim + (away * rng.uniform(3, 5, (batch, 1))).astype(np.float32)[:, None]
     centre = np.repeat(centre, frames, axis=1)
-    return _stepped_back(Cameras(intrinsics, image_size, _look_at(centre, aim), centre), points)
+    return _keep_min_distance(Cameras(intrinsics, image_size, _look_at(centre, aim), centre), points)
 
 
 def random_lenses(rng: np.random.Generator, batch: int) -> tuple[F32, F64]:
@@ -156,7 +156,7 @@ def random_lenses(rng: np.random.Generator, batch: int) -> tuple[F32, F64]:
     return image_size, intrinsics
 
 
-def _operators_path(pelvis: F32) -> F32:
+def _smoothed_path(pelvis: F32) -> F32:
     """Smooth paths of the pelvis (B, T, 3) by a cubic fit over time. Camera operators follow a person like this."""
     steps = np.linspace(-1, 1, pelvis.shape[1])
     basis, _ = np.linalg.qr(np.vander(steps, min(4, len(steps))))
@@ -208,10 +208,10 @@ def _turned(rng: np.random.Generator, rotation: F32, times: F64, hand: F32, view
     return rotations.from_vector(fixed[:, None] + shake) @ rotation
 
 
-def _stepped_back(cameras: Cameras, points: F32) -> Cameras:
-    """Move cameras back so that no point is nearer than `_NEAREST`."""
+def _keep_min_distance(cameras: Cameras, points: F32) -> Cameras:
+    """Move cameras back so that no point is nearer than `_MIN_DISTANCE_M`."""
     depth = dot(points - cameras.centre[:, :, None], cameras.rotation[:, :, None, 2]).min(axis=(1, 2))
-    back = np.maximum(_NEAREST - depth, 0)[:, None, None]
+    back = np.maximum(_MIN_DISTANCE_M - depth, 0)[:, None, None]
     # One displacement for the whole sequence, sufficient for its worst frame.
     forward = cameras.rotation[:, :, 2]
     return Cameras(cameras.intrinsics, cameras.image_size, cameras.rotation, cameras.centre - forward * back)

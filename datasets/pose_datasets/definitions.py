@@ -9,7 +9,7 @@ import numpy as np
 
 from pose.types import F32
 from pose_datasets.mapping import EARS, NOSE
-from pose_datasets.vectors import cross, reject, unit
+from pose_datasets.vectors import cross, perpendicular, unit
 
 _HIPS, _SHOULDERS = [4, 1], [11, 14]  # left, right
 
@@ -77,8 +77,8 @@ def redefine(rng: np.random.Generator, points: F32, config: DefinitionConfig) ->
     def between(low: float, high: float) -> F32:
         return rng.uniform(low, high, (batch, 1, 1)).astype(np.float32) * other
 
-    shift_girdle(rng, joints, _HIPS, config.hip * other)
-    shift_girdle(rng, joints, _SHOULDERS, config.shoulder * other)
+    shift_joint_pair(rng, joints, _HIPS, config.hip * other)
+    shift_joint_pair(rng, joints, _SHOULDERS, config.shoulder * other)
     pelvis, spine, thorax = joints[:, :, 0], joints[:, :, 7], joints[:, :, 8]
     neck, head, nose, ears = (points[:, :, point] for point in (9, 10, NOSE, EARS))
     trunk = thorax - pelvis
@@ -98,7 +98,7 @@ def redefine(rng: np.random.Generator, points: F32, config: DefinitionConfig) ->
     return joints
 
 
-def shift_girdle(rng: np.random.Generator, joints: F32, pair: list[int], spread: F32 | float) -> None:
+def shift_joint_pair(rng: np.random.Generator, joints: F32, pair: list[int], spread: F32 | float) -> None:
     """Shift a pair of joints by a normally distributed offset in the frame of the body, symmetrically and in place.
 
     The offset is constant in each sequence. The pelvis moves with the hips.
@@ -110,7 +110,7 @@ def shift_girdle(rng: np.random.Generator, joints: F32, pair: list[int], spread:
         spread: Standard deviation per axis in metres, a number or (B, 1, 1).
     """
     left = unit(joints[:, :, pair[0]] - joints[:, :, pair[1]])
-    up = unit(reject(joints[:, :, 8] - joints[:, :, 0], left))
+    up = unit(perpendicular(joints[:, :, 8] - joints[:, :, 0], left))
     wide, high, front = (rng.standard_normal((3, len(joints), 1, 1), dtype=np.float32) * spread).astype(np.float32)
     common = high * up + front * cross(left, up)
     joints[:, :, pair[0]] += wide * left + common
@@ -119,7 +119,7 @@ def shift_girdle(rng: np.random.Generator, joints: F32, pair: list[int], spread:
         joints[:, :, 0] = joints[..., pair, :].mean(axis=-2)
 
 
-def detectors_points(rng: np.random.Generator, points: F32, config: DefinitionConfig) -> F32:
+def detector_points(rng: np.random.Generator, points: F32, config: DefinitionConfig) -> F32:
     """Return points (B, T, 19, 3) m with hips and shoulders as a random detector defines them.
 
     Args:
@@ -128,6 +128,6 @@ def detectors_points(rng: np.random.Generator, points: F32, config: DefinitionCo
         config: Ranges of the variation, of which only `detector` is used.
     """
     points = points.copy()
-    shift_girdle(rng, points, _HIPS, config.detector)
-    shift_girdle(rng, points, _SHOULDERS, config.detector)
+    shift_joint_pair(rng, points, _HIPS, config.detector)
+    shift_joint_pair(rng, points, _SHOULDERS, config.detector)
     return points

@@ -15,12 +15,13 @@ from pose.types import F32
 
 Dialect = Callable[[F32], NDArray[np.floating]]
 
-_LOWEST = 0.01
-# Scores at the cumulative fractions `_SHARES` of the scores above 0. `_OURS` are those of `pose_datasets.errors` in
-# training; the others were measured on three clips (`benchmarks/score_dialects.py --measure`).
-_SHARES = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0)
-_OURS = (0.02, 0.04, 0.08, 0.12, 0.58, 0.77, 0.86, 0.91, 0.93, 1.0)
-_NETWORKS = {
+_MIN_SCORE = 0.01
+# Scores at the cumulative fractions `_FRACTIONS` of the scores above 0. `_SIMULATED_SCORES` are those of
+# `pose_datasets.errors` in training; the others were measured on three clips
+# (`benchmarks/score_dialects.py --measure`).
+_FRACTIONS = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0)
+_SIMULATED_SCORES = (0.02, 0.04, 0.08, 0.12, 0.58, 0.77, 0.86, 0.91, 0.93, 1.0)
+_NETWORK_SCORES = {
     "BlazePose": (0.01, 0.04, 0.13, 0.68, 0.94, 0.989, 0.999, 1.0, 1.0, 1.0),
     "MoveNet": (0.25, 0.30, 0.37, 0.43, 0.57, 0.75, 0.84, 0.88, 0.91, 0.95),
     "YOLO-pose": (0.01, 0.012, 0.018, 0.53, 0.958, 0.977, 0.995, 0.995, 1.0, 1.0),
@@ -58,11 +59,11 @@ def noisy(seed: int) -> Dialect:
 
 def network(name: str) -> Dialect:
     """Return a dialect that maps simulated scores by rank to the scores of a network, such as "BlazePose"."""
-    theirs = _NETWORKS[name]
-    return lambda scores: np.interp(np.interp(scores, _OURS, _SHARES), _SHARES, theirs)
+    network_scores = _NETWORK_SCORES[name]
+    return lambda scores: np.interp(np.interp(scores, _SIMULATED_SCORES, _FRACTIONS), _FRACTIONS, network_scores)
 
 
-NETWORKS: dict[str, Dialect] = {name: network(name) for name in _NETWORKS} | {"all 1": level(1.0)}
+NETWORKS: dict[str, Dialect] = {name: network(name) for name in _NETWORK_SCORES} | {"all 1": level(1.0)}
 CHANGES: dict[str, Dialect] = {
     **{f"level {value}": level(value) for value in (1.0, 0.95, 0.9, 0.7, 0.5, 0.4)},
     **{f"power {gamma}": power(gamma) for gamma in (0.3, 0.6, 1.7, 3.0)},
@@ -73,12 +74,12 @@ CHANGES: dict[str, Dialect] = {
 }
 
 
-def scores_in(dialect: Dialect, scores: F32) -> F32:
+def apply_dialect(dialect: Dialect, scores: F32) -> F32:
     """Apply a dialect to scores. Scores of 0 stay 0; all others are clamped to [0.01, 1]."""
-    return np.where(scores > 0, np.clip(dialect(scores), _LOWEST, 1), 0).astype(np.float32)
+    return np.where(scores > 0, np.clip(dialect(scores), _MIN_SCORE, 1), 0).astype(np.float32)
 
 
-def in_dialect(batches: Iterator[LiftBatch], dialect: Dialect) -> Iterator[LiftBatch]:
-    """Apply a dialect to the scores of batches, see `scores_in`."""
+def apply_dialect_to_batches(batches: Iterator[LiftBatch], dialect: Dialect) -> Iterator[LiftBatch]:
+    """Apply a dialect to the scores of batches, see `apply_dialect`."""
     for batch in batches:
-        yield replace(batch, scores=scores_in(dialect, batch.scores))
+        yield replace(batch, scores=apply_dialect(dialect, batch.scores))

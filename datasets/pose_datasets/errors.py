@@ -92,12 +92,12 @@ def add_errors(
         Keypoints (B, T, 17, 2) px and scores (B, T, 17) in [0, 1]. Joints that are not detected have a score of 0.
     """
     size = person_size(pixels)
-    hidden = _hidden(rng, times, depth)
-    noise = _noise(rng, times, _speed(pixels, times, size), hidden, config)
-    found = pixels + noise * size[..., None]
-    _swap(rng, found, times, config)
-    scores = np.where(_seen(rng, times, hidden, config), _scores(rng, noise, hidden), 0)
-    return _truncated(rng, found, scores, image_size)
+    occlusion = _draw_occlusion(rng, times, depth)
+    noise = _draw_errors(rng, times, _speed(pixels, times, size), occlusion, config)
+    keypoints = pixels + noise * size[..., None]
+    _swap(rng, keypoints, times, config)
+    scores = np.where(_draw_detected(rng, times, occlusion, config), _draw_scores(rng, noise, occlusion), 0)
+    return _truncate(rng, keypoints, scores, image_size)
 
 
 def _speed(pixels: F32, times: F64, size: F32) -> F32:
@@ -114,19 +114,19 @@ def _speed(pixels: F32, times: F64, size: F32) -> F32:
     return result
 
 
-def _noise(rng: np.random.Generator, times: F64, speed: F32, hidden: F32, config: ErrorConfig) -> F32:
+def _draw_errors(rng: np.random.Generator, times: F64, speed: F32, occlusion: F32, config: ErrorConfig) -> F32:
     """Draw errors (B, T, 17, 2) in person's sizes: the sum of jitter, drift, bias and outliers.
 
     Args:
         rng: Random generator.
         times: (B, T) s.
         speed: (B, T, 17) speed in person's sizes per second.
-        hidden: (B, T, 17) degree of occlusion, 0 to 1.
+        occlusion: (B, T, 17) degree of occlusion, 0 to 1.
         config: Magnitudes of the errors.
     """
     batch, frames = times.shape
     level = np.exp(np.float32(config.spread) * rng.standard_normal((batch, 1, 1), dtype=np.float32))
-    scale = level * JOINT_DIFFICULTY * (1 + 2 * hidden)
+    scale = level * JOINT_DIFFICULTY * (1 + 2 * occlusion)
     drift = correlated_noise(rng, times, (17, 2), config.drift_seconds)
     noise = correlated_noise(rng, times, (17, 2), config.jitter_seconds)
     noise *= (scale * (config.jitter + config.speed * speed))[..., None]
@@ -134,7 +134,7 @@ def _noise(rng: np.random.Generator, times: F64, speed: F32, hidden: F32, config
     noise += drift * (config.drift * lasting)[..., None]
     slow = smooth_noise(rng, times, 34, 0.4).reshape(batch, frames, 17, 2)
     noise += slow * (config.bias * lasting)[..., None]
-    far = bursts(rng, times, 17, config.outlier_rate * (0.7 + 4 * hidden), config.outlier_seconds)
+    far = bursts(rng, times, 17, config.outlier_rate * (0.7 + 4 * occlusion), config.outlier_seconds)
     noise += (far * np.float32(config.outlier))[..., None] * drift
     return noise.astype(np.float32, copy=False)
 
@@ -165,7 +165,7 @@ def person_size(pixels: F32) -> F32:
     return np.broadcast_to(sides.mean(axis=1, keepdims=True), sides.shape)[..., None]
 
 
-def _hidden(rng: np.random.Generator, times: F64, depth: F32) -> F32:
+def _draw_occlusion(rng: np.random.Generator, times: F64, depth: F32) -> F32:
     """Draw the degree of occlusion (B, T, 17) of each joint, 0 to 1, by the body itself or by objects."""
     behind = 0.35 / (1 + np.exp(-(depth - 0.15) / 0.06))
     objects = smooth_noise(rng, times, 1, 0.5) + rng.standard_normal((len(times), 1, 17), dtype=np.float32)
@@ -201,56 +201,56 @@ def _above(noise: F32, rate: NDArray[np.floating] | float) -> Mask:
     return result
 
 
-def _swap(rng: np.random.Generator, found: F32, times: F64, config: ErrorConfig) -> None:
+def _swap(rng: np.random.Generator, keypoints: F32, times: F64, config: ErrorConfig) -> None:
     """Swap left and right legs, and left and right arms, of keypoints in bursts, in place.
 
     A few sequences have many swaps; most have almost none.
 
     Args:
         rng: Random generator.
-        found: (B, T, 17, 2) px.
+        keypoints: (B, T, 17, 2) px.
         times: (B, T) s.
         config: Magnitudes of the errors.
     """
-    liable = rng.gamma(0.4, 1 / 0.4, (len(times), 1, 1))
-    swapped = bursts(rng, times, 2, config.swap_rate * liable, config.swap_seconds)
+    rate_factor = rng.gamma(0.4, 1 / 0.4, (len(times), 1, 1))
+    swapped = bursts(rng, times, 2, config.swap_rate * rate_factor, config.swap_seconds)
     for channel, pairs in enumerate((_LEGS, _ARMS)):
         rows = swapped[..., channel]
         right, left = (list(side) for side in zip(*pairs, strict=True))
-        here = found[rows]
+        here = keypoints[rows]
         here[:, right + left] = here[:, left + right]
-        found[rows] = here
+        keypoints[rows] = here
 
 
-def _seen(rng: np.random.Generator, times: F64, hidden: F32, config: ErrorConfig) -> Mask:
+def _draw_detected(rng: np.random.Generator, times: F64, occlusion: F32, config: ErrorConfig) -> Mask:
     """Draw a mask (B, T, 17) of the detected joints. Occluded joints are missing more often."""
-    liable = rng.gamma(0.5, 2, (len(times), 1, 1))
-    joints = bursts(rng, times, 17, config.drop_rate * liable * (0.5 + 4 * hidden), config.drop_seconds)
-    frames = bursts(rng, times, 1, config.frame_drop_rate * liable, config.frame_drop_seconds)
+    rate_factor = rng.gamma(0.5, 2, (len(times), 1, 1))
+    joints = bursts(rng, times, 17, config.drop_rate * rate_factor * (0.5 + 4 * occlusion), config.drop_seconds)
+    frames = bursts(rng, times, 1, config.frame_drop_rate * rate_factor, config.frame_drop_seconds)
     seen = ~(joints | frames)
     if config.limb_drop_rate:
         waves = smooth_noise(rng, times, len(_LIMBS), 1 / (4 * config.limb_drop_seconds))
-        limbs = _above(waves, config.limb_drop_rate * liable)
+        limbs = _above(waves, config.limb_drop_rate * rate_factor)
         for channel, joints_of_limb in enumerate(_LIMBS):
             seen[..., joints_of_limb] &= ~limbs[..., channel, None]
     return seen
 
 
-def _scores(rng: np.random.Generator, noise: F32, hidden: F32) -> F32:
+def _draw_scores(rng: np.random.Generator, noise: F32, occlusion: F32) -> F32:
     """Draw scores (B, T, 17) that decrease with error and occlusion, with noise: some large errors have high scores.
 
     Args:
         rng: Random generator.
         noise: (B, T, 17, 2) errors in person's sizes.
-        hidden: (B, T, 17) degree of occlusion, 0 to 1.
+        occlusion: (B, T, 17) degree of occlusion, 0 to 1.
     """
-    doubt = norm(noise) / 0.06 + 0.2 * np.abs(rng.standard_normal(hidden.shape, dtype=np.float32))
+    doubt = norm(noise) / 0.06 + 0.2 * np.abs(rng.standard_normal(occlusion.shape, dtype=np.float32))
     # Networks differ in the level of their scores, for example 0.95 or 0.7.
-    modest = np.exp(rng.uniform(np.log(0.12), 0, (len(noise), 1, 1))).astype(np.float32)
-    return np.clip(np.exp(-modest * doubt - 2 * hidden * hidden), 0.02, 1).astype(np.float32)
+    slope = np.exp(rng.uniform(np.log(0.12), 0, (len(noise), 1, 1))).astype(np.float32)
+    return np.clip(np.exp(-slope * doubt - 2 * occlusion * occlusion), 0.02, 1).astype(np.float32)
 
 
-def _truncated(rng: np.random.Generator, found: F32, scores: F32, image_size: F32) -> tuple[F32, F32]:
+def _truncate(rng: np.random.Generator, keypoints: F32, scores: F32, image_size: F32) -> tuple[F32, F32]:
     """Change joints outside the image, and return keypoints and scores.
 
     In some sequences these joints are not detected. In the others they are moved to the border of the image and have a
@@ -258,16 +258,16 @@ def _truncated(rng: np.random.Generator, found: F32, scores: F32, image_size: F3
 
     Args:
         rng: Random generator.
-        found: (B, T, 17, 2) px.
+        keypoints: (B, T, 17, 2) px.
         scores: (B, T, 17).
         image_size: (B, 2) px, width and height.
     """
     limit = image_size[:, None, None] - 1
-    inside = np.clip(found, 0, limit)
-    outside = (np.abs(inside - found) > 0).any(axis=-1)
-    silent = rng.random((len(found), 1, 1)) < 0.6
+    inside = np.clip(keypoints, 0, limit)
+    outside = (np.abs(inside - keypoints) > 0).any(axis=-1)
+    undetected = rng.random((len(keypoints), 1, 1)) < 0.6
     invented = np.minimum(scores, rng.uniform(0.02, 0.4, scores.shape).astype(np.float32))
-    scores = np.where(outside, np.where(silent, 0, invented), scores)
+    scores = np.where(outside, np.where(undetected, 0, invented), scores)
     # These joints keep part of the distance to the true position, because networks extrapolate.
-    kept = np.where((outside & ~silent)[..., None], inside + 0.15 * (found - inside), found)
+    kept = np.where((outside & ~undetected)[..., None], inside + 0.15 * (keypoints - inside), keypoints)
     return np.where(scores[..., None] > 0, kept, 0).astype(np.float32), scores.astype(np.float32)

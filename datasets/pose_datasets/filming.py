@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pose.sequences import LiftBatch
 from pose.types import F32
 from pose_datasets import cameras, errors
-from pose_datasets.definitions import DefinitionConfig, detectors_points, observed_joints, redefine
+from pose_datasets.definitions import DefinitionConfig, detector_points, observed_joints, redefine
 from pose_datasets.errors import ErrorConfig
 
 F64 = NDArray[np.float64]
@@ -68,7 +68,7 @@ def film(rng: np.random.Generator, world: F32, times: F64, valid: Mask, config: 
     targets = points[:, :, :17].copy()
     targets[~derived] = redefine(rng, points[~derived], config.definitions)
     observed = targets.copy()
-    observed[derived] = observed_joints(detectors_points(rng, points[derived], config.definitions))
+    observed[derived] = observed_joints(detector_points(rng, points[derived], config.definitions))
     keypoints = cameras.project_batch(observed, view.intrinsics)
     person_size = errors.person_size(keypoints)
     scores = np.ones(keypoints.shape[:3], np.float32)
@@ -81,58 +81,58 @@ def film(rng: np.random.Generator, world: F32, times: F64, valid: Mask, config: 
     moved = wrong
     if config.white:
         moved = wrong | _add_white_noise(rng, keypoints, person_size * (scores > 0), config.white)
-    found, sure = keypoints[moved & derived], scores[moved & derived]
-    errors.rederive(found, sure)
-    keypoints[moved & derived], scores[moved & derived] = found, sure
+    derived_keypoints, derived_scores = keypoints[moved & derived], scores[moved & derived]
+    errors.rederive(derived_keypoints, derived_scores)
+    keypoints[moved & derived], scores[moved & derived] = derived_keypoints, derived_scores
     known = rng.random(size) < config.intrinsics_known
-    told = np.where(known[:, None, None], view.intrinsics, cameras.assumed_intrinsics(view.image_size))
+    given = np.where(known[:, None, None], view.intrinsics, cameras.assumed_intrinsics(view.image_size))
     return LiftBatch(
         keypoints=keypoints,
         scores=scores * valid[..., None],
         derived=derived,
         times=times,
         valid=valid,
-        intrinsics=told,
+        intrinsics=given,
         intrinsics_known=known,
         image_size=view.image_size,
         joints=targets - targets[:, :, :1],
-        root=reproject_root(targets[:, :, 0], view.intrinsics, told),
+        root=reproject_root(targets[:, :, 0], view.intrinsics, given),
     )
 
 
-def _add_white_noise(rng: np.random.Generator, keypoints: F32, size: F32, max_level_px: float) -> Mask:
+def _add_white_noise(rng: np.random.Generator, keypoints: F32, size: F32, max_level: float) -> Mask:
     """Add white noise to 2D joints in place.
 
     Args:
         rng: Random generator.
         keypoints: (B, T, 17, 2) px.
         size: (B, T, 17) px, size of the person; 0 for joints without noise.
-        max_level_px: Maximum standard deviation of the noise, as a fraction of `size`.
+        max_level: Maximum standard deviation of the noise, as a fraction of `size`.
 
     Returns:
         Mask (B,) of the sequences with noise.
     """
-    level = np.float32(max_level_px) * rng.uniform(-1, 1, (len(keypoints), 1, 1, 1)).clip(0).astype(np.float32)
+    level = np.float32(max_level) * rng.uniform(-1, 1, (len(keypoints), 1, 1, 1)).clip(0).astype(np.float32)
     noise = level * rng.standard_normal(keypoints.shape, dtype=np.float32)
     keypoints += noise * size[..., None]
     return (level > 0).ravel()
 
 
-def reproject_root(root: F32, true: F64, told: F64) -> F32:
+def reproject_root(root: F32, true_intrinsics: F64, given_intrinsics: F64) -> F32:
     """Move the root so that its pixels under assumed intrinsics equal its pixels under the true intrinsics.
 
     Depth is scaled by the ratio of assumed to true focal length, which keeps the size of the person in the image.
 
     Args:
         root: (B, T, 3) m in the camera frame.
-        true: (B, 3, 3) px, true camera matrices.
-        told: (B, 3, 3) px, camera matrices given to the lifter.
+        true_intrinsics: (B, 3, 3) px, true camera matrices.
+        given_intrinsics: (B, 3, 3) px, camera matrices given to the lifter.
 
     Returns:
         Root (B, T, 3) m in the camera frame.
     """
-    depth = root[..., 2:] * (told[:, 0, 0] / true[:, 0, 0]).astype(np.float32)[:, None, None]
-    pixels = cameras.project_batch(root[:, :, None], true)[:, :, 0]
-    centre = told[:, None, :2, 2].astype(np.float32)
-    focal = told[:, None, 0, :1].astype(np.float32)
+    depth = root[..., 2:] * (given_intrinsics[:, 0, 0] / true_intrinsics[:, 0, 0]).astype(np.float32)[:, None, None]
+    pixels = cameras.project_batch(root[:, :, None], true_intrinsics)[:, :, 0]
+    centre = given_intrinsics[:, None, :2, 2].astype(np.float32)
+    focal = given_intrinsics[:, None, 0, :1].astype(np.float32)
     return np.concatenate([(pixels - centre) / focal * depth, depth], axis=-1)

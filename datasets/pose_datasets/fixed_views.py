@@ -26,9 +26,9 @@ from pose_datasets.vectors import unit
 F64 = NDArray[np.float64]
 
 FPS = 30.0
-LONGEST = 900  # maximum frames of a piece
-_LOWEST = 0.3  # minimum height of the camera above the floor, m
-_INSIDE = 0.995  # minimum fraction of the points in the image
+MAX_PIECE_FRAMES = 900
+_MIN_CAMERA_HEIGHT_M = 0.3  # above the floor
+_MIN_INSIDE_FRACTION = 0.995  # of the points in the image
 # COCO joint -> the observed Human3.6M joint; `to_h36m17` inverts this mapping.
 _FACE = {"nose": "neck", "left_eye": "neck", "right_eye": "neck", "left_ear": "head", "right_ear": "head"}
 COCO_ROWS = [H36M17.index(_FACE.get(name, name)) for name in COCO_NAMES]
@@ -65,8 +65,8 @@ class FixedView:
         return ((self.joints - self.centre) @ self.rotation.T).astype(np.float32)
 
 
-def fixed_views(clips: list[Clip], *, detector: bool, least_seconds: float = 3.0) -> list[FixedView]:
-    """Film all clips of at least `least_seconds` in pieces of at most 30 s, with known cameras.
+def fixed_views(clips: list[Clip], *, detector: bool, min_duration_s: float = 3.0) -> list[FixedView]:
+    """Film all clips of at least `min_duration_s` in pieces of at most 30 s, with known cameras.
 
     The camera and the errors of a piece do not depend on the other pieces.
 
@@ -74,26 +74,26 @@ def fixed_views(clips: list[Clip], *, detector: bool, least_seconds: float = 3.0
         clips: Clips to film.
         detector: Whether 2D joints come from a detector's skeleton (COCO-17) with errors. Otherwise they are exact
             Human3.6M-17 joints.
-        least_seconds: Minimum duration of a clip, s. Shorter clips are dropped.
+        min_duration_s: Minimum duration of a clip, s. Shorter clips are dropped.
     """
     views = []
     for clip in clips:
-        if clip.times[-1] - clip.times[0] < least_seconds:
+        if clip.times[-1] - clip.times[0] < min_duration_s:
             continue
         points, times = resample(clip, FPS)
-        parts = -(-len(points) // LONGEST)
+        parts = -(-len(points) // MAX_PIECE_FRAMES)
         for number, rows in enumerate(np.array_split(np.arange(len(points)), parts)):
             name = f"{clip.name}#{number}"
             rng = np.random.default_rng(zlib.crc32(f"{clip.subject} {name}".encode()))
-            views.append(_filmed(rng, clip.subject, name, points[rows], times[rows] - times[rows[0]], detector))
+            views.append(_film(rng, clip.subject, name, points[rows], times[rows] - times[rows[0]], detector))
     return views
 
 
-def _filmed(
+def _film(
     rng: np.random.Generator, subject: str, name: str, points: F32, times: F64, detector: bool
 ) -> FixedView:  # fmt: skip
     sizes, lenses = random_lenses(rng, 1)
-    rotation, centre = _tripod(rng, points, lenses, sizes[0])
+    rotation, centre = _draw_tripod(rng, points, lenses, sizes[0])
     in_camera = ((points - centre) @ rotation.T).astype(np.float32)
     joints = points[:, :17]
     observed = observed_joints(in_camera) if detector else in_camera[:, :17]
@@ -114,7 +114,7 @@ def _filmed(
     return FixedView(name, subject, joints, seen, rotation, centre)
 
 
-def _tripod(rng: np.random.Generator, points: F32, lenses: F64, size: F32) -> tuple[F64, F64]:
+def _draw_tripod(rng: np.random.Generator, points: F32, lenses: F64, size: F32) -> tuple[F64, F64]:
     """Draw a camera that has almost all points in the image.
 
     Args:
@@ -135,14 +135,14 @@ def _tripod(rng: np.random.Generator, points: F32, lenses: F64, size: F32) -> tu
     distance = lenses[0, 0, 0] * 1.7 / (rng.uniform(0.3, 0.85) * size[1])
     for _ in range(60):
         centre = aim + away * distance
-        centre[1] = max(centre[1], floor + _LOWEST)
+        centre[1] = max(centre[1], floor + _MIN_CAMERA_HEIGHT_M)
         forward = unit((aim - centre)[None])[0]
         right = unit(np.cross(forward, [0.0, 1.0, 0.0])[None])[0]
         rotation = (roll @ np.stack([right, np.cross(forward, right), forward])).astype(np.float64)
         seen = (points - centre) @ rotation.T
         pixels = project_batch(np.maximum(seen, [-np.inf, -np.inf, 0.1])[None].astype(np.float32), lenses)[0]
         inside = (pixels > 0).all(axis=-1) & (pixels < size - 1).all(axis=-1) & (seen[..., 2] > 0.5)
-        if inside.mean() >= _INSIDE:
+        if inside.mean() >= _MIN_INSIDE_FRACTION:
             break
         distance *= 1.08
     return rotation, centre

@@ -15,8 +15,8 @@ from pose_datasets.forecasting import Motions, load_motions
 from pose_datasets.sampling import interpolate
 
 SOURCES = ("truth", "pipeline")  # kinds of past: the recorded motion, or the lifted one
-_LEAST_PAST = 0.25  # s of a sequence before a training sample
-_MEASURED_EVERY = 0.25  # s
+_MIN_PAST_S = 0.25  # before a training sample
+_EVALUATION_INTERVAL_S = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class MotionSource:
 
     def __init__(self, config: MotionConfig, seed: int) -> None:
         self._config, self._seed = config, seed
-        self._train = Moments(load_motions(Path(config.motions), "train"), _LEAST_PAST)
+        self._train = MotionSamples(load_motions(Path(config.motions), "train"), _MIN_PAST_S)
 
     def batch(self, step: int) -> ForecastBatch:
         """Return the training batch of a step. Equal steps give equal batches."""
@@ -61,14 +61,14 @@ class MotionSource:
         rows = self._train.draw(rng, config.batch)
         lifted = rng.random(config.batch) < config.lifted
         past, true = self._train.past(rows, lifted)
-        _make_holes(rng, past, config)
+        _make_gaps(rng, past, config)
         strata = (np.arange(config.asked) + rng.random((config.batch, config.asked))) / config.asked
         return self._train.batch(rows, past, true, np.maximum(MAX_HORIZON_S * strata**1.5, 1e-3))
 
     def evaluation(self, part: str) -> dict[str, Iterator[ForecastBatch]]:
         """Return fixed sets with targets at `HORIZONS`, keyed by the names in `SOURCES`."""
-        moments = Moments(load_motions(Path(self._config.motions), part), PAST_SECONDS)
-        return {source: moments.all(source == "pipeline") for source in SOURCES}
+        samples = MotionSamples(load_motions(Path(self._config.motions), part), PAST_SECONDS)
+        return {source: samples.evaluation_batches(source == "pipeline") for source in SOURCES}
 
     def calibration(self) -> list[Iterator[ForecastBatch]]:
         """Return the sets of validation subjects for the calibration of sigma.
@@ -77,27 +77,27 @@ class MotionSource:
         true and with lifted past.
         """
         path = Path(self._config.motions)
-        recorded = Moments(load_motions(path, "validation"), PAST_SECONDS)
-        varied = Moments(load_motions(path, "calibration"), PAST_SECONDS)
-        return [moments.all(lifted) for moments in (recorded, varied) for lifted in (False, True)]
+        recorded = MotionSamples(load_motions(path, "validation"), PAST_SECONDS)
+        varied = MotionSamples(load_motions(path, "calibration"), PAST_SECONDS)
+        return [samples.evaluation_batches(lifted) for samples in (recorded, varied) for lifted in (False, True)]
 
 
-class Moments:
+class MotionSamples:
     """Samples of motions: points in time with a past and a whole second of future.
 
     A sample is the row of a sequence and the index of a frame in this sequence.
 
     Args:
         motions: Sequences to sample from.
-        before: Minimum time between the start of the sequence and a sample, s.
+        min_past_s: Minimum time between the start of the sequence and a sample, s.
     """
 
-    def __init__(self, motions: Motions, before: float) -> None:
+    def __init__(self, motions: Motions, min_past_s: float) -> None:
         self.motions = motions
         step = motions.times[:, 1] - motions.times[:, 0]
         self._step = step
         length = motions.valid.sum(axis=1)
-        self._first = np.ceil(before / step - 1e-6).astype(np.int64)
+        self._first = np.ceil(min_past_s / step - 1e-6).astype(np.int64)
         self._last = length - 1 - np.ceil(MAX_HORIZON_S / step - 1e-6).astype(np.int64)
         self._usable = np.flatnonzero(self._last >= self._first)
         self._joints, self._root = motions.joints.reshape(-1, 51), motions.root.reshape(-1, 3)
@@ -108,7 +108,7 @@ class Moments:
         row = rng.choice(self._usable, count)
         return row, rng.integers(self._first[row], self._last[row] + 1)
 
-    def every(self, seconds: float) -> tuple[I64, I64]:
+    def at_interval(self, seconds: float) -> tuple[I64, I64]:
         """Return samples of all sequences at an interval of `seconds`."""
         found = [
             (row, frame)
@@ -118,19 +118,19 @@ class Moments:
         rows, frames = np.array(found, np.int64).reshape(-1, 2).T
         return rows, frames
 
-    def past(self, moments: tuple[I64, I64], lifted: Flags) -> tuple[Past, Past]:
+    def past(self, samples: tuple[I64, I64], lifted: Flags) -> tuple[Past, Past]:
         """Return the last second before each sample.
 
         The past ends with the newest image at or before the sample. Samples without any detection get the true past.
 
         Args:
-            moments: Rows of sequences (B,) and indices of frames (B,).
+            samples: Rows of sequences (B,) and indices of frames (B,).
             lifted: (B,) mask of the samples that get the lifted past. The others get the true past.
 
         Returns:
             The past given to the forecaster, and the true past.
         """
-        m, (row, frame) = self.motions, moments
+        m, (row, frame) = self.motions, samples
         index = frame[:, None] + np.arange(-self._reach, 1)
         inside, index, row = index >= 0, np.maximum(index, 0), row[:, None]
         times = m.times[row, index]
@@ -165,24 +165,24 @@ class Moments:
         joints = interpolate(self._joints, start, length, position)
         return joints.reshape(*times.shape, 17, 3), interpolate(self._root, start, length, position)
 
-    def batch(self, moments: tuple[I64, I64], past: Past, true: Past, ahead: F64) -> ForecastBatch:
+    def batch(self, samples: tuple[I64, I64], past: Past, true: Past, ahead: F64) -> ForecastBatch:
         """Make the batch of samples.
 
         A forecaster cannot predict a constant error of the lifted pelvis. The target path is therefore shifted by the
         mean error of the past.
 
         Args:
-            moments: Rows of sequences (B,) and indices of frames (B,).
+            samples: Rows of sequences (B,) and indices of frames (B,).
             past: Past given to the forecaster.
             true: True past.
             ahead: (B, Q) s, times of the targets after the last frame of `past`.
         """
         tokens, view = describe(past)
         steps = np.tile(STEP * np.arange(1, FUTURE_STEPS + 1), (len(ahead), 1))
-        joints, root = self.future(moments[0], view.time[:, None] + np.concatenate([ahead, steps], axis=1))
-        way = displacements(view, joints, root + self.offset(past, true)[:, None])
+        joints, root = self.future(samples[0], view.time[:, None] + np.concatenate([ahead, steps], axis=1))
+        displacement = displacements(view, joints, root + self.offset(past, true)[:, None])
         asked = ahead.shape[1]
-        return ForecastBatch(tokens, ahead, way[:, :asked], way[:, asked:])
+        return ForecastBatch(tokens, ahead, displacement[:, :asked], displacement[:, asked:])
 
     def offset(self, past: Past, true: Past) -> F32:
         """Compute the mean error (B, 3) m of the pelvis in the past.
@@ -196,23 +196,23 @@ class Moments:
         result: F32 = off.sum(axis=1).astype(np.float32)
         return result
 
-    def every_measured(self) -> tuple[I64, I64]:
+    def evaluation_samples(self) -> tuple[I64, I64]:
         """Return the samples for evaluation, four per second."""
-        return self.every(_MEASURED_EVERY)
+        return self.at_interval(_EVALUATION_INTERVAL_S)
 
-    def all(self, lifted: bool, count: int = 256) -> Iterator[ForecastBatch]:
+    def evaluation_batches(self, lifted: bool, count: int = 256) -> Iterator[ForecastBatch]:
         """Yield batches of up to `count` samples, four samples per second, with targets at `HORIZONS`.
 
         If `lifted` is True, samples have the lifted past; otherwise they have the true past.
         """
-        rows, frames = self.every_measured()
+        rows, frames = self.evaluation_samples()
         for first in range(0, len(rows), count):
             some = rows[first : first + count], frames[first : first + count]
             past, true = self.past(some, np.full(len(some[0]), lifted))
             yield self.batch(some, past, true, np.tile(HORIZONS, (len(some[0]), 1)))
 
 
-def _make_holes(rng: np.random.Generator, past: Past, config: MotionConfig) -> None:
+def _make_gaps(rng: np.random.Generator, past: Past, config: MotionConfig) -> None:
     """Mark some frames of the past as missing, in place. The last frame is kept."""
     people = len(past)
     newest = past.times[np.arange(people), past.last()][:, None]

@@ -21,10 +21,10 @@ from pose_datasets.mocap import Clip, split
 from pose_datasets.synthesis import Synthesis, SynthesisConfig, evaluation_batches
 
 PARTS = ("train", "validation", "test", "calibration")
-CALIBRATION = 256  # sequences of the validation subjects with the augmentation of training: other speeds and bodies
+CALIBRATION_SEQUENCES = 256  # of the validation subjects with the augmentation of training: other speeds and bodies
 FRAMES = 192  # frames of a training sequence: 3.2 s at 60 frames/s
-MEASURED_FPS = 60.0
-MEASURED_FRAMES = 600
+EVALUATION_FPS = 60.0
+EVALUATION_FRAMES = 600
 _BASE_RATES = (60.0, 60.0, 50.0, 48.0)  # rates of the ground truth, one per batch
 _STRIDES = {60.0: (1, 2, 2, 2, 3, 4), 50.0: (1, 2, 2), 48.0: (2, 2, 3)}  # every n-th frame is an image of the camera
 _BATCH = 32
@@ -85,7 +85,7 @@ def training_motions(clips: list[Clip], count: int, lift: Lift, seed: int) -> It
         yield _lifted(film(rng, world, times, valid, film_config), stride, lift)
 
 
-def measured_motions(clips: list[Clip], lift: Lift, stride: int = 2) -> Iterator[Motions]:
+def evaluation_motions(clips: list[Clip], lift: Lift, stride: int = 2) -> Iterator[Motions]:
     """Yield the clips as recorded, each frame once, with a simulated detector.
 
     Args:
@@ -93,8 +93,8 @@ def measured_motions(clips: list[Clip], lift: Lift, stride: int = 2) -> Iterator
         lift: Function that runs the streaming lifter on sequences.
         stride: Frames per image. The default gives 30 images/s.
     """
-    for batch in evaluation_batches(clips, condition="detector", fps=MEASURED_FPS, frames=MEASURED_FRAMES):
-        short = MEASURED_FRAMES - batch.times.shape[1]
+    for batch in evaluation_batches(clips, condition="detector", fps=EVALUATION_FPS, frames=EVALUATION_FRAMES):
+        short = EVALUATION_FRAMES - batch.times.shape[1]
         yield _lifted(_padded(batch, short) if short else batch, stride, lift)
 
 
@@ -102,19 +102,19 @@ def _padded(batch: LiftBatch, count: int) -> LiftBatch:
     """Return the batch with `count` invalid frames appended."""
     grown = {name: np.pad(getattr(batch, name), [(0, 0), (0, count)] + [(0, 0)] * extra, mode="edge")
              for name, extra in (("keypoints", 2), ("scores", 1), ("joints", 2), ("root", 1))}  # fmt: skip
-    after = batch.times[:, -1:] + np.arange(1, count + 1) / MEASURED_FPS
+    after = batch.times[:, -1:] + np.arange(1, count + 1) / EVALUATION_FPS
     times = np.concatenate([batch.times, after], axis=1)
     return replace(batch, **grown, times=times, valid=np.pad(batch.valid, ((0, 0), (0, count))))
 
 
 def _lifted(batch: LiftBatch, stride: int, lift: Lift) -> Motions:
-    pictures = slice(None, None, stride)
+    images = slice(None, None, stride)
     per_frame = ("keypoints", "scores", "times", "valid", "joints", "root")
-    taken = replace(batch, **{name: getattr(batch, name)[:, pictures] for name in per_frame})
+    taken = replace(batch, **{name: getattr(batch, name)[:, images] for name in per_frame})
     joints, root, sigma = (np.zeros_like(array) for array in (batch.joints, batch.root, batch.scores))
-    joints[:, pictures], root[:, pictures], sigma[:, pictures] = lift(taken)
+    joints[:, images], root[:, images], sigma[:, images] = lift(taken)
     seen = np.zeros_like(batch.valid)
-    seen[:, pictures] = taken.valid & (taken.scores > 0).any(axis=-1)
+    seen[:, images] = taken.valid & (taken.scores > 0).any(axis=-1)
     return Motions(
         batch.times, batch.valid, batch.joints, batch.root, seen, joints, root, sigma, np.full(len(seen), stride)
     )
@@ -138,8 +138,10 @@ def prepare_motions(clips: list[Clip], out: Path, lift: Lift, count: int, seed: 
         people = split(clips, "validation" if part == "calibration" else part)
         if not people:
             raise PoseError(f"no clip of a {part} subject; give every file that `pose-prepare mocap` wrote")
-        made = {"train": count, "calibration": min(count, CALIBRATION)}.get(part)
-        batches = list(training_motions(people, made, lift, seed) if made else measured_motions(people, lift))
+        count_of_part = {"train": count, "calibration": min(count, CALIBRATION_SEQUENCES)}.get(part)
+        batches = list(
+            training_motions(people, count_of_part, lift, seed) if count_of_part else evaluation_motions(people, lift)
+        )
         for name in Motions.__slots__:
             arrays[f"{part}_{name}"] = np.concatenate([getattr(batch, name) for batch in batches])
     with writing([out]):

@@ -38,7 +38,7 @@ ACTIONS = (
     "SittingDown", "Smoking", "Waiting", "WalkDog", "Walking", "WalkTogether",
 )  # fmt: skip
 # One camera has no video, so protocol V drops the take for all cameras.
-LEFT_OUT = {("S11", "Directions")}
+EXCLUDED_TAKES = {("S11", "Directions")}
 RAW_JOINTS = 32
 KEPT_JOINTS = (0, 1, 2, 3, 6, 7, 8, 12, 13, 14, 15, 17, 18, 19, 25, 26, 27)
 FILE_3D = "data_3d_h36m.npz"
@@ -213,10 +213,12 @@ def load_sequences(
     positions_3d, positions_2d = read_positions_3d(folder), read_positions_2d(folder, detections)
     sequences = []
     for subject in subjects:
-        for take, world in _of(positions_3d, subject, FILE_3D).items():
-            if (subject, take) in LEFT_OUT or action_of(take, f"{FILE_3D}, {subject}") not in wanted:
+        for take, world in _entry(positions_3d, subject, FILE_3D).items():
+            if (subject, take) in EXCLUDED_TAKES or action_of(take, f"{FILE_3D}, {subject}") not in wanted:
                 continue
-            views = _of(_of(positions_2d, subject, FILES_2D[detections]), take, f"{FILES_2D[detections]}, {subject}")
+            views = _entry(
+                _entry(positions_2d, subject, FILES_2D[detections]), take, f"{FILES_2D[detections]}, {subject}"
+            )
             if len(views) != len(cameras[subject]):
                 raise PoseError(f"{subject}/{take}: expected 2D from 4 cameras, got {len(views)}")
             for camera, pixels in zip(cameras[subject], views, strict=True):
@@ -226,7 +228,7 @@ def load_sequences(
     return sequences
 
 
-def _of(table: Mapping[str, T], name: str, source: str) -> T:
+def _entry(table: Mapping[str, T], name: str, source: str) -> T:
     if name not in table:
         raise PoseError(f"{source}: {name} is missing; found: {', '.join(table) or 'nothing'}")
     return table[name]

@@ -34,7 +34,7 @@ COLUMNS = ("joint_2d", "confidence", "joint3d_image", "camera_name", "source")
 TEST_COLUMNS = ("action", "2.5d_factor", "joints_2.5d_image")
 CLIP_FRAMES = 243
 # The motion capture of these S9 takes is wrong; all their cameras are excluded.
-LEFT_OUT = {"s_09_act_05_subact_02", "s_09_act_10_subact_02", "s_09_act_13_subact_01"}
+EXCLUDED_VIDEOS = {"s_09_act_05_subact_02", "s_09_act_10_subact_02", "s_09_act_13_subact_01"}
 # The training half has no factor. A pose in image space determines the pose up to scale, which is set by this sum of
 # the 16 bone lengths, for a person of average height. The protocol's results do not depend on it.
 BONE_SUM = 4.2
@@ -56,7 +56,7 @@ def load_test(folder: Path, clip_frames: int = CLIP_FRAMES) -> list[LabelledSequ
     sequences = []
     for rows in _videos(table["source"]):
         name = str(table["source"][rows.start])
-        if any(name.startswith(left_out) for left_out in LEFT_OUT):
+        if any(name.startswith(excluded) for excluded in EXCLUDED_VIDEOS):
             continue
         camera = _camera(table, rows)
         frames = rows.stop - rows.start
@@ -88,7 +88,7 @@ def load_poses(folder: Path, part: str) -> list[LabelledSequence]:
     sequences = []
     for rows in _videos(table["source"]):
         name, camera = str(table["source"][rows.start]), _camera(table, rows)
-        if any(name.startswith(left_out) for left_out in LEFT_OUT):
+        if any(name.startswith(excluded) for excluded in EXCLUDED_VIDEOS):
             continue
         truth = camera_poses(_numbers(table, "joint3d_image")[rows], camera.focal, camera.centre).astype(np.float32)
         counted = np.ones(len(truth), bool)
@@ -136,10 +136,10 @@ def _read(folder: Path, part: str, more: tuple[str, ...]) -> Table:
     path = folder / PREPARED if (folder / PREPARED).is_file() else folder / FILE
     if not path.is_file():
         raise UsageError(f"{path} is missing: MotionBERT publishes it; put it there (docs/reference/benchmark-data.md)")
-    return _checked_half(_half(path, part), (*COLUMNS, *more), f"{path}, {part}")
+    return _check_part(_part_table(path, part), (*COLUMNS, *more), f"{path}, {part}")
 
 
-def _half(path: Path, part: str) -> Table:
+def _part_table(path: Path, part: str) -> Table:
     """Read the arrays of "train" or "test" from the pickle or the prepared file, without validation."""
     if path.suffix == ".npz":
         with open_arrays(path) as arrays:
@@ -161,19 +161,19 @@ def prepare(source: Path, out: Path) -> Path:
         Path of the written file.
     """
     halves = {
-        "train": _checked_half(_half(source, "train"), COLUMNS, f"{source}, train"),
-        "test": _checked_half(_half(source, "test"), (*COLUMNS, *TEST_COLUMNS), f"{source}, test"),
+        "train": _check_part(_part_table(source, "train"), COLUMNS, f"{source}, train"),
+        "test": _check_part(_part_table(source, "test"), (*COLUMNS, *TEST_COLUMNS), f"{source}, test"),
     }
-    arrays = {f"{part}/{name}": values for part, half in halves.items() for name, values in half.items()}
+    arrays = {f"{part}/{name}": values for part, table in halves.items() for name, values in table.items()}
     with writing([out / PREPARED]):
         write_arrays(out / PREPARED, arrays)
     return out / PREPARED
 
 
-def _checked_half(half: Table, names: tuple[str, ...], source: str) -> Table:
-    if missing := [name for name in names if name not in half]:
+def _check_part(table: Table, names: tuple[str, ...], source: str) -> Table:
+    if missing := [name for name in names if name not in table]:
         raise PoseError(f"{source}: {', '.join(missing)} is missing")
-    table = {name: half[name] for name in names}
+    table = {name: table[name] for name in names}
     lengths = {name: len(array) for name, array in table.items()}
     if len(set(lengths.values())) != 1:
         raise PoseError(f"{source}: arrays differ in length: {lengths}")

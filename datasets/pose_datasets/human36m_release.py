@@ -15,10 +15,10 @@ from pose.system.archives import write_arrays
 from pose.system.written_files import writing
 from pose.types import F32
 from pose_datasets.human36m import (
+    EXCLUDED_TAKES,
     FILE_3D,
     FILES_2D,
     KEPT_JOINTS,
-    LEFT_OUT,
     RAW_JOINTS,
     SUBJECTS,
     Positions2D,
@@ -56,7 +56,9 @@ def prepare(source: Path, out: Path, progress: Callable[[str], None]) -> tuple[P
         progress(f"{subject}: {len(files)} takes{whole}")
         if files:
             positions[subject] = {
-                canonical_take(file.stem): read_cdf(file) for file in files if (subject, file.stem) not in LEFT_OUT
+                canonical_take(file.stem): read_cdf(file)
+                for file in files
+                if (subject, file.stem) not in EXCLUDED_TAKES
             }
     out.mkdir(parents=True, exist_ok=True)
     path_3d, path_2d = out / FILE_3D, out / FILES_2D["gt"]

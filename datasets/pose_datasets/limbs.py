@@ -41,26 +41,41 @@ class Limb:
 
     Attributes:
         joints: Indices of the near end, middle and far end, of the left and of the right side.
-        straightest: Flexion at the largest reach, degrees.
-        prior: Factor for a skeleton whose limb is never straight.
-        trust: Difference between `prior` and the factor from the reach at which the latter has a weight of 1/e.
-        least: Minimum factor.
-        apart: Maximum difference of the factors of both sides.
+        flexion_at_max_reach_deg: Flexion at the largest reach, degrees.
+        prior_factor: Factor for a skeleton whose limb is never straight.
+        reach_weight_width: Difference between `prior_factor` and the factor from the reach at which the latter has a
+            weight of 1/e.
+        min_factor: Minimum factor.
+        max_side_difference: Maximum difference of the factors of both sides.
     """
 
     joints: tuple[tuple[int, int, int], tuple[int, int, int]]
-    straightest: float
-    prior: float
-    trust: float
-    least: float
-    apart: float
+    flexion_at_max_reach_deg: float
+    prior_factor: float
+    reach_weight_width: float
+    min_factor: float
+    max_side_difference: float
 
 
-LEGS = Limb(((4, 5, 6), (1, 2, 3)), straightest=3.0, prior=0.992, trust=0.02, least=0.97, apart=0.025)
-ARMS = Limb(((11, 12, 13), (14, 15, 16)), straightest=5.0, prior=0.985, trust=0.025, least=0.965, apart=0.02)
+LEGS = Limb(
+    ((4, 5, 6), (1, 2, 3)),
+    flexion_at_max_reach_deg=3.0,
+    prior_factor=0.992,
+    reach_weight_width=0.02,
+    min_factor=0.97,
+    max_side_difference=0.025,
+)
+ARMS = Limb(
+    ((11, 12, 13), (14, 15, 16)),
+    flexion_at_max_reach_deg=5.0,
+    prior_factor=0.985,
+    reach_weight_width=0.025,
+    min_factor=0.965,
+    max_side_difference=0.02,
+)
 
-_STRAIGHTEST_FRAMES, _STRAIGHTEST_CLIPS = 95, 90  # percentiles
-_SAME = 0.001  # m, maximum difference of bones of one skeleton between clips
+_REACH_FRAMES_PERCENTILE, _REACH_CLIPS_PERCENTILE = 95, 90
+_MAX_BONE_DIFFERENCE_M = 0.001  # bones of one skeleton between clips
 
 
 def flexion(points: F64, joints: tuple[int, int, int]) -> F64:
@@ -86,7 +101,7 @@ def calibrate(clips: Sequence[NDArray[np.floating]]) -> list[F64]:
             own = [calibrated[i] for i in body]
             for joints, lengths in zip(limb.joints, calibrated_lengths(own, limb), strict=True):
                 for clip in own:
-                    place_middle(clip, joints, lengths, _usual_bend(clip, joints))
+                    place_middle(clip, joints, lengths, _bending_direction(clip, joints))
     return calibrated
 
 
@@ -98,25 +113,25 @@ def calibrated_lengths(clips: Sequence[F64], limb: Limb) -> tuple[tuple[float, f
         limb: Parameters of arms or legs.
     """
     measured = np.array([np.median([_lengths(clip, joints) for clip in clips], axis=0) for joints in limb.joints])
-    evidence = np.array(
-        [_straightest(clips, joints) / reach(bones[0], bones[1], limb.straightest)
+    factor_from_reach = np.array(
+        [_largest_reach(clips, joints) / reach(bones[0], bones[1], limb.flexion_at_max_reach_deg)
          for joints, bones in zip(limb.joints, measured, strict=True)]
     )  # fmt: skip
-    lacking = max(limb.prior - evidence.max(), 0) / limb.trust
-    factor = limb.prior + np.exp(-(lacking**2)) * (np.minimum(evidence, 1) - limb.prior)
-    factor = np.maximum(factor, max(limb.least, factor.max() - limb.apart))
+    lacking = max(limb.prior_factor - factor_from_reach.max(), 0) / limb.reach_weight_width
+    factor = limb.prior_factor + np.exp(-(lacking**2)) * (np.minimum(factor_from_reach, 1) - limb.prior_factor)
+    factor = np.maximum(factor, max(limb.min_factor, factor.max() - limb.max_side_difference))
     total = factor * measured.sum(axis=1)
     near = float(measured[:, 0].sum() / measured.sum())
     (left, right) = ((near * float(length), (1 - near) * float(length)) for length in total)
     return left, right
 
 
-def _usual_bend(points: F64, joints: tuple[int, int, int]) -> F64:
+def _bending_direction(points: F64, joints: tuple[int, int, int]) -> F64:
     """Return the direction (T, 3) in which a straight limb bends: a knee forwards, an elbow backwards and down."""
     bones = to_bones(points.astype(np.float32))
     if joints in LEGS.joints:
-        usual: F64 = cross(points[:, joints[2]] - points[:, joints[0]], pelvis_frame(bones)[..., 0])
-        return usual
+        direction: F64 = cross(points[:, joints[2]] - points[:, joints[0]], pelvis_frame(bones)[..., 0])
+        return direction
     chest = thorax_frame(bones)
     return -chest[..., 2] - 0.3 * chest[..., 1]
 
@@ -128,14 +143,14 @@ def _lengths(clip: F64, joints: tuple[int, int, int]) -> F64:
     return median
 
 
-def _straightest(clips: Sequence[F64], joints: tuple[int, int, int]) -> float:
+def _largest_reach(clips: Sequence[F64], joints: tuple[int, int, int]) -> float:
     """Return the largest reach in metres of a limb over the clips, as described for this module."""
-    tops = [np.percentile(norm(clip[:, joints[2]] - clip[:, joints[0]]), _STRAIGHTEST_FRAMES)
+    tops = [np.percentile(norm(clip[:, joints[2]] - clip[:, joints[0]]), _REACH_FRAMES_PERCENTILE)
             for clip in clips]  # fmt: skip
     frames = np.array([len(clip) for clip in clips])
     order = np.argsort(tops)
     share = np.cumsum(frames[order]) / frames.sum()
-    return float(np.array(tops)[order][np.searchsorted(share, _STRAIGHTEST_CLIPS / 100)])
+    return float(np.array(tops)[order][np.searchsorted(share, _REACH_CLIPS_PERCENTILE / 100)])
 
 
 def _bodies(clips: Sequence[F64], limb: Limb) -> list[list[int]]:
@@ -144,7 +159,7 @@ def _bodies(clips: Sequence[F64], limb: Limb) -> list[list[int]]:
     for i, clip in enumerate(clips):
         bones = np.concatenate([_lengths(clip, joints) for joints in limb.joints])
         for known, members in groups:
-            if np.abs(known - bones).max() < _SAME:
+            if np.abs(known - bones).max() < _MAX_BONE_DIFFERENCE_M:
                 members.append(i)
                 break
         else:

@@ -20,8 +20,8 @@ from pose_datasets.vectors import norm
 
 F64 = NDArray[np.float64]
 
-_METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "in": 0.0254, "ft": 0.3048}
-_FARTHEST = 1000.0  # maximum distance from the origin, m
+_METRES_PER_UNIT = {"m": 1.0, "cm": 0.01, "mm": 0.001, "in": 0.0254, "ft": 0.3048}
+_MAX_DISTANCE_M = 1000.0  # from the origin
 _TRC_HEADER = 5  # lines: file type, names of values, values, names of markers, names of coordinates
 
 
@@ -156,14 +156,14 @@ def _trc_row(line: str, markers: int, where: str) -> list[float]:
 
 
 def _recording(names: list[str], positions: F64, unit: str, fps: float, path: Path) -> MarkerRecording:
-    if unit.lower() not in _METRES:
-        raise PoseError(f"{path}: unknown unit {unit!r}; expected one of {', '.join(_METRES)}")
+    if unit.lower() not in _METRES_PER_UNIT:
+        raise PoseError(f"{path}: unknown unit {unit!r}; expected one of {', '.join(_METRES_PER_UNIT)}")
     if not 1 <= fps <= 10_000:
         raise PoseError(f"{path}: frame rate {fps:g}; expected 1 to 10000 frames/s")
-    positions = positions * _METRES[unit.lower()]
+    positions = positions * _METRES_PER_UNIT[unit.lower()]
     positions[~np.isfinite(positions).all(axis=-1) | (positions == 0).all(axis=-1)] = np.nan
-    if np.nanmax(np.abs(positions), initial=0) > _FARTHEST:
-        raise PoseError(f"{path}: markers lie more than {_FARTHEST:g} m from the origin; is {unit} the unit?")
+    if np.nanmax(np.abs(positions), initial=0) > _MAX_DISTANCE_M:
+        raise PoseError(f"{path}: markers lie more than {_MAX_DISTANCE_M:g} m from the origin; is {unit} the unit?")
     return MarkerRecording(names, positions, fps)
 
 

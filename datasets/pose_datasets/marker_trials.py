@@ -14,12 +14,12 @@ from pose_datasets.vectors import norm
 
 F64 = NDArray[np.float64]
 
-_LEGS = (0.35, 1.3)  # m, plausible distances from ASI to ankle
-_LONGEST_GAP = 0.1  # s, longest gap that is interpolated linearly
-_MOVED = 0.008  # m; distances of head markers vary by less than 1 mm within one placement
+_PLAUSIBLE_LEG_RANGE_M = (0.35, 1.3)  # distance from ASI to ankle
+_MAX_GAP_S = 0.1  # longer gaps are not interpolated
+_MAX_PLACEMENT_CHANGE_M = 0.008  # distances of head markers vary by less than 1 mm within one placement
 
 # Rigid groups of markers: missing ones are reconstructed from at least three others.
-_RIGID = (
+_RIGID_GROUPS = (
     ("LFHD", "RFHD", "LBHD", "RBHD"),
     ("LASI", "RASI", "LPSI", "RPSI"),
     ("C7", "T10", "CLAV", "STRN", "RBAK"),
@@ -85,7 +85,7 @@ def require_person(markers: F64, source: str) -> None:
     hip, knee, ankle = (markers[:, MARKERS.index(name)] for name in ("LASI", "LKNE", "LANK"))
     legs = norm(hip - knee) + norm(knee - ankle)
     legs = legs[np.isfinite(legs)]
-    if len(legs) and not _LEGS[0] < (leg := float(np.median(legs))) < _LEGS[1]:
+    if len(legs) and not _PLAUSIBLE_LEG_RANGE_M[0] < (leg := float(np.median(legs))) < _PLAUSIBLE_LEG_RANGE_M[1]:
         raise PoseError(f"{source}: the distance of LASI and LANK is {leg:.3g} m; check the unit and the marker names")
 
 
@@ -99,7 +99,7 @@ def _same_placement(a: MarkerTrial, b: MarkerTrial) -> bool:
         seen = [depth[np.isfinite(depth)] for depth in depths]
         if all(len(depth) for depth in seen):
             changes.append(abs(np.median(seen[0]) - np.median(seen[1])))
-    return not changes or max(changes) < _MOVED
+    return not changes or max(changes) < _MAX_PLACEMENT_CHANGE_M
 
 
 def fill_rigid(markers: F64) -> F64:
@@ -111,7 +111,7 @@ def fill_rigid(markers: F64) -> F64:
         markers: (T, 39, 3) m of one placement.
     """
     markers = markers.copy()
-    for names in _RIGID:
+    for names in _RIGID_GROUPS:
         index = [i for i in map(MARKERS.index, names) if np.isfinite(markers[:, i]).any()]
         if len(index) < 4:
             continue
@@ -158,7 +158,7 @@ def bridge(markers: F64, fps: float) -> F64:
     markers = markers.copy()
     for points in np.swapaxes(markers, 0, 1):
         seen = np.flatnonzero(np.isfinite(points).all(axis=-1))
-        for before in np.flatnonzero((np.diff(seen) > 1) & (np.diff(seen) <= _LONGEST_GAP * fps + 1)):
+        for before in np.flatnonzero((np.diff(seen) > 1) & (np.diff(seen) <= _MAX_GAP_S * fps + 1)):
             first, last = seen[before], seen[before + 1]
             share = (np.arange(first + 1, last) - first)[:, None] / (last - first)
             points[first + 1 : last] = (1 - share) * points[first] + share * points[last]

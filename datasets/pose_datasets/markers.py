@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from pose_datasets.mapping import HEAD_POINTS, POINTS
 from pose_datasets.rotations import about_axis
-from pose_datasets.vectors import cross, norm, reject, unit
+from pose_datasets.vectors import cross, norm, perpendicular, unit
 
 F64 = NDArray[np.float64]
 
@@ -61,7 +61,7 @@ LIMB_BONES = {
     "upper arm": ("elbow", "shoulder"),
 }  # each from the joint that is kept to the one that is moved when bones are made rigid
 SIDES = (("left", "L", 1.0), ("right", "R", -1.0))
-_FEWEST_FRAMES = 10  # minimum frames for a fit
+_MIN_FRAMES = 10  # of a fit
 _HEAD_BAND = (0.10, 0.265)  # m: height above the base of the skull; width plus depth, of an adult
 
 
@@ -77,7 +77,7 @@ def joint_centres(markers: F64, *, rigid: bool = True) -> F64:
     """
     seen = np.isfinite(markers[:, [name not in UNUSED for name in MARKERS]]).all(axis=(1, 2))
     points = np.full((len(markers), len(POINTS), 3), np.nan)
-    if seen.sum() >= _FEWEST_FRAMES:
+    if seen.sum() >= _MIN_FRAMES:
         centres = _centres({name: markers[seen, i] for i, name in enumerate(MARKERS)})
         points[seen] = rigid_bones(centres) if rigid else centres
     return points
@@ -132,7 +132,7 @@ def _frame(y: F64, x: F64) -> F64:
         x: (T, 3) vectors that the x axis follows as closely as possible.
     """
     y = unit(y)
-    x = unit(reject(x, y))
+    x = unit(perpendicular(x, y))
     return np.stack([x, y, cross(x, y)], axis=-1)
 
 
@@ -263,7 +263,7 @@ def _arms(m: Mapping[str, F64], leg: float) -> dict[str, F64]:
     for side, s, sign in SIDES:
         wrist = (m[s + "WRA"] + m[s + "WRB"]) / 2
         outwards = sign * (m[s + "SHO"] - root)
-        clavicle = _frame(reject(up, unit(outwards)), outwards)
+        clavicle = _frame(perpendicular(up, unit(outwards)), outwards)
         expected = np.array([0, -_SHOULDER * leg, 0])
         shoulder = _world(expected, m[s + "SHO"], clavicle)
         half = sign * _half_elbow(shoulder, m[s + "ELB"], wrist, _ELBOW * leg)
@@ -292,7 +292,7 @@ def _half_elbow(shoulder: F64, marker: F64, wrist: F64, expected: float) -> floa
         wrist: (T, 3) m.
         expected: Distance in metres expected from the body size.
     """
-    nearest = float(np.percentile(norm(reject(marker - shoulder, unit(wrist - shoulder))), 2))
+    nearest = float(np.percentile(norm(perpendicular(marker - shoulder, unit(wrist - shoulder))), 2))
     return nearest if expected < nearest < 1.6 * expected else expected
 
 
@@ -310,7 +310,7 @@ def _elbow(shoulder: F64, marker: F64, wrist: F64, half: float) -> F64:
         half: Distance between marker and centre, m; negative for the right arm.
     """
     line = unit(wrist - shoulder)
-    out = reject(marker - shoulder, line)
+    out = perpendicular(marker - shoulder, line)
     distance = norm(out)[:, None]
     cos = np.minimum(abs(half) / np.maximum(distance, 1e-6), 1)
     normal = cos * out / np.maximum(distance, 1e-6)

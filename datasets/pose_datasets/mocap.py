@@ -25,8 +25,8 @@ TEST_SUBJECTS = ("08", "12", "16", "35", "60", "uiprmd-s09", "uiprmd-s10", "snu-
 VALIDATION_SUBJECTS = ("07", "39", "uiprmd-s07")
 
 FPS = 60.0  # rate of the clips; above 30 Hz there is mostly marker noise
-_MAX_SPEED = 13.0  # m/s; faster points are tracking errors
-_MIN_SECONDS = 0.5
+_MAX_SPEED_M_S = 13.0  # m/s; faster points are tracking errors
+_MIN_DURATION_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ def clean(points: F64, times: F64) -> list[tuple[F64, F64]]:
         The points and times of each piece.
     """
     speed = np.linalg.norm(np.diff(points, axis=0), axis=-1).max(axis=-1) / np.diff(times)
-    cuts = [0, *(np.flatnonzero(~(speed <= _MAX_SPEED)) + 1), len(points)]
+    cuts = [0, *(np.flatnonzero(~(speed <= _MAX_SPEED_M_S)) + 1), len(points)]
     pieces = [(points[a:b], times[a:b]) for a, b in pairwise(cuts)]
-    return [(p, t) for p, t in pieces if len(t) > 1 and t[-1] - t[0] >= _MIN_SECONDS]
+    return [(p, t) for p, t in pieces if len(t) > 1 and t[-1] - t[0] >= _MIN_DURATION_S]
 
 
 def decimate(points: F64, times: F64, fps: float = FPS) -> tuple[F64, F64]:

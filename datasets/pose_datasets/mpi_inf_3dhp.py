@@ -123,35 +123,35 @@ def _sequence(path: Path, truth: str, fps: float) -> LabelledSequence:
     return LabelledSequence(name, name, name, "0", observed, poses, counted)
 
 
-def _read(path: Path, shown: Path | None = None) -> dict[str, F64]:
+def _read(path: Path, reported_path: Path | None = None) -> dict[str, F64]:
     """Read and validate the arrays of one sequence.
 
     Args:
         path: File to read.
-        shown: Path to name in error messages, if different from `path`.
+        reported_path: Path to name in error messages, if different from `path`.
     """
     try:
         import h5py
     except ImportError as error:
         raise PoseError("reading annot_data.mat needs h5py: pip install 'pose-run[mpi-inf-3dhp]'") from error
-    shown = shown or path
+    reported_path = reported_path or path
     shapes = {"annot2": (17, 2), "annot3": (17, 3), "univ_annot3": (17, 3)}
     try:
         with h5py.File(path, "r") as file:
             arrays = {name: np.asarray(file[name], np.float64) for name in (*shapes, "valid_frame")}
     except (OSError, KeyError) as error:
-        raise PoseError(f"{shown}: not a readable MPI-INF-3DHP annotation file ({error})") from error
+        raise PoseError(f"{reported_path}: not a readable MPI-INF-3DHP annotation file ({error})") from error
     arrays["valid_frame"] = arrays["valid_frame"].reshape(-1)
     frames = len(arrays["valid_frame"])
     for name, shape in shapes.items():
         if arrays[name].shape != (frames, 1, *shape):
             raise PoseError(
-                f"{shown}: expected {name} ({frames}, 1, {shape[0]}, {shape[1]}) to go with {frames} valid_frame, "
-                f"got {arrays[name].shape}"
+                f"{reported_path}: expected {name} ({frames}, 1, {shape[0]}, {shape[1]}) to go with {frames} "
+                f"valid_frame, got {arrays[name].shape}"
             )
         arrays[name] = arrays[name][:, 0][:, JOINT_ORDER]
         if not np.isfinite(arrays[name][arrays["valid_frame"] != 0]).all():
-            raise PoseError(f"{shown}: {name} holds NaN or infinity in a valid frame")
+            raise PoseError(f"{reported_path}: {name} holds NaN or infinity in a valid frame")
     return arrays
 
 

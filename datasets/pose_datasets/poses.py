@@ -17,7 +17,7 @@ from pose.types import F32
 from pose_datasets import rotations
 from pose_datasets.bodies import ARMS, CHEST, HEAD, LEGS, UPPER, pelvis_frame, thorax_frame
 from pose_datasets.smooth import smooth_noise
-from pose_datasets.vectors import cross, dot, norm, reject, unit
+from pose_datasets.vectors import cross, dot, norm, perpendicular, unit
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -113,8 +113,8 @@ def flex_limbs(rng: np.random.Generator, bones: F32, times: F64, config: PoseCon
         rows = straight[rng.random(len(straight)) < 0.85]
         if len(rows):
             flexed = _flexion(bones, rows, limb)
-            most = np.percentile(flexed, percentile, axis=1, keepdims=True) - floor  # keeps 2 or 4 degrees
-            less = np.clip(most, 0, 25).astype(np.float32) * np.exp(-((flexed / 80) ** 2))
+            excess = np.percentile(flexed, percentile, axis=1, keepdims=True) - floor  # keeps 2 or 4 degrees
+            less = np.clip(excess, 0, 25).astype(np.float32) * np.exp(-((flexed / 80) ** 2))
             # Smooth near straight; never above the original flexion, as a straight limb does not determine its plane.
             _flex(bones, rows, limb, np.minimum(flexed, 2 * np.logaddexp(np.float32(0), (flexed - less) / 2)))
         rows = bent[rng.random(len(bent)) < 0.7]
@@ -125,7 +125,7 @@ def flex_limbs(rng: np.random.Generator, bones: F32, times: F64, config: PoseCon
             _flex(bones, rows, limb, np.minimum(flexed + more, np.maximum(flexed, 150)))
 
 
-def bend_over_the_whole_range(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
+def bend_over_whole_range(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
     """Bend elbows and knees to uniformly distributed angles from 0 (straight) to 150 degrees, in place.
 
     The angle varies over time by about 15 degrees. Upper arms and thighs do not move. Each elbow and knee changes in a
@@ -161,7 +161,7 @@ def _flex(bones: F32, rows: I64, limb: list[int], degrees: F32) -> None:
     along = unit(first + second)
     angle = np.radians(degrees)
     reach = np.maximum(np.sqrt(near**2 + far**2 + 2 * near * far * np.cos(angle)), 1e-4)
-    off = (near * far * np.sin(angle) / reach)[..., None] * unit(reject(first, along))
+    off = (near * far * np.sin(angle) / reach)[..., None] * unit(perpendicular(first, along))
     bones[rows, :, limb[0]] = ((near**2 + near * far * np.cos(angle)) / reach)[..., None] * along + off
     bones[rows, :, limb[1]] = ((far**2 + near * far * np.cos(angle)) / reach)[..., None] * along - off
 
@@ -259,7 +259,7 @@ def bend_elbow(bones: F32, rows: I64, arm: list[int], angle: F32) -> None:
     _bend(bones, rows, arm, angle, cross(bones[rows][:, :, arm[0]], ahead), 150)
 
 
-def _bend(bones: F32, rows: I64, limb: list[int], angle: F32, usual_axis: F32, max_degrees: float) -> None:
+def _bend(bones: F32, rows: I64, limb: list[int], angle: F32, default_axis: F32, max_degrees: float) -> None:
     """Increase the flexion of a limb in place.
 
     Args:
@@ -267,26 +267,26 @@ def _bend(bones: F32, rows: I64, limb: list[int], angle: F32, usual_axis: F32, m
         rows: Indices of the sequences to change.
         limb: Indices of the two bones.
         angle: (rows, T or 1) increase of the flexion, radians.
-        usual_axis: (rows, T, 3) rotation axis of a straight limb.
+        default_axis: (rows, T, 3) rotation axis of a straight limb.
         max_degrees: Maximum flexion.
     """
     first, second = unit(bones[rows][:, :, limb[0]]), unit(bones[rows][:, :, limb[1]])
-    axis, bent = _hinge(first, second, usual_axis)
+    axis, bent = _hinge(first, second, default_axis)
     wanted = np.clip(bent + angle, np.minimum(bent, 0), np.maximum(bent, np.radians(max_degrees)))
     turn(bones, rows, limb[1:], axis * (wanted - bent)[..., None].astype(np.float32))
 
 
-def _hinge(first: F32, second: F32, usual_axis: F32) -> tuple[F32, F32]:
+def _hinge(first: F32, second: F32, default_axis: F32) -> tuple[F32, F32]:
     """Return the axis (..., 3) and the flexion (...,) in radians of a hinge between two bones.
 
     Args:
         first: (..., 3) unit vectors along the first bone.
         second: (..., 3) unit vectors along the second bone.
-        usual_axis: (..., 3) axis of nearly straight limbs, whose bones do not define one. It is made perpendicular to
+        default_axis: (..., 3) axis of nearly straight limbs, whose bones do not define one. It is made perpendicular to
             `first`.
     """
-    axis = unit(cross(first, second) + np.float32(0.15) * unit(reject(usual_axis, first)))
-    axis = unit(reject(axis, first))
+    axis = unit(cross(first, second) + np.float32(0.15) * unit(perpendicular(default_axis, first)))
+    axis = unit(perpendicular(axis, first))
     forward = cross(axis, first)
     return axis, np.arctan2(dot(second, forward), dot(second, first))
 

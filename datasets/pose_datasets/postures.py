@@ -17,7 +17,7 @@ from pose.types import F32
 from pose_datasets.bodies import ARMS, CHEST, LEGS, UPPER, pelvis_frame, thorax_frame
 from pose_datasets.poses import turn
 from pose_datasets.smooth import smooth_noise
-from pose_datasets.vectors import norm, reject, unit
+from pose_datasets.vectors import norm, perpendicular, unit
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -46,14 +46,14 @@ class Leg:
     Attributes:
         hip: Flexion of the thigh; negative for extension backwards.
         knee: Flexion of the knee; 0 is straight.
-        apart: Abduction of the thigh, away from the other leg.
-        splayed: Outward rotation of the plane in which the knee flexes.
+        abduction: Angle of the thigh away from the other leg.
+        outward_rotation: Outward rotation of the plane in which the knee flexes.
     """
 
     hip: tuple[float, float]
     knee: tuple[float, float]
-    apart: tuple[float, float] = (-3.0, 15.0)
-    splayed: tuple[float, float] = (-10.0, 15.0)
+    abduction: tuple[float, float] = (-3.0, 15.0)
+    outward_rotation: tuple[float, float] = (-10.0, 15.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,10 @@ class Posture:
     pitch: tuple[float, float] = (-5.0, 10.0)
 
 
-def _both(hip: tuple[float, float], knee: tuple[float, float], apart: tuple[float, float] = (-3, 15),
-          splayed: tuple[float, float] = (-10, 15), **trunk: tuple[float, float]) -> Posture:  # fmt: skip
+def _both(hip: tuple[float, float], knee: tuple[float, float], abduction: tuple[float, float] = (-3, 15),
+          outward_rotation: tuple[float, float] = (-10, 15), **trunk: tuple[float, float]) -> Posture:  # fmt: skip
     """Return a posture with the same ranges for both legs."""
-    leg = Leg(hip, knee, apart, splayed)
+    leg = Leg(hip, knee, abduction, outward_rotation)
     return Posture(leg, leg, **trunk)
 
 
@@ -123,8 +123,12 @@ def _some(rng: np.random.Generator, batch: int, share: float) -> I64:
     return np.flatnonzero(rng.random(batch) < share) if share else np.zeros(0, np.int64)
 
 
-_LEG_RANGES = np.radians([[[leg.hip, leg.knee, leg.apart, leg.splayed] for leg in (posture.first, posture.second)]
-                          for posture in POSTURES.values()])  # fmt: skip
+_LEG_RANGES = np.radians(
+    [
+        [[leg.hip, leg.knee, leg.abduction, leg.outward_rotation] for leg in (posture.first, posture.second)]
+        for posture in POSTURES.values()
+    ]
+)
 _TRUNK_RANGES = np.radians([[posture.lean, posture.pitch] for posture in POSTURES.values()])
 
 
@@ -139,15 +143,17 @@ def _hold(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
     for side, leg in enumerate(LEGS):
         low, high = np.moveaxis(_LEG_RANGES[posture, np.where(swapped, 1 - side, side)], -1, 0)
         angles = rng.uniform(low, high).astype(np.float32)[:, None]
-        hip, apart = angles[..., 0] + sway[..., 3 * side], angles[..., 2] + sway[..., 3 * side + 1]
+        hip, abduction = angles[..., 0] + sway[..., 3 * side], angles[..., 2] + sway[..., 3 * side + 1]
         knee = np.maximum(angles[..., 1] + sway[..., 3 * side + 2], 0)
         out = left if side == 0 else -left
         # The thigh is flexed and then abducted; the knee flexes in a plane that is rotated outwards.
         ahead = np.sin(hip)[..., None] * forward - np.cos(hip)[..., None] * up
-        thigh = np.cos(apart)[..., None] * ahead + np.sin(apart)[..., None] * out
+        thigh = np.cos(abduction)[..., None] * ahead + np.sin(abduction)[..., None] * out
         back = -np.cos(hip)[..., None] * forward - np.sin(hip)[..., None] * up
-        splayed = angles[..., 3]
-        fold = unit(reject(np.cos(splayed)[..., None] * back - np.sin(splayed)[..., None] * out, thigh))
+        outward_rotation = angles[..., 3]
+        fold = unit(
+            perpendicular(np.cos(outward_rotation)[..., None] * back - np.sin(outward_rotation)[..., None] * out, thigh)
+        )
         shank = np.cos(knee)[..., None] * thigh + np.sin(knee)[..., None] * fold
         for joint, direction in zip(leg, (thigh, shank), strict=True):
             bones[rows, :, joint] = norm(bones[rows, :, joint])[..., None] * direction
@@ -165,8 +171,8 @@ def _lean(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
     count = len(rows)
     frame = pelvis_frame(bones[rows])
     way = rng.uniform(-np.pi, np.pi, (count, 1, 1)).astype(np.float32)
-    most = np.radians(np.where(np.abs(way) < np.pi / 4, 70, 40)).astype(np.float32)
-    size = most * rng.uniform(0.15, 1, (count, 1, 1)).astype(np.float32)
+    max_angle = np.radians(np.where(np.abs(way) < np.pi / 4, 70, 40)).astype(np.float32)
+    size = max_angle * rng.uniform(0.15, 1, (count, 1, 1)).astype(np.float32)
     size = size * np.clip(np.float32(0.85) + np.float32(0.25) * smooth_noise(rng, times[rows], 1, 0.4), 0, 1)
     vector = size * (np.cos(way) * frame[..., 0] + np.sin(way) * frame[..., 2])
     curl = rng.uniform(0, 0.5, (count, 1, 1)).astype(np.float32)
@@ -205,14 +211,14 @@ def _reach(rng: np.random.Generator, bones: F32, times: F64, rows: I64, arm: lis
     place = np.where(rng.random(count) < 0.7, near, far).astype(np.float32).T[:, None]
     place = place + np.float32(0.04) * smooth_noise(rng, times[rows], 3, 0.9)
     hand = (frame @ (place * length)[..., None])[..., 0] - shoulder
-    apart = norm(hand)[..., None]
-    along = hand / np.maximum(apart, 1e-3)
-    apart = np.clip(apart, _reached(upper, fore, 145), _reached(upper, fore, 3))
+    distance = norm(hand)[..., None]
+    along = hand / np.maximum(distance, 1e-3)
+    distance = np.clip(distance, _reached(upper, fore, 145), _reached(upper, fore, 3))
     pole = rng.normal((0.5 * outward, -1, -0.2), 0.35, (count, 3)).astype(np.float32)
-    elbow = unit(reject((frame @ pole[:, None, :, None])[..., 0], along))
-    x = (apart**2 + upper**2 - fore**2) / (2 * apart)
+    elbow = unit(perpendicular((frame @ pole[:, None, :, None])[..., 0], along))
+    x = (distance**2 + upper**2 - fore**2) / (2 * distance)
     bones[rows, :, arm[0]] = x * along + np.sqrt(np.maximum(upper**2 - x**2, 0)) * elbow
-    bones[rows, :, arm[1]] = apart * along - bones[rows, :, arm[0]]
+    bones[rows, :, arm[1]] = distance * along - bones[rows, :, arm[0]]
 
 
 def _reached(first: F32, second: F32, degrees: float) -> F32:

@@ -11,7 +11,7 @@ I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 _FRAME_RATES = np.array([30, 25, 24, 50, 60, 15, 120], np.float64)
-_RATE_SHARES = np.array([0.38, 0.12, 0.08, 0.12, 0.1, 0.05, 0.03])  # others: log-uniform from 10 to 120
+_RATE_PROBABILITIES = np.array([0.38, 0.12, 0.08, 0.12, 0.1, 0.05, 0.03])  # others: log-uniform from 10 to 120
 _CANDIDATES = 6  # clips drawn per window; the first that is long enough is used
 
 
@@ -87,7 +87,7 @@ def random_times(rng: np.random.Generator, size: int, frames: int, variable: flo
         frames: Frames per sequence, T.
         variable: Fraction of sequences with uneven time stamps.
     """
-    shares = np.append(_RATE_SHARES, 1 - _RATE_SHARES.sum())
+    shares = np.append(_RATE_PROBABILITIES, 1 - _RATE_PROBABILITIES.sum())
     rate = np.append(_FRAME_RATES, 0)[rng.choice(len(shares), size, p=shares)]
     rate = np.where(rate > 0, rate, np.exp(rng.uniform(np.log(10), np.log(120), size)))
     steps = np.ones((size, frames))

@@ -24,7 +24,7 @@ from pose.types import F32, Array
 
 F64 = NDArray[np.float64]
 # Maximum difference of time stamps of the same frames in files of different programs, s.
-_SAME_TIME = 2e-3
+_MAX_TIME_DIFFERENCE_S = 2e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def load_sequence(keypoints: Path, truth: Path) -> LabelledSequence:
         raise PoseError(f"{truth}: has {true.joints.shape[1]} people, but {keypoints} has one")
     if len(true.joints) != len(observed):
         raise PoseError(f"{keypoints} has {len(observed)} frames of 2D, {truth} has {len(true.joints)} of 3D")
-    if true.times is not None and np.abs(true.times - observed.times).max() > _SAME_TIME:
+    if true.times is not None and np.abs(true.times - observed.times).max() > _MAX_TIME_DIFFERENCE_S:
         raise PoseError(f"{truth}: its timestamps differ from those of {keypoints}")
     joints = true.joints[:, 0]
     counted = frames_with_truth(joints)

@@ -188,16 +188,16 @@ def film_scene(
         clocks = np.tile(times, (len(people), 1))
         sizes = np.tile(np.array(camera.size, np.float32), (len(people), 1))
         pixels, scores = errors.add_errors(rng, pixels, clocks, sizes, depth - depth[:, :, :1], config)
-        hidden = np.stack([_hidden(joints, row, camera) for row in range(len(people))])
+        hidden = np.stack([_occluded_by_others(joints, row, camera) for row in range(len(people))])
         scores = np.where(hidden & (rng.random(hidden.shape) < 0.6), 0, np.where(hidden, 0.3 * scores, scores))
     inside = ((pixels >= 0) & (pixels < np.array(camera.size))).all(axis=-1)
     scores = np.where(inside, scores, 0).astype(np.float32)
-    coco, sure = pixels[:, :, _H36M_OF_COCO], scores[:, :, _H36M_OF_COCO]
+    coco, coco_scores = pixels[:, :, _H36M_OF_COCO], scores[:, :, _H36M_OF_COCO]
     frames = []
     for index, time in enumerate(times.tolist()):
-        rows = np.flatnonzero((sure[:, index] > 0).sum(axis=-1) >= 4)
+        rows = np.flatnonzero((coco_scores[:, index] > 0).sum(axis=-1) >= 4)
         spots = coco[rows, index]
-        boxes = [_box(spots[i][sure[row, index] > 0]) for i, row in enumerate(rows)]
+        boxes = [_box(spots[i][coco_scores[row, index] > 0]) for i, row in enumerate(rows)]
         frames.append(
             People(
                 index,
@@ -206,7 +206,7 @@ def film_scene(
                 np.array(boxes, np.float32).reshape(-1, 4),
                 np.ones(len(rows), np.float32),
                 spots.astype(np.float32),
-                sure[rows, index],
+                coco_scores[rows, index],
             )
         )
     return frames
@@ -217,7 +217,7 @@ def _box(points: F32) -> list[float]:
     return [float(low[0]), float(low[1]), float(high[0]), float(high[1])]
 
 
-def _hidden(joints: F32, row: int, camera: VirtualCamera) -> NDArray[np.bool_]:
+def _occluded_by_others(joints: F32, row: int, camera: VirtualCamera) -> NDArray[np.bool_]:
     """Return a mask (T, 17) of the joints of person `row` that a limb of another person occludes.
 
     Args:
@@ -240,7 +240,7 @@ def _hidden(joints: F32, row: int, camera: VirtualCamera) -> NDArray[np.bool_]:
     return hidden
 
 
-def told_camera(camera: VirtualCamera, known: bool = False) -> Camera:
+def given_camera(camera: VirtualCamera, known: bool = False) -> Camera:
     """Return the camera as given to a calibration: with its intrinsics if `known` is True, otherwise with its image
     size only.
     """

@@ -44,7 +44,7 @@ _LIMBS = {
     "hip": "upleg", "knee": "leg", "ankle": "foot", "shoulder": "arm", "elbow": "forearm", "wrist": "hand",
 }  # fmt: skip
 _SIDES = ("left", "right")
-_LONGEST_LEG_IN_INCHES = 60.0
+_MAX_LEG_INCHES = 60.0
 _INCH = 0.0254
 _SKULL = 0.03  # base of the skull above the head joint, m
 
@@ -173,7 +173,7 @@ def _unit(motion: bvh.BvhMotion, knee: int, ankle: int) -> float:
         ankle: Index of the ankle of the same leg.
     """
     leg = sum(float(np.linalg.norm(motion.offsets[joint])) for joint in (knee, ankle))
-    return 0.01 if leg > _LONGEST_LEG_IN_INCHES else _INCH
+    return 0.01 if leg > _MAX_LEG_INCHES else _INCH
 
 
 def _towards(start: F64, end: F64, metres: float) -> F64:

@@ -99,7 +99,7 @@ class Synthesis:
         bones[varied] = _varied(rng, bones[varied], times[varied], config)
         poses.flex_limbs(rng, bones, times, config.poses)
         if config.poses.whole_range:
-            poses.bend_over_the_whole_range(rng, bones, times, config.poses)
+            poses.bend_over_whole_range(rng, bones, times, config.poses)
         # The centre of the tilt is the mean position of the pelvis, so that people stay near their path.
         middle = bones[:, :, 0].mean(axis=1)
         bones[:, :, 0] -= middle[:, None]
@@ -110,7 +110,10 @@ class Synthesis:
     def _spliced(self, rng: np.random.Generator, bones: F32, times: F64) -> F32:
         """Give some sequences the legs or the arms of other clips."""
         config = self.config.bodies
-        for share, splice in ((config.other_legs, bodies.on_other_legs), (config.other_arms, bodies.with_other_arms)):
+        for share, splice in (
+            (config.other_legs, bodies.combine_with_legs),
+            (config.other_arms, bodies.combine_with_arms),
+        ):
             rows = rng.random(len(bones)) < share
             if rows.any():
                 donor, _ = self._pool.windows(rng, times[rows], np.ones(int(rows.sum())))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pose.errors import UsageError
 from pose.sequences import LiftBatch
-from pose_datasets.dialects import in_dialect, level
+from pose_datasets.dialects import apply_dialect_to_batches, level
 from pose_datasets.mocap import Clip, load_clips, split
 from pose_datasets.synthesis import Synthesis, SynthesisConfig, evaluation_batches, hard_batches
 
@@ -98,7 +98,7 @@ class MocapSource:
         return [
             exact,
             detected,
-            in_dialect(level_only, level(1.0)),
+            apply_dialect_to_batches(level_only, level(1.0)),
             hard_batches(people, condition="gt", count=2, config=config),
         ]
 

@@ -25,7 +25,7 @@ F64 = NDArray[np.float64]
 
 FPS = 100.0
 _FILE = re.compile(r"m(\d+)_s(\d+)_e(\d+)_positions(_inc)?\.txt", re.IGNORECASE)
-FARTHEST = 1e5  # maximum distance from the origin, mm
+MAX_DISTANCE_MM = 1e5  # from the origin
 
 
 def prepare_ui_prmd(source: Path, out: Path, log: Callable[[str], None]) -> str:
@@ -110,8 +110,8 @@ def parse_positions(text: str, source: str) -> F64:
         raise PoseError(f"{source}: expected rows of numbers ({in_brief(error)})") from error
     if rows.shape[1] != 3 * len(MARKERS):
         raise PoseError(f"{source}: {rows.shape[1]} numbers per row; expected {3 * len(MARKERS)} for 39 markers")
-    if (np.abs(rows[np.isfinite(rows)]) > FARTHEST).any():
-        raise PoseError(f"{source}: markers beyond {FARTHEST:g}; expected mm")
+    if (np.abs(rows[np.isfinite(rows)]) > MAX_DISTANCE_MM).any():
+        raise PoseError(f"{source}: markers beyond {MAX_DISTANCE_MM:g}; expected mm")
     markers = rows.reshape(len(rows), -1, 3)[..., [1, 2, 0]] / 1000
     markers[(markers == 0).all(axis=-1) | ~np.isfinite(markers).all(axis=-1)] = np.nan
     return markers

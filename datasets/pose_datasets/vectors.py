@@ -36,7 +36,7 @@ def unit(vector: Array) -> Array:
     return vector / np.maximum(norm(vector), 1e-8)[..., None]
 
 
-def reject(vector: Array, direction: Array) -> Array:
+def perpendicular(vector: Array, direction: Array) -> Array:
     """Return the component of vectors (..., n) perpendicular to the unit vectors `direction` (..., n)."""
     result: Array = vector - dot(vector, direction)[..., None] * direction
     return result

@@ -70,7 +70,7 @@ def test_limbs_bend_over_their_whole_range_and_keep_their_length(rng):
     points, times = batch(count=60, frames=10)
     bones = bodies.to_bones(np.tile(points, (10, 1, 1, 1)))
     before = lengths(bones)
-    poses.bend_over_the_whole_range(rng, bones, np.tile(times, (10, 1)), poses.PoseConfig(whole_range=1.0))
+    poses.bend_over_whole_range(rng, bones, np.tile(times, (10, 1)), poses.PoseConfig(whole_range=1.0))
     np.testing.assert_allclose(lengths(bones), before, rtol=1e-4)
     for limb in (LEFT_KNEE, RIGHT_ELBOW):
         first, second = bones[..., limb[0], :], bones[..., limb[1], :]
@@ -142,7 +142,7 @@ def test_elbows_bend_forwards():
 def test_other_legs_are_the_donors_and_the_trunk_follows_the_pelvis():
     points, _ = batch(16)
     bones, lower = bodies.to_bones(points[:8]), bodies.to_bones(points[8:] * 1.2)
-    mixed = bodies.on_other_legs(bones, lower)
+    mixed = bodies.combine_with_legs(bones, lower)
     np.testing.assert_array_equal(mixed[..., :7, :], lower[..., :7, :])
     frame_before, frame_after = bodies.pelvis_frame(bones), bodies.pelvis_frame(lower)
     for joint in (8, 12, 16, 10):
@@ -154,7 +154,7 @@ def test_other_legs_are_the_donors_and_the_trunk_follows_the_pelvis():
 def test_other_arms_move_in_the_chest_as_the_donors():
     points, _ = batch(16)
     bones, donor = bodies.to_bones(points[:8]), bodies.to_bones(bodies.mirror(points[8:]))
-    mixed = bodies.with_other_arms(bones, donor)
+    mixed = bodies.combine_with_arms(bones, donor)
     keep = [*range(11), 17, 18]
     np.testing.assert_array_equal(mixed[..., keep, :], bones[..., keep, :])
     local = (np.swapaxes(bodies.thorax_frame(donor), -1, -2) @ donor[..., 13, :, None])[..., 0]

@@ -32,7 +32,7 @@ def test_canonical_definitions_change_nothing(rng):
     body = points(5)
     same = definitions.redefine(rng, body, definitions.CANONICAL)
     np.testing.assert_allclose(same, body[:, :, :17], atol=1e-6)
-    np.testing.assert_allclose(definitions.detectors_points(rng, body, definitions.CANONICAL), body, atol=1e-6)
+    np.testing.assert_allclose(definitions.detector_points(rng, body, definitions.CANONICAL), body, atol=1e-6)
 
 
 def test_other_definitions_move_joints_within_the_body_and_never_in_time(rng):
@@ -53,7 +53,7 @@ def test_other_definitions_move_joints_within_the_body_and_never_in_time(rng):
 def test_hips_move_alike_and_carry_the_pelvis(rng):
     body = points(50)
     joints = body[:, :, :17].copy()
-    definitions.shift_girdle(rng, joints, [4, 1], 0.02)
+    definitions.shift_joint_pair(rng, joints, [4, 1], 0.02)
     np.testing.assert_allclose(joints[:, :, 0], (joints[:, :, 1] + joints[:, :, 4]) / 2, atol=1e-6)
     frame = np.swapaxes(pelvis_frame(to_bones(body)), -1, -2)
     left, right = ((frame @ (joints - body[:, :, :17])[:, :, j, :, None])[..., 0] for j in (4, 1))

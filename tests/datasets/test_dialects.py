@@ -2,26 +2,34 @@
 
 import numpy as np
 import pytest
-from pose_datasets.dialects import _NETWORKS, _OURS, _SHARES, CHANGES, NETWORKS, level, scores_in
+from pose_datasets.dialects import (
+    _FRACTIONS,
+    _NETWORK_SCORES,
+    _SIMULATED_SCORES,
+    CHANGES,
+    NETWORKS,
+    apply_dialect,
+    level,
+)
 
 
 @pytest.mark.parametrize("name", [*CHANGES, *NETWORKS])
 def test_what_is_not_seen_stays_so_and_all_else_is_a_score(name, rng):
     scores = rng.uniform(0.02, 1, (3, 40, 17)).astype(np.float32)
     scores[rng.random(scores.shape) < 0.2] = 0
-    said = scores_in({**CHANGES, **NETWORKS}[name], scores)
+    said = apply_dialect({**CHANGES, **NETWORKS}[name], scores)
     assert said.dtype == np.float32
     assert ((said == 0) == (scores == 0)).all()
     assert said.max() <= 1
 
 
-@pytest.mark.parametrize("name", _NETWORKS)
+@pytest.mark.parametrize("name", _NETWORK_SCORES)
 def test_a_network_s_dialect_has_its_distribution_and_keeps_the_order(name, rng):
-    ours = np.interp(rng.random(20000), _SHARES, _OURS).astype(np.float32)  # distributed as ours are
-    said = scores_in(NETWORKS[name], ours)
-    np.testing.assert_allclose(np.quantile(said, _SHARES[1:-1]), _NETWORKS[name][1:-1], atol=0.03)
+    ours = np.interp(rng.random(20000), _FRACTIONS, _SIMULATED_SCORES).astype(np.float32)  # distributed as ours are
+    said = apply_dialect(NETWORKS[name], ours)
+    np.testing.assert_allclose(np.quantile(said, _FRACTIONS[1:-1]), _NETWORK_SCORES[name][1:-1], atol=0.03)
     assert (np.diff(said[np.argsort(ours)]) >= -1e-6).all()
 
 
 def test_a_level_is_one_number():
-    assert scores_in(level(0.7), np.float32([0, 0.2, 1])).tolist() == pytest.approx([0, 0.7, 0.7])
+    assert apply_dialect(level(0.7), np.float32([0, 0.2, 1])).tolist() == pytest.approx([0, 0.7, 0.7])

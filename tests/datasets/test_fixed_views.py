@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from pose_datasets.fixed_views import LONGEST, fixed_views
+from pose_datasets.fixed_views import MAX_PIECE_FRAMES, fixed_views
 from pose_datasets.mocap import load_source
 
 from pose.camera import project
@@ -23,7 +23,7 @@ def test_exact_views_project_the_world(clips):
         np.testing.assert_allclose(joints @ view.rotation + view.centre, view.joints, atol=1e-4)
         inside = (view.seen.keypoints > 0) & (view.seen.keypoints < np.array(view.seen.camera.size))
         assert inside.mean() > 0.98
-        assert len(view.seen) <= LONGEST
+        assert len(view.seen) <= MAX_PIECE_FRAMES
         assert view.up[1] < -0.6
         assert view.centre[1] > 0.2
 

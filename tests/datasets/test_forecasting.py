@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from motion import waving_clip
-from pose_datasets.forecast_training import Moments, MotionConfig, MotionSource
+from pose_datasets.forecast_training import MotionConfig, MotionSamples, MotionSource
 from pose_datasets.forecasting import FRAMES, load_motions, prepare_motions
 
 from pose.errors import PoseError
@@ -50,13 +50,13 @@ def test_same_number_same_batch(path):
 
 @pytest.mark.parametrize("lifted", [False, True])
 def test_truth_is_the_recorded_motion_from_the_last_frame_of_the_past(path, lifted):
-    moments = Moments(load_motions(path, "test"), 1.0)
-    some = moments.every(0.25)
-    past, true = moments.past(some, np.full(len(some[0]), lifted))
-    batch = moments.batch(some, past, true, np.tile(HORIZONS, (len(some[0]), 1)))
+    samples = MotionSamples(load_motions(path, "test"), 1.0)
+    some = samples.at_interval(0.25)
+    past, true = samples.past(some, np.full(len(some[0]), lifted))
+    batch = samples.batch(some, past, true, np.tile(HORIZONS, (len(some[0]), 1)))
     view = describe(past)[1]
     joints, root = restore(view, batch.truth, batch.ahead)
-    m = moments.motions
+    m = samples.motions
     for person, row in enumerate(some[0]):
         for q, ahead in enumerate(HORIZONS):
             at = (view.time[person] + ahead) * 60
@@ -69,9 +69,9 @@ def test_truth_is_the_recorded_motion_from_the_last_frame_of_the_past(path, lift
 
 def test_a_past_is_a_second_of_images_that_were_seen(path):
     motions = load_motions(path, "train")
-    moments = Moments(motions, 0.25)
-    some = moments.draw(np.random.default_rng(0), 50)
-    past, true = moments.past(some, np.ones(50, bool))
+    samples = MotionSamples(motions, 0.25)
+    some = samples.draw(np.random.default_rng(0), 50)
+    past, true = samples.past(some, np.ones(50, bool))
     row, frame = some
     newest = past.times[np.arange(50), past.last()]
     assert (newest <= motions.times[row, frame] + 1e-9).all()

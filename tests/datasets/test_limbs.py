@@ -79,7 +79,7 @@ def test_other_points_stay():
 def test_who_never_straightens_gets_the_prior_rather_than_straight_legs():
     crouching = body(gait(45.0))
     lengths = limbs.calibrated_lengths([crouching], LEGS)
-    assert np.sum(lengths[0]) == pytest.approx(0.83 * LEGS.prior, rel=2e-3)
+    assert np.sum(lengths[0]) == pytest.approx(0.83 * LEGS.prior_factor, rel=2e-3)
     (moved,) = limbs.calibrate([crouching])
     assert limbs.flexion(moved, LEFT_LEG).min() > 35
 

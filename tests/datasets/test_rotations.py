@@ -12,7 +12,7 @@ def test_rotation_vectors_turn_by_their_length_about_their_direction(rng, angle)
     np.testing.assert_allclose(matrix @ np.swapaxes(matrix, -1, -2), np.broadcast_to(np.eye(3), (20, 3, 3)), atol=1e-12)
     np.testing.assert_allclose(np.linalg.det(matrix), 1, atol=1e-12)
     np.testing.assert_allclose((matrix @ axis[..., None])[..., 0], axis, atol=1e-12)
-    across = vectors.unit(vectors.reject(rng.normal(size=(20, 3)), axis))
+    across = vectors.unit(vectors.perpendicular(rng.normal(size=(20, 3)), axis))
     turned = (matrix @ across[..., None])[..., 0]
     np.testing.assert_allclose(turned, np.cos(angle) * across + np.sin(angle) * np.cross(axis, across), atol=1e-12)
 

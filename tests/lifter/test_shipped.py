@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pose_datasets.dialects import CHANGES, in_dialect
+from pose_datasets.dialects import CHANGES, apply_dialect_to_batches
 from pose_datasets.errors import person_size
 from pose_datasets.mocap import load_source, split
 from pose_datasets.synthesis import evaluation_batches
@@ -78,7 +78,7 @@ def test_exact_2d_is_lifted_alike_in_any_dialect_of_scores(held_out_clips, name,
     """
     network = TorchLifter.load(name).network
     batches = list(evaluation_batches(held_out_clips, condition="gt", frames=81))
-    for plain, said in zip(batches, in_dialect(iter(batches), CHANGES[dialect]), strict=True):
+    for plain, said in zip(batches, apply_dialect_to_batches(iter(batches), CHANGES[dialect]), strict=True):
         usual, other = (lift_batch(network, batch).joints.numpy()[batch.valid] for batch in (plain, said))
         assert 1000 * np.linalg.norm(other - usual, axis=-1).mean() < 14
 

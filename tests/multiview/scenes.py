@@ -9,7 +9,7 @@ import numpy as np
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
 from motion import waving_clip
 from pose_datasets.definitions import observed_joints
-from pose_datasets.several_cameras import SceneConfig, VirtualCamera, told_camera, truth_at, virtual_cameras
+from pose_datasets.several_cameras import SceneConfig, VirtualCamera, given_camera, truth_at, virtual_cameras
 
 from pose.multiview.bundle import start_body
 from pose.multiview.types import POINTS, ViewCamera, ViewTrack
@@ -62,7 +62,7 @@ def track(
 
 
 def told(views: list[VirtualCamera], known: bool = False) -> list[ViewCamera]:
-    return [ViewCamera.of(told_camera(view, known)) for view in views]
+    return [ViewCamera.of(given_camera(view, known)) for view in views]
 
 
 def exact(views: list[VirtualCamera]) -> list[ViewCamera]:

@@ -17,7 +17,7 @@ from pose_apps.evaluate.candidates import short_names
 from pose_apps.support.status import StatusLine
 
 if TYPE_CHECKING:
-    from pose_datasets.forecast_training import Moments
+    from pose_datasets.forecast_training import MotionSamples
 
     from pose.forecast import Forecaster
 
@@ -56,15 +56,15 @@ def evaluate_forecasts(options: ForecastOptions) -> None:
     if not Path(options.motions).is_file():
         raise UsageError(f"--motions {options.motions}: no such file; make it with `pose-prepare forecast`")
     with StatusLine("loading", hidden=options.quiet):
-        from pose_datasets.forecast_training import Moments
+        from pose_datasets.forecast_training import MotionSamples
         from pose_datasets.forecasting import load_motions
 
         from pose.forecast import PAST_SECONDS, load_forecaster
 
-        moments = Moments(load_motions(Path(options.motions), options.part), PAST_SECONDS)
+        samples = MotionSamples(load_motions(Path(options.motions), options.part), PAST_SECONDS)
         names = _names(options.forecasters)
         forecasters = [load_forecaster(name) for name in options.forecasters]
-    results = [_measured(name, one, moments, options) for name, one in zip(names, forecasters, strict=True)]
+    results = [_measured(name, one, samples, options) for name, one in zip(names, forecasters, strict=True)]
     with writing([target]), whole_file(target) as hidden:
         hidden.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     print("\n\n".join(tables(results)))
@@ -83,23 +83,25 @@ def _names(files: Sequence[str]) -> list[str]:
     return short_names(files)
 
 
-def _measured(name: str, forecaster: "Forecaster", moments: "Moments", options: ForecastOptions) -> dict[str, Any]:
+def _measured(
+    name: str, forecaster: "Forecaster", samples: "MotionSamples", options: ForecastOptions
+) -> dict[str, Any]:
     """Evaluate a forecaster on true and on lifted past poses, and return the entry for `forecast.json`."""
     from pose_datasets.forecast_training import SOURCES
 
-    with progress_bar(name, 2 * len(moments.every_measured()[0]), " moments", hidden=options.quiet) as bar:
-        figures = {source: measure(forecaster, moments, source == "pipeline", bar.update) for source in SOURCES}
+    with progress_bar(name, 2 * len(samples.evaluation_samples()[0]), " moments", hidden=options.quiet) as bar:
+        figures = {source: measure(forecaster, samples, source == "pipeline", bar.update) for source in SOURCES}
     return {"name": name, "sha256": getattr(forecaster, "sha256", ""), "part": options.part, "figures": figures}
 
 
 def measure(
-    forecaster: "Forecaster", moments: "Moments", lifted: bool, advance: Any = lambda count: None
+    forecaster: "Forecaster", samples: "MotionSamples", lifted: bool, advance: Any = lambda count: None
 ) -> dict[str, list[float]]:
     """Compute the mean errors of a forecaster for each time in `HORIZONS`.
 
     Args:
         forecaster: Forecaster to evaluate.
-        moments: Sequences, and times at which forecasts start.
+        samples: Sequences, and times at which forecasts start.
         lifted: Whether past poses are those of the lifter; otherwise they are the true poses.
         advance: Function called after each batch with the number of its forecasts.
 
@@ -110,20 +112,20 @@ def measure(
     """
     from pose.forecast.format import HORIZONS
 
-    rows, frames = moments.every_measured()
+    rows, frames = samples.evaluation_samples()
     errors, roots, inside, root_inside = [], [], [], []
     for first in range(0, len(rows), _CHUNK):
         some = rows[first : first + _CHUNK], frames[first : first + _CHUNK]
-        past, true = moments.past(some, np.full(len(some[0]), lifted))
+        past, true = samples.past(some, np.full(len(some[0]), lifted))
         times = past.times[np.arange(len(past)), past.last()][:, None] + np.array(HORIZONS)
-        joints, root = moments.future(some[0], times)
+        joints, root = samples.future(some[0], times)
         found = forecaster.predict(past, times)
         error = 1000 * np.linalg.norm(found.joints - joints, axis=-1)
-        way = 1000 * np.linalg.norm(found.root - root - moments.offset(past, true)[:, None], axis=-1)
+        root_error = 1000 * np.linalg.norm(found.root - root - samples.offset(past, true)[:, None], axis=-1)
         errors.append(error)
-        roots.append(way)
+        roots.append(root_error)
         inside.append((error < found.sigma)[..., 1:])
-        root_inside.append(way < found.root_sigma)
+        root_inside.append(root_error < found.root_sigma)
         advance(len(past))
     parts = {
         "mpjpe": np.concatenate(errors).mean(axis=(0, 2)),
