@@ -149,14 +149,19 @@ def bone_lengths(sequence: Sequence3D) -> F32:
 
 def lengths_of(joints: NDArray[np.floating], sigma: NDArray[np.floating]) -> F32:
     """Return the lengths (16,) m of `bone_lengths`, from joints (T, 17, 3) m and their sigma (T, 17) mm."""
-    parents, children = np.array(H36M17.edges).T
-    length = np.linalg.norm(joints[:, children] - joints[:, parents], axis=-1)
-    weight = 1 / (sigma[:, children] ** 2 + sigma[:, parents] ** 2)
     flip = np.array(H36M17.flip_order)
     bones = {edge: i for i, edge in enumerate(H36M17.edges)}
     mirrored = [bones[int(flip[a]), int(flip[b])] for a, b in H36M17.edges]
     pairs = [sorted({i, other}) for i, other in enumerate(mirrored)]
-    return np.array([_weighted_median(length[:, pair], weight[:, pair]) for pair in pairs], np.float32)
+    medians = {tuple(pair): _median_length(joints, sigma, pair) for pair in pairs}
+    return np.array([medians[tuple(pair)] for pair in pairs], np.float32)
+
+
+def _median_length(joints: NDArray[np.floating], sigma: NDArray[np.floating], bones: list[int]) -> float:
+    """Return the weighted median length of a bone, or of a pair of bones; arguments as of `lengths_of`."""
+    parents, children = np.array(H36M17.edges)[bones].T
+    length = np.linalg.norm(joints[:, children] - joints[:, parents], axis=-1)
+    return _weighted_median(length, 1 / (sigma[:, children] ** 2 + sigma[:, parents] ** 2))
 
 
 def _weighted_median(values: NDArray[np.floating], weights: NDArray[np.floating]) -> float:

@@ -1,67 +1,27 @@
 """Motion of all people at evenly spaced times in the frame of the first camera, and vertical and floor of the world."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pose.gaps import LONGEST_GAP_SECONDS
-from pose.multiview.fuse import Fused, fuse
+from pose.multiview.fuse import fuse
+from pose.multiview.fused_motion import FusedMotion, row_type, rows_of, stored_motions
 from pose.multiview.rig import Rig
-from pose.multiview.types import ViewCamera
+from pose.multiview.stored import AT_ONCE, FEW
+from pose.multiview.types import ViewCamera, ViewTrack
 from pose.refine import lengths_of
-from pose.types import F32, F64, U8, Flags
+from pose.system.row_file import RowFile, Rows
+from pose.types import F32, F64, Flags
 from pose.world.contacts import find_contacts
 from pose.world.floor import common_floor, own_floor
 from pose.world.frame import World
-from pose.world.gravity import ANKLES, BodyMotion, find_gravity, given_gravity
+from pose.world.gravity import ANKLES, body_directions, find_gravity, given_gravity
 from pose.world.height import scale_to, stature
 
 FASTEST = 60.0  # maximum frames/s of the result
-
-
-@dataclass(frozen=True, slots=True)
-class FusedMotion:
-    """Motion of one person, fused from all cameras.
-
-    Attributes:
-        frames: (K,) indices on the time line, increasing.
-        joints: (K, 17, 3) m in the frame of the first camera.
-        sigma: (K, 17) mm, the radius that contains the true joint with probability 0.68.
-        seen_by: (K, 17), bit c is set if camera c detected the joint close to its fused position.
-        residual: (C, K) px, median reprojection error over joints, NaN where a camera does not see the person.
-    """
-
-    frames: np.ndarray
-    joints: F32
-    sigma: F32
-    seen_by: U8
-    residual: F32
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A fused window in the number types of the results; the attributes are those of `Fused` and `FusedMotion`."""
-
-    instants: F64
-    present: Flags
-    joints: F32
-    sigma: F32
-    seen_by: U8
-    residual: F32
-
-    @classmethod
-    def of(cls, fused: Fused) -> "_Part":
-        seen = fused.observed.astype(np.int64)
-        return cls(
-            fused.instants,
-            fused.present,
-            fused.joints.astype(np.float32),
-            fused.sigma.astype(np.float32),
-            (seen << np.arange(len(seen))[:, None, None]).sum(axis=0).astype(np.uint8),
-            fused.residual.astype(np.float32),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,33 +69,42 @@ def find_motions(rig: Rig, line: FusedTimes, step: Callable[[int], None] = lambd
         rig: Cameras and people, from `on_time_line`.
         line: The time line.
         step: Callback that receives the number of frames finished since the last call.
+
+    Raises:
+        PoseError: If the disk is full.
     """
-    found = []
-    for tracks, bones in zip(rig.people, rig.bones, strict=True):
-        ends = [rig.cameras[c].common_time(track.times[[0, -1]]) for c, track in tracks.items()]
-        low = int(np.searchsorted(line.times, min(float(one[0]) for one in ends) - 1e-6))
-        high = int(np.searchsorted(line.times, max(float(one[1]) for one in ends) + 1e-6))
-        high = max(high, min(low + 2, len(line.times)))
-        low = min(low, high - 2)
-        parts = []
-        for part in fuse(tracks, rig.cameras, line.times[low:high], bones, rig.scale):
-            parts.append(_Part.of(part))
-            step(len(part.instants))
-        if not parts:
-            continue
-        instants = np.concatenate([part.instants for part in parts])
-        present = np.concatenate([part.present for part in parts])
-        kept = _near(instants, instants[present], LONGEST_GAP_SECONDS / 2)
-        found.append(
-            FusedMotion(
-                np.rint(instants * line.fps).astype(np.int64)[kept],
-                np.concatenate([part.joints for part in parts])[kept],
-                np.concatenate([part.sigma for part in parts])[kept],
-                np.concatenate([part.seen_by for part in parts])[kept],
-                np.concatenate([part.residual for part in parts], axis=1)[:, kept],
-            )
-        )
-    return found
+    kind = row_type(len(rig.cameras))
+    with RowFile(kind, memory=FEW * kind.itemsize) as rows:
+        kept = []
+        for person, (tracks, bones) in enumerate(zip(rig.people, rig.bones, strict=True)):
+            instants, present = [np.zeros(0)], [np.zeros(0, bool)]
+            for part in fuse(tracks, rig.cameras, _times_of(tracks, rig, line), bones, rig.scale):
+                rows.append(person, rows_of(part, line.fps, kind))
+                instants.append(part.instants)
+                present.append(part.present)
+                step(len(part.instants))
+            times = np.concatenate(instants)
+            kept.append(_near(times, times[np.concatenate(present)], LONGEST_GAP_SECONDS / 2))
+        counts = [int(mask.sum()) for mask in kept if len(mask)]
+        return stored_motions(_kept(rows, kept), counts, kind)
+
+
+def _times_of(tracks: Mapping[int, ViewTrack], rig: Rig, line: FusedTimes) -> F64:
+    """Return the times of the time line at which a person is tracked, at least two."""
+    ends = [rig.cameras[c].common_time(track.times[[0, -1]]) for c, track in tracks.items()]
+    low = int(np.searchsorted(line.times, min(float(one[0]) for one in ends) - 1e-6))
+    high = int(np.searchsorted(line.times, max(float(one[1]) for one in ends) + 1e-6))
+    high = max(high, min(low + 2, len(line.times)))
+    return line.times[min(low, high - 2) : high]
+
+
+def _kept(rows: RowFile, masks: Sequence[Flags]) -> Iterator[Rows]:
+    """Yield the rows of each person where its mask is True."""
+    for person, mask in enumerate(masks):
+        first = 0
+        for part in rows.portions(person, AT_ONCE):
+            yield part[mask[first : first + len(part)]]
+            first += len(part)
 
 
 def _near(instants: F64, seen: F64, reach: float) -> np.ndarray:
@@ -158,6 +127,28 @@ def scale_for_height(motions: Sequence[FusedMotion], height: float) -> float:
     return scale_to(height, stature_of(longest))
 
 
+@dataclass(frozen=True, slots=True)
+class _StoredMotion:
+    """A person for `find_gravity`, whose joints (K, 17, 3) m may be in a file. Only a part of them is in memory."""
+
+    joints: F32
+    times: F64
+
+    def directions(self, feet_ahead: float) -> tuple[F64, F64]:
+        """See `gravity.AnyBodyMotion`."""
+        axes, heights = np.empty((len(self.joints), 3)), np.empty(len(self.joints))
+        for first in range(0, len(self.joints), AT_ONCE):
+            part = slice(first, first + AT_ONCE)
+            joints = self.joints[part]
+            axes[part], heights[part] = body_directions(joints - joints[:, :1], feet_ahead)
+        return axes, heights
+
+    def ankles(self) -> F64:
+        """See `gravity.AnyBodyMotion`."""
+        root, joints = self.joints[:, :1], self.joints[:, ANKLES]
+        return (joints - root).astype(np.float64) + root.astype(np.float64)
+
+
 def find_world(motions: Sequence[FusedMotion], line: FusedTimes, up: F64 | None = None) -> World:
     """Find the vertical direction and floor of the scene.
 
@@ -169,14 +160,7 @@ def find_world(motions: Sequence[FusedMotion], line: FusedTimes, up: F64 | None 
     Returns:
         The world relative to the first camera.
     """
-    standing = [
-        BodyMotion(
-            (motion.joints - motion.joints[:, :1]).astype(np.float64),
-            motion.joints[:, 0].astype(np.float64),
-            line.times[motion.frames],
-        )
-        for motion in motions
-    ]
+    standing = (_StoredMotion(motion.joints, line.times[motion.frames]) for motion in motions)
     world = given_gravity(up) if up is not None else find_gravity(standing)
     floors, seconds = [], []
     for motion in motions:

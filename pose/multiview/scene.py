@@ -9,8 +9,8 @@ from pose.files import RunInfo, WorldInfo
 from pose.multiview.calibrate import Known
 from pose.multiview.calibration_files import camera_json
 from pose.multiview.clocks import clock_hints
+from pose.multiview.fused_motion import FusedMotion, scaled_motions
 from pose.multiview.motions import (
-    FusedMotion,
     FusedTimes,
     find_motions,
     find_world,
@@ -121,7 +121,7 @@ def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) ->
     if given.height is not None and motions:
         factor = scale_for_height(motions, given.height)
         rig = rescaled(rig, factor)
-        motions = [replace(motion, joints=motion.joints * factor, sigma=motion.sigma * factor) for motion in motions]
+        motions = scaled_motions(motions, factor)
     cameras = [camera_json(*each) for each in zip(names, rig.cameras, rig.accuracy, rig.clocks, strict=True)]
     for camera, run in zip(cameras, runs, strict=True):
         if run.video:

@@ -1,8 +1,9 @@
-"""Tracks in temporary files that are mapped into memory; only the rows in use of a long recording occupy memory."""
+"""Tracks and motions in temporary files mapped into memory; only the rows in use of a long recording occupy memory."""
 
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ TRACK_ROW = np.dtype(
 )
 PARTS = TRACK_ROW.names or ()
 AT_ONCE = 4096  # rows in memory while tracks are written
-FEW = 32_768  # rows (16 MB) up to which a joined track stays in memory: each mapped file is an open file
+FEW = 32_768  # rows (16 MB) up to which joined tracks or motions stay in memory: each mapped file is an open file
 
 
 def stored_tracks(camera: int, rows: RowFile, numbers: Sequence[int], folder: Path | None = None) -> list[ViewTrack]:
@@ -43,15 +44,39 @@ def stored_tracks(camera: int, rows: RowFile, numbers: Sequence[int], folder: Pa
     ends = np.cumsum([0, *(rows.count(number) for number in numbers)])
     if not ends[-1]:
         return []
-    folder = folder or Path(tempfile.gettempdir())
-    with file_errors(folder), tempfile.TemporaryFile(dir=folder) as file:
-        for number in numbers:
-            for part in rows.portions(number, AT_ONCE):
-                file.write(part.data)
-        file.flush()
-        mapped = np.asarray(np.memmap(file, TRACK_ROW, mode="r"))
+    mapped = _mapped((part for number in numbers for part in rows.portions(number, AT_ONCE)), TRACK_ROW, folder)
     spans = zip(numbers, ends[:-1], ends[1:], strict=True)
     return [_track(camera, number, mapped[first:last]) for number, first, last in spans]
+
+
+def stored_rows(portions: Iterable[Rows], kind: "np.dtype[Any]", count: int) -> Rows:
+    """Store rows in a temporary file that is mapped into memory, read-only; up to `FEW` rows stay in memory.
+
+    Args:
+        portions: Blocks of the rows.
+        kind: Type of the rows.
+        count: Number of all rows.
+
+    Raises:
+        PoseError: If the disk is full.
+    """
+    if count > FEW:
+        return _mapped(portions, kind)
+    rows, first = np.zeros(count, kind), 0
+    for part in portions:
+        rows[first : first + len(part)] = part
+        first += len(part)
+    return rows
+
+
+def _mapped(portions: Iterable[Rows], kind: "np.dtype[Any]", folder: Path | None = None) -> Rows:
+    """Write at least one row to a temporary file, and map it. The file is deleted with the last array that uses it."""
+    folder = folder or Path(tempfile.gettempdir())
+    with file_errors(folder), tempfile.TemporaryFile(dir=folder) as file:
+        for part in portions:
+            file.write(np.ascontiguousarray(part).data)
+        file.flush()
+        return np.asarray(np.memmap(file, kind, mode="r"))
 
 
 def joined_track(one: ViewTrack, other: ViewTrack) -> ViewTrack:

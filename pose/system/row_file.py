@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,13 @@ class RowFile:
         kind: Data type of the rows.
     """
 
-    def __init__(self, kind: "np.dtype[Any]", folder: Path | None = None) -> None:
+    def __init__(self, kind: "np.dtype[Any]", folder: Path | None = None, memory: int = 0) -> None:
         """Create the temporary file.
 
         Args:
             kind: Data type of the rows.
             folder: Folder of the file; None for the system's temporary folder.
+            memory: Number of bytes up to which the rows stay in memory, without a file.
 
         Raises:
             PoseError: If the file cannot be created.
@@ -39,8 +40,12 @@ class RowFile:
         self._folder = folder or Path(tempfile.gettempdir())
         self._blocks: dict[int, list[tuple[int, int]]] = {}  # by key: byte position, number of rows
         self._end = 0
-        with file_errors(self._folder):
-            self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - open as long as the rows are needed
+        self._file: IO[bytes]
+        with file_errors(self._folder):  # open as long as the rows are needed
+            if memory:
+                self._file = tempfile.SpooledTemporaryFile(memory, dir=str(self._folder))  # noqa: SIM115
+            else:
+                self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115
 
     def __enter__(self) -> Self:
         return self

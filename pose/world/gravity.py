@@ -12,6 +12,7 @@ more weight than the lifter's depth was not more accurate (see docs/studies/worl
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +39,26 @@ _ITERATIONS = 3
 _MIN_FEET = 10  # minimum standing feet
 
 
+class AnyBodyMotion(Protocol):
+    """Motion of one person, of which `find_gravity` needs the following."""
+
+    @property
+    def times(self) -> F64:
+        """Times (T,) s."""
+        ...
+
+    def directions(self, feet_ahead: float) -> tuple[F64, F64]:
+        """Return the result of `body_directions`."""
+        ...
+
+    def ankles(self) -> F64:
+        """Return the positions (T, 2, 3) m of the left and right ankle, camera axes."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class BodyMotion:
-    """One person's motion.
+    """One person's motion in memory.
 
     Attributes:
         joints: (T, 17, 3) m relative to the pelvis, camera axes.
@@ -52,6 +70,15 @@ class BodyMotion:
     root: F64
     times: F64
 
+    def directions(self, feet_ahead: float) -> tuple[F64, F64]:
+        """See `AnyBodyMotion.directions`."""
+        return body_directions(self.joints, feet_ahead)
+
+    def ankles(self) -> F64:
+        """See `AnyBodyMotion.ankles`."""
+        ankles: F64 = self.joints[:, ANKLES] + self.root[:, None]
+        return ankles
+
 
 def given_gravity(up: F64) -> World:
     """Return the world for a known vertical, without a floor.
@@ -62,7 +89,7 @@ def given_gravity(up: F64) -> World:
     return World(rotation_of(up), 0.0, GIVEN, 0.0, floor_known=False)
 
 
-def find_gravity(people: Iterable[BodyMotion], rules: GravityRules = RULES.gravity) -> World:
+def find_gravity(people: Iterable[AnyBodyMotion], rules: GravityRules = RULES.gravity) -> World:
     """Estimate the common vertical of people, without a floor.
 
     If it is not reliable, `found_by` of the result is 'unknown'.
@@ -95,7 +122,7 @@ def find_gravity(people: Iterable[BodyMotion], rules: GravityRules = RULES.gravi
     return World(rotation_of(found), 0.0, FEET if by_feet else BODIES, sigma, floor_known=False)
 
 
-def body_up(people: Iterable[BodyMotion], rules: GravityRules = RULES.gravity) -> F64:
+def body_up(people: Iterable[AnyBodyMotion], rules: GravityRules = RULES.gravity) -> F64:
     """Estimate the vertical (3,) from bodies alone; without bodies, return that of a level camera."""
     total = sum((body_direction_sum(person, rules)[0] for person in people), np.zeros(3))
     return _unit(total) if total.any() else LEVEL_UP
@@ -120,11 +147,11 @@ def body_directions(
     return _unit(_unit(axis) - feet_ahead * ahead), height
 
 
-def body_direction_sum(person: BodyMotion, rules: GravityRules = RULES.gravity) -> tuple[F64, float]:
+def body_direction_sum(person: AnyBodyMotion, rules: GravityRules = RULES.gravity) -> tuple[F64, float]:
     """Return the sum (3,) of a person's body directions while standing, weighted by duration, and the duration in s."""
     if len(person.times) < 2:
         return np.zeros(3), 0.0
-    axes, heights = body_directions(person.joints, rules.feet_ahead_share)
+    axes, heights = person.directions(rules.feet_ahead_share)
     upright = axes @ LEVEL_UP > np.cos(np.radians(rules.max_tilt_degrees))
     if not upright.any():
         return np.zeros(3), 0.0
@@ -133,11 +160,11 @@ def body_direction_sum(person: BodyMotion, rules: GravityRules = RULES.gravity) 
     return step * axes[stands].sum(axis=0), step * int(stands.sum())
 
 
-def _standing_feet(person: BodyMotion, rules: GravityRules) -> tuple[F64, float]:
+def _standing_feet(person: AnyBodyMotion, rules: GravityRules) -> tuple[F64, float]:
     """Return the positions (N, 3) m of slow ankles, and how many of them count as one independent observation."""
     if len(person.times) < 3:
         return np.zeros((0, 3)), 1.0
-    ankles = (person.joints + person.root[:, None])[:, ANKLES]
+    ankles = person.ankles()
     speed = np.linalg.norm(np.gradient(ankles, person.times, axis=0), axis=-1)
     return ankles[speed < rules.max_standing_speed_mps], max(
         1.0, rules.correlation_s / float(np.median(np.diff(person.times)))

@@ -16,8 +16,9 @@ def rows(first, count):
     return made
 
 
-def test_rows_of_several_keys(tmp_path):
-    with RowFile(KIND, tmp_path) as file:
+@pytest.mark.parametrize("memory", [0, 60, 1 << 20], ids=["file", "file from the second block on", "memory"])
+def test_rows_of_several_keys(tmp_path, memory):
+    with RowFile(KIND, tmp_path, memory) as file:
         file.append(7, rows(0, 5))
         file.append(3, rows(100, 2))
         file.append(7, rows(5, 4))

@@ -1,0 +1,102 @@
+"""Motions of people fused from all cameras, stored in temporary files that are mapped into memory."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pose.multiview.fuse import Fused
+from pose.multiview.stored import AT_ONCE, stored_rows
+from pose.system.row_file import Rows
+from pose.types import F32, U8
+
+RowType = np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FusedMotion:
+    """Motion of one person, fused from all cameras.
+
+    Attributes:
+        frames: (K,) indices on the time line, increasing.
+        joints: (K, 17, 3) m in the frame of the first camera.
+        sigma: (K, 17) mm, the radius that contains the true joint with probability 0.68.
+        seen_by: (K, 17), bit c is set if camera c detected the joint close to its fused position.
+        residual: (C, K) px, median reprojection error over joints, NaN where a camera does not see the person.
+    """
+
+    frames: np.ndarray
+    joints: F32
+    sigma: F32
+    seen_by: U8
+    residual: F32
+
+    @classmethod
+    def of(cls, rows: Rows) -> "FusedMotion":
+        """Return the motion in rows of the type `row_type`, as views."""
+        return cls(rows["frames"], rows["joints"], rows["sigma"], rows["seen_by"], rows["residual"].T)
+
+
+def row_type(cameras: int) -> RowType:
+    """Return the type of one frame of a motion, with a number of cameras. 0.3 kB."""
+    return np.dtype(
+        [
+            ("frames", np.int64),
+            ("joints", np.float32, (17, 3)),
+            ("sigma", np.float32, (17,)),
+            ("residual", np.float32, (cameras,)),
+            ("seen_by", np.uint8, (17,)),
+        ],
+        align=True,
+    )
+
+
+def rows_of(fused: Fused, fps: float, kind: RowType) -> Rows:
+    """Return the rows of a window, of a time line with `fps` frames/s."""
+    rows = np.zeros(len(fused.instants), kind)
+    rows["frames"] = np.rint(fused.instants * fps)
+    rows["joints"], rows["sigma"], rows["residual"] = fused.joints, fused.sigma, fused.residual.T
+    seen = fused.observed.astype(np.int64)
+    rows["seen_by"] = (seen << np.arange(len(seen))[:, None, None]).sum(axis=0)
+    return rows
+
+
+def stored_motions(portions: Iterable[Rows], counts: Sequence[int], kind: RowType) -> list[FusedMotion]:
+    """Store the motions of people in one temporary file that is mapped into memory; small ones stay in memory.
+
+    Args:
+        portions: Rows of the first person, then those of the next ones.
+        counts: Number of rows of each person.
+        kind: Type of the rows.
+
+    Raises:
+        PoseError: If the disk is full.
+    """
+    if not counts:
+        return []
+    rows = stored_rows(portions, kind, sum(counts))
+    return [FusedMotion.of(part) for part in np.split(rows, np.cumsum(counts)[:-1])]
+
+
+def scaled_motions(motions: Sequence[FusedMotion], factor: float) -> list[FusedMotion]:
+    """Return motions with joints and sigma multiplied by a factor, stored like the result of `stored_motions`.
+
+    Raises:
+        PoseError: If the disk is full.
+    """
+    if not motions:
+        return []
+    kind = row_type(len(motions[0].residual))
+    portions = (rows for motion in motions for rows in _scaled_rows(motion, factor, kind))
+    return stored_motions(portions, [len(motion.frames) for motion in motions], kind)
+
+
+def _scaled_rows(motion: FusedMotion, factor: float, kind: RowType) -> Iterator[Rows]:
+    for first in range(0, len(motion.frames), AT_ONCE):
+        part = slice(first, first + AT_ONCE)
+        rows = np.zeros(len(motion.frames[part]), kind)
+        rows["frames"], rows["residual"] = motion.frames[part], motion.residual[:, part].T
+        rows["joints"], rows["sigma"] = motion.joints[part] * factor, motion.sigma[part] * factor
+        rows["seen_by"] = motion.seen_by[part]
+        yield rows
