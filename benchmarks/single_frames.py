@@ -17,7 +17,7 @@ from pose_datasets.training import MocapConfig, MocapSource, is_ui_prmd
 
 from pose.lifter.torch_lifter import TorchLifter
 from pose.sequences import LiftBatch
-from pose.training.measure import SIGMA_SHARE, lift_batch
+from pose.training.measure import SIGMA_COVERAGE, lift_batch
 
 STEP = 10
 WHOLE = ("derived", "intrinsics", "intrinsics_known", "image_size")  # of a sequence, not of its frames
@@ -47,7 +47,7 @@ def measured(lifter: TorchLifter, batches: Iterable[LiftBatch]) -> str:
         errors.append(distance[batch.valid].ravel())
         ratios.append((1000 * distance / sigma)[batch.valid].ravel())
     error, ratio = np.concatenate(errors), np.concatenate(ratios)
-    inside, factor = (ratio < 1).mean(), np.quantile(ratio, SIGMA_SHARE)
+    inside, factor = (ratio < 1).mean(), np.quantile(ratio, SIGMA_COVERAGE)
     return f"MPJPE {1000 * error.mean() * 16 / 17:.1f} mm, inside {100 * inside:.0f} %, factor {factor:.2f}"
 
 

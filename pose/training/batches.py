@@ -15,14 +15,14 @@ from pose.lifter.features import LifterInput, observe
 from pose.sequences import LiftBatch
 from pose.skeletons import H36M17
 
-Made = TypeVar("Made")
-Made_co = TypeVar("Made_co", covariant=True)
+SourceBatch = TypeVar("SourceBatch")
+SourceBatch_co = TypeVar("SourceBatch_co", covariant=True)
 
 
-class BatchSource(Protocol[Made_co]):
+class BatchSource(Protocol[SourceBatch_co]):
     """Protocol of objects that build training batches."""
 
-    def batch(self, step: int) -> Made_co:
+    def batch(self, step: int) -> SourceBatch_co:
         """Return a batch. Equal numbers give equal batches.
 
         Args:
@@ -72,31 +72,31 @@ class TensorBatch(NamedTuple):
 
     def mirrored(self) -> "TensorBatch":
         """Return the batch with left and right joints swapped and the image mirrored about its principal point."""
-        keypoints = self.keypoints[:, :, _SIDES].clone()
+        keypoints = self.keypoints[:, :, _FLIP_ORDER].clone()
         keypoints[..., 0] = 2 * self.intrinsics[:, 0, 2].float()[:, None, None] - keypoints[..., 0]
         return self._replace(
             keypoints=keypoints,
-            scores=self.scores[:, :, _SIDES],
+            scores=self.scores[:, :, _FLIP_ORDER],
             joints=mirrored_joints(self.joints),
             root=self.root * self.root.new_tensor([-1, 1, 1]),
         )
 
 
-_SIDES = list(H36M17.flip_order)
+_FLIP_ORDER = list(H36M17.flip_order)
 
 
 def mirrored_joints(joints: Tensor) -> Tensor:
     """Mirror joints (..., 17, 3) in x, and swap left and right joints."""
-    return joints[..., _SIDES, :] * joints.new_tensor([-1, 1, 1])
+    return joints[..., _FLIP_ORDER, :] * joints.new_tensor([-1, 1, 1])
 
 
 Batch = TypeVar("Batch", bound=Tensors)
 
 
-class _Steps(Dataset[Batch], Generic[Batch, Made]):
+class _Steps(Dataset[Batch], Generic[Batch, SourceBatch]):
     """The batches of a source by step number, for the workers of a `DataLoader`."""
 
-    def __init__(self, source: BatchSource[Made], to_tensors: Callable[[Made], Batch]) -> None:
+    def __init__(self, source: BatchSource[SourceBatch], to_tensors: Callable[[SourceBatch], Batch]) -> None:
         self._source, self._to_tensors = source, to_tensors
 
     def __getitem__(self, number: int) -> Batch:
@@ -105,8 +105,8 @@ class _Steps(Dataset[Batch], Generic[Batch, Made]):
 
 
 def load(
-    source: BatchSource[Made],
-    to_tensors: Callable[[Made], Batch],
+    source: BatchSource[SourceBatch],
+    to_tensors: Callable[[SourceBatch], Batch],
     numbers: Sequence[int],
     workers: int,
     device: torch.device,
@@ -136,7 +136,7 @@ def load(
         yield batch.to(device)
 
 
-def _by_a_thread(source: BatchSource[Made], numbers: Sequence[int]) -> Iterator[Made]:
+def _by_a_thread(source: BatchSource[SourceBatch], numbers: Sequence[int]) -> Iterator[SourceBatch]:
     with ThreadPoolExecutor(1) as thread:
         waiting = [thread.submit(source.batch, number) for number in numbers[:2]]
         for position in range(len(numbers)):

@@ -206,13 +206,13 @@ class ObjectiveConfig:
             raise ValueError(f"objective.name: {self.name!r} is not one of {', '.join(OBJECTIVES)}")
         if not (0 <= self.frames < 1 and 0 <= self.joints < 1 and self.frames + self.joints > 0):
             raise ValueError("objective: frames and joints must be from 0 to below 1, and not both 0")
-        if self.longest < SHORTEST_SPAN:
-            raise ValueError(f"objective.longest: must be at least {SHORTEST_SPAN} s, got {self.longest}")
+        if self.longest < MIN_SPAN_S:
+            raise ValueError(f"objective.longest: must be at least {MIN_SPAN_S} s, got {self.longest}")
         if not 0 < self.asked <= 1:
             raise ValueError(f"objective.asked: must be above 0 and at most 1, got {self.asked}")
 
 
-SHORTEST_SPAN = 0.1  # s
+MIN_SPAN_S = 0.1  # s
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,12 +11,12 @@ import math
 import torch
 from torch import Tensor
 
-LOWEST = 0.01  # minimum score of detected joints
-_PLAIN = 0.2  # fraction of sequences whose scores are unchanged
+MIN_DETECTED_SCORE = 0.01  # minimum score of detected joints
+_UNCHANGED = 0.2  # fraction of sequences whose scores are unchanged
 _CURVED, _SCALED, _CONSTANT, _BY_JOINT, _NOISY, _STEPPED = 0.4, 0.35, 0.3, 0.5, 0.25, 0.1  # fractions of the others
 
 
-def in_dialects(scores: Tensor, generator: torch.Generator) -> Tensor:
+def transform_scores(scores: Tensor, generator: torch.Generator) -> Tensor:
     """Transform the scores of each sequence at random.
 
     A transformation combines any of these, in this order: a power, a common factor, one constant score, a factor per
@@ -34,8 +34,8 @@ def in_dialects(scores: Tensor, generator: torch.Generator) -> Tensor:
     def uniform(low: float, high: float, *shape: int) -> Tensor:
         return low + (high - low) * torch.rand(shape, generator=generator, device=device)
 
-    def chosen(share: float) -> Tensor:
-        return uniform(0, 1, batch, 1, 1) < share
+    def chosen(probability: float) -> Tensor:
+        return uniform(0, 1, batch, 1, 1) < probability
 
     changed = scores
     power = uniform(math.log(0.25), math.log(4), batch, 1, 1).exp()
@@ -48,5 +48,5 @@ def in_dialects(scores: Tensor, generator: torch.Generator) -> Tensor:
     changed = torch.where(chosen(_NOISY), changed * uniform(0.4, 1, *scores.shape), changed)
     steps = uniform(1, 5, batch, 1, 1).floor()
     changed = torch.where(chosen(_STEPPED), (changed * steps).ceil() / steps, changed)
-    changed = torch.where(chosen(_PLAIN), scores, changed.clamp(LOWEST, 1))
+    changed = torch.where(chosen(_UNCHANGED), scores, changed.clamp(MIN_DETECTED_SCORE, 1))
     return torch.where(scores > 0, changed, 0.0)

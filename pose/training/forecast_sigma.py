@@ -18,7 +18,7 @@ from pose.forecast.batch import ForecastBatch
 from pose.forecast.format import HORIZONS
 from pose.forecast.network import ForecasterNetwork, lifted_weight, log_speed
 from pose.training.forecaster import ForecastTensors
-from pose.training.measure import SIGMA_SHARE
+from pose.training.measure import SIGMA_COVERAGE
 
 _SLOPES = np.arange(0.4, 2.01, 0.2).tolist()
 _WEIGHTS = np.arange(0, 1.21, 0.2).tolist()
@@ -108,6 +108,6 @@ def _fit(predictions: Predictions) -> Numbers:
 
 def _offsets(error: Numbers, sigma: Numbers) -> tuple[float, Numbers]:
     """Return the smallest quantile loss and the offsets (17,) that achieve it, for logarithms (N, 17)."""
-    offsets = np.quantile(error - sigma, SIGMA_SHARE, axis=0)
+    offsets = np.quantile(error - sigma, SIGMA_COVERAGE, axis=0)
     above = error - sigma - offsets
-    return float(np.maximum(SIGMA_SHARE * above, (SIGMA_SHARE - 1) * above).mean()), offsets
+    return float(np.maximum(SIGMA_COVERAGE * above, (SIGMA_COVERAGE - 1) * above).mean()), offsets

@@ -46,14 +46,14 @@ class TrainingLog:
 
     def _open(self, name: str, columns: list[str]) -> None:
         path = self._folder / f"{name}.csv"
-        kept: list[dict[str, str]] = []
+        earlier_rows: list[dict[str, str]] = []
         if path.is_file() and self._step:
             with path.open(newline="") as file:
-                kept = [row for row in csv.DictReader(file) if int(row["step"]) <= self._step]
-        with whole_file(path) as hidden, hidden.open("w", newline="") as begun:
-            writer = csv.DictWriter(begun, columns, extrasaction="ignore")
+                earlier_rows = [row for row in csv.DictReader(file) if int(row["step"]) <= self._step]
+        with whole_file(path) as hidden, hidden.open("w", newline="") as opened:
+            writer = csv.DictWriter(opened, columns, extrasaction="ignore")
             writer.writeheader()
-            writer.writerows(kept)
+            writer.writerows(earlier_rows)
         file = self._files[name] = path.open("a", newline="")
         self._writers[name] = csv.DictWriter(file, columns, extrasaction="ignore")
 

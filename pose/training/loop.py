@@ -32,12 +32,12 @@ from pose.training.schedules import build_schedule
 
 STATE_FILE = "state.pt"
 Net = TypeVar("Net", bound=nn.Module)
-Made = TypeVar("Made")  # a batch from a source
+SourceBatch = TypeVar("SourceBatch")  # a batch from a source
 Batch = TypeVar("Batch", bound=Tensors)  # the batch as tensors
 Loss = tuple[Tensor, dict[str, Tensor]]  # loss, and its terms by name
 
 
-class TrainingLoop(ABC, Generic[Net, Made, Batch]):
+class TrainingLoop(ABC, Generic[Net, SourceBatch, Batch]):
     """Base class of training loops.
 
     A loop trains one network and writes `last.safetensors`, `best.safetensors`, `state.pt` for resuming, and logs.
@@ -51,12 +51,12 @@ class TrainingLoop(ABC, Generic[Net, Made, Batch]):
             is the best.
     """
 
-    to_tensors: Callable[[Made], Batch]  # converts a batch of the source to tensors, which may share its memory
+    to_tensors: Callable[[SourceBatch], Batch]  # converts a batch of the source to tensors, which may share its memory
 
     def __init__(
         self,
         config: TrainingRunConfig,
-        source: BatchSource[Made],
+        source: BatchSource[SourceBatch],
         folder: Path,
         evaluate: Callable[[Net, int], dict[str, float]] | None = None,
     ) -> None:
@@ -116,24 +116,24 @@ class TrainingLoop(ABC, Generic[Net, Made, Batch]):
             self._run(log, progress)
 
     def _run(self, log: TrainingLog | None, progress: Callable[[int, dict[str, float]], None]) -> None:
-        config, metrics = self.run_config, Running()
+        config, metrics = self.run_config, RunningMeans()
         world, rank = self.accelerator.num_processes, self.accelerator.process_index
         numbers = range(self.step * world + rank, config.steps * world, world)
         batches = load(self.source, type(self).to_tensors, numbers, config.workers, self.accelerator.device)
-        for batch, waited in timed(batches):
+        for batch, waited_s in timed(batches):
             began = time.perf_counter()
             parts = self._train_step(batch, self.step)
             self.step += 1
-            metrics.add(parts | {"data_share": waited / (waited + time.perf_counter() - began)})
+            metrics.add(parts | {"data_share": waited_s / (waited_s + time.perf_counter() - began)})
             last = self.step == config.steps
             if self.step % config.log_every == 0 or last:
-                self._tell(metrics.take(), log, progress)
+                self._report(metrics.take(), log, progress)
             if (self.step % config.evaluate_every == 0 or last) and self.evaluate and log:
                 self._evaluate(log)
             if (self.step % config.checkpoint_every == 0 or last) and log:
                 self.save()
 
-    def _tell(
+    def _report(
         self, means: dict[str, float], log: TrainingLog | None, progress: Callable[[int, dict[str, float]], None]
     ) -> None:
         if not math.isfinite(means["loss"]):
@@ -201,7 +201,7 @@ class TrainingLoop(ABC, Generic[Net, Made, Batch]):
         if not path.is_file():
             raise PoseError(f"{path}: nothing to resume from")
         state = torch.load(path, map_location=self.accelerator.device, weights_only=True)
-        trained_with = _filled(json.loads(state["config"]), asdict(type(self.run_config)()))
+        trained_with = _with_defaults(json.loads(state["config"]), asdict(type(self.run_config)()))
         if trained_with != json.loads(json.dumps(asdict(self.run_config))):
             raise PoseError(f"{path}: has a different configuration; use its config or another --out")
         self.step, self.best = state["step"], state["best"]
@@ -211,13 +211,15 @@ class TrainingLoop(ABC, Generic[Net, Made, Batch]):
         self.schedule.load_state_dict(state["schedule"])
 
 
-def _filled(stored: dict[str, Json], usual: dict[str, Any]) -> dict[str, Json]:
+def _with_defaults(stored: dict[str, Json], defaults: dict[str, Any]) -> dict[str, Json]:
     """Return a stored configuration, with defaults for fields that were added after it was stored."""
     known = {
-        name: _filled(value, usual[name]) if isinstance(usual.get(name), dict) and isinstance(value, dict) else value
+        name: _with_defaults(value, defaults[name])
+        if isinstance(defaults.get(name), dict) and isinstance(value, dict)
+        else value
         for name, value in stored.items()
     }
-    result: dict[str, Json] = json.loads(json.dumps(usual)) | known
+    result: dict[str, Json] = json.loads(json.dumps(defaults)) | known
     return result
 
 
@@ -229,7 +231,7 @@ def _average(decay: float, averages: Sequence[Tensor], current: Sequence[Tensor]
     torch._foreach_lerp_(list(averages), list(current), 1 - min(decay, (1 + int(count)) / (10 + int(count))))
 
 
-class Running:
+class RunningMeans:
     """Running means of named metrics, which do not synchronise with the GPU before `take`."""
 
     def __init__(self) -> None:

@@ -79,8 +79,8 @@ def sequence_losses(
     """Return the losses (B,) of `lifting_loss` for each sequence separately, without gradients."""
 
     def one(*parts: Tensor) -> Tensor:
-        said, truth = [part[None] for part in parts[:3]], [part[None] for part in parts[3:]]
-        return lifting_loss(Lifted(*said), truth[0], truth[1], truth[2], truth[3], weights)[0]
+        predicted, truth = [part[None] for part in parts[:3]], [part[None] for part in parts[3:]]
+        return lifting_loss(Lifted(*predicted), truth[0], truth[1], truth[2], truth[3], weights)[0]
 
     losses: Tensor = torch.vmap(one)(lifted.joints, lifted.root, lifted.sigma, joints, root, times, valid)
     return losses

@@ -18,7 +18,7 @@ from pose.training.batches import TensorBatch
 from pose.types import F32
 
 # Expected fraction of errors inside one sigma, as for a normal distribution
-SIGMA_SHARE = 0.6827
+SIGMA_COVERAGE = 0.6827
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from pose.training.batches import TensorBatch, mirrored_joints
 from pose.training.config import LossWeights, NewestConfig
 from pose.training.losses import lifting_loss
 
-SHORTEST = 3  # frames that the network must see
+MIN_FRAMES = 3  # frames that the network must see
 
 
 class NewestFrames:
@@ -39,16 +39,16 @@ class NewestFrames:
             if self.teacher.config.streaming:
                 raise PoseError(f"train.newest.teacher: {config.teacher} is causal; use an offline lifter")
 
-    def seen(self, batch: TensorBatch) -> TensorBatch:
+    def without_future(self, batch: TensorBatch) -> TensorBatch:
         """Return the batch without the last frames, which only the teacher receives.
 
         Raises:
             PoseError: If too few frames remain.
         """
         count = batch.times.shape[1] - self.config.future
-        if count < SHORTEST:
+        if count < MIN_FRAMES:
             raise PoseError(
-                f"train.newest.future: leaves {count} of {batch.times.shape[1]} frames, at least {SHORTEST} are "
+                f"train.newest.future: leaves {count} of {batch.times.shape[1]} frames, at least {MIN_FRAMES} are "
                 "needed; use longer data.frames"
             )
         return batch.frames(slice(0, count))
@@ -77,7 +77,7 @@ class NewestFrames:
         assert self.teacher is not None
         count, frames = lifted.joints.shape[1], batch.times.shape[1]
         first = max(0, frames - self.teacher.config.window)
-        joints, root = self._taught(batch.frames(slice(first, frames)))
+        joints, root = self._teacher_output(batch.frames(slice(first, frames)))
         student = Lifted(*(part[:, first:] for part in (lifted.joints, lifted.root, lifted.sigma)))
         shared = slice(0, count - first)
         frame_weights = self.weights(batch.valid[:, :count])[:, first:]
@@ -85,7 +85,7 @@ class NewestFrames:
         return lifting_loss(student, joints[:, shared], root[:, shared], times, frame_weights, weights, sigma=False)[0]
 
     @torch.no_grad()
-    def _taught(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
+    def _teacher_output(self, batch: TensorBatch) -> tuple[Tensor, Tensor]:
         """Return the teacher's joints and root, averaged over the batch and its mirror image."""
         assert self.teacher is not None
         both = TensorBatch(*(torch.cat(pair) for pair in zip(batch, batch.mirrored(), strict=True)))

@@ -15,7 +15,7 @@ from pose.evaluation.metrics import position_errors
 from pose.lifter.features import TYPICAL_SIGMA
 from pose.lifter.model import LifterNetwork
 from pose.sequences import LiftBatch
-from pose.training.measure import SIGMA_SHARE, lift_batch
+from pose.training.measure import SIGMA_COVERAGE, lift_batch
 
 # Beyond 2 the fractions of the shipped lifters improve further, but the likelihood of the errors decreases.
 SLOPES = sorted(np.arange(0.5, 2.01, 0.1).round(1).tolist(), key=lambda slope: abs(slope - 1))
@@ -27,14 +27,14 @@ Pairs = tuple[
 def calibrate(network: LifterNetwork, conditions: Iterable[Iterable[LiftBatch]]) -> None:
     """Set the network's `calibration` from batches of several conditions, for example exact and detected 2D."""
     network.calibration[0], network.calibration[1] = 1, 0
-    pairs = _alike_long([_log_pairs(network, batches) for batches in conditions])
+    pairs = _balanced([_log_pairs(network, batches) for batches in conditions])
     # Slopes can be equally good, for example with one condition; take the one nearest to 1.
-    slope = min(SLOPES, key=lambda slope: round(_worst_share(pairs, slope), 3))
+    slope = min(SLOPES, key=lambda slope: round(_largest_deviation(pairs, slope), 3))
     network.calibration[0] = slope
     network.calibration[1] = torch.from_numpy(_offsets(pairs, slope)).to(network.calibration)
 
 
-def _alike_long(pairs: list[Pairs]) -> list[Pairs]:
+def _balanced(pairs: list[Pairs]) -> list[Pairs]:
     """Sample the same number of frames of each condition at even intervals, so that conditions have equal weight."""
     least = min(len(error) for error, _ in pairs)
     rows = [np.linspace(0, len(error) - 1, least).round().astype(int) for error, _ in pairs]
@@ -54,12 +54,12 @@ def _log_pairs(network: LifterNetwork, batches: Iterable[LiftBatch]) -> Pairs:
 def _offsets(pairs: list[Pairs], slope: float) -> NDArray[np.floating]:
     """Return the offsets (16,) that place the expected fraction of each joint's errors inside one sigma."""
     result: NDArray[np.floating] = np.quantile(
-        np.concatenate([error - slope * sigma for error, sigma in pairs]), SIGMA_SHARE, axis=0
+        np.concatenate([error - slope * sigma for error, sigma in pairs]), SIGMA_COVERAGE, axis=0
     )
     return result
 
 
-def _worst_share(pairs: list[Pairs], slope: float) -> float:
+def _largest_deviation(pairs: list[Pairs], slope: float) -> float:
     """Return the largest deviation of a condition from the expected fraction of errors inside one sigma."""
     offsets = _offsets(pairs, slope)
-    return max(abs(float((error < slope * sigma + offsets).mean()) - SIGMA_SHARE) for error, sigma in pairs)
+    return max(abs(float((error < slope * sigma + offsets).mean()) - SIGMA_COVERAGE) for error, sigma in pairs)

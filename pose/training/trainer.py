@@ -20,7 +20,7 @@ from pose.lifter.predict import checkpoint_path
 from pose.sequences import LiftBatch
 from pose.training.batches import BatchSource, TensorBatch, generator, mirrored_joints
 from pose.training.config import LossWeights, TrainConfig
-from pose.training.dialects import in_dialects
+from pose.training.dialects import transform_scores
 from pose.training.loop import Loss, TrainingLoop
 from pose.training.losses import lifting_loss, sequence_losses
 from pose.training.newest import NewestFrames
@@ -59,9 +59,11 @@ class Trainer(TrainingLoop[LifterNetwork, LiftBatch, TensorBatch]):
         """
         network = copy.deepcopy(self.averaged_network).eval()
         if self.config.start_from and self.config.start_share:
-            began = _weights_of(self.config.start_from, network)
-            weights, share = network.state_dict(), self.config.start_share
-            mixed = {name: weights[name].lerp(first.to(weights[name]), share) for name, first in began.items()}
+            initial = _weights_of(self.config.start_from, network)
+            weights, initial_weight = network.state_dict(), self.config.start_share
+            mixed = {
+                name: weights[name].lerp(first.to(weights[name]), initial_weight) for name, first in initial.items()
+            }
             network.load_state_dict(weights | mixed)
         return network
 
@@ -72,24 +74,26 @@ class Trainer(TrainingLoop[LifterNetwork, LiftBatch, TensorBatch]):
 
     def loss(self, batch: TensorBatch, step: int) -> Loss:
         config, device = self.config, self.accelerator.device
-        fitting = [lookahead for lookahead in config.lookaheads if lookahead < batch.times.shape[1] / 2]
-        lookahead = random.Random(f"{config.seed}/{step}").choice(fitting or [0])
+        usable = [lookahead for lookahead in config.lookaheads if lookahead < batch.times.shape[1] / 2]
+        lookahead = random.Random(f"{config.seed}/{step}").choice(usable or [0])
         begin_step(self.bare_network, config.seed, step)
         batches = [batch, batch.mirrored()] if config.consistency else [batch]
         if config.dialects:
-            scores = (in_dialects(b.scores, generator(device, config.seed, step, i)) for i, b in enumerate(batches))
-            batches = [b._replace(scores=said) for b, said in zip(batches, scores, strict=True)]
+            scores = (
+                transform_scores(b.scores, generator(device, config.seed, step, i)) for i, b in enumerate(batches)
+            )
+            batches = [b._replace(scores=transformed) for b, transformed in zip(batches, scores, strict=True)]
         if self.newest:
             return self._newest_loss(batches[0], self.newest)
         return self._loss(batches, lookahead)
 
     def _newest_loss(self, batch: TensorBatch, newest: NewestFrames) -> Loss:
         """Return the loss of the frames that the network sees, of which the newest ones have more weight."""
-        seen, share = newest.seen(batch), self.config.newest.share
-        loss, parts, lifted = tensor_loss(self.network, seen, 0, self.config.loss, newest.weights(seen.valid))
+        visible, weight = newest.without_future(batch), self.config.newest.share
+        loss, parts, lifted = tensor_loss(self.network, visible, 0, self.config.loss, newest.weights(visible.valid))
         if newest.teacher is not None:
             parts["distillation"] = newest.distillation(lifted, batch, self.config.loss)
-            loss = (1 - share) * loss + share * parts["distillation"]
+            loss = (1 - weight) * loss + weight * parts["distillation"]
         return loss, parts
 
     def _loss(self, batches: list[TensorBatch], lookahead: int) -> tuple[Tensor, dict[str, Tensor]]:
@@ -100,9 +104,9 @@ class Trainer(TrainingLoop[LifterNetwork, LiftBatch, TensorBatch]):
         both = TensorBatch(*(torch.cat(pair) for pair in zip(*batches, strict=True)))
         loss, parts, lifted = tensor_loss(self.network, both, lookahead, config.loss)
         one, other = lifted.joints.chunk(2)
-        apart = (one - mirrored_joints(other)).norm(dim=-1).mean(-1)
-        valid = batches[0].valid[:, : apart.shape[1]]
-        parts["consistency"] = torch.where(valid, apart, 0.0).sum() / valid.sum().clamp(min=1)
+        distances = (one - mirrored_joints(other)).norm(dim=-1).mean(-1)
+        valid = batches[0].valid[:, : distances.shape[1]]
+        parts["consistency"] = torch.where(valid, distances, 0.0).sum() / valid.sum().clamp(min=1)
         return loss + config.consistency * parts["consistency"], parts
 
 
@@ -151,8 +155,8 @@ def tensor_loss(
     times = batch.times
     lifted = network(batch.observe(), times, lookahead)
     count = times.shape[1] - lookahead
-    answered = batch.valid[:, :count] & batch.valid[:, lookahead:] if frame_weights is None else frame_weights
-    truth = (batch.joints[:, :count], batch.root[:, :count], times[:, :count], answered)
+    loss_weights = batch.valid[:, :count] & batch.valid[:, lookahead:] if frame_weights is None else frame_weights
+    truth = (batch.joints[:, :count], batch.root[:, :count], times[:, :count], loss_weights)
     loss, parts = lifting_loss(lifted, *truth, weights)
     if network.training:
         penalty = choice_penalty(network, lambda: sequence_losses(lifted, *truth, weights))

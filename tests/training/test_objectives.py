@@ -14,7 +14,7 @@ from pose.lifter.model import LifterNetwork
 from pose.training.batches import TensorBatch
 from pose.training.config import ObjectiveConfig, PretrainConfig, TrainConfig
 from pose.training.objectives.mixture import Mixture
-from pose.training.objectives.pretraining import Pretraining, draw_hidden, draw_ranks, interpolated
+from pose.training.objectives.pretraining import Pretraining, interpolated, sample_mask, sample_order
 from pose.training.objectives.sampling import continued
 from pose.training.objectives.trainer import Pretrainer
 from pose.training.trainer import Trainer
@@ -58,22 +58,22 @@ def moved(batch, where):
 @torch.inference_mode()
 def test_hidden_truth_does_not_leak_and_the_rest_is_seen(batch):
     made = network("masked")
-    hidden = draw_hidden(batch.times, made.objective, torch.Generator().manual_seed(1))
+    hidden = sample_mask(batch.times, made.objective, torch.Generator().manual_seed(1))
     assert hidden.any()
-    said = made.masked(batch, hidden).said.means
-    torch.testing.assert_close(made.masked(moved(batch, hidden), hidden).said.means, said, rtol=0, atol=0)
-    assert (made.masked(moved(batch, ~hidden), hidden).said.means - said).abs().max() > 1e-3
+    said = made.masked(batch, hidden).density.means
+    torch.testing.assert_close(made.masked(moved(batch, hidden), hidden).density.means, said, rtol=0, atol=0)
+    assert (made.masked(moved(batch, ~hidden), hidden).density.means - said).abs().max() > 1e-3
 
 
 def test_as_much_is_hidden_as_was_asked_for_in_spans():
     times = torch.arange(81, dtype=torch.float64).expand(64, 81) / 30
     objective = ObjectiveConfig(frames=0.3, joints=0.2)
-    hidden = draw_hidden(times, objective, torch.Generator().manual_seed(0))
+    hidden = sample_mask(times, objective, torch.Generator().manual_seed(0))
     assert float(hidden.all(dim=-1).float().mean()) == pytest.approx(0.3, abs=0.03)
     assert float(hidden.float().mean()) == pytest.approx(1 - 0.7 * 0.8, abs=0.02)
     ends = hidden.float().mean(dim=(0, 2))
     assert float(ends[:5].mean()) == pytest.approx(float(ends[38:43].mean()), abs=0.12)
-    alone = draw_hidden(times, replace(objective, frames=0.0, joints=0.02), torch.Generator().manual_seed(0))
+    alone = sample_mask(times, replace(objective, frames=0.0, joints=0.02), torch.Generator().manual_seed(0))
     runs = [
         len(run) for row in alone.transpose(1, 2).flatten(0, 1)
         for run in "".join("x" if here else " " for here in row).strip("x").split()  # whole ones
@@ -87,10 +87,10 @@ def test_as_much_is_hidden_as_was_asked_for_in_spans():
 @torch.inference_mode()
 def test_the_next_pose_is_said_by_those_before_it(batch, model):
     made = network("next", model)
-    said = made.next(batch).said.means
+    said = made.next(batch).density.means
     later = torch.zeros_like(batch.scores, dtype=torch.bool)
     later[:, 7:] = True
-    after = made.next(moved(batch, later)).said.means
+    after = made.next(moved(batch, later)).density.means
     torch.testing.assert_close(after[:, :7], said[:, :7], rtol=0, atol=1e-6)  # frame 7 from frames up to 6
     assert (after[:, 7:] - said[:, 7:]).abs().max() > 1e-3
     assert said.shape[1] == batch.times.shape[1] - 1
@@ -99,12 +99,12 @@ def test_the_next_pose_is_said_by_those_before_it(batch, model):
 @torch.inference_mode()
 def test_in_any_order_a_pose_is_said_by_those_before_it_in_that_order(batch):
     made = network("any-order")
-    ranks = draw_ranks(*batch.times.shape, 0.5, torch.Generator().manual_seed(2))
+    ranks = sample_order(*batch.times.shape, 0.5, torch.Generator().manual_seed(2))
     assert sorted(ranks[0].tolist()) == [-1] * 6 + list(range(6))
-    said = made.any_order(batch, ranks).said.means
+    said = made.any_order(batch, ranks).density.means
     for rank in range(6):
         there = (ranks == rank)[..., None].expand_as(batch.scores)
-        change = (made.any_order(moved(batch, there), ranks).said.means - said).abs().amax(dim=(2, 3, 4))
+        change = (made.any_order(moved(batch, there), ranks).density.means - said).abs().amax(dim=(2, 3, 4))
         assert float(change[(ranks <= rank) & (ranks >= 0)].max()) == 0  # itself among them
         if rank < 5:
             assert float(change[ranks == rank + 1].min()) > 1e-4
@@ -134,9 +134,9 @@ def test_a_first_of_the_order_knows_its_time_alone(batch):
     made = network("any-order")
     ranks = torch.arange(FRAMES).expand(batch.times.shape)
     everything = torch.ones_like(batch.scores, dtype=torch.bool)
-    said = made.any_order(batch, ranks).said.means
+    said = made.any_order(batch, ranks).density.means
     assert said.isfinite().all()
-    torch.testing.assert_close(made.any_order(moved(batch, everything), ranks).said.means[:, 0], said[:, 0])
+    torch.testing.assert_close(made.any_order(moved(batch, everything), ranks).density.means[:, 0], said[:, 0])
 
 
 @torch.inference_mode()
@@ -157,7 +157,7 @@ def test_one_that_is_asked_of_all_others_is_a_single_masked_token(batch):
         x = x + attention.out_proj(attention.merge(weights @ v))
         x = x + block.ffn(block.norm2(x))
     expected = made.head(made.lifter.norm(x)).means[:, at]
-    torch.testing.assert_close(made.any_order(batch, ranks).said.means[:, at], expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(made.any_order(batch, ranks).density.means[:, at], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_density_sums_to_one_and_draws_follow_it():
@@ -196,9 +196,9 @@ def test_what_is_not_seen_or_not_there_is_not_asked_for(source):
     for objective in ("masked", "next", "any-order"):
         predicted = network(objective)(batch, torch.Generator().manual_seed(0))
         times = slice(1, None) if objective == "next" else slice(None)
-        assert predicted.asked.any()
-        assert not (predicted.asked & ~((scores > 0) & valid[..., None])[:, times]).any()
-        assert not predicted.asked[..., 0].any()
+        assert predicted.target_mask.any()
+        assert not (predicted.target_mask & ~((scores > 0) & valid[..., None])[:, times]).any()
+        assert not predicted.target_mask[..., 0].any()
 
 
 @pytest.mark.parametrize("objective", ["masked", "next", "any-order"])
@@ -242,7 +242,7 @@ def test_motion_drawn_with_a_cache_is_what_the_whole_past_gives(batch, model):
             valid=torch.cat([anew.valid, anew.valid[:, :1]], dim=1),
         )
         with torch.inference_mode():
-            said, seen = made.next(whole).said, anew.observe()
+            said, seen = made.next(whole).density, anew.observe()
         offsets = Mixture(*(part[:, -1] for part in said)).sample(generator)
         offsets[:, 0] = 0
         rays = seen.centres[:, -1, None] + seen.spreads[:, -1, None, None] * offsets

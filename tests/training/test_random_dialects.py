@@ -2,11 +2,11 @@
 
 import torch
 
-from pose.training.dialects import LOWEST, in_dialects
+from pose.training.dialects import MIN_DETECTED_SCORE, transform_scores
 
 
 def drawn(scores: torch.Tensor, seed: int = 0) -> torch.Tensor:
-    return in_dialects(scores, torch.Generator().manual_seed(seed))
+    return transform_scores(scores, torch.Generator().manual_seed(seed))
 
 
 def test_what_is_not_seen_stays_so_and_all_else_is_a_score():
@@ -14,7 +14,7 @@ def test_what_is_not_seen_stays_so_and_all_else_is_a_score():
     scores[torch.rand(scores.shape, generator=torch.Generator().manual_seed(2)) < 0.2] = 0
     said = drawn(scores)
     assert torch.equal(said == 0, scores == 0)
-    assert (said >= scores.clamp(max=LOWEST)).all()
+    assert (said >= scores.clamp(max=MIN_DETECTED_SCORE)).all()
     assert said.max() <= 1
 
 

@@ -28,8 +28,8 @@ class Mixture(NamedTuple):
 
     def nll(self, values: Tensor) -> Tensor:
         """Return the negative log likelihood (...) of `values` (...), in nats."""
-        apart = (values[..., None] - self.means).abs() * torch.exp(-self.log_scales)
-        return -torch.logsumexp(self.log_weights - apart - self.log_scales - math.log(2), dim=-1)
+        distances = (values[..., None] - self.means).abs() * torch.exp(-self.log_scales)
+        return -torch.logsumexp(self.log_weights - distances - self.log_scales - math.log(2), dim=-1)
 
     def mean(self) -> Tensor:
         """Return the mean (...) of each mixture."""

@@ -29,7 +29,7 @@ from pose.lifter.config import LifterConfig
 from pose.lifter.format import PELVIS
 from pose.lifter.model import LifterNetwork
 from pose.training.batches import TensorBatch
-from pose.training.config import SHORTEST_SPAN, ObjectiveConfig
+from pose.training.config import MIN_SPAN_S, ObjectiveConfig
 from pose.training.objectives.mixture import Mixture, PoseHead
 
 
@@ -37,29 +37,29 @@ class PretrainingPredictions(NamedTuple):
     """Predictions of an objective.
 
     Attributes:
-        said: Predicted densities (B, T, J, 2, K).
+        density: Predicted densities (B, T, J, 2, K).
         truth: (B, T, J, 2) true offsets from the pelvis, in units of the body's spread.
-        asked: (B, T, J) bool, whether the joint is to be predicted.
-        simple: (B, T, J, 2) prediction of a baseline: linear interpolation of known poses, or for `next` the previous
+        target_mask: (B, T, J) bool, whether the joint is to be predicted.
+        baseline: (B, T, J, 2) prediction of a baseline: linear interpolation of known poses, or for `next` the previous
             pose.
     """
 
-    said: Mixture
+    density: Mixture
     truth: Tensor
-    asked: Tensor
-    simple: Tensor
+    target_mask: Tensor
+    baseline: Tensor
 
     def loss(self) -> Tensor:
         """Return the mean negative log likelihood per coordinate of the joints to predict, nats."""
-        return _mean(self.said.nll(self.truth).mean(dim=-1), self.asked)
+        return _mean(self.density.nll(self.truth).mean(dim=-1), self.target_mask)
 
-    def error(self, of: Tensor) -> Tensor:
+    def error(self, offsets: Tensor) -> Tensor:
         """Return the mean distance of a prediction from the truth, in units of the body's spread.
 
         Args:
-            of: (B, T, J, 2) predicted offsets.
+            offsets: (B, T, J, 2) predicted offsets.
         """
-        return _mean((of - self.truth).norm(dim=-1), self.asked)
+        return _mean((offsets - self.truth).norm(dim=-1), self.target_mask)
 
 
 class Pretraining(nn.Module):
@@ -80,12 +80,12 @@ class Pretraining(nn.Module):
     def forward(self, batch: TensorBatch, generator: torch.Generator) -> PretrainingPredictions:
         """Predict with a mask or an order that is sampled from `generator`."""
         if self.objective.name == "masked":
-            hidden = draw_hidden(batch.times, self.objective, generator)
+            hidden = sample_mask(batch.times, self.objective, generator)
             return self.masked(batch, hidden)
         if self.objective.name == "next":
             return self.next(batch)
         count, frames = batch.times.shape
-        return self.any_order(batch, draw_ranks(count, frames, self.objective.asked, generator))
+        return self.any_order(batch, sample_order(count, frames, self.objective.asked, generator))
 
     def masked(self, batch: TensorBatch, hidden: Tensor) -> PretrainingPredictions:
         """Predict masked joints.
@@ -99,8 +99,8 @@ class Pretraining(nn.Module):
         for block in self.lifter.blocks:
             x = block(x, context)
         truth, known = _poses(batch)
-        simple = interpolated(truth, known & ~hidden, batch.times)
-        return PretrainingPredictions(self.head(self.lifter.norm(x)), truth, _counted(hidden & known), simple)
+        baseline = interpolated(truth, known & ~hidden, batch.times)
+        return PretrainingPredictions(self.head(self.lifter.norm(x)), truth, _without_pelvis(hidden & known), baseline)
 
     def next(self, batch: TensorBatch) -> PretrainingPredictions:
         """Predict the pose of frame t + 1 from frames up to t."""
@@ -114,9 +114,9 @@ class Pretraining(nn.Module):
             past = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).tril()[None]
             for block in self.lifter.blocks:
                 x = _content(cast(Block, block), x, past, context)
-        asked = known[:, 1:] & batch.valid[:, :-1, None]
+        target_mask = known[:, 1:] & batch.valid[:, :-1, None]
         return PretrainingPredictions(
-            self.head(self.lifter.norm(x[:, :-1]), before), truth[:, 1:], _counted(asked), before
+            self.head(self.lifter.norm(x[:, :-1]), before), truth[:, 1:], _without_pelvis(target_mask), before
         )
 
     def any_order(self, batch: TensorBatch, ranks: Tensor) -> PretrainingPredictions:
@@ -129,14 +129,14 @@ class Pretraining(nn.Module):
         assert self.query is not None
         content, context = self.lifter.tokens(batch.observe(), batch.times)
         query = self.lifter.add_time_encoding(self.query.expand_as(content), batch.times)
-        before = ranks[:, None, :] < ranks[:, :, None]
-        known_to_itself = before | (ranks[:, None, :] == ranks[:, :, None])
+        query_mask = ranks[:, None, :] < ranks[:, :, None]
+        content_mask = query_mask | (ranks[:, None, :] == ranks[:, :, None])
         for block in self.lifter.blocks:
-            content, query = _two_streams(cast(Block, block), content, query, known_to_itself, before, context)
+            content, query = _two_streams(cast(Block, block), content, query, content_mask, query_mask, context)
         truth, known = _poses(batch)
-        asked = (ranks >= 0)[..., None] & known
-        simple = interpolated(truth, known & (ranks < 0)[..., None], batch.times)
-        return PretrainingPredictions(self.head(self.lifter.norm(query)), truth, _counted(asked), simple)
+        target_mask = (ranks >= 0)[..., None] & known
+        baseline = interpolated(truth, known & (ranks < 0)[..., None], batch.times)
+        return PretrainingPredictions(self.head(self.lifter.norm(query)), truth, _without_pelvis(target_mask), baseline)
 
 
 def is_causal(model: LifterConfig) -> bool:
@@ -168,7 +168,7 @@ def check_objective(model: LifterConfig, name: str) -> None:
         raise ValueError("objective any-order: needs softmax attention over the whole window, with a mask per order")
 
 
-def draw_hidden(times_BT: Tensor, objective: ObjectiveConfig, generator: torch.Generator) -> Tensor:
+def sample_mask(times_BT: Tensor, objective: ObjectiveConfig, generator: torch.Generator) -> Tensor:
     """Sample masks (B, T, J), which consist of spans over all joints and of spans over single joints.
 
     Starts and durations (0.1 s to `longest`) of the spans are random. Their number is such that the expected fractions
@@ -176,17 +176,17 @@ def draw_hidden(times_BT: Tensor, objective: ObjectiveConfig, generator: torch.G
     """
     count, frames = times_BT.shape
     device = times_BT.device
-    shares = torch.tensor([objective.frames, *[objective.joints] * 17], device=device)
-    mean = (SHORTEST_SPAN + objective.longest) / 2
+    fractions = torch.tensor([objective.frames, *[objective.joints] * 17], device=device)
+    mean = (MIN_SPAN_S + objective.longest) / 2
     step = (times_BT[:, -1] - times_BT[:, 0]).clamp(min=1e-3) / max(frames - 1, 1)
     # Spans may start before the first frame, so that all frames are masked equally often.
     early = int(objective.longest / float(step.min())) + 1
     starts = torch.arange(-early, frames, device=device)
     begins = times_BT[:, :1] + starts * step[:, None]
     # Expected number of spans per start, as of a Poisson process whose spans leave the fraction 1 - shares uncovered.
-    rates = -torch.log1p(-shares) * step[:, None] / mean
+    rates = -torch.log1p(-fractions) * step[:, None] / mean
     drawn = torch.rand(count, len(starts), 18, generator=generator, device=device) < -torch.expm1(-rates)[:, None]
-    lengths = SHORTEST_SPAN + (objective.longest - SHORTEST_SPAN) * torch.rand(
+    lengths = MIN_SPAN_S + (objective.longest - MIN_SPAN_S) * torch.rand(
         count, len(starts), 18, generator=generator, device=device
     )
     ends = torch.where(drawn, begins[..., None] + lengths, -torch.inf)
@@ -197,21 +197,21 @@ def draw_hidden(times_BT: Tensor, objective: ObjectiveConfig, generator: torch.G
     return hidden[..., :1] | hidden[..., 1:]
 
 
-def draw_ranks(count: int, frames: int, share: float, generator: torch.Generator) -> Tensor:
+def sample_order(count: int, frames: int, fraction: float, generator: torch.Generator) -> Tensor:
     """Sample a random order of the frames for each sequence.
 
     Args:
         count: Number B of sequences.
         frames: Number T of frames.
-        share: Fraction of the frames to predict, those at the end of the order.
+        fraction: Fraction of the frames to predict, those at the end of the order.
         generator: Source of random numbers.
 
     Returns:
         Positions (B, T) of the frames to predict, from 0; -1 for all other frames.
     """
     order = torch.rand(count, frames, generator=generator, device=generator.device).argsort(dim=1).argsort(dim=1)
-    asked = max(1, round(frames * share))
-    return (order - (frames - asked)).clamp(min=-1)
+    predicted = max(1, round(frames * fraction))
+    return (order - (frames - predicted)).clamp(min=-1)
 
 
 def interpolated(poses: Tensor, known: Tensor, times: Tensor) -> Tensor:
@@ -231,14 +231,14 @@ def interpolated(poses: Tensor, known: Tensor, times: Tensor) -> Tensor:
     right = torch.where(after < poses.shape[1], after, left)
     seconds = times[..., None].expand(left.shape)
     begin, end = seconds.gather(1, left), seconds.gather(1, right)
-    share = ((seconds - begin) / (end - begin).clamp(min=1e-9)).clamp(0, 1).float()[..., None]
+    fraction = ((seconds - begin) / (end - begin).clamp(min=1e-9)).clamp(0, 1).float()[..., None]
     pair = (index[..., None].expand_as(poses) for index in (left, right))
     one, other = (poses.gather(1, index) for index in pair)
-    return (one + share * (other - one)).where(known.any(dim=1)[:, None, :, None], 0.0)
+    return (one + fraction * (other - one)).where(known.any(dim=1)[:, None, :, None], 0.0)
 
 
 def _two_streams(
-    block: Block, content: Tensor, query: Tensor, known_to_itself: Tensor, before: Tensor, context: Context
+    block: Block, content: Tensor, query: Tensor, content_mask: Tensor, query_mask: Tensor, context: Context
 ) -> tuple[Tensor, Tensor]:
     """Apply one block to both streams of `any-order`. Keys and values are those of the content stream.
 
@@ -246,16 +246,16 @@ def _two_streams(
         block: The block.
         content: (B, T, D) tokens of the content stream.
         query: (B, T, D) tokens of the query stream.
-        known_to_itself: (B, T, T) bool, frames to which each content token attends.
-        before: (B, T, T) bool, frames to which each query token attends.
+        content_mask: (B, T, T) bool, frames to which each content token attends.
+        query_mask: (B, T, T) bool, frames to which each query token attends.
         context: Times of the frames.
     """
     attention = cast(SoftmaxAttention, block.attention)
     q, k, v = attention.project(block.attention_input(content), context)
     rotated_query = rotate(attention.split(attention.q_proj(block.attention_input(query))), context)
     return (
-        block.finish(content, _attended(attention, q, k, v, known_to_itself)),
-        block.finish(query, _attended(attention, rotated_query, k, v, before)),
+        block.finish(content, _attended(attention, q, k, v, content_mask)),
+        block.finish(query, _attended(attention, rotated_query, k, v, query_mask)),
     )
 
 
@@ -277,11 +277,11 @@ def _poses(batch: TensorBatch) -> tuple[Tensor, Tensor]:
     return batch.observe().offsets, (batch.scores > 0) & batch.valid[..., None]
 
 
-def _counted(asked: Tensor) -> Tensor:
+def _without_pelvis(mask: Tensor) -> Tensor:
     """Return a mask (B, T, J) without the pelvis, which is the origin and not predicted."""
-    counted = asked.clone()
-    counted[..., PELVIS] = False
-    return counted
+    without = mask.clone()
+    without[..., PELVIS] = False
+    return without
 
 
 def _mean(values: Tensor, mask: Tensor) -> Tensor:

@@ -50,7 +50,7 @@ class Pretrainer(TrainingLoop[Pretraining, LiftBatch, TensorBatch]):
         predicted = self.network(batch, generator(batch.times.device, self.config.seed, step, "asked"))
         nats, of_layers = predicted.loss(), layer_penalty(self.bare_network)
         with torch.no_grad():
-            parts = {"nats": nats, "distance": predicted.error(predicted.said.mean())}
+            parts = {"nats": nats, "distance": predicted.error(predicted.density.mean())}
         return (nats if of_layers is None else nats + of_layers), parts
 
 
@@ -60,16 +60,16 @@ def measure_objective(network: Pretraining, batches: Iterable[LiftBatch]) -> dic
 
     Returns:
         `nats`: negative log likelihood per coordinate. `distance`: mean distance of the mean prediction from the truth,
-            in units of the body's spread. `simple`: the same distance for the baseline, see `Predicted`.
+            in units of the body's spread. `simple`: the same distance for the baseline.
     """
     drawn = generator(torch.device("cpu"), "measured")
     sums: dict[str, float] = {"nats": 0.0, "distance": 0.0, "simple": 0.0}
-    count = 0
+    total = 0
     for batch in batches:
         predicted = network(TensorBatch.of(batch), drawn)
-        asked = int(predicted.asked.sum())
-        metrics = predicted.loss(), predicted.error(predicted.said.mean()), predicted.error(predicted.simple)
+        count_in_batch = int(predicted.target_mask.sum())
+        metrics = predicted.loss(), predicted.error(predicted.density.mean()), predicted.error(predicted.baseline)
         for name, value in zip(sums, metrics, strict=True):
-            sums[name] += asked * float(value)
-        count += asked
-    return {name: value / max(count, 1) for name, value in sums.items()}
+            sums[name] += count_in_batch * float(value)
+        total += count_in_batch
+    return {name: value / max(total, 1) for name, value in sums.items()}
