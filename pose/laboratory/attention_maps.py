@@ -56,7 +56,7 @@ class HeadMetrics:
         entropy: Entropy of a query's weights, bits.
         seen: Effective number of attended frames, 2^entropy.
         reach: Mean temporal distance of the attended frames from the query, weighted by attention, s.
-        near: Fraction of the weights on frames at most `NEAR` (0.15) seconds from the query.
+        near: Fraction of the weights on frames at most `NEAR_S` (0.15) seconds from the query.
         rank: Number of largest singular values of the map whose sum reaches 90 % of the sum of all.
     """
 
@@ -67,8 +67,8 @@ class HeadMetrics:
     rank: Tensor
 
 
-NEAR = 0.15
-RANK_SHARE = 0.9
+NEAR_S = 0.15
+RANK_FRACTION = 0.9
 
 
 def head_metrics(maps: Tensor, times: Tensor) -> HeadMetrics:
@@ -78,19 +78,19 @@ def head_metrics(maps: Tensor, times: Tensor) -> HeadMetrics:
         maps: (L, B, H, T, S) attention maps.
         times: (B, T) frame times, s.
     """
-    shares = _shares(maps)
-    entropy = -torch.special.xlogy(shares, shares).sum(dim=-1) / math.log(2)
-    apart = (times[:, :, None] - times[:, None, :]).abs()[:, None].to(shares.dtype)
-    near = (shares * (apart <= NEAR)).sum(dim=-1)
+    weights = _normalized(maps)
+    entropy = -torch.special.xlogy(weights, weights).sum(dim=-1) / math.log(2)
+    distances_s = (times[:, :, None] - times[:, None, :]).abs()[:, None].to(weights.dtype)
+    near = (weights * (distances_s <= NEAR_S)).sum(dim=-1)
     values = torch.linalg.svdvals(maps.float())
-    held = values.cumsum(dim=-1) / values.sum(dim=-1, keepdim=True).clamp_min(1e-12)
-    rank = 1 + (held < RANK_SHARE).sum(dim=-1)
-    reach = (shares * apart).sum(dim=-1)
+    cumulative = values.cumsum(dim=-1) / values.sum(dim=-1, keepdim=True).clamp_min(1e-12)
+    rank = 1 + (cumulative < RANK_FRACTION).sum(dim=-1)
+    reach = (weights * distances_s).sum(dim=-1)
     entropy, seen, reach, near = (part.mean(dim=(1, 3)) for part in (entropy, entropy.exp2(), reach, near))
     return HeadMetrics(entropy, seen, reach, near, rank.float().mean(dim=1))
 
 
-def neighbours_apart(maps: Tensor) -> Tensor:
+def next_layer_distances(maps: Tensor) -> Tensor:
     """Compute the Jensen-Shannon distances between the heads of each layer and those of the next layer.
 
     Args:
@@ -99,11 +99,11 @@ def neighbours_apart(maps: Tensor) -> Tensor:
     Returns:
         Distances (L - 1, H, H) of base 2, from 0 to 1, averaged over queries and sequences.
     """
-    shares = _shares(maps)
-    return torch.stack([_jensen_shannon(one, other) for one, other in pairwise(shares)])
+    weights = _normalized(maps)
+    return torch.stack([_jensen_shannon(one, other) for one, other in pairwise(weights)])
 
 
-def layers_alike(maps: Tensor) -> Tensor:
+def layer_similarities(maps: Tensor) -> Tensor:
     """Compute the similarity of each pair of layers as in SAN (Xiao et al., 2019).
 
     The similarity is 1 minus the mean Jensen-Shannon divergence (base 2) between a query's weights in the two layers.
@@ -115,8 +115,8 @@ def layers_alike(maps: Tensor) -> Tensor:
     Returns:
         Similarities (L, L), from 0 to 1.
     """
-    shares = _shares(maps)
-    return torch.stack([1 - _divergence(shares, one[None]).mean(dim=(1, 2, 3)) for one in shares])
+    weights = _normalized(maps)
+    return torch.stack([1 - _divergence(weights, one[None]).mean(dim=(1, 2, 3)) for one in weights])
 
 
 def _jensen_shannon(one_BHTS: Tensor, other_BHTS: Tensor) -> Tensor:
@@ -135,7 +135,7 @@ def _divergence(p: Tensor, q: Tensor) -> Tensor:
     return ((surprise(p) + surprise(q)) / (2 * math.log(2))).clamp(0, 1)
 
 
-def _shares(maps: Tensor) -> Tensor:
+def _normalized(maps: Tensor) -> Tensor:
     """Return the absolute values of weights, divided by their sum for each query; rows of zeros stay zero."""
     sizes = maps.abs()
     return sizes / sizes.sum(dim=-1, keepdim=True).clamp_min(1e-12)

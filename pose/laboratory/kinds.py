@@ -88,15 +88,19 @@ def _checked(settings: Callable[..., Any], values: Settings) -> Any:
     for name, value in values.items():
         if name not in known:
             raise ValueError(f"unknown setting {name}; known: {', '.join(known)}")
-        usual, make = known[name].default, known[name].default_factory
-        if make is not MISSING:
-            usual = make()
-        allowed = (int, float) if isinstance(usual, float) else type(usual)
-        if usual is not MISSING and usual is not None and (not isinstance(value, allowed) or _is_bool(value, usual)):
-            raise ValueError(f"{name}: expected {type(usual).__name__}, got {value!r}")
+        default, default_factory = known[name].default, known[name].default_factory
+        if default_factory is not MISSING:
+            default = default_factory()
+        allowed = (int, float) if isinstance(default, float) else type(default)
+        if (
+            default is not MISSING
+            and default is not None
+            and (not isinstance(value, allowed) or _is_bool(value, default))
+        ):
+            raise ValueError(f"{name}: expected {type(default).__name__}, got {value!r}")
     return settings(**values)
 
 
-def _is_bool(value: object, usual: object) -> bool:
-    """Return whether `value` is a bool although the default `usual` is not."""
-    return isinstance(value, bool) and not isinstance(usual, bool)
+def _is_bool(value: object, default: object) -> bool:
+    """Return whether `value` is a bool although `default` is not."""
+    return isinstance(value, bool) and not isinstance(default, bool)

@@ -110,6 +110,6 @@ class TrialLog:
         if not self.path.is_file():
             return
         content = self.path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            os.truncate(self.path, whole)
+        complete = content.rfind(b"\n") + 1
+        if complete < len(content):
+            os.truncate(self.path, complete)

@@ -36,11 +36,11 @@ class RidgeLifter(nn.Module):
         self.register_buffer("weight", torch.zeros(self.width, 3 * JOINTS))
         self.size, self.sigma = 0.5, torch.ones(JOINTS)
 
-    def rows(self, features_BTF: Tensor) -> Tensor:
+    def inputs(self, features_BTF: Tensor) -> Tensor:
         """Return the inputs (B, T, width) of the regression: features of the neighbouring frames and a constant."""
         count = features_BTF.shape[1]
-        numbers = torch.arange(count)[:, None] + torch.arange(-self.before, self.after + 1)
-        near = features_BTF[:, numbers.clamp(0, count - 1)].flatten(2)
+        indices = torch.arange(count)[:, None] + torch.arange(-self.before, self.after + 1)
+        near = features_BTF[:, indices.clamp(0, count - 1)].flatten(2)
         return torch.cat([near, torch.ones_like(near[..., :1])], dim=-1)
 
     @torch.no_grad()
@@ -51,16 +51,16 @@ class RidgeLifter(nn.Module):
         energy, sizes, count = torch.zeros(3 * JOINTS, dtype=torch.float64), [], 0
         for batch in batches:
             observations = batch.observe()
-            x = self.rows(observations.features)[batch.valid].double()
+            x = self.inputs(observations.features)[batch.valid].double()
             y = batch.joints[batch.valid].flatten(1).double()
             squares += x.T @ x
             products += x.T @ y
             energy += y.square().sum(dim=0)
             sizes.append((batch.root[..., 2] * observations.spreads)[batch.valid & observations.seen])
             count += len(x)
-        keep = torch.full((self.width,), self.penalty * count, dtype=torch.float64)
-        keep[-1] = 0  # the constant is not regularised
-        weight = torch.linalg.solve(squares + keep.diag(), products)
+        penalties = torch.full((self.width,), self.penalty * count, dtype=torch.float64)
+        penalties[-1] = 0  # the constant is not regularised
+        weight = torch.linalg.solve(squares + penalties.diag(), products)
         residual = energy - 2 * (weight * products).sum(dim=0) + (weight * (squares @ weight)).sum(dim=0)
         self.weight = weight.float()
         self.size = float(torch.cat(sizes).median())
@@ -68,7 +68,7 @@ class RidgeLifter(nn.Module):
         return self
 
     def forward(self, observations: LifterInput, times: Tensor, lookahead: int = 0) -> Lifted:
-        joints = (self.rows(observations.features) @ self.weight).unflatten(-1, (JOINTS, 3))
+        joints = (self.inputs(observations.features) @ self.weight).unflatten(-1, (JOINTS, 3))
         joints = joints - joints[..., :1, :]
         depth = self.size / observations.spreads[..., None]
         root = torch.cat([depth * observations.centres, depth], dim=-1)

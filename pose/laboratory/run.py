@@ -20,11 +20,11 @@ class Progress:
 
     Attributes:
         done: Number of finished trials.
-        all: Number of all trials.
+        total: Number of all trials.
     """
 
     done: int
-    all: int
+    total: int
 
 
 def trials(experiment: Experiment, seeds: int) -> Iterator[tuple[str, int]]:
@@ -34,7 +34,7 @@ def trials(experiment: Experiment, seeds: int) -> Iterator[tuple[str, int]]:
             yield condition, seed
 
 
-def current(experiment: Experiment, records: list[Record]) -> list[Record]:
+def current_records(experiment: Experiment, records: list[Record]) -> list[Record]:
     """Select the newest record of each trial, without records whose settings differ from those of their condition."""
     newest = {
         (record.condition, record.seed): record
@@ -51,7 +51,7 @@ def run_experiment(
     seeds: int,
     clock: Clock,
     motion: Callable[[], MotionData],
-    tell: Callable[[Record, Progress], None] = lambda record, progress: None,
+    on_record: Callable[[Record, Progress], None] = lambda record, progress: None,
 ) -> Progress:
     """Run the trials without a current record in `folder`, until the budget of the clock is spent.
 
@@ -64,7 +64,7 @@ def run_experiment(
         seeds: Number of seeds.
         clock: Clock that measures the budget.
         motion: Function that returns the motion data; called only if a trial needs them.
-        tell: Function called after each trial with its record and the progress.
+        on_record: Function called after each trial with its record and the progress.
 
     Returns:
         The progress at the end of this call.
@@ -72,7 +72,7 @@ def run_experiment(
     kind, log = kind_of(experiment), TrialLog(folder, experiment.name)
     settings = {condition: settings_of(experiment, condition) for condition in experiment.conditions}
     wanted = list(trials(experiment, seeds))
-    done = {(record.condition, record.seed) for record in current(experiment, log.records())}
+    done = {(record.condition, record.seed) for record in current_records(experiment, log.records())}
     for number, (condition, seed) in enumerate(trial for trial in wanted if trial not in done):
         state = folder / "unfinished" / f"{experiment.name}-{list(settings).index(condition)}-{seed}.pt"
         before = clock.spent
@@ -93,5 +93,5 @@ def run_experiment(
         )
         log.append(record)
         state.unlink(missing_ok=True)
-        tell(record, Progress(len(done & set(wanted)) + number + 1, len(wanted)))
+        on_record(record, Progress(len(done & set(wanted)) + number + 1, len(wanted)))
     return Progress(len(wanted), len(wanted))

@@ -9,7 +9,7 @@ STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 NORMAL = NormalDist().inv_cdf(0.975)
 
 
-def interval(values: Sequence[float]) -> tuple[float, float]:
+def mean_and_half_width(values: Sequence[float]) -> tuple[float, float]:
     """Return the mean and half the width of its 95 % confidence interval (Student's t; NaN for a single value)."""
     if len(values) < 2:
         return mean(values), math.nan
@@ -18,17 +18,17 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     return mean(values), t * stdev(values) / math.sqrt(len(values))
 
 
-def wilson(share: float, count: int) -> tuple[float, float]:
+def wilson_interval(proportion: float, count: int) -> tuple[float, float]:
     """Return the 95 % confidence interval of a proportion (Wilson, 1927).
 
     Args:
-        share: Observed proportion, 0 to 1.
+        proportion: Observed proportion, 0 to 1.
         count: Number of observations.
 
     Returns:
         Lower and upper end of the interval.
     """
     squared = NORMAL**2 / count
-    centre = (share + squared / 2) / (1 + squared)
-    half = NORMAL / (1 + squared) * math.sqrt(share * (1 - share) / count + squared / (4 * count))
+    centre = (proportion + squared / 2) / (1 + squared)
+    half = NORMAL / (1 + squared) * math.sqrt(proportion * (1 - proportion) / count + squared / (4 * count))
     return max(0.0, centre - half), min(1.0, centre + half)

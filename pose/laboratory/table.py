@@ -10,8 +10,8 @@ from pose.errors import PoseError, UsageError
 from pose.laboratory.experiment import Experiment, Published
 from pose.laboratory.kinds import kind_of
 from pose.laboratory.log import Record, TrialLog
-from pose.laboratory.run import current
-from pose.laboratory.statistics import interval, wilson
+from pose.laboratory.run import current_records
+from pose.laboratory.statistics import mean_and_half_width, wilson_interval
 from pose.system.whole_file import write_whole
 
 if TYPE_CHECKING:
@@ -20,34 +20,34 @@ if TYPE_CHECKING:
 BEGIN, END = "<!-- pose-lab: {} -->", "<!-- pose-lab end -->"
 TOTAL = "<!-- pose-lab total -->"
 NOT_RUN = "Not run yet."
-Found = Mapping[str, Sequence[Record]]  # condition -> its records, one per seed
+RecordsByCondition = Mapping[str, Sequence[Record]]  # condition -> its records, one per seed
 
 
-def found(experiment: Experiment, folder: Path) -> Found:
+def records_by_condition(experiment: Experiment, folder: Path) -> RecordsByCondition:
     """Return the current records in `folder` by condition, in the experiment's order; each list is sorted by seed."""
-    records = current(experiment, TrialLog(folder, experiment.name).records())
+    records = current_records(experiment, TrialLog(folder, experiment.name).records())
     by_condition = {name: [record for record in records if record.condition == name] for name in experiment.conditions}
     return {name: sorted(some, key=lambda record: record.seed) for name, some in by_condition.items() if some}
 
 
-def section(experiment: Experiment, folder: Path) -> str:
+def format_section(experiment: Experiment, folder: Path) -> str:
     """Format the claim, the table, the cost and the finding as Markdown. Conditions without records are listed."""
-    records = found(experiment, folder)
+    records = records_by_condition(experiment, folder)
     if not records:
         return f"{experiment.claim}\n\n{NOT_RUN}"
-    parts = [experiment.claim, table(experiment, records), cost(experiment, records)]
+    parts = [experiment.claim, format_table(experiment, records), format_cost(experiment, records)]
     if missing := [name for name in experiment.conditions if name not in records]:
         parts[-1] += f" Not run: {', '.join(missing)}."
     return "\n\n".join([*parts, *([f"**Found:** {experiment.finding}"] if experiment.finding else [])])
 
 
-def table(experiment: Experiment, records: Found) -> str:
+def format_table(experiment: Experiment, records: RecordsByCondition) -> str:
     """Format the table of results: results are columns if the kind names them, otherwise rows."""
     answered = {key for some in records.values() for record in some for key in record.results}
     columns = kind_of(experiment).columns
     if not columns:
         keys = dict.fromkeys(key for some in records.values() for record in some for key in record.results)
-        rows = [[key, *(cell(some, key) for some in records.values())] for key in keys]
+        rows = [[key, *(format_cell(some, key) for some in records.values())] for key in keys]
         return markdown(["", *records], rows)
     columns = {key: title for key, title in columns.items() if key in answered}
     printed = {key for entries in experiment.published.values() for key in entries}
@@ -56,9 +56,9 @@ def table(experiment: Experiment, records: Found) -> str:
     for name, some in records.items():
         row = [name]
         for key in columns:
-            row.append(cell(some, key))
+            row.append(format_cell(some, key))
             if key in printed:
-                row.append(published_cell(experiment.published.get(name, {}).get(key)))
+                row.append(format_published(experiment.published.get(name, {}).get(key)))
         rows.append(row)
     return markdown(["", *titles], rows)
 
@@ -69,7 +69,7 @@ def markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(re.sub(r"\| +(?=\|)", "| ", f"| {' | '.join(line)} |") for line in lines)
 
 
-def cell(records: Sequence[Record], key: str) -> str:
+def format_cell(records: Sequence[Record], key: str) -> str:
     """Format one result: the mean over seeds and half the width of its 95 % confidence interval.
 
     If the result of some trials is not finite, the cell also states their number.
@@ -80,65 +80,72 @@ def cell(records: Sequence[Record], key: str) -> str:
     """
     answers = [record.results[key] for record in records if key in record.results]
     values = [value for value in answers if value is not None]
-    lost = f"{len(answers) - len(values)} of {len(answers)} diverged" if len(values) < len(answers) else ""
+    diverged = f"{len(answers) - len(values)} of {len(answers)} diverged" if len(values) < len(answers) else ""
     if not values:
-        return lost
-    mean, half = interval(values)
+        return diverged
+    mean, half = mean_and_half_width(values)
     text = (
-        number(mean) if math.isnan(half) or half == 0 else f"{with_decimals(mean, half)} ± {with_decimals(half, half)}"
+        format_number(mean)
+        if math.isnan(half) or half == 0
+        else f"{format_like_uncertainty(mean, half)} ± {format_like_uncertainty(half, half)}"
     )
-    return f"{text}, {lost}" if lost else text
+    return f"{text}, {diverged}" if diverged else text
 
 
-def published_cell(entry: Published | None) -> str:
+def format_published(entry: Published | None) -> str:
     """Format a published result, with the 95 % confidence interval of a percentage; empty if there is none."""
     if entry is None:
         return ""
     if not entry.of:
         return f"{entry.value:g}"
-    low, high = wilson(entry.value / 100, entry.of)
+    low, high = wilson_interval(entry.value / 100, entry.of)
     return f"{entry.value:g} ({100 * low:.1f} to {100 * high:.1f})"
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """Format a number with three significant digits; below a million, integer digits are never rounded."""
     if value == 0 or not 1e-3 <= abs(value) < 1e6:
         return f"{value:.3g}"
     return f"{value:,.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
 
 
-def with_decimals(value: float, half: float) -> str:
-    """Format `value` with as many decimals (at most four) as `half` has with two significant digits."""
-    if abs(value) >= 1e5 or half >= 1e5:
+def format_like_uncertainty(value: float, half_width: float) -> str:
+    """Format `value` with as many decimals (at most four) as `half_width` has with two significant digits."""
+    if abs(value) >= 1e5 or half_width >= 1e5:
         return f"{value:.2g}"
-    decimals = min(4, max(0, 1 - math.floor(math.log10(half))))
+    decimals = min(4, max(0, 1 - math.floor(math.log10(half_width))))
     return f"{value:,.{decimals}f}" if abs(value) >= 10**-decimals or value == 0 else f"{value:.2g}"
 
 
-def cost(experiment: Experiment, records: Found) -> str:
+def format_cost(experiment: Experiment, records: RecordsByCondition) -> str:
     """Format the number of trials and their processor time in one line."""
-    every = [record for some in records.values() for record in some]
+    all_records = [record for some in records.values() for record in some]
     seeds = sorted({len(some) for some in records.values()})
     if not kind_of(experiment).seeded:
-        spent = sum(record.cpu_seconds for record in every)
-        return f"{len(every)} trials without randomness, {spent:,.0f} processor seconds."
+        spent = sum(record.cpu_seconds for record in all_records)
+        return f"{len(all_records)} trials without randomness, {spent:,.0f} processor seconds."
     repeated = f"{' to '.join(str(n) for n in {seeds[0]: 0, seeds[-1]: 0})} seed{'s' if seeds[-1] > 1 else ''} each"
     errors = "; ± is half a 95 % interval over seeds (Student's t)" if seeds[-1] > 1 else ""
-    steps = sorted({record.steps for record in every})
+    steps = sorted({record.steps for record in all_records})
     trained = f", {steps[0]:,}{f' to {steps[-1]:,}' if len(steps) > 1 else ''} steps" if steps[-1] > 1 else ""
-    seconds = sum(record.cpu_seconds for record in every)
-    return f"{len(every)} trials, {repeated}{trained}, {seconds:,.0f} processor seconds{errors}."
+    seconds = sum(record.cpu_seconds for record in all_records)
+    return f"{len(all_records)} trials, {repeated}{trained}, {seconds:,.0f} processor seconds{errors}."
 
 
-def total(experiments: Mapping[str, Experiment], folder: Path) -> str:
+def format_total(experiments: Mapping[str, Experiment], folder: Path) -> str:
     """Format the total processor time in the logs in one line."""
-    every = [r for experiment in experiments.values() for some in found(experiment, folder).values() for r in some]
-    ran = len({record.experiment for record in every})
-    minutes = sum(record.cpu_seconds for record in every) / 60
-    return f"{ran} experiments, {len(every)} trials, {minutes:,.0f} processor minutes."
+    all_records = [
+        r
+        for experiment in experiments.values()
+        for some in records_by_condition(experiment, folder).values()
+        for r in some
+    ]
+    ran = len({record.experiment for record in all_records})
+    minutes = sum(record.cpu_seconds for record in all_records) / 60
+    return f"{ran} experiments, {len(all_records)} trials, {minutes:,.0f} processor minutes."
 
 
-def fill(page: Path, experiments: Mapping[str, Experiment], folder: Path) -> list[str]:
+def update_page(page: Path, experiments: Mapping[str, Experiment], folder: Path) -> list[str]:
     """Replace the generated parts of a documentation page, and save the plots in the folder `images` beside it.
 
     A pair of HTML comments with the name of an experiment marks the place of its section; another marks the total.
@@ -158,23 +165,23 @@ def fill(page: Path, experiments: Mapping[str, Experiment], folder: Path) -> lis
         if name not in experiments:
             raise UsageError(f"{page}: no experiment {name}; known: {', '.join(experiments)}")
 
-    def filled(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         experiment = experiments[match[1]]
-        body = section(experiment, folder)
-        if experiment.plot and found(experiment, folder):
+        body = format_section(experiment, folder)
+        if experiment.plot and records_by_condition(experiment, folder):
             picture = page.parent / "images" / f"lab-{experiment.name}.svg"
             picture.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(picture, draw(experiment, found(experiment, folder)))
+            write_whole(picture, draw_plot(experiment, records_by_condition(experiment, folder)))
             body += f"\n\n![{experiment.name}](images/{picture.name})"
         return f"{BEGIN.format(experiment.name)}\n{body}\n{END}"
 
-    text = pattern.sub(filled, text)
+    text = pattern.sub(replacement, text)
     everything = re.compile(re.escape(TOTAL) + r"\n.*?" + re.escape(END), re.DOTALL)
-    write_whole(page, everything.sub(lambda match: f"{TOTAL}\n{total(experiments, folder)}\n{END}", text))
+    write_whole(page, everything.sub(lambda match: f"{TOTAL}\n{format_total(experiments, folder)}\n{END}", text))
     return names
 
 
-def draw(experiment: Experiment, records: Found) -> str:
+def draw_plot(experiment: Experiment, records: RecordsByCondition) -> str:
     """Draw the experiment's plot as SVG: means and 95 % confidence intervals over seeds."""
     try:
         import matplotlib  # noqa: F401
@@ -189,7 +196,7 @@ def draw(experiment: Experiment, records: Found) -> str:
         settings = experiment.conditions[name]
         values = [value for record in some if (value := record.results.get(plot.y)) is not None]
         if plot.x in settings and values:
-            mean, half = interval(values)
+            mean, half = mean_and_half_width(values)
             x = float(settings[plot.x])  # type: ignore[arg-type]
             series.setdefault(str(settings.get(plot.by, "")), []).append((x, mean, 0.0 if math.isnan(half) else half))
 

@@ -17,17 +17,17 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Trained:
+class TrainingStatistics:
     """Statistics of a training.
 
     Attributes:
         seconds: Processor time of the optimiser steps, without building batches, s.
-        before: Processor time of the training before it was interrupted, s.
+        earlier_seconds: Processor time of the training before it was interrupted, s.
         diverged: Whether the training stopped because the loss was not finite.
     """
 
     seconds: float = 0.0
-    before: float = 0.0
+    earlier_seconds: float = 0.0
     diverged: bool = False
 
 
@@ -53,7 +53,7 @@ class Training(Generic[T]):
     key: str
     stage: bool = False
 
-    def run(self, steps: int, setup: Setup) -> Trained:
+    def run(self, steps: int, setup: Setup) -> TrainingStatistics:
         """Train up to step `steps`, starting from the saved state if there is one.
 
         Raises:
@@ -91,18 +91,18 @@ class Training(Generic[T]):
     def _parts(self) -> dict[str, nn.Module | Optimizer | LRScheduler]:
         return {"network": self.network, "optimizer": self.optimizer, "schedule": self.schedule}
 
-    def _save(self, step: int, trained: Trained, spent: float, setup: Setup) -> None:
+    def _save(self, step: int, trained: TrainingStatistics, spent: float, setup: Setup) -> None:
         setup.state.parent.mkdir(parents=True, exist_ok=True)
-        state = {"key": self.key, "step": step, "seconds": trained.seconds, "before": trained.before + spent}
+        state = {"key": self.key, "step": step, "seconds": trained.seconds, "before": trained.earlier_seconds + spent}
         with whole_file(setup.state) as hidden:
             torch.save(state | {name: part.state_dict() for name, part in self._parts().items()}, hidden)
 
-    def _load(self, setup: Setup) -> tuple[Trained, int]:
+    def _load(self, setup: Setup) -> tuple[TrainingStatistics, int]:
         if not setup.state.is_file():
-            return Trained(), 0
+            return TrainingStatistics(), 0
         state = torch.load(setup.state, weights_only=True)
         if state["key"] != self.key:  # saved with different settings
-            return Trained(), 0
+            return TrainingStatistics(), 0
         for name, part in self._parts().items():
             part.load_state_dict(state[name])
-        return Trained(state["seconds"], state["before"]), state["step"]
+        return TrainingStatistics(state["seconds"], state["before"]), state["step"]

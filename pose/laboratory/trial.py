@@ -60,7 +60,7 @@ class MotionData(Protocol):
     """
 
     def training(
-        self, frames: int, sequences: int, seed: int, share: float = 1.0, without: str = ""
+        self, frames: int, sequences: int, seed: int, subject_fraction: float = 1.0, without: str = ""
     ) -> "Callable[[int], LiftBatch]":
         """Return a function from step to training batch.
 
@@ -68,8 +68,8 @@ class MotionData(Protocol):
             frames: Number of frames of a sequence.
             sequences: Number of sequences of a batch.
             seed: Random seed.
-            share: Fraction of the training subjects, at least one, sampled with the seed; larger fractions contain
-                smaller ones.
+            subject_fraction: Fraction of the training subjects, at least one, sampled with the seed; larger fractions
+                contain smaller ones.
             without: Name of a subject to leave out; empty for none.
         """
         ...

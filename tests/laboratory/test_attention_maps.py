@@ -8,7 +8,7 @@ import pytest
 import torch
 from pose_apps.lab.command import main
 
-from pose.laboratory.attention_maps import attention_maps, head_metrics, neighbours_apart
+from pose.laboratory.attention_maps import attention_maps, head_metrics, next_layer_distances
 from pose.lifter.config import LifterConfig
 from pose.lifter.features import observe
 from pose.lifter.model import LifterNetwork
@@ -67,7 +67,7 @@ def test_distance_of_maps_is_0_for_equal_and_1_for_those_that_share_nothing():
     maps = torch.zeros(2, 1, 2, FRAMES, FRAMES)
     maps[0, 0, 0], maps[0, 0, 1] = torch.eye(FRAMES), torch.eye(FRAMES).roll(1, 0)
     maps[1, 0, 0], maps[1, 0, 1] = torch.eye(FRAMES), torch.full((FRAMES, FRAMES), 1 / FRAMES)
-    apart = neighbours_apart(maps)
+    apart = next_layer_distances(maps)
     assert apart.shape == (1, 2, 2)
     assert apart[0, 0, 0] == 0
     assert apart[0, 1, 0] == pytest.approx(1)

@@ -7,7 +7,7 @@ from waving import trial_setup, waving
 
 from pose.errors import UsageError
 from pose.laboratory.studies import adaptive_depth, left_out, memory
-from pose.laboratory.studies.shipped import sequences, together
+from pose.laboratory.studies.shipped import concatenate_batches, sequences
 from pose.lifter.adaptive import AdaptiveBlock
 from pose.lifter.config import LifterConfig
 from pose.lifter.model import LifterNetwork
@@ -49,8 +49,8 @@ def test_hidden_frames_are_those_in_the_middle(given, deep, monkeypatch):
     batch = next(given.motion().evaluation("validation", "gt", 48))
     # Steps that say how many joints are seen.
     monkeypatch.setattr(adaptive_depth, "steps_taken", lambda network, b: (None, torch.from_numpy(b.scores.sum(-1))))
-    hidden, shown = adaptive_depth.where_hidden(deep, batch)
-    assert len(hidden) == len(shown) == adaptive_depth.HIDDEN * len(batch.valid)  # all are longer
+    hidden, shown = adaptive_depth.steps_in_gap(deep, batch)
+    assert len(hidden) == len(shown) == adaptive_depth.GAP_FRAMES * len(batch.valid)  # all are longer
     assert (hidden == 0).all()
     assert (shown > 0).all()
 
@@ -63,7 +63,7 @@ def test_fast_frames_are_told_from_slow_ones(given, deep, monkeypatch):
         return torch.from_numpy(batch.joints), torch.from_numpy(steps)
 
     monkeypatch.setattr(adaptive_depth, "steps_taken", speed)
-    seen = adaptive_depth.watched(deep, given.motion().evaluation("validation", "gt", 48))
+    seen = adaptive_depth.measure_frames(deep, given.motion().evaluation("validation", "gt", 48))
     np.testing.assert_allclose(seen.steps, seen.speeds, rtol=1e-5)
     assert (seen.errors == 0).all()
 
@@ -126,13 +126,13 @@ def test_a_stream_that_began_before_is_the_whole_stream(given, monkeypatch):
     wrong = lift_batch(network, batch).joints[:, 242].numpy() - batch.joints[:, 242]
     expected = 1000 * np.linalg.norm(wrong, axis=-1).mean()
     monkeypatch.setattr(memory, "TARGETS", (0,))
-    assert memory.error_after(network, together([batch]), 243) == pytest.approx(expected, rel=1e-4)
-    assert memory.error_after(network, together([batch]), 1) != pytest.approx(expected, rel=1e-4)
+    assert memory.error_after(network, concatenate_batches([batch]), 243) == pytest.approx(expected, rel=1e-4)
+    assert memory.error_after(network, concatenate_batches([batch]), 1) != pytest.approx(expected, rel=1e-4)
 
 
 def test_the_effective_length_is_the_shortest_near_the_best():
-    assert memory.effective({1: 120.0, 3: 101.0, 9: 100.5, 27: 100.0, 81: 100.2}) == 3
-    assert memory.effective({1: 100.0, 3: 101.0}) == 1
+    assert memory.effective_context({1: 120.0, 3: 101.0, 9: 100.5, 27: 100.0, 81: 100.2}) == 3
+    assert memory.effective_context({1: 100.0, 3: 101.0}) == 1
 
 
 def test_memory_of_a_trained_stream(given):

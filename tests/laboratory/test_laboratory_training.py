@@ -73,7 +73,7 @@ def test_a_trial_that_was_stopped_goes_on_to_the_same_result(motion, tmp_path):
     calls = 0
     for calls in range(1, 20):  # noqa: B007
         progress = run_experiment(EXPERIMENT, parts, seeds=1, clock=Clock(4.5, now=Steps()), motion=lambda: motion)
-        if progress.done == progress.all:
+        if progress.done == progress.total:
             break
     assert calls > 2
     assert results(parts) == results(whole)
@@ -94,15 +94,15 @@ def test_a_kept_state_of_other_settings_is_not_gone_on_from(motion, tmp_path):
 def test_ridge_minimises_squared_distance_and_penalty(motion):
     batches = [TensorBatch.of(motion.training(9, 4, 0)(step)) for step in range(3)]
     lifter = RidgeLifter(1, 0, penalty=0.01).fit(batches)
-    x = np.concatenate([lifter.rows(b.observe().features)[b.valid].double().numpy() for b in batches])
+    x = np.concatenate([lifter.inputs(b.observe().features)[b.valid].double().numpy() for b in batches])
     y = np.concatenate([b.joints[b.valid].flatten(1).double().numpy() for b in batches])
     keep = 0.01 * len(x) * np.eye(x.shape[1])
     keep[-1, -1] = 0
     gradient = x.T @ (x @ lifter.weight.double().numpy() - y) + keep @ lifter.weight.double().numpy()
     assert np.abs(gradient).max() < 1e-3 * np.abs(x.T @ y).max()
     first = batches[0].observe().features
-    np.testing.assert_array_equal(lifter.rows(first)[:, 1, : first.shape[-1]], first[:, 0])  # the frame before
-    np.testing.assert_array_equal(lifter.rows(first)[:, 0, : first.shape[-1]], first[:, 0])  # the first stands for it
+    np.testing.assert_array_equal(lifter.inputs(first)[:, 1, : first.shape[-1]], first[:, 0])  # the frame before
+    np.testing.assert_array_equal(lifter.inputs(first)[:, 0, : first.shape[-1]], first[:, 0])  # the first stands for it
 
 
 def test_ridge_is_measured_as_a_lifter_is(motion):

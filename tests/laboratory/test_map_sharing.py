@@ -6,7 +6,7 @@ import torch
 from waving import trial_setup
 
 from pose.attention.shared_maps import MapFollower
-from pose.laboratory.attention_maps import layers_alike
+from pose.laboratory.attention_maps import layer_similarities
 from pose.laboratory.studies import map_sharing
 from pose.laboratory.studies.map_sharing import merged
 from pose.laboratory.trial import Clock, OutOfTime, Setup
@@ -34,11 +34,11 @@ def test_layers_are_alike_by_1_less_the_divergence_of_their_rows(rng):
     want = [
         [1 - np.mean([divergence(p, q) for p, q in zip(one, other, strict=True)]) for other in rows] for one in rows
     ]
-    alike = layers_alike(torch.from_numpy(maps))
+    alike = layer_similarities(torch.from_numpy(maps))
     np.testing.assert_allclose(alike, want, atol=1e-12)
     assert torch.equal(alike.diagonal(), torch.ones(3, dtype=torch.float64))
     apart = torch.stack([torch.eye(4), torch.eye(4).roll(1, 0)])[:, None, None]
-    assert layers_alike(apart)[0, 1] == 0  # nothing in common
+    assert layer_similarities(apart)[0, 1] == 0  # nothing in common
 
 
 @pytest.mark.parametrize(

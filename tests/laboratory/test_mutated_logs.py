@@ -9,7 +9,7 @@ from test_tables import EXPERIMENT, record
 
 from pose.errors import PoseError
 from pose.laboratory.log import TrialLog
-from pose.laboratory.table import section, total
+from pose.laboratory.table import format_section, format_total
 
 LINES = [asdict(record("dot", seed, 1.0 + seed)) for seed in range(2)]
 
@@ -22,8 +22,8 @@ def test_mutated_logs(tmp_path, examples):
         text = "".join(f"{json.dumps(other_value(data, line))}\n" for line in LINES).encode()
         path.write_bytes(text if data.draw(st.booleans()) else damaged(data, text))
         try:
-            section(EXPERIMENT, tmp_path)
-            total({"widths": EXPERIMENT}, tmp_path)
+            format_section(EXPERIMENT, tmp_path)
+            format_total({"widths": EXPERIMENT}, tmp_path)
         except PoseError as error:
             one_line(error)
 

@@ -40,7 +40,7 @@ def test_a_trial_of_several_trainings_goes_on_where_it_stopped(motion, tmp_path)
     for calls in range(1, 30):  # noqa: B007
         clock = Clock(5.5, now=count(0.0).__next__)
         progress = run_experiment(EXPERIMENT, parts, seeds=1, clock=clock, motion=lambda: motion)
-        if progress.done == progress.all:
+        if progress.done == progress.total:
             break
     assert 2 < calls < 20
     assert results(parts) == results(whole)

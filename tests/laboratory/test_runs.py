@@ -11,7 +11,7 @@ from pose.laboratory.experiment import Experiment, find_experiment, load_experim
 from pose.laboratory.kinds import settings_of
 from pose.laboratory.log import Record, TrialLog
 from pose.laboratory.run import run_experiment
-from pose.laboratory.statistics import interval, wilson
+from pose.laboratory.statistics import mean_and_half_width, wilson_interval
 from pose.laboratory.trial import Clock
 
 EXPERIMENT = Experiment(
@@ -48,14 +48,14 @@ def run(folder, *, seeds=2, experiment=EXPERIMENT, **budget):
         seeds=seeds,
         clock=Clock(now=Ticking(), **budget),
         motion=no_motion,
-        tell=lambda record, progress: told.append((record.condition, record.seed)),
+        on_record=lambda record, progress: told.append((record.condition, record.seed)),
     )
     return progress, told
 
 
 def test_every_condition_runs_with_one_seed_before_the_next(tmp_path):
     progress, told = run(tmp_path)
-    assert (progress.done, progress.all) == (4, 4)
+    assert (progress.done, progress.total) == (4, 4)
     assert told == [("dot", 0), ("scaled", 0), ("dot", 1), ("scaled", 1)]
     assert run(tmp_path)[1] == []
 
@@ -105,14 +105,14 @@ def test_a_whole_line_that_is_none_of_ours_is_named(tmp_path, line):
 
 
 def test_intervals_are_students_and_wilsons():
-    mean, half = interval([1.0, 2.0, 3.0])
+    mean, half = mean_and_half_width([1.0, 2.0, 3.0])
     assert mean == 2.0
     assert half == pytest.approx(4.303 / math.sqrt(3))
-    assert math.isnan(interval([1.0])[1])
-    assert wilson(0.0, 10) == pytest.approx((0.0, 0.2775), abs=1e-4)
-    low, high = wilson(0.9, 300)
+    assert math.isnan(mean_and_half_width([1.0])[1])
+    assert wilson_interval(0.0, 10) == pytest.approx((0.0, 0.2775), abs=1e-4)
+    low, high = wilson_interval(0.9, 300)
     assert (low, high) == pytest.approx((0.8608, 0.9290), abs=1e-4)
-    assert wilson(0.5, 10_000) == pytest.approx((0.4902, 0.5098), abs=1e-4)
+    assert wilson_interval(0.5, 10_000) == pytest.approx((0.4902, 0.5098), abs=1e-4)
 
 
 @pytest.mark.parametrize(

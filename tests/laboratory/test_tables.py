@@ -11,7 +11,14 @@ from pose.errors import UsageError
 from pose.laboratory.experiment import Experiment, Plot, Published, experiments
 from pose.laboratory.kinds import KINDS, kind_of, settings_of
 from pose.laboratory.log import Record, TrialLog
-from pose.laboratory.table import cell, draw, fill, found, number, section
+from pose.laboratory.table import (
+    draw_plot,
+    format_cell,
+    format_number,
+    format_section,
+    records_by_condition,
+    update_page,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPERIMENT = Experiment(
@@ -42,7 +49,7 @@ def log(tmp_path):
 
 
 def test_a_section_has_claim_table_cost_and_finding(log):
-    text = section(EXPERIMENT, log)
+    text = format_section(EXPERIMENT, log)
     assert text.startswith("Wide heads need a scale.\n\n| | spread of the scores | published |")
     assert "| dot | 2.0 ± 2.5 | 90 (86.1 to 92.9) | 1.00" in text
     assert "3 trials, 3 seeds each, 100 steps, 6 processor seconds" in text
@@ -51,12 +58,12 @@ def test_a_section_has_claim_table_cost_and_finding(log):
 
 
 def test_what_diverged_is_counted_and_not_averaged():
-    assert cell([record("dot", 0, 1.0), record("dot", 1, None)], "spread") == "1.00, 1 of 2 diverged"
-    assert cell([record("dot", 0, None)], "spread") == "1 of 1 diverged"
+    assert format_cell([record("dot", 0, 1.0), record("dot", 1, None)], "spread") == "1.00, 1 of 2 diverged"
+    assert format_cell([record("dot", 0, None)], "spread") == "1 of 1 diverged"
 
 
 def test_numbers_have_three_digits():
-    assert [number(x) for x in (0, 0.01234, 1.234, 12.34, 1234.5, 123456, 1234567)] == [
+    assert [format_number(x) for x in (0, 0.01234, 1.234, 12.34, 1234.5, 123456, 1234567)] == [
         "0", "0.0123", "1.23", "12.3", "1,234", "123,456", "1.23e+06",
     ]  # fmt: skip
 
@@ -64,26 +71,29 @@ def test_numbers_have_three_digits():
 def test_a_page_is_filled_between_its_marks_alone(log, tmp_path):
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- pose-lab: widths -->\nold\n<!-- pose-lab end -->\nafter\n")
-    assert fill(page, {"widths": EXPERIMENT}, log) == ["widths"]
+    assert update_page(page, {"widths": EXPERIMENT}, log) == ["widths"]
     text = page.read_text()
     assert text.startswith("before\n<!-- pose-lab: widths -->\nWide heads")
     assert text.endswith("![widths](images/lab-widths.svg)\n<!-- pose-lab end -->\nafter\n")
     assert "old" not in text
-    fill(page, {"widths": EXPERIMENT}, log)
+    update_page(page, {"widths": EXPERIMENT}, log)
     assert page.read_text() == text
     page.write_text(f"all of it:\n<!-- pose-lab total -->\n<!-- pose-lab end -->\n{text}")
-    fill(page, {"widths": EXPERIMENT}, log)
+    update_page(page, {"widths": EXPERIMENT}, log)
     told = "<!-- pose-lab total -->\n1 experiments, 3 trials, 0 processor minutes.\n<!-- pose-lab end -->"
     assert page.read_text() == f"all of it:\n{told}\n{text}"
     with pytest.raises(UsageError, match="no experiment widths"):
-        fill(page, {}, log)
+        update_page(page, {}, log)
     page.write_text("no marks")
     with pytest.raises(UsageError, match="contains no"):
-        fill(page, {"widths": EXPERIMENT}, log)
+        update_page(page, {"widths": EXPERIMENT}, log)
 
 
 def test_a_plot_shows_its_series(log):
-    svg = draw(replace(EXPERIMENT, plot=Plot(x="width", y="spread", by="score", log=True)), found(EXPERIMENT, log))
+    svg = draw_plot(
+        replace(EXPERIMENT, plot=Plot(x="width", y="spread", by="score", log=True)),
+        records_by_condition(EXPERIMENT, log),
+    )
     assert svg.startswith("<svg")
     assert "dot" in svg
     assert "spread of the scores" in svg
@@ -111,7 +121,7 @@ def test_the_page_is_what_its_log_says(tmp_path):
     copy = tmp_path / "laboratory.md"
     copy.write_text(page.read_text(encoding="utf-8"), encoding="utf-8")
     every = experiments(ROOT / "configs" / "lab")
-    assert set(fill(copy, every, ROOT / "docs" / "studies" / "laboratory")) == set(every)
+    assert set(update_page(copy, every, ROOT / "docs" / "studies" / "laboratory")) == set(every)
     assert copy.read_text(encoding="utf-8") == page.read_text(encoding="utf-8")
 
 

@@ -84,20 +84,20 @@ class Table(LogOptions, Command):
     def run(self) -> None:
         """Print or write the tables."""
         from pose.laboratory.experiment import experiments, find_experiment
-        from pose.laboratory.table import fill, found, section
+        from pose.laboratory.table import format_section, records_by_condition, update_page
 
         log = Path(self.log)
         every = experiments(_folder())
         if self.write:
             if self.names:
                 raise UsageError("--write updates every marked table of the page; omit the experiments")
-            print(f"{self.write}: {', '.join(fill(Path(self.write), every, log))}")
+            print(f"{self.write}: {', '.join(update_page(Path(self.write), every, log))}")
             return
         chosen = [find_experiment(name, _folder()) for name in self.names]
-        chosen = chosen or [experiment for experiment in every.values() if found(experiment, log)]
+        chosen = chosen or [experiment for experiment in every.values() if records_by_condition(experiment, log)]
         if not chosen:
             raise UsageError(f"--log {log}: contains no results; run `pose-lab run` first")
-        print("\n\n".join(f"## {experiment.name}\n\n{section(experiment, log)}" for experiment in chosen))
+        print("\n\n".join(f"## {experiment.name}\n\n{format_section(experiment, log)}" for experiment in chosen))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ import torch
 
 from pose.errors import PoseError, UsageError
 from pose.files.keypoints import read_keypoints
-from pose.laboratory.attention_maps import HeadMetrics, attention_maps, head_metrics, neighbours_apart
+from pose.laboratory.attention_maps import HeadMetrics, attention_maps, head_metrics, next_layer_distances
 from pose.lifter.checkpoint import load_checkpoint
 from pose.lifter.features import observe
 from pose.lifter.predict import checkpoint_path, network_inputs
@@ -43,10 +43,10 @@ def draw(checkpoint: str, clip: Path, start: int, frames: int, out: Path) -> str
         raise PoseError(f"{checkpoint}: {error}") from error
     metrics = head_metrics(maps, times)
     _picture(maps[:, 0], metrics, times[0], out)
-    return _table(metrics, neighbours_apart(maps) if len(maps) > 1 else None) + f"\n\n{out}"
+    return _table(metrics, next_layer_distances(maps) if len(maps) > 1 else None) + f"\n\n{out}"
 
 
-def _table(metrics: HeadMetrics, apart: torch.Tensor | None) -> str:
+def _table(metrics: HeadMetrics, distances: torch.Tensor | None) -> str:
     lines = [
         "| block | head | entropy, bits | effective frames | reach, s | within 0.15 s, % | rank | to the next block |",
         "|---|---|---|---|---|---|---|---|",
@@ -55,7 +55,7 @@ def _table(metrics: HeadMetrics, apart: torch.Tensor | None) -> str:
     for layer in range(layers):
         for head in range(heads):
             entropy, seen, reach, near, rank = (float(part[layer, head]) for part in astuple(metrics))
-            nearest = "" if apart is None or layer == layers - 1 else f"{apart[layer, head].min():.2f}"
+            nearest = "" if distances is None or layer == layers - 1 else f"{distances[layer, head].min():.2f}"
             lines.append(
                 f"| {layer + 1} | {head + 1} | {entropy:.2f} | {seen:.1f} | {reach:.3f} | {100 * near:.0f} "
                 f"| {rank:.0f} | {nearest} |"

@@ -34,20 +34,20 @@ class MocapMotion:
         self._training = functools.lru_cache(4)(self._batches)
 
     def training(
-        self, frames: int, sequences: int, seed: int, share: float = 1.0, without: str = ""
+        self, frames: int, sequences: int, seed: int, subject_fraction: float = 1.0, without: str = ""
     ) -> Callable[[int], LiftBatch]:
         """Return a function from the number of the step to its training batch.
 
         The arguments are those of `pose.laboratory.trial.MotionData.training`.
         """
-        return self._training(frames, sequences, seed, share, without)
+        return self._training(frames, sequences, seed, subject_fraction, without)
 
     def _batches(
-        self, frames: int, sequences: int, seed: int, share: float, without: str
+        self, frames: int, sequences: int, seed: int, subject_fraction: float, without: str
     ) -> Callable[[int], LiftBatch]:
         subjects = sorted({clip.subject for clip in self._clips.clips("train")})
         random.Random(seed).shuffle(subjects)
-        left_out = (*subjects[max(1, round(share * len(subjects))) :], *([without] if without else []))
+        left_out = (*subjects[max(1, round(subject_fraction * len(subjects))) :], *([without] if without else []))
         config = MocapConfig(mocap=self._files, frames=(frames,), batch_frames=frames * sequences, without=left_out)
         return functools.lru_cache(CACHED_BATCHES)(MocapSource(config, seed).batch)
 

@@ -32,12 +32,12 @@ def run(options: RunOptions, folder: Path) -> None:
             seeds=options.seeds,
             clock=clock,
             motion=motion,
-            tell=functools.partial(_tell, log, experiment),
+            on_record=functools.partial(_report, log, experiment),
         )
-        if progress.done < progress.all:
-            log(f"{experiment.name}: {progress.done} of {progress.all} trials, budget used up; run again to continue")
+        if progress.done < progress.total:
+            log(f"{experiment.name}: {progress.done} of {progress.total} trials, budget used up; run again to continue")
             return
-        log(f"{experiment.name}: all {progress.all} trials are in {options.log}")
+        log(f"{experiment.name}: all {progress.total} trials are in {options.log}")
 
 
 def _motion(files: str | None) -> Callable[[], MotionData]:
@@ -54,11 +54,11 @@ def _motion(files: str | None) -> Callable[[], MotionData]:
     return motion
 
 
-def _tell(log: Callable[[str], None], experiment: Experiment, record: Record, progress: Progress) -> None:
+def _report(log: Callable[[str], None], experiment: Experiment, record: Record, progress: Progress) -> None:
     results = ", ".join(
         f"{name} {'diverged' if value is None else f'{value:.4g}'}" for name, value in list(record.results.items())[:4]
     )
     log(
-        f"{experiment.name} {progress.done}/{progress.all}: {record.condition}, seed {record.seed}: {results} "
+        f"{experiment.name} {progress.done}/{progress.total}: {record.condition}, seed {record.seed}: {results} "
         f"({record.cpu_seconds:.0f} s)"
     )

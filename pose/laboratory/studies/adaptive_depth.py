@@ -16,7 +16,7 @@ from pose.lifter.model import LifterNetwork
 from pose.sequences import LiftBatch
 from pose.training.batches import TensorBatch
 
-HIDDEN = 15  # frames without keypoints in the middle of a sequence: half a second
+GAP_FRAMES = 15  # frames without keypoints in the middle of a sequence: half a second
 COLUMNS = {
     "parameters": "parameters",
     "gt": "exact 2D: MPJPE, mm",
@@ -41,8 +41,10 @@ class AdaptiveDepthSettings(lifters.LifterSettings):
 
     def __post_init__(self) -> None:
         lifters.LifterSettings.__post_init__(self)
-        if self.frames < 3 * HIDDEN:
-            raise ValueError(f"frames: must be at least {3 * HIDDEN}, because {HIDDEN} in the middle are masked")
+        if self.frames < 3 * GAP_FRAMES:
+            raise ValueError(
+                f"frames: must be at least {3 * GAP_FRAMES}, because {GAP_FRAMES} in the middle are masked"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,38 +69,38 @@ def run(settings: AdaptiveDepthSettings, setup: Setup) -> Outcome:
     sequences, with and without their keypoints. The correlation of the number of steps with the error is also a result.
     """
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
-    network = lifters.built(settings, TensorBatch.of(batches(0)), setup.seed)
+    network = lifters.build_lifter(settings, TensorBatch.of(batches(0)), setup.seed)
     trained = lifters.train(network, batches, settings, setup)
-    results = {"parameters": lifters.size(network)} | lifters.metrics(network, trained, settings, setup)
+    results = {"parameters": lifters.parameter_count(network)} | lifters.metrics(network, trained, settings, setup)
     if network.config.adaptive_depth and not trained.diverged:
-        results |= depths(network, settings, setup)
-    return Outcome(results, settings.steps, settings.steps * settings.sequences, trained.before)
+        results |= measure_steps(network, settings, setup)
+    return Outcome(results, settings.steps, settings.steps * settings.sequences, trained.earlier_seconds)
 
 
-def depths(network: LifterNetwork, settings: AdaptiveDepthSettings, setup: Setup) -> dict[str, float]:
+def measure_steps(network: LifterNetwork, settings: AdaptiveDepthSettings, setup: Setup) -> dict[str, float]:
     """Compute mean numbers of steps on the validation subjects, and their correlation with the error (see `run`)."""
 
     def batches(condition: str) -> Iterator[LiftBatch]:
         every = setup.motion().evaluation("validation", condition, settings.frames)
         return islice(every, settings.evaluated)
 
-    seen = watched(network, batches("gt"))
+    seen = measure_frames(network, batches("gt"))
     slow, fast = np.quantile(seen.speeds, [0.25, 0.75])
-    hidden, shown = zip(*(where_hidden(network, batch) for batch in batches("gt")), strict=True)
+    hidden, visible = zip(*(steps_in_gap(network, batch) for batch in batches("gt")), strict=True)
     results = {
         "steps": seen.steps.mean(),
-        "steps_detector": watched(network, batches("detector")).steps.mean(),
+        "steps_detector": measure_frames(network, batches("detector")).steps.mean(),
         "steps_slow": seen.steps[seen.speeds <= slow].mean(),
         "steps_fast": seen.steps[seen.speeds >= fast].mean(),
         "steps_hidden": np.concatenate(hidden).mean(),
-        "steps_seen": np.concatenate(shown).mean(),
+        "steps_seen": np.concatenate(visible).mean(),
     }
     if np.ptp(seen.steps):  # a constant has no correlation
         results["to_error"] = np.corrcoef(seen.steps, seen.errors)[0, 1]
     return {name: float(value) for name, value in results.items()}
 
 
-def watched(network: LifterNetwork, batches: Iterator[LiftBatch]) -> FrameMeasurements:
+def measure_frames(network: LifterNetwork, batches: Iterator[LiftBatch]) -> FrameMeasurements:
     """Return the steps, speed and error of each valid frame."""
     parts: tuple[list[np.ndarray], ...] = ([], [], [])
     for batch in batches:
@@ -112,7 +114,7 @@ def watched(network: LifterNetwork, batches: Iterator[LiftBatch]) -> FrameMeasur
     return FrameMeasurements(*(np.concatenate(part) for part in parts))
 
 
-def where_hidden(network: LifterNetwork, batch: LiftBatch) -> tuple[np.ndarray, np.ndarray]:
+def steps_in_gap(network: LifterNetwork, batch: LiftBatch) -> tuple[np.ndarray, np.ndarray]:
     """Return the steps for the middle 15 frames of sequences, without and with the keypoints of these frames.
 
     Only sequences that continue after these frames are used.
@@ -120,13 +122,13 @@ def where_hidden(network: LifterNetwork, batch: LiftBatch) -> tuple[np.ndarray, 
     Returns:
         Steps without the keypoints, as if the person were occluded, and steps with them, (N,) each.
     """
-    first = (batch.valid.shape[1] - HIDDEN) // 2
-    frames = slice(first, first + HIDDEN)
-    whole = batch.valid[:, : frames.stop + 1].all(axis=1)  # visible after the occlusion
+    first = (batch.valid.shape[1] - GAP_FRAMES) // 2
+    frames = slice(first, first + GAP_FRAMES)
+    continues = batch.valid[:, : frames.stop + 1].all(axis=1)  # visible after the occlusion
     scores = batch.scores.copy()
     scores[:, frames] = 0
-    hidden, shown = (steps_taken(network, each)[1].numpy() for each in (replace(batch, scores=scores), batch))
-    return hidden[whole, frames].ravel(), shown[whole, frames].ravel()
+    hidden, visible = (steps_taken(network, each)[1].numpy() for each in (replace(batch, scores=scores), batch))
+    return hidden[continues, frames].ravel(), visible[continues, frames].ravel()
 
 
 def steps_taken(network: LifterNetwork, batch: LiftBatch) -> tuple[Tensor, Tensor]:

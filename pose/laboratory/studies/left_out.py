@@ -41,9 +41,9 @@ def run(settings: LeftOutSettings, setup: Setup) -> Outcome:
     before = 0.0
     for left_out, stage in stages.items():
         batches = setup.motion().training(settings.frames, settings.sequences, setup.seed, without=left_out)
-        network = lifters.built(settings, TensorBatch.of(batches(0)), setup.seed)
+        network = lifters.build_lifter(settings, TensorBatch.of(batches(0)), setup.seed)
         trained = lifters.train(network, batches, settings, stage, f"without {left_out} ")
-        before += trained.before
+        before += trained.earlier_seconds
         for name in [left_out] if left_out else settings.subjects:
             batches_of = setup.motion().of_subject(name, "gt", settings.frames)
             error = math.inf if trained.diverged else measure(network, islice(batches_of, settings.evaluated)).mpjpe

@@ -17,7 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from pose.attention.adaptive_span import AdaptiveSpanAttention
 from pose.attention.distributions.entmax import Entmax
 from pose.laboratory.ridge import RidgeLifter
-from pose.laboratory.training import Trained, Training
+from pose.laboratory.training import Training, TrainingStatistics
 from pose.laboratory.trial import Outcome, Setup
 from pose.lifter.config import LifterConfig
 from pose.lifter.features import Lifted, LifterInput
@@ -134,15 +134,21 @@ def run(settings: LifterSettings, setup: Setup) -> Outcome:
     if settings.model.get("model") == RIDGE:
         frames = {name: int(str(value)) for name, value in settings.model.items() if name != "model"}
         ridge = RidgeLifter(**frames).fit(TensorBatch.of(batches(step)) for step in range(settings.steps))
-        results = {"parameters": float(ridge.weight.numel())} | measured(cast(LifterNetwork, ridge), settings, setup)
+        results = {"parameters": float(ridge.weight.numel())} | measure_errors(
+            cast(LifterNetwork, ridge), settings, setup
+        )
         return Outcome(results, 0, examples)
-    network = built(settings, TensorBatch.of(batches(0)), setup.seed)
+    network = build_lifter(settings, TensorBatch.of(batches(0)), setup.seed)
     trained = train(network, batches, settings, setup)
-    results = {"parameters": size(network)} | metrics(network, trained, settings, setup) | learnt(network)
-    return Outcome(results, settings.steps, examples, trained.before)
+    results = (
+        {"parameters": parameter_count(network)}
+        | metrics(network, trained, settings, setup)
+        | learned_statistics(network)
+    )
+    return Outcome(results, settings.steps, examples, trained.earlier_seconds)
 
 
-def built(settings: LifterSettings, example: TensorBatch, seed: int) -> LifterNetwork:
+def build_lifter(settings: LifterSettings, example: TensorBatch, seed: int) -> LifterNetwork:
     """Build the network with its initial weights.
 
     Args:
@@ -164,7 +170,7 @@ def train(
     settings: LifterSettings,
     setup: Setup,
     stage: str = "",
-) -> Trained:
+) -> TrainingStatistics:
     """Train a network with the lifter's loss.
 
     Args:
@@ -179,10 +185,12 @@ def train(
         begin_step(network, setup.seed, step)
         return tensor_loss(network, batch, 0, LossWeights(ponder=settings.ponder))[0]
 
-    return descend(network, batches, loss, settings, setup, f"{stage}{settings} {setup.seed}", stage=bool(stage))
+    return train_with_loss(
+        network, batches, loss, settings, setup, f"{stage}{settings} {setup.seed}", stage=bool(stage)
+    )
 
 
-def descend(
+def train_with_loss(
     network: nn.Module,
     batches: Callable[[int], LiftBatch],
     loss: Callable[[TensorBatch, int], Tensor],
@@ -191,7 +199,7 @@ def descend(
     name: str,
     *,
     stage: bool,
-) -> Trained:
+) -> TrainingStatistics:
     """Train a network with any loss, and with the optimiser and schedule of the settings.
 
     Args:
@@ -218,7 +226,7 @@ def descend(
         return training.run(settings.steps, setup)
 
 
-def learnt(network: LifterNetwork) -> dict[str, float]:
+def learned_statistics(network: LifterNetwork) -> dict[str, float]:
     """Return statistics of the attention's learned parameters over all heads and blocks, as far as there are any.
 
     `span` and `span_longest` are the mean and the longest adaptive span in s, `alpha` is the mean alpha of entmax.
@@ -233,20 +241,22 @@ def learnt(network: LifterNetwork) -> dict[str, float]:
     return found
 
 
-def size(network: LifterNetwork) -> float:
+def parameter_count(network: LifterNetwork) -> float:
     """Return the number of parameters of a network."""
     return float(sum(parameter.numel() for parameter in network.parameters()))
 
 
-def metrics(network: LifterNetwork, trained: Trained, settings: LifterSettings, setup: Setup) -> dict[str, float]:
-    """Return the processor time of a training step in ms and the errors of `measured`, which are infinite after
+def metrics(
+    network: LifterNetwork, trained: TrainingStatistics, settings: LifterSettings, setup: Setup
+) -> dict[str, float]:
+    """Return the processor time of a training step in ms and the errors of `measure_errors`, which are infinite after
     divergence.
     """
-    errors = dict.fromkeys(MEASURED, math.inf) if trained.diverged else measured(network, settings, setup)
+    errors = dict.fromkeys(MEASURED, math.inf) if trained.diverged else measure_errors(network, settings, setup)
     return {"step_ms": 1000 * trained.seconds / settings.steps} | errors
 
 
-def measured(network: LifterNetwork, settings: LifterSettings, setup: Setup) -> dict[str, float]:
+def measure_errors(network: LifterNetwork, settings: LifterSettings, setup: Setup) -> dict[str, float]:
     """Measure the errors of a lifter on exact and detected 2D of the validation subjects.
 
     Returns:

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from pose.attention import Attention
 from pose.attention.shared_maps import share_in_groups
-from pose.laboratory.attention_maps import attention_maps, layers_alike
+from pose.laboratory.attention_maps import attention_maps, layer_similarities
 from pose.laboratory.studies import lifters
-from pose.laboratory.training import Trained
+from pose.laboratory.training import TrainingStatistics
 from pose.laboratory.trial import Outcome, Setup
 from pose.lifter.blocks import Block
 from pose.lifter.config import LifterConfig
@@ -60,24 +60,24 @@ _PLAIN = {"model": "transformer", "tokens": "frames", "residual": "plain", "init
 _PLAIN |= {"shared_layers": False, "adaptive_depth": False}
 
 
-def merged(groups: Sequence[int], alike: Tensor, threshold: float) -> list[int]:
+def merged(groups: Sequence[int], similarities: Tensor, threshold: float) -> list[int]:
     """Merge consecutive groups of blocks whose maps are similar, from the first group on.
 
     Args:
         groups: Sizes of the groups of consecutive blocks that share a map.
-        alike: (G, G) similarities of the groups' maps.
+        similarities: (G, G) similarities of the groups' maps.
         threshold: Minimum similarity of a group to every group with which it is merged.
 
     Returns:
         The sizes of the groups after merging.
     """
-    runs: list[list[int]] = []
+    merged_groups: list[list[int]] = []
     for number in range(len(groups)):
-        if runs and all(alike[number, other] >= threshold for other in runs[-1]):
-            runs[-1].append(number)
+        if merged_groups and all(similarities[number, other] >= threshold for other in merged_groups[-1]):
+            merged_groups[-1].append(number)
         else:
-            runs.append([number])
-    return [sum(groups[number] for number in run) for run in runs]
+            merged_groups.append([number])
+    return [sum(groups[number] for number in run) for run in merged_groups]
 
 
 def run(settings: MapSharingSettings, setup: Setup) -> Outcome:
@@ -88,13 +88,13 @@ def run(settings: MapSharingSettings, setup: Setup) -> Outcome:
     while True:
         stages.append(setup.stage("+".join(map(str, groups))))
         network, trained = _trained(config, groups, settings, stages[-1])
-        trainings, before = trainings + 1, before + trained.before
+        trainings, before = trainings + 1, before + trained.earlier_seconds
         metrics = lifters.metrics(network, trained, settings, setup)
-        alike = _alike(network, groups, settings, setup)
+        similarities = _map_similarities(network, groups, settings, setup)
         if trainings == 1:
             results = {f"{name}_before": metrics[name] for name in ("gt", "detector", "step_ms")}
-            results["alike"] = alike.diagonal(1).mean().item()
-        following = merged(groups, alike, settings.threshold)
+            results["alike"] = similarities.diagonal(1).mean().item()
+        following = merged(groups, similarities, settings.threshold)
         if following == groups or trained.diverged:
             break
         groups = following
@@ -107,7 +107,7 @@ def run(settings: MapSharingSettings, setup: Setup) -> Outcome:
 
 def _trained(
     config: LifterConfig, groups: Sequence[int], settings: MapSharingSettings, stage: Setup
-) -> tuple[LifterNetwork, Trained]:
+) -> tuple[LifterNetwork, TrainingStatistics]:
     batches = stage.motion().training(settings.frames, settings.sequences, stage.seed)
     network = shared(config, groups, stage.seed)
     trained = lifters.train(network, batches, settings, stage, f"in groups {groups} ")
@@ -126,8 +126,10 @@ def shared(config: LifterConfig, groups: Sequence[int], seed: int) -> LifterNetw
     return network
 
 
-def _alike(network: LifterNetwork, groups: Sequence[int], settings: MapSharingSettings, setup: Setup) -> Tensor:
+def _map_similarities(
+    network: LifterNetwork, groups: Sequence[int], settings: MapSharingSettings, setup: Setup
+) -> Tensor:
     """Compute the similarities (G, G) of the groups' maps, on validation subjects with exact 2D."""
     batch = TensorBatch.of(next(setup.motion().evaluation("validation", "gt", settings.frames)))
     firsts = [0, *accumulate(groups[:-1])]
-    return layers_alike(attention_maps(network, batch.observe(), batch.times)[firsts])
+    return layer_similarities(attention_maps(network, batch.observe(), batch.times)[firsts])

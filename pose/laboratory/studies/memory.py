@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import torch
 
 from pose.laboratory.studies import lifters
-from pose.laboratory.studies.shipped import sequences, together
+from pose.laboratory.studies.shipped import concatenate_batches, sequences
 from pose.laboratory.trial import Outcome, Setup
 from pose.lifter.checkpoint import load_checkpoint
 from pose.lifter.model import LifterNetwork
@@ -16,7 +16,7 @@ from pose.training.batches import TensorBatch
 CONTEXTS = (1, 3, 9, 27, 81, 243)  # frames
 TARGETS = (0, 27, 54, 81)  # offsets of the evaluated frames, counted from the end of the longest context
 CONDITIONS = {"gt": "exact 2D", "detector": "detector's 2D"}
-NEAR = 1.01  # maximum ratio to the best error
+MAX_ERROR_RATIO = 1.01  # maximum ratio to the best error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +53,10 @@ def run(settings: MemorySettings, setup: Setup) -> Outcome:
     results: dict[str, float] = {}
     for condition, title in CONDITIONS.items():
         setup.clock.check()
-        batch = together(sequences(setup, condition, longest, settings.share))
+        batch = concatenate_batches(sequences(setup, condition, longest, settings.share))
         errors = {frames: error_after(network, batch, frames) for frames in CONTEXTS}
         results |= {f"{title}, {frames} frame{'s' if frames > 1 else ''}": error for frames, error in errors.items()}
-        results[f"{title}, effective frames"] = effective(errors)
+        results[f"{title}, effective frames"] = effective_context(errors)
     steps = settings.steps if settings.model else 0
     return Outcome(results, steps, steps * settings.sequences, before)
 
@@ -65,8 +65,8 @@ def _network(settings: MemorySettings, setup: Setup) -> tuple[LifterNetwork, flo
     if settings.lifter:
         return load_checkpoint(checkpoint_path(settings.lifter)), 0.0
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
-    network = lifters.built(settings, TensorBatch.of(batches(0)), setup.seed)
-    return network, lifters.train(network, batches, settings, setup).before
+    network = lifters.build_lifter(settings, TensorBatch.of(batches(0)), setup.seed)
+    return network, lifters.train(network, batches, settings, setup).earlier_seconds
 
 
 def error_after(network: LifterNetwork, batch: TensorBatch, frames: int) -> float:
@@ -82,10 +82,10 @@ def error_after(network: LifterNetwork, batch: TensorBatch, frames: int) -> floa
     return 1000 * torch.stack(errors).mean().item()
 
 
-def effective(errors: dict[int, float]) -> int:
+def effective_context(errors: dict[int, float]) -> int:
     """Return the shortest context, in frames, whose error is at most 1 % above the smallest.
 
     Args:
         errors: Error by context in frames.
     """
-    return min(frames for frames, error in errors.items() if error <= NEAR * min(errors.values()))
+    return min(frames for frames, error in errors.items() if error <= MAX_ERROR_RATIO * min(errors.values()))

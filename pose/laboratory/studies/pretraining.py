@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pose.laboratory.studies import lifters
-from pose.laboratory.training import Trained
+from pose.laboratory.training import TrainingStatistics
 from pose.laboratory.trial import Outcome, Setup
 from pose.lifter.model import LifterNetwork
 from pose.sequences import LiftBatch
@@ -82,32 +82,32 @@ def run(settings: PretrainingSettings, setup: Setup) -> Outcome:
     """
     motion = setup.motion()
     everybody = motion.training(settings.frames, settings.sequences, setup.seed)
-    network = lifters.built(settings.lifter(settings.steps), TensorBatch.of(everybody(0)), setup.seed)
+    network = lifters.build_lifter(settings.lifter(settings.steps), TensorBatch.of(everybody(0)), setup.seed)
     results: dict[str, float] = {}
-    parts: list[Trained] = []
+    parts: list[TrainingStatistics] = []
     stages = {name: setup.stage(name.replace("/", "-")) for name in ("first", *settings.shares)}
     if settings.objective != "none":
         objective, trained = _pretrained(network, everybody, settings, stages["first"])
         parts.append(trained)
         results |= _predictions(objective, settings, setup, trained.diverged)
-    begun = {name: weights.clone() for name, weights in network.state_dict().items()}
+    pretrained_weights = {name: weights.clone() for name, weights in network.state_dict().items()}
     for share in settings.shares:
-        network.load_state_dict(begun)
+        network.load_state_dict(pretrained_weights)
         batches = motion.training(settings.frames, settings.sequences, setup.seed, SHARES[share])
         recipe = settings.lifter(settings.steps)
         trained = lifters.train(network, batches, recipe, stages[share], f"{settings} {share} ")
-        lost = trained.diverged or (bool(parts) and parts[0].diverged)
-        results[share] = math.inf if lost else lifters.measured(network, recipe, setup)["gt"]
+        diverged = trained.diverged or (bool(parts) and parts[0].diverged)
+        results[share] = math.inf if diverged else lifters.measure_errors(network, recipe, setup)["gt"]
         parts.append(trained)
     for stage in stages.values():
         stage.state.unlink(missing_ok=True)
     steps = settings.steps + (settings.first if settings.objective != "none" else 0)
-    return Outcome(results, steps, steps * settings.sequences, sum(part.before for part in parts))
+    return Outcome(results, steps, steps * settings.sequences, sum(part.earlier_seconds for part in parts))
 
 
 def _pretrained(
     network: LifterNetwork, batches: Callable[[int], LiftBatch], settings: PretrainingSettings, setup: Setup
-) -> tuple[Pretraining, Trained]:
+) -> tuple[Pretraining, TrainingStatistics]:
     """Pre-train `network` in place, and return its objective and statistics of the training."""
     objective = Pretraining(network, ObjectiveConfig(name=settings.objective))
 
@@ -117,7 +117,9 @@ def _pretrained(
         return result
 
     recipe = settings.lifter(settings.first)
-    return objective, lifters.descend(objective, batches, loss, recipe, setup, f"{settings} {setup.seed}", stage=True)
+    return objective, lifters.train_with_loss(
+        objective, batches, loss, recipe, setup, f"{settings} {setup.seed}", stage=True
+    )
 
 
 def _predictions(

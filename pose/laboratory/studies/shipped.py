@@ -9,7 +9,7 @@ import torch
 
 from pose.errors import PoseError
 from pose.evaluation import metrics
-from pose.laboratory.attention_maps import attention_maps, head_metrics, neighbours_apart
+from pose.laboratory.attention_maps import attention_maps, head_metrics, next_layer_distances
 from pose.laboratory.trial import Outcome, Setup
 from pose.lifter.checkpoint import load_checkpoint
 from pose.lifter.model import LifterNetwork
@@ -19,7 +19,7 @@ from pose.sequences import LiftBatch
 from pose.training.batches import TensorBatch
 from pose.training.measure import lift_batch
 
-LONGEST = 81  # frames of the longest sequences from which the shipped lifters learned
+SEQUENCE_FRAMES = 81  # frames of the longest sequences from which the shipped lifters learned
 MAP_COLUMNS = {
     "seen": "frames seen (2^entropy)",
     "reach": "reach, s",
@@ -46,7 +46,7 @@ class MapSettings:
 
     block: int
     lifter: str = DEFAULT_LIFTER
-    frames: int = LONGEST
+    frames: int = SEQUENCE_FRAMES
     share: int = 1
 
     def __post_init__(self) -> None:
@@ -62,7 +62,7 @@ def maps(settings: MapSettings, setup: Setup) -> Outcome:
     network = _network(settings.lifter)
     if settings.block > len(network.blocks):
         raise PoseError(f"block: {settings.lifter} has {len(network.blocks)}, got {settings.block}")
-    batch = together(sequences(setup, "gt", settings.frames, settings.share))
+    batch = concatenate_batches(sequences(setup, "gt", settings.frames, settings.share))
     every = attention_maps(network, batch.observe(), batch.times)
     at = settings.block - 1
     heads = head_metrics(every[at : at + 1], batch.times)
@@ -70,8 +70,8 @@ def maps(settings: MapSettings, setup: Setup) -> Outcome:
     results["near"] = 100 * heads.near.mean().item()
     if at + 1 < len(every):
         pair = every[at : at + 2]
-        results["apart"] = neighbours_apart(pair)[0].amin(dim=1).mean().item()
-        results["apart_frames"] = neighbours_apart(pair.mean(dim=2, keepdim=True)).item()
+        results["apart"] = next_layer_distances(pair)[0].amin(dim=1).mean().item()
+        results["apart_frames"] = next_layer_distances(pair.mean(dim=2, keepdim=True)).item()
     return Outcome(results)
 
 
@@ -93,7 +93,7 @@ class GapSettings:
     seconds: float
     fill: str = "none"
     lifter: str = DEFAULT_LIFTER
-    frames: int = LONGEST
+    frames: int = SEQUENCE_FRAMES
     share: int = 4
 
     def __post_init__(self) -> None:
@@ -149,7 +149,7 @@ class GroupSettings:
     by: str
     condition: str = "gt"
     lifter: str = DEFAULT_LIFTER
-    frames: int = LONGEST
+    frames: int = SEQUENCE_FRAMES
     batches: int = 2
 
     def __post_init__(self) -> None:
@@ -201,13 +201,15 @@ CONTEXT_COLUMNS = {"gt": "exact 2D: MPJPE, mm", "detector": "detector's 2D: MPJP
 def context(settings: ContextSettings, setup: Setup) -> Outcome:
     """Measure the error of the middle frame of 81-frame sequences, of which the lifter sees only `context` frames."""
     network = _network(settings.lifter)
-    middle, half = LONGEST // 2, settings.context // 2
+    middle, half = SEQUENCE_FRAMES // 2, settings.context // 2
     frames = slice(middle - half, middle + half + 1)
     results, count = {}, 0
     for condition in CONTEXT_COLUMNS:
         setup.clock.check()
-        batch = together(sequences(setup, condition, LONGEST, settings.share))
-        seen = TensorBatch(*(part[:, frames] if part.ndim > 1 and part.shape[1] == LONGEST else part for part in batch))
+        batch = concatenate_batches(sequences(setup, condition, SEQUENCE_FRAMES, settings.share))
+        seen = TensorBatch(
+            *(part[:, frames] if part.ndim > 1 and part.shape[1] == SEQUENCE_FRAMES else part for part in batch)
+        )
         with torch.inference_mode():
             joints = network(seen.observe(), seen.times).joints[:, half]
         count += len(batch.valid)
@@ -220,8 +222,8 @@ def _network(lifter: str) -> LifterNetwork:
     return load_checkpoint(checkpoint_path(lifter))
 
 
-def sequences(setup: Setup, condition: str, frames: int, share: int) -> Iterator[LiftBatch]:
-    """Yield the first `share` of every 16 sequences of the test subjects, cut to `frames` frames.
+def sequences(setup: Setup, condition: str, frames: int, sixteenths: int) -> Iterator[LiftBatch]:
+    """Yield the first `sixteenths` of every 16 sequences of the test subjects, cut to `frames` frames.
 
     Sequences shorter than `frames` are left out.
     """
@@ -229,15 +231,15 @@ def sequences(setup: Setup, condition: str, frames: int, share: int) -> Iterator
     for batch in setup.motion().evaluation("test", condition, 2 * frames):
         if (
             batch.valid.shape[1] >= frames
-            and (rows := np.flatnonzero(batch.valid[:, :frames].all(axis=1))[:share]).size
+            and (rows := np.flatnonzero(batch.valid[:, :frames].all(axis=1))[:sixteenths]).size
         ):
             parts = {name: getattr(batch, name)[rows] for name in LiftBatch.__slots__}
-            yield LiftBatch(**{name: part[:, :frames] if name in TIMED else part for name, part in parts.items()})
+            yield LiftBatch(**{name: part[:, :frames] if name in TIME_FIELDS else part for name, part in parts.items()})
 
 
-TIMED = frozenset({"keypoints", "scores", "times", "valid", "joints", "root"})  # (B, T, ...)
+TIME_FIELDS = frozenset({"keypoints", "scores", "times", "valid", "joints", "root"})  # (B, T, ...)
 
 
-def together(batches: Iterable[LiftBatch]) -> TensorBatch:
+def concatenate_batches(batches: Iterable[LiftBatch]) -> TensorBatch:
     """Concatenate batches along the batch axis."""
     return TensorBatch(*(torch.cat(parts) for parts in zip(*map(TensorBatch.of, batches), strict=True)))

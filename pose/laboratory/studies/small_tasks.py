@@ -86,10 +86,10 @@ class SmallTasksSettings:
                 raise ValueError(f"{name}: must be at least 1")
         if self.form == "encoder-decoder":
             self.network()
-        self.drawn()
+        self.build_task()
         check_recipe(self.adam(), self.schedule(), self.stack().init)
 
-    def drawn(self) -> Task:
+    def build_task(self) -> Task:
         """Build the task of the trial."""
         if self.task == "free-group":
             return free_group.task(self.letters, self.variant)
@@ -97,7 +97,7 @@ class SmallTasksSettings:
 
     def network(self) -> TokenModel | EncoderDecoder:
         """Build the network of the trial."""
-        task = self.drawn()
+        task = self.build_task()
         sizes = self.stack(), len(task.vocabulary), task.length, self.positions
         if self.form == "encoder-decoder":
             return EncoderDecoder(*sizes, task.vocabulary.index("="))
@@ -125,7 +125,7 @@ def run(settings: SmallTasksSettings, setup: Setup) -> Outcome:
             questions that all simple rules answer wrongly. `trick`: percentage that the best of these rules answers
             correctly. `loss`: mean loss of the last 50 steps. `parameters`: number of trainable parameters.
     """
-    task = settings.drawn()
+    task = settings.build_task()
     shown = list(islice(distinct(task, (setup.seed, 0)), settings.examples))
     asked = list(
         islice(distinct(task, (setup.seed, 1), frozenset(example.question for example in shown)), settings.asked)
@@ -162,7 +162,7 @@ def run(settings: SmallTasksSettings, setup: Setup) -> Outcome:
             "loss": float(np.mean(last)),
         }
     results["trick"] = 100 * max(tricks(task, asked).values())
-    return Outcome(results, settings.steps, settings.steps * settings.batch, trained.before)
+    return Outcome(results, settings.steps, settings.steps * settings.batch, trained.earlier_seconds)
 
 
 def answer_loss(network: nn.Module, batch: Batch) -> Tensor:

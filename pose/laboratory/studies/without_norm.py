@@ -56,14 +56,14 @@ def run(settings: WithoutNormSettings, setup: Setup) -> Outcome:
     """
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
     example = TensorBatch.of(batches(0))
-    network = lifters.built(settings, example, setup.seed)
+    network = lifters.build_lifter(settings, example, setup.seed)
     features = network.features(example.observe(), example.times)[example.valid]
     change(network, settings, features)
     tokens = network.embed(features).detach()
     results = {"tokens": _size(tokens), "differs": _size(tokens - tokens.mean(dim=0)) / _size(tokens)}
     trained = lifters.train(network, batches, settings, setup)
     results |= lifters.metrics(network, trained, settings, setup)
-    return Outcome(results, settings.steps, settings.steps * settings.sequences, trained.before)
+    return Outcome(results, settings.steps, settings.steps * settings.sequences, trained.earlier_seconds)
 
 
 @torch.no_grad()
