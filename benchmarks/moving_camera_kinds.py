@@ -107,13 +107,13 @@ def found(job: tuple[str, str, int, float]) -> CameraMotion:
 
 def label(motion: CameraMotion) -> str:
     """The kind, with a question mark where feet must support it."""
-    sure = motion.certain or motion.kind in (TRANSLATING, UNKNOWN)
+    sure = motion.excludes_translation or motion.kind in (TRANSLATING, UNKNOWN)
     return motion.kind if sure else f"{motion.kind}?"
 
 
 def has_world(motion: CameraMotion) -> bool:
     """Whether there is a world if no feet are in view."""
-    return motion.kind not in (TRANSLATING, UNKNOWN) and motion.certain
+    return motion.kind not in (TRANSLATING, UNKNOWN) and motion.excludes_translation
 
 
 def main() -> None:

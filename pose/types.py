@@ -180,9 +180,9 @@ class Background:
         shift: Median displacement of the points since the key frame in px of the original image.
         parallax: Residual of the points in rad that a translation of the camera explains; NaN if not tested
             (`pose.camera_motion.parallax`).
-        lens: Ratio of the focal length that a pure rotation without zoom would require to the expected focal length;
-            NaN if not tested.
-        lens_sigma: Standard deviation of the logarithm of `lens`; NaN if not tested.
+        focal_ratio: Ratio of the focal length that a pure rotation without zoom would require to the expected focal
+            length; NaN if not tested.
+        focal_sigma: Standard deviation of the logarithm of `focal_ratio`; NaN if not tested.
     """
 
     links: F64
@@ -190,8 +190,8 @@ class Background:
     inliers: float
     shift: float
     parallax: float = float("nan")
-    lens: float = float("nan")
-    lens_sigma: float = float("nan")
+    focal_ratio: float = float("nan")
+    focal_sigma: float = float("nan")
 
     def __post_init__(self) -> None:
         check_shape(self, "links", (2, 6))

@@ -12,8 +12,8 @@ Mask = NDArray[np.bool_]
 # px; a point of a logo moves less than the first in the image, and would move more than the second with the camera
 _MAX_PX, _MIN_VIEW_PX = 0.5, 3.0
 _MAX_SHARE = 0.3  # maximum share of such points; more may be scene points around which the camera orbits
-_REACH_PX = 8  # half the side of the square that is masked around such a point
-_CONFIRMED = 3  # frames with static points that confirm a region
+_MARGIN_PX = 8  # half the side of the square that is masked around such a point
+_MIN_FRAMES = 3  # frames with static points that confirm a region
 _MAX_AREA = 0.2  # maximum share of the image; larger regions are discarded
 
 
@@ -57,14 +57,14 @@ class BurntIn:
             frames = np.zeros(shape, np.uint8)
         near = np.zeros(shape, np.uint8)
         for x, y in points.round().astype(int).tolist():
-            cv2.rectangle(near, (x - _REACH_PX, y - _REACH_PX), (x + _REACH_PX, y + _REACH_PX), 1, -1)
+            cv2.rectangle(near, (x - _MARGIN_PX, y - _MARGIN_PX), (x + _MARGIN_PX, y + _MARGIN_PX), 1, -1)
         frames = np.asarray(cv2.add(frames, near), np.uint8)  # cv2.add saturates at 255
-        region = np.asarray(frames >= _CONFIRMED)
+        region = np.asarray(frames >= _MIN_FRAMES)
         if region.mean() > _MAX_AREA:
             frames, region = np.zeros(shape, np.uint8), np.zeros(shape, bool)
         self._frames, self._region = frames, region if region.any() else None
 
-    def without(self, mask: U8) -> U8:
+    def exclude_from(self, mask: U8) -> U8:
         """Return a copy of the mask (h, w) that is 0 in these regions too, or the mask if there are none."""
         if self._region is None or self._region.shape != mask.shape:
             return mask

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from pose.camera_motion.log import MotionLog
 from pose.camera_motion.path import CameraPath
-from pose.camera_motion.verdict import FIXED, TRANSLATING, UNKNOWN, CameraMotion, SceneMotion, together
+from pose.camera_motion.verdict import FIXED, TRANSLATING, UNKNOWN, CameraMotion, SceneMotion, summarise
 
 AUTO, FREE = "auto", "free"  # values of `PipelineConfig.camera`: unknown motion, and a carried camera
 Spans = tuple[tuple[float, float], ...]
@@ -87,7 +87,7 @@ def without_scenes(decision: Decision, reasons: Mapping[int, tuple[str, str]]) -
     if not reasons:
         return decision
     scenes = tuple(replace(one, world=one.world and one.number not in reasons) for one in decision.motion.scenes)
-    motion, whole = together(scenes), not any(one.world for one in scenes)
+    motion, whole = summarise(scenes), not any(one.world for one in scenes)
     texts = []
     for what, remedy in dict.fromkeys(reasons.values()):
         named = _named([one for one in scenes if reasons.get(one.number) == (what, remedy)])

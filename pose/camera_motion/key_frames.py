@@ -83,7 +83,7 @@ class ReducedFrame:
         mask: (h, w) mask of the background, 0 on people, logos and subtitles.
         focal: Focal length in the reduced image, px.
         scale: Ratio of the reduced to the original size.
-        known: Whether the focal length is known.
+        focal_known: Whether the focal length is known.
     """
 
     index: int
@@ -92,7 +92,7 @@ class ReducedFrame:
     mask: U8
     focal: float
     scale: float
-    known: bool
+    focal_known: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from pose.camera_motion.focal import focal_ratios, rescaled
 from pose.camera_motion.path import CameraPath, find_path
-from pose.camera_motion.verdict import CameraMotion, judge
+from pose.camera_motion.verdict import CameraMotion, classify
 from pose.types import Background, People
 
 
@@ -50,11 +50,11 @@ class MotionLog:
         """
         times, peopled = np.array(self._times), np.array(self._peopled)
         path = find_path(times, self._indices, self._cuts, self._measured)
-        motion = judge(path, self._measured, peopled)
+        motion = classify(path, self._measured, peopled)
         ratios = focal_ratios(path, motion) if assumed_focal else {}
         if not ratios:
             return path, motion
         scenes = path.scenes
         path = find_path(times, self._indices, self._cuts, rescaled(self._measured, scenes.tolist(), ratios))
         path = replace(path, zooms=path.zooms * [ratios.get(scene, 1.0) for scene in scenes.tolist()])
-        return path, judge(path, self._measured, peopled)
+        return path, classify(path, self._measured, peopled)

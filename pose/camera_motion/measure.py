@@ -15,29 +15,29 @@ from pose.camera_motion.fit import IDENTITY_VIEW, View
 from pose.camera_motion.key_frames import MIN_POINTS, KeyFrame, Match, ReducedFrame, centre, compare, most_similar_key
 from pose.camera_motion.parallax import Parallax
 from pose.camera_motion.reduced import LEVELS, features_at, find_features, people_mask, reduce
+from pose.camera_motion.replaced_key import ReplacedKey, measure_parallax
 from pose.camera_motion.rotations import to_matrix, to_vector
-from pose.camera_motion.witness import Witness, tested
 from pose.skeletons import Skeleton
 from pose.types import NO_LINK, U8, Background, People
 
 F64 = NDArray[np.float64]
 
-_STILL_EVERY = 0.09  # s between two measured frames of a static camera
-_MOVING_EVERY, _SHAKING_EVERY = 0.09, 0.03  # s between measured frames if motion is as expected, and if not
+_STATIC_INTERVAL_S = 0.09  # s between two measured frames of a static camera
+_MOVING_INTERVAL_S, _UNSTEADY_INTERVAL_S = 0.09, 0.03  # s between measured frames if motion is as expected, and if not
 # px of the reduced image: minimum motion of a moving camera, maximum deviation from the expected motion
-_MOVING, _EXPECTED = 0.3, 2.0
+_MIN_MOTION_PX, _MAX_DEVIATION_PX = 0.3, 2.0
 _MANY_POINTS = 25  # points; with fewer, every frame is measured
-_MIN_KEPT_SHARE = 0.5  # minimum fraction of a key frame's features; with fewer, another one is used
+_MIN_TRACKED_SHARE = 0.5  # minimum fraction of a key frame's features; with fewer, another one is used
 _MIN_INLIER_SHARE = 0.6  # minimum fraction of inliers
-_MOST_ZOOM = 1.2  # maximum zoom relative to the key frame, or its inverse
-_MOST_ROLL = 0.2  # rad, maximum roll relative to the key frame, because feature windows are not rotated
+_MAX_ZOOM = 1.2  # maximum zoom relative to the key frame, or its inverse
+_MAX_ROLL_RAD = 0.2  # rad, maximum roll relative to the key frame, because feature windows are not rotated
 _LOST_S = 0.5  # s without a view after which an unconnected key frame is started
-_TRY_EVERY = 0.4  # s between two attempts with another key frame
+_RETRY_INTERVAL_S = 0.4  # s between two attempts with another key frame
 _MIN_LOOP_S = 3.0  # s; minimum age difference of key frames for a loop closure
 _MAX_LOOP_RAD = 0.15  # rad; maximum angle between a frame and such a key frame
 _SEARCHED_KEYS = 60  # latest key frames that are searched for the same view
-_MOST_KEYS = 150  # maximum number of key frames in memory
-_TEST_EVERY = 0.75  # s between two parallax tests
+_MAX_KEYS = 150  # maximum number of key frames in memory
+_TEST_INTERVAL_S = 0.75  # s between two parallax tests
 
 
 class BackgroundMotion:
@@ -46,27 +46,27 @@ class BackgroundMotion:
     It runs in the pipeline after people are detected, because it leaves them out. Times must increase.
     """
 
-    def __init__(self, focal: float, skeleton: Skeleton, known: bool = False) -> None:
+    def __init__(self, focal: float, skeleton: Skeleton, focal_known: bool = False) -> None:
         """Start without frames.
 
         Args:
             focal: Focal length in px of the original image.
             skeleton: Joint set of the people.
-            known: Whether the focal length is known.
+            focal_known: Whether the focal length is known.
         """
-        self._focal, self._skeleton, self._known = focal, skeleton, known
+        self._focal, self._skeleton, self._focal_known = focal, skeleton, focal_known
         self._components = 0
         self._burnt_in = BurntIn()
-        self._forget()
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._keys: list[KeyFrame] = []
         self._key: KeyFrame | None = None
         # Views of the last measured frame, and of the one before, relative to the key frame.
         self._view = self._before = IDENTITY_VIEW
         self._time = self._before_time = self._next = self._next_try = self._next_test = -np.inf
         self._lost_since: float | None = None
-        self._witness: Witness | None = None
+        self._replaced: ReplacedKey | None = None
         self._last: ReducedFrame | None = None  # last frame with a known view
         self._plain: ReducedFrame | None = None  # last frame without features
 
@@ -81,39 +81,44 @@ class BackgroundMotion:
             The motion relative to key frames; None if the frame was skipped. Without `links` if the view is unknown.
         """
         if people.cut:
-            self._forget()
+            self._reset()
         time = people.time
         if time < self._next - 1e-3:
             return None
         grey = reduce(image)
         scale = grey.shape[1] / image.shape[1]
-        mask = self._burnt_in.without(people_mask(grey.shape, scale, people, self._skeleton))
-        small = ReducedFrame(people.index, time, grey, mask, self._focal * scale, scale, self._known)
+        mask = self._burnt_in.exclude_from(people_mask(grey.shape, scale, people, self._skeleton))
+        small = ReducedFrame(people.index, time, grey, mask, self._focal * scale, scale, self._focal_known)
         if self._key is None:
             return self._begin(small)
         expected = self._expected(time)
         match = self._match(self._key, small, expected)
         steady = (
-            match is not None and match.inlier_count >= _MANY_POINTS and _off(match, expected) * small.focal < _EXPECTED
+            match is not None
+            and match.inlier_count >= _MANY_POINTS
+            and _deviation(match, expected) * small.focal < _MAX_DEVIATION_PX
         )
-        match = match or self._found_again(small)
+        match = match or self._match_again(small)
         if match is not None:
             moved = (
-                self._key is not match.key or _apart(match.fit.view.compose(self._view.inverse)) * small.focal > _MOVING
+                self._key is not match.key
+                or _distance_from_identity(match.fit.view.compose(self._view.inverse)) * small.focal > _MIN_MOTION_PX
             )
-            moving = moved or match.shift > _MOVING
-            self._next = time + (_SHAKING_EVERY if not steady else _MOVING_EVERY if moving else _STILL_EVERY)
+            moving = moved or match.shift > _MIN_MOTION_PX
+            self._next = time + (
+                _UNSTEADY_INTERVAL_S if not steady else _MOVING_INTERVAL_S if moving else _STATIC_INTERVAL_S
+            )
             return self._take(match, small)
         self._lost_since = time if self._lost_since is None else self._lost_since
-        self._next = time + (_SHAKING_EVERY if time - self._lost_since < 0.3 else _STILL_EVERY)
+        self._next = time + (_UNSTEADY_INTERVAL_S if time - self._lost_since < 0.3 else _STATIC_INTERVAL_S)
         return self._begin(small) if time - self._lost_since > _LOST_S else _unknown()
 
     def _begin(self, image: ReducedFrame) -> Background:
         """Make the frame a key frame that is not connected to earlier ones."""
         features = find_features(image.grey, image.mask)
-        self._next = image.time + _SHAKING_EVERY
+        self._next = image.time + _UNSTEADY_INTERVAL_S
         if len(features) < MIN_POINTS:
-            self._next = image.time + _STILL_EVERY
+            self._next = image.time + _STATIC_INTERVAL_S
             return self._without_features(image)
         self._components += 1
         self._use(KeyFrame.of(image, features, IDENTITY_VIEW, self._components), IDENTITY_VIEW, image.time)
@@ -142,7 +147,7 @@ class BackgroundMotion:
         """
         if key not in self._keys:
             self._keys.append(key)
-            if len(self._keys) > _MOST_KEYS:
+            if len(self._keys) > _MAX_KEYS:
                 self._keys.pop(1)
         self._before = self._before.compose(self._view.inverse).compose(view)
         self._key, self._view, self._time, self._lost_since = key, view, time, None
@@ -160,7 +165,7 @@ class BackgroundMotion:
         match = compare(key, image, expected, before, levels)
         return match if match is not None and match.is_reliable else None
 
-    def _found_again(self, image: ReducedFrame) -> Match | None:
+    def _match_again(self, image: ReducedFrame) -> Match | None:
         """Match again with other initial views after a failed attempt.
 
         The reason of the failure may be a fast rotation, or an occluded background.
@@ -174,7 +179,7 @@ class BackgroundMotion:
         match = self._match(self._key, image, self._view, levels=3)
         if match is not None or image.time < self._next_try:
             return match
-        self._next_try = image.time + _TRY_EVERY
+        self._next_try = image.time + _RETRY_INTERVAL_S
         key, turned = most_similar_key(self._keys[-_SEARCHED_KEYS:], image)
         return self._match(key, image, turned, levels=3)
 
@@ -195,54 +200,54 @@ class BackgroundMotion:
         other = self._other_key(match, image)
         if other is not None:
             links.append((other.key.index, other.fit.view, other.fit.sigma))
-        found = self._tested(match, image)
+        found = self._measure_parallax(match, image)
         numbers = (len(match.seen), match.inlier_share, match.shift / image.scale)
         if found is None:
             return Background(_links(*links), *numbers)
-        return Background(_links(*links), *numbers, found.parallax, found.lens, found.lens_sigma)
+        return Background(_links(*links), *numbers, found.parallax, found.focal_ratio, found.focal_sigma)
 
-    def _tested(self, match: Match, image: ReducedFrame) -> Parallax | None:
+    def _measure_parallax(self, match: Match, image: ReducedFrame) -> Parallax | None:
         """Test for camera translation; return None if it is too early."""
         key, view, found = match.key, match.fit.view, None
         assert self._key is not None
         last = self._key is not key
         if last or image.time >= self._next_test:
-            self._next_test = image.time + _TEST_EVERY
-            found = tested(key, match.points, view, image)
-        witness = self._witness
-        if witness is not None and witness.key is not self._key:
-            other = witness.step(image, self._view.compose(self._key.view).compose(witness.key.view.inverse))
-            found = _both(found, other)
-            self._witness = None if witness.over else witness
-        if last and self._witness is None and not _out_of_reach(match, image):
-            self._witness = Witness(key, image.time)
+            self._next_test = image.time + _TEST_INTERVAL_S
+            found = measure_parallax(key, match.points, view, image)
+        replaced = self._replaced
+        if replaced is not None and replaced.key is not self._key:
+            other = replaced.step(image, self._view.compose(self._key.view).compose(replaced.key.view.inverse))
+            found = _combined(found, other)
+            self._replaced = None if replaced.ended else replaced
+        if last and self._replaced is None and not _is_untrackable(match, image):
+            self._replaced = ReplacedKey(key, image.time)
         return found
 
     def _other_key(self, match: Match, image: ReducedFrame) -> Match | None:
         """Switch to a better key frame, and return the match with an earlier key frame if one was chosen."""
         key, view = match.key, match.fit.view
-        worn = (
-            match.tracked_share < _MIN_KEPT_SHARE
+        needs_other_key = (
+            match.tracked_share < _MIN_TRACKED_SHARE
             or match.inlier_share < _MIN_INLIER_SHARE
-            or _out_of_reach(match, image)
+            or _is_untrackable(match, image)
         )
-        if not worn and image.time < self._next_try:
+        if not needs_other_key and image.time < self._next_try:
             return None
-        self._next_try = image.time + _TRY_EVERY
+        self._next_try = image.time + _RETRY_INTERVAL_S
         now = view.compose(key.view)
-        found = self._earlier_key(key, image, now, 0.8 * _apart(view) if worn else 0.0)
+        found = self._earlier_key(key, image, now, 0.8 * _distance_from_identity(view) if needs_other_key else 0.0)
         if found is not None:
             self._use(found.key, found.fit.view, image.time)
-        elif worn:
+        elif needs_other_key:
             # For a static camera keep only static points: the background may be occluded.
-            still = match.shift < 5 * _MOVING
+            still = match.shift < 5 * _MIN_MOTION_PX
             known = match.seen[match.fit.inliers] + centre(image.grey)
             features = features_at(image.grey, known) if still else find_features(image.grey, image.mask)
-            if len(features) >= MIN_POINTS and not (still and match.tracked_share > _MIN_KEPT_SHARE):
+            if len(features) >= MIN_POINTS and not (still and match.tracked_share > _MIN_TRACKED_SHARE):
                 self._use(KeyFrame.of(image, features, now, key.component), IDENTITY_VIEW, image.time)
         return found
 
-    def _earlier_key(self, key: KeyFrame, image: ReducedFrame, now: View, nearer: float) -> Match | None:
+    def _earlier_key(self, key: KeyFrame, image: ReducedFrame, now: View, max_distance: float) -> Match | None:
         """Return the match with an earlier key frame, or None.
 
         The key frame is of another component, or old enough to close a loop, or its view is closer to that of the
@@ -252,24 +257,29 @@ class BackgroundMotion:
             key: The current key frame.
             image: The frame.
             now: View of the frame relative to the first key frame of the component.
-            nearer: Maximum distance, as in `_apart`, between the views of the frame and of a recent key frame.
+            max_distance: Maximum distance, as in `_distance_from_identity`, between the views of the frame and of a
+                recent key frame.
         """
-        strange = [other for other in self._keys if other.component != key.component][-_SEARCHED_KEYS:]
-        if strange:
-            other, expected = most_similar_key(strange, image)
+        unconnected = [other for other in self._keys if other.component != key.component][-_SEARCHED_KEYS:]
+        if unconnected:
+            other, expected = most_similar_key(unconnected, image)
             found = self._match(other, image, expected, levels=3)
-            if found is not None and found.tracked_share > _MIN_KEPT_SHARE:
+            if found is not None and found.tracked_share > _MIN_TRACKED_SHARE:
                 self._join(key.component, now, other.component, found.fit.view.compose(other.view))
                 return found
         trials = []
         for other in self._keys:
-            away = _apart(now.compose(other.view.inverse))
+            distance = _distance_from_identity(now.compose(other.view.inverse))
             old = key.time - other.time > _MIN_LOOP_S
-            if other.component == key.component and other is not key and away < (_MAX_LOOP_RAD if old else nearer):
-                trials.append((not old, away, other))
+            if (
+                other.component == key.component
+                and other is not key
+                and distance < (_MAX_LOOP_RAD if old else max_distance)
+            ):
+                trials.append((not old, distance, other))
         for recent, _, other in sorted(trials, key=lambda trial: trial[:2])[:1]:
             found = self._match(other, image, now.compose(other.view.inverse), levels=LEVELS if recent else 3)
-            if found is not None and found.tracked_share > _MIN_KEPT_SHARE:
+            if found is not None and found.tracked_share > _MIN_TRACKED_SHARE:
                 return found
         return None
 
@@ -288,15 +298,15 @@ class BackgroundMotion:
                 key.view, key.component = key.view.compose(shift), other
 
 
-def _both(one: Parallax | None, other: Parallax | None) -> Parallax | None:
+def _combined(one: Parallax | None, other: Parallax | None) -> Parallax | None:
     """Return the larger parallax, with the focal length of the more accurate test."""
     if one is None or other is None:
         return one or other
-    lens = one if one.lens_sigma < other.lens_sigma else other
-    return replace(lens, parallax=max(one.parallax, other.parallax))
+    accurate = one if one.focal_sigma < other.focal_sigma else other
+    return replace(accurate, parallax=max(one.parallax, other.parallax))
 
 
-def _out_of_reach(match: Match, image: ReducedFrame) -> bool:
+def _is_untrackable(match: Match, image: ReducedFrame) -> bool:
     """Return whether tracking from the key frame is unreliable.
 
     It is if much of the key frame is out of view, or if roll or zoom is too large for small feature windows.
@@ -306,16 +316,18 @@ def _out_of_reach(match: Match, image: ReducedFrame) -> bool:
     height, width = image.grey.shape
     shown = view.project(match.key.rays, image.focal) + centre(image.grey)
     inside = ((shown > 0) & (shown < [width, height])).all(axis=1)
-    return bool(inside.mean() < _MIN_KEPT_SHARE or abs(np.log(view.zoom)) > np.log(_MOST_ZOOM) or roll > _MOST_ROLL)
+    return bool(
+        inside.mean() < _MIN_TRACKED_SHARE or abs(np.log(view.zoom)) > np.log(_MAX_ZOOM) or roll > _MAX_ROLL_RAD
+    )
 
 
-def _apart(view: View) -> float:
+def _distance_from_identity(view: View) -> float:
     """Return the distance of a view from identity: the angle in rad plus the absolute logarithm of the zoom."""
     return float(np.linalg.norm(to_vector(view.rotation))) + abs(float(np.log(view.zoom)))
 
 
-def _off(match: Match, expected: View) -> float:
-    return _apart(match.fit.view.compose(expected.inverse))
+def _deviation(match: Match, expected: View) -> float:
+    return _distance_from_identity(match.fit.view.compose(expected.inverse))
 
 
 def _links(*views: tuple[int, View, float]) -> F64:

@@ -17,15 +17,16 @@ from pose.camera_motion.rotations import to_matrix
 F64 = NDArray[np.float64]
 
 MIN_POINTS = 20  # minimum points of a test
-MIN_CARRIED_RAD = 0.007  # rad, minimum parallax of a carried camera
-LONG_LENS = 3.0  # median ratio to the assumed focal length above which a rotation is not plausible
-LONGEST_LENS = 4.0  # maximum ratio to the assumed focal length in a test
-_LENS, _KNOWN_LENS = 1.5, 1.1  # maximum ratio to the expected focal length, if that is assumed and if it is known
-_EXPECTED = 1.0  # px^2, weight of the prior of the focal length
+MIN_TRANSLATION_RAD = 0.007  # rad, minimum parallax of a carried camera
+MAX_FOCAL_RATIO = 3.0  # median ratio to the assumed focal length above which a rotation is not plausible
+MAX_TESTED_FOCAL_RATIO = 4.0  # maximum ratio to the assumed focal length in a test
+# Maximum ratio to the expected focal length, if that is assumed and if it is known.
+_MAX_RATIO_ASSUMED, _MAX_RATIO_KNOWN = 1.5, 1.1
+_FOCAL_PRIOR_PX2 = 1.0  # px^2, weight of the prior of the focal length
 _WIDTH_PX = 1.5  # px, width of the Cauchy weights of both models
 _MIN_SIGMA_PX = 0.05  # px, minimum standard deviation of a point
 _MAX_LINE_PX = 1.2  # px; maximum distance from its line of a point that fits a translation
-_MANY, _SOME, _SOME_SHARE = 91, 95, 1 / 3  # percentiles of the residuals, and factor on the second
+_PERCENTILE, _HIGH_PERCENTILE, _HIGH_FACTOR = 91, 95, 1 / 3  # percentiles of the residuals, and factor on the second
 _ITERATIONS = 6
 _SLOPE_STEP = 1e-4  # rad, or log, step of numerical derivatives
 _DIRECTIONS = 40  # directions of translation that are tried
@@ -39,16 +40,17 @@ class Parallax:
     Attributes:
         parallax: Measure of the residuals for the best rotation and zoom, rad, over the points that agree with a
             translation: their 91st percentile, or a third of their 95th if this is larger. 0 if no point agrees.
-        lens: Ratio of the focal length for which a rotation fits best to the expected one, at most `LONGEST_LENS`.
-        lens_sigma: Standard deviation of the logarithm of `lens`, from the residuals.
+        focal_ratio: Ratio of the focal length for which a rotation fits best to the expected one, at most
+            `MAX_TESTED_FOCAL_RATIO`.
+        focal_sigma: Standard deviation of the logarithm of `focal_ratio`, from the residuals.
     """
 
     parallax: float
-    lens: float
-    lens_sigma: float
+    focal_ratio: float
+    focal_sigma: float
 
 
-def parallax(rays: F64, seen: F64, axes: F64, view: View, focal: float, known: bool = False) -> Parallax:
+def parallax(rays: F64, seen: F64, axes: F64, view: View, focal: float, focal_known: bool = False) -> Parallax:
     """Test points of a key frame for camera translation.
 
     Args:
@@ -57,21 +59,21 @@ def parallax(rays: F64, seen: F64, axes: F64, view: View, focal: float, known: b
         axes: (N, 2, 2), as in `Features`.
         view: Approximate view of the later frame, relative to the key frame.
         focal: Focal length of the key frame, px.
-        known: Whether the focal length is calibrated.
+        focal_known: Whether the focal length is calibrated.
     """
-    best, residuals, slopes, longest = _turned(rays, seen, axes, view, focal, LONGEST_LENS)
-    lens, sigma = float(np.exp(best[4])), _lens_sigma(residuals, slopes)
-    most = _KNOWN_LENS if known else _LENS
-    if longest > most:  # otherwise the result would be the same
-        _, residuals, slopes, _ = _turned(rays, seen, axes, view, focal, most)
-    agree = _across_lines(residuals, slopes, seen / (focal * view.zoom), axes) < _MAX_LINE_PX
+    best, residuals, slopes, largest_ratio = _fit_rotation(rays, seen, axes, view, focal, MAX_TESTED_FOCAL_RATIO)
+    focal_ratio, sigma = float(np.exp(best[4])), _focal_sigma(residuals, slopes)
+    max_ratio = _MAX_RATIO_KNOWN if focal_known else _MAX_RATIO_ASSUMED
+    if largest_ratio > max_ratio:  # otherwise the result would be the same
+        _, residuals, slopes, _ = _fit_rotation(rays, seen, axes, view, focal, max_ratio)
+    agree = _line_distances(residuals, slopes, seen / (focal * view.zoom), axes) < _MAX_LINE_PX
     if not agree.any():
-        return Parallax(0.0, lens, sigma)
-    many, some = np.percentile(np.linalg.norm(residuals[agree], axis=1), [_MANY, _SOME])
-    return Parallax(float(max(many, _SOME_SHARE * some)) / (focal * view.zoom), lens, sigma)
+        return Parallax(0.0, focal_ratio, sigma)
+    typical, high = np.percentile(np.linalg.norm(residuals[agree], axis=1), [_PERCENTILE, _HIGH_PERCENTILE])
+    return Parallax(float(max(typical, _HIGH_FACTOR * high)) / (focal * view.zoom), focal_ratio, sigma)
 
 
-def _lens_sigma(residuals: F64, slopes: F64) -> float:
+def _focal_sigma(residuals: F64, slopes: F64) -> float:
     """Return the standard deviation of the logarithm of the focal length.
 
     Args:
@@ -85,7 +87,9 @@ def _lens_sigma(residuals: F64, slopes: F64) -> float:
     return float(np.sqrt(variance * np.linalg.inv(normal)[4, 4]))
 
 
-def _turned(rays: F64, seen: F64, axes: F64, view: View, focal: float, most: float) -> tuple[F64, F64, F64, float]:
+def _fit_rotation(
+    rays: F64, seen: F64, axes: F64, view: View, focal: float, max_ratio: float
+) -> tuple[F64, F64, F64, float]:
     """Find the best rotation, zoom and focal length.
 
     Args:
@@ -94,24 +98,24 @@ def _turned(rays: F64, seen: F64, axes: F64, view: View, focal: float, most: flo
         axes: (N, 2, 2), as in `Features`.
         view: Initial view of the later frame, relative to the key frame.
         focal: Expected focal length of the key frame, px.
-        most: Maximum ratio of the focal length to the expected one, or its inverse.
+        max_ratio: Maximum ratio of the focal length to the expected one, or its inverse.
 
     Returns:
         Parameters (5,), changes of rotation (rad), log zoom and log focal length; residuals (N, 2) px and their
         derivatives (N, 2, 5), both along `axes`; and the largest factor, above 1, by which a tried focal length was
         longer or shorter.
     """
-    parameters, bound, longest = np.zeros(5), float(np.log(most)), 0.0
+    parameters, bound, largest_log = np.zeros(5), float(np.log(max_ratio)), 0.0
     flat, parts, goal = rays.T, axes.transpose(1, 2, 0), seen.T
     ahead = np.concatenate([np.zeros((1, 5)), _SLOPE_STEP * np.eye(5)])
 
     def residuals_at(p: F64) -> F64:
         """Return the residuals (K, 2, N) px for parameters (K, 5)."""
-        lens = np.exp(p[:, 4])
+        focal_ratio = np.exp(p[:, 4])
         rotations = to_matrix(p[:, :3]) @ view.rotation
-        rotations[:, :, :2] /= lens[:, None, None]
+        rotations[:, :, :2] /= focal_ratio[:, None, None]
         there = rotations @ flat
-        scale = focal * view.zoom * lens * np.exp(p[:, 3])
+        scale = focal * view.zoom * focal_ratio * np.exp(p[:, 3])
         x, y = np.moveaxis(goal - scale[:, None, None] * there[:, :2] / np.maximum(there[:, 2:], 1e-3), 1, 0)
         return np.stack([parts[0, 0] * x + parts[0, 1] * y, parts[1, 0] * x + parts[1, 1] * y], axis=1)
 
@@ -121,19 +125,19 @@ def _turned(rays: F64, seen: F64, axes: F64, view: View, focal: float, most: flo
         square = residuals[0] * residuals[0] + residuals[1] * residuals[1]
         width = max(_WIDTH_PX, 1.5 * float(np.sqrt(fast_median(square)))) if number < 3 else _WIDTH_PX
         weighted = (slopes / (1 + square / width**2)).reshape(5, -1)
-        normal = weighted @ slopes.reshape(5, -1).T + np.diag([1e-6, 1e-6, 1e-6, 1e-6, _EXPECTED])
-        pull = weighted @ residuals.reshape(-1) - np.array([0, 0, 0, 0, _EXPECTED * parameters[4]])
+        normal = weighted @ slopes.reshape(5, -1).T + np.diag([1e-6, 1e-6, 1e-6, 1e-6, _FOCAL_PRIOR_PX2])
+        pull = weighted @ residuals.reshape(-1) - np.array([0, 0, 0, 0, _FOCAL_PRIOR_PX2 * parameters[4]])
         step = np.linalg.solve(normal, pull)
-        longest = max(longest, abs(float(parameters[4] + step[4])))
+        largest_log = max(largest_log, abs(float(parameters[4] + step[4])))
         if abs(parameters[4] + step[4]) > bound:  # the focal length is at its bound; solve for the rest
-            lens = np.copysign(bound, parameters[4] + step[4]) - parameters[4]
-            step[:4] = np.linalg.solve(normal[:4, :4], pull[:4] - normal[:4, 4] * lens)
-            step[4] = lens
+            log_step = np.copysign(bound, parameters[4] + step[4]) - parameters[4]
+            step[:4] = np.linalg.solve(normal[:4, :4], pull[:4] - normal[:4, 4] * log_step)
+            step[4] = log_step
         parameters = parameters + step
-    return parameters, residuals_at(parameters[None])[0].T, slopes.transpose(2, 1, 0), float(np.exp(longest))
+    return parameters, residuals_at(parameters[None])[0].T, slopes.transpose(2, 1, 0), float(np.exp(largest_log))
 
 
-def _across_lines(residuals: F64, slopes: F64, points: F64, axes: F64) -> F64:
+def _line_distances(residuals: F64, slopes: F64, points: F64, axes: F64) -> F64:
     """Return the distances (N,) px of points from their lines for the best translation.
 
     Rotation and zoom are solved as well. A translation t moves a point x at depth Z by (t_xy - t_z x) / Z, which is
@@ -163,7 +167,7 @@ def _across_lines(residuals: F64, slopes: F64, points: F64, axes: F64) -> F64:
 
 
 @dataclass(frozen=True, slots=True)
-class _Moved:
+class _TranslationFits:
     """Fits for D directions of translation and N points.
 
     Attributes:
@@ -179,12 +183,12 @@ class _Moved:
     costs: F64
 
 
-def _best(tried: _Moved) -> _Moved:
+def _best(tried: _TranslationFits) -> _TranslationFits:
     at = slice(least := int(tried.costs.argmin()), least + 1)
-    return _Moved(tried.changes[at], tried.across[at], tried.lengths[at], tried.costs[at])
+    return _TranslationFits(tried.changes[at], tried.across[at], tried.lengths[at], tried.costs[at])
 
 
-def _solve(directions: F64, residuals: F64, slopes: F64, lines: F64) -> _Moved:
+def _solve(directions: F64, residuals: F64, slopes: F64, lines: F64) -> _TranslationFits:
     line = np.einsum("nij,dj->dni", lines, directions)
     lengths = np.maximum(np.sqrt((line * line).sum(axis=2)), 1e-6)
     normal = np.stack([-line[:, :, 1], line[:, :, 0]], axis=2) / lengths[:, :, None]
@@ -196,7 +200,7 @@ def _solve(directions: F64, residuals: F64, slopes: F64, lines: F64) -> _Moved:
         across = np.swapaxes(weighted, 1, 2)
         changes = np.linalg.solve(across @ slope + 1e-3 * np.eye(4), across @ apart[:, :, None])[:, :, 0]
         rest = apart - (slope @ changes[:, :, None])[:, :, 0]
-    return _Moved(changes, rest, lengths, np.log1p((rest / _WIDTH_PX) ** 2).sum(axis=1))
+    return _TranslationFits(changes, rest, lengths, np.log1p((rest / _WIDTH_PX) ** 2).sum(axis=1))
 
 
 def _half_sphere(count: int) -> F64:

@@ -17,7 +17,7 @@ Mask = NDArray[np.bool_]
 MAX_BRIDGED_S = 0.5  # s; longest gap that is interpolated
 _EXTRAPOLATED_S = 0.1  # s of extrapolation
 _MAX_HELD_S = 10.0  # s; longest gap that is interpolated if the views before and after are equal
-_SAME, _SAME_ZOOM = np.radians(0.3), 0.01  # tolerances of equal views: rad, and relative zoom
+_MAX_EQUAL_RAD, _MAX_EQUAL_ZOOM = np.radians(0.3), 0.01  # tolerances of equal views: rad, and relative zoom
 _BRIDGED_SIGMA_RAD = np.radians(3.0)  # rad/s, uncertainty of an interpolated view
 
 
@@ -146,10 +146,10 @@ def _fill(
         )
         all_zooms[rows] = zooms[left] ** (1 - share) * zooms[left + 1] ** share
         change = abs(float(np.log(zooms[left + 1] / zooms[left])))
-        same = float(np.linalg.norm(between)) < _SAME and change < _SAME_ZOOM
+        same = float(np.linalg.norm(between)) < _MAX_EQUAL_RAD and change < _MAX_EQUAL_ZOOM
         if gap <= MAX_BRIDGED_S or (same and gap <= _MAX_HELD_S):
-            unsure = 0.0 if same else _BRIDGED_SIGMA_RAD * gap * share * (1 - share) * (gap > 0.15)
-            all_sigmas[rows] = np.maximum(sigmas[left], sigmas[left + 1]) + unsure
+            added_sigma = 0.0 if same else _BRIDGED_SIGMA_RAD * gap * share * (1 - share) * (gap > 0.15)
+            all_sigmas[rows] = np.maximum(sigmas[left], sigmas[left + 1]) + added_sigma
 
 
 def _speeds(times: F64, rotations: F64) -> F64:
@@ -169,17 +169,19 @@ def _speeds(times: F64, rotations: F64) -> F64:
     return speeds
 
 
-def _hermite(share: F64, between: F64, leaves: F64, arrives: F64) -> F64:
+def _hermite(share: F64, between: F64, start_velocity: F64, end_velocity: F64) -> F64:
     """Interpolate a rotation vector (3,) from 0 to `between` with a cubic Hermite spline.
 
     Args:
         share: (N,) positions in the interval, from 0 to 1.
         between: (3,) rad, rotation vector at the end.
-        leaves: (3,) rad per interval, velocity at the start.
-        arrives: (3,) rad per interval, velocity at the end.
+        start_velocity: (3,) rad per interval, velocity at the start.
+        end_velocity: (3,) rad per interval, velocity at the end.
 
     Returns:
         (N, 3) rad, rotation vectors.
     """
     s = share[:, None]
-    return np.asarray((s**3 - 2 * s**2 + s) * leaves + (3 * s**2 - 2 * s**3) * between + (s**3 - s**2) * arrives)
+    return np.asarray(
+        (s**3 - 2 * s**2 + s) * start_velocity + (3 * s**2 - 2 * s**3) * between + (s**3 - s**2) * end_velocity
+    )

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from pose.skeletons import Skeleton
 from pose.types import F32, F64, U8, People
 
-SIDE = 480  # px of the longer side
-_ALMOST = 1.005  # tolerance with which a scale factor counts as a whole number
-FEATURES = 120  # maximum number of features in an image
+MAX_SIDE_PX = 480  # px of the longer side
+_SCALE_TOLERANCE = 1.005  # tolerance with which a scale factor counts as a whole number
+MAX_FEATURES = 120  # maximum number of features in an image
 MIN_DISTANCE_PX = 9.0  # px, minimum distance of two features
-WINDOW = 11  # px, window around a feature
+WINDOW_PX = 11  # px, window around a feature
 LEVELS = 2  # pyramid levels of the optical flow above the image itself, unless the motion can be large
 MAX_ROUND_TRIP_PX = 0.5  # px, maximum forward-backward tracking error
-_QUALITY = 0.004  # minimum quality relative to the best corner
+_MIN_QUALITY = 0.004  # minimum quality relative to the best corner
 _NOISE = 6.0  # mean squared gradient, (grey levels/px)^2, at which a direction counts half; noise has less
 _LIMB, _SKULL = 0.12, 0.16  # width of limbs and radius of the head, relative to the diagonal of a person's box
 _TRUNK = ("left_shoulder", "right_shoulder", "left_hip", "right_hip")
@@ -24,26 +24,26 @@ _HEAD = ("nose", "head")
 _MAX_BAR_GREY = 24  # of 255; rows and columns without a brighter pixel are bars
 # Bars partly covered by a logo: maximum grey level of black (16 in video levels), and minimum share of black pixels.
 _BLACK_GREY, _MIN_BAR_SHARE = 18, 0.6
-_EDGE = 6  # px, minimum distance of features from the border and from bars
-_THUMB = 8  # scale of thumbnails: px of the reduced image per px
+_MIN_BORDER_PX = 6  # px, minimum distance of features from the border and from bars
+_THUMBNAIL_SCALE = 8  # scale of thumbnails: px of the reduced image per px
 _CRITERIA = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 12, 0.02)
 
 
 def reduce(image: U8) -> U8:
-    """Return the green channel of an image, averaged down to a longer side of at most `SIDE` px.
+    """Return the green channel of an image, averaged down to a longer side of at most `MAX_SIDE_PX` px.
 
     Args:
         image: (H, W, 3) RGB.
     """
     height, width = image.shape[:2]
-    step = max(1, max(height, width) // (2 * SIDE))
+    step = max(1, max(height, width) // (2 * MAX_SIDE_PX))
     green = np.ascontiguousarray(image[::step, ::step, 1])
-    scale = SIDE / max(height, width)
+    scale = MAX_SIDE_PX / max(height, width)
     if scale >= 1:
         return green
     size = max(8, round(width * scale)), max(8, round(height * scale))
     # Averaging is fast over whole pixels; the remaining factor is small and needs none.
-    whole = int(max(green.shape) * _ALMOST / SIDE)
+    whole = int(max(green.shape) * _SCALE_TOLERANCE / MAX_SIDE_PX)
     if whole > 1:
         few = [max(1, side // whole) for side in green.shape]
         part = green[: few[0] * whole, : few[1] * whole]
@@ -122,11 +122,11 @@ def find_features(grey: U8, mask: U8) -> Features:
     rows, columns = (np.flatnonzero(~_bars(grey, axis)) for axis in (1, 0))
     if len(rows) and len(columns):
         inner = (
-            slice(rows[0] + _EDGE, max(rows[-1] + 1 - _EDGE, 0)),
-            slice(columns[0] + _EDGE, max(columns[-1] + 1 - _EDGE, 0)),
+            slice(rows[0] + _MIN_BORDER_PX, max(rows[-1] + 1 - _MIN_BORDER_PX, 0)),
+            slice(columns[0] + _MIN_BORDER_PX, max(columns[-1] + 1 - _MIN_BORDER_PX, 0)),
         )
         allowed[inner] = mask[inner]
-    found = cv2.goodFeaturesToTrack(grey, FEATURES, _QUALITY, MIN_DISTANCE_PX, mask=allowed)
+    found = cv2.goodFeaturesToTrack(grey, MAX_FEATURES, _MIN_QUALITY, MIN_DISTANCE_PX, mask=allowed)
     if found is None:
         return features_at(grey, np.zeros((0, 2), np.float32))
     features = features_at(grey, np.asarray(found, np.float32).reshape(-1, 2))
@@ -144,10 +144,10 @@ def features_at(grey: U8, points: NDArray[np.floating]) -> Features:
     """Make trackable features of an image at given points (N, 2) px."""
     points = np.asarray(points, np.float32)
     height, width = grey.shape
-    reach = np.arange(-(WINDOW // 2) - 1, WINDOW // 2 + 2)
+    offsets = np.arange(-(WINDOW_PX // 2) - 1, WINDOW_PX // 2 + 2)
     at = points.round().astype(int)
-    rows = (at[:, 1, None] + reach).clip(0, height - 1)[:, :, None]
-    columns = (at[:, 0, None] + reach).clip(0, width - 1)[:, None]
+    rows = (at[:, 1, None] + offsets).clip(0, height - 1)[:, :, None]
+    columns = (at[:, 0, None] + offsets).clip(0, width - 1)[:, None]
     patches = grey[rows, columns].astype(np.float32)
     across = (patches[:, 1:-1, 2:] - patches[:, 1:-1, :-2]) / 2
     down = (patches[:, 2:, 1:-1] - patches[:, :-2, 1:-1]) / 2
@@ -193,7 +193,7 @@ def thumbnail(grey: U8, mask: U8) -> F32:
         grey: (h, w) grey image.
         mask: (h, w) mask, 0 on people.
     """
-    size = max(8, grey.shape[1] // _THUMB), max(8, grey.shape[0] // _THUMB)
+    size = max(8, grey.shape[1] // _THUMBNAIL_SCALE), max(8, grey.shape[0] // _THUMBNAIL_SCALE)
     small = cv2.resize(grey, size, interpolation=cv2.INTER_AREA).astype(np.float32)
     shown = cv2.resize(mask, size, interpolation=cv2.INTER_AREA) > 128
     small = np.where(shown, small - (small[shown].mean() if shown.any() else 0), 0)
@@ -206,13 +206,13 @@ def shift_between(one: F32, other: F32) -> tuple[F64, float]:
     The shift is in px of the reduced image.
     """
     shift, response = cv2.phaseCorrelate(one, other)
-    return np.array(shift) * _THUMB, float(response)
+    return np.array(shift) * _THUMBNAIL_SCALE, float(response)
 
 
 def _flow(one: U8, other: U8, points: F32, expected: F32, levels: int) -> tuple[F32, NDArray[np.bool_]]:
     start = np.ascontiguousarray(expected, np.float32).reshape(-1, 1, 2).copy()
     found, status, _ = cv2.calcOpticalFlowPyrLK(
-        one, other, points.reshape(-1, 1, 2), start, winSize=(WINDOW, WINDOW), maxLevel=levels, criteria=_CRITERIA,
-        flags=cv2.OPTFLOW_USE_INITIAL_FLOW,
+        one, other, points.reshape(-1, 1, 2), start, winSize=(WINDOW_PX, WINDOW_PX), maxLevel=levels,
+        criteria=_CRITERIA, flags=cv2.OPTFLOW_USE_INITIAL_FLOW,
     )  # fmt: skip
     return np.asarray(found, np.float32).reshape(-1, 2), np.asarray(status).reshape(-1) > 0

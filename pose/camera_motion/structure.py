@@ -21,16 +21,16 @@ from pose.types import U8
 
 F64 = NDArray[np.float64]
 
-FEATURES = 700  # maximum per key frame
-_RATIO = 0.85  # maximum ratio of the distances to the best and the second-best descriptor
-_NEXT = 4  # each key frame is matched with this many following ones, and with those 8, 16, ... further on
-_FEWEST_MATCHES = 30  # minimum matches of a pair of key frames
-_NEARER = 2.0  # px, maximum reprojection error of an inlier
-_LEAST_SHARE = 0.9  # minimum fraction of key frames with a pose
-_MOST_ERROR = 1.0  # px, maximum mean reprojection error
-_LEAST_ANGLE = 2.0  # degrees, minimum median triangulation angle
-_FEWEST_POINTS = 60  # minimum points of a model
-_CENTRE = 0.5  # px; COLMAP's origin is the corner of the image, here it is the centre of the first pixel
+MAX_FEATURES = 700  # maximum per key frame
+_MAX_DESCRIPTOR_RATIO = 0.85  # maximum ratio of the distances to the best and the second-best descriptor
+_FOLLOWING_KEYS = 4  # each key frame is matched with this many following ones, and with those 8, 16, ... further on
+_MIN_MATCHES = 30  # minimum matches of a pair of key frames
+_MAX_REPROJECTION_PX = 2.0  # px, maximum reprojection error of an inlier
+_MIN_REGISTERED_SHARE = 0.9  # minimum fraction of key frames with a pose
+_MAX_MEAN_ERROR_PX = 1.0  # px, maximum mean reprojection error
+_MIN_ANGLE_DEGREES = 2.0  # degrees, minimum median triangulation angle
+_MIN_POINTS = 60  # minimum points of a model
+_PIXEL_CENTRE_PX = 0.5  # px; COLMAP's origin is the corner of the image, here it is the centre of the first pixel
 
 
 def has_colmap() -> bool:
@@ -76,13 +76,13 @@ class Structure:
     focal: float
 
 
-def reconstruct(images: Sequence[KeyImage], matrix: F64, known: bool) -> Structure | str:
+def reconstruct(images: Sequence[KeyImage], matrix: F64, focal_known: bool) -> Structure | str:
     """Reconstruct the structure from key images, or return the reason why none is reliable.
 
     Args:
         images: The key images.
         matrix: (3, 3) px, intrinsics of these images.
-        known: Whether the focal length is known; otherwise it is refined.
+        focal_known: Whether the focal length is known; otherwise it is refined.
     """
     steps = len(images) + sum(1 for _ in _pairs(len(images))) + len(images)
     with (
@@ -93,14 +93,14 @@ def reconstruct(images: Sequence[KeyImage], matrix: F64, known: bool) -> Structu
         def advance() -> None:
             bar.update()
 
-        model = _mapped(Path(folder), images, matrix, known, advance)
+        model = _mapped(Path(folder), images, matrix, focal_known, advance)
     if model is None:
         return "structure from motion finds no pair of images with enough parallax"
     return _checked(model, len(images), float(matrix[0, 0]))
 
 
 def _mapped(
-    folder: Path, images: Sequence[KeyImage], matrix: F64, known: bool, advance: Callable[[], None]
+    folder: Path, images: Sequence[KeyImage], matrix: F64, focal_known: bool, advance: Callable[[], None]
 ) -> Any:  # fmt: skip
     """Return COLMAP's largest model; None without one.
 
@@ -108,7 +108,7 @@ def _mapped(
         folder: Folder for temporary files.
         images: The key images.
         matrix: (3, 3) px, intrinsics of these images.
-        known: Whether the focal length is known; otherwise it is refined.
+        focal_known: Whether the focal length is known; otherwise it is refined.
         advance: Function called after each image, pair and registered image, to show progress.
     """
     import pycolmap
@@ -117,10 +117,10 @@ def _mapped(
     height, width = images[0].grey.shape
     camera = pycolmap.Camera(
         model="SIMPLE_PINHOLE", width=width, height=height, camera_id=1,
-        params=[float(matrix[0, 0]), float(matrix[0, 2]) + _CENTRE, float(matrix[1, 2]) + _CENTRE],
+        params=[float(matrix[0, 0]), float(matrix[0, 2]) + _PIXEL_CENTRE_PX, float(matrix[1, 2]) + _PIXEL_CENTRE_PX],
     )  # fmt: skip
     camera.has_prior_focal_length = True
-    sift = cv2.SIFT.create(nfeatures=FEATURES, contrastThreshold=0.02)
+    sift = cv2.SIFT.create(nfeatures=MAX_FEATURES, contrastThreshold=0.02)
     seen = []
     for image in images:
         seen.append(_features(sift, image))
@@ -128,12 +128,12 @@ def _mapped(
     with pycolmap.Database.open(folder / "database") as database:
         _fill(database, camera, [points for points, _ in seen])
         options = pycolmap.TwoViewGeometryOptions()
-        options.ransac.max_error, options.ransac.random_seed = _NEARER, 0
+        options.ransac.max_error, options.ransac.random_seed = _MAX_REPROJECTION_PX, 0
         options.compute_relative_pose = True
         for one, other in _pairs(len(images)):
             advance()
             matches = _matches(seen[one][1], seen[other][1])
-            if len(matches) < _FEWEST_MATCHES:
+            if len(matches) < _MIN_MATCHES:
                 continue
             points = (seen[at][0].astype(np.float64) for at in (one, other))
             first, second = points
@@ -141,23 +141,23 @@ def _mapped(
             database.write_matches(one + 1, other + 1, matches)
             database.write_two_view_geometry(one + 1, other + 1, found)
     models = pycolmap.incremental_mapping(
-        folder / "database", folder, folder, options=_options(known), next_image_callback=advance
+        folder / "database", folder, folder, options=_options(focal_known), next_image_callback=advance
     )
     return max(models.values(), key=lambda model: model.num_reg_images(), default=None)
 
 
-def _options(known: bool) -> Any:
+def _options(focal_known: bool) -> Any:
     import pycolmap
 
     options = pycolmap.IncrementalPipelineOptions()
     options.multiple_models, options.extract_colors, options.min_model_size = False, False, 5
-    options.ba_refine_focal_length, options.ba_refine_extra_params = not known, False
+    options.ba_refine_focal_length, options.ba_refine_extra_params = not focal_known, False
     options.ba_global_frames_ratio = options.ba_global_points_ratio = 1.4
     options.random_seed, options.num_threads = 0, 1
     mapper = options.mapper
     mapper.abs_pose_refine_focal_length = mapper.abs_pose_refine_extra_params = False
     mapper.init_min_tri_angle, mapper.init_min_num_inliers = 4.0, 50
-    mapper.filter_max_reproj_error, mapper.filter_min_tri_angle = _NEARER, 0.7
+    mapper.filter_max_reproj_error, mapper.filter_min_tri_angle = _MAX_REPROJECTION_PX, 0.7
     mapper.abs_pose_max_error, mapper.abs_pose_min_num_inliers = 4.0, 25
     options.triangulation.min_angle = 0.7
     return options
@@ -187,13 +187,13 @@ def _features(sift: Any, image: KeyImage) -> tuple[NDArray[np.float32], NDArray[
     found, descriptors = sift.detectAndCompute(image.grey, image.mask)
     if descriptors is None:
         return np.zeros((0, 2), np.float32), np.zeros((0, 128), np.float32)
-    points = np.array([one.pt for one in found], np.float32).reshape(-1, 2) + np.float32(_CENTRE)
+    points = np.array([one.pt for one in found], np.float32).reshape(-1, 2) + np.float32(_PIXEL_CENTRE_PX)
     share = descriptors / np.maximum(descriptors.sum(axis=1, keepdims=True), 1e-6)
     return points, np.sqrt(share).astype(np.float32)
 
 
 def _pairs(count: int) -> Iterator[tuple[int, int]]:
-    steps = [*range(1, _NEXT + 1), *(2**power for power in range(3, 12))]
+    steps = [*range(1, _FOLLOWING_KEYS + 1), *(2**power for power in range(3, 12))]
     return ((one, one + step) for step in steps for one in range(count - step))
 
 
@@ -206,7 +206,7 @@ def _matches(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np
     rows = np.arange(len(one))
     second = np.partition(alike, -2, axis=1)[:, -2]
     near, next_near = (np.sqrt(np.maximum(2 - 2 * part, 0)) for part in (alike[rows, best], second))
-    good = (alike.argmax(axis=0)[best] == rows) & (near < _RATIO * next_near)
+    good = (alike.argmax(axis=0)[best] == rows) & (near < _MAX_DESCRIPTOR_RATIO * next_near)
     return np.column_stack([rows[good], best[good]]).astype(np.uint32)
 
 
@@ -214,14 +214,14 @@ def _checked(model: Any, count: int, focal: float) -> Structure | str:
     images = sorted((image for image in model.images.values() if image.has_pose), key=lambda image: image.name)
     rows = np.array([int(image.name) - 1 for image in images])
     share, error = len(rows) / count, float(model.compute_mean_reprojection_error())
-    if share < _LEAST_SHARE:
+    if share < _MIN_REGISTERED_SHARE:
         return f"structure from motion registers only {share:.0%} of the key frames"
-    if error > _MOST_ERROR or model.num_points3D() < _FEWEST_POINTS:
+    if error > _MAX_MEAN_ERROR_PX or model.num_points3D() < _MIN_POINTS:
         return f"structure from motion has a reprojection error of {error:.1f} px with {model.num_points3D()} points"
     rotations = np.array([image.cam_from_world().rotation.matrix().T for image in images])
     positions = np.array([image.projection_center() for image in images])
     angle, depth = _spread(model, {image.image_id: place for image, place in zip(images, positions, strict=True)})
-    if angle < _LEAST_ANGLE:
+    if angle < _MIN_ANGLE_DEGREES:
         return f"the median triangulation angle is only {angle:.1f} degrees"
     begin = rotations[0].T
     rotations, positions = begin @ rotations, (positions - positions[0]) @ begin.T

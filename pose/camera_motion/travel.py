@@ -21,11 +21,11 @@ from pose.types import Frame, People
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
-SIDE = 640  # px of the longer side of key images
-EVERY = 0.33  # s between key frames
-MOST_KEYS = 90  # maximum number of key frames
-_SPARSEST = 1.0  # maximum s between key frames; clips that need more are not reconstructed
-_FEWEST_KEYS = 6  # minimum number of key frames
+MAX_SIDE_PX = 640  # px of the longer side of key images
+KEY_INTERVAL_S = 0.33  # s between key frames
+MAX_KEYS = 90  # maximum number of key frames
+_MAX_KEY_INTERVAL_S = 1.0  # maximum s between key frames; clips that need more are not reconstructed
+_MIN_KEYS = 6  # minimum number of key frames
 
 
 def choose_keys(path: CameraPath) -> I64 | str:
@@ -35,13 +35,13 @@ def choose_keys(path: CameraPath) -> I64 | str:
     if path.scenes[-1] > 0:
         return "the clip has cuts; cut it into its scenes"
     seconds = float(path.times[-1] - path.times[0])
-    step = max(EVERY, seconds / (MOST_KEYS - 1))
-    if step > _SPARSEST:
-        return f"the clip is longer than {_SPARSEST * (MOST_KEYS - 1):.0f} s; cut it into pieces"
+    step = max(KEY_INTERVAL_S, seconds / (MAX_KEYS - 1))
+    if step > _MAX_KEY_INTERVAL_S:
+        return f"the clip is longer than {_MAX_KEY_INTERVAL_S * (MAX_KEYS - 1):.0f} s; cut it into pieces"
     wanted = np.arange(path.times[0], path.times[-1] + 1e-9, step)
     rows = np.unique(path.rows(wanted))
     rows = np.append(rows, len(path.times) - 1) if len(path.times) - 1 - rows[-1] > 2 else rows
-    return rows if len(rows) >= _FEWEST_KEYS else "the clip is too short"
+    return rows if len(rows) >= _MIN_KEYS else "the clip is too short"
 
 
 def key_images(frames: Iterator[tuple[Frame, People]], rows: I64, skeleton: Skeleton) -> tuple[list[KeyImage], float]:
@@ -57,7 +57,7 @@ def key_images(frames: Iterator[tuple[Frame, People]], rows: I64, skeleton: Skel
         if row not in wanted:
             continue
         grey = np.ascontiguousarray(frame.image[..., 1])
-        scale = min(1.0, SIDE / max(grey.shape))
+        scale = min(1.0, MAX_SIDE_PX / max(grey.shape))
         if scale < 1:
             size = round(grey.shape[1] * scale), round(grey.shape[0] * scale)
             grey = np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), np.uint8)
@@ -75,7 +75,7 @@ def scaled_matrix(matrix: F64, scale: float) -> F64:
     return np.asarray(reduced)
 
 
-def travelled(path: CameraPath, keys: I64, found: Structure) -> CameraPath:
+def with_translation(path: CameraPath, keys: I64, found: Structure) -> CameraPath:
     """Combine the background's path with the rotations and positions (up to scale) of structure from motion.
 
     Args:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera_motion.parallax import LONG_LENS, MIN_CARRIED_RAD
+from pose.camera_motion.parallax import MAX_FOCAL_RATIO, MIN_TRANSLATION_RAD
 from pose.camera_motion.path import CameraPath
 from pose.camera_motion.rotations import to_vector
 from pose.types import Background
@@ -25,17 +25,19 @@ MIN_ZOOM = 0.02  # minimum relative zoom
 MAX_SHAKE_DEGREES = 1.5  # degrees; maximum span of the slow rotation of a shaking camera
 _SLOW_S = 1.0  # s; faster motion is shake
 # Maximum duration in s, and maximum fraction, of frames with people whose view is unknown.
-_UNKNOWN_SECONDS, _UNKNOWN_SHARE = 0.5, 0.02
-_ZOOM_PARALLAX = 0.0025  # rad, threshold for a zooming camera: forward motion has less parallax than sideways motion
-_PARALLAX_SHARE = 60  # percentile of the parallax tests that is compared with the threshold
+_MAX_UNKNOWN_S, _MAX_UNKNOWN_SHARE = 0.5, 0.02
+# rad, limit for a zooming camera; forward motion has less parallax than sideways motion
+_MAX_ZOOM_PARALLAX_RAD = 0.0025
+_PARALLAX_PERCENTILE = 60  # percentile of the parallax tests that is compared with the threshold
 # A short walk with the camera: duration in s, minimum number of tests in it, and threshold of their median in rad.
-_WHILE, _WHILE_TESTS, _WHILE_PARALLAX = 4.0, 5, 0.025
-_TESTS_SPAN = 5.0  # degrees; a larger rotation without a parallax test is unknown
-_LENS_SIGMA, _LENS_FLOOR = 0.1, 0.03  # relative standard deviation of a test's focal length: maximum, and lower bound
-_MAX_LENS_LOG = 0.12  # log; maximum ratio of the focal length of a rotation to the expected one
+_WALK_S, _WALK_TESTS, _WALK_PARALLAX_RAD = 4.0, 5, 0.025
+_MAX_UNTESTED_DEGREES = 5.0  # degrees; a larger rotation without a parallax test is unknown
+# Relative standard deviation of a test's focal length: maximum, and lower bound.
+_MAX_FOCAL_SIGMA, _MIN_FOCAL_SIGMA = 0.1, 0.03
+_MAX_FOCAL_LOG = 0.12  # log; maximum ratio of the focal length of a rotation to the expected one
 # attributes whose maximum over the scenes is reported
-_LARGEST = ("pan", "tilt", "roll", "shake", "zoom", "parallax", "sigma_degrees", "drift")
-_MAX_LENS_SPREAD_LOG = 0.1  # log; maximum deviation of 75 % of the tests from their median
+_MAX_OVER_SCENES = ("pan", "tilt", "roll", "shake", "zoom", "parallax", "sigma_degrees", "drift")
+_MAX_FOCAL_SPREAD_LOG = 0.1  # log; maximum deviation of 75 % of the tests from their median
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +84,12 @@ class CameraMotion:
     scenes: tuple["SceneMotion", ...] = field(default=(), kw_only=True)
 
     @property
-    def carried(self) -> bool:
+    def translation_known(self) -> bool:
         """Whether the translation of the camera is known."""
         return not np.isnan(self.distance)
 
     @property
-    def certain(self) -> bool:
+    def excludes_translation(self) -> bool:
         """Whether the background proves that the camera did not translate.
 
         In front of a plane, translation looks like a rotation with a varying focal length, and translation towards the
@@ -126,7 +128,7 @@ class SceneMotion:
     world: bool = True
 
 
-def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled: NDArray[np.bool_]) -> CameraMotion:
+def classify(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled: NDArray[np.bool_]) -> CameraMotion:
     """Classify the motion of a path.
 
     Each scene is classified separately. The result for the clip is that of the least favourable scene, so that many
@@ -148,14 +150,14 @@ def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled:
         )
         own = [(at - first, background) for at, background in measured if first <= at < end]
         begins, ends = float(path.times[first]), float(path.times[min(end, len(path.times) - 1)])
-        motion = _judge_scene(part, own, peopled[rows])
+        motion = _classify_scene(part, own, peopled[rows])
         found.append(SceneMotion(scene, begins, ends, motion, int(peopled[rows].sum() or len(rows))))
     if path.scenes[-1] == 0:
         return found[0].motion
-    return together(_doubted(found, float(np.median(np.diff(path.times)))))
+    return summarise(_mark_unknown(found, float(np.median(np.diff(path.times)))))
 
 
-def _doubted(scenes: Sequence[SceneMotion], step: float) -> list[SceneMotion]:
+def _mark_unknown(scenes: Sequence[SceneMotion], step: float) -> list[SceneMotion]:
     """Mark scenes in which views are missing as 'unknown', if too many are missing in all scenes together.
 
     Args:
@@ -164,15 +166,15 @@ def _doubted(scenes: Sequence[SceneMotion], step: float) -> list[SceneMotion]:
     """
     frames = sum(one.frames for one in scenes)
     missing = sum((1 - one.motion.known) * one.frames for one in scenes)
-    if missing <= _UNKNOWN_SHARE * frames or missing * step <= _UNKNOWN_SECONDS:
+    if missing <= _MAX_UNKNOWN_SHARE * frames or missing * step <= _MAX_UNKNOWN_S:
         return list(scenes)
     return [
-        replace(one, motion=replace(one.motion, kind=UNKNOWN)) if one.motion.known < 1 - _UNKNOWN_SHARE else one
+        replace(one, motion=replace(one.motion, kind=UNKNOWN)) if one.motion.known < 1 - _MAX_UNKNOWN_SHARE else one
         for one in scenes
     ]
 
 
-def together(found: Sequence[SceneMotion]) -> CameraMotion:
+def summarise(found: Sequence[SceneMotion]) -> CameraMotion:
     """Summarise the scenes of a clip with cuts that have a world (all if none has): the worst kind, and the largest
     extents.
     """
@@ -183,28 +185,28 @@ def together(found: Sequence[SceneMotion]) -> CameraMotion:
     kind = min((one.kind for one in scenes), key=_WORST.index)
     known = float(np.average([one.known for one in scenes], weights=[max(one.frames, 1) for one in chosen]))
     turning = [one for one in scenes if one.kind in (ROTATING, ZOOMING, TRANSLATING)] or list(scenes)
-    focal = max(turning, key=lambda one: _misfit(one.focal_ratio, one.focal_sigma))
+    focal = max(turning, key=lambda one: _focal_deviation(one.focal_ratio, one.focal_sigma))
     largest = {
         name: max(values)
-        for name in _LARGEST
+        for name in _MAX_OVER_SCENES
         if (values := [value for one in scenes if not np.isnan(value := getattr(one, name))])
     }
     focal_length = {"focal_ratio": focal.focal_ratio, "focal_sigma": focal.focal_sigma}
     return CameraMotion(kind, known, **largest, **focal_length, scenes=tuple(found))
 
 
-def _misfit(focal_ratio: float, focal_sigma: float) -> float:
+def _focal_deviation(focal_ratio: float, focal_sigma: float) -> float:
     """Return the deviation of the focal length from that of a pure rotation, relative to its limits; infinite if
     unknown.
     """
-    worst = max(abs(np.log(focal_ratio)) / _MAX_LENS_LOG, focal_sigma / _MAX_LENS_SPREAD_LOG)
+    worst = max(abs(np.log(focal_ratio)) / _MAX_FOCAL_LOG, focal_sigma / _MAX_FOCAL_SPREAD_LOG)
     return float("inf") if np.isnan(focal_ratio) else float(worst)
 
 
-def _judge_scene(
+def _classify_scene(
     path: CameraPath, measured: Sequence[tuple[int, Background]], peopled: NDArray[np.bool_]
 ) -> CameraMotion:  # fmt: skip
-    """Classify the motion of one scene, as `judge` does for a clip."""
+    """Classify the motion of one scene, as `classify` does for a clip."""
     wanted = peopled if peopled.any() else np.ones(len(path.times), bool)
     seen = np.isfinite(path.sigmas)
     step = float(np.median(np.diff(path.times))) if len(path.times) > 1 else 0.0
@@ -221,63 +223,68 @@ def _judge_scene(
     zoom = float(path.zooms[rows].max() / path.zooms[rows].min())
     slow_span = float(np.linalg.norm(np.ptp(slow, axis=0)))
     tests = np.array(
-        [(path.times[at], one.parallax, one.lens, one.lens_sigma) for at, one in measured if not np.isnan(one.parallax)]
+        [
+            (path.times[at], one.parallax, one.focal_ratio, one.focal_sigma)
+            for at, one in measured
+            if not np.isnan(one.parallax)
+        ]
     ).reshape(-1, 4)
-    apparent = float(np.degrees(np.percentile(tests[:, 1], _PARALLAX_SHARE))) if len(tests) else 0.0
+    apparent = float(np.degrees(np.percentile(tests[:, 1], _PARALLAX_PERCENTILE))) if len(tests) else 0.0
     sigma = float(np.degrees(np.median(path.sigmas[seen])))
-    numbers = (known, spans[1], spans[0], spans[2], shake, zoom, apparent, sigma, *lens_of(tests[:, 2:]))
+    numbers = (known, spans[1], spans[0], spans[2], shake, zoom, apparent, sigma, *median_focal_ratio(tests[:, 2:]))
     kind = _kind(numbers, missing * step, slow_span)
     if kind not in (STATIC, TRANSLATING, UNKNOWN):
-        kind = _supported(kind, tests, float(spans.max()))
+        kind = _tested_kind(kind, tests, float(spans.max()))
     return CameraMotion(kind, *(float(number) for number in numbers))
 
 
 def _kind(numbers: tuple[float, ...], missing: float, slow_span: float) -> str:
     known, pan, tilt, roll, _, zoom, apparent = numbers[:7]
-    if known < 1 - _UNKNOWN_SHARE and missing > _UNKNOWN_SECONDS:
+    if known < 1 - _MAX_UNKNOWN_SHARE and missing > _MAX_UNKNOWN_S:
         return UNKNOWN
     if max(pan, tilt, roll / 2) < 2 * _MAX_STATIC_DEGREES and zoom < 1 + 2 * _MAX_STATIC_ZOOM:
         return STATIC
-    if apparent > np.degrees(MIN_CARRIED_RAD):
+    if apparent > np.degrees(MIN_TRANSLATION_RAD):
         return TRANSLATING
     if zoom > 1 + MIN_ZOOM and max(pan, tilt) < MAX_SHAKE_DEGREES:
-        return ZOOMING if apparent < np.degrees(_ZOOM_PARALLAX) else TRANSLATING
+        return ZOOMING if apparent < np.degrees(_MAX_ZOOM_PARALLAX_RAD) else TRANSLATING
     return SHAKING if slow_span < MAX_SHAKE_DEGREES else ROTATING
 
 
-def _supported(kind: str, tests: F64, span: float) -> str:
+def _tested_kind(kind: str, tests: F64, span: float) -> str:
     """Return the kind if the absence of translation is plausible, otherwise 'translating' or 'unknown'.
 
     Args:
         kind: Kind of a moving camera, such as 'rotating'.
-        tests: (N, 4) results of the parallax tests: time in s, and `parallax`, `lens` and `lens_sigma` of `Background`.
+        tests: (N, 4) results of the parallax tests: time in s, and `parallax`, `focal_ratio` and `focal_sigma` of
+            `Background`.
         span: Range of the rotation, degrees.
     """
     for time in tests[:, 0]:
-        part = tests[(tests[:, 0] <= time) & (tests[:, 0] > time - _WHILE), 1]
-        if len(part) >= _WHILE_TESTS and np.median(part) > _WHILE_PARALLAX:
+        part = tests[(tests[:, 0] <= time) & (tests[:, 0] > time - _WALK_S), 1]
+        if len(part) >= _WALK_TESTS and np.median(part) > _WALK_PARALLAX_RAD:
             return TRANSLATING
     if len(tests):
-        return UNKNOWN if np.median(tests[:, 2]) > LONG_LENS else kind
-    return UNKNOWN if span > _TESTS_SPAN else kind
+        return UNKNOWN if np.median(tests[:, 2]) > MAX_FOCAL_RATIO else kind
+    return UNKNOWN if span > _MAX_UNTESTED_DEGREES else kind
 
 
-def lens_of(tests: F64) -> tuple[float, float]:
+def median_focal_ratio(tests: F64) -> tuple[float, float]:
     """Return the weighted median of the focal length ratios of parallax tests, and the deviation of its logarithm.
 
     Uncertain tests are left out; NaN without others.
 
     Args:
-        tests: (N, 2) `lens` and `lens_sigma` of `Background`.
+        tests: (N, 2) `focal_ratio` and `focal_sigma` of `Background`.
     """
-    tests = tests[tests[:, 1] < _LENS_SIGMA]
+    tests = tests[tests[:, 1] < _MAX_FOCAL_SIGMA]
     if not len(tests):
         return float("nan"), float("nan")
-    lens = np.log(tests[:, 0])
-    order = np.argsort(lens)
-    weight = np.cumsum(1 / (tests[order, 1] ** 2 + _LENS_FLOOR**2))
-    middle = float(lens[order][np.searchsorted(weight, weight[-1] / 2)])
-    return float(np.exp(middle)), float(np.percentile(np.abs(lens - middle), 75))
+    logs = np.log(tests[:, 0])
+    order = np.argsort(logs)
+    weight = np.cumsum(1 / (tests[order, 1] ** 2 + _MIN_FOCAL_SIGMA**2))
+    middle = float(logs[order][np.searchsorted(weight, weight[-1] / 2)])
+    return float(np.exp(middle)), float(np.percentile(np.abs(logs - middle), 75))
 
 
 def proves_rotation(focal_ratio: float, focal_sigma: float) -> bool:
@@ -287,7 +294,7 @@ def proves_rotation(focal_ratio: float, focal_sigma: float) -> bool:
         focal_ratio: Ratio of the measured to the expected focal length.
         focal_sigma: Standard deviation of its logarithm.
     """
-    return bool(abs(np.log(focal_ratio)) < _MAX_LENS_LOG and focal_sigma < _MAX_LENS_SPREAD_LOG)
+    return bool(abs(np.log(focal_ratio)) < _MAX_FOCAL_LOG and focal_sigma < _MAX_FOCAL_SPREAD_LOG)
 
 
 def _slow(times: F64, views: F64) -> F64:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.camera_motion.fit import IDENTITY_VIEW, View
-from pose.camera_motion.parallax import LONG_LENS, MIN_CARRIED_RAD
+from pose.camera_motion.parallax import MAX_FOCAL_RATIO, MIN_TRANSLATION_RAD
 from pose.camera_motion.rotations import to_matrix, to_vector
 from pose.camera_motion.verdict import (
     MAX_SHAKE_DEGREES,
@@ -15,20 +15,20 @@ from pose.camera_motion.verdict import (
     STATIC,
     TRANSLATING,
     UNKNOWN,
-    lens_of,
+    median_focal_ratio,
     proves_rotation,
 )  # fmt: skip
 from pose.types import NO_LINK, Background
 
 F64 = NDArray[np.float64]
 
-_STILL, _STILL_ZOOM = np.radians(0.15), 0.006  # tolerances of a static camera: rad, and relative zoom
+_MAX_STATIC_RAD, _MAX_STATIC_ZOOM = np.radians(0.15), 0.006  # tolerances of a static camera: rad, and relative zoom
 _LOST_S = 0.5  # s without a view after which the state is unknown
 _EXTRAPOLATED_S = 0.15  # s of extrapolation
 _MAX_VIEWS = 2000  # measured frames whose views are stored
 # Parallax tests: s for which they are kept, minimum number, and percentile that is compared.
-_LATELY, _TESTS, _SHARE = 10.0, 3, 60
-_CALM_S = 3.0  # s at rest, or without a test that shows translation, after which a carried camera has stopped
+_MEMORY_S, _MIN_TESTS, _PERCENTILE = 10.0, 3, 60
+_REST_S = 3.0  # s at rest, or without a test that shows translation, after which a carried camera has stopped
 
 
 class CameraWatch:
@@ -45,13 +45,15 @@ class CameraWatch:
             ignore_translation: Whether to treat a translating camera as a rotating one.
         """
         self._ignore = ignore_translation
-        self._tests: deque[tuple[float, float, float, float]] = deque()  # time (s), parallax (rad), lens and its sigma
-        self._suspect = -np.inf  # s, time of the last test that showed translation
+        self._tests: deque[tuple[float, float, float, float]] = (
+            deque()
+        )  # time (s), parallax (rad), focal ratio, its sigma
+        self._translated_at = -np.inf  # s, time of the last test that showed translation
         self._time = -np.inf  # s, time of the last measured view
         self._rest, self._moved = IDENTITY_VIEW, -np.inf  # view since the last motion, and time of this motion in s
-        self._lately: deque[tuple[float, F64]] = deque()  # time (s), rotation vector and log zoom (4,)
+        self._recent: deque[tuple[float, F64]] = deque()  # time (s), rotation vector and log zoom (4,)
         self.state = STATIC
-        self._places: OrderedDict[int, View] = OrderedDict()  # views by frame index, relative to the reference frame
+        self._views: OrderedDict[int, View] = OrderedDict()  # views by frame index, relative to the reference frame
         self._now, self._speed = IDENTITY_VIEW, np.zeros(3)  # last view, and angular velocity in rad/s
 
     @property
@@ -60,22 +62,25 @@ class CameraWatch:
         return self.state == ROTATING and not self._ignore
 
     @property
-    def calm(self) -> bool:
+    def at_rest(self) -> bool:
         """Whether the camera has been at rest for some seconds."""
-        return self._time - self._moved > _CALM_S
+        return self._time - self._moved > _REST_S
 
     @property
-    def certain(self) -> bool:
-        """Whether the background proves that the camera did not translate lately, as in `CameraMotion.certain`."""
-        views = np.array([view for _, view in self._lately]).reshape(-1, 4)
+    def excludes_translation(self) -> bool:
+        """Whether the background proves that the camera did not translate lately.
+
+        The criteria are those of `CameraMotion.excludes_translation`.
+        """
+        views = np.array([view for _, view in self._recent]).reshape(-1, 4)
         if not len(views):
             return True
         if np.ptp(views[:, 3]) > np.log1p(MIN_ZOOM):
             return False
         if np.linalg.norm(np.ptp(views[:, :3], axis=0)) < np.radians(MAX_SHAKE_DEGREES):
             return True
-        tests = [(lens, sigma) for _, _, lens, sigma in self._tests]
-        return proves_rotation(*lens_of(np.array(tests).reshape(-1, 2)))
+        tests = [(ratio, sigma) for _, _, ratio, sigma in self._tests]
+        return proves_rotation(*median_focal_ratio(np.array(tests).reshape(-1, 2)))
 
     def update(self, background: Background | None, index: int, time: float, cut: bool = False) -> View:
         """Process the next frame, and return its view.
@@ -91,11 +96,11 @@ class CameraWatch:
         """
         if cut:
             self._tests.clear()
-            self._suspect = -np.inf
+            self._translated_at = -np.inf
         if cut or self.state in (TRANSLATING, UNKNOWN):
             self._begin()
         linked = True if background is None else self._take(background, index, time)
-        self.state = self._judge(time, linked or cut)
+        self.state = self._classify(time, linked or cut)
         if self.state != ROTATING:
             return IDENTITY_VIEW
         ahead = min(time - self._time, _EXTRAPOLATED_S)
@@ -103,57 +108,57 @@ class CameraWatch:
 
     def _begin(self) -> None:
         self.state, self._now, self._speed, self._rest = STATIC, IDENTITY_VIEW, np.zeros(3), IDENTITY_VIEW
-        self._places.clear()
-        self._lately.clear()
+        self._views.clear()
+        self._recent.clear()
 
     def _take(self, background: Background, index: int, time: float) -> bool:
         """Store a measured frame, and return whether it is connected to earlier ones, or its view is unknown."""
         if not np.isnan(background.parallax):
-            self._tests.append((time, background.parallax, background.lens, background.lens_sigma))
+            self._tests.append((time, background.parallax, background.focal_ratio, background.focal_sigma))
         links = [row for row in background.links if row[0] != NO_LINK]
         views = {int(row[0]): View(to_matrix(row[1:4]).T, float(np.exp(row[4]))) for row in links}
         if not views:
             return True  # keep the last view until `_LOST_S`
-        known = next((key for key in views if key in self._places), None)
-        linked = known is not None or not self._places
+        known = next((key for key in views if key in self._views), None)
+        linked = known is not None or not self._views
         if not linked:
             self._begin()
-        now = IDENTITY_VIEW if known is None else views[known].compose(self._places[known])
+        now = IDENTITY_VIEW if known is None else views[known].compose(self._views[known])
         for key, view in views.items():
-            self._places.setdefault(key, view.inverse.compose(now))
-            self._places.move_to_end(key)
-        self._places[index] = now
-        while len(self._places) > _MAX_VIEWS:
-            self._places.popitem(last=False)
+            self._views.setdefault(key, view.inverse.compose(now))
+            self._views.move_to_end(key)
+        self._views[index] = now
+        while len(self._views) > _MAX_VIEWS:
+            self._views.popitem(last=False)
         if known is not None and 0 < time - self._time < _LOST_S:
             self._speed = to_vector(now.rotation @ self._now.rotation.T) / (time - self._time)
         self._now, self._time = now, time
-        self._lately.append((time, np.append(to_vector(now.rotation), np.log(now.zoom))))
-        while self._lately[0][0] < time - _LATELY:
-            self._lately.popleft()
-        if not _alike(now, self._rest):
+        self._recent.append((time, np.append(to_vector(now.rotation), np.log(now.zoom))))
+        while self._recent[0][0] < time - _MEMORY_S:
+            self._recent.popleft()
+        if not _are_equal(now, self._rest):
             self._rest, self._moved = now, time
         return linked
 
-    def _judge(self, time: float, linked: bool) -> str:
+    def _classify(self, time: float, linked: bool) -> str:
         """Return the state, from the frames up to `time` (s)."""
-        while self._tests and self._tests[0][0] < time - _LATELY:
+        while self._tests and self._tests[0][0] < time - _MEMORY_S:
             self._tests.popleft()
-        if self._is_carried() and not self._ignore:
-            self._suspect = self._tests[-1][0]
+        if self._shows_translation() and not self._ignore:
+            self._translated_at = self._tests[-1][0]
         if not linked or time - self._time > _LOST_S:
             return UNKNOWN
-        if time - self._suspect < _CALM_S:
+        if time - self._translated_at < _REST_S:
             return TRANSLATING
-        return ROTATING if self.state == ROTATING or not _alike(self._now, IDENTITY_VIEW) else STATIC
+        return ROTATING if self.state == ROTATING or not _are_equal(self._now, IDENTITY_VIEW) else STATIC
 
-    def _is_carried(self) -> bool:
-        if len(self._tests) < _TESTS:
+    def _shows_translation(self) -> bool:
+        if len(self._tests) < _MIN_TESTS:
             return False
-        _, shares, lenses, _ = np.array(self._tests).T
-        return bool(np.percentile(shares, _SHARE) > MIN_CARRIED_RAD or np.median(lenses) > LONG_LENS)
+        _, parallaxes, ratios, _ = np.array(self._tests).T
+        return bool(np.percentile(parallaxes, _PERCENTILE) > MIN_TRANSLATION_RAD or np.median(ratios) > MAX_FOCAL_RATIO)
 
 
-def _alike(one: View, other: View) -> bool:
+def _are_equal(one: View, other: View) -> bool:
     turned = np.linalg.norm(to_vector(one.rotation @ other.rotation.T))
-    return bool(turned <= _STILL and abs(np.log(one.zoom / other.zoom)) <= _STILL_ZOOM)
+    return bool(turned <= _MAX_STATIC_RAD and abs(np.log(one.zoom / other.zoom)) <= _MAX_STATIC_ZOOM)

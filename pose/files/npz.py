@@ -174,7 +174,7 @@ class NpzWriter(WriterContext):
             layout |= _PLACED
         if info.motion is not None and info.motion.compensated:
             layout |= _VIEW
-            if info.motion.motion.carried or (info.world is not None and info.world.scenes):
+            if info.motion.motion.translation_known or (info.world is not None and info.world.scenes):
                 layout |= _PLACE
         if info.has_hands:
             layout |= _HANDS

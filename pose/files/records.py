@@ -25,8 +25,8 @@ _FRAME = np.dtype(
 _BACKGROUND = np.dtype(
     [
         ("links", "<f8", (2, 6)), ("features", "<i8"), ("inliers", "<f8"), ("shift", "<f8"), ("parallax", "<f8"),
-        ("lens", "<f8"),
-        ("lens_sigma", "<f8"),
+        ("focal_ratio", "<f8"),
+        ("focal_sigma", "<f8"),
     ]
 )  # fmt: skip
 _HANDS = np.dtype(

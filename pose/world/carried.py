@@ -12,7 +12,7 @@ from pose.camera import Camera
 from pose.camera_motion.decision import Decision
 from pose.camera_motion.path import CameraPath
 from pose.camera_motion.structure import has_colmap, reconstruct
-from pose.camera_motion.travel import choose_keys, key_images, scaled_matrix, travelled
+from pose.camera_motion.travel import choose_keys, key_images, scaled_matrix, with_translation
 from pose.camera_motion.verdict import TRANSLATING
 from pose.skeletons import Skeleton
 from pose.types import Frame, FrameResult
@@ -84,7 +84,7 @@ def _travel(run: RunData, path: CameraPath, steps: Steps, rules: Rules) -> tuple
     found = reconstruct(images, scaled_matrix(run.camera.matrix, reduced), run.camera.known)
     if isinstance(found, str):
         return found
-    unscaled = travelled(path, keys, found)
+    unscaled = with_translation(path, keys, found)
     with SeenPeople(run.skeleton, run.camera, run.folder) as people, Works(run.folder) as works:
         people.gather(run.results)
         still = replace(steps, path=replace(unscaled, positions=None))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.camera_motion.decision import Decision, without_scenes
-from pose.camera_motion.verdict import UNKNOWN, CameraMotion, together
+from pose.camera_motion.verdict import UNKNOWN, CameraMotion, summarise
 from pose.world.contacts import ground_below
 from pose.world.gravity import ANKLES
 from pose.world.rules import RULES, FootingRules
@@ -136,30 +136,32 @@ def _check_scenes(decision: Decision, rows: F64, rules: FootingRules) -> Decisio
             if why:
                 reasons[one.number] = f"the camera's motion is unknown, since {why},", _REMEDY
         scenes.append(one)
-    return without_scenes(replace(decision, motion=together(scenes)), reasons)
+    return without_scenes(replace(decision, motion=summarise(scenes)), reasons)
 
 
 def _checked_motion(motion: CameraMotion, rows: F64, rules: FootingRules) -> tuple[CameraMotion, str]:
     """Return the motion after the check with samples of feet (N, 4), and the reason if it is unknown; else an empty
     text.
     """
-    footing, certain = find_rest_densities([rows], rules), motion.certain
+    footing, excludes_translation = find_rest_densities([rows], rules), motion.excludes_translation
     at_rest = footing.at_rest
     if not len(at_rest):
-        why = "" if certain else "the background does not tell rotation from translation, and no feet stand"
+        why = (
+            "" if excludes_translation else "the background does not tell rotation from translation, and no feet stand"
+        )
     else:
-        least = rules.min_rest_density_share if certain else rules.min_rest_density_share_uncertain
+        least = rules.min_rest_density_share if excludes_translation else rules.min_rest_density_share_uncertain
         slides = float((at_rest < least).mean()) > rules.max_sliding_share
-        compensated = "motion" if motion.carried else "rotation"
+        compensated = "motion" if motion.translation_known else "rotation"
         why = f"standing feet slide with its {compensated} compensated" if slides else ""
         drift = velocity_peak(rows[:, 1:3], rules.kernel_width_mps)[1]
         far = drift > rules.max_drift_mps and drift * float(np.ptp(rows[:, 0])) > rules.max_drift_m
-        if not why and not motion.carried and far:
+        if not why and not motion.translation_known and far:
             why = f"standing feet drift at {drift:.2f} m/s with its {compensated} compensated"
-        why += ", so it may have moved from its place" if why and not motion.carried else ""
+        why += ", so it may have moved from its place" if why and not motion.translation_known else ""
     if why:
         return replace(motion, kind=UNKNOWN, distance=float("nan"), distance_sigma=float("nan")), why
-    drift = float(footing.peak_speeds.max()) if len(at_rest) and not motion.carried else float("nan")
+    drift = float(footing.peak_speeds.max()) if len(at_rest) and not motion.translation_known else float("nan")
     return replace(motion, drift=drift), ""
 
 

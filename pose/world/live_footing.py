@@ -59,19 +59,19 @@ class LiveFooting:
             self._samples.popleft()
         if time >= self._due:
             self._due = time + live.footing_update_interval_s
-            self.result = self._tested(watch.certain, watch.calm)
+            self.result = self._tested(watch.excludes_translation, watch.at_rest)
         return self.result
 
-    def _tested(self, certain: bool, calm: bool) -> str:
+    def _tested(self, excludes_translation: bool, at_rest: bool) -> str:
         footing, live = self._rules.footing, self._rules.live
         rows = np.array(self._samples).reshape(-1, 4)
         known = float(rows[:, 3].sum())
-        unsupported = not (known >= live.min_footing_s / 2 or certain or calm)
+        unsupported = not (known >= live.min_footing_s / 2 or excludes_translation or at_rest)
         self._unsupported_s = self._unsupported_s + live.footing_update_interval_s if unsupported else 0.0
         if known >= live.min_footing_s:
             least = (
                 footing.min_rest_density_share
-                if certain and not self.result
+                if excludes_translation and not self.result
                 else footing.min_rest_density_share_uncertain
             )
             slides = velocity_peak(rows[:, 1:3], footing.kernel_width_mps)[0] < least
@@ -79,7 +79,7 @@ class LiveFooting:
             return TRANSLATING if slides and (self.result or self._sliding_s > live.min_sliding_s) else ""
         self._sliding_s = 0.0
         if self.result:
-            return "" if calm else self.result
+            return "" if at_rest else self.result
         return UNKNOWN if self._unsupported_s > live.max_unsupported_s else ""
 
     def _sample(self, result: FrameResult, feet_seen: Mask, elapsed: float) -> None:

@@ -15,7 +15,7 @@ from pose.camera_motion.verdict import (
     UNKNOWN,
     CameraMotion,
     SceneMotion,
-    together,
+    summarise,
 )
 
 PATH = CameraPath(np.zeros(1), np.eye(3)[None], np.ones(1), np.zeros(1), np.zeros(1, np.int64))
@@ -49,4 +49,4 @@ def test_a_rotation_states_which_translation_it_does_not_exclude():
 def test_scenes_of_unknown_motion_are_counted():
     kinds = (STATIC, UNKNOWN, STATIC)
     scenes = [SceneMotion(n, n, n + 1, CameraMotion(kind, **NUMBERS), 30, n != 1) for n, kind in enumerate(kinds)]
-    assert motion_line(Decision(together(scenes))) == "camera motion: none; unknown in 1 of 3 scenes"
+    assert motion_line(Decision(summarise(scenes))) == "camera motion: none; unknown in 1 of 3 scenes"

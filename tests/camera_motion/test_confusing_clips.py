@@ -264,11 +264,11 @@ def test_regions_of_letters_are_confirmed_and_few():
     mask = np.full(shape, 255, np.uint8)
     for _ in range(2):
         regions.add(np.array([[50.0, 20.0]]), shape)
-    assert regions.without(mask) is mask, "two frames are not enough"
+    assert regions.exclude_from(mask) is mask, "two frames are not enough"
     regions.add(np.array([[50.0, 20.0]]), shape)
-    assert regions.without(mask)[20, 50] == 0
-    assert regions.without(mask)[20, 80] == 255
+    assert regions.exclude_from(mask)[20, 50] == 0
+    assert regions.exclude_from(mask)[20, 80] == 255
     everywhere = np.stack(np.meshgrid(np.arange(0, 200, 10.0), np.arange(0, 100, 10.0)), axis=-1).reshape(-1, 2)
     for _ in range(3):
         regions.add(everywhere, shape)
-    assert regions.without(mask) is mask, "the whole image is no logo"
+    assert regions.exclude_from(mask) is mask, "the whole image is no logo"

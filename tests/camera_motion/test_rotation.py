@@ -25,7 +25,7 @@ def test_a_pan_is_measured_to_a_fraction_of_a_degree():
     assert np.median(off) < 0.1
     assert off.max() < 0.3
     assert motion.focal_ratio == pytest.approx(1, abs=0.03)
-    assert motion.certain
+    assert motion.excludes_translation
 
 
 def test_a_camera_that_stands_still_is_static():

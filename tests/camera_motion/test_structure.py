@@ -11,7 +11,7 @@ from pose.camera_motion import structure
 from pose.camera_motion.path import CameraPath
 from pose.camera_motion.rotations import to_matrix
 from pose.camera_motion.structure import KeyImage, Structure, reconstruct
-from pose.camera_motion.travel import choose_keys, scaled_matrix, travelled
+from pose.camera_motion.travel import choose_keys, scaled_matrix, with_translation
 
 SIZE = (480, 270)
 
@@ -35,7 +35,7 @@ def test_a_carried_camera_is_placed(wrong):
     pytest.importorskip("pycolmap", reason="needs the extra slam")
     images, turns, places, matrix = filmed("walking, 0.5 m/s", np.arange(9) / 3)
     matrix[[0, 1], [0, 1]] *= wrong
-    found = reconstruct(images, matrix, known=wrong == 1)
+    found = reconstruct(images, matrix, focal_known=wrong == 1)
     assert isinstance(found, Structure), found
     assert found.share == 1
     assert found.focal == pytest.approx(1 / wrong, rel=0.02)
@@ -57,13 +57,13 @@ def test_a_carried_camera_is_placed(wrong):
 def test_a_camera_that_keeps_its_place_has_no_structure(name):
     pytest.importorskip("pycolmap", reason="needs the extra slam")
     images, _, _, matrix = filmed(name, np.arange(7) / 3)
-    assert isinstance(reconstruct(images, matrix, known=True), str)
+    assert isinstance(reconstruct(images, matrix, focal_known=True), str)
 
 
 def test_images_without_texture_have_no_structure():
     pytest.importorskip("pycolmap", reason="needs the extra slam")
     plain = KeyImage(np.full((90, 160), 128, np.uint8), np.full((90, 160), 255, np.uint8))
-    assert isinstance(reconstruct([plain] * 6, lens(size=(160, 90)), known=True), str)
+    assert isinstance(reconstruct([plain] * 6, lens(size=(160, 90)), focal_known=True), str)
 
 
 def path_of(times, turns):
@@ -82,7 +82,7 @@ def test_between_key_frames_the_rotation_follows_the_background():
     places = np.stack([times, 0.1 * np.sin(2 * times), 0 * times], axis=1)
     rows = np.arange(len(keys))
     found = Structure(rows, true[keys], places[keys], 0.2, 1.0, 8.0, 5.0, 1.1)
-    path = travelled(path_of(times, drift @ true), keys, found)
+    path = with_translation(path_of(times, drift @ true), keys, found)
     apart = np.einsum("tij,tij->t", path.rotations, true)
     assert np.degrees(np.arccos(np.clip((apart - 1) / 2, -1, 1))).max() < 0.1
     assert np.abs(path.positions - places).max() < 0.003
@@ -96,7 +96,7 @@ def test_frames_far_from_every_placed_key_frame_are_unknown():
     keys = choose_keys(path_of(times, turns))
     rows = np.arange(len(keys) - 3)
     found = Structure(rows, turns[keys[rows]], np.outer(times[keys[rows]], [1, 0, 0]), 0.2, 0.9, 8.0, 5.0, 1.0)
-    assert np.isnan(travelled(path_of(times, turns), keys, found).sigmas[-1])
+    assert np.isnan(with_translation(path_of(times, turns), keys, found).sigmas[-1])
 
 
 @pytest.mark.parametrize(("seconds", "why"), [(100, "longer"), (1, "short")])
@@ -136,5 +136,5 @@ def test_progress_is_shown_to_the_end(monkeypatch):
 
     monkeypatch.setattr(structure, "progress_bar", Bar)
     images, _, _, matrix = filmed("walking, 0.5 m/s", np.arange(9) / 3)
-    assert isinstance(reconstruct(images, matrix, known=True), Structure)
+    assert isinstance(reconstruct(images, matrix, focal_known=True), Structure)
     assert done[0] - 2 <= len(done) <= done[0]  # the first pair is registered at once

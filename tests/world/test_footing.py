@@ -105,7 +105,7 @@ def test_who_says_that_the_camera_rotates_is_believed():
      ({"focal_ratio": float("nan")}, False), ({"kind": "shaking", "focal_ratio": float("nan")}, True)],
 )  # fmt: skip
 def test_what_a_background_tells_reliably(change, certain):
-    assert replace(CERTAIN, **change).certain is certain
+    assert replace(CERTAIN, **change).excludes_translation is certain
 
 
 def test_few_frames_say_nothing():

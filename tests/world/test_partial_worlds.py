@@ -14,7 +14,7 @@ from walker import standing
 from pose.analysis import analyse
 from pose.camera_motion.decision import Decision
 from pose.camera_motion.path import CameraPath
-from pose.camera_motion.verdict import ROTATING, STATIC, UNKNOWN, CameraMotion, SceneMotion, together
+from pose.camera_motion.verdict import ROTATING, STATIC, UNKNOWN, CameraMotion, SceneMotion, summarise
 from pose.export.tracks import Recording
 from pose.export.viewpoints import viewpoints
 from pose.files import JsonWriter, MotionInfo, NpzWriter, RunInfo, WorldInfo, load_poses
@@ -44,7 +44,7 @@ def run(results):
 
 def motion():
     kinds = (STATIC, UNKNOWN, STATIC)
-    return together(
+    return summarise(
         [SceneMotion(n, 3.0 * n, 3.0 * n + 3, CameraMotion(kind, 1.0), 90, n != 1) for n, kind in enumerate(kinds)]
     )
 
@@ -131,7 +131,7 @@ def test_sliding_feet_end_the_world_of_their_scene_only():
     times = np.linspace(0, 2 * end, 100)
     turns, ones, scenes = np.tile(np.eye(3), (100, 1, 1)), np.ones(100), (times >= end).astype(np.int64)
     path = CameraPath(times, turns, ones, 0.001 * ones, scenes)
-    clip_motion = together(
+    clip_motion = summarise(
         [SceneMotion(n, n * end, (n + 1) * end, replace(CERTAIN, pan=10.0 * (n + 1)), 50) for n in (0, 1)]
     )
     found = check_with_feet(Decision(clip_motion, path, check_feet=True, measured=path), [good, later])

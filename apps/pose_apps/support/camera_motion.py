@@ -30,7 +30,7 @@ def motion_line(decision: "Decision") -> str:
     text += f", zoom {motion.zoom:.2f} x" if motion.zoom > 1.01 else ""
     if decision.path is not None:
         text += f"; rotation and zoom compensated (+- {max(motion.sigma_degrees, 0.1):.1f} degrees)"
-        if motion.carried:
+        if motion.translation_known:
             text += f"; translation compensated, {motion.distance:.1f} m (+- {motion.distance_sigma:.1f})"
         elif motion.kind == TRANSLATING:
             text += "; translation not compensated"

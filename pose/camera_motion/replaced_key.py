@@ -15,18 +15,18 @@ from pose.camera_motion.parallax import MIN_POINTS, Parallax, parallax
 from pose.camera_motion.reduced import track, within
 
 TEST_INTERVAL_S = 0.4  # s between two tests
-_MAX_S = 2.5  # s of tracking after the replacement
+_MAX_TRACKING_S = 2.5  # s of tracking after the replacement
 _MIN_SEEN_SHARE = 0.4  # minimum fraction of the key frame's points; with fewer, tracking ends
 _MIN_BASELINE_S = 0.4  # s, minimum time between the two frames of a test
-_LEAST_SHIFT, _FAR = 5.0, 70  # px, minimum motion of the points, and percentile at which it is measured
+_MIN_SHIFT_PX, _SHIFT_PERCENTILE = 5.0, 70  # px, minimum motion of the points, and percentile at which it is measured
 
 
-class Witness:
+class ReplacedKey:
     """Tracker of the points of a key frame after its replacement.
 
     Attributes:
         key: The key frame.
-        over: Whether tracking has ended.
+        ended: Whether tracking has ended.
     """
 
     def __init__(self, key: KeyFrame, time: float) -> None:
@@ -36,7 +36,7 @@ class Witness:
             key: The key frame.
             time: Time of the replacement, s.
         """
-        self.key, self._end, self._next, self.over = key, time + _MAX_S, time, False
+        self.key, self._end, self._next, self.ended = key, time + _MAX_TRACKING_S, time, False
 
     def step(self, image: ReducedFrame, view: View) -> Parallax | None:
         """Track the points to the next frame and test for parallax; return None if it is too early.
@@ -45,15 +45,15 @@ class Witness:
             image: The frame.
             view: View of the frame relative to the key frame.
         """
-        points = follow(self.key, image, view)
-        self.over = points is None or len(points.rows) < _MIN_SEEN_SHARE * len(self.key.rays) or image.time > self._end
+        points = track_points(self.key, image, view)
+        self.ended = points is None or len(points.rows) < _MIN_SEEN_SHARE * len(self.key.rays) or image.time > self._end
         if points is None or image.time < self._next:
             return None
         self._next = image.time + TEST_INTERVAL_S
-        return tested(self.key, points, view, image)
+        return measure_parallax(self.key, points, view, image)
 
 
-def tested(key: KeyFrame, points: Points, view: View, image: ReducedFrame) -> Parallax | None:
+def measure_parallax(key: KeyFrame, points: Points, view: View, image: ReducedFrame) -> Parallax | None:
     """Test points for parallax; return None if there are too few points, too little time or hardly any motion.
 
     Args:
@@ -72,13 +72,13 @@ def tested(key: KeyFrame, points: Points, view: View, image: ReducedFrame) -> Pa
         return None
     rays, focal = key.rays[rows], image.focal
     shift = np.linalg.norm(seen - focal * rays[:, :2], axis=1)
-    if np.percentile(shift, _FAR) < _LEAST_SHIFT:
+    if np.percentile(shift, _SHIFT_PERCENTILE) < _MIN_SHIFT_PX:
         return None
-    found = parallax(rays, seen, key.features.axes[rows], view, focal, image.known)
-    return replace(found, lens=found.lens / key.view.zoom)
+    found = parallax(rays, seen, key.features.axes[rows], view, focal, image.focal_known)
+    return replace(found, focal_ratio=found.focal_ratio / key.view.zoom)
 
 
-def follow(key: KeyFrame, image: ReducedFrame, view: View) -> Points | None:
+def track_points(key: KeyFrame, image: ReducedFrame, view: View) -> Points | None:
     """Find the features of a key frame in a later frame, near their last positions; return None if there are too few.
 
     Args:
