@@ -14,12 +14,12 @@ import jsonschema
 import pytest
 from web_fakes import TOKEN, Clip, FakePipeline, in_thread
 from web_pages import (
-    count_colour,
     keep,
     opened,
     other_pixels,
     patient,
     pixels,
+    wait_for_colours,
     wait_for_pixels,
     wait_for_rest,
     wait_for_text,
@@ -71,8 +71,8 @@ def test_a_person_dances_before_the_camera(launch, server, fake_camera, tmp_path
         wait_for_text(page, "people", "^1$")
         wait_for_text(page, "latency-p95", r"^\d+ ms$")
         sides = [SIDE_COLOURS["left"], SIDE_COLOURS["right"]]
-        assert all(count_colour(page, "picture", side) > 100 for side in sides)
-        assert sum(count_colour(page, "scene", side) for side in sides) > 500  # the far side is paler
+        wait_for_colours(page, "picture", sides, lambda counts: min(counts) > 100)
+        wait_for_colours(page, "scene", sides, lambda counts: sum(counts) > 500)  # the far side is paler
         keep(page, "light.png")
 
         _turns_the_3d_view(page)

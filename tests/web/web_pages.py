@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -77,6 +77,16 @@ def count_colour(page, canvas: str, colour: tuple[int, int, int]) -> int:
         }""",
         [canvas, list(colour)],
     )
+
+
+def wait_for_colours(
+    page, canvas: str, colours: list[tuple[int, int, int]], enough: Callable[[list[int]], bool]
+) -> None:
+    """Wait until the numbers of pixels of these colours are enough. A canvas is drawn some time after the texts."""
+    end = time.monotonic() + PATIENCE / 1000
+    while not enough(counts := [count_colour(page, canvas, colour) for colour in colours]):
+        assert time.monotonic() < end, (canvas, counts)
+        page.wait_for_timeout(100)
 
 
 def keep(page, name: str) -> None:
