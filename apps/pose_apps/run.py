@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
@@ -53,7 +54,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if clip.given and video.given:
         raise UsageError(f"--video and {clip.given}: name one video; call pose-run once for each")
     config, cameras = config_of(RunConfig, parsed), config_of(CamerasConfig, parsed)
-    if len(clip.videos) > 1 or cameras != CamerasConfig():
+    given = [f"--{entry.name}" for entry in fields(cameras) if getattr(cameras, entry.name) != entry.default]
+    if given and len(clip.videos) == 1 and Path(clip.videos[0]).is_file():
+        raise UsageError(f"{' and '.join(given)}: needs several cameras; {clip.videos[0]} is one video")
+    if len(clip.videos) > 1 or given:
         videos = clip.videos or [config.video or ""]
         with signals_as_ctrl_c(), StatusLine("loading the networks", hidden=config.quiet) as status:
             return _several(videos, cameras, config, config_of(PipelineConfig, parsed), status.end)

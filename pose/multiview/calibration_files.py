@@ -140,8 +140,9 @@ def _for_videos(
     if all(name in known for name in names):
         return [(name, known[name]) for name in names]
     if len(found) != len(names):
+        cameras = "1 camera" if len(found) == 1 else f"{len(found)} cameras"
         raise PoseError(
-            f"--cameras {path}: has {len(found)} cameras ({', '.join(known)}) for {len(names)} videos "
+            f"--cameras {path}: has {cameras} ({', '.join(known)}) for {len(names)} videos "
             f"({', '.join(names)}); expected matching names, or the same number"
         )
     return found

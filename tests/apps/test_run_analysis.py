@@ -27,7 +27,7 @@ def test_tables_lie_beside_the_result_until_a_run_without_them(arguments, tmp_pa
     ("words", "message"),
     [
         (["--no-world"], "--analyse: needs world coordinates; leave out --no-world"),
-        (["--stills"], "analyse: not available for single images, which show no movement"),
+        (["--stills"], "--analyse: not available for single images, which show no movement"),
     ],
 )
 def test_what_has_no_movement_is_refused_in_one_line(arguments, words, message, capsys):

@@ -139,3 +139,17 @@ def test_two_real_views_from_nothing(videos, weights_dir, tmp_path, monkeypatch,
     angle = np.degrees(np.arccos((np.trace(found @ (second @ first.T).T) - 1) / 2))
     assert angle < 6
     assert abs(table.run.cameras[1]["offset"] - table.run.cameras[0]["offset"]) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["--offsets", "0,1"], "--offsets"),
+        (["--cameras", "auto"], "--cameras"),
+        (["--cameras", "auto", "--distance", "a,b=3"], "--cameras and --distance"),
+    ],
+)
+def test_options_of_several_cameras_are_rejected_for_one_video(videos, tmp_path, words, options, capsys):
+    clip = str(videos / "dance.mp4")
+    assert main([clip, "--out", str(tmp_path / "out"), *words]) == 2
+    assert capsys.readouterr().err == f"error: {options}: needs several cameras; {clip} is one video\n"

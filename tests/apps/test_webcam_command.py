@@ -352,7 +352,7 @@ def test_a_recording_with_ahead_holds_what_was_shown_and_says_how_far_it_was_pre
 
 def test_an_option_that_cannot_work_is_one_line(dance, capsys):
     assert main(["--headless", "--source", dance, "--lifter", "offline"]) == 2
-    words = "lifter: offline processes whole windows and cannot stream; use lifter sliding"
+    words = "--lifter: offline processes whole windows and cannot stream; use lifter sliding"
     assert capsys.readouterr().err == f"error: {words}\n"
 
 
@@ -411,7 +411,7 @@ def test_options_that_several_cameras_cannot_have_are_refused_in_one_line(argume
         ("", "not a calibration"),
         ("{", "not a calibration"),
         ('{"cameras": []}', "contains no camera"),
-        ('{"cameras": [{"name": "a"}]}', "has 1 cameras (a) for 2 videos (view-a, view-b)"),
+        ('{"cameras": [{"name": "a"}]}', "has 1 camera (a) for 2 videos (view-a, view-b)"),
         ('{"cameras": [{"name": "view-a"}, {"name": "view-b"}]}', "'matrix' is missing"),
     ],
 )

@@ -124,7 +124,7 @@ def test_toml_of_other_programs(tmp_path):
         ("", "not a calibration"),
         ("[]", "not a calibration"),
         ("{}", "contains no camera"),
-        ('{"cameras": [{"name": "left"}]}', "has 1 cameras"),
+        ('{"cameras": [{"name": "left"}]}', "has 1 camera "),
         ('{"left": {"K": [[1]], "R": 1, "t": 2}, "right": {"K": [[NaN]]}}', "not a calibration"),
         (TOML, "not a calibration"),
     ],

@@ -280,5 +280,7 @@ def _engine(config: BatchConfig, job: "Job", max_workers: int) -> "Engine":
 def _make_folder(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise PoseError(f"{out}: is not a folder; choose another with --out") from error
     except OSError as error:
         raise PoseError(f"{out}: cannot be created ({error.strerror}); choose another with --out") from error

@@ -9,8 +9,10 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from importlib.metadata import version
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, PoseWarning, UsageError
@@ -30,6 +32,8 @@ MOST_SAID = 4000  # maximum characters of an error; lists of known values can be
 # Another package may have overwritten cv2 with a variant that needs desktop libraries (see pyproject.toml).
 HEADLESS_CV2 = "if it is cv2's: python -m pip install --force-reinstall --no-deps opencv-python-headless"
 _usual_warning = warnings.formatwarning
+# Fields of the command's options -> options as typed, for errors. Set by `parse_arguments`.
+_typed: ContextVar[Mapping[str, str]] = ContextVar("_typed", default=MappingProxyType({}))
 CLOSED_PIPE = 141  # exit status that shells report after SIGPIPE
 
 
@@ -42,12 +46,13 @@ def run_command(function: Main) -> Callable[..., int]:
     @functools.wraps(function)
     def command(argv: Sequence[str] | None = None) -> int:
         warnings.formatwarning = _warning_line
+        _typed.set({})
         try:
             status = function(argv) or 0
             sys.stdout.flush()  # detects a closed pipe here, not at interpreter exit
             return status
         except PoseError as error:
-            return _fail(str(error), error.exit_code)
+            return _fail(_as_typed(str(error)), error.exit_code)
         except argparse.ArgumentError as error:
             return _fail(_in_our_words(error), UsageError.exit_code)
         except KeyboardInterrupt as interrupt:
@@ -103,11 +108,13 @@ def parse_arguments(parser: "ArgumentParser", argv: Sequence[str] | None) -> "Na
     parser.add_argument("--print-completion", action=PrintCompletion, help=complete)
     give_help(parser)
     words = sys.argv[1:] if argv is None else list(argv)
+    options = sorted(set(_options(parser)))
+    fields = {option.removeprefix("--").replace("-", "_"): option for option in options}
+    _typed.set({field: option for field, option in fields.items() if field not in words})  # it may also be a file
     try:
         parsed = parser.parse_args(words)
     except argparse.ArgumentError as error:
-        options, commands = sorted(set(_options(parser))), list(subcommands_of(parser))
-        raise UsageError(_in_our_words(error, words, options, commands)) from error
+        raise UsageError(_in_our_words(error, words, options, list(subcommands_of(parser)))) from error
     for key, value in list(parsed.items()):
         parsed[key] = _from_home(value)
     return parsed
@@ -118,6 +125,12 @@ def _from_home(value: object) -> object:
     if isinstance(value, list):
         return [_from_home(part) for part in value]
     return os.path.expanduser(value) if isinstance(value, str) and value.startswith("~") else value
+
+
+def _as_typed(message: str) -> str:
+    """Return an error message that begins with the option as typed in place of its field: `--max-people: ...`."""
+    name, colon, rest = message.partition(":")
+    return f"{_typed.get().get(name, name)}{colon}{rest}"
 
 
 def _fail(message: str, status: int) -> int:
@@ -155,6 +168,8 @@ def _in_our_words(
         return unknown("command", next((word for word in words if not word.startswith("-")), words[0]), commands)
     if message.startswith('expected "command" to be one of'):
         return f"no command given; known: {', '.join(commands)}"
+    if message.startswith("ignored explicit argument") and error.argument_name is not None:
+        return f"{error.argument_name.replace('/', ' or ')}: takes no value"
     if error.argument_name is not None:
         return f"{error.argument_name}: {message}"
     for word in words:

@@ -161,17 +161,7 @@ def config_of(config: type[Config], parsed: Namespace) -> Config:
     missing = [_typed(entry) for entry in required if parsed.get(entry.name) in (None, [])]
     if missing:
         raise UsageError(f"missing: {', '.join(missing)}")
-    try:
-        return config(**{entry.name: parsed[entry.name] for entry in fields(config) if entry.name in parsed})
-    except UsageError as error:
-        raise UsageError(_as_typed(str(error), config)) from error
-
-
-def _as_typed(message: str, config: type["DataclassInstance"]) -> str:
-    """Return an error message that begins with the option as typed, not with the name of its field."""
-    name, colon, rest = message.partition(":")
-    entry = config.__dataclass_fields__.get(name)
-    return f"{_typed(entry)}{colon}{rest}" if entry is not None and colon else message
+    return config(**{entry.name: parsed[entry.name] for entry in fields(config) if entry.name in parsed})
 
 
 def _check_settings(path: Path, parser: argparse.ArgumentParser) -> None:
