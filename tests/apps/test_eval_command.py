@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 from benchmark_files import walker, write_mpi_inf_3dhp, write_protocol_m, write_protocol_v
+from pose_apps.evaluate.candidates import short_names
 from pose_apps.evaluate.command import main
 from pose_datasets import human36m
 
@@ -400,3 +401,9 @@ def test_pickled_predictions_are_refused(run, data, tmp_path):
     status, _, err = run(*v(data, "--predictions", tmp_path / "bad.npz"))
     assert status == 1
     assert err.startswith("error: ")
+
+
+def test_short_names_are_unique():
+    assert short_names(["a/x.npz", "y.npz"]) == ["x", "y"]
+    assert short_names(["runs/a/x.npz", "runs/b/x.npz"]) == ["a-x", "b-x"]
+    assert short_names(["runs/x.npz", "runs/x.safetensors"]) == ["x.npz", "x.safetensors"]

@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pose_apps.evaluate.command import main
+from pose_apps.evaluate.forecasts import _names
 from pose_datasets.forecasting import load_motions, prepare_motions
 
+from pose.forecast.build import build_network, save_forecaster
+from pose.forecast.config import ForecasterConfig
 from pose.forecast.format import HORIZONS
 
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
@@ -54,6 +57,36 @@ def test_zero_velocity_by_hand(path, tmp_path, capsys):
     assert f"| MPJPE, mm, from the truth | {1000 * HORIZONS[0]:.0f} ms |" in printed
 
 
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        (["a/walk/final", "b/run/final"], ["walk", "run"]),
+        (["a/run/final", "b/run/final"], ["a-run-final", "b-run-final"]),
+        (["run/final", "run/best"], ["final", "best"]),
+        (["final"], ["final"]),
+        (["a/zero-velocity/final"], ["final"]),
+        (["a/small", "b/small"], ["a-small", "b-small"]),
+    ],
+)
+def test_names_of_checkpoints_are_unique(given, names):
+    checkpoints = [f"{name}.safetensors" for name in given]
+    assert _names([*checkpoints, "zero-velocity"]) == [*names, "zero-velocity"]
+
+
+def test_tables_tell_checkpoints_of_runs_with_equal_names_apart(path, tmp_path, capsys):
+    config = ForecasterConfig(dim=16, depth=1, decoder_depth=1, heads=2, mlp_dim=16, mlp_depth=1)
+    checkpoints = [tmp_path / parent / "run" / "final.safetensors" for parent in ("a", "b")]
+    for checkpoint in checkpoints:
+        checkpoint.parent.mkdir(parents=True)
+        save_forecaster(build_network(config), checkpoint)
+    options = ["--motions", str(path), "--out", str(tmp_path), "--quiet", "--forecasters", *map(str, checkpoints)]
+    assert not main(["forecast", *options])
+    names = [result["name"] for result in json.loads((tmp_path / "forecast.json").read_text())]
+    assert names == ["a-run-final", "b-run-final"]
+    printed = capsys.readouterr().out
+    assert [printed.count(f"| {name} |") for name in names] == [6, 6]
+
+
 def test_missing_motions_are_named(tmp_path, capsys):
     motions = tmp_path / "none.npz"
     assert main(["forecast", "--motions", str(motions), "--out", str(tmp_path), "--quiet"]) == 2
@@ -66,6 +99,7 @@ def test_mistakes_are_one_line(path, tmp_path, capsys):
     for more, said in [
         (["--forecasters", "oracle"], "oracle is neither a file nor one of"),
         (["--forecasters", "zero-velocity", "zero-velocity"], "name each once"),
+        (["--forecasters", "one.safetensors", "./one.safetensors"], "name each once"),
         (["--motions", "missing.npz"], "missing.npz"),
         (["--part", "train"], "part"),
     ]:

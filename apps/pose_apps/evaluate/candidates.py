@@ -87,13 +87,19 @@ class Candidate:
 def short_names(files: Sequence[str]) -> list[str]:
     """Return short names of files that are unique.
 
-    For example, runs/a/final.safetensors becomes `final`, or `a-final` if another file is also named `final`.
+    For example, runs/a/final.safetensors becomes `final`, or `a-final` if another file is also named `final`. Names
+    include the suffix if files of one folder differ in nothing else.
     """
     names: list[str] = []
-    for depth in range(1, max(len(Path(file).parts) for file in files) + 1):
-        names = ["-".join((*Path(file).parts[-depth:-1], Path(file).stem)) for file in files]
-        if len(set(names)) == len(names):
-            break
+    max_depth = max(len(Path(file).parts) for file in files)
+    for with_suffix in (False, True):
+        for depth in range(1, max_depth + 1):
+            names = [
+                "-".join((*Path(file).parts[-depth:-1], Path(file).name if with_suffix else Path(file).stem))
+                for file in files
+            ]
+            if len(set(names)) == len(names):
+                return names
     return names
 
 

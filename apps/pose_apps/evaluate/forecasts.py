@@ -70,17 +70,23 @@ def evaluate_forecasts(options: ForecastOptions) -> None:
     print("\n\n".join(tables(results)))
 
 
-def _names(files: Sequence[str]) -> list[str]:
-    """Return names for the tables. Checkpoints named final, best or last get the name of the folder of their run.
+def _names(forecasters: Sequence[str]) -> list[str]:
+    """Return unique names of forecasters for the tables.
+
+    Checkpoints named final, best or last get the name of the folder of their run. If these names are not unique, all
+    files get those of `short_names`.
 
     Raises:
-        UsageError: If a file is given twice.
+        UsageError: If a forecaster is given twice.
     """
-    if len(set(files)) < len(files):
+    if len(set(map(Path, forecasters))) < len(forecasters):
         raise UsageError("--forecasters: name each once")
-    if all(Path(file).stem in ("final", "best", "last") for file in files if file.endswith(".safetensors")):
-        return [Path(file).parent.name if file.endswith(".safetensors") else file for file in files]
-    return short_names(files)
+    checkpoints = [name for name in forecasters if name.endswith(".safetensors")]
+    if all(Path(checkpoint).stem in ("final", "best", "last") for checkpoint in checkpoints):
+        names = [Path(name).parent.name if name in checkpoints else name for name in forecasters]
+        if "" not in names and len(set(names)) == len(names):
+            return names
+    return short_names(forecasters)
 
 
 def _measured(
