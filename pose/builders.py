@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 Stage = TypeVar("Stage")
 
 AUTO_DETECTOR = AUTO_ESTIMATOR = "auto"
-PREFERRED_DETECTOR, STAND_IN_DETECTOR = "rtmdet", "blazepose"
-USUAL_ESTIMATOR = "blazepose"
+PREFERRED_DETECTOR, FALLBACK_DETECTOR = "rtmdet", "blazepose"
+DEFAULT_ESTIMATOR = "blazepose"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ def detector_choice(name: str) -> Choice[Detector]:
 
 def estimator_choice(name: str) -> Choice[Estimator]:
     """Return the entry of an estimator; `auto` means the default estimator."""
-    return ESTIMATORS[USUAL_ESTIMATOR if name == AUTO_ESTIMATOR else name]
+    return ESTIMATORS[DEFAULT_ESTIMATOR if name == AUTO_ESTIMATOR else name]
 
 
 def build(

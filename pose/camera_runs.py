@@ -27,8 +27,8 @@ from pose.video.container import Target
 from pose.video.recorded import recorded_at
 from pose.video.waveform import read_waveform
 
-LARGEST_TURN = 1.0  # maximum total rotation of a static camera, degrees; larger than tracking errors of the background
-LARGEST_ZOOM = 1.03  # maximum ratio of the longest to the shortest focal length
+MAX_ROTATION_DEGREES = 1.0  # of a static camera; larger than tracking errors of the background
+MAX_ZOOM_RATIO = 1.03  # maximum ratio of the longest to the shortest focal length
 
 # Runs a pipeline on the source of a camera. Arguments: index of the camera, source, pipeline.
 Follow = Callable[[int, Source, Pipeline], Iterable[FrameResult]]
@@ -106,42 +106,42 @@ class CameraRuns:
         for _ in self.videos:
             spools.append(ResultSpool(self.folder, self.pipeline.skeleton))
             stack.callback(spools[-1].close)
-        found: dict[int, CameraResults] = {}
+        by_camera: dict[int, CameraResults] = {}
         with closing(self._tracked(spools)) as tracked:
-            for seen in tracked:
-                for other, earlier in found.items():
-                    if _same(seen.run.tracks, earlier.run.tracks):
-                        one, two = sorted((seen.index, other))
+            for results in tracked:
+                for other, earlier in by_camera.items():
+                    if _same(results.run.tracks, earlier.run.tracks):
+                        one, two = sorted((results.index, other))
                         raise PoseError(
                             f"{self.videos[two]}: has the same images as {self.videos[one]}; "
                             "each camera needs its own video"
                         )
-                found[seen.index] = seen
-        return [found[row] for row in sorted(found)]
+                by_camera[results.index] = results
+        return [by_camera[row] for row in sorted(by_camera)]
 
     def _tracked(self, spools: list[ResultSpool]) -> Generator[CameraResults, None, None]:
         """Yield the results of each camera as soon as they are complete. An error of one camera stops the others."""
         if self.workers == 1:
             for row in range(len(self.videos)):
-                seen = self._track(row, spools[row], self.pipeline)
-                if seen is not None:
-                    yield seen
+                results = self._track(row, spools[row], self.pipeline)
+                if results is not None:
+                    yield results
                 if self.stop.is_set():
                     return
             return
         rows, done = iter(range(len(self.videos))), queue.SimpleQueue[CameraResults | BaseException | None]()
-        turn = threading.Lock()
+        rows_lock = threading.Lock()
 
         def work(number: int) -> None:
             try:
-                own = self.pipeline if number == 0 else self.pipeline.again()
+                own = self.pipeline if number == 0 else self.pipeline.copy_for_thread()
                 while own is not None and not self.stop.is_set():
-                    with turn:
+                    with rows_lock:
                         row = next(rows, None)
                     if row is None:
                         break
-                    if (seen := self._track(row, spools[row], own)) is not None:
-                        done.put(seen)
+                    if (results := self._track(row, spools[row], own)) is not None:
+                        done.put(results)
                 done.put(None)
             except BaseException as error:  # raised again in the waiting thread
                 done.put(error)
@@ -155,15 +155,15 @@ class CameraRuns:
         for thread in threads:
             thread.start()
         try:
-            left = self.workers
-            while left:
-                answer = done.get()
-                if isinstance(answer, BaseException):
-                    raise answer
-                if answer is None:
-                    left -= 1
+            running = self.workers
+            while running:
+                item = done.get()
+                if isinstance(item, BaseException):
+                    raise item
+                if item is None:
+                    running -= 1
                 else:
-                    yield answer
+                    yield item
         except BaseException:
             self.stop.set()
             raise
@@ -189,7 +189,7 @@ class CameraRuns:
         if not times:
             raise PoseError(f"{video}: no frame could be read")
         if motion.measured and not self.stop.is_set():
-            check_still(video, motion.solve()[1])
+            check_static(video, motion.solve()[1])
         steps = np.diff(times)
         fps = 1 / float(np.median(steps)) if len(steps) else source.info.fps
         tracks = collect_tracks(spool, pipeline.skeleton, row, self.folder)
@@ -197,7 +197,7 @@ class CameraRuns:
         return CameraResults(row, spool, run, problems)
 
 
-def check_still(video: str, motion: CameraMotion) -> None:
+def check_static(video: str, motion: CameraMotion) -> None:
     """Check that a camera is static. Unknown motion passes, because the reprojection error reveals it later.
 
     Args:
@@ -207,10 +207,11 @@ def check_still(video: str, motion: CameraMotion) -> None:
     Raises:
         PoseError: If the camera moves.
     """
-    turn = max(motion.pan, motion.tilt, motion.roll)
+    rotation = max(motion.pan, motion.tilt, motion.roll)
     carried = motion.kind == TRANSLATING
-    if motion.moves and (carried or turn > LARGEST_TURN or motion.zoom > LARGEST_ZOOM):
-        how = "is carried" if carried else "zooms" if turn <= LARGEST_TURN else f"turns by {turn:.0f} degrees"
+    if motion.moves and (carried or rotation > MAX_ROTATION_DEGREES or motion.zoom > MAX_ZOOM_RATIO):
+        turns = rotation > MAX_ROTATION_DEGREES
+        how = "is carried" if carried else f"turns by {rotation:.0f} degrees" if turns else "zooms"
         raise PoseError(f"{video}: the camera {how}; several cameras must be static (--camera fixed skips this check)")
 
 

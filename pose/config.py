@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from pose.builders import (
     AUTO_DETECTOR,
     AUTO_ESTIMATOR,
+    DEFAULT_ESTIMATOR,
     DETECTORS,
     ESTIMATORS,
+    FALLBACK_DETECTOR,
     ONE_PASS,
     PREFERRED_DETECTOR,
-    STAND_IN_DETECTOR,
-    USUAL_ESTIMATOR,
     detector_choice,
     estimator_choice,
     weight_file,
@@ -122,9 +122,9 @@ class PipelineConfig:
         check_options(self)
         if self.detector_size is not None and not detector_choice(self.detector).sized:
             raise UsageError(f"detector_size: {self.detector} has a fixed input size; leave it out")
-        usual = {entry.name: entry.default for entry in fields(self)}
+        defaults = {entry.name: entry.default for entry in fields(self)}
         for key, reason in unused_keys(self).items():
-            if getattr(self, key) != usual[key]:
+            if getattr(self, key) != defaults[key]:
                 raise UsageError(f"{key}: {reason}; leave it out")
 
     @property
@@ -162,18 +162,18 @@ def choose_networks(config: PipelineConfig, *, live: bool = False) -> PipelineCo
     """Return `config` with the value `auto` of lifter and estimator replaced by concrete networks.
 
     The lifter becomes `DEFAULT_LIVE_LIFTER` in live runs and `DEFAULT_LIFTER` otherwise. The estimator becomes
-    `USUAL_ESTIMATOR` in live runs, and if `config.detector` is not `auto`. Otherwise, fields with their default values
-    get those of the preset `default_preset`.
+    `DEFAULT_ESTIMATOR` in live runs, and if `config.detector` is not `auto`. Otherwise, fields with their default
+    values get those of the preset `default_preset`.
     """
     if config.lifter == AUTO_LIFTER:
         config = replace(config, lifter=DEFAULT_LIVE_LIFTER if live else DEFAULT_LIFTER)
     if config.estimator != AUTO_ESTIMATOR:
         return config
     if live or config.detector != AUTO_DETECTOR:
-        return replace(config, estimator=USUAL_ESTIMATOR)
-    usual = {entry.name: entry.default for entry in fields(config)}
+        return replace(config, estimator=DEFAULT_ESTIMATOR)
+    defaults = {entry.name: entry.default for entry in fields(config)}
     preset: dict[str, Any] = dict(preset_values(default_preset(config.device)))
-    return replace(config, **{key: value for key, value in preset.items() if getattr(config, key) == usual[key]})
+    return replace(config, **{key: value for key, value in preset.items() if getattr(config, key) == defaults[key]})
 
 
 def choose_detector(config: PipelineConfig) -> tuple[PipelineConfig, str | None]:
@@ -199,8 +199,8 @@ def choose_detector(config: PipelineConfig) -> tuple[PipelineConfig, str | None]
     found = locate_if_reachable(weight)
     if isinstance(found, Path):
         return preferred, None
-    stand_in = replace(config, detector=STAND_IN_DETECTOR, detection_score=None)
-    return stand_in, (
+    fallback = replace(config, detector=FALLBACK_DETECTOR, detection_score=None)
+    return fallback, (
         "The detector is BlazePose, which misses distant and half occluded people. "
         f"RTMDet's weights are not available ({found}); `pose-weights fetch {weight}` tries again"
     )
@@ -219,7 +219,7 @@ def one_pass_model(config: PipelineConfig) -> tuple[str | None, str]:
     return config.estimator_model, "estimator_model"
 
 
-def usual_skeleton(config: PipelineConfig) -> str | None:
+def default_skeleton(config: PipelineConfig) -> str | None:
     """Return the name of the 2D skeleton; None if only the weight file determines it."""
     if config.estimator_model is not None or config.detector_model is not None:
         return None

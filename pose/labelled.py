@@ -10,10 +10,10 @@ from pose.types import F32, F64
 
 # Bounds in m of the distance from the pelvis to the furthest joint. They accept people and poor predictions, but detect
 # other units.
-_SMALLEST_REACH, _LARGEST_REACH = 0.1, 10.0
+_MIN_REACH_M, _MAX_REACH_M = 0.1, 10.0
 # Minimum of the longer side of a person's bounding box in px. Smaller people cannot be lifted; normalised coordinates
 # from -1 to 1 are far below.
-_SMALLEST_EXTENT = 5.0
+_MIN_EXTENT_PX = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,9 @@ def check_metres(poses: NDArray[np.floating], source: str) -> None:
     if not len(known):
         return
     reach = float(np.median(np.linalg.norm(known - known[:, :1], axis=-1).max(axis=-1)))
-    if _SMALLEST_REACH <= reach <= _LARGEST_REACH:
+    if _MIN_REACH_M <= reach <= _MAX_REACH_M:
         return
-    guess = ": these look like millimetres" if _SMALLEST_REACH <= reach / 1000 <= _LARGEST_REACH else ""
+    guess = ": these look like millimetres" if _MIN_REACH_M <= reach / 1000 <= _MAX_REACH_M else ""
     raise ValueError(
         f"{source}: expected metres, but the person's furthest joint is {reach:.3g} from the pelvis (median){guess}"
     )
@@ -135,5 +135,5 @@ def check_pixels(keypoints: NDArray[np.floating], source: str) -> None:
     if not len(keypoints):
         return
     extent = float(np.median(np.ptp(keypoints, axis=1).max(axis=-1)))
-    if extent < _SMALLEST_EXTENT:
+    if extent < _MIN_EXTENT_PX:
         raise ValueError(f"{source}: expected pixels, but the person is {extent:.3g} px large (median)")

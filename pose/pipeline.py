@@ -23,9 +23,9 @@ from pose.config import (
     PipelineConfig,
     choose_detector,
     choose_networks,
+    default_skeleton,
     load_preset,
     model_files,
-    usual_skeleton,
 )
 from pose.errors import UsageError
 from pose.faces.network import WEIGHT as FACE_WEIGHT
@@ -63,12 +63,12 @@ class Pipeline:
 
     Attributes:
         config: Configuration in which `auto` is replaced by the chosen networks.
-        stand_in: Reason why a fallback detector is used; None if the preferred one is used.
+        fallback_reason: Reason why a fallback detector is used; None if the preferred one is used.
         device: Device that runs the networks.
         times: Seconds spent in each stage so far.
         fits: Statistics of the changes that fits to the 2D keypoints have made so far.
         live: Whether the pipeline streams, that is, returns frames with bounded delay.
-        turn: Lock held while the 2D networks process a frame, so that sessions in several threads can share them.
+        network_lock: Lock held while the 2D networks process a frame. Sessions in several threads share the networks.
     """
 
     def __init__(
@@ -99,11 +99,11 @@ class Pipeline:
         if detector is not None:  # instead of the configured detector, a name that needs no weights
             config = replace(config, detector="full-frame", detector_model=None, detection_score=None)
         config = choose_networks(config, live=live)
-        self.config, self.stand_in = choose_detector(config)
+        self.config, self.fallback_reason = choose_detector(config)
         self._intrinsics = intrinsics
         self.times = StageTimes()
         self.fits = FitLog()
-        self.turn = threading.Lock()
+        self.network_lock = threading.Lock()
         self.device = resolve_device(config.device)
         self.live = live
         if not lazy:
@@ -111,7 +111,7 @@ class Pipeline:
         if live:
             warm_up_lifter(self.lifter_stage(self.camera((256, 256))), len(self.skeleton))
 
-    def again(self) -> "Pipeline | None":
+    def copy_for_thread(self) -> "Pipeline | None":
         """Return a copy for another thread; None with a custom detector, which may not be thread-safe."""
         return None if self._own_detector else Pipeline(self.config, intrinsics=self._intrinsics, lazy=True)
 
@@ -184,7 +184,7 @@ class Pipeline:
     @cached_property
     def skeleton(self) -> Skeleton:
         """Skeleton of the 2D keypoints."""
-        if "_found_by" not in self.__dict__ and (name := usual_skeleton(self.config)) is not None:
+        if "_found_by" not in self.__dict__ and (name := default_skeleton(self.config)) is not None:
             return get_skeleton(name)
         return self._found_by[0]
 
@@ -331,8 +331,8 @@ class Pipeline:
                 bones=self.config.constant_bones, fill=fill_gaps, smooth=smooth, feet=foot_lock,
                 camera_known=info.camera.known, up=up, heights=heights or {},
             )  # fmt: skip
-            again = None if opened.info.is_live else opened.replay
-            return Result.of(self.run(opened), info, steps if world else None, join=join_tracks, images=again)
+            replay = None if opened.info.is_live else opened.replay
+            return Result.of(self.run(opened), info, steps if world else None, join=join_tracks, images=replay)
 
 
 class Session:
@@ -346,7 +346,7 @@ class Session:
 
     def __init__(self, pipeline: Pipeline, image_size: tuple[int, int], focal_35mm: float | None = None) -> None:
         self._times = pipeline.times
-        self._turn = pipeline.turn
+        self._network_lock = pipeline.network_lock
         self._incoming = IncomingFrames(image_size)
         self._skeleton = pipeline.skeleton
         self._overlays: dict[tuple[bool, bool], Overlay] = {}
@@ -386,7 +386,7 @@ class Session:
             UsageError: If the image size differs from that of the session, or the time does not increase.
         """
         self._incoming.check(frame)
-        with self._turn, self._times.measure("track"), shared_uploads():
+        with self._network_lock, self._times.measure("track"), shared_uploads():
             people = self._people.step(frame.image, frame.index, frame.time)
             hands, faces = self._hands_and_faces
             if hands is not None:

@@ -105,7 +105,7 @@ class LiftBatch:
     root: F32
 
 
-def mirror_picture(sequence: Sequence2D) -> Sequence2D:
+def mirror_observations(sequence: Sequence2D) -> Sequence2D:
     """Mirror a 2D sequence with its image. Left and right joints are swapped, and the intrinsics are mirrored."""
     order = list(get_skeleton(sequence.skeleton).flip_order)
     keypoints = sequence.keypoints[:, order] * _SIDES[:2]
@@ -118,7 +118,7 @@ def mirror_poses(poses: F32) -> F32:
     return poses[..., list(H36M17.flip_order), :] * _SIDES
 
 
-def mirror_answer(answer: Sequence3D) -> Sequence3D:
+def mirror_lifted(lifted: Sequence3D) -> Sequence3D:
     """Convert the output of a lifter for a mirrored image to that for the original image, or vice versa."""
-    sigma = answer.sigma[:, list(H36M17.flip_order)]
-    return Sequence3D(mirror_poses(answer.joints), answer.root * _SIDES, sigma, answer.times)
+    sigma = lifted.sigma[:, list(H36M17.flip_order)]
+    return Sequence3D(mirror_poses(lifted.joints), lifted.root * _SIDES, sigma, lifted.times)

@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
 
-_SOFT = 6.0  # degrees of flexion below which the transition to straight limbs is smooth
-_PLANE = 0.01  # m; distance of the middle joint from the chord below which the typical bending direction contributes
+_SOFT_DEGREES = 6.0  # degrees of flexion below which the transition to straight limbs is smooth
+_PLANE_M = 0.01  # m; distance of the middle joint from the chord below which the typical bending direction contributes
 
 
 def reach(near: float, far: float, degrees: float) -> float:
@@ -21,7 +21,7 @@ def reach(near: float, far: float, degrees: float) -> float:
 
 
 def place_middle(
-    points: F64, joints: tuple[int, int, int], lengths: tuple[float, float], usual: F64 | None = None
+    points: F64, joints: tuple[int, int, int], lengths: tuple[float, float], typical_bend: F64 | None = None
 ) -> None:
     """Give the two bones of a limb the required lengths by moving the middle joint. `points` is changed in place.
 
@@ -32,21 +32,21 @@ def place_middle(
         points: (T, J, 3) m.
         joints: Indices of the near end, middle joint and far end of the limb.
         lengths: Required lengths of the near and the far bone, m.
-        usual: (T, 3) typical bending direction, which determines the plane of limbs that are nearly straight.
+        typical_bend: (T, 3) typical bending direction, which determines the plane of limbs that are nearly straight.
     """
     start, middle, end = joints
     near, far = lengths
     chord = points[:, end] - points[:, start]
-    apart = np.linalg.norm(chord, axis=-1, keepdims=True)
-    along = chord / np.maximum(apart, 1e-9)
-    soft = reach(near, far, _SOFT)
+    distance = np.linalg.norm(chord, axis=-1, keepdims=True)
+    along = chord / np.maximum(distance, 1e-9)
+    soft = reach(near, far, _SOFT_DEGREES)
     room = near + far - soft
-    within = np.where(apart > soft, soft - room * np.expm1(-np.maximum(apart - soft, 0) / room), apart)
+    within = np.where(distance > soft, soft - room * np.expm1(-np.maximum(distance - soft, 0) / room), distance)
     within = np.maximum(within, abs(near - far) + 1e-6)
     bend = _square(points[:, middle] - points[:, start], along)
-    if usual is not None:
-        unclear = _PLANE * np.exp(-((np.linalg.norm(bend, axis=-1, keepdims=True) / (2 * _PLANE)) ** 2))
-        bend = bend + unclear * _unit(_square(usual, along))
+    if typical_bend is not None:
+        unclear = _PLANE_M * np.exp(-((np.linalg.norm(bend, axis=-1, keepdims=True) / (2 * _PLANE_M)) ** 2))
+        bend = bend + unclear * _unit(_square(typical_bend, along))
     x = (within**2 + near**2 - far**2) / (2 * within)
     points[:, middle] = points[:, start] + x * along + np.sqrt(np.maximum(near**2 - x**2, 0)) * _unit(bend)
     points[:, end] = points[:, start] + within * along

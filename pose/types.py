@@ -329,7 +329,7 @@ class Placed:
     inconsistent: Flags = field(default_factory=lambda: np.zeros((0, 4), bool))
 
     @classmethod
-    def nowhere(cls, count: int) -> Self:
+    def unknown(cls, count: int) -> Self:
         """Return `Placed` for `count` people whose positions are unknown (NaN)."""
         joints, missing = np.full((count, 17, 3), np.nan, np.float32), np.full(count, np.nan, np.float32)
         return cls(joints, missing, np.zeros((count, 2), np.float32), np.zeros(count, bool), missing)

@@ -5,7 +5,7 @@ import pytest
 from benchmark_files import walker
 
 from pose.camera import Camera
-from pose.sequences import Sequence2D, Sequence3D, mirror_answer, mirror_picture, mirror_poses
+from pose.sequences import Sequence2D, Sequence3D, mirror_lifted, mirror_observations, mirror_poses
 from pose.skeletons import COCO17, H36M17
 
 LENS = np.array([[1100.0, 0, 510], [0, 1100, 505], [0, 0, 1]])
@@ -25,20 +25,20 @@ def observed():
 
 
 def test_mirroring_twice_changes_nothing(observed):
-    back = mirror_picture(mirror_picture(observed))
+    back = mirror_observations(mirror_observations(observed))
     assert np.allclose(back.keypoints, observed.keypoints, atol=1e-3)
     assert np.allclose(back.camera.matrix, LENS)
 
 
 def test_mirrored_image_shows_the_mirrored_body(observed):
-    picture = mirror_picture(observed)
+    picture = mirror_observations(observed)
     assert np.allclose(seen(mirror_poses(BODY), picture.camera.matrix), picture.keypoints, atol=1e-3)
 
 
 def test_mirroring_follows_the_skeleton_and_an_unknown_lens(rng):
     pixels = rng.uniform(0, 640, (3, 17, 2)).astype(np.float32)
     scores = rng.uniform(size=(3, 17)).astype(np.float32)
-    picture = mirror_picture(Sequence2D(pixels, scores, np.arange(3.0), Camera.of((640, 480)), COCO17.name))
+    picture = mirror_observations(Sequence2D(pixels, scores, np.arange(3.0), Camera.of((640, 480)), COCO17.name))
     left, right = COCO17.index("left_wrist"), COCO17.index("right_wrist")
     assert not picture.camera.known
     np.testing.assert_array_equal(picture.camera.matrix, Camera.of((640, 480)).matrix)
@@ -48,7 +48,7 @@ def test_mirroring_follows_the_skeleton_and_an_unknown_lens(rng):
 
 def test_answer_gives_left_back_to_left(rng):
     answer = Sequence3D(*(rng.normal(size=s).astype(np.float32) for s in ((2, 17, 3), (2, 3), (2, 17))), np.arange(2.0))
-    back = mirror_answer(answer)
+    back = mirror_lifted(answer)
     left, right = H36M17.index("left_knee"), H36M17.index("right_knee")
     assert np.allclose(back.joints[:, left], answer.joints[:, right] * [-1, 1, 1])
     assert np.allclose(back.sigma[:, left], answer.sigma[:, right])

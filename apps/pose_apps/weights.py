@@ -113,7 +113,7 @@ class Verify(Command):
         for status in checked:
             state = "ok" if status.state == "present" else status.state
             print(f"{state:10}  {status.weight.name}  {status.problem or status.path or ''}".rstrip())
-        needed = (s for s in statuses if s.weight.default and not s.weight.stand_in)
+        needed = (s for s in statuses if s.weight.default and not s.weight.fallback)
         if not self.names and any(status.state == "missing" for status in needed):
             print("weights of the default networks are missing: run `pose-weights fetch --all-default`")
         return int(any(status.state != "present" for status in checked))
@@ -157,7 +157,7 @@ def _default_names(store: Store) -> list[str]:
     replacement.
     """
     default = [weight for weight in store.catalogue.values() if weight.default]
-    return [weight.name for weight in default if not (weight.stand_in and _fails(store, weight))]
+    return [weight.name for weight in default if not (weight.fallback and _fails(store, weight))]
 
 
 def _fails(store: Store, weight: Weight) -> bool:
@@ -165,7 +165,7 @@ def _fails(store: Store, weight: Weight) -> bool:
     try:
         store.fetch(weight.name)
     except FetchError as error:
-        print(f"warning: {error}; {weight.stand_in} is used instead", file=sys.stderr)
+        print(f"warning: {error}; {weight.fallback} is used instead", file=sys.stderr)
         return True
     return False
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.labelled import LabelledSequence
-from pose.sequences import LiftBatch, Sequence2D, mirror_picture, mirror_poses
+from pose.sequences import LiftBatch, Sequence2D, mirror_observations, mirror_poses
 from pose.types import F32
 from pose_datasets import human36m, human36m_motionbert
 from pose_datasets.training import BATCH_FRAMES, FRAMES
@@ -136,7 +136,7 @@ def window(sequence: LabelledSequence, rows: slice, mirror: bool) -> TrainingWin
     """Return the frames `rows` of a sequence, mirrored if `mirror` is True."""
     part, truth = sequence.observed[rows], sequence.truth[rows]
     if mirror:
-        part, truth = mirror_picture(part), mirror_poses(truth)
+        part, truth = mirror_observations(part), mirror_poses(truth)
     return TrainingWindow(part, truth, sequence.counted[rows])
 
 

@@ -16,8 +16,10 @@ from pose.types import People, Poses3D
 from pose.video import Source
 
 SCHEMA = 2  # version of the entries' format; increasing it invalidates all existing entries
-LIFTING = frozenset({"lifter", "lookahead", "repair", "constant_bones", "fit"})  # settings without effect on 2D
-FILES = frozenset({"detector_model", "estimator_model"})  # a key contains the hashes of these files, not their paths
+# Settings without effect on 2D.
+LIFTING_SETTINGS = frozenset({"lifter", "lookahead", "repair", "constant_bones", "fit"})
+# Settings that name files. A key contains the hashes of these files, not their paths.
+FILE_SETTINGS = frozenset({"detector_model", "estimator_model"})
 PACKAGES = ("pose", "pose_detectors")
 # Libraries that decode, compute or draw: other versions may round differently.
 LIBRARIES = ("ai-edge-litert", "av", "numpy", "onnxruntime", "onnxruntime-gpu", "opencv-python-headless", "torch")
@@ -36,9 +38,9 @@ def people_key(pipeline: Pipeline, source: Source) -> str | None:
     if content is None:
         return None
     config = asdict(pipeline.config)
-    settings = {name: value for name, value in config.items() if name not in LIFTING | FILES}
+    settings = {name: value for name, value in config.items() if name not in LIFTING_SETTINGS | FILE_SETTINGS}
     networks = [[model.role, model.name, model.sha256] for model in pipeline.models if model.role != "lifter"]
-    return hash_of(["people", content, settings, networks, pipeline.device, _names(People), surroundings()])
+    return hash_of(["people", content, settings, networks, pipeline.device, _names(People), environment()])
 
 
 def poses_key(pipeline: Pipeline, source: Source, people: str) -> str:
@@ -47,13 +49,13 @@ def poses_key(pipeline: Pipeline, source: Source, people: str) -> str:
     The key covers all settings, since recomputing 3D poses is cheap."""
     camera = pipeline.camera(source.info.size, source.info.focal_35mm)
     lifter = next(model for model in pipeline.models if model.role == "lifter")
-    config = {name: value for name, value in asdict(pipeline.config).items() if name not in FILES}
+    config = {name: value for name, value in asdict(pipeline.config).items() if name not in FILE_SETTINGS}
     seen = [camera.matrix.tolist(), camera.known, camera.size]
     return hash_of(["poses", people, config, lifter.name, lifter.sha256, seen, _names(Poses3D)])
 
 
 @functools.cache
-def surroundings() -> list[Any]:
+def environment() -> list[Any]:
     """Return a description of the environment: the code of this program, its libraries, Python and the processor."""
     python = [platform.machine(), sys.platform, *sys.version_info[:2]]
     return [SCHEMA, _code(), {name: _version(name) for name in LIBRARIES}, python]

@@ -36,31 +36,31 @@ class CachedRun:
         if self._people_key is None:
             return
         self._poses_key = poses_key(pipeline, source, self._people_key)
-        self._people = self._sound(self._people_key, poses=False)
+        self._people = self._valid_entry(self._people_key, poses=False)
         if self._people is not None:
-            self._poses = self._sound(self._poses_key, poses=True)
+            self._poses = self._valid_entry(self._poses_key, poses=True)
             self.found = "people" if self._poses is None else "everything"
 
-    def _sound(self, key: str, *, poses: bool) -> Entry | None:
+    def _valid_entry(self, key: str, *, poses: bool) -> Entry | None:
         """Return the entry of a key if all its frames are valid; otherwise remove the entry and return None."""
         entry = self._cache.find(key)
         if entry is None:
             return None
-        place = entry.file.tell()
+        position = entry.file.tell()
         try:
             if poses:
                 assert self._people is not None
                 check_poses(entry, self._people, len(self._pipeline.skeleton))
-                self._people.file.seek(place)
+                self._people.file.seek(position)
             else:
                 check_people(entry, len(self._pipeline.skeleton))
         except (ValueError, TypeError, OSError):
             entry.close()
             self._cache.remove(key)
             if poses and self._people is not None:
-                self._people.file.seek(place)
+                self._people.file.seek(position)
             return None
-        entry.file.seek(place)
+        entry.file.seek(position)
         return entry
 
     def results(self, stop: threading.Event | None = None) -> Iterator[FrameResult]:
@@ -78,21 +78,21 @@ class CachedRun:
                 if entry is not None:
                     stack.callback(entry.close)
             if self._people is not None and self._poses is not None:
-                yield from self._known(self._people, self._poses, stop)
+                yield from self._cached(self._people, self._poses, stop)
                 return
             session = self._pipeline.session(self._source.info.size, self._source.info.focal_35mm)
-            people = self._tracked(session, stop) if self._people is None else self._known_people(self._people, stop)
-            kept = stack.enter_context(self._cache.create(self._poses_key))
-            yield from self._lifted(session, people, kept, stop)
+            people = self._tracked(session, stop) if self._people is None else self._cached_people(self._people, stop)
+            new_entry = stack.enter_context(self._cache.create(self._poses_key))
+            yield from self._lifted(session, people, new_entry, stop)
 
-    def _known(self, people: Entry, poses: Entry, stop: threading.Event) -> Iterator[FrameResult]:
+    def _cached(self, people: Entry, poses: Entry, stop: threading.Event) -> Iterator[FrameResult]:
         records = PosesRecords()
-        for person in self._known_people(people, stop):
+        for person in self._cached_people(people, stop):
             with self._pipeline.times.measure("cache"):
                 result = FrameResult(person, records.read(poses.file))
             yield result
 
-    def _known_people(self, entry: Entry, stop: threading.Event) -> Iterator[People]:
+    def _cached_people(self, entry: Entry, stop: threading.Event) -> Iterator[People]:
         records = PeopleRecords(len(self._pipeline.skeleton))
         for _ in range(entry.metadata["frames"]):
             if stop.is_set():
@@ -110,19 +110,19 @@ class CachedRun:
         assert self._people_key is not None
         source, times = self._source, self._pipeline.times
         records, frames = PeopleRecords(len(self._pipeline.skeleton)), 0
-        with self._cache.create(self._people_key) as kept:
+        with self._cache.create(self._people_key) as new_entry:
             for frame in prefetch(source, times, stop):
                 people = session.track(frame)
                 with times.measure("cache"):
-                    kept.write(records.to_bytes(people))
+                    new_entry.write(records.to_bytes(people))
                 frames += 1
                 yield people
             if not stop.is_set():
                 metadata = {"name": source.name, "problems": source.problems, "cut_short": source.cut_short}
-                kept.commit({"frames": frames, **metadata})
+                new_entry.commit({"frames": frames, **metadata})
 
     def _lifted(
-        self, session: Session, people: Iterator[People], kept: NewEntry, stop: threading.Event
+        self, session: Session, people: Iterator[People], new_entry: NewEntry, stop: threading.Event
     ) -> Iterator[FrameResult]:
         """Compute, store and yield the results with 3D poses of the given people."""
         records, frames = PosesRecords(), 0
@@ -132,11 +132,11 @@ class CachedRun:
             frames += len(results)
             with self._pipeline.times.measure("cache"):
                 for result in results:
-                    kept.write(records.to_bytes(result.poses))
+                    new_entry.write(records.to_bytes(result.poses))
             return results
 
         for person in people:
             yield from keep(session.lift(person))
         yield from keep(session.flush())
         if not stop.is_set():
-            kept.commit({"frames": frames})
+            new_entry.commit({"frames": frames})

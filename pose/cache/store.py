@@ -22,9 +22,9 @@ from pose.system.whole_file import file_errors
 from pose.system.work_folder import work_folder
 from pose.system.written_files import WrittenFiles
 
-MARK = b"pose-run cache 1\n"
-KEYS = "[0-9a-f]" * 64  # glob of the names of unfinished entries
-ENDING = ".entry"
+MAGIC = b"pose-run cache 1\n"
+KEY_GLOB = "[0-9a-f]" * 64  # glob of the names of unfinished entries
+SUFFIX = ".entry"
 _HASH = hashlib.sha256().digest_size
 _LENGTH = 8  # bytes of the length of the metadata, which precedes the hash
 _CHUNK = 1 << 20
@@ -39,10 +39,10 @@ class Cache:
         problem: Reason why no more entries are stored; None if there is no problem.
     """
 
-    def __init__(self, folder: Path, most_bytes: float = 2e9) -> None:
+    def __init__(self, folder: Path, max_bytes: float = 2e9) -> None:
         self.folder = folder
         self.problem: str | None = None
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._stack = ExitStack()
         self._work: Path | None = None
 
@@ -56,7 +56,7 @@ class Cache:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not _is_own(self.folder.stat()):
                 raise PoseError(f"--cache: {self.folder} belongs to another user; choose your own folder, or off")
-        self._work = self._stack.enter_context(work_folder(self.folder, [KEYS]))
+        self._work = self._stack.enter_context(work_folder(self.folder, [KEY_GLOB]))
         return self
 
     def __exit__(
@@ -103,12 +103,12 @@ class Cache:
         finally:
             entry.close()
             self.problem = self.problem or entry.problem
-            if entry.whole and self.problem is None:
-                self._settle(entry.path, self._path(key))
+            if entry.complete and self.problem is None:
+                self._publish(entry.path, self._path(key))
             with suppress(OSError):
                 entry.path.unlink(missing_ok=True)
 
-    def _settle(self, new: Path, path: Path) -> None:
+    def _publish(self, new: Path, path: Path) -> None:
         """Move a new entry to its final path. An existing file that was not written by a cache is renamed."""
         try:
             if os.path.lexists(path) and not _is_entry(path):
@@ -121,12 +121,12 @@ class Cache:
             self.problem = f"{self.folder}: {error.strerror or error}"
 
     def _path(self, key: str) -> Path:
-        return self.folder / f"{key}{ENDING}"
+        return self.folder / f"{key}{SUFFIX}"
 
     def _trim(self) -> None:
         """Remove the least recently used entries until the total size is within the limit."""
         entries = []
-        for path in self.folder.glob(f"*{ENDING}"):
+        for path in self.folder.glob(f"*{SUFFIX}"):
             with suppress(OSError):  # another process removed it
                 if not _is_entry(path):
                     continue
@@ -134,7 +134,7 @@ class Cache:
                 entries.append((status.st_mtime_ns, path.name, status.st_size, path))
         left = sum(size for _, _, size, _ in entries)
         for _, _, size, path in sorted(entries):
-            if left <= self._most_bytes:
+            if left <= self._max_bytes:
                 return
             with suppress(OSError):
                 path.unlink()
@@ -174,7 +174,7 @@ def _is_entry(path: Path) -> bool:
     if not _NAME.fullmatch(path.name) or not stat.S_ISREG(path.lstat().st_mode):
         return False
     with path.open("rb") as file:
-        return MARK.startswith(file.read(len(MARK)))
+        return MAGIC.startswith(file.read(len(MAGIC)))
 
 
 class NewEntry:
@@ -182,20 +182,20 @@ class NewEntry:
 
     Attributes:
         problem: Reason why the entry cannot be stored; None if there is no problem.
-        whole: Whether the entry is complete.
+        complete: Whether the entry is complete.
     """
 
     def __init__(self, path: Path, key: str) -> None:
         self.path = path
         self.problem: str | None = None
-        self.whole = False
+        self.complete = False
         self._hash = hashlib.sha256()
         self._file: IO[bytes] | None = None
         try:
             self._file = open(path, "wb", opener=_private)  # noqa: SIM115 - closed by `close`
         except OSError as error:
             self._give_up(error)
-        self.write(MARK + bytes.fromhex(key))
+        self.write(MAGIC + bytes.fromhex(key))
 
     def write(self, content: bytes) -> None:
         """Append bytes to the content. A failure sets `problem` and raises no error."""
@@ -216,7 +216,7 @@ class NewEntry:
         self.write(tail + len(tail).to_bytes(_LENGTH, "little"))
         self.write(self._hash.digest())
         self.close()
-        self.whole = self.problem is None
+        self.complete = self.problem is None
 
     def close(self) -> None:
         """Close the file."""
@@ -246,7 +246,7 @@ class Entry:
     @classmethod
     def checked(cls, file: IO[bytes], key: str) -> Self | None:
         """Verify an opened file; return its entry, or None if it is damaged."""
-        start = MARK + bytes.fromhex(key)
+        start = MAGIC + bytes.fromhex(key)
         try:
             end = file.seek(0, os.SEEK_END) - _HASH
             if end < len(start) + _LENGTH or _digest(file, end) != file.read(_HASH):

@@ -11,7 +11,7 @@ import numpy as np
 
 from pose.evaluation.scores import SequenceScores, score
 from pose.labelled import LabelledSequence
-from pose.sequences import Sequence2D, Sequence3D, mirror_answer, mirror_picture
+from pose.sequences import Sequence2D, Sequence3D, mirror_lifted, mirror_observations
 from pose.types import F32
 
 # Frames lifted in one call: enough for full batches, and independent of the size of the data set.
@@ -179,10 +179,10 @@ def _batches(sequences: Sequence[LabelledSequence]) -> Iterator[list[LabelledSeq
 def _lift(batch: list[LabelledSequence], lifter: SequenceLifter, lookahead: int, mirror: bool) -> list[Sequence3D]:
     """Lift each sequence of a batch, split into the clips of its protocol, and return one output per sequence."""
     pieces = [one.observed[piece] for one in batch for piece in _pieces(one)]
-    shown = [mirror_picture(piece) if mirror else piece for piece in pieces]
+    shown = [mirror_observations(piece) if mirror else piece for piece in pieces]
     answers = iter(lifter.lift_many(shown, lookahead, mirrored=False))
     whole = [_joined([next(answers) for _ in _pieces(one)]) for one in batch]
-    return [mirror_answer(answer) for answer in whole] if mirror else whole
+    return [mirror_lifted(answer) for answer in whole] if mirror else whole
 
 
 def _pieces(sequence: LabelledSequence) -> list[slice]:

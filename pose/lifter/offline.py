@@ -11,7 +11,7 @@ import numpy as np
 
 from pose.camera import Camera
 from pose.fit.log import FitLog
-from pose.gaps import LONGEST_GAP_SECONDS
+from pose.gaps import MAX_TRACK_GAP_S
 from pose.lifter.one_body import PersonBody
 from pose.lifter.pending import PendingFrame, PersonFrame, take_finished
 from pose.lifter.person_fit import PersonFit
@@ -52,7 +52,7 @@ class OfflineLifter:
         """
         self._lifter, self._skeleton, self._camera = lifter, skeleton, camera
         self._repair, self._constant_bones, self._fit = repair, constant_bones, fit and constant_bones
-        self._max_gap_s = LONGEST_GAP_SECONDS + (WHOLE_VIEW if repair else 0)  # s without detection that end a track
+        self._max_gap_s = MAX_TRACK_GAP_S + (WHOLE_VIEW if repair else 0)  # s without detection that end a track
         self._log = log
         self._tracks: dict[int, _Track] = {}
         self._pending: deque[PendingFrame] = deque()

@@ -20,7 +20,7 @@ from pose.lifter.blending import Blend, Windows
 from pose.lifter.format import WINDOW_INPUT_NAMES
 from pose.lifter.names import OFFLINE, SHIPPED, SLIDING
 from pose.lifter.step_batch import PeopleState, Step, StreamSettings
-from pose.sequences import Sequence2D, Sequence3D, mirror_picture
+from pose.sequences import Sequence2D, Sequence3D, mirror_observations
 from pose.skeletons import H36M17, get_skeleton, to_h36m17
 from pose.types import F32
 
@@ -78,7 +78,7 @@ class Lifter(ABC):
 
         Only offline networks are supported.
         """
-        answers = self.forward([*windows, *map(mirror_picture, windows)])
+        answers = self.forward([*windows, *map(mirror_observations, windows)])
         plain, turned = answers[: len(windows)], answers[len(windows) :]
         return [mirror_mean(one, other) for one, other in zip(plain, turned, strict=True)]
 

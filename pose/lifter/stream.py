@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pose.camera import Camera
-from pose.gaps import LONGEST_GAP_SECONDS
+from pose.gaps import MAX_TRACK_GAP_S
 from pose.lifter.format import TYPICAL_STEP
 from pose.lifter.pending import PendingFrame, PersonFrame, take_finished
 from pose.lifter.predict import Lifter
@@ -125,7 +125,7 @@ class StreamLifter:
     def push(self, people: People) -> list[FrameResult]:
         """Add a frame; returns the frames that are complete now, oldest first."""
         ended: list[FrameResult] = []
-        if people.time - self._time > LONGEST_GAP_SECONDS:  # after a long gap in the stream, start again without people
+        if people.time - self._time > MAX_TRACK_GAP_S:  # after a long gap in the stream, start again without people
             ended = self.flush()
             self._people = {}
         elif self._pending:
@@ -198,7 +198,7 @@ class StreamLifter:
             if answer is not None and (person_frame := live.waiting.popleft()) is not None:
                 person_frame.lifted = answer
                 person_frame.store_output()
-        oldest = people.time - LONGEST_GAP_SECONDS
+        oldest = people.time - MAX_TRACK_GAP_S
         self._people = {
             person: live for person, live in self._people.items() if live.last_seen >= oldest or any(live.waiting)
         }

@@ -1,7 +1,7 @@
 """Lifting of one person's frames during a video, in bounded memory. The results equal those of `Lifter.lift`."""
 
 from pose.camera import Camera
-from pose.gaps import LONGEST_GAP_SECONDS
+from pose.gaps import MAX_TRACK_GAP_S
 from pose.lifter.blending import Blend
 from pose.lifter.pending import PersonFrame, keypoint_sequence
 from pose.lifter.predict import Lifter
@@ -11,7 +11,7 @@ from pose.skeletons import Skeleton
 class PersonWindows:
     """Step that lifts the frames of one person in overlapping, blended windows.
 
-    After a long gap between detections (`pose.gaps.LONGEST_GAP_SECONDS`), the windows start again.
+    After a long gap between detections (`pose.gaps.MAX_TRACK_GAP_S`), the windows start again.
     """
 
     def __init__(self, lifter: Lifter, skeleton: Skeleton, camera: Camera) -> None:
@@ -27,7 +27,7 @@ class PersonWindows:
 
     def push(self, frame: PersonFrame) -> list[PersonFrame]:
         """Add a frame; returns those that are lifted now, oldest first."""
-        away = bool(self._waiting) and frame.time - self._waiting[-1].time > LONGEST_GAP_SECONDS
+        away = bool(self._waiting) and frame.time - self._waiting[-1].time > MAX_TRACK_GAP_S
         lifted = self.end() if away else []
         self._waiting.append(frame)
         self._fresh += 1

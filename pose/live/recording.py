@@ -110,7 +110,7 @@ class RecordingFolder:
         if self._info.world is None:
             placed = None
         elif live.world is None or self._ended:  # a later world has other axes
-            self._ended, placed = True, Placed.nowhere(len(people))
+            self._ended, placed = True, Placed.unknown(len(people))
         result = FrameResult(people, live.result.poses, placed)
         self._npz.write(result)
         try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pose.gaps import LONGEST_GAP_SECONDS
+from pose.gaps import MAX_TRACK_GAP_S
 from pose.multiview.fuse import fuse
 from pose.multiview.fused_motion import FusedMotion, row_type, rows_of, stored_motions
 from pose.multiview.rig import Rig
@@ -84,7 +84,7 @@ def find_motions(rig: Rig, line: FusedTimes, step: Callable[[int], None] = lambd
                 present.append(part.present)
                 step(len(part.instants))
             times = np.concatenate(instants)
-            kept.append(_near(times, times[np.concatenate(present)], LONGEST_GAP_SECONDS / 2))
+            kept.append(_near(times, times[np.concatenate(present)], MAX_TRACK_GAP_S / 2))
         counts = [int(mask.sum()) for mask in kept if len(mask)]
         return stored_motions(_kept(rows, kept), counts, kind)
 

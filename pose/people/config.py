@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pose.gaps import LONGEST_GAP_SECONDS
+from pose.gaps import MAX_TRACK_GAP_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,4 +24,4 @@ class TrackingConfig:
     max_people: int = 10
     detection_interval_s: float = 0.3
     min_presence: float = 0.5
-    memory_s: float = LONGEST_GAP_SECONDS
+    memory_s: float = MAX_TRACK_GAP_S

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.gaps import LONGEST_GAP_SECONDS
+from pose.gaps import MAX_TRACK_GAP_S
 from pose.types import F32
 
 F64 = NDArray[np.float64]
@@ -142,7 +142,7 @@ class HalfFilters:
         pv += ACCELERATION * way**2 / 2
         vv *= kept**2
         vv += ACCELERATION * TURN_SECONDS * (1 - kept**2) / 2
-        lost = time - self._last_seen > LONGEST_GAP_SECONDS
+        lost = time - self._last_seen > MAX_TRACK_GAP_S
         if lost.any():
             self._motion[:, :, lost] = 0
             self._covariance[:, :, lost] = np.array([SPREAD**2, 0.0, VELOCITY**2])[:, None, None]

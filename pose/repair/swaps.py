@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.gaps import LONGEST_GAP_SECONDS
+from pose.gaps import MAX_TRACK_GAP_S
 from pose.repair.halves import F64, HalfFilters, Mask, Predecessors
 from pose.skeletons import Skeleton
 from pose.types import F32
@@ -210,7 +210,7 @@ class SwapFinder:
             scores: (J,), 0 if not visible.
             time: Time of the frame, s.
         """
-        step = float(min(time - self._time, LONGEST_GAP_SECONDS))
+        step = float(min(time - self._time, MAX_TRACK_GAP_S))
         self._time = time
         against = self._filters.update(keypoints, scores, time, step).tolist()
         predecessors = []
@@ -277,7 +277,7 @@ class SwapFinder:
             decided.append(np.array([self._is_swapped(number, row) for number in range(len(self._limbs))]))
             self._past.append(self._waiting.popleft())
             self._path.popleft()
-        while self._past and self._past[0].time < self._past[-1].time - LONGEST_GAP_SECONDS:
+        while self._past and self._past[0].time < self._past[-1].time - MAX_TRACK_GAP_S:
             self._past.popleft()
         return decided
 
@@ -338,7 +338,7 @@ def _changes_sides(sights: list[_Sight], row: int, pairs: Mask) -> bool:
         row: Index of the frame after the change, or of the last frame.
         pairs: (K,) whether to use each pair.
     """
-    if row == 0 or sights[row].time - sights[row - 1].time > LONGEST_GAP_SECONDS:
+    if row == 0 or sights[row].time - sights[row - 1].time > MAX_TRACK_GAP_S:
         return False
     if sights[row].time - SETTLED_SECONDS < sights[0].time or sights[row].time + SETTLED_SECONDS > sights[-1].time:
         return False

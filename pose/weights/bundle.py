@@ -15,7 +15,7 @@ from pose.weights.store import Store, UnverifiedWeightError, sha256_of
 
 _MANIFEST = "manifest.json"
 _FORMAT = "pose-weights-bundle/1"
-_LARGEST_MANIFEST = 1 << 20  # bytes
+_MAX_MANIFEST_BYTES = 1 << 20
 
 
 class BundleError(PoseError):
@@ -106,7 +106,7 @@ def _entries(store: Store, bundle: Path) -> list[tuple[Weight, str]]:
     try:
         with open_archive(bundle) as archive:
             members = archive.names
-            if _MANIFEST not in members or archive.size(_MANIFEST) > _LARGEST_MANIFEST:
+            if _MANIFEST not in members or archive.size(_MANIFEST) > _MAX_MANIFEST_BYTES:
                 raise BundleError(f"{bundle} is not a bundle of weights: it has no {_MANIFEST}")
             manifest = _parse(archive.read(_MANIFEST))
     except BundleError:
@@ -123,8 +123,8 @@ def _entries(store: Store, bundle: Path) -> list[tuple[Weight, str]]:
         entries.append((weight, weight.sha256 or sha256))
     expected = [_MANIFEST, *(weight.file for weight, _ in entries)]
     if sorted(members) != sorted(expected):
-        strange = sorted(set(members) ^ set(expected)) or ["a file twice"]
-        raise BundleError(f"{bundle} does not match its manifest: {', '.join(strange)}")
+        unexpected = sorted(set(members) ^ set(expected)) or ["a file twice"]
+        raise BundleError(f"{bundle} does not match its manifest: {', '.join(unexpected)}")
     return entries
 
 

@@ -79,7 +79,7 @@ class ZipMember:
 
 
 @dataclass(frozen=True, slots=True)
-class ByHand:
+class ManualSource:
     """A file that the user must provide, because it has no known download address.
 
     Attributes:
@@ -100,7 +100,7 @@ class InPackage:
         return "in the package"
 
 
-Source = WheelMember | Download | ZipMember | ByHand | InPackage
+Source = WheelMember | Download | ZipMember | ManualSource | InPackage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ class Weight:
         size: Size in bytes; None if unknown.
         source: Source of the file, such as a wheel or an address.
         default: Whether the default configuration needs this weight.
-        stand_in: Catalogue name of the weight to use as a fallback; None without one.
+        fallback: Catalogue name of the weight to use as a fallback; None without one.
     """
 
     name: str
@@ -126,7 +126,7 @@ class Weight:
     size: int | None
     source: Source
     default: bool = False
-    stand_in: str | None = None
+    fallback: str | None = None
 
 
 MEDIAPIPE = Wheel(
@@ -275,7 +275,7 @@ def _small_detectors() -> tuple[Weight, ...]:
                 small=True,
             ),
             default=True,
-            stand_in="blazepose-detector",
+            fallback="blazepose-detector",
         ),
         Weight(
             name="yolox-nano-coco-416",
@@ -283,7 +283,7 @@ def _small_detectors() -> tuple[Weight, ...]:
             licence="Apache-2.0",
             sha256="695e750a5d5754bb5a8d5325643b59282191a7e7a564e435a415fd3c578eab14",
             size=3_660_092,
-            source=ByHand("an ONNX export of YOLOX-nano; yolox_nano.onnx of YOLOX 0.1.1rc0 has another hash"),
+            source=ManualSource("an ONNX export of YOLOX-nano; yolox_nano.onnx of YOLOX 0.1.1rc0 has another hash"),
         ),
         Weight(
             name="ssd-mobilenet-v1-coco-300-int8",

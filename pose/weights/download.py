@@ -64,7 +64,7 @@ def opener_for(url: str, schemes: tuple[str, ...]) -> urllib.request.OpenerDirec
     return urllib.request.build_opener(_SchemeGuard(schemes))
 
 
-def answers(url: str, schemes: tuple[str, ...], timeout: float) -> str | None:
+def unavailable_reason(url: str, schemes: tuple[str, ...], timeout: float) -> str | None:
     """Return None if the server provides `url`; otherwise return why not, in one line. `timeout` is in s."""
     request = urllib.request.Request(url, headers={"User-Agent": "pose-run", "Range": "bytes=0-0"})
     try:
@@ -86,7 +86,7 @@ def reason_of(error: Exception) -> str:
 
 
 @contextmanager
-def claimed(partial: Path) -> Iterator[Path]:
+def claim_partial(partial: Path) -> Iterator[Path]:
     """Yield a private path to write to, which starts with the content of an earlier incomplete download.
 
     The file `partial` is claimed by renaming, so two processes never write to the same file. If the download stays

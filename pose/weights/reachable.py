@@ -15,7 +15,7 @@ from pose.weights.catalogue import Download, Weight, ZipMember
 from pose.weights.store import CorruptWeightError, FetchError, Store
 
 MAX_WAIT_S = 3.0
-REMEMBERED_S = 86_400.0
+FAILURE_EXPIRY_S = 86_400.0
 
 
 def locate_if_reachable(store: Store, name: str) -> Path | str:
@@ -37,48 +37,50 @@ def locate_if_reachable(store: Store, name: str) -> Path | str:
         found = None
     if found:
         return found
-    if reason := remembered(store, weight):
+    if reason := recorded_failure(store, weight):
         return reason
-    reason = unreachable(store, weight)
+    reason = no_answer_reason(store, weight)
     if reason is None:
         try:
             return store.fetch(name)
         except FetchError as error:
             reason = str(error.__cause__ or error)
-    remember(store, weight, reason)
+    record_failure(store, weight, reason)
     return reason
 
 
-def remembered(store: Store, weight: Weight) -> str | None:
+def recorded_failure(store: Store, weight: Weight) -> str | None:
     """Return why the weight was not available within the last day; None if no failure is recorded."""
     record = _record(store, weight)
     with suppress(OSError):
-        if 0 <= time.time() - record.stat().st_mtime < REMEMBERED_S:
+        if 0 <= time.time() - record.stat().st_mtime < FAILURE_EXPIRY_S:
             return record.read_text(encoding="utf-8").strip() or None
     return None
 
 
-def remember(store: Store, weight: Weight, reason: str) -> None:
+def record_failure(store: Store, weight: Weight, reason: str) -> None:
     """Store the reason why a weight is not available."""
     with suppress(OSError):
         store.cache.mkdir(parents=True, exist_ok=True)
         write_whole(_record(store, weight), f"{reason}\n")
 
 
-def unreachable(store: Store, weight: Weight) -> str | None:
+def no_answer_reason(store: Store, weight: Weight) -> str | None:
     """Return why the server of a weight does not answer; None if it answers. Takes at most `MAX_WAIT_S`."""
     if not isinstance(weight.source, Download | ZipMember):
         return None
-    from pose.weights.download import answers
+    from pose.weights.download import unavailable_reason
 
     url = weight.source.url
-    answer: list[str | None] = []
+    reasons: list[str | None] = []
     print_progress(f"checking {weight.file} at {url}")
     # A name lookup cannot be cancelled, so it runs in a daemon thread.
-    asking = threading.Thread(target=lambda: answer.append(answers(url, store.schemes, MAX_WAIT_S)), daemon=True)
-    asking.start()
-    asking.join(MAX_WAIT_S)
-    return answer[0] if answer else f"{url} did not answer within {MAX_WAIT_S:g} s"
+    request = threading.Thread(
+        target=lambda: reasons.append(unavailable_reason(url, store.schemes, MAX_WAIT_S)), daemon=True
+    )
+    request.start()
+    request.join(MAX_WAIT_S)
+    return reasons[0] if reasons else f"{url} did not answer within {MAX_WAIT_S:g} s"
 
 
 def _record(store: Store, weight: Weight) -> Path:

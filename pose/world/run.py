@@ -195,7 +195,7 @@ class PlacedRun:
     def _without_world(self, result: FrameResult) -> FrameResult:
         """Return the result of a scene without a world."""
         doubtful = np.array([number in self.doubtful for number in result.people.ids.tolist()], bool)
-        placed = replace(Placed.nowhere(len(result.people)), doubtful=doubtful)
+        placed = replace(Placed.unknown(len(result.people)), doubtful=doubtful)
         return FrameResult(result.people, result.poses, placed, self._view(result.time))
 
     def _view(self, time: float) -> CameraView | None:

@@ -17,7 +17,10 @@ SKELETON = run_info().skeleton
 def said(tally: Tally, capsys: pytest.CaptureFixture[str]) -> list[str]:
     camera = run_info().camera
     pipeline = SimpleNamespace(
-        config=SimpleNamespace(max_people=10), fits=SimpleNamespace(line=None), stand_in=None, camera=lambda *_: camera
+        config=SimpleNamespace(max_people=10),
+        fits=SimpleNamespace(line=None),
+        fallback_reason=None,
+        camera=lambda *_: camera,
     )
     source = SimpleNamespace(info=SimpleNamespace(fps=30.0, size=camera.size, focal_35mm=None))
     report(tally, source, pipeline, [], 1.0)

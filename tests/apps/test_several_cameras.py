@@ -9,7 +9,7 @@ from pose_apps.cameras.options import camera_names, camera_videos, joint_folder,
 from pose_apps.run import main
 
 from pose.camera_motion.verdict import ROTATING, SHAKING, STATIC, TRANSLATING, UNKNOWN, ZOOMING, CameraMotion
-from pose.camera_runs import check_still
+from pose.camera_runs import check_static
 from pose.errors import PoseError, UsageError
 from pose.files import load_poses
 
@@ -113,13 +113,13 @@ def test_distance_and_offsets_as_they_are_said():
 )
 def test_a_camera_that_moves_is_refused(motion, message):
     with pytest.raises(PoseError, match=f"left.mp4: the camera {message}; several cameras must be static"):
-        check_still("left.mp4", motion)
+        check_static("left.mp4", motion)
 
 
 def test_a_camera_that_stands_shakes_a_little_or_is_not_known_passes():
-    check_still("left.mp4", CameraMotion(STATIC, pan=0.1, tilt=0.1, roll=0.0, zoom=1.0))
-    check_still("left.mp4", CameraMotion(SHAKING, pan=0.5, tilt=0.4, roll=0.1, zoom=1.0))
-    check_still("left.mp4", CameraMotion(UNKNOWN))
+    check_static("left.mp4", CameraMotion(STATIC, pan=0.1, tilt=0.1, roll=0.0, zoom=1.0))
+    check_static("left.mp4", CameraMotion(SHAKING, pan=0.5, tilt=0.4, roll=0.1, zoom=1.0))
+    check_static("left.mp4", CameraMotion(UNKNOWN))
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from pose_fakes import random_result
 
 from pose.builders import ESTIMATORS
 from pose.cache import Cache, CachedRun
-from pose.cache.keys import FILES, LIFTING, people_key, poses_key
+from pose.cache.keys import FILE_SETTINGS, LIFTING_SETTINGS, people_key, poses_key
 from pose.config import PipelineConfig
 from pose.files import load_poses
 from pose.files.records import ResultRecords
@@ -147,7 +147,7 @@ def test_the_same_video_elsewhere_has_the_same_key_and_a_changed_one_has_not(pip
 
 
 def test_settings_that_keys_leave_out_exist():
-    assert {entry.name for entry in fields(PipelineConfig)} >= LIFTING | FILES
+    assert {entry.name for entry in fields(PipelineConfig)} >= LIFTING_SETTINGS | FILE_SETTINGS
 
 
 def test_records_hold_every_field_bit_for_bit(rng, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pose.cache.store import MARK, Cache, Entry, open_cache
+from pose.cache.store import MAGIC, Cache, Entry, open_cache
 from pose.errors import PoseError
 from pose.system.work_folder import PREFIX
 
@@ -79,7 +79,7 @@ def test_a_damaged_entry_is_never_believed_and_goes(tmp_path_factory, place, cha
             data[at] ^= change
         path.write_bytes(data)
         assert cache.find(KEY) is None
-        assert path.exists() == (not cut and at < len(MARK)), "without the mark nobody knows who wrote it"
+        assert path.exists() == (not cut and at < len(MAGIC)), "without the mark nobody knows who wrote it"
         keep(cache, KEY, b"again")
         assert (content(cache, KEY) or b"").startswith(b"again")
 
@@ -93,7 +93,7 @@ def test_an_entry_under_another_ones_name_is_not_believed(tmp_path):
 
 def test_what_was_not_used_for_longest_goes_first(tmp_path):
     keys = [f"{number:02x}" * 32 for number in range(4)]
-    with Cache(tmp_path, most_bytes=3500) as cache:
+    with Cache(tmp_path, max_bytes=3500) as cache:
         for age, key in zip((30, 20, 10), keys, strict=False):
             keep(cache, key, bytes(1000))
             past = time.time() - age
@@ -110,7 +110,7 @@ def test_only_entries_are_removed_for_room(tmp_path):
     others = ["notes.entry", f"{OTHER}.entry", "thesis.entry"]
     for name in others:
         (tmp_path / name).write_bytes(bytes(2000))
-    with Cache(tmp_path, most_bytes=1500) as cache:
+    with Cache(tmp_path, max_bytes=1500) as cache:
         keep(cache, KEY, bytes(1000))
         keep(cache, "ef" * 32, bytes(1000))
     assert {path.name for path in tmp_path.iterdir()} == {*others, f"{'ef' * 32}.entry"}
@@ -165,7 +165,7 @@ import sys
 from pathlib import Path
 from pose.cache.store import Cache
 for turn in range(30):
-    with Cache(Path(sys.argv[1]), most_bytes=6000) as cache:
+    with Cache(Path(sys.argv[1]), max_bytes=6000) as cache:
         key = f"{turn % 5:02x}" * 32
         entry = cache.find(key)
         if entry is not None:

@@ -19,7 +19,7 @@ def recording_of(left, right, first=0.0):
     table = long_table(len(left))
     contacts = np.stack([left, right], axis=1).astype(np.float32)
     times = first + np.arange(len(left)) / RATE
-    placed = replace(Placed.nowhere(len(left)), contacts=contacts)
+    placed = replace(Placed.unknown(len(left)), contacts=contacts)
     return Recording(replace(table, placed=placed, time=times, timestamps=times), "walk")
 
 

@@ -8,7 +8,7 @@ import pytest
 from pose.forecast import Past
 from pose.forecast.features import describe, displacements, restore, seconds_ahead
 from pose.forecast.format import AGES, COORDINATES, FEATURES
-from pose.sequences import Sequence3D, mirror_answer
+from pose.sequences import Sequence3D, mirror_lifted
 from pose.skeletons import H36M17
 
 RNG = np.random.default_rng(5)
@@ -44,7 +44,7 @@ def test_turned_about_the_upright_axis_it_is_the_same(angle):
 
 def test_mirrored_it_is_its_mirror_image():
     plain = walk(np.arange(31) / 30)
-    tokens, others = (describe(Past.from_sequences([one]))[0] for one in (plain, mirror_answer(plain)))
+    tokens, others = (describe(Past.from_sequences([one]))[0] for one in (plain, mirror_lifted(plain)))
     places = np.pad(others[..., :48].reshape(1, 25, 16, 3), ((0, 0), (0, 0), (1, 0), (0, 0)))
     back = places[:, :, list(H36M17.flip_order)] * [-1, 1, 1]
     assert np.allclose(tokens[..., :48].reshape(1, 25, 16, 3), back[:, :, 1:], atol=1e-4)

@@ -11,7 +11,7 @@ from pose.lifter.config import LifterConfig
 from pose.lifter.offline import OfflineLifter
 from pose.refine import refine
 from pose.repair.person import WHOLE_VIEW, repair
-from pose.sequences import mirror_answer, mirror_picture
+from pose.sequences import mirror_lifted, mirror_observations
 from pose.skeletons import H36M17, SKELETONS
 from pose.types import People
 
@@ -79,16 +79,16 @@ def test_a_checkpoint_may_have_windows_of_its_own(make_lifter, make_walk, window
 def test_a_mirrored_image_gives_the_mirrored_answer(make_lifter, make_walk):
     """Since each window is lifted with its mirror image; a single pass of an untrained network does not."""
     lifter, sequence = make_lifter(), make_walk(100)
-    turned = mirror_picture(sequence)
-    got, expected = mirror_answer(lifter.lift(turned)), lifter.lift(sequence)
+    turned = mirror_observations(sequence)
+    got, expected = mirror_lifted(lifter.lift(turned)), lifter.lift(sequence)
     np.testing.assert_allclose(got.joints, expected.joints, atol=1e-5)
     np.testing.assert_allclose(got.root, expected.root, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(got.sigma, expected.sigma, rtol=1e-4)
     alone, once = (lifter.lift_many([one], mirrored=False)[0] for one in (sequence, turned))
-    assert np.abs(mirror_answer(once).joints - alone.joints).max() > 1e-3
-    np.testing.assert_allclose(expected.joints, (alone.joints + mirror_answer(once).joints) / 2, atol=1e-5)
+    assert np.abs(mirror_lifted(once).joints - alone.joints).max() > 1e-3
+    np.testing.assert_allclose(expected.joints, (alone.joints + mirror_lifted(once).joints) / 2, atol=1e-5)
     shorter = lifter.lift_many([sequence[:60]], mirrored=False)[0], lifter.lift_many([turned[:60]], mirrored=False)[0]
-    both = np.sqrt(shorter[0].sigma * mirror_answer(shorter[1]).sigma)
+    both = np.sqrt(shorter[0].sigma * mirror_lifted(shorter[1]).sigma)
     np.testing.assert_allclose(lifter.lift(sequence[:60]).sigma, both, rtol=1e-4)
 
 

@@ -18,7 +18,7 @@ from pose.lifter.refined import FinalResults
 from pose.lifter.sliding import AGES, SlidingStep
 from pose.lifter.stream import LifterStream, StreamLifter
 from pose.lifter.torch_lifter import TorchLifter
-from pose.sequences import mirror_picture
+from pose.sequences import mirror_observations
 from pose.skeletons import H36M17
 from pose.types import People
 
@@ -55,7 +55,7 @@ def slow(network, sequence):
 
 
 def both_slow(network, sequence):
-    plain, turned = slow(network, sequence), slow(network, mirror_picture(sequence))
+    plain, turned = slow(network, sequence), slow(network, mirror_observations(sequence))
     return {age: mirror_mean(plain[age], turned[age]) for age in AGES}
 
 

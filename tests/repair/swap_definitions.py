@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from pose.gaps import LONGEST_GAP_SECONDS
+from pose.gaps import MAX_TRACK_GAP_S
 from pose.repair.halves import (
     ACCELERATION,
     MAX_EVIDENCE_NATS,
@@ -90,7 +90,7 @@ class Limb:
 
     def see(self, d, scores, time, step, rules):
         def predicted(pair, f):
-            lost = time - self.last_seen[pair] > LONGEST_GAP_SECONDS
+            lost = time - self.last_seen[pair] > MAX_TRACK_GAP_S
             return Filter(0, 0, SPREAD**2, 0, VELOCITY**2) if lost else f.later(step)
 
         old = [replace(s, filters=tuple(predicted(*pair) for pair in enumerate(s.filters))) for s in self.survivors]
@@ -140,7 +140,7 @@ def swapped_by_definition(sequence, pairs, rules, lookahead):
             measured = max(float(np.ptp(seen, axis=0).max()), 1.0)
             size += (measured - size) * min((time - sized) / SIZE_SECONDS, 1)
             sized = time
-        step, before = min(time - before, LONGEST_GAP_SECONDS), time
+        step, before = min(time - before, MAX_TRACK_GAP_S), time
         for limb in limbs:
             d = [complex(*(keypoints[left] - keypoints[right]).tolist()) / (2 * size) for left, right in limb.pairs]
             limb.see(d, [min(scores[left], scores[right]) for left, right in limb.pairs], time, step, rules)

@@ -91,7 +91,7 @@ def test_a_turned_world_turns_the_body_and_its_hands_alike():
     turn = np.array([[0, 0, 1], [0, 1, 0], [-1, 0, 0]], np.float32)
     joints = (result.poses.joints + result.poses.root[:, None]) * (1, -1, -1)
     worlds = (joints.astype(np.float32), (joints @ turn.T).astype(np.float32))
-    placed = [replace(result, placed=replace(Placed.nowhere(1), joints=at)) for at in worlds]
+    placed = [replace(result, placed=replace(Placed.unknown(1), joints=at)) for at in worlds]
     poses = []
     for one in placed:
         bodies = PageBodies()

@@ -80,7 +80,7 @@ def a_store(tmp_path: Path, url: str) -> Store:
         sha256=hashlib.sha256(CONTENT).hexdigest(),
         size=len(CONTENT),
         source=ZipMember(url, "small.onnx", small=True),
-        stand_in="other",
+        fallback="other",
     )
     return Store((), tmp_path / "cache", {"small": weight}, schemes=("http",))
 
@@ -119,13 +119,13 @@ def test_a_server_that_is_not_there_is_remembered_for_a_day(served, tmp_path):
     assert locate_if_reachable(there, "small") == answer
     assert served.asked == 0
     record = there.cache / "small.unreachable"
-    os.utime(record, (time.time() - reachable.REMEMBERED_S - 1,) * 2)
+    os.utime(record, (time.time() - reachable.FAILURE_EXPIRY_S - 1,) * 2)
     assert locate_if_reachable(there, "small") == there.cache / "small.onnx"
 
 
 def test_a_caller_that_asks_for_it_by_name_is_not_told_yesterdays_answer(served, tmp_path):
     store = a_store(tmp_path, served.url)
-    reachable.remember(store, store.weight("small"), "no network")
+    reachable.record_failure(store, store.weight("small"), "no network")
     assert locate_if_reachable(store, "small") == "no network"
     assert store.fetch("small").read_bytes() == CONTENT
     assert locate_if_reachable(store, "small") == store.cache / "small.onnx"
@@ -152,6 +152,6 @@ def test_a_damaged_file_of_ones_own_is_an_error(tmp_path, served):
 
 
 def test_whatever_may_be_missing_has_a_stand_in_that_comes_from_the_package_index():
-    (weight,) = [weight for weight in WEIGHTS.values() if weight.stand_in]
+    (weight,) = [weight for weight in WEIGHTS.values() if weight.fallback]
     assert weight.name == "rtmdet-nano-person-320"
-    assert weight.stand_in in WEIGHTS
+    assert weight.fallback in WEIGHTS

@@ -18,8 +18,8 @@ import pytest
 from pose.errors import PoseError, UsageError
 from pose.system.written_files import RECORD
 from pose.weights import CorruptWeightError, FetchError, Store, UnverifiedWeightError, locate
-from pose.weights.catalogue import WEIGHTS, ByHand, Download, Weight, WheelMember, ZipMember
-from pose.weights.download import claimed
+from pose.weights.catalogue import WEIGHTS, Download, ManualSource, Weight, WheelMember, ZipMember
+from pose.weights.download import claim_partial
 from pose.weights.packaged import packaged_weights
 
 CONTENT = bytes(range(256)) * 4096  # 1 MiB, so that a transfer is cut in its middle
@@ -134,7 +134,7 @@ def test_catalogue_is_sound():
     default = [w for w in WEIGHTS.values() if w.default]
     assert [w.name for w in default] == ["blazepose-detector", "blazepose-landmark-full", "rtmdet-nano-person-320"]
     assert {w.licence for w in default} == {"Apache-2.0"}
-    assert all(isinstance(WEIGHTS[w.stand_in or w.name].source, WheelMember) for w in default)  # a mirror is enough
+    assert all(isinstance(WEIGHTS[w.fallback or w.name].source, WheelMember) for w in default)  # a mirror is enough
 
 
 def test_packaged_weights_are_found_in_the_package(tmp_path, monkeypatch):
@@ -158,7 +158,7 @@ def test_the_folders_are_searched_in_order_and_the_cache_last(tmp_path, monkeypa
     first, second = tmp_path / "first", tmp_path / "second"
     monkeypatch.setenv("POSE_WEIGHTS_DIR", os.pathsep.join([str(tmp_path / "absent"), str(first), "", str(second)]))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    store = replace(Store.from_environment(), catalogue={"model": a_weight(ByHand("nowhere"))})
+    store = replace(Store.from_environment(), catalogue={"model": a_weight(ManualSource("nowhere"))})
     assert store.cache == tmp_path / "pose-run" / "weights"
     assert store.find("model") is None
     for folder in (store.cache, second, first):
@@ -174,7 +174,7 @@ def test_weights_in_the_cache_of_the_old_name_are_found(tmp_path, monkeypatch):
     old = tmp_path / "pose-pipeline" / "weights"
     old.mkdir(parents=True)
     (old / "model.bin").write_bytes(CONTENT)
-    store = replace(Store.from_environment(), catalogue={"model": a_weight(ByHand("nowhere"))})
+    store = replace(Store.from_environment(), catalogue={"model": a_weight(ManualSource("nowhere"))})
     assert store.cache == tmp_path / "pose-run" / "weights"
     assert store.locate("model") == old / "model.bin"
 
@@ -184,7 +184,7 @@ def test_a_damaged_file_is_an_error_even_if_a_later_folder_has_a_good_one(tmp_pa
     for folder, content in ((good, CONTENT), (bad, CONTENT[:-1])):
         folder.mkdir()
         (folder / "model.bin").write_bytes(content)
-    store = a_store(tmp_path, a_weight(ByHand("nowhere")), bad, good)
+    store = a_store(tmp_path, a_weight(ManualSource("nowhere")), bad, good)
     with pytest.raises(CorruptWeightError, match="is damaged") as caught:
         store.locate("model")
     assert str(bad / "model.bin") in str(caught.value)
@@ -206,7 +206,7 @@ def test_locate_uses_the_environment(monkeypatch, weights_dir):
 
 
 def test_a_weight_without_address_says_where_to_put_it(tmp_path):
-    store = a_store(tmp_path, a_weight(ByHand("an export")))
+    store = a_store(tmp_path, a_weight(ManualSource("an export")))
     with pytest.raises(FetchError, match="an export") as caught:
         store.locate("model")
     assert all(
@@ -254,7 +254,7 @@ def test_an_old_beginning_is_in_use_once_it_is_taken_up(tmp_path, server):
         store.locate("model")
     [partial] = store.cache.iterdir()
     os.utime(partial, (0, 0))
-    with claimed(partial) as private:
+    with claim_partial(partial) as private:
         store._remove_partial()
         assert private.read_bytes() == CONTENT[:300_000]
     assert partial.exists()
@@ -404,7 +404,7 @@ def test_an_unverified_weight_needs_consent_and_is_then_held_to_its_hash(tmp_pat
 
 
 def test_an_unverified_file_put_there_by_hand_needs_its_hash_beside_it(tmp_path):
-    store = a_store(tmp_path, a_weight(ByHand("nowhere"), content=None), tmp_path)
+    store = a_store(tmp_path, a_weight(ManualSource("nowhere"), content=None), tmp_path)
     path = tmp_path / "model.bin"
     path.write_bytes(CONTENT)
     with pytest.raises(UnverifiedWeightError, match=r"sha256sum model\.bin"):

@@ -10,11 +10,13 @@ from pose.errors import PoseError, UsageError
 from pose.system.written_files import RECORD
 from pose.weights import Store, UnverifiedWeightError, sha256_of
 from pose.weights.bundle import BundleError, install_bundle, write_bundle
-from pose.weights.catalogue import ByHand, InPackage, Weight
+from pose.weights.catalogue import InPackage, ManualSource, Weight
 
 
 def a_weight(name: str, sha256: str | None) -> Weight:
-    return Weight(name=name, file=f"{name}.bin", licence="MIT", sha256=sha256, size=None, source=ByHand("nowhere"))
+    return Weight(
+        name=name, file=f"{name}.bin", licence="MIT", sha256=sha256, size=None, source=ManualSource("nowhere")
+    )
 
 
 @pytest.fixture

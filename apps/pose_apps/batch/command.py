@@ -144,15 +144,15 @@ def make_job(
     """
     from importlib.metadata import version
 
-    from pose.cache.keys import FILES, hash_of
+    from pose.cache.keys import FILE_SETTINGS, hash_of
     from pose.lifter.predict import checkpoint_path
     from pose.weights import sha256_of
     from pose_apps.batch.work import Job
     from pose_apps.support.intrinsics import read_intrinsics
 
-    pipeline_config, stand_in = choose_detector(choose_networks(pipeline_config))
-    if stand_in is not None and not config.quiet:
-        print(f"warning: {stand_in}", file=sys.stderr)
+    pipeline_config, fallback_reason = choose_detector(choose_networks(pipeline_config))
+    if fallback_reason is not None and not config.quiet:
+        print(f"warning: {fallback_reason}", file=sys.stderr)
     cache = str(out / CACHE) if config.cache is None else config.cache
     run_config = replace(clip_config, overwrite=True, quiet=True, cache=cache)
     if cameras.file is not None and not cameras.file.is_file():
@@ -160,7 +160,7 @@ def make_job(
     camera = None if clip_config.intrinsics is None else read_intrinsics(clip_config.intrinsics).tolist()
     asked = {name: value for name, value in asdict(clip_config).items() if name not in WITHOUT | {"cache_size"}}
     asked = asked | {"intrinsics": camera, "end": str(clip_config.end)}
-    settings = {name: value for name, value in asdict(pipeline_config).items() if name not in FILES}
+    settings = {name: value for name, value in asdict(pipeline_config).items() if name not in FILE_SETTINGS}
     weights = [[role, name, sha256_of(file)] for role, name, file in model_files(pipeline_config)]
     weights.append(["lifter", pipeline_config.lifter, sha256_of(checkpoint_path(pipeline_config.lifter))])
     rig = [asdict(cameras), None if cameras.file is None else sha256_of(cameras.file)]

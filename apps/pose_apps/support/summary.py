@@ -190,8 +190,8 @@ def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> It
         yield f"hands: {tally.hands / (2 * tally.seen):.0%} of the hands of tracked people detected"
     if tally.faces is not None and tally.seen:
         yield f"faces: {tally.faces / tally.seen:.0%} of the faces of tracked people detected"
-    if pipeline.stand_in:
-        yield pipeline.stand_in
+    if pipeline.fallback_reason:
+        yield pipeline.fallback_reason
 
 
 def counted(count: int, one: str, several: str | None = None) -> str:

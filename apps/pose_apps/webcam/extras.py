@@ -33,8 +33,8 @@ def load_pipeline(config: PipelineConfig, intrinsics: str | None = None) -> "Pip
 
     matrix = None if intrinsics is None else read_intrinsics(intrinsics)
     pipeline = Pipeline(config, intrinsics=matrix, live=True)
-    if pipeline.stand_in:
-        print(f"note: {pipeline.stand_in}", file=sys.stderr)
+    if pipeline.fallback_reason:
+        print(f"note: {pipeline.fallback_reason}", file=sys.stderr)
     return pipeline
 
 
