@@ -174,7 +174,7 @@ def pipeline(weights_dir, tiny_lifter, monkeypatch) -> Pipeline:
 
 def test_results_come_in_order_with_bounded_delay(pipeline, videos, monkeypatch):
     monkeypatch.setattr("pose.lifter.one_body.FIT_SECONDS", 1.0)
-    monkeypatch.setattr("pose.fit.windows.SECONDS", 2.0)
+    monkeypatch.setattr("pose.fit.windows.WINDOW_S", 2.0)
     with open_source(str(videos / "dance.mp4"), end=0.01) as source:
         session = pipeline.session(source.info.size)
         first = session.track(next(iter(source)))  # the 2D networks do not matter here

@@ -29,31 +29,33 @@ class FitLog:
             distance: (T, 17) m, distances at the depth of the body between 2D keypoints and projected joints before the
                 fit; NaN for undetected keypoints.
         """
-        moved = np.linalg.norm(after[:, 1:] - before[:, 1:], axis=-1)
-        seen = distance[np.isfinite(distance)]
-        apart = float(np.median(seen)) if len(seen) else np.nan
-        self.windows.append((len(before), 1000 * float(np.median(moved)), 1000 * apart))
+        change = np.linalg.norm(after[:, 1:] - before[:, 1:], axis=-1)
+        detected = distance[np.isfinite(distance)]
+        distance_m = float(np.median(detected)) if len(detected) else np.nan
+        self.windows.append((len(before), 1000 * float(np.median(change)), 1000 * distance_m))
 
     @property
     def line(self) -> str:
         """Line of text for summaries; empty if nothing was fitted."""
         if not self.windows:
             return ""
-        frames, moved, distance = np.array(self.windows).T
+        frames, change, distance = np.array(self.windows).T
         line = (
-            f"fit to the 2D: {frames.sum():.0f} poses, changed by {_median(moved, frames):.1f} mm (median over joints)"
+            f"fit to the 2D keypoints: {frames.sum():.0f} poses, "
+            f"changed by {_median(change, frames):.1f} mm (median over joints)"
         )
-        seen = np.isfinite(distance)
-        if not seen.any():
+        detected = np.isfinite(distance)
+        if not detected.any():
             return line
-        apart = _median(distance[seen], frames[seen])
+        distance_mm = _median(distance[detected], frames[detected])
         return (
-            f"{line}; before it, 2D and lifted joints were {apart:.0f} mm apart (median, at the distance of the body)"
+            f"{line}; before it, 2D keypoints and lifted joints were {distance_mm:.0f} mm apart "
+            "(median, at the distance of the body)"
         )
 
 
 def _median(values: F64, weights: F64) -> float:
     """Return the weighted median."""
     order = np.argsort(values)
-    share = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(share, share[-1] / 2)])
+    cumulative = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(cumulative, cumulative[-1] / 2)])

@@ -23,20 +23,20 @@ from pose.types import F64
 
 _N = len(H36M17)
 _PARENTS, _CHILDREN = (np.array(ends) for ends in zip(*H36M17.edges, strict=True))
-_LASTS = 0.7  # time constant of the corrections, s
+_TIME_CONSTANT_S = 0.7  # time constant of the corrections, s
 # Standard deviation of the correction of a joint relative to its parent, along the viewing direction, m.
-_ALONG = {
+_DEPTH_SIGMA_M = {
     "hip": 0.007, "knee": 0.028, "ankle": 0.032, "spine": 0.019, "thorax": 0.021, "neck": 0.018, "head": 0.011,
     "shoulder": 0.015, "elbow": 0.025, "wrist": 0.03,
 }  # fmt: skip
-_ACROSS = 0.025  # the same across the viewing direction, m
+_LATERAL_SIGMA_M = 0.025  # the same across the viewing direction, m
 # Standard deviations of the pelvis: m across the viewing direction, and fraction of the distance along it.
-_ROOT_ACROSS, _ROOT_DEPTH = 0.05, 0.05
-_BONE = 0.008  # standard deviation of a bone's length from knot to knot, m
-_LENGTH = 0.04  # standard deviation of a bone's length from the lifted length, as a fraction
-_OUTLIER = 3.0  # scale of the Cauchy loss in standard deviations of the 2D keypoints
+_ROOT_LATERAL_SIGMA_M, _ROOT_DEPTH_SIGMA = 0.05, 0.05
+_BONE_SIGMA_M = 0.008  # standard deviation of a bone's length from knot to knot, m
+_LENGTH_SIGMA = 0.04  # standard deviation of a bone's length from the lifted length, as a fraction
+_CAUCHY_SCALE = 3.0  # scale of the Cauchy loss in standard deviations of the 2D keypoints
 _ITERATIONS = 5
-_NEAREST = 0.1  # minimum depth for projection, m
+_MIN_DEPTH_M = 0.1  # minimum depth for projection, m
 
 
 def _groups() -> NDArray[np.int64]:
@@ -56,11 +56,11 @@ def _spread() -> F64:
     for parent, child in H36M17.edges:  # parents precede their children
         tree[child] = tree[parent]
         tree[child, child] = 1
-    along = np.array([0.0, *(_ALONG[name.rsplit("_", 1)[-1]] for name in H36M17.names[1:])])
-    return np.stack([tree * _ACROSS, tree * _ACROSS, tree * along])
+    along = np.array([0.0, *(_DEPTH_SIGMA_M[name.rsplit("_", 1)[-1]] for name in H36M17.names[1:])])
+    return np.stack([tree * _LATERAL_SIGMA_M, tree * _LATERAL_SIGMA_M, tree * along])
 
 
-BONES = Bones(_PARENTS, _CHILDREN, np.full(len(_PARENTS), _BONE), _groups())
+BONES = Bones(_PARENTS, _CHILDREN, np.full(len(_PARENTS), _BONE_SIGMA_M), _groups())
 _SPREAD = _spread()
 
 
@@ -83,80 +83,80 @@ class FitTarget:
     matrix: F64
 
 
-def fitted(target: FitTarget, lengths: F64, known: bool = False) -> tuple[F64, F64]:
+def fitted(target: FitTarget, lengths: F64, fixed_lengths: bool = False) -> tuple[F64, F64]:
     """Fit corrections and bone lengths with Gauss-Newton iterations that never increase the cost.
 
     Args:
         target: Observations and lifted joints.
         lengths: (G,) m, expected bone lengths, one for each group of `BONES`.
-        known: Whether the lengths are known and thus not fitted.
+        fixed_lengths: Whether the lengths are known and thus not fitted.
 
     Returns:
         Corrections (K, N, 3) m of `target.points`, and the lengths (G,) m.
     """
-    problem = _Problem(target, lengths, known)
-    moves, found = np.zeros((len(target.times), _N, 3)), lengths
-    cost = problem.cost(moves, found)
+    problem = _Problem(target, lengths, fixed_lengths)
+    deviations, found = np.zeros((len(target.times), _N, 3)), lengths
+    cost = problem.cost(deviations, found)
     for _ in range(_ITERATIONS):
-        step, change = problem.step(moves, found)
+        step, change = problem.step(deviations, found)
         before, size = cost, 1.0
         while size > 0.1:
-            tried = moves + size * step, found + size * change
+            tried = deviations + size * step, found + size * change
             cost = problem.cost(*tried)
             if cost < before:
-                moves, found = tried
+                deviations, found = tried
                 break
             size /= 2
         if not cost < before * (1 - 1e-3):
             break
-    return problem.corrections(moves), found
+    return problem.corrections(deviations), found
 
 
 class _Problem:
     """Cost and normal equations of the fit.
 
-    The unknowns `moves` (K, N, 3) are the corrections of the root and of the bones, in standard deviations.
+    The unknowns `deviations` (K, N, 3) are the corrections of the root and of the bones, in standard deviations.
     """
 
-    def __init__(self, target: FitTarget, lengths: F64, known: bool) -> None:
-        self._target, self._expected, self._known = target, lengths, known
+    def __init__(self, target: FitTarget, lengths: F64, fixed_lengths: bool) -> None:
+        self._target, self._expected, self._fixed_lengths = target, lengths, fixed_lengths
         self._weight = np.where(np.isfinite(target.noise), target.noise, np.inf) ** -2.0
         self._focal, self._centre = target.matrix[[0, 1], [0, 1]], target.matrix[:2, 2]
         self._spread = np.repeat(_SPREAD[None], len(target.times), axis=0)
-        self._spread[:, :2, :, 0] = _ROOT_ACROSS
-        self._spread[:, 2, :, 0] = _ROOT_DEPTH * np.maximum(target.points[:, :1, 2], _NEAREST)
+        self._spread[:, :2, :, 0] = _ROOT_LATERAL_SIGMA_M
+        self._spread[:, 2, :, 0] = _ROOT_DEPTH_SIGMA * np.maximum(target.points[:, :1, 2], _MIN_DEPTH_M)
         # The precision of the prior, from the correlation of successive knots.
-        left = np.exp(-np.diff(target.times) / _LASTS)
+        left = np.exp(-np.diff(target.times) / _TIME_CONSTANT_S)
         new = 1 / (1 - left**2)
-        self._own, self._next = np.ones(len(target.times)), -left * new
-        self._own[1:] = new
-        self._own[:-1] += left**2 * new
+        self._diagonal, self._off_diagonal = np.ones(len(target.times)), -left * new
+        self._diagonal[1:] = new
+        self._diagonal[:-1] += left**2 * new
 
-    def corrections(self, moves: F64) -> F64:
+    def corrections(self, deviations: F64) -> F64:
         """Return the corrections of the joints, (K, N, 3) m."""
-        return np.moveaxis((self._spread @ np.moveaxis(moves, 2, 1)[..., None])[..., 0], 1, 2)
+        return np.moveaxis((self._spread @ np.moveaxis(deviations, 2, 1)[..., None])[..., 0], 1, 2)
 
-    def cost(self, moves: F64, lengths: F64) -> float:
+    def cost(self, deviations: F64, lengths: F64) -> float:
         """Return half the sum of squared residuals, with a Cauchy loss of the reprojection."""
-        points = self._target.points + self.corrections(moves)
-        off = self._projected(points)[0] - self._target.pixels
-        square = (off * off).sum(axis=-1) * self._weight
-        stretch = (BONES.measure(points)[0] - lengths[BONES.group]) / BONES.sigma
-        longer = (lengths - self._expected) / (_LENGTH * self._expected)
-        unlikely = (moves * self._prior(moves)).sum()
-        robust = _OUTLIER**2 * np.log1p(square / _OUTLIER**2).sum()
-        return 0.5 * float(robust + (stretch * stretch).sum() + (longer * longer).sum() + unlikely)
+        points = self._target.points + self.corrections(deviations)
+        residual = self._projected(points)[0] - self._target.pixels
+        square = (residual * residual).sum(axis=-1) * self._weight
+        bone_residual = (BONES.measure(points)[0] - lengths[BONES.group]) / BONES.sigma
+        length_residual = (lengths - self._expected) / (_LENGTH_SIGMA * self._expected)
+        prior = (deviations * self._prior(deviations)).sum()
+        robust = _CAUCHY_SCALE**2 * np.log1p(square / _CAUCHY_SCALE**2).sum()
+        return 0.5 * float(robust + (bone_residual**2).sum() + (length_residual**2).sum() + prior)
 
-    def step(self, moves: F64, lengths: F64) -> tuple[F64, F64]:
+    def step(self, deviations: F64, lengths: F64) -> tuple[F64, F64]:
         """Return the update of the moves (K, N, 3) and of the lengths (G,) m."""
-        count, unknown = len(moves), 0 if self._known else BONES.count
-        points = self._target.points + self.corrections(moves)
+        count, unknown = len(deviations), 0 if self._fixed_lengths else BONES.count
+        points = self._target.points + self.corrections(deviations)
         frames, right = self._reprojection(points)
         BONES.add(frames, right, points, lengths)
         cross, border, border_right = np.zeros((count, _N, 3, unknown)), np.zeros((unknown,) * 2), np.zeros(unknown)
         if unknown:
             BONES.add_lengths(cross, border, border_right, points, lengths)
-            precision = (_LENGTH * self._expected) ** -2.0
+            precision = (_LENGTH_SIGMA * self._expected) ** -2.0
             border[np.diag_indices(unknown)] += precision
             border_right -= precision * (lengths - self._expected)
         # From points to moves: by the chain rule with the spread of each axis.
@@ -165,39 +165,39 @@ class _Problem:
         matrix = (turned[:, :, None] @ by_axis @ self._spread[:, None]).transpose(0, 3, 1, 4, 2)
         matrix = matrix.reshape(count, 3 * _N, 3 * _N)
         rows = np.arange(3 * _N)
-        matrix[:, rows, rows] += self._own[:, None]
+        matrix[:, rows, rows] += self._diagonal[:, None]
         sides = np.concatenate([cross, right[..., None]], axis=-1).transpose(0, 2, 1, 3)
         sides = (turned @ sides).transpose(0, 2, 1, 3)
-        sides[..., -1] -= self._prior(moves)
+        sides[..., -1] -= self._prior(deviations)
         sides = sides.reshape(count, 3 * _N, unknown + 1)
-        answer = Chain.factorise(matrix, self._next).solve(sides)
-        flat, solved = sides[..., :-1].reshape(moves.size, unknown), answer.reshape(moves.size, unknown + 1)
+        solution = Chain.factorise(matrix, self._off_diagonal).solve(sides)
+        flat, solved = sides[..., :-1].reshape(deviations.size, unknown), solution.reshape(deviations.size, unknown + 1)
         reduced = border_right - flat.T @ solved[:, -1]
         change = np.linalg.solve(border - flat.T @ solved[:, :-1], reduced) if unknown else np.zeros(0)
-        step = (answer[..., -1] - answer[..., :-1] @ change).reshape(moves.shape)
+        step = (solution[..., -1] - solution[..., :-1] @ change).reshape(deviations.shape)
         return step, change if unknown else np.zeros(BONES.count)
 
-    def _prior(self, moves: F64) -> F64:
+    def _prior(self, deviations: F64) -> F64:
         """Return the product of the prior's precision matrix and the moves, (K, N, 3)."""
-        product = self._own[:, None, None] * moves
-        product[:-1] += self._next[:, None, None] * moves[1:]
-        product[1:] += self._next[:, None, None] * moves[:-1]
+        product = self._diagonal[:, None, None] * deviations
+        product[:-1] += self._off_diagonal[:, None, None] * deviations[1:]
+        product[1:] += self._off_diagonal[:, None, None] * deviations[:-1]
         return product
 
     def _projected(self, points: F64) -> tuple[F64, F64]:
         """Return the pixels (K, N, 2) and depths (K, N) m of points (K, N, 3) m."""
-        depth = np.maximum(points[..., 2], _NEAREST)
+        depth = np.maximum(points[..., 2], _MIN_DEPTH_M)
         return points[..., :2] / depth[..., None] * self._focal + self._centre, depth
 
     def _reprojection(self, points: F64) -> tuple[F64, F64]:
         """Return the reprojection's part of the normal equations: matrices (K, N, 3, N, 3), right sides (K, N, 3)."""
         pixels, depth = self._projected(points)
-        off = pixels - self._target.pixels
-        weight = self._weight / (1 + (off * off).sum(axis=-1) * self._weight / _OUTLIER**2)
+        residual = pixels - self._target.pixels
+        weight = self._weight / (1 + (residual * residual).sum(axis=-1) * self._weight / _CAUCHY_SCALE**2)
         slope = np.zeros((*depth.shape, 2, 3))
         slope[..., 0, 0], slope[..., 1, 1] = self._focal[0] / depth, self._focal[1] / depth
         slope[..., 2] = -(pixels - self._centre) / depth[..., None]
         weighed = np.swapaxes(slope, -1, -2) * weight[..., None, None]
         frames, every = np.zeros((*depth.shape, 3, _N, 3)), np.arange(_N)
         frames[:, every, :, every] = np.swapaxes(weighed @ slope, 0, 1)
-        return frames, -(weighed @ off[..., None])[..., 0]
+        return frames, -(weighed @ residual[..., None])[..., 0]

@@ -61,7 +61,7 @@ def test_a_line_says_what_the_fit_did(options, fitted, desk, tiny_lifter, capsys
     assert main(["in.npz", "--out", "out.npz", "--lifter", str(tiny_lifter), *options]) == 0
     first, *more = capsys.readouterr().out.splitlines()
     assert first == "out.npz: 60 frames"
-    assert [line.split(",")[0] for line in more] == ([f"fit to the 2D: {fitted} poses"] if fitted else [])
+    assert [line.split(",")[0] for line in more] == ([f"fit to the 2D keypoints: {fitted} poses"] if fitted else [])
 
 
 def test_shipped_lifter_puts_a_person_where_the_camera_sees_them(desk, capsys):

@@ -11,7 +11,7 @@ from pose.evaluation.metrics import p_mpjpe
 from pose.fit.log import FitLog
 from pose.fit.motion import BONES, FitTarget, fitted
 from pose.fit.noise import noise_of
-from pose.fit.windows import OVERLAP, SECONDS, MotionFit, fit_motion
+from pose.fit.windows import OVERLAP_S, WINDOW_S, MotionFit, fit_motion
 from pose.lifter.pending import PendingFrame, PersonFrame
 from pose.lifter.person_fit import PersonFit
 from pose.refine import assembled
@@ -121,14 +121,14 @@ def test_bones_are_constant_and_symmetric():
 
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
 def test_the_result_does_not_depend_on_how_frames_come_in(chunk):
-    _, answer, seen = scene(2.5 * SECONDS, rate=6.0)
+    _, answer, seen = scene(2.5 * WINDOW_S, rate=6.0)
     expected = fit_motion(answer, seen)
     fit, final, most = PersonFit(H36M17, CAMERA), [], 0
     frames = frames_of(answer, seen)
     for first in range(0, len(frames), chunk):
         final += fit.push(frames[first : first + chunk])
         most = max(most, first + chunk - len(final))
-    assert chunk > 100 or most <= 6 * SECONDS + chunk + 1
+    assert chunk > 100 or most <= 6 * WINDOW_S + chunk + 1
     final += fit.end()
     assert [frame.time for frame in final] == answer.times.tolist()
     np.testing.assert_array_equal([frame.lifted[:51] for frame in final], expected.joints.reshape(-1, 51))
@@ -136,7 +136,7 @@ def test_the_result_does_not_depend_on_how_frames_come_in(chunk):
 
 
 def test_log_says_how_many_poses_changed_how_far_and_how_far_the_2d_is_from_them(rng):
-    _, answer, seen = scene(2.5 * SECONDS, rate=6.0)
+    _, answer, seen = scene(2.5 * WINDOW_S, rate=6.0)
     logs = {}
     for name, given in {"exact": seen, "wrong": with_noise(seen, 40, 0, rng)}.items():
         logs[name] = FitLog()
@@ -151,7 +151,7 @@ def test_log_says_how_many_poses_changed_how_far_and_how_far_the_2d_is_from_them
         )
     exact, wrong = (np.array(logs[name].windows).mean(axis=0) for name in ("exact", "wrong"))
     assert exact[1] > 2 * wrong[1]
-    assert logs["exact"].line.startswith(f"fit to the 2D: {len(answer)} poses, changed by ")
+    assert logs["exact"].line.startswith(f"fit to the 2D keypoints: {len(answer)} poses, changed by ")
     # Lasting errors have little weight in the fit, but the line states them as they are: about 150 mm here.
     apart = re.search(r"were (\d+) mm apart", logs["wrong"].line)
     assert apart
@@ -162,11 +162,11 @@ def test_log_without_2d_states_no_distance():
     _, answer, seen = scene(2.0)
     log = FitLog()
     fit_motion(answer, Sequence2D(seen.keypoints, 0 * seen.scores, seen.times, CAMERA, "h36m17"), log)
-    assert log.line == f"fit to the 2D: {len(answer)} poses, changed by 0.0 mm (median over joints)"
+    assert log.line == f"fit to the 2D keypoints: {len(answer)} poses, changed by 0.0 mm (median over joints)"
 
 
 def test_log_is_the_same_frame_by_frame():
-    _, answer, seen = scene(1.5 * SECONDS, rate=6.0)
+    _, answer, seen = scene(1.5 * WINDOW_S, rate=6.0)
     whole, stepwise = FitLog(), FitLog()
     fit_motion(answer, seen, whole)
     fit = PersonFit(H36M17, CAMERA, stepwise)
@@ -184,10 +184,10 @@ def test_log_without_a_fit_has_no_line():
 
 
 def test_windows_meet_without_a_step():
-    _, answer, seen = scene(1.5 * SECONDS, rate=6.0)
+    _, answer, seen = scene(1.5 * WINDOW_S, rate=6.0)
     moved = fit_motion(answer, seen).joints - answer.joints
     step = np.abs(np.diff(moved, axis=0)).max(axis=(1, 2))
-    seam = answer.times[1:] >= SECONDS - OVERLAP - 0.2
+    seam = answer.times[1:] >= WINDOW_S - OVERLAP_S - 0.2
     assert step[seam].max() < 2 * step[~seam].max()
 
 
@@ -249,6 +249,6 @@ def test_known_lengths_stay_and_the_step_is_that_of_dense_algebra(rng):
     noise = np.full(points.shape[:2], 2.0)
     target = FitTarget(answer.times[::6], points, seen.keypoints[::6].astype(np.float64), noise, CAMERA.matrix)
     lengths = np.full(BONES.count, 0.3)
-    moves, found = fitted(target, lengths, known=True)
+    moves, found = fitted(target, lengths, fixed_lengths=True)
     np.testing.assert_array_equal(found, lengths)
     assert np.abs(moves).max() > 0.01
