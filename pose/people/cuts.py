@@ -14,10 +14,10 @@ from pose.types import F32, U8
 CELLS = 32  # number along the longer side; the value of a cell is the mean of its pixels
 MAX_SHIFT_CELLS = 4  # largest shift between two frames by a pan or camera shake
 MIN_CORRELATION = 0.75  # minimum correlation of two frames of one scene, at the best shift
-MIN_SURE_CORRELATION = 0.45  # frames of a pan 1/3 s apart have 0.56
+CERTAIN_CUT_CORRELATION = 0.45  # less is a cut, see below; frames of a pan 1/3 s apart have 0.56
 MIN_COLOUR_OVERLAP = 0.8  # minimum overlap of the colour histograms of two frames of one scene
-MIN_UNCHANGED_SHARE = 0.4  # minimum fraction of the cells that keep their brightness within one scene
-MIN_SURE_UNCHANGED_SHARE = 0.2  # below it and MIN_SURE_CORRELATION: a cut whatever the colours
+MIN_UNCHANGED_FRACTION = 0.4  # minimum fraction of the cells that keep their brightness within one scene
+CERTAIN_CUT_UNCHANGED_FRACTION = 0.2  # below both limits, it is a cut whatever the colours
 MAX_UNCHANGED_DIFFERENCE = 8  # brightness from 0 to 255, largest difference of a cell that counts as unchanged
 COLOUR_BINS = 32  # number along each of two colour axes
 _SAMPLES_PER_CELL = 8  # pixels along one side of a cell, in images with at least twice as many
@@ -48,10 +48,10 @@ class CutDetector:
         self._cells, self._small = cells, small
         if before is None or before.shape != cells.shape:
             return False
-        unchanged = _unchanged_share(before, cells)
-        if unchanged >= MIN_UNCHANGED_SHARE or (correlation := _correlation(before, cells)) >= MIN_CORRELATION:
+        unchanged = _unchanged_fraction(before, cells)
+        if unchanged >= MIN_UNCHANGED_FRACTION or (correlation := _correlation(before, cells)) >= MIN_CORRELATION:
             return False
-        if unchanged < MIN_SURE_UNCHANGED_SHARE and correlation < MIN_SURE_CORRELATION:
+        if unchanged < CERTAIN_CUT_UNCHANGED_FRACTION and correlation < CERTAIN_CUT_CORRELATION:
             return True
         overlap = np.minimum(_colour_histogram(small), _colour_histogram(small_before)).sum()
         return float(overlap) < MIN_COLOUR_OVERLAP
@@ -77,10 +77,10 @@ def _colour_histogram(small: U8) -> F32:
     return np.asarray(blurred / max(float(blurred.sum()), 1e-6), np.float32)
 
 
-def _unchanged_share(before: F32, now: F32) -> float:
+def _unchanged_fraction(before: F32, now: F32) -> float:
     """Return the fraction of cells that keep their brightness. Cells that stay black (letterbox bars) are ignored."""
-    shown = (before > _MIN_BRIGHTNESS) | (now > _MIN_BRIGHTNESS)
-    return float((np.abs(now - before)[shown] < MAX_UNCHANGED_DIFFERENCE).mean()) if shown.any() else 1.0
+    not_black = (before > _MIN_BRIGHTNESS) | (now > _MIN_BRIGHTNESS)
+    return float((np.abs(now - before)[not_black] < MAX_UNCHANGED_DIFFERENCE).mean()) if not_black.any() else 1.0
 
 
 def _correlation(before: F32, now: F32) -> float:

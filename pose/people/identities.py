@@ -68,14 +68,14 @@ class Identities:
         """
         if tracker not in BOX_TRACKERS:
             raise ValueError(f"tracker: unknown name {tracker!r}; known: {', '.join(BOX_TRACKERS)}")
-        self._choice = BOX_TRACKERS[tracker]
+        self._tracker_choice = BOX_TRACKERS[tracker]
         self._memory = memory_s
         self._tracker: BoxTracker | None = None
         self._skeleton = skeleton
         self._similarity = self._new_similarity()
         self._buffer: deque[_FramePeople] = deque()  # frames that the box tracker has not processed
         self._last_seen = -np.inf
-        self._id_of: dict[int, int] = {}  # track number of the box tracker -> person id
+        self._person_of_track: dict[int, int] = {}  # track id of the box tracker -> person id
         self._next_id = 1
 
     def assign(self, boxes: F32, scores: F32, ids: I64, time: float, image: U8, poses: F32 | None = None) -> I64:
@@ -92,12 +92,12 @@ class Identities:
         Returns:
             (P,) ids. A person without an id whose box has a low score and matches no track stays `UNASSIGNED`.
         """
-        people = _FramePeople(boxes, scores, ids, time, image if self._choice.needs_image else None, poses)
+        people = _FramePeople(boxes, scores, ids, time, image if self._tracker_choice.needs_image else None, poses)
         while self._buffer and self._buffer[0].time < time - self._memory:
             self._buffer.popleft()
         has_new = (ids == UNASSIGNED).any()
         may_be_lost = time - self._last_seen <= self._memory
-        if self._choice.needs_image or (has_new and may_be_lost):
+        if self._tracker_choice.needs_image or (has_new and may_be_lost):
             for earlier in self._buffer:
                 self._associate(earlier)
             self._buffer.clear()
@@ -119,16 +119,18 @@ class Identities:
         self._tracker = None
         self._similarity = self._new_similarity()
         self._buffer.clear()
-        self._id_of.clear()
+        self._person_of_track.clear()
         self._last_seen = -np.inf
 
     def swap_ids(self, one: int, other: int) -> None:
         """Correct an id switch: swap the ids of two people in all data that is stored for re-identification."""
         swap = {one: other, other: one}
-        self._id_of = {number: swap.get(person, person) for number, person in self._id_of.items()}
-        for place, people in enumerate(self._buffer):
+        self._person_of_track = {
+            track_id: swap.get(person, person) for track_id, person in self._person_of_track.items()
+        }
+        for index, people in enumerate(self._buffer):
             ids = np.array([swap.get(person, person) for person in people.ids.tolist()], np.int64)
-            self._buffer[place] = replace(people, ids=ids)
+            self._buffer[index] = replace(people, ids=ids)
 
     def _new_id(self) -> int:
         self._next_id += 1
@@ -142,34 +144,36 @@ class Identities:
         """
         if self._tracker is None:
             similarity = box_similarity if self._similarity is None else self._similarity.similarity
-            self._tracker = self._choice.build(self._memory, similarity)
+            self._tracker = self._tracker_choice.build(self._memory, similarity)
         if self._similarity is not None and people.poses is not None:
             self._similarity.set_frame(people.boxes, people.poses)
-        numbers = self._tracker.update(people.boxes, people.scores, people.time, people.image)
+        track_ids = self._tracker.update(people.boxes, people.scores, people.time, people.image)
         if self._similarity is not None and people.poses is not None:
-            self._similarity.remember(numbers)
+            self._similarity.remember(track_ids)
         ids = people.ids.copy()
         for row in np.argsort(ids == UNASSIGNED, kind="stable"):  # known ids first
-            if numbers[row] == UNMATCHED:
+            if track_ids[row] == UNMATCHED:
                 continue
             if ids[row] == UNASSIGNED:
-                known = self._id_of.get(int(numbers[row]))
+                known = self._person_of_track.get(int(track_ids[row]))
                 ids[row] = self._new_id() if known is None or known in ids else known
-            self._link(int(numbers[row]), int(ids[row]))
+            self._link(int(track_ids[row]), int(ids[row]))
         self._forget_unknown(self._tracker.track_ids)
         return ids
 
-    def _link(self, number: int, person: int) -> None:
-        """Link track `number` of the box tracker to the id `person`.
+    def _link(self, track_id: int, person: int) -> None:
+        """Link track `track_id` of the box tracker to the id `person`.
 
-        If another track was linked to this id, it gets the id to which track `number` was linked before.
+        If another track was linked to this id, it gets the id to which track `track_id` was linked before.
         """
-        before = self._id_of.get(number, person)
-        others = {track: before if own == person else own for track, own in self._id_of.items()}
-        self._id_of = others | {number: person}
+        previous_person = self._person_of_track.get(track_id, person)
+        others = {track: previous_person if own == person else own for track, own in self._person_of_track.items()}
+        self._person_of_track = others | {track_id: person}
 
-    def _forget_unknown(self, numbers: Set[int]) -> None:
-        """Remove what is stored for tracks of the box tracker, except the tracks `numbers`."""
-        self._id_of = {number: person for number, person in self._id_of.items() if number in numbers}
+    def _forget_unknown(self, track_ids: Set[int]) -> None:
+        """Remove what is stored for tracks of the box tracker, except the tracks `track_ids`."""
+        self._person_of_track = {
+            track_id: person for track_id, person in self._person_of_track.items() if track_id in track_ids
+        }
         if self._similarity is not None:
-            self._similarity.keep_only(numbers)
+            self._similarity.keep_only(track_ids)

@@ -18,7 +18,7 @@ MAX_DUPLICATE_DISTANCE = 0.15
 # The same for a pose that was found with the other one masked, because such people do stand close together.
 MAX_MASKED_DUPLICATE_DISTANCE = 0.05
 MIN_SIZE_PX = 1e-6
-MIN_COVERED_SHARE = 0.5  # boxes also touch if more than this fraction of the smaller one is inside the other
+MIN_COVERED_FRACTION = 0.5  # boxes also touch if more than this fraction of the smaller one is inside the other
 MIN_BOX_JOINT_SCORE = 0.3  # joints with a lower score are left out of the box that is compared with detections
 
 
@@ -141,7 +141,7 @@ def boxes_touch(boxes: F32, people: F32) -> NDArray[np.bool_]:
     shared = np.clip(high - low, 0, None).prod(axis=2)
     a, b = ((x[:, 2:] - x[:, :2]).clip(0).prod(axis=1) for x in (boxes, people))
     smaller = np.maximum(np.minimum(a[:, None], b[None, :]), 1)
-    return np.asarray((crops.box_iou(boxes, people) > MIN_TOUCHING_IOU) | (shared / smaller > MIN_COVERED_SHARE))
+    return np.asarray((crops.box_iou(boxes, people) > MIN_TOUCHING_IOU) | (shared / smaller > MIN_COVERED_FRACTION))
 
 
 def joint_boxes(keypoints: Keypoints2D) -> F32:

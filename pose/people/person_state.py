@@ -169,9 +169,9 @@ def greedy_pairs(similarity: F32, min_similarity: float) -> list[tuple[int, int]
         Pairs (row, column); each row and each column occurs at most once.
     """
     found: list[tuple[int, int]] = []
-    left = similarity.copy()
-    while left.size and left.max() > min_similarity:
-        row, column = np.unravel_index(int(left.argmax()), left.shape)
+    remaining = similarity.copy()
+    while remaining.size and remaining.max() > min_similarity:
+        row, column = np.unravel_index(int(remaining.argmax()), remaining.shape)
         found.append((int(row), int(column)))
-        left[row], left[:, column] = -1, -1
+        remaining[row], remaining[:, column] = -1, -1
     return found

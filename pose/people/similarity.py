@@ -18,14 +18,15 @@ SIGMAS = {
     "hip": 0.107, "knee": 0.087, "ankle": 0.089, "pelvis": 0.107, "spine": 0.107, "thorax": 0.079, "neck": 0.079,
     "head": 0.035, "heel": 0.089, "toe": 0.089, "foot": 0.089,
 }  # fmt: skip
-HAND_OR_FACE = 0.062
+HAND_OR_FACE_SIGMA = 0.062
 MIN_AMBIGUOUS_IOU = 0.1  # two people whose boxes exceed this IoU can be confused
 
 
 def joint_sigmas(skeleton: Skeleton) -> F32:
     """Return COCO's sigma of each joint, (J,)."""
     named = [
-        next((s for part, s in SIGMAS.items() if part in name.split("_")), HAND_OR_FACE) for name in skeleton.names
+        next((s for part, s in SIGMAS.items() if part in name.split("_")), HAND_OR_FACE_SIGMA)
+        for name in skeleton.names
     ]
     return np.array(named, np.float32)
 
@@ -72,50 +73,50 @@ class PoseSimilarity:
         """
         self._boxes, self._poses = boxes, poses
 
-    def remember(self, numbers: I64) -> None:
+    def remember(self, track_ids: I64) -> None:
         """Store the box and the pose of each person in the current frame as the last ones of the person's track.
 
         Args:
-            numbers: (P,) track ids of the people of `set_frame`, as `BoxTracker.update` returns them; -1 for a person
+            track_ids: (P,) track ids of the people of `set_frame`, as `BoxTracker.update` returns them; -1 for a person
                 without a track.
         """
-        for row in np.flatnonzero(numbers >= 0):
-            self._last[int(numbers[row])] = self._boxes[row], self._poses[row]
+        for row in np.flatnonzero(track_ids >= 0):
+            self._last[int(track_ids[row])] = self._boxes[row], self._poses[row]
 
-    def keep_only(self, numbers: Set[int]) -> None:
-        """Remove the stored boxes and poses of all tracks except those with the ids `numbers`."""
-        self._last = {number: last for number, last in self._last.items() if number in numbers}
+    def keep_only(self, track_ids: Set[int]) -> None:
+        """Remove the stored boxes and poses of all tracks except those with the ids `track_ids`."""
+        self._last = {track_id: last for track_id, last in self._last.items() if track_id in track_ids}
 
-    def similarity(self, expected: F64, numbers: I64, found: F64, rows: I64) -> F64:
+    def similarity(self, predicted: F64, track_ids: I64, detected: F64, rows: I64) -> F64:
         """Return the similarities of tracks and boxes.
 
         The similarity is the IoU of the boxes. Where people overlap, it is the mean of IoU and OKS. The track's last
         pose is moved with its box for the OKS.
 
         Args:
-            expected: (N, 4) xyxy px, predicted boxes of the tracks.
-            numbers: (N,) ids of these tracks.
-            found: (M, 4) xyxy px, boxes of the frame.
+            predicted: (N, 4) xyxy px, predicted boxes of the tracks.
+            track_ids: (N,) ids of these tracks.
+            detected: (M, 4) xyxy px, boxes of the frame.
             rows: (M,) indices of these boxes among the people of `set_frame`.
 
         Returns:
             (N, M) similarities in [0, 1].
         """
-        similarity = crops.box_iou(expected, found)
-        ambiguous = (crops.box_iou(found, found) > MIN_AMBIGUOUS_IOU).sum(axis=1) > 1
+        similarity = crops.box_iou(predicted, detected)
+        ambiguous = (crops.box_iou(detected, detected) > MIN_AMBIGUOUS_IOU).sum(axis=1) > 1
         ambiguous = ambiguous[None] | ((similarity > MIN_AMBIGUOUS_IOU).sum(axis=1) > 1)[:, None]
         ambiguous |= ((similarity > MIN_AMBIGUOUS_IOU).sum(axis=0) > 1)[None]
         if not ambiguous.any():
             return similarity
-        for place, (box, number) in enumerate(zip(expected, numbers, strict=True)):
-            last = self._last.get(int(number))
+        for index, (box, track_id) in enumerate(zip(predicted, track_ids, strict=True)):
+            last = self._last.get(int(track_id))
             if last is None:
                 continue
             moved = move_pose(last[1], last[0], box)
             area = (box[2:] - box[:2]).clip(0).prod().astype(np.float32)
             oks = keypoint_similarity(moved[None], self._poses[rows], area[None], self._sigmas)[0]
-            mean = np.where(similarity[place] > 0, (similarity[place] + oks) / 2, 0)
-            similarity[place] = np.where(ambiguous[place], mean, similarity[place])
+            mean = np.where(similarity[index] > 0, (similarity[index] + oks) / 2, 0)
+            similarity[index] = np.where(ambiguous[index], mean, similarity[index])
         return similarity
 
 

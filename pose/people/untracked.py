@@ -8,7 +8,8 @@ import numpy as np
 from pose.people.association import MIN_START_SCORE
 from pose.types import F32, Boxes
 
-MIN_COVERED_SHARE = 0.5  # fraction of the smaller of two boxes; more overlap means the same person or an occluded one
+# Fraction of the smaller of two boxes; more overlap means the same person or an occluded one.
+MIN_COVERED_FRACTION = 0.5
 
 
 def count_untracked(detections: Boxes, tracked: F32) -> int:
@@ -25,7 +26,7 @@ def count_untracked(detections: Boxes, tracked: F32) -> int:
     high = np.minimum(boxes[:, None, 2:], tracked[None, :, 2:])
     common = (high - low).clip(min=0).prod(axis=2)
     smaller = np.minimum(_areas(boxes)[:, None], _areas(tracked)[None])
-    return int((~(common > MIN_COVERED_SHARE * smaller).any(axis=1)).sum())
+    return int((~(common > MIN_COVERED_FRACTION * smaller).any(axis=1)).sum())
 
 
 def _areas(boxes: F32) -> F32:

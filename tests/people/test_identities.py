@@ -132,7 +132,7 @@ def test_people_who_are_gone_leave_nothing_behind(tracker):
         scene.identities.assign(boxes, np.full(2, 0.9, np.float32), ids, 2 * frame * FRAME * 10, PICTURE, poses)
     assert scene.identities._next_id > 15
     tracked = len(scene.identities._tracker.tracks)
-    assert len(scene.identities._id_of) <= tracked
+    assert len(scene.identities._person_of_track) <= tracked
     assert len(scene.identities._similarity._last) <= tracked
 
 

@@ -31,8 +31,8 @@ def best_pairs(similarity: F64, *, min_similarity: float, score: F64 | None = No
 
 def _columns(cost: F64) -> list[int]:
     """Return the column of each row in the assignment with the minimum total cost, for `cost` (N, M) with N <= M."""
-    # Dual variables: cost - of_row - of_column >= 0.
-    of_row, of_column = np.zeros(cost.shape[0]), np.zeros(cost.shape[1])
+    # Dual variables: cost - row_dual - column_dual >= 0.
+    row_dual, column_dual = np.zeros(cost.shape[0]), np.zeros(cost.shape[1])
     owner = np.full(cost.shape[1], -1)  # the row assigned to a column
     for new_row in range(cost.shape[0]):
         distance = np.full(cost.shape[1], np.inf)  # path length from the new row to each column, in reduced costs
@@ -40,16 +40,16 @@ def _columns(cost: F64) -> list[int]:
         reached = np.zeros(cost.shape[1], bool)
         row, column, travelled = new_row, -1, 0.0
         while row >= 0:  # until an unassigned column is reached
-            through = travelled + cost[row] - of_row[row] - of_column
+            through = travelled + cost[row] - row_dual[row] - column_dual
             nearer = ~reached & (through < distance)
             distance[nearer], predecessor[nearer] = through[nearer], column
             column = int(np.argmin(np.where(reached, np.inf, distance)))
             travelled, reached[column] = distance[column], True
             row = owner[column]
         visited = reached & (owner >= 0)
-        of_row[new_row] += travelled
-        of_row[owner[visited]] += travelled - distance[visited]
-        of_column[reached] -= travelled - distance[reached]
+        row_dual[new_row] += travelled
+        row_dual[owner[visited]] += travelled - distance[visited]
+        column_dual[reached] -= travelled - distance[reached]
         while column >= 0:  # shift the assignments along the path
             previous = int(predecessor[column])
             owner[column] = new_row if previous < 0 else owner[previous]

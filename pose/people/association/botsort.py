@@ -23,8 +23,8 @@ MIN_SIZE_PX = 1e-3
 class BotSortTrack(BoxTrack):
     """Track whose filter state consists of centre and size of the box (px) and their velocities."""
 
-    def __init__(self, box: F64, number: int) -> None:
-        super().__init__(number)
+    def __init__(self, box: F64, track_id: int) -> None:
+        super().__init__(track_id)
         measured = self.measured(box)
         size = np.tile(measured[2:], 4)
         covariance = (size * np.repeat([2 * POSITION_NOISE, 10 * VELOCITY_NOISE], 4)) ** 2
@@ -77,8 +77,8 @@ class BotSort(FilterTracker[BotSortTrack]):
         super().__init__(memory, similarity)
         self._camera = ImageMotion()
 
-    def _start(self, box: F64, number: int) -> BotSortTrack:
-        return BotSortTrack(box, number)
+    def _start(self, box: F64, track_id: int) -> BotSortTrack:
+        return BotSortTrack(box, track_id)
 
     def _associate(self, boxes: F64, scores: F32, image: U8 | None, ids: I64) -> None:
         assert image is not None  # because of `BoxTrackerChoice.needs_image`
@@ -87,8 +87,8 @@ class BotSort(FilterTracker[BotSortTrack]):
             track.move(motion)
         rows = np.flatnonzero(scores >= MIN_START_SCORE)
         similar = self._compare(self.tracks, boxes, rows) * scores[rows]
-        left = self._observe(self.tracks, boxes, rows, ids, best_pairs(similar, min_similarity=MIN_SIMILARITY))
-        left = [track for track in left if track.missed == 1]
+        unmatched = self._observe(self.tracks, boxes, rows, ids, best_pairs(similar, min_similarity=MIN_SIMILARITY))
+        unmatched = [track for track in unmatched if track.missed == 1]
         rows = np.flatnonzero((scores > MIN_SCORE) & (scores < MIN_START_SCORE))
-        pairs = best_pairs(self._compare(left, boxes, rows), min_similarity=MIN_LOW_SCORE_SIMILARITY)
-        self._observe(left, boxes, rows, ids, pairs)
+        pairs = best_pairs(self._compare(unmatched, boxes, rows), min_similarity=MIN_LOW_SCORE_SIMILARITY)
+        self._observe(unmatched, boxes, rows, ids, pairs)

@@ -19,16 +19,16 @@ MIN_START_SCORE = 0.5  # boxes with a lower score start no track
 Similarity = Callable[[F64, I64, F64, I64], F64]
 
 
-def box_similarity(expected: F64, ids: I64, found: F64, rows: I64) -> F64:
+def box_similarity(predicted: F64, track_ids: I64, detected: F64, rows: I64) -> F64:
     """Return the intersection over union (N, M) of boxes. This function is a `Similarity`.
 
     Args:
-        expected: (N, 4) xyxy px, predicted boxes.
-        ids: Track ids, which are not used.
-        found: (M, 4) xyxy px, detected boxes.
+        predicted: (N, 4) xyxy px, predicted boxes.
+        track_ids: Track ids, which are not used.
+        detected: (M, 4) xyxy px, detected boxes.
         rows: Rows of the detected boxes, which are not used.
     """
-    return crops.box_iou(expected, found)
+    return crops.box_iou(predicted, detected)
 
 
 class BoxTrack(ABC):
@@ -43,8 +43,8 @@ class BoxTrack(ABC):
 
     filter: KalmanFilter
 
-    def __init__(self, number: int) -> None:
-        self.id = number
+    def __init__(self, track_id: int) -> None:
+        self.id = track_id
         self.missed = 0
         self.missed_time = 0.0
 
@@ -141,8 +141,8 @@ class FilterTracker(ABC, Generic[T]):
         return ids
 
     @abstractmethod
-    def _start(self, box: F64, number: int) -> T:
-        """Return a new track that starts with a box (4,), xyxy px, and has the id `number`."""
+    def _start(self, box: F64, track_id: int) -> T:
+        """Return a new track that starts with a box (4,), xyxy px, and has the id `track_id`."""
 
     @abstractmethod
     def _associate(self, boxes: F64, scores: F32, image: U8 | None, ids: I64) -> None:
@@ -172,9 +172,9 @@ class FilterTracker(ABC, Generic[T]):
         Returns:
             Unmatched tracks.
         """
-        left = dict(enumerate(tracks))
-        for which, place in pairs:
-            track = left.pop(which)
-            track.observe(boxes[rows[place]])
-            ids[rows[place]] = track.id
-        return list(left.values())
+        unmatched = dict(enumerate(tracks))
+        for track_index, box_index in pairs:
+            track = unmatched.pop(track_index)
+            track.observe(boxes[rows[box_index]])
+            ids[rows[box_index]] = track.id
+        return list(unmatched.values())

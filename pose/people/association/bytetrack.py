@@ -17,8 +17,8 @@ MIN_SIMILARITY = 0.1
 class ByteTrackTrack(BoxTrack):
     """Track whose filter state consists of the corners of the box (px) and their velocities."""
 
-    def __init__(self, box: F64, number: int) -> None:
-        super().__init__(number)
+    def __init__(self, box: F64, track_id: int) -> None:
+        super().__init__(track_id)
         self.filter = KalmanFilter(box, np.ones(8), np.full(8, 0.01), np.full(4, 0.1))
 
     @staticmethod
@@ -33,12 +33,12 @@ class ByteTrackTrack(BoxTrack):
 class ByteTrack(FilterTracker[ByteTrackTrack]):
     """The ByteTrack tracker. Boxes with a low score are matched only to tracks that no high-score box matches."""
 
-    def _start(self, box: F64, number: int) -> ByteTrackTrack:
-        return ByteTrackTrack(box, number)
+    def _start(self, box: F64, track_id: int) -> ByteTrackTrack:
+        return ByteTrackTrack(box, track_id)
 
     def _associate(self, boxes: F64, scores: F32, image: U8 | None, ids: I64) -> None:
-        left = self.tracks
+        unmatched = self.tracks
         for chosen in (scores >= MIN_START_SCORE, scores < MIN_START_SCORE):
             rows = np.flatnonzero(chosen)
-            pairs = best_pairs(self._compare(left, boxes, rows), min_similarity=MIN_SIMILARITY)
-            left = self._observe(left, boxes, rows, ids, pairs)
+            pairs = best_pairs(self._compare(unmatched, boxes, rows), min_similarity=MIN_SIMILARITY)
+            unmatched = self._observe(unmatched, boxes, rows, ids, pairs)

@@ -33,8 +33,8 @@ class OcSortTrack(BoxTrack):
         direction: (2,) unit vector of the centre's motion; None until two observations exist.
     """
 
-    def __init__(self, box: F64, number: int) -> None:
-        super().__init__(number)
+    def __init__(self, box: F64, track_id: int) -> None:
+        super().__init__(track_id)
         self.filter = KalmanFilter(
             self.measured(box),
             covariance=np.array([10, 10, 10, 10, 1e4, 1e4, 1e4]),
@@ -104,8 +104,8 @@ class OcSortTrack(BoxTrack):
 class OcSort(FilterTracker[OcSortTrack]):
     """The OC-SORT tracker. Boxes with a score below `MIN_START_SCORE` are ignored."""
 
-    def _start(self, box: F64, number: int) -> OcSortTrack:
-        return OcSortTrack(box, number)
+    def _start(self, box: F64, track_id: int) -> OcSortTrack:
+        return OcSortTrack(box, track_id)
 
     def _associate(self, boxes: F64, scores: F32, image: U8 | None, ids: I64) -> None:
         rows = np.flatnonzero(scores >= MIN_START_SCORE)
@@ -113,13 +113,13 @@ class OcSort(FilterTracker[OcSortTrack]):
             return
         similar = self._compare(self.tracks, boxes, rows)
         score = similar + DIRECTION_WEIGHT * self._direction_similarity(boxes[rows]) * scores[rows]
-        left = self._observe(
+        unmatched = self._observe(
             self.tracks, boxes, rows, ids, best_pairs(similar, min_similarity=MIN_SIMILARITY, score=score)
         )
         rows = rows[ids[rows] < 0]
-        if left and len(rows):
-            similar = crops.box_iou(np.stack([track.last for track in left]), boxes[rows])
-            self._observe(left, boxes, rows, ids, best_pairs(similar, min_similarity=MIN_SIMILARITY))
+        if unmatched and len(rows):
+            similar = crops.box_iou(np.stack([track.last for track in unmatched]), boxes[rows])
+            self._observe(unmatched, boxes, rows, ids, best_pairs(similar, min_similarity=MIN_SIMILARITY))
 
     def _direction_similarity(self, boxes: F64) -> F64:
         """Compare the direction of motion of each track with the direction from the track to each box (M, 4).
@@ -127,12 +127,16 @@ class OcSort(FilterTracker[OcSortTrack]):
         Returns:
             (N, M) values from 0.5 (same direction) to -0.5 (opposite direction); 0 for tracks without a direction.
         """
-        pasts = [track.previous_observation for track in self.tracks]
+        earlier_boxes = [track.previous_observation for track in self.tracks]
         last = [track.last for track in self.tracks]
-        origins = np.stack([now if past is None else past for now, past in zip(last, pasts, strict=True)])
+        origins = np.stack(
+            [now if earlier is None else earlier for now, earlier in zip(last, earlier_boxes, strict=True)]
+        )
         known = np.array([track.direction is not None for track in self.tracks])
-        ways = np.stack([np.zeros(2) if track.direction is None else track.direction for track in self.tracks])
-        cosine = (ways[:, None] * directions(origins, boxes)).sum(axis=-1)
+        track_directions = np.stack(
+            [np.zeros(2) if track.direction is None else track.direction for track in self.tracks]
+        )
+        cosine = (track_directions[:, None] * directions(origins, boxes)).sum(axis=-1)
         return np.where(known[:, None], 0.5 - np.arccos(np.clip(cosine, -1, 1)) / np.pi, 0)
 
 
@@ -141,6 +145,6 @@ def directions(a: F64, b: F64) -> F64:
 
     The vector between equal centres is 0.
     """
-    way = ((b[:, :2] + b[:, 2:])[None] - (a[:, :2] + a[:, 2:])[:, None]) / 2
-    result: F64 = way / (np.linalg.norm(way, axis=-1, keepdims=True) + EPSILON)
+    offset = ((b[:, :2] + b[:, 2:])[None] - (a[:, :2] + a[:, 2:])[:, None]) / 2
+    result: F64 = offset / (np.linalg.norm(offset, axis=-1, keepdims=True) + EPSILON)
     return result
