@@ -12,7 +12,7 @@ from typing import IO
 import numpy as np
 
 from pose.errors import PoseError
-from pose.system.archives import open_arrays, read_header, some_names
+from pose.system.archives import format_names, open_arrays, read_header
 from pose.types import Array
 
 
@@ -39,7 +39,7 @@ def load_npz_object(path: Path, key: str) -> object:
     """
     with open_arrays(path) as arrays:
         if key not in arrays:
-            raise PoseError(f"{path}: contains no array {key!r}; found {some_names(arrays)}")
+            raise PoseError(f"{path}: contains no array {key!r}; found {format_names(arrays)}")
         with arrays.stream(key) as member:
             if not read_header(member, f"{path}: array {key!r}")[2].hasobject:
                 return arrays[key]

@@ -6,7 +6,7 @@ import numpy as np
 
 from pose.cache.store import Entry
 from pose.files.records import PeopleRecords, PosesRecords
-from pose.system.json_types import conform
+from pose.system.json_types import check_type
 from pose.types import Array
 
 MAX_ABS = 1e7  # largest valid absolute value, in px, m or mm
@@ -45,7 +45,7 @@ def check_people(entry: Entry, joints: int) -> None:
         entry: Cache entry.
         joints: Number of joints of the 2D skeleton.
     """
-    conform(entry.metadata, PeopleMetadata)
+    check_type(entry.metadata, PeopleMetadata)
     records, last = PeopleRecords(joints), -np.inf
     for frame in range(entry.metadata["frames"]):
         people = records.read(entry.file)
@@ -70,7 +70,7 @@ def check_poses(entry: Entry, people: Entry, joints: int) -> None:
         people: Cache entry of the same people in 2D, with its file positioned at the start of the content.
         joints: Number of joints of the 2D skeleton.
     """
-    conform(entry.metadata, PosesMetadata)
+    check_type(entry.metadata, PosesMetadata)
     if entry.metadata["frames"] != people.metadata["frames"]:
         raise ValueError("frames are missing")
     records, of_people = PosesRecords(), PeopleRecords(joints)

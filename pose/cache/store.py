@@ -112,7 +112,7 @@ class Cache:
         """Move a new entry to its final path. An existing file that was not written by a cache is renamed."""
         try:
             if os.path.lexists(path) and not _is_entry(path):
-                WrittenFiles(self.folder).make_way(path)
+                WrittenFiles(self.folder).move_user_file(path)
             new.replace(path)
             self._trim()
         except PoseError as error:

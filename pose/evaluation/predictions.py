@@ -13,7 +13,7 @@ import numpy as np
 
 from pose.errors import PoseError, UsageError
 from pose.labelled import LabelledSequence, check_metres
-from pose.system.archives import open_arrays, some_names
+from pose.system.archives import format_names, open_arrays
 from pose.system.whole_file import whole_file
 from pose.types import F32, Array
 
@@ -48,7 +48,7 @@ def load_predictions(path: Path, sequences: Sequence[LabelledSequence]) -> Predi
         if missing:
             raise PoseError(
                 f"{path}: {len(missing)} of {len(sequences)} sequences are missing, first {missing[0]!r}; "
-                f"it contains {some_names(arrays)}"
+                f"it contains {format_names(arrays)}"
             )
         return {one.key: _checked(arrays[one.key], one, path) for one in sequences}
 

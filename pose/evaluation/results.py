@@ -16,7 +16,7 @@ from pose.errors import PoseError, UsageError
 from pose.evaluation import calibration
 from pose.evaluation.lifting import Evaluation
 from pose.evaluation.scores import Averaging, SequenceScores, Summary, summarize
-from pose.system.json_types import conform, read_text_file
+from pose.system.json_types import check_type, read_text_file
 from pose.system.json_values import strict_json
 from pose.system.shown import in_brief
 from pose.system.whole_file import write_whole
@@ -244,7 +244,7 @@ def load_results(path: Path) -> list[EvaluationResult]:
         content = strict_json(read_text_file(file))
         if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (FORMAT, VERSION):
             raise TypeError(f"expected {FORMAT} version {VERSION}")
-        conform(content, _File)
+        check_type(content, _File)
     except (ValueError, TypeError) as error:
         raise PoseError(f"{file}: not a results.json of pose-eval: {in_brief(error)}") from error
     results: list[EvaluationResult] = list(content["results"])

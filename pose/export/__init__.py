@@ -32,7 +32,7 @@ from pose.export import (
 from pose.export.format import Format, PersonFormat, SceneFormat, Written
 from pose.export.text import LIST
 from pose.export.tracks import Recording, open_recording
-from pose.system.written_files import WrittenFiles, say_warning
+from pose.system.written_files import WrittenFiles, print_warning
 
 # Up to this number of files, the record of written files is saved after each. Beyond, it is saved at growing intervals,
 # because each save writes all names. If the process is killed, a later export renames files that are not recorded.
@@ -148,7 +148,7 @@ def export_all(
     folder: Path,
     stem: str,
     done: Callable[[Written], None],
-    warn: Callable[[str], None] = say_warning,
+    warn: Callable[[str], None] = print_warning,
 ) -> list[str]:
     """Write a recording in one or more formats, and continue with the next format if one fails.
 
@@ -169,8 +169,8 @@ def export_all(
     record, problems, unsaved, saved = WrittenFiles(folder, warn), [], 0, 0
     for name in names:
         for target in targets(recording, [name], people, folder, stem):
-            record.make_way(target)
-            record.make_way(target.with_name(f"{target.name}{LIST}"))
+            record.move_user_file(target)
+            record.move_user_file(target.with_name(f"{target.name}{LIST}"))
             record.remove(target.with_name(f"{target.name}{LIST}"))
         try:
             for written in export(recording, [name], folder, stem, people):

@@ -31,5 +31,5 @@ def whole_folder(target: Path, names: Collection[str]) -> Iterator[Path]:
             yield folder
             record = WrittenFiles(target.parent)
             record.remove(target)
-            record.make_way(target)
+            record.move_user_file(target)
             folder.replace(target)

@@ -21,7 +21,7 @@ from pose.files import PoseTable, load_poses
 from pose.hand_points import WRISTS, Hands, sigma_of, sized_to_body, swapped_with_arms
 from pose.skeletons import LIMBS
 from pose.spaces import CAMERA, LEVEL, WORLD
-from pose.system.filling import check_filled
+from pose.system.filling import check_gap_frames
 from pose.types import F32, I64, U8
 
 F64 = NDArray[np.float64]
@@ -142,7 +142,7 @@ class Recording:
         times, rate = self.times, self._rate
         if len(times) == 1 or (self._is_even and (self._fps is None or math.isclose(rate, self._mean, rel_tol=1e-3))):
             return Timeline(times, rate, False)
-        check_filled(times, rate, f"choose a part with --start and --end, a lower --fps, or {KEEP_TIMES}")
+        check_gap_frames(times, rate, f"choose a part with --start and --end, a lower --fps, or {KEEP_TIMES}")
         count = math.floor((times[-1] - times[0]) * rate + 1e-6) + 1
         return Timeline(times[0] + np.arange(count) / rate, rate, True)
 

@@ -14,7 +14,7 @@ from pose.files.checks import MAX_SIDE_PX, check_times
 from pose.incoming import check_units
 from pose.sequences import Sequence2D
 from pose.skeletons import SKELETONS
-from pose.system.archives import open_arrays, some_names
+from pose.system.archives import format_names, open_arrays
 
 REQUIRED = ("keypoints", "scores", "timestamps", "image_size", "skeleton")
 OPTIONAL = ("intrinsics",)
@@ -47,7 +47,7 @@ def _load(path: Path) -> Arrays:
     with open_arrays(path) as arrays:
         missing = [name for name in REQUIRED if name not in arrays]
         if missing:
-            found = some_names(arrays)
+            found = format_names(arrays)
             raise PoseError(f"{path}: key {missing[0]!r} is missing; needed: {', '.join(REQUIRED)}; found: {found}")
         if "id" in arrays:  # rows of `pose-run`, one for each person and frame
             _check_one_person(path, arrays["id"], len(arrays["timestamps"]))

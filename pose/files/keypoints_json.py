@@ -18,7 +18,7 @@ from pose.camera import Camera
 from pose.errors import PoseError, UsageError
 from pose.sequences import Sequence2D
 from pose.skeletons import COCO_NAMES
-from pose.system.filling import MOST_FILLED
+from pose.system.filling import MAX_GAP_FRAMES
 from pose.types import F32
 
 EXPECTED = (
@@ -211,10 +211,10 @@ def _by_person(path: Path, seen: list[_Seen]) -> dict[int, list[_Seen]]:
             who = f"person {person}" if known else "several people without ids"
             raise PoseError(f"{path}: {who} in frame {twice}; one person needs one id (track_id, idx or person_id)")
         filled += max(frames) - min(frames) + 1 - len(frames)
-        if filled > MOST_FILLED:
+        if filled > MAX_GAP_FRAMES:
             raise PoseError(
                 f"{path}: only {len(frames)} of the frames {min(frames)} to {max(frames)} are present; gaps of at most "
-                f"{MOST_FILLED} frames in all are filled, and image ids must be frame numbers"
+                f"{MAX_GAP_FRAMES} frames in all are filled, and image ids must be frame numbers"
             )
     return dict(sorted(people.items()))
 

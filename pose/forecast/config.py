@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Self
 
 from pose.lifter.config import LifterConfig
-from pose.system.json_values import Json, like
+from pose.system.json_values import Json, check_config
 
 KINDS = ("one-shot", "autoregressive", "gru", "gru-attention", "mlp", "blended")
 
@@ -76,7 +76,7 @@ class ForecasterConfig:
             ValueError: If a key is unknown, or a value has the wrong type or is out of range.
             TypeError: If `values` is not a mapping.
         """
-        checked = like(values, cls().to_dict())
+        checked = check_config(values, cls().to_dict())
         return cls(**checked)
 
     def to_dict(self) -> dict[str, Json]:

@@ -9,7 +9,7 @@ from typing import Self, TypedDict, cast
 
 from pose.errors import PoseError
 from pose.laboratory.experiment import Settings
-from pose.system.json_types import conform, read_text_file
+from pose.system.json_types import check_type, read_text_file
 from pose.system.json_values import strict_json
 from pose.system.shown import in_brief
 from pose.system.whole_file import file_errors
@@ -48,7 +48,7 @@ class Record:
             TypeError: If a key is missing or unknown, or a value has the wrong type.
         """
         values = strict_json(line)
-        conform(values, _Fields)
+        check_type(values, _Fields)
         assert isinstance(values, dict)
         if unknown := values.keys() - _Fields.__required_keys__:
             raise TypeError(f"{min(unknown)[:40]!r} is unknown")

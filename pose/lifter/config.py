@@ -5,7 +5,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Self
 
 from pose.lifter.blending import Windows
-from pose.system.json_values import Json, like
+from pose.system.json_values import Json, check_config
 
 INITS = ("t-fixup", "dt-fixup", "xavier", "torch")  # implemented in `pose.lifter.initialization`
 NORMS = ("none", "pre", "post")
@@ -174,7 +174,7 @@ class LifterConfig:
             ValueError: If a key is unknown, or a value has the wrong type or is out of range.
             TypeError: If `values` is not a mapping.
         """
-        checked = like(values, cls().to_dict())
+        checked = check_config(values, cls().to_dict())
         for name, value in checked.get("attention_options", {}).items():
             if isinstance(value, list | dict) or (
                 isinstance(value, int | float) and not abs(value) <= MAX_OPTION_VALUE

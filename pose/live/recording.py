@@ -21,7 +21,7 @@ from pose.live.result import LiveResult, Stream
 from pose.system.json_values import Json
 from pose.system.reserve import Reserve
 from pose.system.whole_file import file_errors
-from pose.system.work_folder import alone_in
+from pose.system.work_folder import folder_lock
 from pose.system.written_files import WrittenFiles
 from pose.types import FrameResult, Placed
 from pose.video.growing import GrowingVideo, finish_video
@@ -75,7 +75,7 @@ class RecordingFolder:
         self._video: GrowingVideo | None = None
         self._lock = ExitStack()
         try:
-            self._lock.enter_context(alone_in(self.folder))
+            self._lock.enter_context(folder_lock(self.folder))
             self._reserve = Reserve(self.folder / RESERVE)
         except OSError as error:
             self._lock.close()
@@ -122,7 +122,7 @@ class RecordingFolder:
         if self._video is not None:
             self._video.write(live.image, when)
         with file_errors(self.folder):
-            self._reserve.hold(self._npz.bytes)
+            self._reserve.grow_to(self._npz.bytes)
         self._keep_world(live.world)
 
     def _keep_world(self, world: WorldInfo | None) -> None:
@@ -212,7 +212,7 @@ def finish_interrupted(parent: Path) -> list[str]:
             continue
         if not any(os.path.lexists(folder / f"{UNFINISHED_PREFIX}{name}") for name in (VIDEO, JSON, NPZ)):
             continue
-        with alone_in(folder) as alone, suppress(OSError):
+        with folder_lock(folder) as alone, suppress(OSError):
             if alone or folder.stat().st_mtime < time.time() - DAY:
                 lines.append(_finish(folder))
     return lines
@@ -226,7 +226,7 @@ def _finish(folder: Path) -> str:
     try:
         for name in (VIDEO, JSON, NPZ):
             if os.path.lexists(folder / f"{UNFINISHED_PREFIX}{name}"):
-                record.make_way(folder / name)
+                record.move_user_file(folder / name)
     except PoseError as error:
         return f"the recording {folder} was cut short; {error}"
     try:
@@ -267,7 +267,7 @@ def _finish_poses(folder: Path) -> int:
         part.replace(text)
     part.unlink(missing_ok=True)
     if frames and (cameras := read_head(text).cameras):
-        WrittenFiles(folder).make_way(folder / CAMERAS_FILE)
+        WrittenFiles(folder).move_user_file(folder / CAMERAS_FILE)
         write_cameras(folder / CAMERAS_FILE, cameras)
     return frames
 

@@ -26,7 +26,7 @@ from pose.system.shown import in_brief
 from pose.system.whole_file import file_errors, whole_file
 from pose.types import Array
 
-ROOM = 256 << 20  # bytes, total uncompressed size that is allowed for every file
+ALLOWED_BYTES = 256 << 20  # total uncompressed size that is allowed for every file
 MAX_RATIO = 50  # total uncompressed size that is allowed, as a multiple of the size of the file
 CHUNK = 1 << 20
 KINDS = "?biufcUS"  # NumPy dtype kinds: booleans, numbers, strings
@@ -45,27 +45,27 @@ class Archive:
 
     Attributes:
         names: Names of the members. They are not trustworthy, so do not use them as paths.
-        shown: Name of the file in error messages.
+        label: Name of the file in error messages.
     """
 
-    def __init__(self, file: IO[bytes], zipped: zipfile.ZipFile, shown: str) -> None:
+    def __init__(self, file: IO[bytes], zipped: zipfile.ZipFile, label: str) -> None:
         """Read the list of members.
 
         Args:
             file: The file, open for reading.
             zipped: ZipFile object of the same file.
-            shown: Name of the file in error messages.
+            label: Name of the file in error messages.
         """
-        self.shown = shown
+        self.label = label
         self.names = zipped.namelist()
         self._file, self._zip = file, zipped
-        self._left = max(ROOM, MAX_RATIO * file.seek(0, io.SEEK_END))
+        self._remaining_bytes = max(ALLOWED_BYTES, MAX_RATIO * file.seek(0, io.SEEK_END))
 
     def size(self, name: str) -> int:
         """Return the uncompressed size in bytes that the file states for a member, which may be wrong."""
         return self._zip.getinfo(name).file_size
 
-    def _admit(self, name: str) -> None:
+    def _check_member(self, name: str) -> None:
         """Check that a member is supported and that the limit on the total size is not exceeded.
 
         Raises:
@@ -73,15 +73,15 @@ class Archive:
         """
         info = self._zip.getinfo(name)
         if info.flag_bits & _ENCRYPTED:
-            raise PoseError(f"{self.shown}: member {name} is encrypted; unpack it and give the folder or the file")
+            raise PoseError(f"{self.label}: member {name} is encrypted; unpack it and give the folder or the file")
         if info.compress_type not in _METHODS:
             raise PoseError(
-                f"{self.shown}: member {name} uses an unsupported compression method ({info.compress_type})"
+                f"{self.label}: member {name} uses an unsupported compression method ({info.compress_type})"
             )
-        self._left -= info.file_size
-        if self._left < 0:
+        self._remaining_bytes -= info.file_size
+        if self._remaining_bytes < 0:
             raise PoseError(
-                f"{self.shown}: unpacks to more than {MAX_RATIO} times its size and {ROOM >> 20} MiB; "
+                f"{self.label}: unpacks to more than {MAX_RATIO} times its size and {ALLOWED_BYTES >> 20} MiB; "
                 "unpack it yourself if you trust it"
             )
 
@@ -92,8 +92,8 @@ class Archive:
         Raises:
             PoseError: If the member is damaged or not supported, or the limit on the total size is exceeded.
         """
-        self._admit(name)
-        with _damage(self.shown), self._zip.open(name) as stream:
+        self._check_member(name)
+        with _archive_errors(self.label), self._zip.open(name) as stream:
             yield stream
 
     def read(self, name: str) -> bytes:
@@ -105,12 +105,12 @@ class Archive:
         with self.stream(name) as stream:
             return stream.read()
 
-    def stored_at(self, name: str) -> int | None:
+    def content_offset(self, name: str) -> int | None:
         """Return the position in the file, in bytes, of the content of a member; None if the member is compressed."""
         info = self._zip.getinfo(name)
         if info.compress_type != zipfile.ZIP_STORED:
             return None
-        with _damage(self.shown):
+        with _archive_errors(self.label):
             self._file.seek(info.header_offset + _LOCAL_HEADER - 4)
             lengths = struct.unpack("<HH", self._file.read(4))
         result: int | None = info.header_offset + _LOCAL_HEADER + sum(lengths)
@@ -118,21 +118,21 @@ class Archive:
 
 
 @contextmanager
-def open_archive(source: Path | IO[bytes], shown: str | None = None) -> Iterator[Archive]:
+def open_archive(source: Path | IO[bytes], label: str | None = None) -> Iterator[Archive]:
     """Return a context manager that opens a ZIP file and yields an `Archive`.
 
     Args:
         source: Path or binary file object.
-        shown: Name of the file in error messages; None for the path.
+        label: Name of the file in error messages; None for the path.
 
     Raises:
         PoseError: If the file cannot be read, is not a ZIP file, or is damaged.
     """
-    shown = shown or str(source)
+    label = label or str(source)
     with ExitStack() as stack:
-        with file_errors(shown), _damage(shown):
+        with file_errors(label), _archive_errors(label):
             file = stack.enter_context(source.open("rb")) if isinstance(source, Path) else source
-            archive = Archive(file, stack.enter_context(zipfile.ZipFile(file)), shown)
+            archive = Archive(file, stack.enter_context(zipfile.ZipFile(file)), label)
         yield archive
 
 
@@ -155,18 +155,18 @@ class Arrays(Mapping[str, Array]):
     def mapped(self, name: str) -> Array:
         """Return a read-only memory map of an array, or the array itself if it is compressed or smaller than 64 KiB."""
         member = self._members[name]
-        size, start = self._archive.size(member), self._archive.stored_at(member)
+        size, start = self._archive.size(member), self._archive.content_offset(member)
         if size < MIN_MAPPED_BYTES or start is None:
             return self[name]
         path = self._path
-        shown = f"{path}: array {name!r}"
-        with file_errors(path), _damage(path), path.open("rb") as file:
+        label = f"{path}: array {name!r}"
+        with file_errors(path), _archive_errors(path), path.open("rb") as file:
             file.seek(start)
-            shape, fortran, dtype = _read_header(file, start + size, shown)
-            place = file.tell()
-            if place + math.prod(shape) * dtype.itemsize > path.stat().st_size or 0 in shape:
+            shape, fortran, dtype = _read_header(file, start + size, label)
+            offset = file.tell()
+            if offset + math.prod(shape) * dtype.itemsize > path.stat().st_size or 0 in shape:
                 return self[name]
-            return np.memmap(path, dtype, "r", place, shape, "F" if fortran else "C")
+            return np.memmap(path, dtype, "r", offset, shape, "F" if fortran else "C")
 
     def __contains__(self, name: object) -> bool:
         return name in self._members  # the inherited method would read the array
@@ -203,10 +203,10 @@ def release(*arrays: Array) -> None:
             mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def some_names(names: Iterable[str]) -> str:
+def format_names(names: Iterable[str]) -> str:
     """Format names for an error message: at most eight names, of at most 40 characters each."""
-    shown = [name if len(name) <= 40 else f"{name[:40]}..." for name in islice(names, 9)]
-    return ", ".join(shown[:8]) + (", ..." if len(shown) > 8 else "") if shown else "nothing"
+    first_names = [name if len(name) <= 40 else f"{name[:40]}..." for name in islice(names, 9)]
+    return ", ".join(first_names[:8]) + (", ..." if len(first_names) > 8 else "") if first_names else "nothing"
 
 
 def write_arrays(target: Path, arrays: Mapping[str, Array], *, compressed: bool = False) -> None:
@@ -231,16 +231,16 @@ def load_array(path: Path) -> Array:
     Raises:
         PoseError: If the file is not a valid .npy file, or contains Python objects.
     """
-    with file_errors(path), _damage(path), path.open("rb") as file:
+    with file_errors(path), _archive_errors(path), path.open("rb") as file:
         return _read_array(file, path.stat().st_size, str(path))
 
 
-def read_header(stream: IO[bytes], shown: str) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
+def read_header(stream: IO[bytes], label: str) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
     """Read the header of an .npy file, for arrays of any dtype.
 
     Args:
         stream: Binary stream at the start of the file.
-        shown: Name of the array in error messages.
+        label: Name of the array in error messages.
 
     Returns:
         Shape, whether the array is in Fortran order, and dtype.
@@ -253,7 +253,7 @@ def read_header(stream: IO[bytes], shown: str) -> tuple[tuple[int, ...], bool, n
     start += stream.read(width - 2)
     length = int.from_bytes(start[8 : 8 + width], "little")
     if length > _MAX_HEADER:
-        raise PoseError(f"{shown}: not a readable NumPy array")
+        raise PoseError(f"{label}: not a readable NumPy array")
     text = io.BytesIO(start + stream.read(length))
     try:
         version = np.lib.format.read_magic(text)
@@ -261,35 +261,35 @@ def read_header(stream: IO[bytes], shown: str) -> tuple[tuple[int, ...], bool, n
             warnings.simplefilter("ignore")  # warnings of Python's parser about damaged headers
             shape, fortran, dtype = _HEADERS[version](text)
     except Exception as error:  # the header is a Python expression, so a damaged one can raise nearly anything
-        raise PoseError(f"{shown}: not a readable NumPy array") from error
+        raise PoseError(f"{label}: not a readable NumPy array") from error
     if not all(type(length) is int and length >= 0 for length in shape):
-        raise PoseError(f"{shown}: its header gives the invalid shape {shape}")
+        raise PoseError(f"{label}: its header gives the invalid shape {shape}")
     return shape, fortran, dtype
 
 
-def _read_header(stream: IO[bytes], end: int, shown: str) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
+def _read_header(stream: IO[bytes], end: int, label: str) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
     """Read a header like `read_header`, and check that the array is complete and contains numbers or strings.
 
     Args:
         stream: Binary stream at the start of the .npy file.
         end: Position in `stream` at which the .npy file ends.
-        shown: Name of the array in error messages.
+        label: Name of the array in error messages.
 
     Raises:
         PoseError: If the header is invalid, the array is truncated, or it has another dtype.
     """
-    shape, fortran, dtype = read_header(stream, shown)
+    shape, fortran, dtype = read_header(stream, label)
     if dtype.hasobject:
-        raise PoseError(f"{shown} contains pickled objects, which can run code; save plain arrays instead")
+        raise PoseError(f"{label} contains pickled objects, which can run code; save plain arrays instead")
     if dtype.kind not in KINDS or (dtype.itemsize == 0 and math.prod(shape) > 1):
-        raise PoseError(f"{shown} contains values of type {dtype}; expected numbers or strings")
+        raise PoseError(f"{label} contains values of type {dtype}; expected numbers or strings")
     if math.prod(shape) * dtype.itemsize > end - stream.tell():
-        raise PoseError(f"{shown} is truncated: its header specifies the shape {shape}")
+        raise PoseError(f"{label} is truncated: its header specifies the shape {shape}")
     return shape, fortran, dtype
 
 
-def _read_array(stream: IO[bytes], end: int, shown: str) -> Array:
-    shape, fortran, dtype = _read_header(stream, end, shown)
+def _read_array(stream: IO[bytes], end: int, label: str) -> Array:
+    shape, fortran, dtype = _read_header(stream, end, label)
     array: Array = np.zeros(math.prod(shape), dtype)
     if array.nbytes:
         rest = array.view(np.uint8).data
@@ -303,7 +303,7 @@ def _read_array(stream: IO[bytes], end: int, shown: str) -> Array:
 
 
 @contextmanager
-def _damage(path: Path | str) -> Iterator[None]:
+def _archive_errors(path: Path | str) -> Iterator[None]:
     """Return a context manager that converts exceptions from malformed archives to one-line PoseErrors."""
     try:
         yield

@@ -22,30 +22,30 @@ def in_background(work: Callable[[Item], None], max_queued: int = 4) -> Iterator
         max_queued: Maximum number of waiting items.
     """
     waiting: queue.Queue[Item | _End] = queue.Queue(max_queued)
-    failed: list[BaseException] = []
+    errors: list[BaseException] = []
 
-    def do() -> None:
+    def process() -> None:
         while not isinstance(item := waiting.get(), _End):
-            if not failed:
+            if not errors:
                 try:
                     work(item)
                 except BaseException as error:  # raised in the thread of the caller
-                    failed.append(error)
+                    errors.append(error)
 
-    def give(item: Item) -> None:
-        if failed:
-            raise failed[0]
+    def submit(item: Item) -> None:
+        if errors:
+            raise errors[0]
         waiting.put(item)
 
-    thread = threading.Thread(target=do, name="background", daemon=True)
+    thread = threading.Thread(target=process, name="background", daemon=True)
     thread.start()
     try:
-        yield give
+        yield submit
     finally:
         waiting.put(_End())
         thread.join()
-    if failed:
-        raise failed[0]
+    if errors:
+        raise errors[0]
 
 
 class _End:

@@ -10,10 +10,10 @@ from pose.errors import PoseError
 from pose.system.shown import shown
 from pose.system.whole_file import file_errors
 
-MOST_BYTES = 64 << 20  # maximum size of a file
+MAX_FILE_BYTES = 64 << 20  # maximum size of a file
 
 
-def read_text_file(path: Path, max_bytes: int = MOST_BYTES) -> bytes:
+def read_text_file(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     """Read a whole file of at most `max_bytes` bytes.
 
     Raises:
@@ -27,7 +27,7 @@ def read_text_file(path: Path, max_bytes: int = MOST_BYTES) -> bytes:
         return path.read_bytes()
 
 
-def conform(value: Any, hint: Any, where: str = "") -> None:
+def check_type(value: Any, hint: Any, where: str = "") -> None:
     """Check that a value parsed from JSON has the type `hint`.
 
     Args:
@@ -43,64 +43,66 @@ def conform(value: Any, hint: Any, where: str = "") -> None:
     if hint is Any or hint is object:
         return
     if origin in (Union, UnionType):
-        _any_of(value, arguments, where)
+        _check_union(value, arguments, where)
     elif origin in (NotRequired, Required):
-        conform(value, arguments[0], where)
+        check_type(value, arguments[0], where)
     elif origin is Literal:
-        _hold(any(value is one or (type(value) is type(one) and value == one) for one in arguments), value, hint, where)
+        _require(
+            any(value is one or (type(value) is type(one) and value == one) for one in arguments), value, hint, where
+        )
     elif is_typeddict(hint):
-        _typed_dict(value, hint, where)
+        _check_typed_dict(value, hint, where)
     elif origin in (dict, Mapping):
-        _hold(isinstance(value, dict), value, "an object", where)
+        _require(isinstance(value, dict), value, "an object", where)
         for key, entry in value.items():
-            conform(entry, arguments[1], f"{where}.{key}")
+            check_type(entry, arguments[1], f"{where}.{key}")
     elif origin in (list, Sequence, tuple):
-        _hold(isinstance(value, list), value, "a list", where)
-        for place, entry in enumerate(value):
-            conform(entry, arguments[0], f"{where}[{place}]")
+        _require(isinstance(value, list), value, "a list", where)
+        for index, entry in enumerate(value):
+            check_type(entry, arguments[0], f"{where}[{index}]")
     else:
-        _plain(value, hint, where)
+        _check_plain(value, hint, where)
 
 
-def _any_of(value: Any, hints: tuple[Any, ...], where: str) -> None:
+def _check_union(value: Any, hints: tuple[Any, ...], where: str) -> None:
     first: TypeError | None = None
     for hint in hints:
         try:
-            return conform(value, hint, where)
+            return check_type(value, hint, where)
         except TypeError as error:
             first = first or error
     assert first is not None
     raise first
 
 
-def _typed_dict(value: Any, hint: Any, where: str) -> None:
-    _hold(isinstance(value, dict), value, "an object", where)
+def _check_typed_dict(value: Any, hint: Any, where: str) -> None:
+    _require(isinstance(value, dict), value, "an object", where)
     for key, kind in get_type_hints(hint).items():
         if key in value:
-            conform(value[key], kind, f"{where}.{key}")
+            check_type(value[key], kind, f"{where}.{key}")
         elif key in hint.__required_keys__:
             raise TypeError(f"{shown(f'{where}.{key}'.lstrip('.'), 80)}: is missing")
 
 
-def _plain(value: Any, hint: Any, where: str) -> None:
+def _check_plain(value: Any, hint: Any, where: str) -> None:
     if hint is None or hint is NoneType:
-        _hold(value is None, value, "null", where)
+        _require(value is None, value, "null", where)
     elif hint is float:
         number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-        _hold(number and math.isfinite(value), value, "a number", where)
+        _require(number and math.isfinite(value), value, "a number", where)
     elif hint is int:
-        _hold(
+        _require(
             isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63,
             value,
             "a whole number",
             where,
         )
     else:
-        _hold(isinstance(value, hint), value, {str: "a text", bool: "true or false"}.get(hint, hint), where)
+        _require(isinstance(value, hint), value, {str: "a text", bool: "true or false"}.get(hint, hint), where)
 
 
-def _hold(holds: bool, value: Any, expected: object, where: str) -> None:
-    if not holds:
+def _require(condition: bool, value: Any, expected: object, where: str) -> None:
+    if not condition:
         raise TypeError(
             f"{shown(where.lstrip('.') or 'it', 80)}: expected {expected}, got {shown(repr(value)[:200], 60)}"
         )

@@ -81,12 +81,12 @@ def text(value: Json) -> str:
     return value
 
 
-def like(values: object, usual: Mapping[str, object]) -> dict[str, Any]:
-    """Return `values` after checking that its keys are in `usual` and its values have the types in `usual`.
+def check_config(values: object, defaults: Mapping[str, object]) -> dict[str, Any]:
+    """Return `values` after checking that its keys are in `defaults` and its values have the types in `defaults`.
 
     Args:
         values: Mapping to check; keys may be missing.
-        usual: Mapping with all allowed keys and a value of the right type for each.
+        defaults: Mapping with all allowed keys and a value of the right type for each.
 
     Raises:
         TypeError: If `values` is not a mapping.
@@ -95,8 +95,8 @@ def like(values: object, usual: Mapping[str, object]) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise TypeError("expected a mapping")
     for name, value in values.items():
-        if name not in usual:
+        if name not in defaults:
             raise ValueError(f"unknown key {str(name)[:40]!r}")
-        if type(value) is not type(usual[name]):
-            raise ValueError(f"{name}: expected {type(usual[name]).__name__}, got {str(value)[:40]!r}")
+        if type(value) is not type(defaults[name]):
+            raise ValueError(f"{name}: expected {type(defaults[name]).__name__}, got {str(value)[:40]!r}")
     return values

@@ -12,20 +12,20 @@ PREFETCHED_FRAMES = 4
 POLL_SECONDS = 0.1
 
 
-def prefetch(frames: Iterable[Item], times: StageTimes, stop: threading.Event, what: str = "") -> Iterator[Item]:
+def prefetch(frames: Iterable[Item], times: StageTimes, stop: threading.Event, prefix: str = "") -> Iterator[Item]:
     """Yield the items of `frames`, which a background thread reads up to `PREFETCHED_FRAMES` items ahead.
 
     Args:
         frames: Iterable to read ahead.
         times: Record of the time spent in each stage.
         stop: Event that ends the iteration early when set.
-        what: Prefix of the stage names in `times`.
+        prefix: Prefix of the stage names in `times`.
     """
     ready: queue.Queue[Item | BaseException | None] = queue.Queue(PREFETCHED_FRAMES)
-    left = threading.Event()  # the consumer has stopped
+    consumer_stopped = threading.Event()
 
     def put(item: Item | BaseException | None) -> None:
-        while not left.is_set():
+        while not consumer_stopped.is_set():
             try:
                 return ready.put(item, timeout=POLL_SECONDS)
             except queue.Full:
@@ -33,10 +33,10 @@ def prefetch(frames: Iterable[Item], times: StageTimes, stop: threading.Event, w
 
     def decode() -> None:
         try:
-            made = iter(frames)
-            while not (left.is_set() or stop.is_set()):
-                with times.measure(f"{what}decode (in parallel)"):
-                    frame = next(made, None)
+            iterator = iter(frames)
+            while not (consumer_stopped.is_set() or stop.is_set()):
+                with times.measure(f"{prefix}decode (in parallel)"):
+                    frame = next(iterator, None)
                 put(frame)
                 if frame is None:
                     return
@@ -48,7 +48,7 @@ def prefetch(frames: Iterable[Item], times: StageTimes, stop: threading.Event, w
     thread.start()
     try:
         while True:
-            with times.measure(f"{what}wait for frames"):
+            with times.measure(f"{prefix}wait for frames"):
                 item = ready.get()
             if isinstance(item, BaseException):
                 raise item
@@ -56,5 +56,5 @@ def prefetch(frames: Iterable[Item], times: StageTimes, stop: threading.Event, w
                 return
             yield item
     finally:
-        left.set()
+        consumer_stopped.set()
         thread.join()

@@ -49,7 +49,7 @@ def progress_bar(
     scaled: bool = False,
     kept: bool = True,
     hidden: bool = False,
-    form: str | None = None,
+    bar_format: str | None = None,
 ) -> "tqdm[NoReturn]":
     """Return a progress bar, which is used in a `with` statement and advanced by `update(n)`.
 
@@ -61,12 +61,12 @@ def progress_bar(
         scaled: Whether to write k for thousands and M for millions.
         kept: Whether the bar stays on the terminal after it is closed.
         hidden: Whether to show nothing.
-        form: Format string of tqdm (`bar_format`); None for the default of tqdm.
+        bar_format: Format string of tqdm (`bar_format`); None for the default of tqdm.
     """
     from tqdm import tqdm  # imported here, since commands without long work do not need it
 
     columns, rows = shutil.get_terminal_size()  # tqdm's own is 0 on terminals of unknown size
     return tqdm(
-        desc=what, total=total, initial=done, unit=unit, unit_scale=scaled, leave=kept, bar_format=form,
+        desc=what, total=total, initial=done, unit=unit, unit_scale=scaled, leave=kept, bar_format=bar_format,
         disable=hidden or not is_shown(), ncols=columns, nrows=rows,
     )  # fmt: skip

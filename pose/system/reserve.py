@@ -5,7 +5,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-STEP = 1 << 18  # bytes, minimum amount by which the file grows
+STEP_BYTES = 1 << 18  # minimum amount by which the file grows
 
 
 class Reserve:
@@ -21,27 +21,27 @@ class Reserve:
         self._size = 0
         self._file = path.open("wb", buffering=0)
         try:
-            self.hold(STEP)
+            self.grow_to(STEP_BYTES)
         except OSError:
             self.release()
             raise
 
-    def hold(self, size: int) -> None:
+    def grow_to(self, size: int) -> None:
         """Reserve at least `size` bytes in total.
 
         Raises:
             OSError: If there is not enough disk space.
         """
         while self._size < size:
-            step = max(STEP, self._size // 4)
+            step = max(STEP_BYTES, self._size // 4)
             try:
-                self._take(step)
+                self._grow(step)
             except OSError as error:
                 if error.errno != errno.EFBIG:  # a limit per file (`ulimit -f`), not of the disk
                     raise
             self._size += step
 
-    def _take(self, step: int) -> None:
+    def _grow(self, step: int) -> None:
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(self._file.fileno(), self._size, step)
         else:

@@ -12,9 +12,9 @@ _MEMORY = Path("/proc/meminfo")
 def available_cores() -> int:
     """Return the number of processors that this process may use, limited by CPU affinity and the container's quota."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    share = _words(_CGROUP / "cpu.max")
-    if len(share) == 2 and all(word.isdigit() for word in share):
-        allowed = min(allowed, max(1, round(int(share[0]) / int(share[1]))))
+    quota = _words(_CGROUP / "cpu.max")
+    if len(quota) == 2 and all(word.isdigit() for word in quota):
+        allowed = min(allowed, max(1, round(int(quota[0]) / int(quota[1]))))
     return allowed
 
 
@@ -24,9 +24,9 @@ def available_megabytes() -> float | None:
         return None
     line = next(line for line in _MEMORY.read_text().splitlines() if line.startswith("MemAvailable:"))
     free = int(line.split()[1]) / 1024
-    most, used = _words(_CGROUP / "memory.max"), _words(_CGROUP / "memory.current")
-    if most and used and most[0].isdigit():
-        free = min(free, (int(most[0]) - int(used[0])) / 2**20)
+    limit, used = _words(_CGROUP / "memory.max"), _words(_CGROUP / "memory.current")
+    if limit and used and limit[0].isdigit():
+        free = min(free, (int(limit[0]) - int(used[0])) / 2**20)
     return free
 
 

@@ -13,7 +13,7 @@ from pose.system.whole_file import file_errors
 
 Rows = NDArray[np.void]
 
-_AT_ONCE = 4096  # rows per read
+_ROWS_PER_READ = 4096
 
 
 class RowFile:
@@ -79,18 +79,18 @@ class RowFile:
         """Return all rows of a key."""
         rows = np.zeros(self.count(key), self.kind)
         first = 0
-        for block in self.portions(key, _AT_ONCE):
+        for block in self.portions(key, _ROWS_PER_READ):
             rows[first : first + len(block)] = block
             first += len(block)
         return rows
 
     def portions(self, key: int, max_rows: int) -> Iterator[Rows]:
         """Yield the rows of a key, at most `max_rows` at a time."""
-        for place, count in self._blocks.get(key, []):
+        for position, count in self._blocks.get(key, []):
             for first in range(0, count, max_rows):
                 part = min(max_rows, count - first)
                 with file_errors(self._folder):
-                    self._file.seek(place + first * self.kind.itemsize)
+                    self._file.seek(position + first * self.kind.itemsize)
                     data = self._file.read(part * self.kind.itemsize)
                 yield np.frombuffer(data, self.kind)
 

@@ -3,14 +3,14 @@
 import html
 import unicodedata
 
-MOST = 400  # maximum number of characters of a text
-MOST_OF_ERROR = 200  # maximum number of characters of an exception's message
+MAX_CHARS = 400  # maximum number of characters of a text
+MAX_ERROR_CHARS = 200  # maximum number of characters of an exception's message
 # Cc: control characters, which move the cursor, colour or clear a terminal. Cf: invisible ones, some of which change
 # the direction of text. Cs: lone surrogates, which cannot be encoded. Zl, Zp: line ends. Co, Cn: undefined.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"})
 
 
-def shown(text: object, max_chars: int = MOST) -> str:
+def shown(text: object, max_chars: int = MAX_CHARS) -> str:
     r"""Return one line that any terminal and any Unicode encoding can display.
 
     Invisible characters become Python escapes such as ``\x1b``, and line ends become spaces. Text beyond `max_chars`
@@ -24,10 +24,10 @@ def shown(text: object, max_chars: int = MOST) -> str:
 
 def in_brief(error: BaseException) -> str:
     """Return the message of an exception, shortened by `shown`, or the exception's type if it has no message."""
-    return shown(" ".join(str(error).split()) or type(error).__name__, MOST_OF_ERROR)
+    return shown(" ".join(str(error).split()) or type(error).__name__, MAX_ERROR_CHARS)
 
 
-def shown_in_html(text: object, max_chars: int = MOST) -> str:
+def shown_in_html(text: object, max_chars: int = MAX_CHARS) -> str:
     """Return `shown(text, max_chars)`, escaped for the text of an HTML element or a quoted attribute."""
     return html.escape(shown(text, max_chars), quote=True)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-_one_at_a_time = threading.RLock()  # overlapping contexts would restore the stream in the wrong order
+_lock = threading.RLock()  # overlapping contexts would restore the stream in the wrong order
 
 
 @contextmanager
@@ -17,13 +17,13 @@ def silenced(stream: TextIO, descriptor: int) -> Iterator[None]:
         stream: Python stream of the descriptor, which is flushed first.
         descriptor: 1 for standard output, 2 for standard error.
     """
-    with _one_at_a_time:
+    with _lock:
         stream.flush()
-        kept = os.dup(descriptor)
+        saved = os.dup(descriptor)
         with open(os.devnull, "wb") as nowhere:
             os.dup2(nowhere.fileno(), descriptor)
         try:
             yield
         finally:
-            os.dup2(kept, descriptor)
-            os.close(kept)
+            os.dup2(saved, descriptor)
+            os.close(saved)

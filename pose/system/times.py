@@ -24,14 +24,14 @@ class StageTimes:
     def measure(self, stage: str) -> Iterator[None]:
         """Return a context manager that measures the time of a stage."""
         outer, self._thread.inner = getattr(self._thread, "inner", (0.0, 0.0)), (0.0, 0.0)
-        start, worked = time.perf_counter(), time.thread_time()
+        start, cpu_s = time.perf_counter(), time.thread_time()
         try:
             yield
         finally:
-            spent, worked = time.perf_counter() - start, time.thread_time() - worked
+            spent, cpu_s = time.perf_counter() - start, time.thread_time() - cpu_s
             inner = self._thread.inner
-            self.add(stage, spent - inner[0], worked - inner[1])
-            self._thread.inner = outer[0] + spent, outer[1] + worked
+            self.add(stage, spent - inner[0], cpu_s - inner[1])
+            self._thread.inner = outer[0] + spent, outer[1] + cpu_s
 
     @contextmanager
     def rest(self, name: str) -> Iterator[None]:
@@ -42,12 +42,12 @@ class StageTimes:
         Args:
             name: Name of this stage.
         """
-        worked, known = time.process_time(), sum(list(self.processor.values()))
+        cpu_s, known = time.process_time(), sum(list(self.processor.values()))
         try:
             yield
         finally:
-            worked, known = time.process_time() - worked, sum(list(self.processor.values())) - known
-            self.add(name, 0.0, max(0.0, worked - known))
+            cpu_s, known = time.process_time() - cpu_s, sum(list(self.processor.values())) - known
+            self.add(name, 0.0, max(0.0, cpu_s - known))
 
     def add(self, stage: str, seconds: float, processor: float) -> None:
         """Add wall-clock time `seconds` and CPU time `processor`, both in s, to a stage."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pose.errors import PoseError
 
-_SHOWN = 50  # characters of the target's name in the hidden name, which may have at most 255 bytes
+_MAX_NAME_CHARS = 50  # characters of the target's name in the hidden name, which may have at most 255 bytes
 _PART = re.compile(r"\.(.+)\.[0-9a-f]{8}\.part", re.DOTALL)
 
 
@@ -32,7 +32,7 @@ class WholeFile:
 
     def __init__(self, target: Path) -> None:
         self.target = target
-        self.path = target.with_name(f".{target.name[:_SHOWN]}.{uuid.uuid4().hex[:8]}.part")
+        self.path = target.with_name(f".{target.name[:_MAX_NAME_CHARS]}.{uuid.uuid4().hex[:8]}.part")
 
     @staticmethod
     def remove_leftovers(folder: Path, is_target: Callable[[str], bool]) -> None:
@@ -65,7 +65,7 @@ class WholeFile:
         self.path.unlink(missing_ok=True)
 
 
-def part_of(name: str, targets: Collection[str]) -> str | None:
+def target_of_part(name: str, targets: Collection[str]) -> str | None:
     """Return the name of the target to which a hidden temporary file belongs, or None for other files.
 
     Args:
@@ -74,7 +74,7 @@ def part_of(name: str, targets: Collection[str]) -> str | None:
             of its target.
     """
     found = _PART.fullmatch(name)
-    if found is None or len(found[1]) < _SHOWN:
+    if found is None or len(found[1]) < _MAX_NAME_CHARS:
         return None if found is None else found[1]
     return next((target for target in targets if target.startswith(found[1])), found[1])
 

@@ -22,14 +22,14 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-from pose.system.whole_file import file_errors, part_of
+from pose.system.whole_file import file_errors, target_of_part
 
 PREFIX = ".new-"
-NAME = re.compile(r"\.new-[0-9a-f]{8}")
-MARK = ".pose-run-work"  # marker file; folders with other files but without it are never removed
-MOST_BYTES = 64 << 20  # maximum size of a marker file
+NAME_PATTERN = re.compile(r"\.new-[0-9a-f]{8}")
+MARKER_NAME = ".pose-run-work"  # marker file; folders with other files but without it are never removed
+MAX_MARKER_BYTES = 64 << 20  # maximum size of a marker file
 _GLOB = re.compile(r"[*?[]")
-DAY = 86_400.0
+MAX_LEFTOVER_AGE_S = 86_400.0
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def work_folder(parent: Path, names: Collection[str]) -> Iterator[Path]:
     """
     remove_leftovers(parent)
     with file_errors(parent):
-        folder, lock = _made(parent, names)
+        folder, lock = _create(parent, names)
     try:
         yield folder
     finally:
@@ -57,7 +57,7 @@ def work_folder(parent: Path, names: Collection[str]) -> Iterator[Path]:
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[bool | None]:
+def folder_lock(folder: Path) -> Iterator[bool | None]:
     """Return a context manager that marks a folder as in use by this process.
 
     It yields True if no other process uses the folder, and None if folders cannot be locked. It yields False if another
@@ -80,13 +80,13 @@ def remove_leftovers(parent: Path) -> None:
     for folder in parent.glob(f"{PREFIX}*"):
         if folder.is_symlink() or not folder.is_dir():
             continue
-        names = _recorded(folder)
+        names = _read_marker(folder)
         if names is None:
             continue
         with suppress(OSError):  # in use, removed by another process, or not removable
             lock = _lock(folder)
             try:
-                if lock is not None or folder.stat().st_mtime < time.time() - DAY:
+                if lock is not None or folder.stat().st_mtime < time.time() - MAX_LEFTOVER_AGE_S:
                     _remove(folder, names)
             finally:
                 _unlock(lock)
@@ -94,12 +94,12 @@ def remove_leftovers(parent: Path) -> None:
 
 def _remove(folder: Path, names: Collection[str]) -> None:
     """Delete the named files and the marker file, then every folder that is empty."""
-    exact = {name for name in names if not _GLOB.search(name)} | {MARK}
+    exact = {name for name in names if not _GLOB.search(name)} | {MARKER_NAME}
     globs = [name for name in names if _GLOB.search(name)]
     for place, folders, files in os.walk(folder, topdown=False):
         inside = Path(place).relative_to(folder)
         for file in files:
-            known = (inside / (part_of(file, exact) or file)).as_posix()
+            known = (inside / (target_of_part(file, exact) or file)).as_posix()
             if known in exact or any(fnmatchcase(known, one) for one in globs):
                 with suppress(OSError):
                     os.unlink(os.path.join(place, file))
@@ -110,20 +110,20 @@ def _remove(folder: Path, names: Collection[str]) -> None:
         folder.rmdir()
 
 
-def _recorded(folder: Path) -> list[str] | None:
+def _read_marker(folder: Path) -> list[str] | None:
     """Return the names of a work folder's files from its marker file.
 
     The result is None if `work_folder` did not create the folder, or if the folder was copied or renamed. An empty
     folder is accepted, because its process may have been killed before it wrote the marker file.
     """
-    mark = folder / MARK
+    mark = folder / MARKER_NAME
     try:
-        if NAME.fullmatch(folder.name) is None:
+        if NAME_PATTERN.fullmatch(folder.name) is None:
             return None
         if next(folder.iterdir(), None) is None:
             return []
         state = mark.lstat()
-        if not stat.S_ISREG(state.st_mode) or state.st_size > MOST_BYTES:
+        if not stat.S_ISREG(state.st_mode) or state.st_size > MAX_MARKER_BYTES:
             return None
         name, *names = mark.read_bytes().decode("utf-8", "surrogateescape").split("\0")
         return names if name == folder.name else None
@@ -131,13 +131,13 @@ def _recorded(folder: Path) -> list[str] | None:
         return None
 
 
-def _made(parent: Path, names: Collection[str]) -> tuple[Path, int | None]:
+def _create(parent: Path, names: Collection[str]) -> tuple[Path, int | None]:
     while True:
         folder, lock = parent / f"{PREFIX}{uuid.uuid4().hex[:8]}", None
         folder.mkdir()
         try:
             lock = _lock(folder)
-            (folder / MARK).write_bytes("\0".join([folder.name, *names]).encode("utf-8", "surrogateescape"))
+            (folder / MARKER_NAME).write_bytes("\0".join([folder.name, *names]).encode("utf-8", "surrogateescape"))
         except (FileNotFoundError, BlockingIOError):  # another process removed the folder between the steps
             _unlock(lock)
             continue

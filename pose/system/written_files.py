@@ -23,10 +23,10 @@ from pose.system.whole_file import file_errors, write_whole
 
 RECORD = ".pose-run-files.json"
 KEPT = ".kept"  # suffix of the user's files that were renamed
-MOST_BYTES = 64 << 20  # maximum size of a record
+MAX_RECORD_BYTES = 64 << 20  # maximum size of a record
 
 
-def say_warning(message: str) -> None:
+def print_warning(message: str) -> None:
     """Print a warning to stderr."""
     print(f"warning: {shown(message, 1000)}", file=sys.stderr)
 
@@ -37,7 +37,7 @@ class WrittenFiles:
     Without a valid record, all files of the folder count as the user's.
     """
 
-    def __init__(self, folder: Path, warn: Callable[[str], None] = say_warning) -> None:
+    def __init__(self, folder: Path, warn: Callable[[str], None] = print_warning) -> None:
         """Read the record of a folder.
 
         Args:
@@ -62,13 +62,13 @@ class WrittenFiles:
     def expect(self, path: Path, name: str) -> None:
         """Announce that the file `path` will be renamed to `name`.
 
-        Until `settled` is called, `owns` accepts both the old and the new content under `name`.
+        Until `confirm` is called, `owns` accepts both the old and the new content under `name`.
         """
         with file_errors(path):
             sha256 = _sha256(path)
         self._hashes[name] = [one for one in self._hashes.get(name, []) if one != sha256] + [sha256]
 
-    def settled(self, name: str) -> None:
+    def confirm(self, name: str) -> None:
         """Confirm that the file announced by `expect` has been renamed to `name`."""
         self._hashes[name] = self._hashes[name][-1:]
 
@@ -77,7 +77,7 @@ class WrittenFiles:
         with file_errors(path):
             self._hashes[path.name] = [_sha256(path)]
 
-    def make_way(self, path: Path) -> None:
+    def move_user_file(self, path: Path) -> None:
         """Rename an existing file at `path` if this program did not write it, so that the path can be used."""
         if not os.path.lexists(path) or self.owns(path):
             return
@@ -100,8 +100,8 @@ class WrittenFiles:
 
         If the record cannot be written, nothing is raised; files that it lacks count as the user's and are kept.
         """
-        there = {name: hashes for name, hashes in self._hashes.items() if os.path.lexists(self._folder / name)}
-        self._write(there)
+        existing = {name: hashes for name, hashes in self._hashes.items() if os.path.lexists(self._folder / name)}
+        self._write(existing)
 
     def save_expected(self) -> None:
         """Write the record like `save`, but include announced names whose files do not exist yet."""
@@ -119,7 +119,7 @@ class WrittenFiles:
 
 @contextmanager
 def writing(
-    paths: Collection[Path], warn: Callable[[str], None] = say_warning, *, rename: bool = True
+    paths: Collection[Path], warn: Callable[[str], None] = print_warning, *, rename: bool = True
 ) -> Iterator[None]:
     """Return a context manager for a block that writes files.
 
@@ -140,7 +140,7 @@ def writing(
         record = WrittenFiles(folder, warn)
         for path in paths:
             if rename and path.parent == folder:
-                record.make_way(path)
+                record.move_user_file(path)
     try:
         yield
     finally:
@@ -156,7 +156,7 @@ def writing(
 def _read(path: Path) -> dict[str, list[str]]:
     try:
         state = path.lstat()
-        if not stat.S_ISREG(state.st_mode) or state.st_size > MOST_BYTES:
+        if not stat.S_ISREG(state.st_mode) or state.st_size > MAX_RECORD_BYTES:
             return {}
         files = json.loads(path.read_bytes())["files"]
         return {str(name): [str(one) for one in hashes] for name, hashes in files.items() if isinstance(hashes, list)}

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError
-from pose.system.filling import check_filled
+from pose.system.filling import check_gap_frames
 from pose.system.silence import silenced
 from pose.types import F32, I64, U8
 from pose.view import draw
@@ -262,7 +262,7 @@ def shot_list(stage: Stage, fps: float | None, speed: float) -> list[tuple[int, 
     start = float(stage.times[0])
     if fps is None:
         return [(position, (float(time) - start) / speed) for position, time in enumerate(stage.times)]
-    check_filled(stage.times / speed, fps, "leave --fps out to keep the time stamps, or give a lower one")
+    check_gap_frames(stage.times / speed, fps, "leave --fps out to keep the time stamps, or give a lower one")
     count = int((float(stage.times[-1]) - start) / speed * fps + 1e-6) + 1
     return [(stage.position_at(start + k / fps * speed + 1e-6), k / fps) for k in range(count)]
 

@@ -16,7 +16,7 @@ from pose_apps.support.outputs import default_folder
 from pose.files import WRITERS, load_poses
 from pose.files.json import SCHEMA_PATH
 from pose.files.writer import PartFile, WriterContext
-from pose.system.work_folder import alone_in, work_folder
+from pose.system.work_folder import folder_lock, work_folder
 from pose.system.written_files import RECORD
 
 
@@ -197,7 +197,7 @@ def test_existing_results_are_kept_unless_asked(dance, tmp_path, tiny_lifter, ca
 
 def test_a_folder_in_which_another_run_writes_is_left_alone(dance, tmp_path, tiny_lifter, capsys):
     call = ["--video", dance, "--out", str(tmp_path), "--end", "0.1", "--formats", "json", "--lifter", str(tiny_lifter)]
-    with alone_in(tmp_path), work_folder(tmp_path, []) as anothers:
+    with folder_lock(tmp_path), work_folder(tmp_path, []) as anothers:
         assert main(call) == 2
         assert anothers.is_dir()
     assert (

@@ -11,7 +11,7 @@ import pytest
 
 from pose.errors import PoseError
 from pose.system import archives
-from pose.system.archives import load_array, open_archive, open_arrays, some_names
+from pose.system.archives import format_names, load_array, open_archive, open_arrays
 
 
 def npy(header: bytes, content: bytes = b"", version: tuple[int, int] = (1, 0)) -> bytes:
@@ -110,7 +110,7 @@ def _written(path: Path, content: bytes) -> Path:
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr(archives, "ROOM", 16 << 20)
+    monkeypatch.setattr(archives, "ALLOWED_BYTES", 16 << 20)
     path = tmp_path / "bomb.npz"
     zeros = bytes(1 << 20)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("a.npy", "w") as member:
@@ -126,7 +126,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
 
 
 def test_many_small_bombs_count_together(tmp_path, monkeypatch):
-    monkeypatch.setattr(archives, "ROOM", 1 << 20)
+    monkeypatch.setattr(archives, "ALLOWED_BYTES", 1 << 20)
     array = io.BytesIO()
     np.save(array, np.zeros(1 << 15))
     with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
@@ -185,7 +185,7 @@ def test_names_are_never_places(tmp_path):
 
 
 def test_what_a_file_holds_is_told_in_few_words():
-    assert some_names([]) == "nothing"
-    assert some_names(["a", "b"]) == "a, b"
-    assert some_names(str(number) for number in range(10**5)) == "0, 1, 2, 3, 4, 5, 6, 7, ..."
-    assert len(some_names(["x" * 10**6])) < 50
+    assert format_names([]) == "nothing"
+    assert format_names(["a", "b"]) == "a, b"
+    assert format_names(str(number) for number in range(10**5)) == "0, 1, 2, 3, 4, 5, 6, 7, ..."
+    assert len(format_names(["x" * 10**6])) < 50

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pose.system.shown import MOST, shown, shown_in_html
+from pose.system.shown import MAX_CHARS, shown, shown_in_html
 
 ANYTHING = st.text(st.characters(categories=None), max_size=2000)  # lone surrogates and unassigned ones too
 
@@ -17,11 +17,11 @@ ANYTHING = st.text(st.characters(categories=None), max_size=2000)  # lone surrog
 def test_what_is_shown_is_one_line_without_invisible_characters(text):
     said = shown(text)
     assert all(character.isprintable() or unicodedata.category(character) == "Zs" for character in said)
-    assert len(said.encode("utf-8")) <= 40 * MOST
+    assert len(said.encode("utf-8")) <= 40 * MAX_CHARS
     assert len(said.splitlines()) <= 1
 
 
-@given(st.text(st.characters(categories=("L", "N", "P", "S")), max_size=MOST))
+@given(st.text(st.characters(categories=("L", "N", "P", "S")), max_size=MAX_CHARS))
 def test_what_can_be_seen_stays_as_it_is(text):
     assert shown(text) == text
 
@@ -35,7 +35,7 @@ def test_what_can_be_seen_stays_as_it_is(text):
         ("\udcff.mp4", r"\udcff.mp4"),
         ("\u202egnp.exe", r"\u202egnp.exe"),
         ("\x9b31m", r"\x9b31m"),
-        ("long " * 1000, ("long " * 1000)[: MOST - 3] + "..."),
+        ("long " * 1000, ("long " * 1000)[: MAX_CHARS - 3] + "..."),
         (ValueError("bad\n\x00"), r"bad \x00"),
     ],
 )

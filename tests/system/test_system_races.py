@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pose.system import work_folder
 from pose.system.silence import silenced
-from pose.system.work_folder import alone_in
+from pose.system.work_folder import folder_lock
 
 
 def test_who_comes_to_a_folder_that_is_being_removed_is_not_alone_in_it(tmp_path, monkeypatch):
@@ -21,7 +21,7 @@ def test_who_comes_to_a_folder_that_is_being_removed_is_not_alone_in_it(tmp_path
         return lock(place)
 
     monkeypatch.setattr(work_folder, "_lock", late)
-    with alone_in(folder) as alone:
+    with folder_lock(folder) as alone:
         assert alone is False
 
 

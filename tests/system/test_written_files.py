@@ -38,11 +38,11 @@ def test_what_is_in_the_way_and_not_ours_is_renamed(tmp_path, capsys, name):
     record = written(tmp_path, a="one", b="two")
     (tmp_path / name).write_text("the user's")
     for kept in (f"{name}.kept", f"{name}.kept-2"):
-        record.make_way(tmp_path / name)
+        record.move_user_file(tmp_path / name)
         assert re.search(rf"{name} (has changed since|was not written by).*kept as {kept}\n", capsys.readouterr().err)
         assert (tmp_path / kept).read_text() == "the user's"
         (tmp_path / name).write_text("the user's")
-    record.make_way(tmp_path / "a")
+    record.move_user_file(tmp_path / "a")
     assert (tmp_path / "a").read_text() == "one"
 
 
@@ -55,7 +55,7 @@ def test_a_folder_is_ours_with_all_it_holds(tmp_path):
     assert record.owns(folder)
     (folder / "notes.txt").write_text("mine")
     assert not record.owns(folder)
-    record.make_way(folder)
+    record.move_user_file(folder)
     assert (tmp_path / "frames.kept" / "notes.txt").read_text() == "mine"
 
 
@@ -69,7 +69,7 @@ def test_links_and_devices_are_never_ours(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name in ("a", "pipe"):
         record.remove(tmp_path / name)
-        record.make_way(tmp_path / name)
+        record.move_user_file(tmp_path / name)
     assert (tmp_path / "a.kept").is_symlink()
     assert (target / "mine").read_text() == "mine"
 
@@ -84,7 +84,7 @@ def test_who_is_killed_between_record_and_rename_owns_both(tmp_path):
     new.replace(tmp_path / "a")
     record = WrittenFiles(tmp_path)
     assert record.owns(tmp_path / "a")
-    record.settled("a")
+    record.confirm("a")
     assert record.owns(tmp_path / "a")
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Literal, NotRequired, TypedDict
 
 from pose.errors import PoseError
-from pose.system.json_types import conform, read_text_file
+from pose.system.json_types import check_type, read_text_file
 from pose.system.json_values import strict_json
 from pose.system.whole_file import WholeFile, file_errors, write_whole
-from pose.system.work_folder import alone_in
+from pose.system.work_folder import folder_lock
 from pose.system.written_files import WrittenFiles
 
 NAME = "manifest"
@@ -195,7 +195,7 @@ class Manifest:
         lock = self.folder / f".lock{self.path.stem.removeprefix(NAME)}"
         with file_errors(lock):
             lock.mkdir(exist_ok=True)
-        with alone_in(lock) as alone:
+        with folder_lock(lock) as alone:
             if alone is False:
                 raise PoseError(
                     f"{self.folder}: another pose-batch is writing to it; wait until it ends, or use --shard"
@@ -203,7 +203,7 @@ class Manifest:
             WholeFile.remove_leftovers(self.folder, self.path.name.__eq__)
             self._own, whole = _read(self.path)
             if not whole:  # unknown lines are kept in a separate file
-                WrittenFiles(self.folder).make_way(self.path)
+                WrittenFiles(self.folder).move_user_file(self.path)
                 write_whole(self.path, "")
             self._order()
             try:
@@ -239,7 +239,7 @@ def _read(path: Path) -> tuple[dict[str, Line], bool]:
     for text in texts:
         try:
             values = strict_json(text)
-            conform(values, _Fields)
+            check_type(values, _Fields)
             assert isinstance(values, dict)
             line = Line(**{name: value for name, value in values.items() if name in known})
         except (ValueError, TypeError):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, UsageError
-from pose.system.written_files import WrittenFiles, say_warning
+from pose.system.written_files import WrittenFiles, print_warning
 
 if TYPE_CHECKING:
     from pose.analysis import Analysis, Inputs
@@ -50,7 +50,7 @@ def write_analysis(
     groups: Sequence[str] | None = None,
     inputs: "Inputs | None" = None,
     video: Path | None = None,
-    warn: Callable[[str], None] = say_warning,
+    warn: Callable[[str], None] = print_warning,
 ) -> "tuple[Analysis, list[Path]]":
     """Analyse a result and write tables and a report. Files of an earlier analysis are replaced.
 
@@ -81,7 +81,7 @@ def write_analysis(
     folder.mkdir(parents=True, exist_ok=True)
     record = WrittenFiles(folder, warn)
     for target in _targets(folder, formats):
-        record.make_way(target)
+        record.move_user_file(target)
     written = write(analysis, folder, [one for one in formats if one not in OTHERS])
     if "c3d" in formats:
         written += _write_c3d(analysis, poses, folder, record)
@@ -116,7 +116,7 @@ def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenF
         track = recording.track(person, recording.uniform)
         if track is not None:
             events = [ExportEvent(one.time, one.name, one.side.capitalize() or GENERAL) for one in own]
-            record.make_way(target := folder / C3D.format(person))
+            record.move_user_file(target := folder / C3D.format(person))
             write(track, target, sorted(events, key=lambda event: event.time))
             written.append(target)
     return written

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from pose.defaults import STEM
 from pose.errors import PoseError, UsageError
 from pose.system.whole_file import WholeFile
-from pose.system.work_folder import alone_in, work_folder
-from pose.system.written_files import RECORD, WrittenFiles, say_warning
+from pose.system.work_folder import folder_lock, work_folder
+from pose.system.written_files import RECORD, WrittenFiles, print_warning
 from pose_apps.support.folders import made_folder
 
 USUAL = ("json", "npz", "overlay")  # default formats of a run
@@ -36,7 +36,7 @@ class Outputs:
     folder: Path
     files: dict[str, Path]
     exports: tuple[str, ...] = ()
-    warn: Callable[[str], None] = say_warning
+    warn: Callable[[str], None] = print_warning
 
     @property
     def overlay(self) -> Path | None:
@@ -67,7 +67,7 @@ class Outputs:
             UsageError: If another run writes to it.
         """
         names = {*known_files().values(), *others}
-        with made_folder(self.folder), alone_in(self.folder) as alone, work_folder(self.folder, names) as hidden:
+        with made_folder(self.folder), folder_lock(self.folder) as alone, work_folder(self.folder, names) as hidden:
             if alone is False:
                 raise UsageError(
                     f"{self.folder}: another run is writing to it; wait until it ends, or choose another with --out"
@@ -103,16 +103,16 @@ class Outputs:
         if not new:
             return target
         if target is not self and not (target.folder.is_dir() and not target.folder.is_symlink()):
-            WrittenFiles(self.folder, self.warn).make_way(target.folder)
+            WrittenFiles(self.folder, self.warn).move_user_file(target.folder)
         target.folder.mkdir(exist_ok=True)
         record = WrittenFiles(target.folder, self.warn)
         for path in new:
-            record.make_way(target.folder / path.name)
+            record.move_user_file(target.folder / path.name)
             record.expect(path, path.name)
         record.save_expected()  # so that files of a run that is killed now are recorded
         for path in new:
             path.replace(target.folder / path.name)
-            record.settled(path.name)
+            record.confirm(path.name)
         names = {path.name for path in new}
         for name in record.names:
             if self._is_stale(name, names):

@@ -34,7 +34,7 @@ class StatusLine:
 
     def __enter__(self) -> Self:
         if is_shown() and not self._hidden:
-            self._bar = progress_bar("", None, "", kept=False, form=f"{self._text} {{elapsed}}")
+            self._bar = progress_bar("", None, "", kept=False, bar_format=f"{self._text} {{elapsed}}")
             self._ticking = threading.Thread(target=self._tick, name="status", daemon=True)
             self._ticking.start()
         return self
