@@ -174,7 +174,7 @@ class StreamSource(Source):
         is_live = self._target.is_live or (self._target.is_network and self._announced is None)
         if self._announced is not None and not is_live and self._span.start >= self._announced:
             raise UsageError(
-                f"--start {self._span.start:g} is not before the end of {self.name} ({self._announced:.2f} s)"
+                f"start: {self._span.start:g} s is not before the end of {self.name} ({self._announced:.2f} s)"
             )
         fps = _rate(stream)
         duration, count = self._span.cut(None if is_live else self._announced, fps)

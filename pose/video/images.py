@@ -104,7 +104,8 @@ class ImageSource(Source):
         time_base = 1 / Fraction(fps).limit_denominator(1001)
         count = sum(1 for _ in self._wanted())
         if count == 0:
-            raise UsageError(f"--start {span.start:g} is not before the end of {spec} ({len(self._paths) / fps:.2f} s)")
+            end = len(self._paths) / fps
+            raise UsageError(f"start: {span.start:g} s is not before the end of {spec} ({end:.2f} s)")
         focal = focal_35mm(where, (width, height))
         self.info = VideoInfo(width, height, fps, time_base, duration, count, False, False, focal)
 

@@ -100,7 +100,7 @@ def _local_source(spec: str, span: Span, image_fps: float, keep: bool, watch: bo
 def _span(start: float | None, end: float | None) -> Span:
     span = Span(0.0 if start is None else start, math.inf if end is None else end)
     if not 0 <= span.start < math.inf:
-        raise UsageError(f"--start must be 0 or more seconds, not {span.start:g}")
+        raise UsageError(f"start: expected 0 s or more, got {span.start:g}")
     if not span.end > span.start:
-        raise UsageError(f"--end ({span.end:g}) must be after --start ({span.start:g})")
+        raise UsageError(f"end: {span.end:g} s is not after the start, {span.start:g} s")
     return span

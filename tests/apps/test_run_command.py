@@ -119,7 +119,7 @@ def test_without_rtmdet_the_summary_says_who_is_missed(videos, weights_dir, tmp_
         (tmp_path / name).symlink_to(weights_dir / name)
     monkeypatch.setenv("POSE_WEIGHTS_DIR", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("pose.weights.download.answers", lambda url, schemes, timeout: "no way to the web")
+    monkeypatch.setattr("pose.weights.download.unavailable_reason", lambda url, schemes, timeout: "no way to the web")
     call = ["--video", str(videos / "street.mp4"), "--formats", "json", "--out", str(tmp_path / "out")]
     assert main([*call, "--lifter", str(tiny_lifter)]) == 0
     said = capsys.readouterr().out
@@ -303,7 +303,7 @@ def test_options_override_the_config_file_wherever_they_stand(config, first, tmp
         (["--video", "sound.mp4"], 1, "sound.mp4: the file has only sound"),
         (["--video", "99"], 2, "camera 99: no such device"),
         (["--video", "http://127.0.0.1:9/clip.mp4"], 1, "http://127.0.0.1:9/clip.mp4: connection refused"),
-        (["--video", "dance.mp4", "--start", "99"], 2, "--start 99 is not before the end"),
+        (["--video", "dance.mp4", "--start", "99"], 2, "--start: 99 s is not before the end"),
         (["--video", "dance.mp4", "--start", "0.01", "--end", "0.02"], 1, "no frames found between 0.01 s"),
         (["--video", "dance.mp4", "--end", "-1"], 2, "end: -1.0 is out of range; allowed: at least 0"),
         (["--video", "dance.mp4", "--formats", "json,xml"], 2, "'xml' is unknown; known: json, npz, overlay"),

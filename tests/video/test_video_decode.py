@@ -298,7 +298,7 @@ def test_start_seeks(videos, monkeypatch):
 @pytest.mark.parametrize(("start", "end"), [(-1.0, None), (2.0, 1.0), (1.0, 1.0), (50.0, None), (float("nan"), None)])
 def test_impossible_spans(make_video, start, end):
     path = str(make_video(numbered(30)))
-    with pytest.raises(UsageError, match=r"--start|--end"):
+    with pytest.raises(UsageError, match=r"^start: |^end: "):
         open_source(path, start=start, end=end)
 
 

@@ -155,7 +155,7 @@ def test_impossible_rate(folder, fps):
 
 
 def test_start_behind_the_last_image(folder):
-    with pytest.raises(UsageError, match="--start"):
+    with pytest.raises(UsageError, match="start: "):
         open_source(str(folder), image_fps=10, start=3.0)
 
 
