@@ -14,10 +14,10 @@ from pose.attention.layouts import Band
 from pose.attention.softmax import SoftmaxAttention, masked_softmax
 
 # initial z as a fraction of the longest span. The authors use 0, where only longer spans have a gradient.
-FIRST_SHARE = 0.25
-MOST_FRAMES = 100_000
+INITIAL_SPAN_FRACTION = 0.25
+MAX_FRAMES = 100_000
 # Longest sequence, in multiples of a band's keys, for which all pairs are computed; blocks are faster in longer ones.
-DENSE_UP_TO = 2
+MAX_DENSE_RATIO = 2
 
 
 class AdaptiveSpanAttention(SoftmaxAttention):
@@ -53,18 +53,16 @@ class AdaptiveSpanAttention(SoftmaxAttention):
                 "span and ramp must be above 0 s, cost at least 0 and rate at least 1, "
                 f"got {span}, {ramp}, {cost} and {rate}"
             )
-        if (span + ramp) * rate > MOST_FRAMES:
-            raise ValueError(
-                f"span and ramp at this rate are {(span + ramp) * rate:.0f} frames; maximum: {MOST_FRAMES}"
-            )
+        if (span + ramp) * rate > MAX_FRAMES:
+            raise ValueError(f"span and ramp at this rate are {(span + ramp) * rate:.0f} frames; maximum: {MAX_FRAMES}")
         self.window = None
-        self.longest, self.ramp, self.cost, self.rate = float(span), float(ramp), float(cost), rate
-        self.share = nn.Parameter(torch.full((heads,), FIRST_SHARE))  # z
+        self.max_span_s, self.ramp, self.cost, self.rate = float(span), float(ramp), float(cost), rate
+        self.share = nn.Parameter(torch.full((heads,), INITIAL_SPAN_FRACTION))  # z
 
     @property
     def spans(self) -> Tensor:
         """Distance in s up to which each head has full weight, (H,)."""
-        return self.longest * self.share.detach().clamp(0, 1)
+        return self.max_span_s * self.share.detach().clamp(0, 1)
 
     @property
     def reach(self) -> Tensor:
@@ -76,48 +74,50 @@ class AdaptiveSpanAttention(SoftmaxAttention):
             self.share.clamp_(0, 1)
 
     def penalty(self) -> Tensor:
-        return self.cost * self.longest * self.share.mean()
+        return self.cost * self.max_span_s * self.share.mean()
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
         length = q.shape[2]
         if not (torch.compiler.is_compiling() or torch.jit.is_tracing()):
             band = Band.of(int(self.reach), self.causal)
-            if length > DENSE_UP_TO * (band.before + band.size + band.after):
+            if length > MAX_DENSE_RATIO * (band.before + band.size + band.after):
                 return self.banded(q, k, v, context, band)
-        apart, seen = self._dense(length, context)
+        distance_s, seen = self._dense(length, context)
         if not torch.is_grad_enabled():  # the fused kernel has no gradient for terms added to the scores
-            return F.scaled_dot_product_attention(q, k, v, attn_mask=self._added(apart, seen).to(q.dtype))
-        return self._shares(q @ k.mT, apart, seen).to(v.dtype) @ v
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=self._log_mask(distance_s, seen).to(q.dtype))
+        return self._weights(q @ k.mT, distance_s, seen).to(v.dtype) @ v
 
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
         q, k, _ = self.project(x_BTD, context)
-        return self._shares(q @ k.mT, *self._dense(x_BTD.shape[1], context))
+        return self._weights(q @ k.mT, *self._dense(x_BTD.shape[1], context))
 
     def banded(self, q: Tensor, k: Tensor, v: Tensor, context: Context, band: Band) -> Tensor:
         """Compute the output of `attend` from the scores of reachable keys only."""
         length = q.shape[2]
         key_TA = band.keys(length, q.device)
-        there = (key_TA >= 0) & (key_TA < length)
+        in_sequence = (key_TA >= 0) & (key_TA < length)
         key_TA = key_TA.clamp(0, length - 1)
         query_T1 = torch.arange(length, device=q.device)[:, None]
-        seen = there & self._in_reach(query_T1 - band.keys(length, q.device))
+        seen = in_sequence & self._in_reach(query_T1 - band.keys(length, q.device))
         if context.valid is not None:
             seen = seen & (context.valid[:, key_TA] | (query_T1 == key_TA))[:, None]
-        apart_B1TA = (context.seconds[:, :, None] - context.seconds[:, key_TA]).abs()[:, None]
+        distance_B1TA = (context.seconds[:, :, None] - context.seconds[:, key_TA]).abs()[:, None]
         if not torch.is_grad_enabled():
-            return band.attended(q, k, v, self._added(apart_B1TA, seen).to(q.dtype))
-        return band.summed(self._shares(band.scores(q, k), apart_B1TA, seen).to(v.dtype), v)
+            return band.attended(q, k, v, self._log_mask(distance_B1TA, seen).to(q.dtype))
+        return band.summed(self._weights(band.scores(q, k), distance_B1TA, seen).to(v.dtype), v)
 
     def _dense(self, length: int, context: Context) -> tuple[Tensor, Tensor]:
         """Return the seconds between all pairs of frames, (B, 1, T, T), and whether each query sees each key."""
         seconds = context.seconds
-        apart = context.shared_mask("seconds apart", lambda: (seconds[:, :, None] - seconds[:, None, :]).abs()[:, None])
-        assert apart is not None
+        distance_s = context.shared_mask(
+            "seconds apart", lambda: (seconds[:, :, None] - seconds[:, None, :]).abs()[:, None]
+        )
+        assert distance_s is not None
         frame = torch.arange(length, device=seconds.device)
         seen = self._in_reach(frame[:, None] - frame)
         if context.valid is not None:
             seen = seen & (context.valid[:, None, None, :] | (frame[:, None] == frame))
-        return apart, seen
+        return distance_s, seen
 
     def _in_reach(self, age: Tensor) -> Tensor:
         """Return whether keys are within reach of the query.
@@ -125,27 +125,27 @@ class AdaptiveSpanAttention(SoftmaxAttention):
         Args:
             age: Number of frames from key to query.
         """
-        near = age.abs() <= self.reach
-        return near & (age >= 0) if self.causal else near
+        within = age.abs() <= self.reach
+        return within & (age >= 0) if self.causal else within
 
-    def _shares(self, products: Tensor, apart: Tensor, seen: Tensor) -> Tensor:
+    def _weights(self, products: Tensor, distance_s: Tensor, seen: Tensor) -> Tensor:
         """Compute the attention weights from the products q . k and the seconds between keys and queries."""
-        ramp = self._ramp(apart)
+        ramp = self._span_mask(distance_s)
         inside = ramp > 0
         scores = products / math.sqrt(self.head_dim) + ramp.where(inside, 1).log()
         return masked_softmax(scores, seen & inside)
 
-    def _added(self, apart: Tensor, seen: Tensor) -> Tensor:
+    def _log_mask(self, distance_s: Tensor, seen: Tensor) -> Tensor:
         """Return ln m, which is added to the scores e; -inf for keys that are not seen.
 
         The published product of mask and softmax, divided by its sum, equals the softmax of e + ln m.
         """
-        return self._ramp(apart).log().masked_fill(~seen, -torch.inf)
+        return self._span_mask(distance_s).log().masked_fill(~seen, -torch.inf)
 
-    def _ramp(self, apart: Tensor) -> Tensor:
+    def _span_mask(self, distance_s: Tensor) -> Tensor:
         """Compute the mask m, (B, H, .., ..)."""
         share_H11 = self.share[:, None, None]
-        return ((share_H11 * self.longest - apart.to(share_H11.dtype)) / self.ramp + 1).clamp(0, 1)
+        return ((share_H11 * self.max_span_s - distance_s.to(share_H11.dtype)) / self.ramp + 1).clamp(0, 1)
 
     def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> Cache:
         slots = int(self.reach) + 1
@@ -156,7 +156,7 @@ class AdaptiveSpanAttention(SoftmaxAttention):
         before = TimedCache(*cache)
         now_B1, kept = before.frames[:, None], before.push(k, v, context.seconds, context.valid)
         seen_BS = (kept.position >= 0) & self._in_reach(now_B1 - kept.position)
-        apart_BS = (context.seconds - kept.times).abs()
-        shares = self._shares(q @ kept.keys.mT, apart_BS[:, None, None], seen_BS[:, None, None])
-        y_B1D = self.out_proj(self.merge(shares.to(v.dtype) @ kept.values))
+        distance_BS = (context.seconds - kept.times).abs()
+        weights = self._weights(q @ kept.keys.mT, distance_BS[:, None, None], seen_BS[:, None, None])
+        y_B1D = self.out_proj(self.merge(weights.to(v.dtype) @ kept.values))
         return y_B1D, kept

@@ -87,7 +87,7 @@ class Context:
         valid: (B, T) bool, False for invalid frames (missing frames and padding); None if all frames are valid.
         times: (B, T) float64 s, for mechanisms that need the times in addition to the phases; None if no layer needs
             times.
-        replay: Whether this pass repeats an earlier one and must repeat its random choices (see `keep`).
+        replay: Whether this pass repeats an earlier one and must repeat its random choices (see `store`).
     """
 
     cos: Tensor
@@ -128,18 +128,18 @@ class Context:
             self._masks[key] = make()
         return self._masks[key]
 
-    def keep(self, layer: object, value: Tensor) -> Tensor:
-        """Store `value` as that of `layer`, and return it. Later layers of this pass read it with `kept(layer)`."""
+    def store(self, layer: object, value: Tensor) -> Tensor:
+        """Store `value` as that of `layer`, and return it. Later layers of this pass read it with `stored(layer)`."""
         self._masks[layer] = value
         return value
 
-    def kept(self, layer: object) -> Tensor:
+    def stored(self, layer: object) -> Tensor:
         """Return the value that `layer` stored in this pass."""
-        value = self.find(layer)
+        value = self.find_stored(layer)
         assert value is not None
         return value
 
-    def find(self, layer: object) -> Tensor | None:
+    def find_stored(self, layer: object) -> Tensor | None:
         """Return the value that `layer` stored in this pass, or None if there is none."""
         return self._masks.get(layer)
 

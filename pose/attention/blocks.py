@@ -13,7 +13,7 @@ from pose.attention.layouts import Band
 from pose.attention.softmax import Pattern, SoftmaxAttention
 
 # Longest sequence, in multiples of a block's keys, for which all pairs are computed; blocks are faster in longer ones.
-DENSE_UP_TO = 2
+MAX_DENSE_RATIO = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class BlockAttention(SoftmaxAttention):
 
     def is_short(self, length: int) -> bool:
         """Return whether computing all pairs of frames is faster than blocks for this length."""
-        return length <= DENSE_UP_TO * (self.window.size + 2 * self.window.beyond)
+        return length <= MAX_DENSE_RATIO * (self.window.size + 2 * self.window.beyond)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
         if self.is_short(q.shape[2]):

@@ -71,7 +71,7 @@ class ParallelSummaries(nn.Module):
             x_valid: (B, T) bool, the valid tokens of the first sequence; None for all.
             z_valid: (B, S) bool, the valid tokens of the second sequence; None for all.
         """
-        x_BTD, z_BSD = _absent_as_zero(x_BTD, x_valid), _absent_as_zero(z_BSD, z_valid)
+        x_BTD, z_BSD = _zero_invalid(x_BTD, x_valid), _zero_invalid(z_BSD, z_valid)
         affinity_BST = torch.tanh(z_BSD @ self.affinity(x_BTD).mT)
         x_said, z_said = self.x_hidden(x_BTD), self.z_hidden(z_BSD)
         x_scores = self.x_score(torch.tanh(x_said + affinity_BST.mT @ z_said))
@@ -99,7 +99,7 @@ class AlternatingSummaries(nn.Module):
         self, x_BTD: Tensor, z_BSD: Tensor, x_valid: Tensor | None = None, z_valid: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Compute both summaries; arguments and results are those of `ParallelSummaries.forward`."""
-        x_BTD, z_BSD = _absent_as_zero(x_BTD, x_valid), _absent_as_zero(z_BSD, z_valid)
+        x_BTD, z_BSD = _zero_invalid(x_BTD, x_valid), _zero_invalid(z_BSD, z_valid)
         z_BD = summary(self.score[0](torch.tanh(self.seen[0](z_BSD))), z_BSD, z_valid)
         x_BD = self._guided(1, x_BTD, z_BD, x_valid)
         return x_BD, self._guided(2, z_BSD, x_BD, z_valid)
@@ -116,11 +116,11 @@ def summary(scores_BT1: Tensor, x_BTD: Tensor, valid_BT: Tensor | None) -> Tenso
     """
     if valid_BT is None:
         return (scores_BT1.softmax(dim=-2) * x_BTD).sum(dim=-2)
-    unseen = ~valid_BT[..., None]
-    nobody = unseen.all(dim=-2, keepdim=True)
-    shares = scores_BT1.masked_fill(unseen & ~nobody, -torch.inf).softmax(dim=-2)
-    return (shares.masked_fill(unseen, 0) * x_BTD.masked_fill(unseen, 0)).sum(dim=-2)
+    invalid = ~valid_BT[..., None]
+    none_valid = invalid.all(dim=-2, keepdim=True)
+    weights = scores_BT1.masked_fill(invalid & ~none_valid, -torch.inf).softmax(dim=-2)
+    return (weights.masked_fill(invalid, 0) * x_BTD.masked_fill(invalid, 0)).sum(dim=-2)
 
 
-def _absent_as_zero(x_BTD: Tensor, valid_BT: Tensor | None) -> Tensor:
+def _zero_invalid(x_BTD: Tensor, valid_BT: Tensor | None) -> Tensor:
     return x_BTD if valid_BT is None else x_BTD.masked_fill(~valid_BT[..., None], 0)

@@ -93,17 +93,17 @@ class ComposedAttention(Attention):
 
     def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
         v = self.split(self.v_proj(x_BTD))
-        return self.answer(self.merge(self._shares(x_BTD, context).to(v.dtype) @ v), x_BTD)
+        return self.output(self.merge(self._weights(x_BTD, context).to(v.dtype) @ v), x_BTD)
 
-    def answer(self, summed_BTD: Tensor, x_BTD: Tensor) -> Tensor:
+    def output(self, summed_BTD: Tensor, x_BTD: Tensor) -> Tensor:
         """Compute the output from the frames (B, T, D) and the weighted sums of values (B, T, D)."""
         y_BTD: Tensor = self.out_proj(summed_BTD)
         return y_BTD
 
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
-        return self._shares(x_BTD, context)
+        return self._weights(x_BTD, context)
 
-    def _shares(self, x_BTD: Tensor, context: Context) -> Tensor:
+    def _weights(self, x_BTD: Tensor, context: Context) -> Tensor:
         seen = context.shared_mask(("composed", self.window), lambda: self._seen(x_BTD, context.valid))
         assert seen is not None
         q_raw, q, k = self.compared(x_BTD, context)
@@ -118,9 +118,9 @@ class ComposedAttention(Attention):
     def compared(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:
         """Return the queries (B, H, T, K), and the queries and keys that the score compares, (B, H, T, P) each."""
         x_BTD, context = self.time(x_BTD, context)
-        nothing_BHT0 = x_BTD.new_zeros(len(x_BTD), self.heads, x_BTD.shape[1], 0)
-        q_BHTK = nothing_BHT0 if self.q_proj is None else self.split(self.q_proj(x_BTD))
-        k_BHTK = nothing_BHT0 if self.k_proj is None else self.split(self.k_proj(x_BTD))
+        empty_BHT0 = x_BTD.new_zeros(len(x_BTD), self.heads, x_BTD.shape[1], 0)
+        q_BHTK = empty_BHT0 if self.q_proj is None else self.split(self.q_proj(x_BTD))
+        k_BHTK = empty_BHT0 if self.k_proj is None else self.split(self.k_proj(x_BTD))
         return q_BHTK, self.score.queries(q_BHTK, context), self.score.keys(k_BHTK, context)
 
     def _seen(self, x_BTD: Tensor, valid_BT: Tensor | None) -> Tensor:
@@ -146,7 +146,7 @@ class ComposedAttention(Attention):
         if self.centre is not None:
             weights = weights * self.centre(q_raw, now_B1, kept.position, None)
         summed_B1D = self.merge(weights.to(kept.values.dtype) @ kept.values)
-        return self.answer(summed_B1D, x_B1D), kept
+        return self.output(summed_B1D, x_B1D), kept
 
 
 class _Centre(nn.Module):
@@ -196,7 +196,7 @@ def _check(parts: Mapping[str, str]) -> None:
         if parts[option] not in known:
             raise ValueError(f"composed attention: {option} must be one of {', '.join(known)}, got {parts[option]!r}")
     score, distribution = parts["score"], parts["distribution"]
-    if distribution == "coda" and not SCORES[score].one_space:
+    if distribution == "coda" and not SCORES[score].has_distance:
         raise ValueError(
             f"composed attention: coda requires a distance between query and key, which {score} does not define"
         )

@@ -49,9 +49,9 @@ class CrossAttention(nn.Module):
             return self._merge(F.scaled_dot_product_attention(q_BHTK, keys, values))
         seen_B11 = valid_BS.any(dim=1)[:, None, None]
         mask = (valid_BS | ~seen_B11[..., 0])[:, None, None, :]
-        unseen = ~valid_BS[:, None, :, None]
+        invalid = ~valid_BS[:, None, :, None]
         y_BHTK = F.scaled_dot_product_attention(
-            q_BHTK, keys.masked_fill(unseen, 0), values.masked_fill(unseen, 0), attn_mask=mask
+            q_BHTK, keys.masked_fill(invalid, 0), values.masked_fill(invalid, 0), attn_mask=mask
         )
         return self._merge(y_BHTK).where(seen_B11, 0)
 

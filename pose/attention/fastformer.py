@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pose.attention.base import Attention, Cache, Capabilities, Context
-from pose.attention.scan import ScanState, Terms
+from pose.attention.scan import ScanInputs, ScanState
 
 
 class FastformerAttention(Attention):
@@ -94,6 +94,6 @@ class CumulativeFastformerAttention(FastformerAttention):
         if valid_BT is not None:
             score_BHT = score_BHT.masked_fill(~valid_BT[:, None], -torch.inf)
         alike_BHT1 = torch.ones_like(score_BHT)[..., None]
-        terms = Terms(alike_BHT1, alike_BHT1, self.split(x_BTD), score_BHT, alike_BHT1, alike_BHT1)
-        pooled_BHTK, state = terms.scan(state)
+        scan_inputs = ScanInputs(alike_BHT1, alike_BHT1, self.split(x_BTD), score_BHT, alike_BHT1, alike_BHT1)
+        pooled_BHTK, state = scan_inputs.scan(state)
         return self.merge(pooled_BHTK).to(x_BTD.dtype), state

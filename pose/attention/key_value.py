@@ -44,5 +44,5 @@ class KeyValuePredictAttention(KeyValueAttention):
         super().__init__(dim, heads, causal=causal, window=window)
         self.p_proj, self.predict_proj = nn.Linear(dim, dim), nn.Linear(dim, dim, bias=False)
 
-    def answer(self, summed_BTD: Tensor, x_BTD: Tensor) -> Tensor:
+    def output(self, summed_BTD: Tensor, x_BTD: Tensor) -> Tensor:
         return torch.tanh(self.out_proj(summed_BTD) + self.predict_proj(self.p_proj(x_BTD)))

@@ -94,7 +94,7 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Comb:
+class StridedKeys:
     """Layout in which each query sees the frames at multiples of `stride` from it.
 
     In shapes, A is the number of keys of each query.
@@ -104,22 +104,22 @@ class Comb:
 
     def keys(self, length: int, device: torch.device) -> Tensor:
         """Return the frame numbers (T, A) of the keys of each query; they may lie outside the sequence."""
-        teeth = torch.arange(0, length, self.stride, device=device)
-        return (torch.arange(length, device=device) % self.stride)[:, None] + teeth
+        multiples = torch.arange(0, length, self.stride, device=device)
+        return (torch.arange(length, device=device) % self.stride)[:, None] + multiples
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
         """Compute the dot products (B, H, T, A) of queries and keys (B, H, T, K)."""
-        return (self._teeth(q) @ self._teeth(k).mT).transpose(2, 3).flatten(2, 3)[:, :, : q.shape[2]]
+        return (self._by_phase(q) @ self._by_phase(k).mT).transpose(2, 3).flatten(2, 3)[:, :, : q.shape[2]]
 
     def summed(self, weights: Tensor, v: Tensor) -> Tensor:
         """Sum the values with the weights (B, H, T, A); returns (B, H, T, K)."""
-        return (self._teeth(weights) @ self._teeth(v)).transpose(2, 3).flatten(2, 3)[:, :, : v.shape[2]]
+        return (self._by_phase(weights) @ self._by_phase(v)).transpose(2, 3).flatten(2, 3)[:, :, : v.shape[2]]
 
-    def _teeth(self, x_BHTK: Tensor) -> Tensor:
+    def _by_phase(self, x_BHTK: Tensor) -> Tensor:
         """Reshape (B, H, T, K) to (B, H, C, N, K), so that frames `stride` apart lie side by side."""
         padded = F.pad(x_BHTK, (0, 0, 0, -x_BHTK.shape[2] % self.stride))
-        teeth: Tensor = padded.unflatten(2, (-1, self.stride)).transpose(2, 3)
-        return teeth
+        phases: Tensor = padded.unflatten(2, (-1, self.stride)).transpose(2, 3)
+        return phases
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +140,13 @@ class Summaries:
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
         """Compute the dot products (B, H, T, A) of queries and keys (B, H, T, K)."""
-        return q @ self._chosen(k).mT
+        return q @ self._block_ends(k).mT
 
     def summed(self, weights: Tensor, v: Tensor) -> Tensor:
         """Sum the values with the weights (B, H, T, A); returns (B, H, T, K)."""
-        return weights @ self._chosen(v)
+        return weights @ self._block_ends(v)
 
-    def _chosen(self, x_BHTK: Tensor) -> Tensor:
+    def _block_ends(self, x_BHTK: Tensor) -> Tensor:
         padded = F.pad(x_BHTK, (0, 0, 0, -x_BHTK.shape[2] % self.stride))
-        chosen: Tensor = padded.unflatten(2, (-1, self.stride))[:, :, :, self.stride - self.count :].flatten(2, 3)
-        return chosen
+        ends: Tensor = padded.unflatten(2, (-1, self.stride))[:, :, :, self.stride - self.count :].flatten(2, 3)
+        return ends

@@ -11,7 +11,7 @@ from pose.attention.base import Cache, Capabilities, Context, KVCache, rotate
 from pose.attention.softmax import DEFAULT_WINDOW, Pattern, SoftmaxAttention, Window
 
 # Longest sequence, in multiples of a band's keys, for which all pairs are computed; blocks are faster in longer ones.
-DENSE_UP_TO = 2
+MAX_DENSE_RATIO = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +102,19 @@ class LocalAttention(SoftmaxAttention):
             if len(set(dilations)) == 1
             else HeadWindows(window, causal, dilations, global_tokens)
         )
-        self.own = global_projections == "own"
-        if self.own:
+        self.own_global_projections = global_projections == "own"
+        if self.own_global_projections:
             self.global_q_proj, self.global_k_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
             self.global_v_proj = nn.Linear(dim, dim)
             self.cache_fields = PinnedCache._fields
 
     @property
-    def steps_in_a_window(self) -> bool:
-        return super().steps_in_a_window and not self.own
+    def is_windowed_softmax(self) -> bool:
+        return super().is_windowed_softmax and not self.own_global_projections
 
     def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
         y_BHTK = self.attend(*self.project(x_BTD, context), context)
-        if self.own:
+        if self.own_global_projections:
             first = min(self.window.pinned, x_BTD.shape[1])
             q, k, v = self._global_project(x_BTD, context)
             mask = self.window.mask_rows(slice(0, first), x_BTD.shape[1], context.valid, x_BTD.device)
@@ -124,15 +124,15 @@ class LocalAttention(SoftmaxAttention):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
         if isinstance(self.window, HeadWindows):
-            if q.shape[2] <= DENSE_UP_TO * band_length(self.window.of(max(self.window.dilations))):
+            if q.shape[2] <= MAX_DENSE_RATIO * band_length(self.window.of(max(self.window.dilations))):
                 return super().attend(q, k, v, context)
             return attention_by_dilation(q, k, v, self.window, context.valid)
-        if q.shape[2] <= DENSE_UP_TO * band_length(self.window):
+        if q.shape[2] <= MAX_DENSE_RATIO * band_length(self.window):
             return super().attend(q, k, v, context)
         return banded_attention(q, k, v, self.window, context.valid)
 
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
-        if self.own:
+        if self.own_global_projections:
             raise ValueError("local attention has no map with separate projections of global tokens")
         return super().weights(x_BTD, context)
 
@@ -143,13 +143,13 @@ class LocalAttention(SoftmaxAttention):
 
     def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> Cache:
         kept = super().empty_cache(batch, device, dtype)
-        if not self.own:
+        if not self.own_global_projections:
             return kept
         pinned = KVCache.empty(batch, self.heads, self.window.pinned, self.head_dim, device, dtype)
         return PinnedCache(*KVCache(*kept), pinned.keys, pinned.values)
 
     def mix_step(self, x_B1D: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        if not self.own:
+        if not self.own_global_projections:
             return super().mix_step(x_B1D, context, cache)
         before = PinnedCache(*cache)
         kept, y_BH1K = self.attend_step(x_B1D, context, KVCache(*before[:4]))

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from pose.attention.base import Attention, Cache, Capabilities, Context, KVCache
 from pose.attention.distributions import Compared, Distribution
-from pose.attention.scores import Additive, queries_at_a_time
+from pose.attention.scores import Additive, query_block_size
 from pose.attention.softmax import DEFAULT_MEMORY, Window
 
 
@@ -61,7 +61,7 @@ class MultiDimensionalAttention(Attention):
         return q, k, self.split(self.v_proj(x_BTD))
 
     def _answer(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, compared: Compared) -> Tensor:
-        size = queries_at_a_time(k.shape[2])
+        size = query_block_size(k.shape[2])
         y_BHTK = torch.empty_like(q[..., : self.head_dim], dtype=v.dtype)  # avoids fragmentation of memory
         for first in range(0, q.shape[2], size):
             some = slice(first, first + size)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from pose.attention.base import Attention, Cache, Capabilities, Context, rotate
-from pose.attention.scan import ScanState, Terms
+from pose.attention.scan import ScanInputs, ScanState
 
 EPSILON = 1e-6
 
@@ -75,7 +75,7 @@ class PerformerAttention(Attention):
     def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
         if self.causal:
             return self.mix_step(x_BTD, context, self.empty_cache(len(x_BTD), x_BTD.device, x_BTD.dtype))[0]
-        y_BHTK = self._terms(x_BTD, context).quotient()
+        y_BHTK = self._scan_inputs(x_BTD, context).bidirectional()
         y_BTD: Tensor = self.out_proj(self.merge(y_BHTK).to(x_BTD.dtype))
         return y_BTD
 
@@ -83,10 +83,10 @@ class PerformerAttention(Attention):
         return ScanState.empty(batch, self.heads, self.blocks * self.head_dim, self.head_dim, device, dtype)
 
     def mix_step(self, x_BTD: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        y_BHTK, state = self._terms(x_BTD, context).scan(ScanState(*cache))
+        y_BHTK, state = self._scan_inputs(x_BTD, context).scan(ScanState(*cache))
         return self.out_proj(self.merge(y_BHTK).to(x_BTD.dtype)), state
 
-    def _terms(self, x_BTD: Tensor, context: Context) -> Terms:
+    def _scan_inputs(self, x_BTD: Tensor, context: Context) -> ScanInputs:
         q_BHTK, k_BHTK, v_BHTK = (self.split(p(x_BTD)) for p in (self.q_proj, self.k_proj, self.v_proj))
         with torch.autocast(x_BTD.device.type, enabled=False):
             q_BHTM, _ = self._features(q_BHTK)
@@ -95,7 +95,7 @@ class PerformerAttention(Attention):
                 weight_BHT = weight_BHT.masked_fill(~context.valid[:, None], -torch.inf)
             tiled = Context(context.cos.repeat(1, 1, self.blocks), context.sin.repeat(1, 1, self.blocks))
             turned = (rotate(x, tiled) for x in (q_BHTM, k_BHTM))
-            return Terms(q_BHTM, k_BHTM, v_BHTK.to(k_BHTM.dtype), weight_BHT, *turned)
+            return ScanInputs(q_BHTM, k_BHTM, v_BHTK.to(k_BHTM.dtype), weight_BHT, *turned)
 
     def _features(self, x_BHTK: Tensor) -> tuple[Tensor, Tensor]:
         """Return phi(x) divided by its largest feature, plus epsilon, and the logarithm of that largest feature."""

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from pose.attention.base import Attention, Capabilities, Context, rotate
 
-MOST_COLUMNS = 64  # maximum number of random directions; there are twice as many buckets
-TO_ITSELF = -1e5  # score of a frame with itself, so low that it matters only if the frame sees no other frame
+MAX_DIRECTIONS = 64  # maximum number of random directions; there are twice as many buckets
+SELF_SCORE = -1e5  # score of a frame with itself, so low that it matters only if the frame sees no other frame
 
 
 class ReformerAttention(Attention):
@@ -42,7 +42,7 @@ class ReformerAttention(Attention):
         self.chunk, self.rounds = chunk, rounds
         self.qk_proj = nn.Linear(dim, dim)
         self.v_proj, self.out_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
-        self.register_buffer("directions", torch.randn(heads, rounds, self.head_dim, MOST_COLUMNS))
+        self.register_buffer("directions", torch.randn(heads, rounds, self.head_dim, MAX_DIRECTIONS))
 
     @torch.no_grad()
     def begin_step(self, step: int, generator: torch.Generator) -> None:
@@ -50,78 +50,78 @@ class ReformerAttention(Attention):
 
     def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
         raw = self.split(self.qk_proj(x_BTD))
-        place = self._places(raw, context)
+        rank = self._ranks(raw, context)
         q, k = _compared(raw, context)
-        y_BHTK = self._in_chunks(q, k, self.split(self.v_proj(x_BTD)), place, context.valid)
+        y_BHTK = self._in_chunks(q, k, self.split(self.v_proj(x_BTD)), rank, context.valid)
         y_BTD: Tensor = self.out_proj(self.merge(y_BHTK))
         return y_BTD
 
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
         """Compute the attention map from all pairs of frames, as a reference for `mix`."""
         raw = self.split(self.qk_proj(x_BTD))
-        chunk_BHRT = self._places(raw, context) // self.chunk
+        chunk_BHRT = self._ranks(raw, context) // self.chunk
         before = chunk_BHRT[..., :, None] - chunk_BHRT[..., None, :]
-        met = ((before == 0) | (before == 1)).any(dim=2)
+        visible = ((before == 0) | (before == 1)).any(dim=2)
         q, k = _compared(raw, context)
-        itself = torch.eye(x_BTD.shape[1], dtype=torch.bool, device=x_BTD.device)
+        is_self = torch.eye(x_BTD.shape[1], dtype=torch.bool, device=x_BTD.device)
         if context.valid is not None:
-            met = met & context.valid[:, None, None] | itself
-        scores = (q @ k.mT).masked_fill(itself, TO_ITSELF).masked_fill(~met, -torch.inf)
+            visible = visible & context.valid[:, None, None] | is_self
+        scores = (q @ k.mT).masked_fill(is_self, SELF_SCORE).masked_fill(~visible, -torch.inf)
         return scores.softmax(dim=-1).to(x_BTD.dtype)
 
-    def _places(self, raw_BHTK: Tensor, context: Context) -> Tensor:
+    def _ranks(self, raw_BHTK: Tensor, context: Context) -> Tensor:
         """Return the rank of each frame when sorted by bucket and time, (B, H, R, T); invalid frames come last.
 
         If `context.replay` is True, the ranks of the earlier pass are reused.
         """
         if context.replay:
-            return context.kept(self)
+            return context.stored(self)
         length = raw_BHTK.shape[2]
         with torch.no_grad():
             bucket_BHRT = self._buckets(raw_BHTK, context.valid)
             if context.valid is not None:
-                bucket_BHRT = bucket_BHRT.where(context.valid[:, None, None], 2 * MOST_COLUMNS)
+                bucket_BHRT = bucket_BHRT.where(context.valid[:, None, None], 2 * MAX_DIRECTIONS)
             order = (bucket_BHRT * length + torch.arange(length, device=bucket_BHRT.device)).argsort(dim=-1)
-            return context.keep(self, order.argsort(dim=-1))
+            return context.store(self, order.argsort(dim=-1))
 
     def _buckets(self, raw_BHTK: Tensor, valid_BT: Tensor | None) -> Tensor:
         near_BHRTC = raw_BHTK[:, :, None] @ self.directions.to(raw_BHTK.dtype)
         count = raw_BHTK.shape[2] if valid_BT is None else valid_BT.sum(dim=1).view(-1, 1, 1, 1, 1)
         # The number of buckets depends on valid frames only, so that padding has no influence.
         columns = (count + self.chunk - 1) // self.chunk
-        unused = torch.arange(MOST_COLUMNS, device=near_BHRTC.device) >= columns
-        unused = unused & (torch.arange(MOST_COLUMNS, device=near_BHRTC.device) > 0)
+        unused = torch.arange(MAX_DIRECTIONS, device=near_BHRTC.device) >= columns
+        unused = unused & (torch.arange(MAX_DIRECTIONS, device=near_BHRTC.device) > 0)
         return torch.cat(
             (near_BHRTC.masked_fill(unused, -torch.inf), (-near_BHRTC).masked_fill(unused, -torch.inf)), dim=-1
         ).argmax(dim=-1)
 
-    def _in_chunks(self, q: Tensor, k: Tensor, v: Tensor, place_BHRT: Tensor, valid_BT: Tensor | None) -> Tensor:
+    def _in_chunks(self, q: Tensor, k: Tensor, v: Tensor, rank_BHRT: Tensor, valid_BT: Tensor | None) -> Tensor:
         length, rounds = q.shape[2], self.rounds
-        order_BHRT = place_BHRT.argsort(dim=-1)
+        order_BHRT = rank_BHRT.argsort(dim=-1)
         fill = -length % self.chunk
         frame_BHRNC = F.pad(order_BHRT + 1, (0, fill)).unflatten(-1, (-1, self.chunk))
-        seen_BHRNL = _with_the_one_before(frame_BHRNC)
-        q_BHRNCK, k_BHRNLK, v_BHRNLK = _taken(q, frame_BHRNC), _taken(k, seen_BHRNL), _taken(v, seen_BHRNL)
-        itself = frame_BHRNC[..., :, None] == seen_BHRNL[..., None, :]
-        there = seen_BHRNL > 0
+        seen_BHRNL = _with_previous_chunk(frame_BHRNC)
+        q_BHRNCK, k_BHRNLK, v_BHRNLK = _gathered(q, frame_BHRNC), _gathered(k, seen_BHRNL), _gathered(v, seen_BHRNL)
+        is_self = frame_BHRNC[..., :, None] == seen_BHRNL[..., None, :]
+        valid = seen_BHRNL > 0
         if valid_BT is not None:
             padded = F.pad(valid_BT, (1, 0))[:, None, None, None].expand(*seen_BHRNL.shape[:4], -1)
-            there = padded.gather(-1, seen_BHRNL)
-        scores = (q_BHRNCK @ k_BHRNLK.mT).masked_fill(itself, TO_ITSELF)
+            valid = padded.gather(-1, seen_BHRNL)
+        scores = (q_BHRNCK @ k_BHRNLK.mT).masked_fill(is_self, SELF_SCORE)
         if rounds > 1:
-            scores = scores - self._meetings(place_BHRT, frame_BHRNC, seen_BHRNL).to(scores.dtype).log()
-        scores = scores.masked_fill(~(there[..., None, :] | itself), -torch.inf)
+            scores = scores - self._shared_rounds(rank_BHRT, frame_BHRNC, seen_BHRNL).to(scores.dtype).log()
+        scores = scores.masked_fill(~(valid[..., None, :] | is_self), -torch.inf)
         total_BHRNC1 = scores.logsumexp(dim=-1, keepdim=True)
         y_BHRNCK = (scores - total_BHRNC1).exp().to(v.dtype) @ v_BHRNLK
-        back = place_BHRT[..., None]
+        back = rank_BHRT[..., None]
         y_BHRTK = y_BHRNCK.flatten(3, 4).gather(3, back.expand(-1, -1, -1, -1, v.shape[-1]))
         share = total_BHRNC1.flatten(3, 4).gather(3, back).softmax(dim=2)
         return (share.to(v.dtype) * y_BHRTK).sum(dim=2)
 
-    def _meetings(self, place_BHRT: Tensor, frame_BHRNC: Tensor, seen_BHRNL: Tensor) -> Tensor:
+    def _shared_rounds(self, rank_BHRT: Tensor, frame_BHRNC: Tensor, seen_BHRNL: Tensor) -> Tensor:
         """Count the rounds in which a frame sees another, (B, H, R, N, C, L); at least 1."""
-        chunk_BHRT = F.pad(place_BHRT // self.chunk, (1, 0), value=-2)
-        count = torch.zeros(*frame_BHRNC.shape, seen_BHRNL.shape[-1], dtype=torch.int64, device=place_BHRT.device)
+        chunk_BHRT = F.pad(rank_BHRT // self.chunk, (1, 0), value=-2)
+        count = torch.zeros(*frame_BHRNC.shape, seen_BHRNL.shape[-1], dtype=torch.int64, device=rank_BHRT.device)
         for chunk_BHT in chunk_BHRT.unbind(dim=2):
             query, key = (
                 chunk_BHT[:, :, None].expand(-1, -1, self.rounds, -1).gather(-1, frames.flatten(3)).view_as(frames)
@@ -142,7 +142,7 @@ def _compared(raw_BHTK: Tensor, context: Context) -> tuple[Tensor, Tensor]:
     return q, F.normalize(q, dim=-1)
 
 
-def _with_the_one_before(frame_BHRNC: Tensor) -> Tensor:
+def _with_previous_chunk(frame_BHRNC: Tensor) -> Tensor:
     """Join the frames of the previous chunk (zeros for the first chunk) and of the chunk itself, (B, H, R, N, 2 C).
 
     Frames count from 1, and 0 is padding.
@@ -151,7 +151,7 @@ def _with_the_one_before(frame_BHRNC: Tensor) -> Tensor:
     return torch.cat((before, frame_BHRNC), dim=-1)
 
 
-def _taken(x_BHTK: Tensor, frames: Tensor) -> Tensor:
+def _gathered(x_BHTK: Tensor, frames: Tensor) -> Tensor:
     """Gather the vectors of the given frames, (B, H, R, N, C or L, K). Frames count from 1; 0 gives zeros."""
     padded = F.pad(x_BHTK, (0, 0, 1, 0))[:, :, None].expand(-1, -1, frames.shape[2], -1, -1)
     index = frames.flatten(3)[..., None].expand(-1, -1, -1, -1, x_BHTK.shape[-1])

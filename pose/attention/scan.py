@@ -47,7 +47,7 @@ class ScanState(NamedTuple):
         )
 
 
-class Terms(NamedTuple):
+class ScanInputs(NamedTuple):
     """Queries, keys, values and weights of the cumulative sums.
 
     Attributes:
@@ -66,7 +66,7 @@ class Terms(NamedTuple):
     q_value: Tensor
     k_value: Tensor
 
-    def quotient(self) -> Tensor:
+    def bidirectional(self) -> Tensor:
         """Compute the bidirectional form, over all frames: (B, H, T, K); 0 if all frames are excluded."""
         weight_BHT = self.weight
         lowest = torch.finfo(weight_BHT.dtype).min / 2
@@ -101,20 +101,20 @@ class Terms(NamedTuple):
             sums_before, sums = _accumulate((k_value * to_end_BHNC1).mT @ v, fade_BHN11, state.sums)
             norms_before, norms = _accumulate((k * to_end_BHNC1).sum(3)[..., None], fade_BHN11, state.norms)
             from_start_BHNC1 = (start_BHN[..., None] - peak_BHNC).exp()[..., None]
-            top = (q_value @ k_value.mT * gain_BHNCC) @ v + from_start_BHNC1 * (q_value @ sums_before)
-            bottom = (q @ k.mT * gain_BHNCC).sum(-1, keepdim=True) + from_start_BHNC1 * (q @ norms_before)
-            answer_BHTK = (top / _positive(bottom)).flatten(2, 3)[:, :, :length]
-            return answer_BHTK, ScanState(sums, norms, end_BHN[..., -1])
+            numerator = (q_value @ k_value.mT * gain_BHNCC) @ v + from_start_BHNC1 * (q_value @ sums_before)
+            denominator = (q @ k.mT * gain_BHNCC).sum(-1, keepdim=True) + from_start_BHNC1 * (q @ norms_before)
+            y_BHTK = (numerator / _positive(denominator)).flatten(2, 3)[:, :, :length]
+            return y_BHTK, ScanState(sums, norms, end_BHN[..., -1])
 
     def _chunks(self, dtype: torch.dtype) -> Iterator[Tensor]:
         """Yield each term in chunks of time, (B, H, N, C, ...). The last chunk is padded with excluded frames."""
         length = self.weight.shape[-1]
         size = min(CHUNK, length)
         fill = -length % size
-        for term in self:
-            out = -torch.inf if term is self.weight else 0.0
-            margin = (0, fill) if term is self.weight else (0, 0, 0, fill)
-            yield F.pad(term.to(dtype), margin, value=out).unflatten(2, (-1, size))
+        for part in self:
+            fill_value = -torch.inf if part is self.weight else 0.0
+            margin = (0, fill) if part is self.weight else (0, 0, 0, fill)
+            yield F.pad(part.to(dtype), margin, value=fill_value).unflatten(2, (-1, size))
 
 
 def _accumulate(sums_BHNMK: Tensor, fade_BHN11: Tensor, start_BHMK: Tensor) -> tuple[Tensor, Tensor]:

@@ -15,12 +15,13 @@ from torch import Tensor, nn
 from pose.attention.base import Context, rotate
 from pose.attention.time_codes import DEFAULT_LENGTH
 
-PAIRS = 2048  # pairs of queries and keys whose hidden units are computed at once; they fit into the CPU's cache
+# Pairs of queries and keys whose hidden units are computed at once; they fit into the CPU's cache.
+PAIRS_PER_BLOCK = 2048
 
 
-def queries_at_a_time(keys: int) -> int:
+def query_block_size(keys: int) -> int:
     """Return the number of queries per block for which the hidden units of all pairs fit into the CPU's cache."""
-    return max(1, PAIRS // keys)
+    return max(1, PAIRS_PER_BLOCK // keys)
 
 
 class Score(nn.Module):
@@ -34,11 +35,11 @@ class Score(nn.Module):
         reads_key: Whether the score depends on the key.
         reads_time: Whether the score depends on the rotary phases.
         streaming: Whether a key depends only on its own frame, so that a stream can cache it.
-        one_space: Whether a distance between query and key is defined.
+        has_distance: Whether a distance between query and key is defined.
         max_length: Longest sequence in frames; None for any.
     """
 
-    reads_query = reads_key = reads_time = streaming = one_space = True
+    reads_query = reads_key = reads_time = streaming = has_distance = True
     max_length: int | None = None
 
     def __init__(self, heads: int, head_dim: int) -> None:
@@ -127,14 +128,14 @@ class ActivatedGeneral(General):
         return self.scale[:, None, None] * torch.tanh(super().compare(q_BHTP, k_BHSP) + self.bias[:, None, None])
 
 
-class ToldTime(Score):
+class TimeTermScore(Score):
     """Base class of scores that cannot use rotary time; a time term is added instead.
 
     The time term is c.[cos(omega d), sin(omega d)] of the time d between query and key, with a learned c per head.
     Subclasses compute hidden features of queries and keys, which are concatenated with the phases.
     """
 
-    one_space = False
+    has_distance = False
 
     def __init__(self, heads: int, head_dim: int) -> None:
         super().__init__(heads, head_dim)
@@ -167,7 +168,7 @@ class ToldTime(Score):
         return torch.cat((hidden, phases.to(hidden.dtype)), dim=-1)
 
 
-class Additive(ToldTime):
+class Additive(TimeTermScore):
     """w^T tanh(W_q q + W_k k + b) (Bahdanau et al., 2015), with A = K hidden units per head and the time term."""
 
     def __init__(self, heads: int, head_dim: int) -> None:
@@ -189,7 +190,7 @@ class Additive(ToldTime):
 
     def compare(self, q_BHTP: Tensor, k_BHSP: Tensor) -> Tensor:
         (q, turned), (k, phases) = q_BHTP.chunk(2, dim=-1), k_BHSP.chunk(2, dim=-1)
-        blocks = q.split(queries_at_a_time(k.shape[-2]), dim=-2)
+        blocks = q.split(query_block_size(k.shape[-2]), dim=-2)
         pairs = [self.score(block[..., :, None, :] + k[..., None, :, :]) for block in blocks]
         return torch.cat(pairs, dim=-2) + turned @ phases.mT
 
@@ -212,7 +213,7 @@ class Deep(Additive):
         return super().score(hidden + self.hidden_bias[:, None, None])
 
 
-class Kernel(ToldTime):
+class Kernel(TimeTermScore):
     """Generalised attention (Choromanski et al., 2021): phi(q).phi(k) with phi = relu + 0.001, for the distribution
     `ratio`.
 
@@ -240,7 +241,7 @@ class Location(Score):
     The hyperbolic tangent lies between -1 and 1, so each head has a learned factor c.
     """
 
-    reads_key = reads_time = streaming = one_space = False
+    reads_key = reads_time = streaming = has_distance = False
     START = 8.0
 
     def __init__(self, heads: int, head_dim: int, max_length: int = DEFAULT_LENGTH) -> None:
@@ -267,7 +268,7 @@ class Feature(Score):
     keys. These features of a segment are those of Li et al. (2019).
     """
 
-    reads_query = reads_time = streaming = one_space = False
+    reads_query = reads_time = streaming = has_distance = False
     FRAMES = 5
     EPS = 1e-6  # added under the root, whose slope at 0 is infinite
 

@@ -63,7 +63,7 @@ class MapLeader(Attention):
         self.inner.begin_step(step, generator)
 
     def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
-        return self._summed(context.keep(self, self.inner.weights(x_BTD, context)), self._values(x_BTD))
+        return self._summed(context.store(self, self.inner.weights(x_BTD, context)), self._values(x_BTD))
 
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
         return self.inner.weights(x_BTD, context)
@@ -73,8 +73,8 @@ class MapLeader(Attention):
 
     def mix_step(self, x_B1D: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
         assert isinstance(self.inner, SoftmaxAttention)
-        kept, weights = self.inner.weigh_step(x_B1D, context, KVCache(*cache))
-        return self._summed(context.keep(self, weights), kept.values), kept
+        kept, weights = self.inner.weights_step(x_B1D, context, KVCache(*cache))
+        return self._summed(context.store(self, weights), kept.values), kept
 
     def _values(self, x_BTD: Tensor) -> Tensor:
         return self.split(self.inner.get_submodule("v_proj")(x_BTD))
@@ -116,7 +116,7 @@ class MapFollower(Attention):
         return self._summed(self.weights(x_BTD, context), self.split(self.v_proj(x_BTD)))
 
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
-        return context.kept(self.leader)
+        return context.stored(self.leader)
 
     def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> Cache:
         like = KVCache(*self.leader.empty_cache(batch, device, dtype))
@@ -129,7 +129,7 @@ class MapFollower(Attention):
         v_BH1K = self.split(self.v_proj(x_B1D)).to(values.dtype)
         slot_B = ring_slot(frames, values.shape[2], self.leader.inner.window.pinned)
         values = values.scatter(2, slot_B[:, None, None, None].expand_as(v_BH1K), v_BH1K)
-        return self._summed(context.kept(self.leader), values), ValueRing(values, frames + 1)
+        return self._summed(context.stored(self.leader), values), ValueRing(values, frames + 1)
 
     def _summed(self, weights: Tensor, values: Tensor) -> Tensor:
         y_BTD: Tensor = self.out_proj(self.merge(weights.to(values.dtype) @ values))

@@ -43,7 +43,7 @@ class Pattern(ABC):
         If heads differ, the result has the heads as its third axis from last.
         """
 
-    def is_triangle(self, length: int) -> bool:
+    def is_triangular(self, length: int) -> bool:
         """Return whether the mask for this length is lower triangular, for which faster kernels exist."""
         return False
 
@@ -95,8 +95,8 @@ class Window(Pattern):
             seen = seen | (key < self.pinned) | (query < self.pinned)
         return seen & (age >= 0) if self.causal else seen
 
-    def is_triangle(self, length: int) -> bool:
-        """See `Pattern.is_triangle`."""
+    def is_triangular(self, length: int) -> bool:
+        """See `Pattern.is_triangular`."""
         return self.causal and self.dilation == 1 and length <= self.span
 
 
@@ -137,7 +137,7 @@ class SoftmaxAttention(Attention):
     def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
         """Compute the output of every head; arguments and result are (B, H, T, K)."""
         length = q.shape[2]
-        if context.valid is None and self.window is not None and self.window.is_triangle(length):
+        if context.valid is None and self.window is not None and self.window.is_triangular(length):
             return F.scaled_dot_product_attention(q, k, v, is_causal=True)
         mask = context.shared_mask(self.window, lambda: self._mask(length, context.valid, q.device))
         return self.summed(q, k, v, mask)
@@ -168,7 +168,7 @@ class SoftmaxAttention(Attention):
         return KVCache.empty(batch, self.heads, self.window.pinned + self.window.reach, self.head_dim, device, dtype)
 
     @property
-    def steps_in_a_window(self) -> bool:
+    def is_windowed_softmax(self) -> bool:
         """Whether a step is plain softmax over one `Window`, as `pose.lifter.step.WindowedCore` requires."""
         return type(self.window) is Window
 
@@ -181,7 +181,7 @@ class SoftmaxAttention(Attention):
         kept, q, seen = self.push(x_B1D, context, before)
         return kept, self.summed(q, kept.keys, kept.values, seen)
 
-    def weigh_step(self, x_B1D: Tensor, context: Context, before: KVCache) -> tuple[KVCache, Tensor]:
+    def weights_step(self, x_B1D: Tensor, context: Context, before: KVCache) -> tuple[KVCache, Tensor]:
         """Process the next frame; return the new cache, and the weights of its slots, (B, H, 1, S)."""
         kept, q, seen = self.push(x_B1D, context, before)
         return kept, masked_softmax(q @ kept.keys.mT / math.sqrt(self.head_dim), seen)
@@ -191,13 +191,13 @@ class SoftmaxAttention(Attention):
         assert self.window is not None
         q, k, v = self.project(x_B1D, context)
         kept = before.push(k, v, context.valid, self.window.pinned)
-        seen = self._kept_seen(before.frames, kept.position)
+        seen = self._visible_slots(before.frames, kept.position)
         if context.valid is not None:
             # The output of a missing frame is discarded, but must not be NaN
             seen = seen | ~context.valid[:, None, None]
         return kept, q, seen
 
-    def _kept_seen(self, now_B: Tensor, position_BS: Tensor) -> Tensor:
+    def _visible_slots(self, now_B: Tensor, position_BS: Tensor) -> Tensor:
         """Return which cached frames the newest frame sees, (B, 1 or H, 1, S)."""
         assert self.window is not None
         position = position_BS[:, None, None]

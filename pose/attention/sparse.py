@@ -12,13 +12,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pose.attention.base import Attention, Capabilities, Context, Option
-from pose.attention.layouts import Band, Comb, Layout, Summaries
+from pose.attention.layouts import Band, Layout, StridedKeys, Summaries
 from pose.attention.softmax import DEFAULT_MEMORY, Pattern, SoftmaxAttention, masked_softmax
 
 KINDS = ("strided", "fixed")
 ARRANGEMENTS = ("merged", "heads", "layers")
 # Longest sequence, in multiples of the visible keys, for which all pairs are computed; blocks are faster beyond it.
-DENSE_UP_TO = 4
+MAX_DENSE_RATIO = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class SparsePattern(Pattern):
 
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
         """See `Pattern.allows`."""
-        seen = self._chosen(self.near, self.is_near(query, key)) | self._chosen(self.far, self.is_far(query, key))
+        seen = self._for_heads(self.near, self.is_near(query, key)) | self._for_heads(self.far, self.is_far(query, key))
         return seen & self.in_time(query, key)
 
     def is_near(self, query: Tensor, key: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ class SparsePattern(Pattern):
         age = query - key
         return (age >= 0) & (age < self.reach) if self.causal else age == age
 
-    def _chosen(self, heads: tuple[bool, ...], seen: Tensor) -> Tensor:
+    def _for_heads(self, heads: tuple[bool, ...], seen: Tensor) -> Tensor:
         if len(heads) == 1:
             return seen if heads[0] else torch.zeros_like(seen)
         return seen & torch.tensor(heads, device=seen.device)[:, None, None]
@@ -141,15 +141,15 @@ class SparseAttention(SoftmaxAttention):
     def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
         length, stride = q.shape[2], self.window.stride
         keys = 2 * stride + length // stride * (1 if self.window.kind == "strided" else self.window.summary)
-        if length > DENSE_UP_TO * keys:
+        if length > MAX_DENSE_RATIO * keys:
             return sparse_attention(q, k, v, self.window, context.valid)
         mask = context.shared_mask(self.window, lambda: self._mask(length, context.valid, q.device))
         return self.summed(q, k, v, mask)
 
     def summed(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         assert mask is not None
-        some = mask.any(dim=-1, keepdim=True)
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask | ~some).where(some, 0)
+        has_keys = mask.any(dim=-1, keepdim=True)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask | ~has_keys).where(has_keys, 0)
 
 
 def sparse_attention(q: Tensor, k: Tensor, v: Tensor, pattern: SparsePattern, valid_BT: Tensor | None) -> Tensor:
@@ -158,23 +158,23 @@ def sparse_attention(q: Tensor, k: Tensor, v: Tensor, pattern: SparsePattern, va
     The queries, keys, values and the result have shape (B, H, T, K).
     """
     if len(pattern.near) == 1:
-        return _same_in_all_heads(q, k, v, pattern, valid_BT)
+        return _attend_all_heads(q, k, v, pattern, valid_BT)
     halves = sum(pattern.near), sum(pattern.far)  # near heads come first
-    answers = [
-        _same_in_all_heads(q_some, k_some, v_some, replace(pattern, near=(near,), far=(not near,)), valid_BT)
+    outputs = [
+        _attend_all_heads(q_some, k_some, v_some, replace(pattern, near=(near,), far=(not near,)), valid_BT)
         for near, q_some, k_some, v_some in zip(
             (True, False), *(x.split(halves, dim=1) for x in (q, k, v)), strict=True
         )
     ]
-    return torch.cat(answers, dim=1)
+    return torch.cat(outputs, dim=1)
 
 
-def _same_in_all_heads(q: Tensor, k: Tensor, v: Tensor, pattern: SparsePattern, valid_BT: Tensor | None) -> Tensor:
+def _attend_all_heads(q: Tensor, k: Tensor, v: Tensor, pattern: SparsePattern, valid_BT: Tensor | None) -> Tensor:
     layouts, masks = [], []
     query_T1 = torch.arange(q.shape[2], device=q.device)[:, None]
-    for layout, wanted in _layouts(pattern):
+    for layout, key_mask in _layouts(pattern):
         key_TA = layout.keys(q.shape[2], q.device)
-        seen = wanted(query_T1, key_TA) & pattern.in_time(query_T1, key_TA) & (key_TA >= 0) & (key_TA < q.shape[2])
+        seen = key_mask(query_T1, key_TA) & pattern.in_time(query_T1, key_TA) & (key_TA >= 0) & (key_TA < q.shape[2])
         if valid_BT is not None:
             seen = seen & (valid_BT[:, key_TA.clamp(0, q.shape[2] - 1)] | (query_T1 == key_TA))[:, None]
         layouts.append(layout)
@@ -185,13 +185,13 @@ def _same_in_all_heads(q: Tensor, k: Tensor, v: Tensor, pattern: SparsePattern, 
     return torch.stack([layout.summed(share, v) for layout, share in zip(layouts, shares, strict=True)]).sum(dim=0)
 
 
-class Sees(Protocol):
+class KeyMask(Protocol):
     """Function that returns whether a query may attend to a key, for broadcast indices."""
 
     def __call__(self, query: Tensor, key: Tensor, /) -> Tensor: ...
 
 
-def _layouts(pattern: SparsePattern) -> list[tuple[Layout, Sees]]:
+def _layouts(pattern: SparsePattern) -> list[tuple[Layout, KeyMask]]:
     """Return the layouts of the keys with their masks; no key appears in two of them."""
     near: Layout
     far: Layout
@@ -199,11 +199,11 @@ def _layouts(pattern: SparsePattern) -> list[tuple[Layout, Sees]]:
         near, far = Band(pattern.stride, 0, 0), Summaries(pattern.stride, pattern.summary)
     else:
         reach = pattern.stride - 1
-        near, far = Band.of(reach, pattern.causal), Comb(pattern.stride)
-    chosen: list[tuple[Layout, Sees]] = []
+        near, far = Band.of(reach, pattern.causal), StridedKeys(pattern.stride)
+    layouts: list[tuple[Layout, KeyMask]] = []
     if pattern.near[0]:
-        chosen.append((near, pattern.is_near))
+        layouts.append((near, pattern.is_near))
     if pattern.far[0]:
         taken = pattern.near[0]
-        chosen.append((far, lambda t, s: pattern.is_far(t, s) & ~(pattern.is_near(t, s) & taken)))
-    return chosen
+        layouts.append((far, lambda t, s: pattern.is_far(t, s) & ~(pattern.is_near(t, s) & taken)))
+    return layouts

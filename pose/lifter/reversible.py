@@ -112,7 +112,7 @@ class _Recomputed(torch.autograd.Function):
         x1, x2 = x1.clone(), x2.clone()  # autograd needs distinct tensors, even if both streams start as the same one
         for block in stack._each():
             x1, x2 = _forward(block, x1, x2, context)
-            ctx.chosen.append(context.find(block.attention))
+            ctx.chosen.append(context.find_stored(block.attention))
         ctx.save_for_backward(x1, x2)
         return x1, x2
 
@@ -125,7 +125,7 @@ class _Recomputed(torch.autograd.Function):
         with torch.autocast(y1.device.type, enabled=enabled, dtype=dtype):
             for block, chosen in zip(reversed(ctx.stack._each()), reversed(ctx.chosen), strict=True):
                 if chosen is not None:
-                    again.keep(block.attention, chosen)
+                    again.store(block.attention, chosen)
                 y2, d_y1 = _Branch([block.norm2, block.ffn], partial(_fed, block)).back(y2, y1, d2, gradients)
                 d1 = d1 + d_y1
                 attention = _Branch([block.norm1, block.attention], partial(_attended, block, context=again))

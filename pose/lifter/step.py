@@ -167,7 +167,7 @@ class WindowedCore(nn.Module):
             isinstance(block, Block)
             and network.config.residual == "plain"
             and isinstance(block.attention, SoftmaxAttention)
-            and block.attention.steps_in_a_window
+            and block.attention.is_windowed_softmax
             for block in network.blocks
         )
 

@@ -45,7 +45,7 @@ def test_a_few_queries_at_a_time_answer_as_all_at_once(form: Form, monkeypatch: 
     layer, batch = form.build(), make_batch(length=30)
 
     def answer(pairs: int) -> tuple[torch.Tensor, ...]:
-        monkeypatch.setattr(scores, "PAIRS", pairs)
+        monkeypatch.setattr(scores, "PAIRS_PER_BLOCK", pairs)
         y = layer(batch.x, batch.context())
         return y, *torch.autograd.grad(y.square().sum(), list(layer.parameters()), allow_unused=True)
 

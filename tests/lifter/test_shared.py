@@ -41,7 +41,7 @@ def test_the_first_layer_answers_as_without_others_and_they_weigh_as_it_does(cau
     y = leader(x, context)
     torch.testing.assert_close(y, leader.inner(x, context), rtol=0, atol=1e-12)
     other = torch.randn_like(x)
-    assert follower.weights(other, context) is context.kept(leader)  # the very tensor
+    assert follower.weights(other, context) is context.stored(leader)  # the very tensor
     values = follower.split(follower.v_proj(other))
     want = follower.out_proj(follower.merge(leader.weights(x, context) @ values))
     torch.testing.assert_close(follower(other, context), want, rtol=0, atol=1e-12)
