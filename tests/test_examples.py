@@ -5,11 +5,11 @@ import os
 import runpy
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from pose_datasets.mocap import save_clips
+from reader_environments import clean_environment, environment
 from short_clips import beginning
 
 from pose import Pipeline, load
@@ -126,11 +126,12 @@ assert abs(target.pose.bones["Hips"].head.z - 0.7) < 1e-5
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_spec("bpy") is None, reason="needs bpy")
 def test_retarget_in_blender():
     script = EXAMPLES / "retarget_in_blender.py"
     assert script.name == "retarget_in_blender.py"
-    done = subprocess.run([sys.executable, "-c", RETARGET, str(script)], capture_output=True, text=True, check=False)
+    python = environment("bpy") / "bin" / "python"
+    words = [python, "-c", RETARGET, str(script)]
+    done = subprocess.run(words, capture_output=True, text=True, env=clean_environment(), check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -6,13 +6,13 @@ test is skipped and says so.
 
 import csv
 import json
-import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from reader_environments import clean_environment, environment
 
 from pose.export import export
 from pose.export.motions import AnimatedSkeleton
@@ -28,20 +28,11 @@ GAPS = np.ones((2, 90), bool)
 GAPS[0, :10] = GAPS[0, 30:36] = False
 
 
-def environment(name):
-    folder = os.environ.get("POSE_READERS")
-    if folder is None or not (Path(folder) / name).exists():
-        pytest.skip(f"no {name}: POSE_READERS names no folder with an environment of that name")
-    return Path(folder) / name
-
-
 def read_by(name, script, *words):
     """What a script prints after RESULT, run by the Python that has the package `name`."""
     python = environment(name) / "bin" / "python"
-    clean = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
-    done = subprocess.run(
-        [python, SCRIPTS / script, *map(str, words)], capture_output=True, text=True, env=clean, timeout=300
-    )
+    call = [python, SCRIPTS / script, *map(str, words)]
+    done = subprocess.run(call, capture_output=True, text=True, env=clean_environment(), timeout=300)
     answers = [line for line in done.stdout.splitlines() if line.startswith("RESULT")]
     assert answers, done.stdout[-2000:] + done.stderr[-2000:]
     return json.loads(answers[0].removeprefix("RESULT"))
@@ -186,8 +177,7 @@ def test_poseaudit_reads_our_angles_and_finds_the_error_that_is_in_them(files, t
     for words in (("--pred-mot", ours, "--ref-mot", reference, "--measure", "knee_angle_r"), ("--table", table)):
         report = tmp_path / "report.json"
         call = [program, "paired", *words, "--big-error", "5", "--resamples", "50", "--json", report]
-        clean = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
-        subprocess.run(list(map(str, call)), check=True, capture_output=True, env=clean, timeout=120)
+        subprocess.run(list(map(str, call)), check=True, capture_output=True, env=clean_environment(), timeout=120)
         measure = json.loads(report.read_text())  # one measure stands by itself
         assert measure["bias"] == pytest.approx(-3, abs=0.01)
         assert measure["rmse"] == pytest.approx(3, abs=0.01)
