@@ -25,7 +25,7 @@ from pose_datasets.synthesis import evaluation_batches
 from pose.export import rotations
 from pose.export.joint_angles import NAMES as ANGLES
 from pose.export.joint_angles import joint_angles
-from pose.export.skeleton import NAMES, fit_body, residual, solve, whole_turns
+from pose.export.skeleton import NAMES, fit_body, forward_kinematics, residual, solve
 
 F64 = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ def rotation_errors(source: Path) -> tuple[dict[str, F64], dict[str, F64], float
         for points, _ in trials:
             motion = solve(points, body)
             distances.append(residual(points, body, motion))
-            turns = whole_turns(body, motion)[1]
+            turns = forward_kinematics(body, motion)[1]
             for bone in BONES:
                 ours[bone].append(turns[:, NAMES.index(bone)])
         angles = joint_angles(np.concatenate([points for points, _ in trials]), np.ones((1, 17)), UP).degrees

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from pose.export import rotations
-from pose.export.character.heads import SMOOTH_S, SeenHeads, from_vectors, head_turns, lifted_heads
+from pose.export.character.heads import SMOOTH_S, SeenHeads, from_vectors, head_corrections, lifted_heads
 from pose.export.gaze import directions_of
 from pose.export.skeleton import ORDER
 from pose.export.smoothing import smoothed
@@ -36,7 +36,7 @@ def main() -> None:
             goal = CAMERA_SPACE.to_file(directions_of(faces, table.camera.matrix))[faces.detected]
             places = CAMERA_SPACE.to_file((table.joints3d[rows] + table.root[rows][:, None]).astype(np.float64))
             points = table.keypoints[rows], table.scores[rows], focal_lengths(table, rows)
-            turns = head_turns(places, SeenHeads.of(table.skeleton, *points))
+            turns = head_corrections(places, SeenHeads.of(table.skeleton, *points))
             for kind, used in (("joints", 0 * turns), ("and points", smoothed(turns, table.time[rows], SMOOTH_S))):
                 head = rotations.multiply(lifted_heads(places[:, ORDER]), from_vectors(used))
                 way = rotations.rotate(head, np.array([0.0, 0, 1]))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pose.export.digits import joined, number, row, text, words
+from pose.export.digits import encoded, joined, merged, number, to_bytes
 from pose.skeletons import H36M17
 from pose.types import F64
 
@@ -25,8 +25,8 @@ REPETITIONS = 5
 
 def csv_by_digits(values: F64, times: F64) -> bytes:
     head = joined("clip,", number(np.arange(FRAMES)), number(times, 6, prefix=","), ",1,")
-    cells = row(number(values[..., :3], 4, prefix=","), 2), number(values[..., 3], 1, prefix=",")
-    return text(joined(head[:, None], words(NAMES), *cells, number(values[..., 4], 3, prefix=","), "\n"))
+    cells = merged(number(values[..., :3], 4, prefix=","), 2), number(values[..., 3], 1, prefix=",")
+    return to_bytes(joined(head[:, None], encoded(NAMES), *cells, number(values[..., 4], 3, prefix=","), "\n"))
 
 
 def csv_by_format(values: F64, times: F64) -> bytes:

@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 
 from pose.export import rotations
-from pose.export.character.heads import SMOOTH_S, SeenHeads, from_vectors, head_turns, lifted_heads
+from pose.export.character.heads import SMOOTH_S, SeenHeads, from_vectors, head_corrections, lifted_heads
 from pose.export.gaze import directions_of
 from pose.export.skeleton import ORDER
 from pose.export.smoothing import smoothed
@@ -36,7 +36,7 @@ def heads(table: PoseTable, rows: np.ndarray, camera: dict) -> dict[str, np.ndar
     faces = Faces(table.face_keypoints[rows], table.face_scores[rows])
     places = CAMERA_SPACE.to_file((table.joints3d[rows] + table.root[rows][:, None]).astype(np.float64))
     seen = SeenHeads.of(table.skeleton, table.keypoints[rows], table.scores[rows], focal_lengths(table, rows))
-    turns = smoothed(head_turns(places, seen), table.time[rows], SMOOTH_S)
+    turns = smoothed(head_corrections(places, seen), table.time[rows], SMOOTH_S)
     found = {"face network": directions_of(faces, np.array(camera["K"]))}
     for kind, used in (("joints alone", 0 * turns), ("joints, nose, eyes, ears", turns)):
         head = rotations.multiply(lifted_heads(places[:, ORDER]), from_vectors(used))

@@ -137,7 +137,7 @@ class _Skin:
             posed: Character posed in each frame.
             matrices: Camera intrinsics (3, 3) px of each frame.
         """
-        turned = np.swapaxes(rotations.rotate(posed.whole[:, :, None], np.eye(3)), -1, -2)
+        turned = np.swapaxes(rotations.rotate(posed.global_quaternions[:, :, None], np.eye(3)), -1, -2)
         shift = posed.heads - (turned @ self.character.heads[..., None])[..., 0]
         # Per bone: the map from the rest pose, and the direction of the light in the rest pose.
         bones = np.concatenate([turned, shift[..., None]], axis=-1).reshape(*shift.shape[:2], 12)

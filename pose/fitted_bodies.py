@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.character.heads import STREAM_S, SeenHeads, head_turns
+from pose.export.character.heads import STREAM_S, SeenHeads, head_corrections
 from pose.export.character.model import body_model
 from pose.export.character.rest import Character, make_character
 from pose.export.character.shape import fit_shape, lengths_of_body
@@ -114,7 +114,7 @@ class FittedBodies(Generic[Made]):
         keypoints, scores, focal = _observed(rows, matrix)
         swapped = np.stack([result.poses.swapped[row] for result, row in rows])
         seen = extract_feet(skeleton, keypoints, scores, swapped, focal)
-        frames = foot_frames(joints.astype(np.float64), seen, None, None) @ CAMERA_SPACE.turn.T
+        frames = foot_frames(joints.astype(np.float64), seen, None, None) @ CAMERA_SPACE.rotation.T
         return foot_frames_of(self._people[number].feet.step(frames, _times(rows)))
 
     def heads(
@@ -131,7 +131,7 @@ class FittedBodies(Generic[Made]):
         seen = SeenHeads.of(skeleton, keypoints, scores, focal)
         if seen is None:
             return None
-        turns = head_turns(CAMERA_SPACE.to_file(joints.astype(np.float64)), seen)
+        turns = head_corrections(CAMERA_SPACE.to_file(joints.astype(np.float64)), seen)
         return self._people[number].head.step(turns, _times(rows))
 
 

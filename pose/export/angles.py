@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.digits import joined, number, row, text
+from pose.export.digits import joined, merged, number, to_bytes
 from pose.export.format import Notes, SceneFormat
 from pose.export.joint_angles import Angles, columns, joint_angles, with_ankles
 from pose.export.soles import row_ankles
@@ -45,8 +45,8 @@ def angle_rows(recording: Recording, people: list[int]) -> Iterator[AngleRows]:
         contacts = track.contacts
         for span in track.spans():
             at = np.flatnonzero(span.known)
-            ankles = track.blended(span.start + at, lambda rows: row_ankles(recording.table, rows))
-            angles = with_ankles(joint_angles(span.places[at], span.sigma[at], recording.space.up), ankles)
+            ankles = track.interpolated(span.start + at, lambda rows: row_ankles(recording.table, rows))
+            angles = with_ankles(joint_angles(span.joints[at], span.sigma[at], recording.space.up), ankles)
             index = track.first + span.start + at
             frame = index if track.resampled else recording.frames[index]
             yield AngleRows(person, frame, span.times[at], angles, contacts[span.start + at])
@@ -68,7 +68,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
         for part in angle_rows(recording, people):
             cells = number(np.stack([part.angles.degrees, part.angles.deviations], axis=2), 2, prefix=",")
             times = number(part.time, 6, prefix=",")
-            file.write(text(joined(number(part.frame), times, f",{part.person}", row(cells), "\n")))
+            file.write(to_bytes(joined(number(part.frame), times, f",{part.person}", merged(cells), "\n")))
     return angle_notes(recording)
 
 

@@ -21,7 +21,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
     keys = {"frame": pyarrow.int64(), "time": pyarrow.float64(), "person": pyarrow.int64()}
     fields = [pyarrow.field(name, kind, nullable=False) for name, kind in keys.items()]
     fields += [pyarrow.field(name, pyarrow.float32()) for name in (*columns(), *CONTACTS)]
-    notes = [*angle_notes(recording), "contacts: probability that a foot stands; null without a world"]
+    notes = [*angle_notes(recording), "contacts: probability of ground contact; null without world coordinates"]
     schema = pyarrow.schema(fields, metadata={"space": recording.space.note, "notes": "; ".join(notes)})
     with whole_file(target) as hidden, pyarrow.parquet.ParquetWriter(hidden, schema) as writer:
         for part in angle_rows(recording, people):

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.digits import joined, number, row, text
+from pose.export.digits import joined, merged, number, to_bytes
 from pose.export.fingers import FINGER_NAMES, PARTS, WRIST_JOINTS, Fingers, HandBones
 from pose.export.format import Notes, PersonFormat
 from pose.export.motions import AnimatedSkeleton
@@ -37,13 +37,17 @@ def write(track: Track, target: Path) -> Notes:
         file.write("\n".join((*head, f"Frame Time: {1 / track.rate:.9f}\n")).encode("ascii"))
         previous = None
         for span, motion in bones.spans():
-            turns = motion.turns if fingers is None else _with_fingers(motion.turns, fingers.turns(span, motion.turns))
-            angles = unwrapped_euler(turns, "zxy", previous)
+            quaternions = (
+                motion.quaternions
+                if fingers is None
+                else _with_fingers(motion.quaternions, fingers.quaternions(span, motion.quaternions))
+            )
+            angles = unwrapped_euler(quaternions, "zxy", previous)
             previous = angles[-1]
             degrees = np.degrees(angles).reshape(len(angles), -1)
             rows = np.concatenate([CENTIMETRES * motion.root, degrees], axis=1)
             first, others = number(rows[:, 0], 4), number(rows[:, 1:], 4, prefix=" ")
-            file.write(text(joined(first, row(others), "\n")))
+            file.write(to_bytes(joined(first, merged(others), "\n")))
     return [
         f"{timing(track)}; centimetres",
         bones.distance_note(),
@@ -51,18 +55,18 @@ def write(track: Track, target: Path) -> Notes:
     ]
 
 
-def _with_fingers(turns: F64, hands: F64) -> F64:
+def _with_fingers(quaternions: F64, hands: F64) -> F64:
     """Replace each wrist rotation by the rotations of the wrist and the fingers: (T, 47, 4) quaternions.
 
     Args:
-        turns: Rotations of the body, (T, 17, 4).
+        quaternions: Rotations of the body, (T, 17, 4).
         hands: Rotations of the wrist and the 15 finger joints of both hands, (T, 2, 16, 4).
     """
     parts, first = [], 0
     for side, wrist in enumerate(WRIST_JOINTS):
-        parts += [turns[:, first:wrist], hands[:, side]]
+        parts += [quaternions[:, first:wrist], hands[:, side]]
         first = wrist + 1
-    return np.concatenate([*parts, turns[:, first:]], axis=1)
+    return np.concatenate([*parts, quaternions[:, first:]], axis=1)
 
 
 def _joint(body: Body, fingers: Fingers | None, joint: int, depth: int) -> Iterator[str]:

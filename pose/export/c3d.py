@@ -19,12 +19,12 @@ from pose.export.tracks import Track
 from pose.skeletons import H36M17
 from pose.system.whole_file import whole_file
 
-MOST_FRAMES = 65_535  # maximum in the header; longer files use TRIAL:ACTUAL_END_FIELD
+MAX_HEADER_FRAMES = 65_535  # maximum in the header; longer files use TRIAL:ACTUAL_END_FIELD
 BLOCK = 512  # bytes
 _INTEL = 84
 _TEXT, _INTEGER, _FLOAT = -1, 2, 4
-MOST_EVENTS = 2040  # maximum that fits into the parameter blocks
-_AT_ONCE = 255  # maximum entries of one parameter
+MAX_EVENTS = 2040  # maximum that fits into the parameter blocks
+_MAX_ENTRIES = 255  # maximum entries of one parameter
 _Value = str | list[str] | int | float | tuple[int, ...] | NDArray[np.float32]
 
 
@@ -45,15 +45,19 @@ def write(track: Track, target: Path, events: list[ExportEvent] | None = None) -
         for span in track.spans():
             cells = np.zeros((len(span.times), len(H36M17), 4), "<f4")
             cells[~span.known, :, 3] = -1
-            cells[span.known, :, :3] = 1000 * track.space.to_file(span.places[span.known])
+            cells[span.known, :, :3] = 1000 * track.space.to_file(span.joints[span.known])
             file.write(cells.tobytes())
         # Readers read longer recordings up to the end of the file, so padding could look like a frame.
-        if len(track) < MOST_FRAMES:
+        if len(track) < MAX_HEADER_FRAMES:
             file.write(bytes(-file.tell() % BLOCK))
-    long = [f"more than {MOST_FRAMES} frames: some programs read only that many"] if len(track) > MOST_FRAMES else []
-    if len(events) > MOST_EVENTS:
-        long.append(f"more than {MOST_EVENTS} events: the first are in the file")
-    count = min(len(events), MOST_EVENTS)
+    long = (
+        [f"more than {MAX_HEADER_FRAMES} frames: some programs read only that many"]
+        if len(track) > MAX_HEADER_FRAMES
+        else []
+    )
+    if len(events) > MAX_EVENTS:
+        long.append(f"more than {MAX_EVENTS} events: the first are in the file")
+    count = min(len(events), MAX_EVENTS)
     of = " of foot contacts (of the ankles)" if contacts else ""
     notes = [f"{count} {'event' if count == 1 else 'events'}{of}"] if events else []
     return [f"{timing(track)}; millimetres", *notes, *missing(track), *long]
@@ -67,7 +71,7 @@ def _first(track: Track) -> int:
     """
     assert track.rate is not None
     first = max(0, round(float(track.times[0]) * track.rate)) + 1
-    return first if first + len(track) - 1 <= MOST_FRAMES else 1
+    return first if first + len(track) - 1 <= MAX_HEADER_FRAMES else 1
 
 
 def _events(events: list[ExportEvent], offset: float, subject: str) -> dict[str, _Value]:
@@ -78,10 +82,13 @@ def _events(events: list[ExportEvent], offset: float, subject: str) -> dict[str,
         offset: Difference between a time in the file and the same time in the video, s.
         subject: Name of the person.
     """
-    events = events[:MOST_EVENTS]
+    events = events[:MAX_EVENTS]
     group: dict[str, _Value] = {"USED": len(events)}
-    for start in range(0, len(events), _AT_ONCE):
-        part, mark = events[start : start + _AT_ONCE], "" if start == 0 else str(start // _AT_ONCE + 1)
+    for start in range(0, len(events), _MAX_ENTRIES):
+        part, mark = (
+            events[start : start + _MAX_ENTRIES],
+            "" if start == 0 else str(start // _MAX_ENTRIES + 1),
+        )
         minutes, seconds = np.divmod([event.time + offset for event in part], 60)
         group |= {
             f"CONTEXTS{mark}": [event.side for event in part],
@@ -101,7 +108,7 @@ def _head(frames: int, rate: float, first: int, events: dict[str, _Value]) -> by
         first: Number of the first frame.
         events: Parameters of the group EVENT.
     """
-    counted = min(frames, MOST_FRAMES)
+    counted = min(frames, MAX_HEADER_FRAMES)
     size = len(_parameters(counted, rate, frames, 0, first, events))
     blocks = -(-size // BLOCK)
     parameters = _parameters(counted, rate, frames, 2 + blocks, first, events)
@@ -118,7 +125,7 @@ def _parameters(
     """Return the parameter section: its header of four bytes, then all groups.
 
     Args:
-        counted: Number of frames in the header, at most `MOST_FRAMES`.
+        counted: Number of frames in the header, at most `MAX_HEADER_FRAMES`.
         rate: Frame rate, frames/s.
         frames: Number of frames.
         data_start: Number of the first data block.
@@ -129,7 +136,7 @@ def _parameters(
         "USED": len(H36M17), "FRAMES": counted, "DATA_START": data_start, "SCALE": -1.0, "RATE": rate, "UNITS": "mm",
         "LABELS": list(H36M17.names), "DESCRIPTIONS": list(H36M17.names), "X_SCREEN": "+X", "Y_SCREEN": "+Y",
     }  # fmt: skip
-    if frames > MOST_FRAMES:
+    if frames > MAX_HEADER_FRAMES:
         point["LONG_FRAMES"] = float(frames)
     last = first + frames - 1
     groups: dict[str, dict[str, _Value]] = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.export.digits import joined, number, row, text, without_first
+from pose.export.digits import joined, merged, number, to_bytes, without_first
 from pose.export.flat import People2D, keypoints, own_frames, portions
 from pose.export.format import Notes, SceneFormat
 from pose.export.tracks import Recording
@@ -38,10 +38,10 @@ def _objects(part: People2D) -> bytes:
     if part.hands is not None:  # names in COCO-WholeBody's results
         for side, name in enumerate(("lefthand_kpts", "righthand_kpts")):
             hands += [f'],"{name}":[', keypoints(part.hands[:, side])]
-    return text(
+    return to_bytes(
         joined(
             *('{"image_id":', number(part.rows_frame), ',"category_id":1,"track_id":', number(part.ids)),
-            *(',"score":', number(score, 4), ',"bbox":[', without_first(row(number(box, 2, prefix=",")))),
+            *(',"score":', number(score, 4), ',"bbox":[', without_first(merged(number(box, 2, prefix=",")))),
             *('],"keypoints":[', keypoints(points)),
             *hands,
             "]},\n",

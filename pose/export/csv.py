@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.export.digits import joined, number, row, text, words
+from pose.export.digits import encoded, joined, merged, number, to_bytes
 from pose.export.format import Notes, SceneFormat
 from pose.export.table import OBSERVERS, axes_note, columns, observer_names, rows
 from pose.export.tracks import Recording
@@ -16,20 +16,20 @@ from pose.system.whole_file import whole_file
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
     """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
     video, space, names = _quoted(recording.name), recording.space.name, columns(recording)
-    observers = words(observer_names())
+    observers = encoded(observer_names())
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write((",".join(names) + "\n").encode("ascii"))
         for part in rows(recording, people):
             head = joined(f"{video},", number(part.frame), number(part.time, 6, prefix=","))
             head = joined(head, number(part.person, prefix=","), ",")
-            places = row(number(part.values[..., :3], 4, prefix=","), 2)
+            places = merged(number(part.values[..., :3], 4, prefix=","), 2)
             sigma, score = number(part.values[..., 3], 1, prefix=","), number(part.values[..., 4], 3, prefix=",")
             filled = number(part.filled, prefix=",")
             doubtful = number(np.isin(part.person, recording.table.doubtful_ids), prefix=",")
             after = joined(doubtful, f",{space}")[:, None]
             end = joined(",", observers[part.observers]) if OBSERVERS in names else ""
-            cells = joined(head[:, None], words(part.names), places, sigma, score, filled, after, end, "\n")
-            file.write(text(cells))
+            cells = joined(head[:, None], encoded(part.names), places, sigma, score, filled, after, end, "\n")
+            file.write(to_bytes(cells))
     return [f"metres, {axes_note(recording)}"]
 
 

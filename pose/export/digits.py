@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pose.types import U8
 
-_EXACT = 2.0**53  # float64 does not represent larger integers exactly; such values are formatted one by one
+_MAX_EXACT = 2.0**53  # float64 does not represent larger integers exactly; such values are formatted one by one
 _MINUS, _POINT, _ZERO = b"-.0"
 
 
@@ -34,18 +34,18 @@ def number(values: NDArray[np.generic], decimals: int = 0, prefix: str = "") -> 
     """
     exact = np.asarray(values, np.float64)
     finite = np.isfinite(exact)
-    whole = bool(finite.all())
-    if not whole:
+    all_finite = bool(finite.all())
+    if not all_finite:
         exact = np.where(finite, exact, 0)
     with np.errstate(over="ignore"):
         units = np.rint(np.abs(exact) * 10.0**decimals)
     largest = float(units.max(initial=0))
-    if largest >= _EXACT:
-        cells = _printed(np.where(units > 0, exact, 0), decimals)
+    if largest >= _MAX_EXACT:
+        cells = _formatted_by_numpy(np.where(units > 0, exact, 0), decimals)
     else:
         cells = _digits(units.astype(np.uint32 if largest < 2**32 else np.uint64), len(f"{largest:.0f}"), decimals)
         cells[..., 0] = np.where((exact < 0) & (units > 0), _MINUS, 0)
-    if not whole:
+    if not all_finite:
         cells[~finite] = 0
     return joined(prefix, cells) if prefix else cells
 
@@ -75,29 +75,29 @@ def _digits(units: NDArray[np.unsignedinteger], digits: int, decimals: int) -> U
     return cells
 
 
-def _printed(values: NDArray[np.float64], decimals: int) -> U8:
+def _formatted_by_numpy(values: NDArray[np.float64], decimals: int) -> U8:
     texts = np.char.mod(f"%.{decimals}f", values).astype("S")
     return texts[..., None].view(np.uint8)
 
 
-def words(texts: Sequence[str]) -> U8:
+def encoded(texts: Sequence[str]) -> U8:
     """Return n texts as UTF-8 bytes (n, width)."""
     return np.array([text.encode() for text in texts], "S")[:, None].view(np.uint8)
 
 
 def joined(*parts: U8 | str) -> U8:
     """Concatenate texts along the last axis; the other axes are broadcast."""
-    arrays = [words([part])[0] if isinstance(part, str) else part for part in parts]
+    arrays = [encoded([part])[0] if isinstance(part, str) else part for part in parts]
     shape = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
-    whole = np.empty((*shape, sum(array.shape[-1] for array in arrays)), np.uint8)
+    result = np.empty((*shape, sum(array.shape[-1] for array in arrays)), np.uint8)
     at = 0
     for array in arrays:
-        whole[..., at : at + array.shape[-1]] = array
+        result[..., at : at + array.shape[-1]] = array
         at += array.shape[-1]
-    return whole
+    return result
 
 
-def row(cells: U8, axes: int = 1) -> U8:
+def merged(cells: U8, axes: int = 1) -> U8:
     """Merge all axes after the first `axes` into one, so that the cells of a row become one text."""
     return cells.reshape(*cells.shape[:axes], math.prod(cells.shape[axes:]))
 
@@ -107,6 +107,6 @@ def without_first(cells: U8) -> U8:
     return cells[:, 1:]
 
 
-def text(cells: U8) -> bytes:
+def to_bytes(cells: U8) -> bytes:
     """Return the rows as bytes, without the NUL padding."""
     return cells.tobytes().translate(None, b"\0")

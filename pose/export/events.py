@@ -9,10 +9,10 @@ from pose.export.tracks import Track
 from pose.types import Flags
 from pose.world.rules import RULES
 
-STRIKE, OFF = "Foot Strike", "Foot Off"  # as gait analysis programs name them
+FOOT_STRIKE, FOOT_OFF = "Foot Strike", "Foot Off"  # as gait analysis programs name them
 SIDES = ("Left", "Right")
 GENERAL = "General"  # for events without a side
-MIN_CONTACT = 0.5  # minimum probability of a contact
+MIN_CONTACT_PROBABILITY = 0.5  # minimum probability of a contact
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class ExportEvent:
 
     Attributes:
         time: Time in the video, s.
-        label: `STRIKE`, `OFF` or another label.
+        label: `FOOT_STRIKE`, `FOOT_OFF` or another label.
         side: One of `SIDES`, or `GENERAL`.
     """
 
@@ -30,30 +30,30 @@ class ExportEvent:
     side: str
 
 
-def contact_events(track: Track, least_s: float = RULES.contacts.min_contact_s) -> list[ExportEvent]:
+def contact_events(track: Track, min_contact_s: float = RULES.contacts.min_contact_s) -> list[ExportEvent]:
     """Return the starts and ends of foot contacts in chronological order.
 
-    A foot is in contact if the probability is at least 0.5. Contacts and pauses shorter than `least_s` are merged with
-    their surroundings. There are no events where a person appears, disappears or is missing.
+    A foot is in contact if the probability is at least 0.5. Contacts and pauses shorter than `min_contact_s` are merged
+    with their surroundings. There are no events where a person appears, disappears or is missing.
 
     Args:
         track: Track of a person. There are no events if its result has no world coordinates.
-        least_s: Shortest contact, and shortest pause, s.
+        min_contact_s: Shortest contact, and shortest pause, s.
 
     Returns:
-        One `STRIKE` at the first frame of each contact, and one `OFF` at the first frame after it.
+        One `FOOT_STRIKE` at the first frame of each contact, and one `FOOT_OFF` at the first frame after it.
     """
     events = []
     contacts, times = track.contacts, track.times
     known = np.isfinite(contacts).min(axis=1)
     for first, last in stretches(known):
         for side, name in enumerate(SIDES):
-            stands: Flags = contacts[first : last + 1, side] >= MIN_CONTACT
+            stands: Flags = contacts[first : last + 1, side] >= MIN_CONTACT_PROBABILITY
             for value in (False, True):
                 for begin, end in stretches(stands if value else ~stands):
                     inner = begin > 0 and first + end < last
-                    if inner and times[first + end + 1] - times[first + begin] < least_s - 1e-6:
+                    if inner and times[first + end + 1] - times[first + begin] < min_contact_s - 1e-6:
                         stands[begin : end + 1] = not value
             for at in np.flatnonzero(np.diff(stands.astype(np.int8))) + 1:
-                events.append(ExportEvent(float(times[first + at]), STRIKE if stands[at] else OFF, name))
+                events.append(ExportEvent(float(times[first + at]), FOOT_STRIKE if stands[at] else FOOT_OFF, name))
     return sorted(events, key=lambda event: (event.time, event.side))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.export.digits import joined, number, row, text
+from pose.export.digits import joined, merged, number, to_bytes
 from pose.export.format import Notes, SceneFormat
 from pose.export.tracks import Recording
 from pose.face_points import ANGLES, MEASURES, head_angles, measures
@@ -14,7 +14,7 @@ from pose.system.whole_file import whole_file
 from pose.types import I64
 
 _COLUMNS = ("frame", "time", "person", "score", *(f"{name}_deg" for name in ANGLES), *MEASURES)
-_PORTION = 256  # rows in memory at a time; a face has 468 points
+_ROWS_PER_PORTION = 256  # rows in memory at a time; a face has 468 points
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
@@ -34,8 +34,8 @@ def _seen(recording: Recording, person: int) -> Iterator[I64]:
     """Yield the indices of the result's rows in which the person's face is detected, in portions."""
     scores, own = recording.table.face_scores, recording.rows_of(person)
     assert scores is not None
-    for start in range(0, len(own), _PORTION):
-        rows = own[start : start + _PORTION]
+    for start in range(0, len(own), _ROWS_PER_PORTION):
+        rows = own[start : start + _ROWS_PER_PORTION]
         rows = rows[np.asarray(scores[rows] > 0)]
         if len(rows):
             yield rows
@@ -47,8 +47,8 @@ def _lines(table: PoseTable, rows: I64, person: int) -> bytes:
     points = np.asarray(table.face_keypoints[rows])
     frames, times = number(table.frame_index[rows]), number(table.time[rows], 6, prefix=",")
     score = number(table.face_scores[rows], 3, prefix=",")
-    angles, opened = (row(number(values, 3, prefix=",")) for values in (head_angles(points), measures(points)))
-    return text(joined(frames, times, f",{person}", score, angles, opened, "\n"))
+    angles, opened = (merged(number(values, 3, prefix=",")) for values in (head_angles(points), measures(points)))
+    return to_bytes(joined(frames, times, f",{person}", score, angles, opened, "\n"))
 
 
 FORMAT = SceneFormat("-faces.csv", write)

@@ -16,8 +16,8 @@ from pose.export.tracks import Track
 from pose.system.whole_file import whole_file
 
 _SCRIPT = Path(__file__).with_name("blender_fbx.py")
-_MOST_SECONDS = 3600.0  # timeout of Blender
-_TAIL = 300  # characters of Blender's output in an error
+_TIMEOUT_S = 3600.0  # timeout of Blender
+_MAX_ERROR_CHARS = 300  # characters of Blender's output in an error
 
 
 def _blender() -> list[str]:
@@ -52,22 +52,28 @@ def write(track: Track, target: Path) -> Notes:
     start, times = float(recording.timeline.times[0]), track.times
     rate = 30.0 if len(times) < 2 else float(f"{1 / np.median(np.diff(times)):.6g}")
     with TemporaryDirectory() as folder, whole_file(target) as hidden:
-        source, made = Path(folder) / "scene.glb", Path(folder) / "scene.fbx"
+        source, output = Path(folder) / "scene.glb", Path(folder) / "scene.fbx"
         _, note, *_ = glb.write(recording, [track.person], source)
-        arguments = [str(source), str(made), *(f"{value:.6f}" for value in (rate, times[0] - start, times[-1] - start))]
+        arguments = [
+            str(source),
+            str(output),
+            *(f"{value:.6f}" for value in (rate, times[0] - start, times[-1] - start)),
+        ]
         try:
             run = subprocess.run(
                 [*command, str(_SCRIPT), "--", *arguments],
                 capture_output=True,
                 text=True,
-                timeout=_MOST_SECONDS,
+                timeout=_TIMEOUT_S,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise PoseError(f"{target}: Blender did not finish within {_MOST_SECONDS:.0f} s") from error
-        if run.returncode or not made.is_file():
-            raise PoseError(f"{target}: Blender failed: {' '.join((run.stderr or run.stdout).split())[-_TAIL:]}")
-        hidden.write_bytes(made.read_bytes())
+            raise PoseError(f"{target}: Blender did not finish within {_TIMEOUT_S:.0f} s") from error
+        if run.returncode or not output.is_file():
+            raise PoseError(
+                f"{target}: Blender failed: {' '.join((run.stderr or run.stdout).split())[-_MAX_ERROR_CHARS:]}"
+            )
+        hidden.write_bytes(output.read_bytes())
     hidden_note = ["hidden (scale 0) in gaps"] if track.gaps else []
     return [f"{rate:.6g} frames per second, resampled by Blender; {note.partition(': ')[2]}", *hidden_note]
 

@@ -50,7 +50,7 @@ class Look:
 def sticks(track: Track) -> Look:
     """Return the stick figure of a track, for programs that draw bones only if a mesh is attached."""
     bones = AnimatedSkeleton(track)
-    heads = _rest_places(bones.body)
+    heads = _rest_joints(bones.body)
     vertices, joints, triangles = _sticks(bones.body, heads)
     slots = np.zeros((len(joints), 4), np.uint8)
     slots[:, 0] = joints
@@ -63,13 +63,13 @@ def sticks(track: Track) -> Look:
     )  # fmt: skip
 
 
-def _rest_places(body: Body) -> F64:
+def _rest_joints(body: Body) -> F64:
     """Return the joints (17, 3) m of the T-pose, with the lowest joint at y = 0."""
-    places = np.zeros((len(NAMES), 3))
+    joints = np.zeros((len(NAMES), 3))
     for joint, parent in enumerate(PARENTS[1:], start=1):
-        places[joint] = places[parent] + body.offsets[joint]
-    places[:, 1] -= places[:, 1].min()
-    return places
+        joints[joint] = joints[parent] + body.offsets[joint]
+    joints[:, 1] -= joints[:, 1].min()
+    return joints
 
 
 def _sticks(body: Body, rest: F64) -> tuple[NDArray[np.float32], NDArray[np.uint8], NDArray[np.uint16]]:
@@ -89,8 +89,8 @@ def _sticks(body: Body, rest: F64) -> tuple[NDArray[np.float32], NDArray[np.uint
         along = along / length
         side = np.cross(along, np.eye(3)[np.abs(along).argmin()])
         side /= np.linalg.norm(side)
-        thick = min(0.18 * length, 0.045)
-        ring = [start + 0.2 * length * along + thick * turn for turn in (side, np.cross(along, side))]
+        thickness = min(0.18 * length, 0.045)
+        ring = [start + 0.2 * length * along + thickness * direction for direction in (side, np.cross(along, side))]
         middle = start + 0.2 * length * along
         triangles.append(corners + len(joints))
         vertices += [start, ring[0], ring[1], 2 * middle - ring[0], 2 * middle - ring[1], end]

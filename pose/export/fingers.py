@@ -45,7 +45,7 @@ class HandBones:
     tips: F64
 
 
-def hand_turns(places: F64, forearms: F64) -> F64:
+def hand_quaternions(places: F64, forearms: F64) -> F64:
     """Compute the wrist and finger rotations of hands from their points.
 
     Args:
@@ -56,23 +56,23 @@ def hand_turns(places: F64, forearms: F64) -> F64:
         (T, 2, 16, 4) quaternions relative to the parent: the wrist relative to the forearm, then 15 finger joints in
         the order of `FINGER_NAMES`. NaN where the points of a hand are NaN.
     """
-    turns = np.full((*places.shape[:2], 1 + len(_JOINTS), 4), np.nan)
+    quaternions = np.full((*places.shape[:2], 1 + len(_JOINTS), 4), np.nan)
     for side in range(2):
         known = np.isfinite(places[:, side]).all(axis=(1, 2))
         if known.any():
-            turns[known, side] = _turns_of_side(places[known, side], forearms[known, side], side)
-    return turns
+            quaternions[known, side] = _quaternions_of_hand(places[known, side], forearms[known, side], side)
+    return quaternions
 
 
-def _turns_of_side(points: F64, forearm: F64, side: int) -> F64:
+def _quaternions_of_hand(points: F64, forearm: F64, side: int) -> F64:
     outward = 1.0 if side == 0 else -1.0
-    palm = palm_turns(points, side)
+    palm = palm_quaternions(points, side)
     rest = np.array([_rest(joint, outward) for joint in _JOINTS])
-    turns = finger_turns(points, palm, rest)
-    return np.concatenate([rotations.multiply(rotations.inverse(forearm), palm)[:, None], turns], axis=1)
+    quaternions = finger_quaternions(points, palm, rest)
+    return np.concatenate([rotations.multiply(rotations.inverse(forearm), palm)[:, None], quaternions], axis=1)
 
 
-def finger_turns(points: F64, palm: F64, rest: F64) -> F64:
+def finger_quaternions(points: F64, palm: F64, rest: F64) -> F64:
     """Compute the shortest rotations that align finger bones with hand points.
 
     Args:
@@ -83,15 +83,17 @@ def finger_turns(points: F64, palm: F64, rest: F64) -> F64:
     Returns:
         (T, 15, 4) quaternions of the finger bones relative to their parents.
     """
-    whole = np.empty((len(points), 1 + len(_JOINTS), 4))
-    turns = np.empty((len(points), len(_JOINTS), 4))
-    whole[:, 0] = palm
+    global_quaternions = np.empty((len(points), 1 + len(_JOINTS), 4))
+    quaternions = np.empty((len(points), len(_JOINTS), 4))
+    global_quaternions[:, 0] = palm
     for at, joint in enumerate(_JOINTS):
-        parent = whole[:, FINGER_PARENTS[at]]
+        parent = global_quaternions[:, FINGER_PARENTS[at]]
         direction = unit(points[:, joint + 1] - points[:, joint])
-        turns[:, at] = rotations.between(rest[at], rotations.rotate(rotations.inverse(parent), direction))
-        whole[:, at + 1] = rotations.multiply(parent, turns[:, at])
-    return turns
+        quaternions[:, at] = rotations.shortest_rotation(
+            rest[at], rotations.rotate(rotations.inverse(parent), direction)
+        )
+        global_quaternions[:, at + 1] = rotations.multiply(parent, quaternions[:, at])
+    return quaternions
 
 
 def _rest(joint: int, outward: float) -> F64:
@@ -106,7 +108,7 @@ def _rest(joint: int, outward: float) -> F64:
     return result
 
 
-def palm_turns(points: F64, side: int) -> F64:
+def palm_quaternions(points: F64, side: int) -> F64:
     """Compute the orientation of the palm, (T, 4) quaternions, from points (T, 21, 3) of one hand in file axes.
 
     The axes of the palm are those of the T-pose with the palm down. x points along the left arm, or against the
@@ -123,7 +125,7 @@ def palm_turns(points: F64, side: int) -> F64:
     lost = dot(z, z) < 0.5
     if lost.any():
         z[lost] = frame(x[lost], np.broadcast_to([0.0, 1.0, 0.0], x[lost].shape))[2]
-    return rotations.of_axes(x, cross(z, x), z)
+    return rotations.from_axes(x, cross(z, x), z)
 
 
 class Fingers:
@@ -146,8 +148,8 @@ class Fingers:
         fingers = cls(track, bones)
         return fingers if np.isfinite(fingers.body.offsets).all() else None
 
-    def turns(self, span: TrackSpan, body: F64) -> F64:
-        """Return the rotations (n, 2, 16, 4) of wrists and fingers in a span, as `hand_turns` does.
+    def quaternions(self, span: TrackSpan, body: F64) -> F64:
+        """Return the rotations (n, 2, 16, 4) of wrists and fingers in a span, as `hand_quaternions` does.
 
         A hand that is not detected keeps its last rotations. Spans must therefore be passed in order.
 
@@ -155,29 +157,29 @@ class Fingers:
             span: The next span of the track.
             body: (n, 17, 4) rotations of the body's joints relative to their parents.
         """
-        whole = _whole(body)
-        forearms = np.stack([whole[:, PARENTS[joint]] for joint in WRIST_JOINTS], axis=1)
+        global_quaternions = _global_quaternions(body)
+        forearms = np.stack([global_quaternions[:, PARENTS[joint]] for joint in WRIST_JOINTS], axis=1)
         at = np.arange(span.start, span.start + len(span.times))
-        turns = hand_turns(self._track.space.to_file(self._track.hands(at).places), forearms)
-        for row in range(len(turns)):
-            known = np.isfinite(turns[row]).all(axis=(1, 2))
-            turns[row, ~known] = self._last[~known]
-            self._last = turns[row]
-        return turns
+        quaternions = hand_quaternions(self._track.space.to_file(self._track.hands(at).points), forearms)
+        for row in range(len(quaternions)):
+            known = np.isfinite(quaternions[row]).all(axis=(1, 2))
+            quaternions[row, ~known] = self._last[~known]
+            self._last = quaternions[row]
+        return quaternions
 
     def _palms_and_lengths(self) -> Iterator[F64]:
         for start in range(0, len(self._track), CHUNK):
             at = np.arange(start, min(start + CHUNK, len(self._track)))
-            yield self._track.space.to_file(self._track.hands(at).places)
+            yield self._track.space.to_file(self._track.hands(at).points)
             self._track.recording.release()
 
 
-def _whole(turns: F64) -> F64:
+def _global_quaternions(quaternions: F64) -> F64:
     """Convert rotations (n, 17, 4) relative to the parents to rotations in file axes."""
-    whole = turns.copy()
+    global_quaternions = quaternions.copy()
     for joint, parent in enumerate(PARENTS[1:], start=1):
-        whole[:, joint] = rotations.multiply(whole[:, parent], turns[:, joint])
-    return whole
+        global_quaternions[:, joint] = rotations.multiply(global_quaternions[:, parent], quaternions[:, joint])
+    return global_quaternions
 
 
 def _fit(portions: Iterable[F64]) -> HandBones:
@@ -188,7 +190,7 @@ def _fit(portions: Iterable[F64]) -> HandBones:
             points = places[:, side][np.isfinite(places[:, side]).all(axis=(1, 2))]
             if not len(points):
                 continue
-            back = rotations.inverse(palm_turns(points, side))
+            back = rotations.inverse(palm_quaternions(points, side))
             knuckles = rotations.rotate(back[:, None], points[:, _JOINTS[::3]] - points[:, :1])
             palms.append(knuckles * np.array([mirror, 1, 1]))
             steps = points[:, _JOINTS + 1] - points[:, _JOINTS]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.digits import joined, number, row, without_first
+from pose.export.digits import joined, merged, number, without_first
 from pose.export.selection import CHUNK
 from pose.export.tracks import Recording
 from pose.files.cameras import result_cameras
@@ -30,7 +30,7 @@ class People2D:
 
     Attributes:
         frames: (F,) index of each frame in the result.
-        edges: (F + 1,) row at which each frame begins, then N.
+        frame_starts: (F + 1,) row at which each frame begins, then N.
         rows_frame: (N,) frame index of each row.
         ids: (N,) person id of each row.
         points: (N, K, 3) x px, y px, score; 0, 0, 0 for joints that are not detected or that the estimator does not
@@ -42,7 +42,7 @@ class People2D:
     """
 
     frames: I64
-    edges: I64
+    frame_starts: I64
     rows_frame: I64
     ids: I64
     points: F32
@@ -72,10 +72,10 @@ def portions(recording: Recording, people: list[int], names: tuple[str, ...]) ->
         first, last = np.searchsorted(table.frame_index, [frames[0], frames[-1] + 1])
         rows = first + np.flatnonzero(np.isin(table.id[first:last], people))
         rows_frame = np.asarray(table.frame_index[rows])
-        edges = np.searchsorted(rows_frame, [*frames, frames[-1] + 1])
+        frame_starts = np.searchsorted(rows_frame, [*frames, frames[-1] + 1])
         points = pick(np.asarray(table.keypoints[rows]), np.asarray(table.scores[rows]))
         boxes, scores = table.box[rows], table.box_score[rows]
-        yield People2D(frames, edges, rows_frame, table.id[rows], points, boxes, scores, _hands(recording, rows))
+        yield People2D(frames, frame_starts, rows_frame, table.id[rows], points, boxes, scores, _hands(recording, rows))
         recording.release()
 
 
@@ -89,8 +89,8 @@ def _hands(recording: Recording, rows: I64) -> F32 | None:
 
 def keypoints(points: F32) -> U8:
     """Format points (N, K, 3) as characters (N, ...): x, y and score of each point, separated by commas."""
-    places, scores = row(number(points[..., :2], 2, prefix=","), 2), number(points[..., 2], 3, prefix=",")
-    return without_first(row(joined(places, scores)))
+    places, scores = merged(number(points[..., :2], 2, prefix=","), 2), number(points[..., 2], 3, prefix=",")
+    return without_first(merged(joined(places, scores)))
 
 
 def own_frames(recording: Recording) -> list[str]:
@@ -107,7 +107,7 @@ class _Picker:
 
     def __init__(self, skeleton: Skeleton, names: tuple[str, ...]) -> None:
         sources = [self._sources(skeleton, name) for name in names]
-        self._known = np.array([bool(source) for source in sources])
+        self._available = np.array([bool(source) for source in sources])
         self._first = np.array([source[0] if source else 0 for source in sources])
         self._second = np.array([source[-1] if source else 0 for source in sources])
 
@@ -121,5 +121,5 @@ class _Picker:
         one, two = self._first, self._second
         score = np.minimum(scores[:, one], scores[:, two])
         points = np.concatenate([(keypoints[:, one] + keypoints[:, two]) / 2, score[..., None]], axis=2)
-        seen: NDArray[np.bool_] = np.isfinite(points).all(axis=2) & (score > 0) & self._known
+        seen: NDArray[np.bool_] = np.isfinite(points).all(axis=2) & (score > 0) & self._available
         return np.where(seen[..., None], points, 0).astype(np.float32)

@@ -26,11 +26,11 @@ def face_directions(track: Track, at: I64, space: Space) -> F64 | None:
     faces, camera = table.face_rows(rows), table.camera
     if faces is None or camera is None:
         return None
-    ways = directions_of(faces, camera.matrix)
+    directions = directions_of(faces, camera.matrix)
     if track.space.name == WORLD and table.camera_rotation is not None:
         frames = np.searchsorted(table.frames, table.frame_index[rows])
-        ways = np.einsum("nij,nj->ni", np.asarray(table.camera_rotation[frames]), ways)
-    result: F64 = ways @ space.turn.T
+        directions = np.einsum("nij,nj->ni", np.asarray(table.camera_rotation[frames]), directions)
+    result: F64 = directions @ space.rotation.T
     return result
 
 
@@ -44,6 +44,8 @@ def directions_of(faces: Faces, matrix: F64) -> F64:
         matrix: (3, 3) camera intrinsics, px.
     """
     middles = faces.points[..., :2].mean(axis=1)
-    sight = unit((middles - matrix[:2, 2]) @ np.diag(1 / np.diag(matrix)[:2]) @ np.eye(2, 3) + _Z)
-    out = head_turns(faces.points)[..., 2] * (1, -1, -1)  # relative to the line of sight
-    return np.where(faces.detected[:, None], rotations.rotate(rotations.between(_Z, sight), out), np.nan)
+    lines_of_sight = unit((middles - matrix[:2, 2]) @ np.diag(1 / np.diag(matrix)[:2]) @ np.eye(2, 3) + _Z)
+    directions = head_turns(faces.points)[..., 2] * (1, -1, -1)  # relative to the line of sight
+    return np.where(
+        faces.detected[:, None], rotations.rotate(rotations.shortest_rotation(_Z, lines_of_sight), directions), np.nan
+    )

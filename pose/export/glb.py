@@ -15,7 +15,7 @@ from pose.export.character.look import SHAPE_NOTE, character_look
 from pose.export.figures import Look, sticks
 from pose.export.format import Notes, SceneFormat
 from pose.export.glb_camera import POINTER, GlbCamera, glb_camera
-from pose.export.many import MOST_CHARACTERS, MOST_PEOPLE, seen_most
+from pose.export.many import MAX_CHARACTERS, MAX_PEOPLE, people_with_most_frames
 from pose.export.presence import presence
 from pose.export.rigs import STICKS
 from pose.export.rotations import same_sign
@@ -29,7 +29,7 @@ _FLOAT, _UINT16, _UINT8 = 5126, 5123, 5121
 _VERTICES, _INDICES = 34962, 34963
 _WIDTHS = {"SCALAR": 1, "VEC3": 3, "VEC4": 4, "MAT4": 16}
 _BYTES = {_FLOAT: 4, _UINT16: 2, _UINT8: 1}
-_TURN_ORDER = [1, 2, 3, 0]  # glTF's quaternions are x y z w
+_XYZW = [1, 2, 3, 0]  # glTF's quaternions are x y z w
 
 
 class _Accessor(TypedDict):
@@ -70,23 +70,23 @@ class _Buffer:
 
     def keep(self, values: np.ndarray, kind: str, component: int = _FLOAT, target: int | None = None) -> int:
         """Allocate space for values that are already known, store them, and return the index of their accessor."""
-        place = self.add(values.size // _WIDTHS[kind], kind, component, target)
-        self.fixed[place] = values
-        return place
+        accessor = self.add(values.size // _WIDTHS[kind], kind, component, target)
+        self.fixed[accessor] = values
+        return accessor
 
     def keep_with_range(self, values: np.ndarray, kind: str, target: int | None = None) -> int:
         """Store floats as `keep` does, and add their minimum and maximum to the accessor."""
-        place = self.keep(values, kind, target=target)
+        index = self.keep(values, kind, target=target)
         rows = values.reshape(-1, _WIDTHS[kind])
-        accessor = self.accessors[place]
+        accessor = self.accessors[index]
         accessor["min"], accessor["max"] = rows.min(axis=0).tolist(), rows.max(axis=0).tolist()
-        return place
+        return index
 
     def offset(self, accessor: int) -> int:
         return self.views[self.accessors[accessor]["bufferView"]]["byteOffset"]
 
 
-class _Figure:
+class _Person:
     """The accessors of one person. Rotations and positions are allocated first and written later."""
 
     def __init__(self, look: Look, start: float, buffer: _Buffer) -> None:
@@ -108,35 +108,35 @@ class _Figure:
         self.shown_input = buffer.keep_with_range(self.shown_at, "SCALAR")
         self.scales = buffer.keep(np.repeat(self.shown[:, None], 3, axis=1), "VEC3")
         self.roots = buffer.add(len(self.times), "VEC3")
-        self.turns = {joint: buffer.add(len(self.times), "VEC4") for joint in look.moving}
+        self.quaternions = {joint: buffer.add(len(self.times), "VEC4") for joint in look.moving}
 
 
-class _Eye:
+class _Camera:
     """A camera and its accessors. An accessor is None if its quantity does not change."""
 
     def __init__(self, camera: GlbCamera, start: float, buffer: _Buffer) -> None:
         self.camera = camera
-        self.input = self.turns = self.fields = self.places = None
+        self.input = self.quaternions = self.fields_of_view = self.positions = None
         if not camera.moves:
             return
         self.input = buffer.keep_with_range((camera.view.times - start).astype(np.float32), "SCALAR")
-        self.turns = buffer.keep(camera.turns[:, _TURN_ORDER].astype(np.float32), "VEC4")
-        if np.ptp(camera.places, axis=0).any():
-            self.places = buffer.keep(camera.places.astype(np.float32), "VEC3")
+        self.quaternions = buffer.keep(camera.quaternions[:, _XYZW].astype(np.float32), "VEC4")
+        if np.ptp(camera.positions, axis=0).any():
+            self.positions = buffer.keep(camera.positions.astype(np.float32), "VEC3")
         if camera.zooms:
-            self.fields = buffer.keep(camera.fields.astype(np.float32), "SCALAR")
+            self.fields_of_view = buffer.keep(camera.fields_of_view.astype(np.float32), "SCALAR")
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
     """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
     start = float(recording.timeline.times[0])
     buffer = _Buffer()
-    shown, fewer = seen_most(recording, people, MOST_PEOPLE if recording.rig == STICKS else MOST_CHARACTERS)
+    shown, fewer = people_with_most_frames(recording, people, MAX_PEOPLE if recording.rig == STICKS else MAX_CHARACTERS)
     tracks = [recording.track(person, recording.timeline) for person in shown]
     look_of = sticks if recording.rig == STICKS else character_look(recording.rig)
-    figures = [_Figure(look_of(track), start, buffer) for track in tracks if track is not None]
-    eyes = [_Eye(glb_camera(view), start, buffer) for view in viewpoints(recording, recording.space)]
-    text = json.dumps(_document(figures, eyes, buffer, recording), separators=(",", ":"), allow_nan=False).encode()
+    figures = [_Person(look_of(track), start, buffer) for track in tracks if track is not None]
+    cameras = [_Camera(glb_camera(view), start, buffer) for view in viewpoints(recording, recording.space)]
+    text = json.dumps(_document(figures, cameras, buffer, recording), separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-len(text) % 4)
     with whole_file(target) as hidden, hidden.open("wb") as file:
         total = 12 + 8 + len(text) + 8 + buffer.size
@@ -154,23 +154,23 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
     notes += [] if recording.rig == STICKS or not notes else [SHAPE_NOTE]
     away = sum(len(figure.look.track.gaps) > 0 for figure in figures)
     hidden_note = [f"{away} of {len(figures)} people are hidden (scale 0) in their gaps"] if away else []
-    seen = [note for eye in eyes if (note := eye.camera.note())]
+    seen = [note for eye in cameras if (note := eye.camera.note())]
     return ["metres; y up; 0 s is the start of the result", *fewer, *notes, *hidden_note, *seen]
 
 
-def _write_figure(file: IO[bytes], begin: int, figure: _Figure, buffer: _Buffer) -> None:
+def _write_figure(file: IO[bytes], begin: int, figure: _Person, buffer: _Buffer) -> None:
     done, previous = 0, None
     for span, motion in figure.look.spans():
-        turns = same_sign(motion.turns[span.known], previous)
-        if not len(turns):
+        quaternions = same_sign(motion.quaternions[span.known], previous)
+        if not len(quaternions):
             continue
-        previous = turns[-1]
+        previous = quaternions[-1]
         columns = [(figure.roots, motion.root[span.known])]
-        columns += [(place, turns[:, joint][:, _TURN_ORDER]) for joint, place in figure.turns.items()]
+        columns += [(accessor, quaternions[:, joint][:, _XYZW]) for joint, accessor in figure.quaternions.items()]
         for accessor, values in columns:
             file.seek(begin + buffer.offset(accessor) + 4 * values.shape[1] * done)
             file.write(values.astype("<f4").tobytes())
-        done += len(turns)
+        done += len(quaternions)
 
 
 class _Animation:
@@ -188,7 +188,9 @@ class _Animation:
         self.add({"node": node, "path": path}, times, values, interpolation)
 
 
-def _document(figures: list[_Figure], eyes: list[_Eye], buffer: _Buffer, recording: Recording) -> dict[str, object]:
+def _document(
+    figures: list[_Person], cameras: list[_Camera], buffer: _Buffer, recording: Recording
+) -> dict[str, object]:
     nodes: list[dict[str, Json]] = []
     scene: list[int] = []
     animation = _Animation()
@@ -208,13 +210,13 @@ def _document(figures: list[_Figure], eyes: list[_Eye], buffer: _Buffer, recordi
         colour = [(value / 255) ** 2.2 for value in person_colour(figure.look.track.person)]
         surface = {"baseColorFactor": [*colour, 1.0], "metallicFactor": 0.0, "roughnessFactor": 0.8}
         materials.append({"name": person, "pbrMetallicRoughness": surface})
-    for number, eye in enumerate(eyes):
+    for number, eye in enumerate(cameras):
         scene.append(len(nodes))
         _add_camera(eye, number, nodes, animation)
     asset = {"version": "2.0", "generator": "pose-convert", "extras": {"space": recording.space.note}}
     parts = {
         "nodes": nodes,
-        "cameras": [eye.camera.document() for eye in eyes],
+        "cameras": [eye.camera.document() for eye in cameras],
         "skins": skins,
         "meshes": meshes,
         "materials": materials,
@@ -224,13 +226,13 @@ def _document(figures: list[_Figure], eyes: list[_Eye], buffer: _Buffer, recordi
         if animation.channels
         else [],
         "buffers": [{"byteLength": buffer.size}] if buffer.size else [],
-        "extensionsUsed": [POINTER] if any(eye.fields is not None for eye in eyes) else [],
+        "extensionsUsed": [POINTER] if any(eye.fields_of_view is not None for eye in cameras) else [],
     }
     document = {"asset": asset, "scene": 0, "scenes": [{"nodes": scene} if scene else {}]}
     return document | {name: part for name, part in parts.items() if part}
 
 
-def _add_joints(figure: _Figure, nodes: list[dict[str, Json]], animation: _Animation, prefix: str) -> None:
+def _add_joints(figure: _Person, nodes: list[dict[str, Json]], animation: _Animation, prefix: str) -> None:
     """Add a person's node and joints.
 
     Args:
@@ -248,25 +250,25 @@ def _add_joints(figure: _Figure, nodes: list[dict[str, Json]], animation: _Anima
         if children := [top + 1 + child for child, above in enumerate(look.parents) if above == joint]:
             node["children"] = children
         nodes.append(node)
-        if joint in figure.turns:
-            animation.move(top + 1 + joint, "rotation", figure.input, figure.turns[joint])
+        if joint in figure.quaternions:
+            animation.move(top + 1 + joint, "rotation", figure.input, figure.quaternions[joint])
     animation.move(top + 1, "translation", figure.input, figure.roots)
     animation.move(top, "scale", figure.shown_input, figure.scales, "STEP")
 
 
-def _add_camera(eye: _Eye, number: int, nodes: list[dict[str, Json]], animation: _Animation) -> None:
+def _add_camera(eye: _Camera, number: int, nodes: list[dict[str, Json]], animation: _Animation) -> None:
     """Add the node of a camera, with its position in the first frame."""
     camera, node = eye.camera, len(nodes)
-    place, turn = camera.places[0].tolist(), camera.turns[0, _TURN_ORDER].tolist()
-    nodes.append({"name": camera.view.name, "camera": number, "translation": place, "rotation": turn})
-    if eye.input is None or eye.turns is None:
+    position, quaternion = camera.positions[0].tolist(), camera.quaternions[0, _XYZW].tolist()
+    nodes.append({"name": camera.view.name, "camera": number, "translation": position, "rotation": quaternion})
+    if eye.input is None or eye.quaternions is None:
         return
-    animation.move(node, "rotation", eye.input, eye.turns)
-    if eye.places is not None:
-        animation.move(node, "translation", eye.input, eye.places)
-    if eye.fields is not None:
+    animation.move(node, "rotation", eye.input, eye.quaternions)
+    if eye.positions is not None:
+        animation.move(node, "translation", eye.input, eye.positions)
+    if eye.fields_of_view is not None:
         pointer = {"pointer": f"/cameras/{number}/perspective/yfov"}
-        animation.add({"path": "pointer", "extensions": {POINTER: pointer}}, eye.input, eye.fields)
+        animation.add({"path": "pointer", "extensions": {POINTER: pointer}}, eye.input, eye.fields_of_view)
 
 
 FORMAT = SceneFormat(".glb", write)

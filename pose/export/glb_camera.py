@@ -22,10 +22,10 @@ F64 = NDArray[np.float64]
 
 POINTER = "KHR_animation_pointer"
 _NEAR, _FAR = 0.05, 1000.0  # m, clipping planes
-_ZOOMS = 1.01  # ratio of the longest to the shortest focal length above which zoom is animated
-_TELL_PX = 1.0  # displacement of image points above which the summary has a note
+_MIN_ZOOM_RATIO = 1.01  # ratio of the longest to the shortest focal length above which zoom is animated
+_MIN_NOTED_PX = 1.0  # displacement of image points above which the summary has a note
 _AXES = np.diag([1.0, -1.0, -1.0])  # from glTF's camera axes to x right, y down, z forward
-_ACROSS = 9  # grid points along each side of the image at which the displacement is evaluated
+_GRID_POINTS = 9  # grid points along each side of the image at which the displacement is evaluated
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,40 +34,41 @@ class GlbCamera:
 
     Attributes:
         view: The exact camera.
-        places: (F, 3) positions, m.
-        turns: (F, 4) quaternions (w, x, y, z) from glTF's camera axes (x right, y up, z backward) to the file's axes.
-        fields: (F,) vertical fields of view, rad.
+        positions: (F, 3) positions, m.
+        quaternions: (F, 4) quaternions (w, x, y, z) from glTF's camera axes (x right, y up, z backward) to the file's
+            axes.
+        fields_of_view: (F,) vertical fields of view, rad.
         aspect: Aspect ratio of the image plane, width / height.
-        off: Largest displacement of an image point by the approximation, px.
+        max_displacement_px: Largest displacement of an image point by the approximation, px.
     """
 
     view: Viewpoint
-    places: F64
-    turns: F64
-    fields: F64
+    positions: F64
+    quaternions: F64
+    fields_of_view: F64
     aspect: float
-    off: float
+    max_displacement_px: float
 
     @property
     def moves(self) -> bool:
         """Whether the camera has more than one pose."""
-        return len(self.turns) > 1
+        return len(self.quaternions) > 1
 
     @property
     def zooms(self) -> bool:
         """Whether the field of view changes enough to be animated."""
-        return bool(self.view.zooms.max() / self.view.zooms.min() > _ZOOMS)
+        return bool(self.view.zooms.max() / self.view.zooms.min() > _MIN_ZOOM_RATIO)
 
     @property
-    def field(self) -> float:
+    def field_of_view(self) -> float:
         """Median vertical field of view, rad."""
-        return float(np.median(self.fields))
+        return float(np.median(self.fields_of_view))
 
     def document(self) -> dict[str, Json]:
         """Return the camera's entry in the list `cameras` of the glTF document."""
         width, height = self.view.size
         extras = {"K": self.view.matrix.tolist(), "size": [width, height]}
-        perspective = {"aspectRatio": self.aspect, "yfov": self.field, "znear": _NEAR, "zfar": _FAR}
+        perspective = {"aspectRatio": self.aspect, "yfov": self.field_of_view, "znear": _NEAR, "zfar": _FAR}
         return cast(
             dict[str, Json],
             {"name": self.view.name, "type": "perspective", "perspective": perspective, "extras": extras},
@@ -77,14 +78,15 @@ class GlbCamera:
         """Return a note on the approximation of the camera; empty if it is exact."""
         notes = []
         if self.zooms:
-            fields = np.degrees([self.fields.min(), self.fields.max(), self.field])
+            low, high, median = np.degrees([self.fields_of_view.min(), self.fields_of_view.max(), self.field_of_view])
             notes.append(
-                f"zoom, {fields[0]:.1f} to {fields[1]:.1f} degrees, is animated by {POINTER} (Blender 5 reads it); "
-                f"elsewhere the field of view is {fields[2]:.1f} degrees"
+                f"zoom, {low:.1f} to {high:.1f} degrees, is animated by {POINTER} (Blender 5 reads it); "
+                f"elsewhere the field of view is {median:.1f} degrees"
             )
-        if self.off > _TELL_PX:
+        if self.max_displacement_px > _MIN_NOTED_PX:
             notes.append(
-                f"the principal point is not at the image centre: points are displaced by up to {self.off:.0f} px"
+                "the principal point is not at the image centre: points are displaced by up to "
+                f"{self.max_displacement_px:.0f} px"
             )
         name = "" if self.view.name == ONLY else f" {shown(self.view.name)}"
         return f"camera{name}: {'; '.join(notes)}" if notes else ""
@@ -94,16 +96,16 @@ def glb_camera(view: Viewpoint) -> GlbCamera:
     """Return the glTF camera that approximates a camera with an arbitrary principal point."""
     (width, height), matrix = view.size, view.matrix
     middle = np.linalg.inv(matrix) @ [(width - 1) / 2, (height - 1) / 2, 1]
-    away = float(np.hypot(middle[0], middle[1]))
-    axis = np.array([-middle[1], middle[0], 0.0]) / max(away, 1e-12)
-    aim = to_matrix((np.arctan(away) * axis)[None])[0]
-    fields = 2 * np.arctan(height / (2 * matrix[1, 1] * view.zooms))
+    distance = float(np.hypot(middle[0], middle[1]))
+    axis = np.array([-middle[1], middle[0], 0.0]) / max(distance, 1e-12)
+    aim = to_matrix((np.arctan(distance) * axis)[None])[0]
+    fields_of_view = 2 * np.arctan(height / (2 * matrix[1, 1] * view.zooms))
     aspect = width / matrix[0, 0] / (height / matrix[1, 1])
-    turns = same_sign(from_matrix(view.turns @ aim @ _AXES))
-    return GlbCamera(view, view.places, turns, fields, float(aspect), _off(view, aim))
+    quaternions = same_sign(from_matrix(view.rotations @ aim @ _AXES))
+    return GlbCamera(view, view.positions, quaternions, fields_of_view, float(aspect), _max_displacement(view, aim))
 
 
-def _off(view: Viewpoint, aim: F64) -> float:
+def _max_displacement(view: Viewpoint, aim: F64) -> float:
     """Return the largest displacement of an image point by the approximation, px.
 
     Args:
@@ -111,7 +113,7 @@ def _off(view: Viewpoint, aim: F64) -> float:
         aim: (3, 3) rotation that approximates its principal point.
     """
     size, matrix = np.array(view.size), view.matrix
-    across = np.linspace(-0.5, size - 0.5, _ACROSS)
+    across = np.linspace(-0.5, size - 0.5, _GRID_POINTS)
     x, y = np.meshgrid(across[:, 0], across[:, 1])
     pixels = np.stack([x.ravel(), y.ravel(), np.ones(x.size)], axis=1)
     seen = (pixels @ np.linalg.inv(matrix).T) @ aim

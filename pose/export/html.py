@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.export.format import Notes, SceneFormat
-from pose.export.html_bodies import MOST_BODIES, PageBody, hand_rows, mesh_arrays, mesh_facts
+from pose.export.html_bodies import MAX_BODIES, PageBody, hand_rows, mesh_arrays, mesh_metadata
 from pose.export.joint_angles import NAMES, joint_angles
-from pose.export.many import MOST_PEOPLE, seen_most
+from pose.export.many import MAX_PEOPLE, people_with_most_frames
 from pose.export.selection import without_world
 from pose.export.space import CAMERA_SPACE, Space, level_space
 from pose.export.timeline import Timeline, stretches, thinned
@@ -32,31 +32,31 @@ from pose.skeletons import LIMBS
 from pose.system.shown import shown_in_html
 from pose.system.whole_file import whole_file
 from pose.view.camera_plan import cameras_section
-from pose.view.colours import drawing_facts
+from pose.view.colours import drawing_settings
 from pose.world.frame import LEVEL_UP
 
-MOST_FRAMES = 20_000  # maximum per page; longer results are subsampled evenly
-EMBEDDED = 8_000_000  # maximum size of an embedded video, bytes
+MAX_FRAMES = 20_000  # maximum per page; longer results are subsampled evenly
+MAX_EMBEDDED_BYTES = 8_000_000  # maximum size of an embedded video, bytes
 OVERLAY = "overlay.mp4"  # video that pose-run writes beside the report
 _MODULES = ("paint.js", "turntable.js", "body.js", "scene.js", "marks.js", "report.js")
 _MISSING = -32768
-_SAMPLE = 32_768  # maximum number of poses from which the floor is computed
+_MAX_FLOOR_POSES = 32_768  # maximum number of poses from which the floor is computed
 MOVING_NOTE = "camera frame, lowest feet at 0; not levelled, because the camera's motion is unknown"
-_SPEED_SECONDS = 0.2  # window for the speed of the pelvis
+_SPEED_WINDOW_S = 0.2  # window for the speed of the pelvis
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
     """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
     timeline, space = _thinned(recording.timeline), _space(recording, people)
-    shown, fewer = seen_most(recording, people, MOST_PEOPLE)
+    shown, fewer = people_with_most_frames(recording, people, MAX_PEOPLE)
     tracks = [track for person in shown if (track := recording.track(person, timeline)) is not None]
     video = _video(recording, target)
     with whole_file(target) as hidden, hidden.open("w", encoding="utf-8", newline="\n") as file:
         file.write(_head(recording))
         file.write('<script type="application/json" id="facts">')
-        file.write(_inline(_facts(recording, timeline, tracks, space, len(people) - len(shown))))
+        file.write(_inline(_metadata(recording, timeline, tracks, space, len(people) - len(shown))))
         file.write("</script>\n")
-        bodies = {track.person: PageBody(track, space) for track in tracks[:MOST_BODIES]}
+        bodies = {track.person: PageBody(track, space) for track in tracks[:MAX_BODIES]}
         file.write(f'<script type="application/json" id="mesh">{_inline(_mesh(bodies))}</script>\n')
         for track in tracks:
             _write_person(file, track, space, bodies.get(track.person))
@@ -65,13 +65,13 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
         if not recording.rescaled:
             file.writelines(cameras_section(recording.table))
         file.write(_scripts())
-    said = "contains the video" if video and _is_small(video) else f"plays {video.name}" if video else "no video"
-    thin = (
+    video_note = "contains the video" if video and _is_small(video) else f"plays {video.name}" if video else "no video"
+    thinning_note = (
         [f"{len(timeline.times)} of {len(recording.timeline.times)} frames"]
         if timeline is not recording.timeline
         else []
     )
-    return [said, *thin, *fewer]
+    return [video_note, *thinning_note, *fewer]
 
 
 def _space(recording: Recording, people: list[int]) -> Space:
@@ -81,19 +81,19 @@ def _space(recording: Recording, people: list[int]) -> Space:
     """
     if not without_world(recording.table):
         return recording.world
-    rows = [thinned(recording.rows_of(person), _SAMPLE // len(people)) for person in people]
-    joints, root = recording.bodies(np.concatenate([np.zeros(0, np.int64), *rows]), turned=False)
+    rows = [thinned(recording.rows_of(person), _MAX_FLOOR_POSES // len(people)) for person in people]
+    joints, root = recording.poses(np.concatenate([np.zeros(0, np.int64), *rows]), in_first_camera=False)
     known = np.isfinite(root).all(axis=1) & np.isfinite(joints).all(axis=(1, 2))
     floor = level_space([(joints[known], root[known])], LEVEL_UP).floor
     return replace(CAMERA_SPACE, note=MOVING_NOTE, floor=floor)
 
 
 def _thinned(timeline: Timeline) -> Timeline:
-    step = -(-len(timeline.times) // MOST_FRAMES)
+    step = -(-len(timeline.times) // MAX_FRAMES)
     return timeline if step == 1 else Timeline(timeline.times[::step], None, True)
 
 
-def _facts(
+def _metadata(
     recording: Recording, timeline: Timeline, tracks: list[Track], space: Space, left_out: int
 ) -> dict[str, Any]:
     """Return the metadata of the page.
@@ -109,17 +109,17 @@ def _facts(
     return {
         "name": recording.name,
         "times": _packed(timeline.times.astype("<f8")),
-        "drawing": drawing_facts(),
+        "drawing": drawing_settings(),
         "angles": list(NAMES),
         "space": space.note,
-        "people": [_person_facts(recording, track) for track in tracks],
+        "people": [_person_metadata(recording, track) for track in tracks],
         "leftOut": left_out,
         "run": {key: run[key] for key in ("created_by", "source", "camera", "models", "settings") if run},
         "complete": recording.table.complete,
     }
 
 
-def _person_facts(recording: Recording, track: Track) -> dict[str, Any]:
+def _person_metadata(recording: Recording, track: Track) -> dict[str, Any]:
     """Return the metadata of a person.
 
     Times and numbers of frames in `marks` are those of the whole recording, so that a subsampled page omits no mark.
@@ -134,18 +134,20 @@ def _person_facts(recording: Recording, track: Track) -> dict[str, Any]:
           is missing or interpolated, left and right of a limb were swapped, the 2D joints of a limb contradict the bone
           lengths
     """
-    whole = recording.track(track.person, recording.timeline)
-    assert whole is not None, "who is in a thinned timeline is in the whole one"
-    swapped = dict(zip(LIMB_NAMES, whole.swapped.T, strict=True))
-    contradicted = {f"inconsistent_{limb}": flags for limb, flags in zip(LIMBS, whole.inconsistent.T, strict=True)}
-    marks = {"missing": ~whole.known, "filled": whole.filled} | swapped | contradicted
+    full_track = recording.track(track.person, recording.timeline)
+    assert full_track is not None, "a person on a subsampled timeline is also on the full one"
+    swapped = dict(zip(LIMB_NAMES, full_track.swapped.T, strict=True))
+    contradicted = {f"inconsistent_{limb}": flags for limb, flags in zip(LIMBS, full_track.inconsistent.T, strict=True)}
+    marks = {"missing": ~full_track.known, "filled": full_track.filled} | swapped | contradicted
     return {
         "id": track.person,
         "doubtful": track.person in recording.table.doubtful_ids,
         "first": track.first,
         "count": len(track),
-        "frames": int((whole.known & ~whole.filled).sum()),
-        "marks": {name: {"frames": int(flags.sum()), "spans": _seconds(flags, whole)} for name, flags in marks.items()},
+        "frames": int((full_track.known & ~full_track.filled).sum()),
+        "marks": {
+            name: {"frames": int(flags.sum()), "spans": _seconds(flags, full_track)} for name, flags in marks.items()
+        },
     }
 
 
@@ -158,7 +160,7 @@ def _seconds(flags: NDArray[np.bool_], track: Track) -> list[list[float]]:
 def _mesh(bodies: dict[int, PageBody]) -> dict[str, Any]:
     """Return the mesh data that all bodies on the page share."""
     arrays = {name: _packed(values) for name, values in mesh_arrays().items()} if bodies else {}
-    return mesh_facts() | arrays | {"moving": {person: body.moving for person, body in bodies.items()}}
+    return mesh_metadata() | arrays | {"moving": {person: body.moving for person, body in bodies.items()}}
 
 
 def _write_person(file: IO[str], track: Track, space: Space, body: PageBody | None) -> None:
@@ -188,16 +190,16 @@ def _portions(track: Track, space: Space) -> Iterator[dict[str, NDArray[np.gener
         - `lines`: (n, 4) speed of the pelvis in mm/s, its height in mm, and two values in thousandths: the mean score
           of the 2D joints, and the fraction of joints not detected in 2D
     """
-    roots = np.concatenate([space.to_file(span.places[:, 0]) for span in track.spans()])
+    roots = np.concatenate([space.to_file(span.joints[:, 0]) for span in track.spans()])
     speed = _speed(track.times, roots)
     for span in track.spans():
-        placed = space.to_file(span.places)
-        angles = joint_angles(span.places, span.sigma, space.up)
+        joints = space.to_file(span.joints)
+        angles = joint_angles(span.joints, span.sigma, space.up)
         at = span.start + np.arange(len(span.times))
         unseen = np.where(span.known, (span.score == 0).mean(axis=1), np.nan)
         score = np.where(span.known, span.score.mean(axis=1), np.nan)
         lines = np.stack([1000 * speed[at], 1000 * roots[at, 1], 1000 * score, 1000 * unseen], axis=1)
-        stage = np.stack([placed[..., 0], -placed[..., 2], placed[..., 1]], axis=-1)
+        stage = np.stack([joints[..., 0], -joints[..., 2], joints[..., 1]], axis=-1)
         yield {
             "stage": _short(1000 * stage.reshape(len(stage), -1)),
             "sigma": _short(span.sigma),
@@ -208,7 +210,7 @@ def _portions(track: Track, space: Space) -> Iterator[dict[str, NDArray[np.gener
 
 
 def _speed(times: NDArray[np.float64], roots: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the speed (T,) m/s over a window of `_SPEED_SECONDS` around each frame.
+    """Return the speed (T,) m/s over a window of `_SPEED_WINDOW_S` around each frame.
 
     It is the distance between the first and the last position in the window, divided by the time. It is NaN if the
     person is missing in one of the two frames.
@@ -218,12 +220,12 @@ def _speed(times: NDArray[np.float64], roots: NDArray[np.float64]) -> NDArray[np
         roots: (T, 3) positions of the pelvis, m.
     """
     last = len(times) - 1
-    earlier = np.searchsorted(times, times - _SPEED_SECONDS / 2 - 1e-6)
-    later = np.minimum(np.searchsorted(times, times + _SPEED_SECONDS / 2 + 1e-6, side="right") - 1, last)
+    earlier = np.searchsorted(times, times - _SPEED_WINDOW_S / 2 - 1e-6)
+    later = np.minimum(np.searchsorted(times, times + _SPEED_WINDOW_S / 2 + 1e-6, side="right") - 1, last)
     later = np.where(later == earlier, np.minimum(later + 1, last), later)
     elapsed = times[later] - times[earlier]
-    way = np.linalg.norm(roots[later] - roots[earlier], axis=1)
-    return np.where(elapsed > 0, way / np.maximum(elapsed, 1e-9), np.nan)
+    distance = np.linalg.norm(roots[later] - roots[earlier], axis=1)
+    return np.where(elapsed > 0, distance / np.maximum(elapsed, 1e-9), np.nan)
 
 
 def _short(values: NDArray[np.float64]) -> NDArray[np.int16]:
@@ -241,7 +243,7 @@ def _video(recording: Recording, target: Path) -> Path | None:
 
 
 def _is_small(video: Path) -> bool:
-    return video.stat().st_size <= EMBEDDED
+    return video.stat().st_size <= MAX_EMBEDDED_BYTES
 
 
 def _offset(recording: Recording, video: Path) -> float:

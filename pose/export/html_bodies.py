@@ -12,9 +12,9 @@ from pose.export.space import Space
 from pose.export.tracks import Track
 from pose.system.json_values import Json
 
-MOST_BODIES = 20  # maximum per page; the first people on the page have a body
-_REST_UNIT = 1e-4  # m; unit of vertices and bones in the rest pose
-TURN = 32767  # scale factor of x, y and z of a quaternion, whose sign is chosen so that w >= 0
+MAX_BODIES = 20  # maximum per page; the first people on the page have a body
+_REST_UNIT_M = 1e-4  # m; unit of vertices and bones in the rest pose
+QUATERNION_SCALE = 32767  # scale factor of x, y and z of a quaternion, whose sign is chosen so that w >= 0
 
 
 class PageBody:
@@ -33,10 +33,10 @@ class PageBody:
         """Yield the poses (n, 3 + 3 M) of each portion of the track; NaN in gaps.
 
         A pose is the position of the first bone in mm, then x, y and z of the quaternions of the M moving bones,
-        multiplied by `TURN`.
+        multiplied by `QUATERNION_SCALE`.
         """
         for span, motion in self._motion.spans():
-            rows = pose_numbers(motion.root, motion.turns[:, self._moving])
+            rows = pose_numbers(motion.root, motion.quaternions[:, self._moving])
             rows[~span.known] = np.nan
             yield rows
 
@@ -48,18 +48,20 @@ class PageBody:
 
 def rest_numbers(character: Character) -> NDArray[np.float64]:
     """Return the rest pose (B + V, 3) in tenths of a millimetre: start points of the B bones, then V vertices."""
-    return np.concatenate([character.heads, character.vertices]) / _REST_UNIT
+    return np.concatenate([character.heads, character.vertices]) / _REST_UNIT_M
 
 
-def pose_numbers(root: NDArray[np.float64], turns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Encode poses (n, 3 + 3 M) for the page: the root in mm, then x, y and z of the quaternions times `TURN`.
+def pose_numbers(root: NDArray[np.float64], quaternions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Encode poses (n, 3 + 3 M) for the page: the root in mm, then x, y and z of the scaled quaternions.
+
+    The scale factor is `QUATERNION_SCALE`.
 
     Args:
         root: (n, 3) m, position of the first bone.
-        turns: (n, M, 4) quaternions (w, x, y, z) of the M moving bones.
+        quaternions: (n, M, 4) quaternions (w, x, y, z) of the M moving bones.
     """
-    turns = np.where(turns[..., :1] < 0, -turns, turns)[..., 1:] * TURN
-    return np.concatenate([1000 * root, turns.reshape(len(turns), -1)], axis=1)
+    quaternions = np.where(quaternions[..., :1] < 0, -quaternions, quaternions)[..., 1:] * QUATERNION_SCALE
+    return np.concatenate([1000 * root, quaternions.reshape(len(quaternions), -1)], axis=1)
 
 
 def mesh_arrays() -> dict[str, NDArray[np.generic]]:
@@ -77,9 +79,9 @@ def mesh_arrays() -> dict[str, NDArray[np.generic]]:
     }
 
 
-def mesh_facts() -> dict[str, Json]:
+def mesh_metadata() -> dict[str, Json]:
     """Return what the page needs to decode bodies: parents of the bones, length unit in m, and scale of quaternions."""
-    return {"parents": body_model("light").parents.tolist(), "unit": _REST_UNIT, "turn": TURN}
+    return {"parents": body_model("light").parents.tolist(), "unit": _REST_UNIT_M, "turn": QUATERNION_SCALE}
 
 
 def hand_rows(track: Track, space: Space) -> Iterator[NDArray[np.float64]]:
@@ -89,6 +91,6 @@ def hand_rows(track: Track, space: Space) -> Iterator[NDArray[np.float64]]:
     """
     for span in track.spans():
         at = span.start + np.arange(len(span.times))
-        placed = space.to_file(track.hands(at).places)
-        placed = np.stack([placed[..., 0], -placed[..., 2], placed[..., 1]], axis=-1)
-        yield 1000 * placed.reshape(len(placed), -1)
+        points = space.to_file(track.hands(at).points)
+        points = np.stack([points[..., 0], -points[..., 2], points[..., 1]], axis=-1)
+        yield 1000 * points.reshape(len(points), -1)

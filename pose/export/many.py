@@ -2,11 +2,11 @@
 
 from pose.export.tracks import Recording
 
-MOST_PEOPLE = 1000  # maximum per file
-MOST_CHARACTERS = 100  # maximum per file of skinned meshes, 0.8 MB each
+MAX_PEOPLE = 1000  # maximum per file
+MAX_CHARACTERS = 100  # maximum per file of skinned meshes, 0.8 MB each
 
 
-def seen_most(recording: Recording, people: list[int], max_people: int) -> tuple[list[int], list[str]]:
+def people_with_most_frames(recording: Recording, people: list[int], max_people: int) -> tuple[list[int], list[str]]:
     """Select at most `max_people` people, those with the most frames.
 
     Returns:

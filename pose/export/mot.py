@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.export import opensim_setup as setup
-from pose.export.digits import joined, number, row, text
+from pose.export.digits import joined, merged, number, to_bytes
 from pose.export.format import Notes, PersonFormat
 from pose.export.motions import AnimatedSkeleton
 from pose.export.rotations import about, from_matrix, inverse, multiply, rotate, unwrapped_euler
@@ -56,18 +56,18 @@ def facing(track: Track) -> F64:
     """
     total = np.zeros(3)
     for span in track.sample():
-        _, _, forward = pelvis_frame(track.space.to_file(span.places)[:, ORDER])
+        _, _, forward = pelvis_frame(track.space.to_file(span.joints)[:, ORDER])
         total += forward.sum(axis=0)
     return about(np.array([0.0, 1, 0]), np.array(np.arctan2(total[2], total[0])))
 
 
-def write_mot(track: Track, target: Path, turn: F64) -> Notes:
+def write_mot(track: Track, target: Path, quaternion: F64) -> Notes:
     """Write the motion of one person to a MOT file.
 
     Args:
         track: The person.
         target: File to write.
-        turn: (4,) quaternion, applied to the whole motion.
+        quaternion: (4,) quaternion, applied to the whole motion.
     """
     assert track.rate is not None, "MOT has one rate"
     bones = AnimatedSkeleton(track)
@@ -78,10 +78,10 @@ def write_mot(track: Track, target: Path, turn: F64) -> Notes:
         file.write("\n".join((*head, "\t".join(COLUMNS), "")).encode("ascii"))
         previous: dict[str, F64] = {}
         for span, motion in bones.spans():
-            turned = _turned(motion, turn, origin)
+            turned = _turned(motion, quaternion, origin)
             cells = number(coordinates(turned, previous), 5, prefix="\t")
-            file.write(text(joined(number(span.times, 6), row(cells), "\n")))
-    degrees = 2 * np.degrees(np.arctan2(turn[2], turn[0]))
+            file.write(to_bytes(joined(number(span.times, 6), merged(cells), "\n")))
+    degrees = 2 * np.degrees(np.arctan2(quaternion[2], quaternion[0]))
     faces = f"turned by {degrees:.0f} degrees about y, so that the person faces +x; no hip rotation"
     return [f"{timing(track)}; degrees and metres; {faces}", bones.distance_note(), *list_filled(track, target)]
 
@@ -92,17 +92,17 @@ def pelvis_origin(body: Body) -> F64:
     return rotate(_BODY, -scale * np.array(setup.HIPS))
 
 
-def _turned(motion: SkeletonMotion, turn: F64, origin: F64) -> SkeletonMotion:
-    """Rotate a motion by the quaternion `turn`, and move its root to the origin of the model's pelvis.
+def _turned(motion: SkeletonMotion, quaternion: F64, origin: F64) -> SkeletonMotion:
+    """Rotate a motion by the quaternion `quaternion`, and move its root to the origin of the model's pelvis.
 
     Args:
         motion: Motion in file axes.
-        turn: (4,) quaternion.
+        quaternion: (4,) quaternion.
         origin: (3,) m, from the midpoint of the hips to the new root, in axes of the pelvis.
     """
-    turns = motion.turns.copy()
-    turns[:, 0] = multiply(turn, turns[:, 0])
-    return SkeletonMotion(rotate(turn, motion.root) + rotate(turns[:, 0], origin), turns)
+    quaternions = motion.quaternions.copy()
+    quaternions[:, 0] = multiply(quaternion, quaternions[:, 0])
+    return SkeletonMotion(rotate(quaternion, motion.root) + rotate(quaternions[:, 0], origin), quaternions)
 
 
 def coordinates(motion: SkeletonMotion, previous: dict[str, F64] | None = None) -> F64:
@@ -114,24 +114,24 @@ def coordinates(motion: SkeletonMotion, previous: dict[str, F64] | None = None) 
             dictionary is updated with the last angles of this portion.
     """
     previous = {} if previous is None else previous
-    turns = {name: motion.turns[:, place] for name, place in _AT.items()}
+    quaternions = {name: motion.quaternions[:, place] for name, place in _AT.items()}
 
-    def angles(joint: str, turn: F64) -> F64:
-        triple = unwrapped_euler(turn, "zxy", previous.get(joint))
+    def angles(joint: str, quaternions: F64) -> F64:
+        triple = unwrapped_euler(quaternions, "zxy", previous.get(joint))
         previous[joint] = triple[-1]
         return np.degrees(triple)
 
-    def in_body(turn: F64) -> F64:
-        return multiply(multiply(inverse(_BODY), turn), _BODY)
+    def in_body(quaternions: F64) -> F64:
+        return multiply(multiply(inverse(_BODY), quaternions), _BODY)
 
-    parts = [angles("pelvis", multiply(turns["pelvis"], _BODY)), motion.root]
+    parts = [angles("pelvis", multiply(quaternions["pelvis"], _BODY)), motion.root]
     for side in _SIDES:
-        hip = angles(f"{side}_hip", in_body(turns[f"{side}_hip"])) * _mirrored(side)
-        parts += [hip[:, :2], _bend(turns[f"{side}_knee"])]
-    parts.append(angles("spine", in_body(multiply(turns["spine"], turns["thorax"]))))
+        hip = angles(f"{side}_hip", in_body(quaternions[f"{side}_hip"])) * _mirrored(side)
+        parts += [hip[:, :2], _bend(quaternions[f"{side}_knee"])]
+    parts.append(angles("spine", in_body(multiply(quaternions["spine"], quaternions["thorax"]))))
     for side in _SIDES:
-        arm = multiply(turns[f"{side}_shoulder"], _RAISED[side])
-        parts += [angles(f"{side}_shoulder", in_body(arm)) * _mirrored(side), _bend(turns[f"{side}_elbow"])]
+        arm = multiply(quaternions[f"{side}_shoulder"], _RAISED[side])
+        parts += [angles(f"{side}_shoulder", in_body(arm)) * _mirrored(side), _bend(quaternions[f"{side}_elbow"])]
     return np.concatenate(parts, axis=1)
 
 
@@ -139,10 +139,10 @@ def _mirrored(side: str) -> F64:
     return np.array([1.0, 1, 1]) if side == "right" else np.array([1.0, -1, -1])
 
 
-def _bend(turn: F64) -> F64:
+def _bend(quaternions: F64) -> F64:
     """Return the angles (T, 1) in degrees of rotations (T, 4): the flexion of a knee or elbow."""
-    sine = np.sqrt((turn[..., 1:] ** 2).sum(axis=-1))
-    result: F64 = np.degrees(2 * np.arctan2(sine, np.abs(turn[..., 0])))[:, None]
+    sine = np.sqrt((quaternions[..., 1:] ** 2).sum(axis=-1))
+    result: F64 = np.degrees(2 * np.arctan2(sine, np.abs(quaternions[..., 0])))[:, None]
     return result
 
 

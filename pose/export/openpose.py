@@ -4,7 +4,7 @@ import os
 from glob import escape
 from pathlib import Path
 
-from pose.export.digits import joined, number, text
+from pose.export.digits import joined, number, to_bytes
 from pose.export.flat import BODY_25, People2D, keypoints, own_frames, portions
 from pose.export.folder import whole_folder
 from pose.export.format import Notes, SceneFormat
@@ -20,7 +20,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
     with whole_folder(target, [f"{escape(name)}_*_keypoints.json"]) as folder:
         for part in portions(recording, people, BODY_25):
             objects = _people(part)
-            for frame, first, last in zip(part.frames, part.edges[:-1], part.edges[1:], strict=True):
+            for frame, first, last in zip(part.frames, part.frame_starts[:-1], part.frame_starts[1:], strict=True):
                 content = b'{"version":1.3,"people":[%b]}' % b",".join(objects[first:last])
                 _write_small(f"{folder}/{name}_{frame:012d}_keypoints.json", content)
     return ["2D, px; a file for each frame, BODY_25", *own_frames(recording)]
@@ -30,7 +30,7 @@ def _people(part: People2D) -> list[bytes]:
     """Return the JSON object of each row."""
     head = ('{"person_id":[', number(part.ids), '],"pose_keypoints_2d":[')
     left, right = ("", "") if part.hands is None else (keypoints(part.hands[:, side]) for side in range(2))
-    return text(joined(*head, keypoints(part.points), _LEFT, left, _RIGHT, right, _OTHERS)).splitlines()
+    return to_bytes(joined(*head, keypoints(part.points), _LEFT, left, _RIGHT, right, _OTHERS)).splitlines()
 
 
 def _write_small(path: str, content: bytes) -> None:

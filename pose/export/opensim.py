@@ -25,7 +25,7 @@ F64 = NDArray[np.float64]
 
 FILES = ("markers.trc", "motion.mot", "motion.mot.filled.csv", "markers.xml", "scale.xml", "ik.xml", "README.txt")
 # Percentile of the trunk lengths that scales the torso; above the median, because bending shortens the trunk.
-_UPRIGHT_SHARE = 75
+_UPRIGHT_PERCENTILE = 75
 README = f"""Markers, joint angles and set-up files for OpenSim 4.
 
 1. Copy the model here as {setup.MODEL}: https://simtk.org/projects/full_body, or Models/Rajagopal of
@@ -49,19 +49,19 @@ are; its shoulders lie some centimetres away, because the angles of the back are
 def write(track: Track, target: Path) -> Notes:
     """Write the track of one person to `target`; see `pose.export.format.PersonFormat`."""
     assert track.rate is not None, "TRC and MOT have one rate"
-    turn = facing(track)
-    degrees = 2 * np.degrees(np.arctan2(turn[2], turn[0]))
+    quaternion = facing(track)
+    degrees = 2 * np.degrees(np.arctan2(quaternion[2], quaternion[0]))
     with whole_folder(target, FILES) as folder:
-        write_trc(track, folder / "markers.trc", turn, setup.markers())
-        notes = write_mot(track, folder / "motion.mot", turn)
+        write_trc(track, folder / "markers.trc", quaternion, setup.markers())
+        notes = write_mot(track, folder / "motion.mot", quaternion)
         first, last = max(stretches(track.known), key=lambda ends: ends[1] - ends[0])
         span = float(track.times[first]), float(track.times[last])
         write_whole(folder / "markers.xml", setup.marker_set())
         write_whole(folder / "scale.xml", setup.scale_setup(f"person{track.person}", _trunk(track), span))
         write_whole(folder / "ik.xml", setup.ik_setup(span))
         write_whole(folder / "README.txt", README.format(degrees=degrees, start=span[0], end=span[1]))
-    turned = f"turned by {degrees:.0f} degrees about y, so that the person faces +x"
-    return [f"{timing(track)}; metres and degrees; {turned}; for {setup.MODEL}", *missing(track), *notes[1:]]
+    rotation_note = f"turned by {degrees:.0f} degrees about y, so that the person faces +x"
+    return [f"{timing(track)}; metres and degrees; {rotation_note}; for {setup.MODEL}", *missing(track), *notes[1:]]
 
 
 def _trunk(track: Track) -> setup.Trunk:
@@ -74,10 +74,10 @@ def _trunk(track: Track) -> setup.Trunk:
     ends = [H36M17.index(name) for name in names]
     lengths, widths = [], []
     for span in track.sample():
-        hips, shoulders = span.places[:, ends[:2]], span.places[:, ends[2:]]
+        hips, shoulders = span.joints[:, ends[:2]], span.joints[:, ends[2:]]
         lengths.append(np.linalg.norm(shoulders.mean(axis=1) - hips.mean(axis=1), axis=1))
         widths.append([np.linalg.norm(np.diff(pair, axis=1)[:, 0], axis=1) for pair in (hips, shoulders)])
-    length = float(np.percentile(np.concatenate(lengths), _UPRIGHT_SHARE))
+    length = float(np.percentile(np.concatenate(lengths), _UPRIGHT_PERCENTILE))
     hips_apart, shoulders_apart = np.median(np.concatenate(widths, axis=1), axis=1) / 2
     pelvis = (np.array(setup.BACK) - np.array(setup.HIPS)) * hips_apart / setup.HALF_HIPS
     return setup.Trunk(_reach(pelvis, np.array(setup.SHOULDERS), length), float(shoulders_apart / setup.HALF_SHOULDERS))

@@ -11,14 +11,14 @@ F64 = NDArray[np.float64]
 
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 _TINY = 1e-12
-_LOCKED = 1e-7  # cosine of the middle angle below which it counts as gimbal lock
+_GIMBAL_LOCK_COSINE = 1e-7  # cosine of the middle angle below which it counts as gimbal lock
 
 
 def multiply(a: F64, b: F64) -> F64:
     """Multiply quaternions (..., 4): rotation `b` followed by rotation `a`."""
     aw, ax, ay, az = a[..., 0], a[..., 1], a[..., 2], a[..., 3]
     bw, bx, by, bz = b[..., 0], b[..., 1], b[..., 2], b[..., 3]
-    return _together(
+    return _stacked(
         aw * bw - ax * bx - ay * by - az * bz,
         aw * bx + ax * bw + ay * bz - az * by,
         aw * by - ax * bz + ay * bw + az * bx,
@@ -26,7 +26,7 @@ def multiply(a: F64, b: F64) -> F64:
     )
 
 
-def _together(*columns: F64) -> F64:
+def _stacked(*columns: F64) -> F64:
     """Stack arrays along a new last axis, twice as fast as `numpy.stack` for few rows."""
     stacked = np.empty((*columns[0].shape, len(columns)))
     for at, column in enumerate(columns):
@@ -51,7 +51,7 @@ def cross(a: F64, b: F64) -> F64:
     """Compute the cross product (..., 3), several times faster than `numpy.cross` on short axes."""
     ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
     bx, by, bz = b[..., 0], b[..., 1], b[..., 2]
-    return _together(ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx)
+    return _stacked(ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx)
 
 
 def dot(a: F64, b: F64) -> F64:
@@ -71,7 +71,7 @@ def about(axis: F64, angle: F64) -> F64:
     return np.concatenate([np.cos(half), np.sin(half) * axis], axis=-1)
 
 
-def between(start: F64, goal: F64) -> F64:
+def shortest_rotation(start: F64, goal: F64) -> F64:
     """Return the shortest rotations from unit vectors `start` to `goal`, (..., 3) -> (..., 4).
 
     For opposite directions, the rotation is 180 degrees about an axis that depends on `start` only.
@@ -80,12 +80,12 @@ def between(start: F64, goal: F64) -> F64:
     q = np.concatenate([1 + dot(start, goal)[..., None], cross(start, goal)], axis=-1)
     opposite = q[..., 0] < 1e-9
     if opposite.any():
-        away = np.eye(3)[np.abs(start[opposite]).argmin(axis=-1)]  # the axis least aligned with `start`
-        q[opposite] = np.concatenate([np.zeros((len(away), 1)), unit(cross(start[opposite], away))], axis=-1)
+        axis = np.eye(3)[np.abs(start[opposite]).argmin(axis=-1)]  # the axis least aligned with `start`
+        q[opposite] = np.concatenate([np.zeros((len(axis), 1)), unit(cross(start[opposite], axis))], axis=-1)
     return unit(q)
 
 
-def of_axes(x: F64, y: F64, z: F64) -> F64:
+def from_axes(x: F64, y: F64, z: F64) -> F64:
     """Return the rotations (..., 4) that map the coordinate axes to three perpendicular unit vectors (..., 3) each."""
     return from_matrix(np.stack([x, y, z], axis=-1))
 
@@ -116,21 +116,21 @@ def angle_between(a: F64, b: F64) -> F64:
     return 2 * np.arctan2(np.sqrt(dot(difference[..., 1:], difference[..., 1:])), np.abs(difference[..., 0]))
 
 
-def slerp(a: F64, b: F64, share: F64) -> F64:
+def slerp(a: F64, b: F64, fraction: F64) -> F64:
     """Interpolate spherically between quaternions `a` and `b` (..., 4).
 
     Args:
-        a: (..., 4) quaternions for `share` 0.
-        b: (..., 4) quaternions for `share` 1.
-        share: (...,) fraction of the angle from `a` to `b`, 0 to 1.
+        a: (..., 4) quaternions for `fraction` 0.
+        b: (..., 4) quaternions for `fraction` 1.
+        fraction: (...,) fraction of the angle from `a` to `b`, 0 to 1.
     """
     b = np.where(dot(a, b)[..., None] < 0, -b, b)
     cosine = np.clip(dot(a, b), -1, 1)
     angle = np.arccos(cosine)
-    near = angle < 1e-4  # the limit of sin(share a) / sin(a) is share
+    near = angle < 1e-4  # the limit of sin(fraction a) / sin(a) is fraction
     sine = np.where(near, 1, np.sin(angle))
-    first = np.where(near, 1 - share, np.sin((1 - share) * angle) / sine)
-    second = np.where(near, share, np.sin(share * angle) / sine)
+    first = np.where(near, 1 - fraction, np.sin((1 - fraction) * angle) / sine)
+    second = np.where(near, fraction, np.sin(fraction * angle) / sine)
     return unit(first[..., None] * a + second[..., None] * b)
 
 
@@ -166,7 +166,7 @@ def euler(q: F64, order: str) -> F64:
     angles[..., 0] = np.arctan2(w * a - sign * b * c, 0.5 - a * a - b * b)
     angles[..., 1] = middle
     angles[..., 2] = np.arctan2(-sign * ij, ii)
-    locked = ii * ii + ij * ij < (_LOCKED / 2) ** 2
+    locked = ii * ii + ij * ij < (_GIMBAL_LOCK_COSINE / 2) ** 2
     if locked.any():
         turned = np.arctan2(sign * b * c + w * a, 0.5 - a * a - c * c)
         angles[..., 0], angles[..., 2] = np.where(locked, turned, angles[..., 0]), np.where(locked, 0, angles[..., 2])

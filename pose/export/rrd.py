@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pose.export.format import Notes, SceneFormat
-from pose.export.many import MOST_PEOPLE, seen_most
+from pose.export.many import MAX_PEOPLE, people_with_most_frames
 from pose.export.rotations import from_matrix
 from pose.export.selection import CHUNK
 from pose.export.timeline import TrackSpan
@@ -24,9 +24,9 @@ from pose.view.colours import SIDE_COLOURS, edge_side, person_colour
 
 TIMELINE = "video"
 JPEG_QUALITY = 75
-LIMB_RADIUS = 0.02  # m
-_TURN_ORDER = [1, 2, 3, 0]  # Rerun's quaternions are x y z w
-FINGER_RADIUS = 0.004  # m
+LIMB_RADIUS_M = 0.02  # m
+_XYZW = [1, 2, 3, 0]  # Rerun's quaternions are x y z w
+FINGER_RADIUS_M = 0.004  # m
 SIGMA_ALPHA = 40  # opacity of the uncertainty spheres, 0 to 255
 
 
@@ -34,11 +34,11 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
     """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
     import rerun
 
-    shown, fewer = seen_most(recording, people, MOST_PEOPLE)
+    shown, fewer = people_with_most_frames(recording, people, MAX_PEOPLE)
     with whole_file(target) as hidden:
         stream = rerun.RecordingStream("pose-convert")
         stream.save(str(hidden))
-        note = _place_cameras(stream, recording, rerun)
+        note = _log_cameras(stream, recording, rerun)
         for person in shown:
             _log_2d(stream, recording, person, rerun)
             track = recording.track(person, recording.timeline)
@@ -46,14 +46,14 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
                 for span in track.spans():
                     _log_3d(stream, track, span, rerun)
         if recording.video is not None:
-            _log_pictures(stream, recording, rerun)
+            _log_images(stream, recording, rerun)
         stream.flush()
         stream.disconnect()
-    pictures = "with" if recording.video is not None else "without (give --video)"
-    return [f"metres, {note}; {pictures} images", *fewer]
+    images_note = "with" if recording.video is not None else "without (give --video)"
+    return [f"metres, {note}; {images_note} images", *fewer]
 
 
-def _place_cameras(stream: Any, recording: Recording, rerun: Any) -> str:
+def _log_cameras(stream: Any, recording: Recording, rerun: Any) -> str:
     """Log the cameras with their poses in `recording.space`: once for a static camera, per frame for a moving one.
 
     Returns:
@@ -62,14 +62,14 @@ def _place_cameras(stream: Any, recording: Recording, rerun: Any) -> str:
     space = recording.space
     axes = rerun.ViewCoordinates.RDF if space.name == CAMERA else rerun.ViewCoordinates.RIGHT_HAND_Y_UP
     stream.log("world", axes, static=True)
-    back = space.turn if space.name == CAMERA else np.eye(3)  # from file axes to the axes of the logged joints
+    back = space.rotation if space.name == CAMERA else np.eye(3)  # from file axes to the axes of the logged joints
     for number, view in enumerate(viewpoints(recording, space), 1):
         path, index = _path(number), rerun.TimeColumn(TIMELINE, duration=view.times)
-        places, turns = view.places @ back, from_matrix(back.T @ view.turns)[:, _TURN_ORDER]
-        if len(turns) == 1:
-            stream.log(path, rerun.Transform3D(translation=places[0], quaternion=turns[0]), static=True)
+        positions, quaternions = view.positions @ back, from_matrix(back.T @ view.rotations)[:, _XYZW]
+        if len(quaternions) == 1:
+            stream.log(path, rerun.Transform3D(translation=positions[0], quaternion=quaternions[0]), static=True)
         else:
-            moved = rerun.Transform3D.columns(translation=places, quaternion=turns)
+            moved = rerun.Transform3D.columns(translation=positions, quaternion=quaternions)
             stream.send_columns(path, indexes=[index], columns=moved)
         if not np.ptp(view.zooms):
             stream.log(path, _pinhole(view, float(view.zooms[0]), rerun), static=True)
@@ -115,36 +115,36 @@ def _send(
 def _log_3d(stream: Any, track: Track, span: TrackSpan, rerun: Any) -> None:
     """Log 3D joints; clear them in frames without the person."""
     known, joints = span.known, len(H36M17)
-    places: F32 = track.space.to_table(span.places[known]).astype(np.float32)
+    points: F32 = track.space.to_table(span.joints[known]).astype(np.float32)
     index = rerun.TimeColumn(TIMELINE, duration=span.times)
     edges, colours = _limbs(H36M17)
     path = f"world/person{track.person}"
     bones = rerun.LineStrips3D.columns(
-        strips=places[:, edges].reshape(-1, 2, 3),
-        colors=np.tile(colours, (len(places), 1)),
-        radii=np.full(len(places) * len(edges), LIMB_RADIUS),
+        strips=points[:, edges].reshape(-1, 2, 3),
+        colors=np.tile(colours, (len(points), 1)),
+        radii=np.full(len(points) * len(edges), LIMB_RADIUS_M),
     )
     stream.send_columns(f"{path}/bones", indexes=[index], columns=bones.partition(known * len(edges)))
-    haze = rerun.Points3D.columns(
-        positions=places.reshape(-1, 3),
+    uncertainty = rerun.Points3D.columns(
+        positions=points.reshape(-1, 3),
         radii=span.sigma[known].reshape(-1) / 1000,
-        colors=np.tile([*person_colour(track.person), SIGMA_ALPHA], (len(places) * joints, 1)),
+        colors=np.tile([*person_colour(track.person), SIGMA_ALPHA], (len(points) * joints, 1)),
     )
-    stream.send_columns(f"{path}/uncertainty", indexes=[index], columns=haze.partition(known * joints))
+    stream.send_columns(f"{path}/uncertainty", indexes=[index], columns=uncertainty.partition(known * joints))
     if track.recording.table.hand_scores is not None:
         _log_hands(stream, track, span, rerun)
 
 
 def _log_hands(stream: Any, track: Track, span: TrackSpan, rerun: Any) -> None:
     """Log the bones of detected hands; clear them in frames without hands."""
-    hands = track.hands(span.start + np.arange(len(span.times))).places
-    places: F32 = track.space.to_table(hands).astype(np.float32)
-    seen = np.isfinite(places).all(axis=(2, 3))
+    hands = track.hands(span.start + np.arange(len(span.times))).points
+    points: F32 = track.space.to_table(hands).astype(np.float32)
+    seen = np.isfinite(points).all(axis=(2, 3))
     colours = np.repeat([SIDE_COLOURS[SIDES[side]] for side in np.nonzero(seen)[1]], len(BONES), axis=0)
     fingers = rerun.LineStrips3D.columns(
-        strips=places[seen][:, np.array(BONES)].reshape(-1, 2, 3),
+        strips=points[seen][:, np.array(BONES)].reshape(-1, 2, 3),
         colors=colours.reshape(-1, 3).astype(np.uint8),
-        radii=np.full(int(seen.sum()) * len(BONES), FINGER_RADIUS),
+        radii=np.full(int(seen.sum()) * len(BONES), FINGER_RADIUS_M),
     )
     index = rerun.TimeColumn(TIMELINE, duration=span.times)
     path = f"world/person{track.person}/hands"
@@ -162,7 +162,7 @@ def _path(number: int) -> str:
     return "world/camera" if number == 1 else f"world/camera{number}"
 
 
-def _log_pictures(stream: Any, recording: Recording, rerun: Any) -> None:
+def _log_images(stream: Any, recording: Recording, rerun: Any) -> None:
     """Log the images of the recording's video, and of the other cameras if their files are available."""
     first, last = float(recording.times[0]), float(recording.times[-1])
     cameras = result_cameras(recording.table.run)

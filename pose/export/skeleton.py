@@ -31,7 +31,7 @@ NAMES = (
 PARENTS = (-1, 0, 1, 2, 0, 4, 5, 0, 7, 8, 9, 8, 11, 12, 8, 14, 15)
 ORDER = np.array([H36M17.index(name) for name in NAMES])
 LEAVES = tuple(joint for joint in range(len(NAMES)) if joint not in PARENTS)
-STRAIGHT = np.radians(15)  # bend from which on its plane has full weight
+FULL_WEIGHT_BEND_RAD = np.radians(15)  # bend from which on its plane has full weight
 
 _AT = {name: place for place, name in enumerate(NAMES)}
 _PELVIS, _SPINE, _THORAX, _NECK, _HEAD = (_AT[name] for name in ("pelvis", "spine", "thorax", "neck", "head"))
@@ -61,16 +61,16 @@ class SkeletonMotion:
 
     Attributes:
         root: (T, 3) m, position of the pelvis in file axes (y up).
-        turns: (T, 17, 4) quaternions (w, x, y, z) of the joints relative to their parents, in the order of `NAMES`. For
-            a character, (T, B, 4) quaternions of its B bones.
+        quaternions: (T, 17, 4) quaternions (w, x, y, z) of the joints relative to their parents, in the order of
+            `NAMES`. For a character, (T, B, 4) quaternions of its B bones.
     """
 
     root: F64
-    turns: F64
+    quaternions: F64
 
 
 @dataclass(frozen=True, slots=True)
-class Solved:
+class FittedMotion:
     """The result of fitting bones to poses.
 
     Attributes:
@@ -133,41 +133,45 @@ def solve(points: F64, body: Body) -> SkeletonMotion:
         body: Bone lengths of the person.
     """
     ordered = points[:, ORDER]
-    whole = np.empty((*ordered.shape[:2], 4))  # rotations in file axes
-    whole[:, _PELVIS] = pelvis = _turn(pelvis_frame(ordered))
+    global_quaternions = np.empty((*ordered.shape[:2], 4))  # rotations in file axes
+    global_quaternions[:, _PELVIS] = pelvis = _quaternions(pelvis_frame(ordered))
     # The pelvis determines the position of the spine joint; the spine bone leads from there to the thorax.
     middle = ordered[:, _PELVIS] + rotations.rotate(pelvis, body.offsets[_SPINE])
-    whole[:, _SPINE] = aimed(pelvis, _Y, unit(ordered[:, _THORAX] - middle))
-    whole[:, _THORAX] = thorax = _turn(thorax_frame(ordered))
-    whole[:, _NECK] = whole[:, _HEAD] = aimed(thorax, _Y, _direction(ordered, _NECK, _HEAD))
+    global_quaternions[:, _SPINE] = aimed(pelvis, _Y, unit(ordered[:, _THORAX] - middle))
+    global_quaternions[:, _THORAX] = thorax = _quaternions(thorax_frame(ordered))
+    global_quaternions[:, _NECK] = global_quaternions[:, _HEAD] = aimed(thorax, _Y, _direction(ordered, _NECK, _HEAD))
     for side, (leg, arm) in enumerate(zip(_LEGS, _ARMS, strict=True)):
         outward = _X if side == 0 else -_X
         for limb, parent, rest, hinge in ((leg, pelvis, -_Y, _X), (arm, thorax, outward, cross(outward, _Z))):
             upper, lower = _direction(ordered, limb[0], limb[1]), _direction(ordered, limb[1], limb[2])
-            whole[:, limb[0]] = hinged(aimed(parent, rest, upper), upper, lower, hinge)
-            whole[:, limb[1]] = whole[:, limb[2]] = aimed(whole[:, limb[0]], rest, lower)
-    turns = whole.copy()
-    turns[:, 1:] = rotations.multiply(rotations.inverse(whole[:, PARENTS[1:]]), whole[:, 1:])
-    return SkeletonMotion(ordered[:, _PELVIS].copy(), turns)
+            global_quaternions[:, limb[0]] = hinged(aimed(parent, rest, upper), upper, lower, hinge)
+            global_quaternions[:, limb[1]] = global_quaternions[:, limb[2]] = aimed(
+                global_quaternions[:, limb[0]], rest, lower
+            )
+    quaternions = global_quaternions.copy()
+    quaternions[:, 1:] = rotations.multiply(
+        rotations.inverse(global_quaternions[:, PARENTS[1:]]), global_quaternions[:, 1:]
+    )
+    return SkeletonMotion(ordered[:, _PELVIS].copy(), quaternions)
 
 
-def place(body: Body, motion: SkeletonMotion) -> F64:
+def joint_positions(body: Body, motion: SkeletonMotion) -> F64:
     """Compute joint positions (T, 17, 3) m in file axes, in Human3.6M order, by forward kinematics."""
-    points, _ = whole_turns(body, motion)
+    points, _ = forward_kinematics(body, motion)
     placed = np.empty_like(points)
     placed[:, ORDER] = points
     return placed
 
 
-def whole_turns(body: Body, motion: SkeletonMotion) -> tuple[F64, F64]:
+def forward_kinematics(body: Body, motion: SkeletonMotion) -> tuple[F64, F64]:
     """Compute joint positions (T, 17, 3) m and quaternions (T, 17, 4) in file axes, in the order of `NAMES`."""
-    points = np.empty((*motion.turns.shape[:2], 3))
-    whole = np.empty_like(motion.turns)
-    points[:, 0], whole[:, 0] = motion.root, motion.turns[:, 0]
+    points = np.empty((*motion.quaternions.shape[:2], 3))
+    global_quaternions = np.empty_like(motion.quaternions)
+    points[:, 0], global_quaternions[:, 0] = motion.root, motion.quaternions[:, 0]
     for joint, parent in enumerate(PARENTS[1:], start=1):
-        points[:, joint] = points[:, parent] + rotations.rotate(whole[:, parent], body.offsets[joint])
-        whole[:, joint] = rotations.multiply(whole[:, parent], motion.turns[:, joint])
-    return points, whole
+        points[:, joint] = points[:, parent] + rotations.rotate(global_quaternions[:, parent], body.offsets[joint])
+        global_quaternions[:, joint] = rotations.multiply(global_quaternions[:, parent], motion.quaternions[:, joint])
+    return points, global_quaternions
 
 
 Axes = tuple[F64, F64, F64]
@@ -212,8 +216,8 @@ def frame(across: F64, up: F64) -> Axes:
     return x, y, cross(x, y)
 
 
-def _turn(axes: Axes) -> F64:
-    return rotations.of_axes(*axes)
+def _quaternions(axes: Axes) -> F64:
+    return rotations.from_axes(*axes)
 
 
 def _within(axes: Axes, vector: F64) -> F64:
@@ -237,14 +241,14 @@ def aimed(parent: F64, rest: F64, direction: F64) -> F64:
         (T, 4) quaternions of the bone in file axes.
     """
     local = rotations.rotate(rotations.inverse(parent), direction)
-    return rotations.multiply(parent, rotations.between(rest, local))
+    return rotations.multiply(parent, rotations.shortest_rotation(rest, local))
 
 
-def hinged(turn: F64, upper: F64, lower: F64, hinge: F64) -> F64:
+def hinged(quaternions: F64, upper: F64, lower: F64, hinge: F64) -> F64:
     """Twist an upper bone so that the hinge at its end can bend towards the lower bone.
 
     Args:
-        turn: (T, 4) quaternions of the upper bone in file axes.
+        quaternions: (T, 4) quaternions of the upper bone in file axes.
         upper: (T, 3) directions of the upper bone.
         lower: (T, 3) directions of the lower bone.
         hinge: (3,) axis of the hinge in the rest pose.
@@ -252,14 +256,14 @@ def hinged(turn: F64, upper: F64, lower: F64, hinge: F64) -> F64:
     Returns:
         (T, 4) quaternions of the twisted upper bone.
     """
-    expected = rotations.rotate(turn, hinge)
-    seen = cross(upper, lower)
-    bend = np.arctan2(np.sqrt(dot(seen, seen)), dot(upper, lower))
-    share = np.clip(bend / STRAIGHT, 0, 1)[:, None]
-    share = share * share * (3 - 2 * share)
-    axis = share * unit(seen) + (1 - share) * expected
+    expected = rotations.rotate(quaternions, hinge)
+    normal = cross(upper, lower)
+    bend = np.arctan2(np.sqrt(dot(normal, normal)), dot(upper, lower))
+    weight = np.clip(bend / FULL_WEIGHT_BEND_RAD, 0, 1)[:, None]
+    weight = weight * weight * (3 - 2 * weight)
+    axis = weight * unit(normal) + (1 - weight) * expected
     twist = np.arctan2(dot(cross(expected, axis), upper), dot(expected, axis))
-    return rotations.multiply(rotations.about(upper, twist), turn)
+    return rotations.multiply(rotations.about(upper, twist), quaternions)
 
 
 def residual(points: F64, body: Body, motion: SkeletonMotion) -> F64:
@@ -273,5 +277,5 @@ def residual(points: F64, body: Body, motion: SkeletonMotion) -> F64:
     Returns:
         (T, 17) m, in Human3.6M order.
     """
-    result: F64 = np.linalg.norm(place(body, motion) - points, axis=-1)
+    result: F64 = np.linalg.norm(joint_positions(body, motion) - points, axis=-1)
     return result

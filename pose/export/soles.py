@@ -66,12 +66,12 @@ def world_feet(table: PoseTable, *, level: bool) -> tuple[F64, F64] | None:
         return None
     body = (table.joints3d + table.root[:, None]).astype(np.float64)
     points = lift_feet(body, seen, up, contacts if level else np.zeros_like(contacts))
-    away = points - body[:, ANKLES, None]
-    turns = table.world_info.world.rotation[None]
+    relative = points - body[:, ANKLES, None]
+    rotations = table.world_info.world.rotation[None]
     if table.camera_rotation is not None:
-        turns = turns @ np.asarray(table.camera_rotation[_frames(table, rows)], np.float64)
-    turned = np.einsum("nij,nfpj->nfpi", np.broadcast_to(turns, (len(rows), 3, 3)), away)
-    return points, table.placed.joints[:, ANKLES, None] + turned
+        rotations = rotations @ np.asarray(table.camera_rotation[_frames(table, rows)], np.float64)
+    offsets = np.einsum("nij,nfpj->nfpi", np.broadcast_to(rotations, (len(rows), 3, 3)), relative)
+    return points, table.placed.joints[:, ANKLES, None] + offsets
 
 
 def row_ankles(table: PoseTable, rows: I64) -> F64:
@@ -89,34 +89,34 @@ def track_foot_points(track: Track, at: I64) -> F64:
     The axes are those of the track's joints.
     """
     recording = track.recording
-    table, turned = recording.table, track.space.name == WORLD
+    table, in_first_camera = recording.table, track.space.name == WORLD
 
     def points(rows: I64) -> F64:
         seen = feet_in_images(table, rows)
         if seen is None:
             return np.full((len(rows), 2, 2, 3), np.nan)
-        joints, root = recording.bodies(rows, False)
+        joints, root = recording.poses(rows, in_first_camera=False)
         body = (joints + root[:, None]).astype(np.float64)
         feet = lift_feet(body, seen, *vertical_and_contacts(table, rows)) - body[:, ANKLES, None]
-        if turned and table.camera_rotation is not None:
+        if in_first_camera and table.camera_rotation is not None:
             feet = np.einsum("nij,nfpj->nfpi", np.asarray(table.camera_rotation[_frames(table, rows)]), feet)
-        joints, root = recording.bodies(rows, turned)
+        joints, root = recording.poses(rows, in_first_camera=in_first_camera)
         return np.asarray(feet + (joints + root[:, None])[:, ANKLES, None])
 
-    return track.blended(at, points)
+    return track.interpolated(at, points)
 
 
 def track_feet(track: Track, at: I64, space: Space) -> F64:
     """Return the direction and the sole normal of both feet (n, 2, 2, 3) in the frames `at`, in the axes of `space`."""
     recording, rows = track.recording, track.rows(at)
     table = recording.table
-    joints, root = recording.bodies(rows, False)
+    joints, root = recording.poses(rows, in_first_camera=False)
     body = (joints + root[:, None]).astype(np.float64)
     feet = foot_frames(body, feet_in_images(table, rows), *vertical_and_contacts(table, rows))
     if track.space.name == WORLD and table.camera_rotation is not None:
-        turns = np.asarray(table.camera_rotation[_frames(table, rows)])
-        feet = np.einsum("nij,nfkj->nfki", turns, feet)
-    result: F64 = feet @ space.turn.T
+        rotations = np.asarray(table.camera_rotation[_frames(table, rows)])
+        feet = np.einsum("nij,nfkj->nfki", rotations, feet)
+    result: F64 = feet @ space.rotation.T
     return result
 
 

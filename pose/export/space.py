@@ -21,7 +21,9 @@ F64 = NDArray[np.float64]
 
 # Sources of the vertical, for notes.
 AS_GIVEN, _FROM_FEET, _FROM_BODIES = "as given", "from standing feet", "from upright bodies"
-_FLOOR_SHARE = 2  # percentile of the heights of feet that defines the floor; the minimum would be sensitive to outliers
+_FLOOR_PERCENTILE = (
+    2  # percentile of the heights of feet that defines the floor; the minimum would be sensitive to outliers
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +33,18 @@ class Space:
     Attributes:
         name: 'world' or 'camera'.
         note: Description in summaries and files.
-        turn: (3, 3) rotation from camera axes (x right, y down, z forward) to file axes (y up).
+        rotation: (3, 3) rotation from camera axes (x right, y down, z forward) to file axes (y up).
         floor: Height of the floor along y after the rotation, m. `to_file` subtracts it, so that the floor is at 0.
     """
 
     name: str
     note: str
-    turn: F64
+    rotation: F64
     floor: float = 0.0
 
     def to_file(self, points: NDArray[np.floating]) -> F64:
         """Convert points (..., 3) m in camera axes (x right, y down, z forward) to file axes (y up, floor at 0)."""
-        placed: F64 = points @ self.turn.T
+        placed: F64 = points @ self.rotation.T
         placed[..., 1] -= self.floor
         return placed
 
@@ -56,7 +58,7 @@ class Space:
     @property
     def up(self) -> F64:
         """The vertical (3,) in camera axes; if this space is the camera frame, the vertical of the image."""
-        result: F64 = self.turn[1]
+        result: F64 = self.rotation[1]
         return result
 
 
@@ -78,25 +80,25 @@ def level_space(bodies: Iterable[tuple[F32, F32]], up: F64 | None = None, source
         feet.append((joints[:, ANKLES] + root[:, None]).reshape(-1, 3))
     if up is None:
         up, source = (total, _FROM_BODIES) if total.any() else (LEVEL_UP, "")
-    turn = rotation_of(up)
-    heights = np.concatenate([np.zeros((0, 3)), *feet]) @ turn[1]
-    floor = float(np.percentile(heights, _FLOOR_SHARE)) - ANKLE_HEIGHT if len(heights) else 0.0
-    return Space(WORLD, _note(turn, source), turn, floor)
+    rotation = rotation_of(up)
+    heights = np.concatenate([np.zeros((0, 3)), *feet]) @ rotation[1]
+    floor = float(np.percentile(heights, _FLOOR_PERCENTILE)) - ANKLE_HEIGHT if len(heights) else 0.0
+    return Space(WORLD, _note(rotation, source), rotation, floor)
 
 
 def world_space(world: World) -> Space:
     """Return the coordinate frame of a result with world coordinates."""
-    return Space(WORLD, _note(world.rotation, where_from(world)), world.rotation, world.floor)
+    return Space(WORLD, _note(world.rotation, source_of_vertical(world)), world.rotation, world.floor)
 
 
-def where_from(world: World) -> str:
+def source_of_vertical(world: World) -> str:
     """Return the source of the vertical of world coordinates as text; empty if gravity is unknown."""
     return {GIVEN: AS_GIVEN, FEET: _FROM_FEET, BODIES: _FROM_BODIES}.get(world.found_by, "")
 
 
-def _note(turn: F64, source: str) -> str:
+def _note(rotation: F64, source: str) -> str:
     frame = "world frame with y up, floor at 0"
     if not source:
         return f"{frame}; gravity is unknown, so the camera counts as level"
-    tilt = np.degrees(np.arccos(np.clip(turn[1] @ LEVEL_UP, -1, 1)))
+    tilt = np.degrees(np.arccos(np.clip(rotation[1] @ LEVEL_UP, -1, 1)))
     return f"{frame}; the vertical ({source}) is {tilt:.0f} degrees from the camera's"

@@ -96,7 +96,7 @@ def _of_person(recording: Recording, track: Track) -> Iterator[Rows]:
     for span in track.spans():
         at = np.flatnonzero(span.known)
         index = track.first + span.start + at
-        places = recording.space.to_table(span.places[at])
+        places = recording.space.to_table(span.joints[at])
         values = np.concatenate([places, span.sigma[at, :, None], span.score[at, :, None]], axis=2)
         frame = index if track.resampled else recording.frames[index]
         people, observers = np.full(len(at), track.person), track.observers(span.start + at)
@@ -122,7 +122,9 @@ def _of_feet(track: Track, span: TrackSpan, joints: NDArray[np.int64]) -> Iterat
     if not len(at):
         return
     index = track.first + span.start + at
-    scores = track.blended(every[at], lambda rows: recording.table.scores[rows][:, joints[:, 1:]].astype(np.float64))
+    scores = track.interpolated(
+        every[at], lambda rows: recording.table.scores[rows][:, joints[:, 1:]].astype(np.float64)
+    )
     swapped = recording.table.swapped[track.rows(every[at])][:, :1, None]
     scores = np.where(swapped, scores[:, ::-1], scores).reshape(-1, 4)
     sigma = np.hypot(span.sigma[at][:, ANKLES].repeat(2, axis=1), np.tile(SIGMA_MM, 2))
@@ -136,10 +138,10 @@ def _of_hands(recording: Recording, track: Track, span: TrackSpan) -> Iterator[R
     """Yield the rows of the hands in a span, only for frames in which they are detected."""
     hands = track.hands(np.arange(span.start, span.start + len(span.times)))
     for side, names in enumerate((LEFT_NAMES, RIGHT_NAMES)):
-        at = np.flatnonzero(np.isfinite(hands.places[:, side]).all(axis=(1, 2)))
+        at = np.flatnonzero(np.isfinite(hands.points[:, side]).all(axis=(1, 2)))
         if len(at):
             index = track.first + span.start + at
-            places = recording.space.to_table(hands.places[at, side])
+            places = recording.space.to_table(hands.points[at, side])
             values = np.concatenate([places, hands.sigma[at, side, :, None], hands.score[at, side, :, None]], axis=2)
             frame = index if track.resampled else recording.frames[index]
             people, nothing = np.full(len(at), track.person), np.zeros(values.shape[:2], np.uint8)

@@ -36,7 +36,7 @@ class TrackSpan:
     Attributes:
         start: Index of the first of these frames in the track.
         times: (n,) s.
-        places: (n, 17, 3) m, joints in camera axes, Human3.6M order.
+        joints: (n, 17, 3) m, joints in camera axes, Human3.6M order.
         sigma: (n, 17) mm, uncertainty of the joints; NaN where the person is missing.
         score: (n, 17) scores of the 2D joints.
         known: (n,) False where the person is missing.
@@ -44,7 +44,7 @@ class TrackSpan:
 
     start: int
     times: F64
-    places: F64
+    joints: F64
     sigma: F64
     score: F64
     known: NDArray[np.bool_]
@@ -55,12 +55,12 @@ class HandSpan:
     """Hands in n frames of a track. The second axis is left, right.
 
     Attributes:
-        places: (n, 2, 21, 3) m, hand points in camera axes; NaN where a hand is not detected.
+        points: (n, 2, 21, 3) m, hand points in camera axes; NaN where a hand is not detected.
         sigma: (n, 2, 21) mm, uncertainty of the points; NaN where a hand is not detected.
         score: (n, 2, 21) scores of the 2D points.
     """
 
-    places: F64
+    points: F64
     sigma: F64
     score: F64
 

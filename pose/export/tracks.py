@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from pose.errors import PoseError, UsageError
 from pose.export.rigs import RIGS
 from pose.export.selection import CHUNK, SAMPLE, finite_rows, release_pages, scale_factors, time_range, without_world
-from pose.export.skeleton import Solved
-from pose.export.space import AS_GIVEN, CAMERA_SPACE, Space, level_space, where_from, world_space
+from pose.export.skeleton import FittedMotion
+from pose.export.space import AS_GIVEN, CAMERA_SPACE, Space, level_space, source_of_vertical, world_space
 from pose.export.timeline import HandSpan, Timeline, TrackSpan, between_frames, fits, stretches, thinned
 from pose.files import PoseTable, load_poses
 from pose.hand_points import WRISTS, Hands, sigma_of, sized_to_body, swapped_with_arms
@@ -27,7 +27,7 @@ from pose.types import F32, I64, U8
 F64 = NDArray[np.float64]
 
 KEEP_TIMES = "a format that keeps time stamps (csv, parquet, angles, glb, html)"
-MOST_RATE = 1000.0  # maximum frames/s of resampled time stamps
+MAX_FPS = 1000.0  # maximum frames/s of resampled time stamps
 
 
 class Recording:
@@ -96,7 +96,7 @@ class Recording:
         self._space_name = WORLD if space == LEVEL else space
         self._read = 0  # rows read since pages were released
         # Bone rotations, cached for the next format, by person, whether resampled, first frame, number of frames.
-        self.solved: dict[tuple[int, bool, int, int], Solved] = {}
+        self.fitted_motions: dict[tuple[int, bool, int, int], FittedMotion] = {}
 
     @property
     def rescaled(self) -> bool:
@@ -120,10 +120,10 @@ class Recording:
         if info is not None and up is None:
             if not self._scale:
                 return world_space(info.world)
-            up, source = info.world.up, where_from(info.world)  # scaling people moves the floor
+            up, source = info.world.up, source_of_vertical(info.world)  # scaling people moves the floor
         rows = np.arange(self._rows.start, self._rows.stop)
         parts = np.array_split(thinned(rows, 8 * SAMPLE), 8)
-        space = level_space((self.bodies(part, True) for part in parts if len(part)), up, source)
+        space = level_space((self.poses(part, in_first_camera=True) for part in parts if len(part)), up, source)
         self.release()
         return space
 
@@ -140,52 +140,61 @@ class Recording:
             PoseError: If too many frames would be interpolated (`pose.system.filling`).
         """
         times, rate = self.times, self._rate
-        if len(times) == 1 or (self._is_even and (self._fps is None or math.isclose(rate, self._mean, rel_tol=1e-3))):
+        if len(times) == 1 or (
+            self._is_even and (self._fps is None or math.isclose(rate, self._mean_fps, rel_tol=1e-3))
+        ):
             return Timeline(times, rate, False)
         check_gap_frames(times, rate, f"choose a part with --start and --end, a lower --fps, or {KEEP_TIMES}")
         count = math.floor((times[-1] - times[0]) * rate + 1e-6) + 1
         return Timeline(times[0] + np.arange(count) / rate, rate, True)
 
     @cached_property
-    def _mean(self) -> float:
+    def _mean_fps(self) -> float:
         """Mean frame rate of at least two frames, frames/s.
 
         Containers that round time stamps give 29.998 instead of 30. An integer rate, or one divided by 1.001, is
         therefore used if it fits all time stamps.
         """
         mean = float((len(self.times) - 1) / (self.times[-1] - self.times[0]))
-        for usual in (round(mean), round(mean) / 1.001):
-            if usual > 0 and math.isclose(usual, mean, rel_tol=5e-4) and fits(self.times, usual):
-                return float(usual)
+        for standard_rate in (round(mean), round(mean) / 1.001):
+            if (
+                standard_rate > 0
+                and math.isclose(standard_rate, mean, rel_tol=5e-4)
+                and fits(self.times, standard_rate)
+            ):
+                return float(standard_rate)
         return mean
 
     @cached_property
     def _is_even(self) -> bool:
-        return fits(self.times, self._mean)
+        return fits(self.times, self._mean_fps)
 
     @cached_property
     def _rate(self) -> float:
         """Frame rate of `uniform`, frames/s."""
         if len(self.times) == 1:
             return self._fps or 30.0
-        if self._is_even and (self._fps is None or math.isclose(self._fps, self._mean, rel_tol=1e-3)):
-            return self._mean
-        return self._fps or min(MOST_RATE, float(f"{1 / np.median(np.diff(self.times)):.4g}"))
+        if self._is_even and (self._fps is None or math.isclose(self._fps, self._mean_fps, rel_tol=1e-3)):
+            return self._mean_fps
+        return self._fps or min(MAX_FPS, float(f"{1 / np.median(np.diff(self.times)):.4g}"))
 
-    def bodies(self, rows: I64, turned: bool) -> tuple[F32, F32]:
+    def poses(self, rows: I64, *, in_first_camera: bool) -> tuple[F32, F32]:
         """Return the scaled poses of table rows: joints (N, 17, 3) m relative to the root, and root (N, 3) m.
 
-        If the camera moves, they are in the camera frame of the first image (`turned`) or of each row's own image.
+        If the camera moves, they are in the camera frame of the first image (`in_first_camera`) or of each row's own
+        image.
         """
         joints, root = self.table.joints3d[rows], self.table.root[rows]
-        if turned and self.table.camera_rotation is not None:
+        if in_first_camera and self.table.camera_rotation is not None:
             at = np.searchsorted(self.table.frames, self.table.frame_index[rows])
-            turns = np.asarray(self.table.camera_rotation[at])
-            joints, root = np.einsum("nij,nkj->nki", turns, joints), np.einsum("nij,nj->ni", turns, root)
+            rotations = np.asarray(self.table.camera_rotation[at])
+            joints, root = np.einsum("nij,nkj->nki", rotations, joints), np.einsum("nij,nj->ni", rotations, root)
         if self._scale:
             factor = np.array([self._scale.get(int(number), 1.0) for number in self.table.id[rows]], np.float32)
             joints, root = joints * factor[:, None, None], root * factor[:, None]
-        if turned and self.table.camera_position is not None:  # one camera path for all, scaled by the mean factor
+        if (
+            in_first_camera and self.table.camera_position is not None
+        ):  # one camera path for all, scaled by the mean factor
             at = np.searchsorted(self.table.frames, self.table.frame_index[rows])
             root = root + np.float32(self.path_scale) * self.table.camera_position[at]
         return joints, root
@@ -256,17 +265,17 @@ class Track:
         if timeline.resampled:
             begin, end = (int(at) for at in np.searchsorted(timeline.times, [own[0] - 2e-6, own[-1] + 2e-6]))
             between = between_frames(recording.times, positions, timeline.times[begin:end])
-            self._earlier, self._share, known = between
+            self._earlier, self._fraction, known = between
         else:
             begin, end = int(positions[0]), int(positions[-1]) + 1
             known = np.zeros(end - begin, bool)
             known[positions - begin] = True
             self._earlier = np.cumsum(known) - 1
-            self._share = np.zeros(len(known))
+            self._fraction = np.zeros(len(known))
         seen = np.flatnonzero(known)
         kept = slice(int(seen[0]), int(seen[-1]) + 1) if len(seen) else slice(0)
         self.first = begin + kept.start if len(seen) else 0
-        self._earlier, self._share, self.known = self._earlier[kept], self._share[kept], known[kept]
+        self._earlier, self._fraction, self.known = self._earlier[kept], self._fraction[kept], known[kept]
         self.times, self.rate, self.resampled = timeline.times[begin:end][kept], timeline.rate, timeline.resampled
 
     def __len__(self) -> int:
@@ -281,20 +290,20 @@ class Track:
 
     def read(self, at: I64) -> TrackSpan:
         """Return the poses in the frames `at` (n,), which must be in increasing order."""
-        earlier, share, known = self._earlier[at], self._share[at], self.known[at]
-        later = np.minimum(earlier + (share > 0), len(self._rows) - 1)
-        places, sigma, score = self._values(self._rows[np.maximum(earlier, 0)])
-        if share.any():
-            next_places, next_sigma, next_score = self._values(self._rows[later])
-            places = places + (next_places - places) * share[:, None, None]
-            sigma = sigma + (next_sigma - sigma) * share[:, None]
+        earlier, fraction, known = self._earlier[at], self._fraction[at], self.known[at]
+        later = np.minimum(earlier + (fraction > 0), len(self._rows) - 1)
+        joints, sigma, score = self._values(self._rows[np.maximum(earlier, 0)])
+        if fraction.any():
+            next_joints, next_sigma, next_score = self._values(self._rows[later])
+            joints = joints + (next_joints - joints) * fraction[:, None, None]
+            sigma = sigma + (next_sigma - sigma) * fraction[:, None]
             score = np.minimum(score, next_score)
-        places[~known], sigma[~known], score[~known] = np.nan, np.nan, 0
-        return TrackSpan(int(at[0]) if len(at) else 0, self.times[at], places, sigma, score, known)
+        joints[~known], sigma[~known], score[~known] = np.nan, np.nan, 0
+        return TrackSpan(int(at[0]) if len(at) else 0, self.times[at], joints, sigma, score, known)
 
     def _values(self, rows: I64) -> tuple[F64, F64, F64]:
         table = self.recording.table
-        joints, root = self.recording.bodies(rows, self.space.name == WORLD)
+        joints, root = self.recording.poses(rows, in_first_camera=self.space.name == WORLD)
         places = (joints + root[:, None]).astype(np.float64)
         score = table.joint_scores(rows)
         return places, table.sigma[rows].astype(np.float64), score.astype(np.float64)
@@ -304,13 +313,13 @@ class Track:
         result: I64 = self._rows[np.maximum(self._earlier[at], 0)]
         return result
 
-    def blended(self, at: I64, values: Callable[[I64], F64]) -> F64:
+    def interpolated(self, at: I64, values: Callable[[I64], F64]) -> F64:
         """Interpolate table values linearly in the frames `at` (n,). `values` returns the values (n, ...) of n rows."""
-        earlier, share = np.maximum(self._earlier[at], 0), self._share[at]
+        earlier, fraction = np.maximum(self._earlier[at], 0), self._fraction[at]
         result = values(self._rows[earlier])
-        if share.any():
-            after = values(self._rows[np.minimum(earlier + (share > 0), len(self._rows) - 1)])
-            result = result + (after - result) * share.reshape(-1, *[1] * (result.ndim - 1))
+        if fraction.any():
+            after = values(self._rows[np.minimum(earlier + (fraction > 0), len(self._rows) - 1)])
+            result = result + (after - result) * fraction.reshape(-1, *[1] * (result.ndim - 1))
         return result
 
     def observers(self, at: I64) -> U8:
@@ -320,27 +329,27 @@ class Track:
         no camera observed the joint in one of them.
         """
         rows, seen_by = self._rows[np.maximum(self._earlier[at], 0)], self.recording.table.seen_by
-        later = np.minimum(self._earlier[at] + (self._share[at] > 0), len(self._rows) - 1)
+        later = np.minimum(self._earlier[at] + (self._fraction[at] > 0), len(self._rows) - 1)
         before, after = seen_by[rows], seen_by[self._rows[later]]
         both = (before > 0) & (after > 0) & self.known[at][:, None]
         return np.where(both, before | after, 0).astype(np.uint8)
 
     def hands(self, at: I64) -> HandSpan:
         """Return both hands in the frames `at`, in increasing order. Without hands in the result, none is detected."""
-        earlier, share, known = self._earlier[at], self._share[at], self.known[at]
-        later = np.minimum(earlier + (share > 0), len(self._rows) - 1)
-        places, sigma, score = self._hand_values(self._rows[np.maximum(earlier, 0)])
-        if share.any():
-            next_places, next_sigma, next_score = self._hand_values(self._rows[later])
-            places = places + (next_places - places) * share[:, None, None, None]
+        earlier, fraction, known = self._earlier[at], self._fraction[at], self.known[at]
+        later = np.minimum(earlier + (fraction > 0), len(self._rows) - 1)
+        points, sigma, score = self._hand_values(self._rows[np.maximum(earlier, 0)])
+        if fraction.any():
+            next_points, next_sigma, next_score = self._hand_values(self._rows[later])
+            points = points + (next_points - points) * fraction[:, None, None, None]
             sigma, score = np.maximum(sigma, next_sigma), np.minimum(score, next_score)
-        places[~known], sigma[~known], score[~known] = np.nan, np.nan, 0
-        return HandSpan(places, sigma, score)
+        points[~known], sigma[~known], score[~known] = np.nan, np.nan, 0
+        return HandSpan(points, sigma, score)
 
     def _hand_values(self, rows: I64) -> tuple[F64, F64, F64]:
-        table, turned = self.recording.table, self.space.name == WORLD
+        table, in_first_camera = self.recording.table, self.space.name == WORLD
         hands = table.hand_rows(rows) or Hands.undetected(len(rows))
-        joints, root = self.recording.bodies(rows, turned)
+        joints, root = self.recording.poses(rows, in_first_camera=in_first_camera)
         points = sized_to_body(hands, joints, table.swapped[rows])
         sigma, scores = (
             sigma_of(hands, points, table.swapped[rows]),
@@ -348,7 +357,7 @@ class Track:
         )
         if hands.sigma is not None:  # result of several cameras: the score is 1 if any camera sees the hand
             scores = np.isfinite(points[..., 0]).astype(np.float32)
-        if turned and table.camera_rotation is not None:
+        if in_first_camera and table.camera_rotation is not None:
             at = np.searchsorted(table.frames, table.frame_index[rows])
             points = np.einsum("nij,nskj->nski", np.asarray(table.camera_rotation[at]), points)
         wrists = joints[:, WRISTS] + root[:, None]
@@ -389,8 +398,8 @@ class Track:
             return np.full((len(self), 2), np.nan)
         own = np.asarray(placed.contacts[self._rows], np.float64)
         earlier = np.maximum(self._earlier, 0)
-        later = np.minimum(earlier + (self._share > 0), len(own) - 1)
-        values = own[earlier] + (own[later] - own[earlier]) * self._share[:, None]
+        later = np.minimum(earlier + (self._fraction > 0), len(own) - 1)
+        values = own[earlier] + (own[later] - own[earlier]) * self._fraction[:, None]
         return np.where(self.known[:, None], values, np.nan)
 
     @property
@@ -406,7 +415,7 @@ class Track:
         Flags are False in gaps.
         """
         earlier = np.maximum(self._earlier, 0)
-        later = np.minimum(earlier + (self._share > 0), len(flags) - 1)
+        later = np.minimum(earlier + (self._fraction > 0), len(flags) - 1)
         result: NDArray[np.bool_] = (flags[earlier] | flags[later]) & self.known[:, None]
         return result
 

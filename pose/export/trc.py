@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.digits import joined, number, row, text
+from pose.export.digits import joined, merged, number, to_bytes
 from pose.export.format import Notes, PersonFormat
 from pose.export.rotations import IDENTITY, rotate
 from pose.export.text import missing, timing
@@ -26,13 +26,13 @@ def write(track: Track, target: Path) -> Notes:
     return [f"{timing(track)}; metres", *missing(track)]
 
 
-def write_trc(track: Track, target: Path, turn: F64, names: Sequence[str]) -> None:
+def write_trc(track: Track, target: Path, quaternion: F64, names: Sequence[str]) -> None:
     """Write the joints of one person as markers.
 
     Args:
         track: The person.
         target: File to write.
-        turn: (4,) quaternion, applied to all points.
+        quaternion: (4,) quaternion, applied to all points.
         names: Names of the joints to write.
     """
     assert track.rate is not None, "TRC has one rate"
@@ -41,10 +41,10 @@ def write_trc(track: Track, target: Path, turn: F64, names: Sequence[str]) -> No
         file.write(_head(track, target.name, names).encode("ascii"))
         for span in track.spans():
             frames = number(span.start + 1 + np.arange(len(span.times)))
-            cells = number(rotate(turn, track.space.to_file(span.places[:, chosen])), 5, prefix="\t")
+            cells = number(rotate(quaternion, track.space.to_file(span.joints[:, chosen])), 5, prefix="\t")
             # OpenSim drops an empty cell at the end of a line and then reports a missing column. Hence one more tab.
             one_more = np.where(span.known, 0, ord("\t")).astype(np.uint8)[:, None]
-            file.write(text(joined(frames, number(span.times, 6, prefix="\t"), row(cells), one_more, "\n")))
+            file.write(to_bytes(joined(frames, number(span.times, 6, prefix="\t"), merged(cells), one_more, "\n")))
 
 
 def _head(track: Track, name: str, joints: Sequence[str]) -> str:

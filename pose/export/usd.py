@@ -96,20 +96,22 @@ def _write_motion(
     joints = _joints(look)
     motion.CreateJointsAttr(joints)
     motion.CreateScalesAttr(Vt.Vec3hArray(len(joints), (1.0, 1.0, 1.0)))
-    places, turned = motion.CreateTranslationsAttr(), motion.CreateRotationsAttr()
-    moved, previous = offsets.astype(np.float32), None
+    translations, rotations = motion.CreateTranslationsAttr(), motion.CreateRotationsAttr()
+    translation_row, previous = offsets.astype(np.float32), None
     for span, found in look.spans():
-        turns = same_sign(found.turns[span.known], previous)
-        if not len(turns):
+        quaternions = same_sign(found.quaternions[span.known], previous)
+        if not len(quaternions):
             continue
-        previous = turns[-1]
+        previous = quaternions[-1]
         still = np.setdiff1d(np.arange(len(joints)), np.asarray(look.moving))
-        turns[:, still] = (1.0, 0.0, 0.0, 0.0)
+        quaternions[:, still] = (1.0, 0.0, 0.0, 0.0)
         codes = (rate * (span.times[span.known] - start)).tolist()
-        for code, root, row in zip(codes, found.root[span.known], turns[..., _XYZW].astype(np.float32), strict=True):
-            moved[0] = root
-            places.Set(Vt.Vec3fArray.FromNumpy(moved), code)
-            turned.Set(Vt.QuatfArray.FromNumpy(np.ascontiguousarray(row)), code)
+        for code, root, row in zip(
+            codes, found.root[span.known], quaternions[..., _XYZW].astype(np.float32), strict=True
+        ):
+            translation_row[0] = root
+            translations.Set(Vt.Vec3fArray.FromNumpy(translation_row), code)
+            rotations.Set(Vt.QuatfArray.FromNumpy(np.ascontiguousarray(row)), code)
 
 
 def _mesh(stage: "Usd.Stage", look: Look, path: str) -> Any:
@@ -137,15 +139,15 @@ def _mesh(stage: "Usd.Stage", look: Look, path: str) -> Any:
 
 def _joints(look: Look) -> list[str]:
     """Return the path of each joint from the root, such as `Hips/Spine`."""
-    ways: list[str] = []
+    paths: list[str] = []
     for name, parent in zip(look.names, look.parents, strict=True):
         own = re.sub(r"\W", "_", name)
-        ways.append(own if parent < 0 else f"{ways[parent]}/{own}")
-    return ways
+        paths.append(own if parent < 0 else f"{paths[parent]}/{own}")
+    return paths
 
 
-def _translations(places: NDArray[np.float64], gf: Any) -> list[Any]:
-    return [gf.Matrix4d(1.0).SetTranslate(gf.Vec3d(*place)) for place in places.tolist()]
+def _translations(positions: NDArray[np.float64], gf: Any) -> list[Any]:
+    return [gf.Matrix4d(1.0).SetTranslate(gf.Vec3d(*position)) for position in positions.tolist()]
 
 
 FORMAT = SceneFormat(".usdc", write, extra="usd", modules=("pxr",))

@@ -25,8 +25,8 @@ class Viewpoint:
         size: (width, height) of the image, px.
         matrix: (3, 3) intrinsics for zoom 1, px.
         times: (F,) s.
-        places: (F, 3) positions in file axes, m.
-        turns: (F, 3, 3) rotations from camera axes (x right, y down, z forward) to file axes (y up).
+        positions: (F, 3) positions in file axes, m.
+        rotations: (F, 3, 3) rotations from camera axes (x right, y down, z forward) to file axes (y up).
         zooms: (F,) focal length relative to that of `matrix`.
     """
 
@@ -34,8 +34,8 @@ class Viewpoint:
     size: tuple[int, int]
     matrix: F64
     times: F64
-    places: F64
-    turns: F64
+    positions: F64
+    rotations: F64
     zooms: F64
 
 
@@ -64,21 +64,23 @@ def viewpoints(recording: Recording, space: Space) -> list[Viewpoint]:
     zooms = np.ones(1) if table.camera_zoom is None else np.asarray(table.camera_zoom[part], np.float64)
     if table.camera_rotation is None or (still and not np.ptp(zooms)):
         return [_static(ONLY, camera.size, camera.matrix, start, np.zeros(3), np.eye(3), space)]
-    turns = np.tile(np.eye(3), (len(zooms), 1, 1)) if still else np.asarray(table.camera_rotation[part], np.float64)
-    places = np.zeros((len(turns), 3))
+    rotations = np.tile(np.eye(3), (len(zooms), 1, 1)) if still else np.asarray(table.camera_rotation[part], np.float64)
+    positions = np.zeros((len(rotations), 3))
     if not still and table.camera_position is not None:
-        places += recording.path_scale * np.asarray(table.camera_position[part], np.float64)
+        positions += recording.path_scale * np.asarray(table.camera_position[part], np.float64)
     times = recording.times
     if not still and table.camera_sigma is not None:  # readers interpolate over frames with an unknown camera pose
         known = np.isfinite(table.camera_sigma[part])
-        times, places, turns, zooms = times[known], places[known], turns[known], zooms[known]
+        times, positions, rotations, zooms = times[known], positions[known], rotations[known], zooms[known]
         if not len(times):
             return []
-    return [Viewpoint(ONLY, camera.size, camera.matrix, times, space.to_file(places), space.turn @ turns, zooms)]
+    return [
+        Viewpoint(ONLY, camera.size, camera.matrix, times, space.to_file(positions), space.rotation @ rotations, zooms)
+    ]
 
 
 def _static(
-    name: str, size: tuple[int, int], matrix: F64, start: F64, place: F64, turn: F64, space: Space
+    name: str, size: tuple[int, int], matrix: F64, start: F64, position: F64, rotation: F64, space: Space
 ) -> Viewpoint:
     """Create a static camera.
 
@@ -87,9 +89,9 @@ def _static(
         size: (width, height) px.
         matrix: (3, 3) intrinsics, px.
         start: Start of the recording, s.
-        place: (3,) position in the camera axes that `space` converts, m.
-        turn: (3, 3) rotation from the camera's own axes to those axes.
+        position: (3,) position in the camera axes that `space` converts, m.
+        rotation: (3, 3) rotation from the camera's own axes to those axes.
         space: Coordinate frame of the export.
     """
-    places, turns = space.to_file(place[None]), (space.turn @ turn)[None]
-    return Viewpoint(name, size, np.asarray(matrix, np.float64), start, places, turns, np.ones(1))
+    positions, rotations = space.to_file(position[None]), (space.rotation @ rotation)[None]
+    return Viewpoint(name, size, np.asarray(matrix, np.float64), start, positions, rotations, np.ones(1))

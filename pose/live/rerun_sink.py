@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pose.errors import PoseError
-from pose.export.rrd import JPEG_QUALITY, LIMB_RADIUS
+from pose.export.rrd import JPEG_QUALITY, LIMB_RADIUS_M
 from pose.live.base import Loop
 from pose.live.result import LiveResult
 from pose.live.subscriber import Subscriber
@@ -79,7 +79,7 @@ class RerunSink:
             stream.log("world", axes, static=True)  # y up in world coordinates, y down in the camera frame
         bodies = poses.joints + poses.root[:, None] if placed is None else placed.joints
         strips, strip_colours = _strips(bodies, H36M17, colours)
-        stream.log("world/people", rerun.LineStrips3D(strips, colors=strip_colours, radii=LIMB_RADIUS))
+        stream.log("world/people", rerun.LineStrips3D(strips, colors=strip_colours, radii=LIMB_RADIUS_M))
         stream.log("latency_ms", rerun.Scalars(1000 * live.latency))
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from pose.view.colours import rim_colour
 from pose.view.top_view import CameraMark, GroundPath, top_view
 from pose.world.frame import World
 
-MOST_PEOPLE = 12  # maximum number of drawn paths
+MAX_PEOPLE = 12  # maximum number of drawn paths
 DIRECTIONS = 24  # number of drawn viewing directions of a moving camera, evenly over time
 _CAMERA_COLOUR = (90, 98, 112)
 
@@ -98,7 +98,7 @@ def _paths(table: PoseTable) -> list[GroundPath]:
     assert table.placed is not None
     ids, counts = np.unique(table.id, return_counts=True)
     found = []
-    for person in sorted(ids[np.argsort(-counts, kind="stable")][:MOST_PEOPLE].tolist()):
+    for person in sorted(ids[np.argsort(-counts, kind="stable")][:MAX_PEOPLE].tolist()):
         rows = np.flatnonzero(table.id == person)
         places = table.placed.joints[rows, 0].astype(np.float64)
         breaks = np.flatnonzero(np.diff(table.frame_index[rows]) > 1) + 1

@@ -61,7 +61,7 @@ def edge_side(skeleton: Skeleton, a: int, b: int) -> str:
     return sides.pop() if len(sides) == 1 else "centre"
 
 
-def drawing_facts() -> dict[str, Json]:
+def drawing_settings() -> dict[str, Json]:
     """Return the values that a web page needs for drawing: limbs of Human3.6M-17 with sides, the head, and colours."""
     return {
         "edges3d": [

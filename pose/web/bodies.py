@@ -11,7 +11,7 @@ from pose.export.character.hands import hands_of
 from pose.export.character.look import moving_bones
 from pose.export.character.posing import pose_character
 from pose.export.character.rest import Character
-from pose.export.html_bodies import mesh_arrays, mesh_facts, pose_numbers, rest_numbers
+from pose.export.html_bodies import mesh_arrays, mesh_metadata, pose_numbers, rest_numbers
 from pose.export.space import CAMERA_SPACE
 from pose.fitted_bodies import FittedBodies, faces_in, hands_in, nearest_rows
 from pose.live import LiveResult
@@ -70,23 +70,23 @@ class PageBodies:
         """Return the encoded position and rotations of a body, with hands and face if they were estimated."""
         result = live.result
         rows, joints = [(result, row)], (result.poses.joints[row] + result.poses.root[row])[None]
-        turn = _rotation(CAMERA_SPACE.to_file(joints[0].astype(np.float64)), places[0])
+        rotation = _rotation(CAMERA_SPACE.to_file(joints[0].astype(np.float64)), places[0])
         hands, faces, feet, heads = hands_in(rows, joints), None, None, None
         if live.stream is not None:
             matrix, skeleton = live.stream.session.camera.matrix, live.skeleton
             faces = faces_in(rows, matrix)
             observed = int(result.people.ids[row]), rows, joints, matrix, skeleton
-            feet, heads = self._fitted.feet(*observed) @ turn.T, self._fitted.heads(*observed)
+            feet, heads = self._fitted.feet(*observed) @ rotation.T, self._fitted.heads(*observed)
         posed = pose_character(
             character,
             places,
-            None if hands is None else hands_of(character, hands @ turn.T),
-            None if faces is None else faces @ turn.T,
+            None if hands is None else hands_of(character, hands @ rotation.T),
+            None if faces is None else faces @ rotation.T,
             feet,
             heads,
         )
         moving = moving_bones(character.model, fingers=True)
-        numbers: list[Json] = np.rint(pose_numbers(posed.root, posed.turns[:, moving])[0]).astype(int).tolist()
+        numbers: list[Json] = np.rint(pose_numbers(posed.root, posed.quaternions[:, moving])[0]).astype(int).tolist()
         return numbers
 
     def _shape(self, character: Character) -> EncodedShape:
@@ -110,7 +110,7 @@ def page_mesh() -> dict[str, Json]:
     from pose.export.character.model import body_model
 
     moving: list[Json] = list(moving_bones(body_model("light"), fingers=True))
-    return mesh_facts() | {name: packed(values) for name, values in mesh_arrays().items()} | {"moving": moving}
+    return mesh_metadata() | {name: packed(values) for name, values in mesh_arrays().items()} | {"moving": moving}
 
 
 def packed(values: NDArray[np.generic]) -> str:

@@ -14,7 +14,7 @@ from pose.live import LiveResult, LiveStatus
 from pose.repair.sides import with_lifted_sides
 from pose.skeletons import Skeleton
 from pose.system.json_values import Json
-from pose.view.colours import drawing_facts, edge_side
+from pose.view.colours import drawing_settings, edge_side
 from pose.view.overlay import thickness
 from pose.web.bodies import EncodedShape, PageBodies
 from pose.web.recording import KeptRecording, RunningRecording
@@ -58,7 +58,7 @@ def hello(
             {"name": name, "side": skeleton.side(joint), **_thick(name)} for joint, name in enumerate(skeleton.names)
         ],
         edges=[_edge(skeleton, a, b) | _thick(skeleton.names[a], skeleton.names[b]) for a, b in skeleton.edges],
-        **drawing_facts(),
+        **drawing_settings(),
         mesh=mesh,
         limits={
             "bytes": MAX_MESSAGE_BYTES,

@@ -8,14 +8,14 @@ import pytest
 from export_fakes import wave
 from pose_fakes import run_info
 
-from pose.export.skeleton import NAMES, Body, place
+from pose.export.skeleton import NAMES, Body, joint_positions
 from pose.export.tracks import open_recording
 from pose.files import NpzWriter, WorldInfo
 from pose.skeletons import H36M17
 from pose.types import FrameResult, People, Placed, Poses3D
 from pose.world.frame import World
 
-TURN = np.diag([1.0, -1.0, -1.0])  # between file axes and the camera's
+QUATERNION_SCALE = np.diag([1.0, -1.0, -1.0])  # between file axes and the camera's
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def save(tmp_path):
         times = np.arange(frames) / 30 if times is None else times
         present = np.ones((people, frames), bool) if present is None else present
         path = tmp_path / f"{name}.npz"
-        camera = (places @ TURN).astype(np.float32)
+        camera = (places @ QUATERNION_SCALE).astype(np.float32)
         info = replace(run_info(H36M17), world=None if world is None else WorldInfo(world))
         with NpzWriter(path, info) as writer:
             for frame, time in enumerate(times):
@@ -74,7 +74,7 @@ def recorded(save, body, rng):
     """recorded(frames, people, ...) -> a recording of moving people, and their joints (P, T, 17, 3) in file axes."""
 
     def make(frames=60, people=1, *, times=None, present=None, **options):
-        places = np.stack([place(body, wave(frames, rng)) for _ in range(people)])
+        places = np.stack([joint_positions(body, wave(frames, rng)) for _ in range(people)])
         return open_recording(save(places, times, present=present), **options), places
 
     return make

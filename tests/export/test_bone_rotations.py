@@ -84,16 +84,16 @@ def test_unwrapping_in_portions_is_unwrapping_at_once():
 
 def test_the_shortest_turn_between_directions(rng):
     start, goal = rotations.unit(rng.normal(size=(2, 100, 3)))
-    q = rotations.between(start, goal)
+    q = rotations.shortest_rotation(start, goal)
     np.testing.assert_allclose(rotations.rotate(q, start), goal, atol=1e-9)
     np.testing.assert_allclose(rotations.dot(q[:, 1:], start), 0, atol=1e-9)  # no twist about either
 
 
 def test_opposite_directions_turn_about_an_axis_that_depends_on_the_first_alone(rng):
     start = rotations.unit(rng.normal(size=(20, 3)))
-    q = rotations.between(start, -start)
+    q = rotations.shortest_rotation(start, -start)
     np.testing.assert_allclose(rotations.rotate(q, start), -start, atol=1e-9)
-    np.testing.assert_array_equal(q, rotations.between(start, -start))
+    np.testing.assert_array_equal(q, rotations.shortest_rotation(start, -start))
 
 
 def test_slerp_goes_the_short_way_at_even_speed(rng):

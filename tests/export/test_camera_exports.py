@@ -14,7 +14,7 @@ from pose.camera_motion.verdict import ROTATING, TRANSLATING, CameraMotion
 from pose.errors import PoseError
 from pose.export import export
 from pose.export.rigs import STICKS
-from pose.export.skeleton import ORDER, place
+from pose.export.skeleton import ORDER, joint_positions
 from pose.export.tracks import open_recording
 from pose.files import MotionInfo, NpzWriter, WorldInfo
 from pose.skeletons import H36M17
@@ -30,7 +30,7 @@ FILE_TO_CAMERA = np.diag([1.0, -1.0, -1.0])
 @pytest.fixture
 def joints(body, rng):
     """(T, 17, 3) m in the camera frame of each image."""
-    return place(body, wave(FRAMES, rng)) @ FILE_TO_CAMERA
+    return joint_positions(body, wave(FRAMES, rng)) @ FILE_TO_CAMERA
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from pose.export import export, rotations
-from pose.export.character.hands import _rest_hand, filled, finger_bones, hands_of, twist_of
+from pose.export.character.hands import _rest_hand, finger_bones, hands_of, interpolated, twist_of
 from pose.export.character.look import SHAPE_NOTE
 from pose.export.character.model import body_model
 from pose.export.character.posing import joints_of, pose_character, skin
 from pose.export.character.rest import make_character
 from pose.export.character.shape import fit_shape, lengths_of_body, lengths_of_heads
 from pose.export.rigs import RIGS, STICKS, bone_names
-from pose.export.skeleton import Body, SkeletonMotion, fit_body, place
+from pose.export.skeleton import Body, SkeletonMotion, fit_body, joint_positions
 from pose.skeletons import H36M17
 from pose.weights import Store, sha256_of
 from pose.weights.packaged import MODELS, packaged_weights
@@ -40,7 +40,7 @@ def moving(count: int = 20) -> np.ndarray:
     rng = np.random.default_rng(3)
     axis = rotations.unit(rng.standard_normal((count, 17, 3)))
     turns = rotations.about(axis, 0.25 * rng.standard_normal((count, 17)))
-    return place(BODY, SkeletonMotion(rng.standard_normal((count, 3)), turns))
+    return joint_positions(BODY, SkeletonMotion(rng.standard_normal((count, 3)), turns))
 
 
 def test_the_file_is_the_one_of_its_card():
@@ -97,10 +97,10 @@ def test_turns_lead_to_the_heads_by_forward_kinematics():
     points = moving()
     character = character_of(BODY)
     posed = pose_character(character, points)
-    whole, heads = posed.turns.copy(), np.empty_like(posed.heads)
+    whole, heads = posed.quaternions.copy(), np.empty_like(posed.heads)
     heads[:, 0] = posed.root
     for bone, parent in enumerate(character.model.parents[1:], start=1):
-        whole[:, bone] = rotations.multiply(whole[:, parent], posed.turns[:, bone])
+        whole[:, bone] = rotations.multiply(whole[:, parent], posed.quaternions[:, bone])
         offset = character.heads[bone] - character.heads[parent]
         heads[:, bone] = heads[:, parent] + rotations.rotate(whole[:, parent], offset)
     np.testing.assert_allclose(heads, posed.heads, atol=1e-9)
@@ -115,10 +115,10 @@ def test_the_rest_pose_is_a_t_on_the_floor_and_skins_to_itself():
         np.testing.assert_allclose(hand - arm, (sign * 0.54, 0, 0), atol=1e-9)
         np.testing.assert_allclose(heads[names(f"{side}Foot")] - heads[names(f"{side}UpLeg")], (0, -0.82, 0), atol=1e-9)
     posed = pose_character(
-        character, place(BODY, SkeletonMotion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1))))
+        character, joint_positions(BODY, SkeletonMotion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1))))
     )
     posed.heads[:] = heads
-    posed.whole[:] = (1, 0, 0, 0)
+    posed.global_quaternions[:] = (1, 0, 0, 0)
     np.testing.assert_allclose(skin(character, posed, 0), character.vertices, atol=1e-9)
 
 
@@ -127,9 +127,9 @@ def test_elbows_and_knees_bend_about_their_hinges():
     bent[:, 2] = rotations.about(np.array([1.0, 0, 0]), np.array([1.0]))  # the left knee: the foot goes back
     bent[:, 12] = rotations.about(np.array([0, -1.0, 0]), np.array([1.2]))  # the left elbow: the hand goes forward
     character = character_of(BODY)
-    posed = pose_character(character, place(BODY, SkeletonMotion(np.zeros((1, 3)), bent)))
+    posed = pose_character(character, joint_positions(BODY, SkeletonMotion(np.zeros((1, 3)), bent)))
     for name, axis, angle in (("LeftForeArm", (0, -1, 0), 1.2), ("LeftLeg", (1, 0, 0), 1.0)):
-        turn = posed.turns[0, character.model.index(name)]
+        turn = posed.quaternions[0, character.model.index(name)]
         np.testing.assert_allclose(turn[1:] / np.sin(angle / 2), axis, atol=0.02)
 
 
@@ -160,23 +160,23 @@ def test_fingers_and_the_twist_of_the_forearm_are_those_of_the_points(side: int)
     up = rotations.about(np.array([1.0, 0, 0]), np.array(-1.2))  # the thumb goes up
     bent = rotations.about(np.array([0, 0, -1.0 if side == 0 else 1.0]), np.array(0.7))  # a finger closes
     points = hand_points(character, side, {f"{name}Hand": up, f"{name}HandIndex2": bent})
-    body = place(BODY, SkeletonMotion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1))))
+    body = joint_positions(BODY, SkeletonMotion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1))))
     posed = pose_character(character, body, hands_of(character, points))
     index = character.model.index
     for bone, turn in ((f"{name}Hand", up), (f"{name}HandIndex1", up)):
-        np.testing.assert_allclose(np.abs(posed.whole[0, index(bone)] @ turn), 1, atol=1e-9)
+        np.testing.assert_allclose(np.abs(posed.global_quaternions[0, index(bone)] @ turn), 1, atol=1e-9)
     _, rest = _rest_hand(character, side)
-    directions = [rotations.rotate(turn, rest[4]) for turn in (posed.turns[0, index(f"{name}HandIndex2")], bent)]
+    directions = [rotations.rotate(turn, rest[4]) for turn in (posed.quaternions[0, index(f"{name}HandIndex2")], bent)]
     np.testing.assert_allclose(*directions, atol=1e-9)
     without = pose_character(character, body)
-    forearms = [one.whole[0, index(f"{name}ForeArm")] for one in (without, posed)]
+    forearms = [one.global_quaternions[0, index(f"{name}ForeArm")] for one in (without, posed)]
     bare = rotations.inverse(forearms[0])
     twist = twist_of(rotations.multiply(bare, up[None]))
     half = rotations.about(np.array([1.0, 0, 0]), twist[0] / 2)
     np.testing.assert_allclose(np.abs(rotations.multiply(bare, forearms[1]) @ half), 1, atol=1e-9)
     np.testing.assert_allclose(joints_of(character, posed), joints_of(character, without), atol=1e-9)
     other = index(f"{('Right', 'Left')[side]}Hand")
-    np.testing.assert_array_equal(posed.whole[:, other], without.whole[:, other])
+    np.testing.assert_array_equal(posed.global_quaternions[:, other], without.global_quaternions[:, other])
 
 
 def test_a_supinated_palm_twists_the_forearm_the_way_arms_can():
@@ -187,15 +187,17 @@ def test_a_supinated_palm_twists_the_forearm_the_way_arms_can():
 
 def test_a_face_twists_the_head_and_leaves_the_joints():
     character = character_of(BODY)
-    points = np.repeat(place(BODY, SkeletonMotion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1)))), 3, axis=0)
+    points = np.repeat(
+        joint_positions(BODY, SkeletonMotion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1)))), 3, axis=0
+    )
     angle = np.radians(50)
     faces = np.array([(np.sin(angle), 0, np.cos(angle)), (np.nan,) * 3, (-np.sin(angle), 0, np.cos(angle))])
     posed, without = (pose_character(character, points, faces=one) for one in (faces, None))
     head, neck = character.model.index("Head"), character.model.index("Neck")
-    forward = rotations.rotate(posed.whole[:, head], np.array([0, 0, 1.0]))
+    forward = rotations.rotate(posed.global_quaternions[:, head], np.array([0, 0, 1.0]))
     yaw = np.degrees(np.arctan2(forward[:, 0], forward[:, 2]))
     np.testing.assert_allclose(yaw, [50, 0, -50], atol=6)  # the head leans a little, and turns about its own axis
-    half = rotations.angle_between(posed.whole[:, neck], without.whole[:, neck])
+    half = rotations.angle_between(posed.global_quaternions[:, neck], without.global_quaternions[:, neck])
     assert np.degrees(half[0]) == pytest.approx(25, abs=5)
     at = H36M17.index("head")
     away = [np.linalg.norm(joints_of(character, one)[:, at] - points[:, at], axis=1) for one in (posed, without)]
@@ -204,7 +206,9 @@ def test_a_face_twists_the_head_and_leaves_the_joints():
 
 def test_feet_take_their_directions_and_the_shank_half_of_their_twist():
     character = character_of(BODY)
-    points = np.repeat(place(BODY, SkeletonMotion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1)))), 2, axis=0)
+    points = np.repeat(
+        joint_positions(BODY, SkeletonMotion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1)))), 2, axis=0
+    )
     angle = np.radians(30)
     outward = np.array([(np.sin(angle), 0, np.cos(angle)), (0, 1, 0)])  # of the left foot
     down = np.array([(0, -np.sin(angle), np.cos(angle)), (0, np.cos(angle), np.sin(angle))])
@@ -213,11 +217,15 @@ def test_feet_take_their_directions_and_the_shank_half_of_their_twist():
     index = character.model.index
     for name, frames in (("LeftFoot", outward), ("RightFoot", down)):
         for axis, wanted in zip(np.eye(3)[[2, 1]], frames, strict=True):
-            np.testing.assert_allclose(rotations.rotate(posed.whole[0, index(name)], axis), wanted, atol=1e-9)
-    shanks = rotations.angle_between(posed.whole[0], without.whole[0])[[index("LeftLeg"), index("RightLeg")]]
+            np.testing.assert_allclose(
+                rotations.rotate(posed.global_quaternions[0, index(name)], axis), wanted, atol=1e-9
+            )
+    shanks = rotations.angle_between(posed.global_quaternions[0], without.global_quaternions[0])[
+        [index("LeftLeg"), index("RightLeg")]
+    ]
     np.testing.assert_allclose(np.degrees(shanks), [15, 0], atol=3)
     right = index("RightFoot")  # no direction in the second frame: at a right angle to the shank, as without feet
-    np.testing.assert_array_equal(posed.whole[1, right], without.whole[1, right])
+    np.testing.assert_array_equal(posed.global_quaternions[1, right], without.global_quaternions[1, right])
     np.testing.assert_allclose(joints_of(character, posed), joints_of(character, without), atol=1e-9)
     soles = character.model.bones[:, 0] == index("LeftToeBase")
     assert np.ptp(skin(character, posed, 0)[soles, 1]) < np.ptp(skin(character, posed, 0)[soles, 2])
@@ -225,10 +233,10 @@ def test_feet_take_their_directions_and_the_shank_half_of_their_twist():
 
 def test_a_hand_that_is_not_seen_turns_from_the_last_sight_to_the_next():
     turns = rotations.about(np.array([1.0, 0, 0]), np.array([0.0, 0.2, 9.0, 0.6, 9.0]))
-    given = filled(turns, np.array([False, True, False, True, False]))
+    given = interpolated(turns, np.array([False, True, False, True, False]))
     expected = rotations.about(np.array([1.0, 0, 0]), np.array([0.2, 0.2, 0.4, 0.6, 0.6]))
     np.testing.assert_allclose(given, expected, atol=1e-9)
-    np.testing.assert_array_equal(filled(turns, np.zeros(5, bool)), np.tile(rotations.IDENTITY, (5, 1)))
+    np.testing.assert_array_equal(interpolated(turns, np.zeros(5, bool)), np.tile(rotations.IDENTITY, (5, 1)))
 
 
 @pytest.mark.parametrize(

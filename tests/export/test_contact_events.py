@@ -7,7 +7,7 @@ import pytest
 from test_binary_formats import long_table, write
 
 from pose.export import Recording
-from pose.export.events import OFF, STRIKE, ExportEvent, contact_events
+from pose.export.events import FOOT_OFF, FOOT_STRIKE, ExportEvent, contact_events
 from pose.export.joint_angles import NAMES
 from pose.types import Placed
 
@@ -36,13 +36,13 @@ def events_of(recording):
 
 def test_events_are_where_contacts_begin_and_end():
     found = events_of(recording_of(steps((0, 10), (20, 40)), steps((5, 60))))
-    expected = [(5, STRIKE, "Right"), (10, OFF, "Left"), (20, STRIKE, "Left"), (40, OFF, "Left")]
+    expected = [(5, FOOT_STRIKE, "Right"), (10, FOOT_OFF, "Left"), (20, FOOT_STRIKE, "Left"), (40, FOOT_OFF, "Left")]
     assert found == [ExportEvent(at / RATE, label, side) for at, label, side in expected]
 
 
 def test_short_contacts_and_pauses_have_no_events():
     found = events_of(recording_of(steps((10, 20), (22, 40), (50, 52)), steps()))
-    assert [(round(event.time * RATE), event.label) for event in found] == [(10, STRIKE), (40, OFF)]
+    assert [(round(event.time * RATE), event.label) for event in found] == [(10, FOOT_STRIKE), (40, FOOT_OFF)]
 
 
 def test_without_a_world_there_are_no_events():
@@ -64,7 +64,7 @@ def test_c3d_holds_the_events_at_the_time_of_the_video(count, groups, tmp_path):
     }
     minutes, seconds = np.concatenate([group[f"TIMES{mark}"]["value"] for mark in marks], axis=1)
     np.testing.assert_allclose(60 * minutes + seconds, 70 + np.ravel(spans) / RATE, atol=1e-3)
-    assert values["LABELS"].tolist() == [STRIKE, OFF] * (count // 2)
+    assert values["LABELS"].tolist() == [FOOT_STRIKE, FOOT_OFF] * (count // 2)
     assert set(values["CONTEXTS"]) == {"Left"}
     assert set(values["SUBJECTS"]) == {"person1"}
     assert f"{count} events of foot contacts (of the ankles)" in made.notes

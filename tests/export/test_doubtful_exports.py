@@ -14,7 +14,7 @@ from export_fakes import wave
 from pose.camera_motion.verdict import TRANSLATING, CameraMotion
 from pose.export import export
 from pose.export.html import MOVING_NOTE
-from pose.export.skeleton import place
+from pose.export.skeleton import joint_positions
 from pose.export.tracks import Recording
 from pose.files import JsonWriter, MotionInfo, NpzWriter, load_poses
 from pose.files.json import SCHEMA_PATH
@@ -26,7 +26,13 @@ pyarrow = pytest.importorskip("pyarrow.parquet")
 @pytest.fixture
 def unplaced(save, body, rng):
     """A result of two people without a world; the second one is doubtful."""
-    table = load_poses(save(np.stack([place(body, wave(20, rng)), place(body, wave(20, rng)) + np.array([1.0, 0, 0])])))
+    table = load_poses(
+        save(
+            np.stack(
+                [joint_positions(body, wave(20, rng)), joint_positions(body, wave(20, rng)) + np.array([1.0, 0, 0])]
+            )
+        )
+    )
     assert table.world_info is None
     return replace(table, run=replace(table.run, doubtful=(2,)))
 

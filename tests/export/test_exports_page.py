@@ -49,10 +49,10 @@ def results(save, body, rng):
     """Tables of the same people, of which one differs from "all" in one thing."""
     from export_fakes import wave
 
-    from pose.export.skeleton import place
+    from pose.export.skeleton import joint_positions
     from pose.files import load_poses
 
-    table = load_poses(save(place(body, wave(6, rng))[None]))
+    table = load_poses(save(joint_positions(body, wave(6, rng))[None]))
     rows = len(table.id)
     points = np.cumsum(0.02 * rng.standard_normal((2, 2, 21, 3)), axis=2).astype(np.float32)
     points -= points[:, :, :1]

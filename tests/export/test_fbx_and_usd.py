@@ -89,7 +89,7 @@ def test_usd_skins_every_vertex_as_the_character_does(recorded, tmp_path):
     character = character_of(track)
     (span,) = track.spans()
     feet = smooth_feet(track, np.flatnonzero(span.known), track.space)
-    posed = pose_character(character, recording.space.to_file(span.places), feet=feet)
+    posed = pose_character(character, recording.space.to_file(span.joints), feet=feet)
     assert CharacterMotion(track, character, track.space).hands is False
     root = UsdSkel.Root(stage.GetPrimAtPath("/World/person2"))
     shown = UsdGeom.Imageable(root).GetVisibilityAttr()

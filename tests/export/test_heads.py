@@ -13,7 +13,7 @@ from pose.export.character.heads import (
     _POINTS,
     SeenHeads,
     from_vectors,
-    head_turns,
+    head_corrections,
     lifted_heads,
 )
 from pose.export.skeleton import ORDER
@@ -42,37 +42,39 @@ def seen(vector, points=tuple(_POINTS)):
     "vector", [(0, 0, 0), (0, 0.9, 0), (0, -0.9, 0), (0.3, 0, 0), (0, 0, -0.3), (-0.2, 0.6, 0.2), (0, 1.4, 0)]
 )
 def test_exact_points_give_the_rotation_but_for_the_pull_of_the_joints(vector):
-    (found,) = head_turns(PLACES, seen(vector))
+    (found,) = head_corrections(PLACES, seen(vector))
     away = rotations.multiply(rotations.inverse(from_vectors(np.array(vector, float))), from_vectors(found))
     assert np.degrees(rotations.angle_between(away, rotations.IDENTITY)) < 2 + 0.4 * np.degrees(np.linalg.norm(vector))
 
 
 def test_a_shift_of_all_points_does_not_turn_the_head():
     one = seen((0, 0.5, 0))
-    turns = [head_turns(PLACES, replace(one, pixels=one.pixels + shift)) for shift in (0, 40)]
+    turns = [head_corrections(PLACES, replace(one, pixels=one.pixels + shift)) for shift in (0, 40)]
     np.testing.assert_allclose(*turns, atol=1e-9)
 
 
 def test_few_points_leave_the_head_to_the_joints():
     vector = (0, 0.8, 0)
-    full, ears = (head_turns(PLACES, seen(vector, names)) for names in (_POINTS, ("nose", "left_ear", "right_ear")))
+    full, ears = (
+        head_corrections(PLACES, seen(vector, names)) for names in (_POINTS, ("nose", "left_ear", "right_ear"))
+    )
     np.testing.assert_allclose(ears, full, atol=0.15)
-    np.testing.assert_array_equal(head_turns(PLACES, seen(vector, ("nose", "left_ear"))), 0)
+    np.testing.assert_array_equal(head_corrections(PLACES, seen(vector, ("nose", "left_ear"))), 0)
     beyond = PLACES * (1, 1, -1)  # behind the camera
-    np.testing.assert_array_equal(head_turns(beyond, seen(vector)), 0)
+    np.testing.assert_array_equal(head_corrections(beyond, seen(vector)), 0)
 
 
 def test_a_head_from_behind_keeps_the_rotation_of_its_joints():
     middle = PLACES[:, :1]
     away = middle + (PLACES - middle) * (-1, 1, -1)
-    np.testing.assert_allclose(head_turns(away, seen((0, 0.8, 0))), 0, atol=1e-9)
+    np.testing.assert_allclose(head_corrections(away, seen((0, 0.8, 0))), 0, atol=1e-9)
 
 
 @pytest.mark.parametrize("places", [np.zeros((1, 17, 3)), PLACES - np.array([0, 0, 1e7])])
 def test_odd_places_and_missing_pixels_give_finite_rotations(places):
     one = seen((0, 0.5, 0))
     one.pixels[0, 0] = np.nan
-    assert np.isfinite(head_turns(places, one)).all()
+    assert np.isfinite(head_corrections(places, one)).all()
 
 
 def test_which_skeletons_have_heads():

@@ -89,7 +89,7 @@ def test_a_small_video_is_in_the_page_and_a_large_one_beside_it(recorded, tmp_pa
         "offset": 0.0,
     }
     assert "contains the video" in made.notes
-    monkeypatch.setattr("pose.export.html.EMBEDDED", 5)
+    monkeypatch.setattr("pose.export.html.MAX_EMBEDDED_BYTES", 5)
     page, made = report(recording, tmp_path)
     assert json.loads(script(page, "video-facts"))["source"] == "overlay.mp4"
     assert "plays overlay.mp4" in made.notes
@@ -98,18 +98,18 @@ def test_a_small_video_is_in_the_page_and_a_large_one_beside_it(recorded, tmp_pa
 def test_a_name_cannot_break_out_of_the_page(save, body, rng, tmp_path):
     from export_fakes import wave
 
-    from pose.export.skeleton import place
+    from pose.export.skeleton import joint_positions
     from pose.export.tracks import Recording
     from pose.files import load_poses
 
-    table = load_poses(save(place(body, wave(5, rng))[None]))
+    table = load_poses(save(joint_positions(body, wave(5, rng))[None]))
     page, _ = report(Recording(table, "</script><script>alert(1)</script>.mp4"), tmp_path)
     assert "alert(1)</script>" not in page
     assert page.count("<script") == page.count("</script>")
 
 
 def test_a_long_result_is_thinned_and_says_so(recorded, tmp_path, monkeypatch):
-    monkeypatch.setattr("pose.export.html.MOST_FRAMES", 25)
+    monkeypatch.setattr("pose.export.html.MAX_FRAMES", 25)
     present = np.ones((1, 60), bool)
     present[0, 10:12] = False  # between two frames that are kept
     recording, _ = recorded(60, present=present)
@@ -174,7 +174,7 @@ def test_its_bodies_are_the_characters(recorded, tmp_path):
     track = recording.track(1, recording.timeline)
     character = character_of(track, "light")
     feet = smooth_feet(track, np.arange(len(track)), recording.world)[[frame]]
-    places = recording.world.to_file(track.read(np.array([frame])).places)
+    places = recording.world.to_file(track.read(np.array([frame])).joints)
     posed = pose_character(character, places, feet=feet)
     np.testing.assert_allclose(got, skin(character, posed, 0), atol=2e-3)
     triangles = np.frombuffer(base64.b64decode(mesh["triangles"]), "<u2")
@@ -182,7 +182,7 @@ def test_its_bodies_are_the_characters(recorded, tmp_path):
 
 
 def test_only_the_first_people_have_bodies(recorded, tmp_path, monkeypatch):
-    monkeypatch.setattr("pose.export.html.MOST_BODIES", 1)
+    monkeypatch.setattr("pose.export.html.MAX_BODIES", 1)
     page, _ = report(recorded(30, 2)[0], tmp_path)
     assert 'id="p1-turns"' in page
     assert 'id="p2-turns"' not in page

@@ -6,7 +6,7 @@ from export_fakes import wave
 from pose_datasets.rotations import about_axis, from_vector
 
 from pose.export.joint_angles import NAMES, RADIUS_PER_STD, _all, joint_angles
-from pose.export.skeleton import place
+from pose.export.skeleton import joint_positions
 from pose.skeletons import H36M17
 
 UP = np.array([0.0, 1, 0])
@@ -64,7 +64,7 @@ def test_named_poses_have_the_angles_that_the_docs_promise(moved, expected):
 def test_leaning_trunk_is_measured_from_the_vertical_and_nothing_else_changes_with_the_camera(body, rng):
     leaning = pose() @ about_axis("x", np.radians(25)).T
     assert angles(leaning)["trunk_lean"] == pytest.approx(25)
-    points = place(body, wave(20, rng))
+    points = joint_positions(body, wave(20, rng))
     turned = points @ from_vector(np.array([0.5, -1.2, 2.0])).T
     one, two = (joint_angles(p, SIGMA.repeat(20, 0), UP).degrees for p in (points, turned))
     others = [column for column, name in enumerate(NAMES) if name != "trunk_lean"]
@@ -72,7 +72,7 @@ def test_leaning_trunk_is_measured_from_the_vertical_and_nothing_else_changes_wi
 
 
 def test_left_and_right_have_the_same_sign(body, rng):
-    points = place(body, wave(20, rng))
+    points = joint_positions(body, wave(20, rng))
     mirrored = points[:, list(H36M17.flip_order)] * np.array([-1, 1, 1])
     one, two = (joint_angles(p, SIGMA.repeat(20, 0), UP).degrees for p in (points, mirrored))
     swapped = [
@@ -82,7 +82,7 @@ def test_left_and_right_have_the_same_sign(body, rng):
 
 
 def test_gradients_are_those_of_finite_differences(body, rng):
-    points = place(body, wave(30, rng)) + rng.normal(0, 0.03, (30, 17, 3))
+    points = joint_positions(body, wave(30, rng)) + rng.normal(0, 0.03, (30, 17, 3))
     step = 1e-6
     _, gradients = _all(points, UP)
     for joint in range(17):
@@ -98,7 +98,7 @@ def test_gradients_are_those_of_finite_differences(body, rng):
 
 def test_deviations_are_the_spread_of_noisy_measurements(body, rng):
     """30 mm of sigma: a knee bent by 80 degrees scatters as it says. Not near 0, below which it cannot go."""
-    points = place(body, wave(1, rng))
+    points = joint_positions(body, wave(1, rng))
     sigma = rng.uniform(10, 40, (1, 17))
     noisy = points + rng.normal(size=(4000, 17, 3)) * (sigma / 1000 / RADIUS_PER_STD)[..., None]
     said = joint_angles(points, sigma, UP)

@@ -42,7 +42,7 @@ def test_a_portion_holds_several_people_and_no_row_is_lost(recording):
 
 @pytest.mark.parametrize("form", [glb, html])
 def test_files_have_the_people_in_the_most_frames(recording, tmp_path, monkeypatch, form):
-    monkeypatch.setattr(form, "MOST_PEOPLE", 5)
+    monkeypatch.setattr(form, "MAX_PEOPLE", 5)
     recording.rig = "sticks"
     people = recording.people
     notes = form.write(recording, people, tmp_path / "file")

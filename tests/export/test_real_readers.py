@@ -18,7 +18,7 @@ from pose.export import export
 from pose.export.motions import AnimatedSkeleton
 from pose.export.opensim_setup import MODEL
 from pose.export.rigs import RIGS, STICKS
-from pose.export.skeleton import NAMES, ORDER, place
+from pose.export.skeleton import NAMES, ORDER, joint_positions
 from pose.skeletons import H36M17
 
 pytestmark = pytest.mark.slow
@@ -153,7 +153,7 @@ def test_pybvh_puts_the_joints_in_the_same_places(files):
     assert tuple(read["names"]) == NAMES
     assert read["step"] == pytest.approx(1 / 30, abs=1e-6)
     bones = AnimatedSkeleton(recording.track(1, recording.uniform))
-    placed = np.concatenate([place(bones.body, motion) for _, motion in bones.spans()])[:, ORDER]
+    placed = np.concatenate([joint_positions(bones.body, motion) for _, motion in bones.spans()])[:, ORDER]
     np.testing.assert_allclose(np.array(read["places"]) / 100, placed, atol=2e-4)
 
 

@@ -5,7 +5,7 @@ import pytest
 from export_fakes import wave
 
 from pose.export import rotations, skeleton
-from pose.export.skeleton import NAMES, fit_body, place, residual, solve
+from pose.export.skeleton import NAMES, fit_body, joint_positions, residual, solve
 from pose.skeletons import H36M17
 
 MIRROR = np.array([-1.0, 1, 1])
@@ -16,23 +16,23 @@ def joint(points, name):
 
 
 def test_bones_of_a_body_are_found_from_its_joints(body, rng):
-    found = fit_body([place(body, wave(80, rng)), place(body, wave(50, rng))])
+    found = fit_body([joint_positions(body, wave(80, rng)), joint_positions(body, wave(50, rng))])
     np.testing.assert_allclose(found.offsets, body.offsets, atol=1e-9)
 
 
 def test_the_turns_bring_the_bones_back_to_the_joints(body, rng):
     motion = wave(300, rng)
-    points = place(body, motion)
+    points = joint_positions(body, motion)
     solved = solve(points, body)
     assert residual(points, body, solved).max() < 1e-6
     bent = [NAMES.index(name) for name in ("left_hip", "right_hip", "left_shoulder", "right_shoulder", "left_knee")]
     # A bend of more than 15 degrees shows the twist, so the very turns come back.
-    assert np.degrees(rotations.angle_between(solved.turns, motion.turns))[:, bent].max() < 1e-3
+    assert np.degrees(rotations.angle_between(solved.quaternions, motion.quaternions))[:, bent].max() < 1e-3
 
 
 def test_forward_kinematics_has_constant_bones_whatever_the_joints(body, rng):
-    points = place(body, wave(100, rng)) + rng.normal(0, 0.1, (100, 17, 3))
-    placed = place(body, solve(points, body))
+    points = joint_positions(body, wave(100, rng)) + rng.normal(0, 0.1, (100, 17, 3))
+    placed = joint_positions(body, solve(points, body))
     for parent, child in (
         ("left_hip", "left_knee"),
         ("right_elbow", "right_wrist"),
@@ -43,18 +43,21 @@ def test_forward_kinematics_has_constant_bones_whatever_the_joints(body, rng):
 
 
 def test_size_does_not_change_a_pose(body, rng):
-    points = place(body, wave(50, rng))
+    points = joint_positions(body, wave(50, rng))
     larger = points[:, :1] + 1.3 * (points - points[:, :1])
-    np.testing.assert_allclose(solve(larger, body).turns, solve(points, body).turns, atol=0.05)
+    found, expected = solve(larger, body).quaternions, solve(points, body).quaternions
+    np.testing.assert_allclose(found, expected, atol=0.05)
     limbs = [NAMES.index(name) for name in NAMES if "knee" in name or "elbow" in name]
-    np.testing.assert_allclose(solve(larger, body).turns[:, limbs], solve(points, body).turns[:, limbs], atol=1e-9)
+    np.testing.assert_allclose(
+        solve(larger, body).quaternions[:, limbs], solve(points, body).quaternions[:, limbs], atol=1e-9
+    )
 
 
 def test_a_mirrored_person_gives_mirrored_turns(body, rng):
-    points = place(body, wave(60, rng)) + rng.normal(0, 0.02, (60, 17, 3))
+    points = joint_positions(body, wave(60, rng)) + rng.normal(0, 0.02, (60, 17, 3))
     mirrored = points[:, list(H36M17.flip_order)] * MIRROR
-    placed = place(body, solve(mirrored, body))[:, list(H36M17.flip_order)] * MIRROR
-    np.testing.assert_allclose(placed, place(body, solve(points, body)), atol=1e-9)
+    placed = joint_positions(body, solve(mirrored, body))[:, list(H36M17.flip_order)] * MIRROR
+    np.testing.assert_allclose(placed, joint_positions(body, solve(points, body)), atol=1e-9)
 
 
 @pytest.mark.parametrize("limb", ["hip", "shoulder"])
@@ -65,8 +68,8 @@ def test_a_straight_limb_has_no_twist_and_bending_brings_it_in_smoothly(body, li
     turns = np.tile(rotations.IDENTITY, (len(bends), 17, 1))
     turns[:, NAMES.index(f"left_{limb}")] = rotations.about(np.array(axis, float), np.full(len(bends), np.radians(40)))
     turns[:, NAMES.index(f"left_{middle}")] = rotations.about(np.array(hinge, float), bends)
-    points = place(body, skeleton.SkeletonMotion(np.zeros((len(bends), 3)), turns))
-    found = solve(points, body).turns[:, NAMES.index(f"left_{limb}")]
+    points = joint_positions(body, skeleton.SkeletonMotion(np.zeros((len(bends), 3)), turns))
+    found = solve(points, body).quaternions[:, NAMES.index(f"left_{limb}")]
     twist = np.degrees(rotations.angle_between(found, np.tile(rotations.IDENTITY, (len(bends), 1))))
     assert twist[0] < 1e-6
     np.testing.assert_allclose(twist[np.degrees(bends) > 15], 40, atol=1e-6)
@@ -74,18 +77,18 @@ def test_a_straight_limb_has_no_twist_and_bending_brings_it_in_smoothly(body, li
 
 
 def test_bones_that_point_the_other_way_and_joints_in_one_place_give_turns_all_the_same(body):
-    standing = place(body, skeleton.SkeletonMotion(np.zeros((1, 3)), np.tile(rotations.IDENTITY, (1, 17, 1))))
+    standing = joint_positions(body, skeleton.SkeletonMotion(np.zeros((1, 3)), np.tile(rotations.IDENTITY, (1, 17, 1))))
     upside = standing.copy()
     upside[:, H36M17.index("left_knee")] = joint(standing, "left_hip") + np.array([0, 0.43, 0])
     for points in (upside, np.zeros((1, 17, 3))):
         motion = solve(points, body)
-        np.testing.assert_allclose(np.linalg.norm(motion.turns, axis=-1), 1, atol=1e-9)
+        np.testing.assert_allclose(np.linalg.norm(motion.quaternions, axis=-1), 1, atol=1e-9)
     leg = solve(upside, body)
-    np.testing.assert_allclose(joint(place(body, leg), "left_knee"), joint(upside, "left_knee"), atol=1e-9)
+    np.testing.assert_allclose(joint(joint_positions(body, leg), "left_knee"), joint(upside, "left_knee"), atol=1e-9)
 
 
 def test_the_rest_pose_is_a_t_pose_that_faces_z(body):
-    rest = place(body, skeleton.SkeletonMotion(np.zeros((1, 3)), np.tile(rotations.IDENTITY, (1, 17, 1))))[0]
+    rest = joint_positions(body, skeleton.SkeletonMotion(np.zeros((1, 3)), np.tile(rotations.IDENTITY, (1, 17, 1))))[0]
     assert joint(rest, "left_wrist")[0] > 0.5
     assert joint(rest, "right_wrist")[0] < -0.5
     assert joint(rest, "left_ankle")[1] < -0.8
@@ -94,9 +97,9 @@ def test_the_rest_pose_is_a_t_pose_that_faces_z(body):
 
 
 def test_joints_far_from_their_bones_are_named():
-    from pose.export.motions import far_joints
+    from pose.export.motions import distant_joints_text
 
     away = np.full(17, 9.9)
-    assert far_joints(away) == ""
+    assert distant_joints_text(away) == ""
     away[[H36M17.index("spine"), H36M17.index("head")]] = 34.2, 21.0
-    assert far_joints(away) == ", spine 34 mm, head 21 mm"
+    assert distant_joints_text(away) == ", spine 34 mm, head 21 mm"

@@ -16,7 +16,7 @@ from pose.export.joint_angles import NAMES as ANGLES
 from pose.export.joint_angles import joint_angles
 from pose.export.motions import AnimatedSkeleton
 from pose.export.opensim_setup import HALF_HIPS, HIPS
-from pose.export.skeleton import NAMES, place
+from pose.export.skeleton import NAMES, joint_positions
 from pose.export.skeleton import ORDER as TREE
 from pose.export.tracks import Recording
 from pose.skeletons import BLAZEPOSE33, H36M17
@@ -266,7 +266,7 @@ def test_people_are_not_skipped_silently_and_a_full_disk_leaves_nothing(recorded
 def test_bones_fit_the_whole_track(recorded, body):
     recording, places = recorded(60)
     bones = AnimatedSkeleton(recording.track(1, recording.uniform))
-    parts = [place(bones.body, motion) for _, motion in bones.spans()]
+    parts = [joint_positions(bones.body, motion) for _, motion in bones.spans()]
     np.testing.assert_allclose(np.concatenate(parts), places[0], atol=1e-4)
     assert bones.distance_note() == "joints lie 0 mm from the bones on average"
 

@@ -6,7 +6,7 @@ from export_fakes import wave
 from memory_grown import megabytes_grown, needs_proc
 
 from pose.errors import PoseError, UsageError
-from pose.export.skeleton import place
+from pose.export.skeleton import joint_positions
 from pose.export.tracks import open_recording
 from pose.files import load_poses
 from pose.world.frame import FEET, World, rotation_of, up_of
@@ -19,7 +19,7 @@ print(sum(len(span.times) for span in recording.track(1, recording.uniform).span
 
 
 def all_places(track):
-    return np.concatenate([span.places for span in track.spans()])
+    return np.concatenate([span.joints for span in track.spans()])
 
 
 def test_even_time_stamps_stay_as_they_are(recorded):
@@ -87,9 +87,9 @@ def test_a_pause_of_the_video_is_a_gap(recorded):
 def test_poses_that_are_not_known_are_missing(save, body, rng):
     from export_fakes import wave
 
-    from pose.export.skeleton import place
+    from pose.export.skeleton import joint_positions
 
-    places = place(body, wave(30, rng))[None]
+    places = joint_positions(body, wave(30, rng))[None]
     places[0, :5] = np.nan
     places[0, 12, 3] = np.nan
     recording = open_recording(save(places))
@@ -116,7 +116,7 @@ def test_a_part_of_the_video(recorded):
 @pytest.mark.parametrize("space", [None, "world", "level"])
 def test_points_are_exported_in_the_world_of_the_result(save, body, rng, space):
     world = World(rotation_of(up_of(-25, 5)), -1.6, FEET, 2.0)
-    path = save(place(body, wave(60, rng))[None], world=world)
+    path = save(joint_positions(body, wave(60, rng))[None], world=world)
     recording = open_recording(path, space=space)
     assert (recording.space.name, recording.space.note[:11]) == ("world", "world frame")
     points = recording.space.to_file(all_places(recording.track(1, recording.timeline)))
@@ -127,7 +127,7 @@ def test_points_are_exported_in_the_world_of_the_result(save, body, rng, space):
 
 def test_partial_frames_are_trimmed_unless_all_are(save, body, rng):
     world = World(rotation_of(up_of(-25, 5)), -1.6, FEET, 2.0)
-    path = save(place(body, wave(60, rng))[None], world=world)
+    path = save(joint_positions(body, wave(60, rng))[None], world=world)
     arrays = dict(np.load(path))
     arrays["partial"] = np.isin(np.arange(60), [*range(8), 30, *range(55, 60)])
     np.savez(path, **arrays)
@@ -156,7 +156,7 @@ def test_the_world_frame_stands_people_on_a_floor(save, body, rng):
     from pose_datasets.rotations import about_axis
 
     motion = wave(200, rng, size=0.2)
-    places = place(body, motion)[None]
+    places = joint_positions(body, motion)[None]
     tilted = places @ about_axis("x", np.radians(-20)).T + np.array([0, 0.3, 0])
     recording = open_recording(save(tilted), space="world")
     placed = recording.space.to_file(all_places(recording.track(1, recording.timeline)))

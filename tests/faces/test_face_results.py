@@ -88,7 +88,7 @@ def test_the_character_turns_its_head_to_where_the_face_points(path):
     assert np.isnan(ways[:2]).all()
     np.testing.assert_allclose(np.linalg.norm(ways[2:], axis=1), 1, atol=1e-6)
     ((_, motion),) = character_look("plain")(track).spans()
-    assert np.isfinite(motion.turns).all()
+    assert np.isfinite(motion.quaternions).all()
 
 
 def test_a_face_in_the_middle_of_the_image_points_to_the_camera(tmp_path, frames):

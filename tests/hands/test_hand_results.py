@@ -12,7 +12,7 @@ from pose_fakes import run_info, seen_result
 import pose
 from pose.errors import UsageError
 from pose.export import rotations
-from pose.export.fingers import FINGER_NAMES, FINGER_PARENTS, hand_turns
+from pose.export.fingers import FINGER_NAMES, FINGER_PARENTS, hand_quaternions
 from pose.files import JsonWriter, NpzWriter, load_poses
 from pose.files.json import SCHEMA_PATH
 from pose.files.records import PeopleRecords
@@ -179,7 +179,7 @@ def test_turns_of_fingers_bring_every_bone_to_its_direction(rng, side):
     turn = rotations.about(np.array([0.6, 0.0, 0.8]), np.array(0.7))
     places = np.full((1, 2, POINTS, 3), np.nan)
     places[0, side] = shape(rng, side, turn)
-    turns = hand_turns(places, np.tile(rotations.IDENTITY, (1, 2, 1)))
+    turns = hand_quaternions(places, np.tile(rotations.IDENTITY, (1, 2, 1)))
     assert np.isnan(turns[0, 1 - side]).all()
     np.testing.assert_allclose(np.abs(rotations.dot(turns[0, side, 0], turn)), 1, atol=1e-6)
     whole = [turns[0, side, 0]]

@@ -194,7 +194,7 @@ def test_hands_and_faces_reach_every_file(scene, tmp_path, swapped):
     span = track.hands(np.arange(len(track)))
     assert span.score[middle].all()
     assert span.score[late, 1].all()
-    shape = span.places[middle, 1] - span.places[middle, 1, 0]
+    shape = span.points[middle, 1] - span.points[middle, 1, 0]
     assert np.linalg.norm(shape, axis=-1) == pytest.approx(np.linalg.norm(shapes[1], axis=-1), abs=0.015)
     # The sigma of the measured hand is that of the solution, not the share of its length of one camera.
     sigma = np.load(tmp_path / "poses.npz")["hand_sigma"]

@@ -78,7 +78,7 @@ def test_the_page_gets_the_pose_that_the_exports_have():
     np.testing.assert_allclose(numbers[:3] / 1000, posed.root[0], atol=6e-4)
     turns = numbers[3:].reshape(-1, 3) / 32767
     turns = np.concatenate([np.sqrt(np.maximum(0, 1 - (turns**2).sum(axis=1, keepdims=True))), turns], axis=1)
-    same = np.abs((turns * posed.turns[0, moving_bones(character.model, fingers=True)]).sum(axis=1))
+    same = np.abs((turns * posed.quaternions[0, moving_bones(character.model, fingers=True)]).sum(axis=1))
     np.testing.assert_allclose(same, 1, atol=1e-3)  # q and -q are the same rotation
     assert abs(skin(character, posed, 0)[:, 1].min()) < 0.1  # on the floor of the 3D view
 

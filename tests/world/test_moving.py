@@ -153,11 +153,11 @@ def test_files_and_exports_hold_the_static_world(walk, turns, tmp_path):
     assert np.abs(world_points[..., [0, 2]] - table.placed.joints[..., [0, 2]]).max() < 1e-3
     recording = Recording(table, "walk")
     (span,) = recording.track(1, recording.timeline).spans()
-    exported = recording.space.to_file(span.places)
+    exported = recording.space.to_file(span.joints)
     assert np.abs(exported[..., [0, 2]] - table.placed.joints[..., [0, 2]]).max() < 1e-3
     camera_frame = Recording(table, "walk", space="camera")
     (span,) = camera_frame.track(1, camera_frame.timeline).spans()
-    np.testing.assert_allclose(span.places, camera, atol=1e-6)
+    np.testing.assert_allclose(span.joints, camera, atol=1e-6)
 
 
 def test_ankles_of_a_walk_stay_on_the_floor(walk, turns):

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from pose.export import rotations
 from pose.export.character.rest import Character
-from pose.export.fingers import FINGER_PARENTS, finger_turns, palm_turns
+from pose.export.fingers import FINGER_PARENTS, finger_quaternions, palm_quaternions
 from pose.export.rotations import unit
 from pose.hand_points import INDEX_KNUCKLE, LITTLE_KNUCKLE, MIDDLE_KNUCKLE, POINTS
 
@@ -25,7 +25,7 @@ _NEUTRAL = np.radians(-40.0)
 
 
 @dataclass(frozen=True, slots=True)
-class HandTurns:
+class HandRotations:
     """Rotations of both hands in T frames; NaN where a hand is not detected.
 
     Attributes:
@@ -52,25 +52,25 @@ def finger_bones(side: int) -> list[str]:
     return [f"{_SIDES[side]}Hand{finger}{part}" for finger in _FINGERS for part in (1, 2, 3)]
 
 
-def hands_of(character: Character, places: F64) -> HandTurns:
+def hands_of(character: Character, hand_points: F64) -> HandRotations:
     """Compute the rotations that fit a character's hands to detected hand points.
 
     Args:
         character: Character to pose.
-        places: (T, 2, 21, 3) m, points of the left and right hand in file axes (y up); NaN where a hand is not
+        hand_points: (T, 2, 21, 3) m, points of the left and right hand in file axes (y up); NaN where a hand is not
             detected.
     """
-    palms = np.full((*places.shape[:2], 4), np.nan)
-    fingers = np.full((*places.shape[:2], len(FINGER_PARENTS), 4), np.nan)
+    palms = np.full((*hand_points.shape[:2], 4), np.nan)
+    fingers = np.full((*hand_points.shape[:2], len(FINGER_PARENTS), 4), np.nan)
     for side in range(2):
-        seen = np.isfinite(places[:, side]).all(axis=(1, 2))
+        seen = np.isfinite(hand_points[:, side]).all(axis=(1, 2))
         if seen.any():
-            points = places[seen, side]
+            points = hand_points[seen, side]
             rest, directions = _rest_hand(character, side)
-            own = rotations.inverse(palm_turns(rest[None], side))
-            palms[seen, side] = palm = rotations.multiply(palm_turns(points, side), own)
-            fingers[seen, side] = finger_turns(points, palm, directions)
-    return HandTurns(palms, fingers)
+            own = rotations.inverse(palm_quaternions(rest[None], side))
+            palms[seen, side] = palm = rotations.multiply(palm_quaternions(points, side), own)
+            fingers[seen, side] = finger_quaternions(points, palm, directions)
+    return HandRotations(palms, fingers)
 
 
 def _rest_hand(character: Character, side: int) -> tuple[F64, F64]:
@@ -92,33 +92,33 @@ def _rest_hand(character: Character, side: int) -> tuple[F64, F64]:
     return points, directions
 
 
-def filled(turns: F64, seen: NDArray[np.bool_]) -> F64:
+def interpolated(quaternions: F64, seen: NDArray[np.bool_]) -> F64:
     """Fill the rotations of missing frames by slerp. Before the first and after the last valid frame they are constant.
 
     Args:
-        turns: (T, ..., 4) quaternions.
+        quaternions: (T, ..., 4) quaternions.
         seen: (T,) mask of the valid frames. If no frame is valid, all rotations become the identity.
     """
     known = np.flatnonzero(seen)
     if len(known) == len(seen):
-        return turns
+        return quaternions
     if not len(known):
-        return np.broadcast_to(rotations.IDENTITY, turns.shape).copy()
+        return np.broadcast_to(rotations.IDENTITY, quaternions.shape).copy()
     at = np.arange(len(seen))
     later = np.clip(np.searchsorted(known, at), 0, len(known) - 1)
     earlier = np.clip(np.searchsorted(known, at, side="right") - 1, 0, len(known) - 1)
     first, last = known[earlier], known[later]
-    share = np.where(last > first, (at - first) / np.maximum(last - first, 1), 0.0)
-    share = share.reshape(-1, *[1] * (turns.ndim - 2))
-    return rotations.slerp(turns[first], turns[last], np.broadcast_to(share, turns.shape[:-1]))
+    fraction = np.where(last > first, (at - first) / np.maximum(last - first, 1), 0.0)
+    fraction = fraction.reshape(-1, *[1] * (quaternions.ndim - 2))
+    return rotations.slerp(quaternions[first], quaternions[last], np.broadcast_to(fraction, quaternions.shape[:-1]))
 
 
-def twist_of(turns: F64) -> F64:
+def twist_of(quaternions: F64) -> F64:
     """Compute the twist (T,) in radians of a hand about x, the axis of its bone.
 
     Args:
-        turns: (T, 4) rotations of the hand in the frame of the forearm.
+        quaternions: (T, 4) rotations of the hand in the frame of the forearm.
     """
-    angle = 2 * np.arctan2(turns[:, 1], turns[:, 0]) - _NEUTRAL
+    angle = 2 * np.arctan2(quaternions[:, 1], quaternions[:, 0]) - _NEUTRAL
     twist: F64 = _NEUTRAL + angle - 2 * np.pi * np.round(angle / (2 * np.pi))
     return twist

@@ -26,13 +26,13 @@ _POINTS = {
 }  # fmt: skip
 _MIN_SCORE = 0.3
 _MIN_POINTS = 3
-_IMAGE_SIGMA = 0.02  # standard deviation of a point in the image, m at the distance of the head
-_TURN_SIGMA = np.array([0.25, 0.7, 0.25])  # prior of the correction about x (nod), y (turn) and z (tilt), rad
+_POINT_SIGMA_M = 0.02  # standard deviation of a point in the image, m at the distance of the head
+_PRIOR_SIGMA_RAD = np.array([0.25, 0.7, 0.25])  # prior of the correction about x (nod), y (turn) and z (tilt), rad
 # Networks guess the face of a head seen from behind. The weight of the points falls from 1 in profile to 0 for a head
-# that is turned 30 degrees further away, where the z component of the face direction is -1 / _BEHIND.
-_BEHIND = 2.0
+# that is turned 30 degrees further away, where the z component of the face direction is -1 / _BEHIND_SLOPE.
+_BEHIND_SLOPE = 2.0
 _STEPS = 6
-_MOST_STEP = 0.6  # maximum change in an iteration, rad
+_MAX_STEP_RAD = 0.6  # maximum change in an iteration, rad
 SMOOTH_S = 0.07  # s, standard deviation of the Gaussian window for recordings
 STREAM_S = 0.1  # s, time constant of the filter for streams
 _NECK, _HEAD = NAMES.index("neck"), NAMES.index("head")
@@ -80,50 +80,50 @@ def lifted_heads(ordered: F64) -> F64:
     Returns:
         (T, 4) quaternions (w, x, y, z) in file axes.
     """
-    chest = rotations.of_axes(*thorax_frame(ordered))
+    chest = rotations.from_axes(*thorax_frame(ordered))
     return aimed(chest, unit(HEAD_POINT - NECK_POINT), unit(ordered[:, _HEAD] - ordered[:, _NECK]))
 
 
-def head_turns(places: F64, seen: SeenHeads) -> F64:
+def head_corrections(poses: F64, heads: SeenHeads) -> F64:
     """Compute the corrections of the orientations from `lifted_heads` that fit the head points in the image.
 
     Args:
-        places: (T, 17, 3) m in the camera frame, x right, y up, z towards the camera, in Human3.6M order.
-        seen: Head points in the images of the same frames.
+        poses: (T, 17, 3) m in the camera frame, x right, y up, z towards the camera, in Human3.6M order.
+        heads: Head points in the images of the same frames.
 
     Returns:
         (T, 3) rotation vectors in the frame of the head, rad; 0 where the head is not detected.
     """
-    ordered = places[:, ORDER]
+    ordered = poses[:, ORDER]
     lifted = lifted_heads(ordered)
     middle = (ordered[:, _NECK] + ordered[:, _HEAD]) / 2
-    known: Flags = (seen.scores >= _MIN_SCORE) & np.isfinite(seen.pixels).all(axis=-1)
+    known: Flags = (heads.scores >= _MIN_SCORE) & np.isfinite(heads.pixels).all(axis=-1)
     known &= ((known.sum(axis=1) >= _MIN_POINTS) & (middle[:, 2] < 0))[:, None]
     depth = np.where(known.any(axis=1), -middle[:, 2], 1.0)[:, None]
     # Linearised projection: a short vector (x, y, z) at the head shifts its image by (x, y) plus z times the slope of
     # the viewing ray.
-    slope = np.tile(np.eye(2, 3), (len(places), 1, 1))
+    slope = np.tile(np.eye(2, 3), (len(poses), 1, 1))
     slope[:, :, 2] = middle[:, :2] / depth
     share = known / np.maximum(known.sum(axis=1, keepdims=True), 1)
-    shown = np.where(known[..., None], seen.pixels, 0.0) * (1, -1) / (seen.focal / depth)[:, None]
-    shown = shown - np.einsum("tp,tpi->ti", share, shown)[:, None]
+    observed = np.where(known[..., None], heads.pixels, 0.0) * (1, -1) / (heads.focal / depth)[:, None]
+    observed = observed - np.einsum("tp,tpi->ti", share, observed)[:, None]
     model = np.array(list(_POINTS.values()))
     model = model - (share @ model)[:, None]
     axes = np.stack([rotations.rotate(lifted, axis) for axis in np.eye(3)], axis=1)
-    prior = np.einsum("a,tai,taj->tij", 1 / _TURN_SIGMA**2, axes, axes)
+    prior = np.einsum("a,tai,taj->tij", 1 / _PRIOR_SIGMA_RAD**2, axes, axes)
     facing = rotations.rotate(lifted, np.array([0.0, 0.0, 1.0]))[:, 2]
-    weight = known / _IMAGE_SIGMA**2 * np.clip(1 + _BEHIND * facing, 0, 1)[:, None]
+    weight = known / _POINT_SIGMA_M**2 * np.clip(1 + _BEHIND_SLOPE * facing, 0, 1)[:, None]
     head = lifted
     for _ in range(_STEPS):
         turned = rotations.rotate(head[:, None], model)
-        missed = shown - np.einsum("tki,tpi->tpk", slope, turned)
+        residual = observed - np.einsum("tki,tpi->tpk", slope, turned)
         moves = np.cross(turned[:, :, None], slope[:, None])  # derivative of the projected points by a rotation
         normal = prior + np.einsum("tp,tpki,tpkj->tij", weight, moves, moves)
-        pull = np.einsum("tp,tpki,tpk->ti", weight, moves, missed)
+        pull = np.einsum("tp,tpki,tpk->ti", weight, moves, residual)
         pull -= np.einsum("tij,tj->ti", prior, _vectors(rotations.multiply(head, rotations.inverse(lifted))))
         step = np.linalg.solve(normal, pull[..., None])[..., 0]
         size = np.linalg.norm(step, axis=1, keepdims=True)
-        step *= np.minimum(1, _MOST_STEP / np.maximum(size, 1e-12))
+        step *= np.minimum(1, _MAX_STEP_RAD / np.maximum(size, 1e-12))
         head = rotations.multiply(from_vectors(step), head)
     return np.where(
         known.any(axis=1, keepdims=True), _vectors(rotations.multiply(rotations.inverse(lifted), head)), 0.0
@@ -136,9 +136,9 @@ def from_vectors(vectors: F64) -> F64:
     return rotations.about(vectors / np.maximum(angle, 1e-12)[..., None], angle)
 
 
-def _vectors(turns: F64) -> F64:
+def _vectors(quaternions: F64) -> F64:
     """Convert quaternions (..., 4) to rotation vectors (..., 3) of at most pi rad."""
-    turns = np.where(turns[..., :1] < 0, -turns, turns)
-    size = np.linalg.norm(turns[..., 1:], axis=-1, keepdims=True)
-    result: F64 = 2 * np.arctan2(size, turns[..., :1]) * turns[..., 1:] / np.maximum(size, 1e-12)
+    quaternions = np.where(quaternions[..., :1] < 0, -quaternions, quaternions)
+    size = np.linalg.norm(quaternions[..., 1:], axis=-1, keepdims=True)
+    result: F64 = 2 * np.arctan2(size, quaternions[..., :1]) * quaternions[..., 1:] / np.maximum(size, 1e-12)
     return result

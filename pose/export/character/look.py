@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.character.hands import HandTurns, hands_of
-from pose.export.character.heads import SMOOTH_S, SeenHeads, head_turns
+from pose.export.character.hands import HandRotations, hands_of
+from pose.export.character.heads import SMOOTH_S, SeenHeads, head_corrections
 from pose.export.character.model import BodyModel, Mesh, body_model
 from pose.export.character.posing import joints_of, pose_character
 from pose.export.character.rest import Character, make_character, vertex_normals
 from pose.export.character.shape import fit_shape, lengths_of_body
 from pose.export.figures import Look
 from pose.export.gaze import face_directions
-from pose.export.motions import AnimatedSkeleton, far_joints
+from pose.export.motions import AnimatedSkeleton, distant_joints_text
 from pose.export.rigs import bone_names
 from pose.export.skeleton import SkeletonMotion
 from pose.export.smoothing import smoothed
@@ -78,7 +78,7 @@ class CharacterMotion:
 
     Attributes:
         hands: Whether the recording contains hands.
-        away: Distances between the joints of track and character, m: one array (n, 17) per span that `spans` has
+        distances: Distances between the joints of track and character, m: one array (n, 17) per span that `spans` has
             yielded.
     """
 
@@ -91,29 +91,29 @@ class CharacterMotion:
             space: Axes of the rotations: `track.space`, or another space for the same positions.
         """
         self._track, self._character, self._space = track, character, space
-        self.away: list[F64] = []
+        self.distances: list[F64] = []
         self.hands = track.recording.table.hand_scores is not None
 
     def spans(self) -> Iterator[tuple[TrackSpan, SkeletonMotion]]:
         """Yield the rotations of all frames, one span of consecutive frames at a time."""
-        self.away = []
+        self.distances = []
         for span in self._track.spans():
             root = np.zeros((len(span.known), 3))
-            turns = np.zeros((len(span.known), len(self._character.model.names), 4))
+            quaternions = np.zeros((len(span.known), len(self._character.model.names), 4))
             if span.known.any():
-                points = self._space.to_file(span.places[span.known])
+                points = self._space.to_file(span.joints[span.known])
                 at = span.start + np.flatnonzero(span.known)
                 hands = self._hands(at) if self.hands else None
                 faces = face_directions(self._track, at, self._space)
                 feet = smooth_feet(self._track, at, self._space)
                 posed = pose_character(self._character, points, hands, faces, feet, self._heads(at))
-                root[span.known], turns[span.known] = posed.root, posed.turns
-                self.away.append(np.linalg.norm(joints_of(self._character, posed) - points, axis=-1))
-            yield span, SkeletonMotion(root, turns)
+                root[span.known], quaternions[span.known] = posed.root, posed.quaternions
+                self.distances.append(np.linalg.norm(joints_of(self._character, posed) - points, axis=-1))
+            yield span, SkeletonMotion(root, quaternions)
 
-    def _hands(self, at: I64) -> HandTurns:
+    def _hands(self, at: I64) -> HandRotations:
         hands = self._track.hands(at)
-        return hands_of(self._character, self._space.to_file(hands.places))
+        return hands_of(self._character, self._space.to_file(hands.points))
 
     def _heads(self, at: I64) -> F64 | None:
         """Compute smoothed corrections (n, 3) of the head's rotation in the frames `at`, rad.
@@ -126,15 +126,15 @@ class CharacterMotion:
         seen = SeenHeads.of(table.skeleton, table.keypoints[rows], table.scores[rows], focal_lengths(table, rows))
         if seen is None:
             return None
-        joints, root = self._track.recording.bodies(rows, False)
-        places = CAMERA_SPACE.to_file((joints + root[:, None]).astype(np.float64))
-        return smoothed(head_turns(places, seen), self._track.times[at], SMOOTH_S)
+        joints, root = self._track.recording.poses(rows, in_first_camera=False)
+        poses = CAMERA_SPACE.to_file((joints + root[:, None]).astype(np.float64))
+        return smoothed(head_corrections(poses, seen), self._track.times[at], SMOOTH_S)
 
     def note(self) -> str:
         """Return a line for the summary. It is complete only after `spans` has yielded all frames."""
-        away = 1000 * np.concatenate(self.away) if self.away else np.zeros((1, len(H36M17)))
-        tall = self._character.vertices[:, 1].max()
+        distances_mm = 1000 * np.concatenate(self.distances) if self.distances else np.zeros((1, len(H36M17)))
+        height_m = self._character.vertices[:, 1].max()
         return (
-            f"character of {tall:.2f} m; distance to the joints: median {np.median(away):.0f} mm, 95th percentile "
-            f"{np.percentile(away, 95):.0f} mm{far_joints(away.mean(axis=0))}"
+            f"character of {height_m:.2f} m; distance to the joints: median {np.median(distances_mm):.0f} mm, "
+            f"95th percentile {np.percentile(distances_mm, 95):.0f} mm{distant_joints_text(distances_mm.mean(axis=0))}"
         )

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.export import rotations
-from pose.export.character.hands import FOREARM_SHARE, HandTurns, filled, finger_bones, twist_of
+from pose.export.character.hands import FOREARM_SHARE, HandRotations, finger_bones, interpolated, twist_of
 from pose.export.character.heads import from_vectors, lifted_heads
 from pose.export.character.rest import Character
 from pose.export.rotations import cross, dot, unit
@@ -31,7 +31,7 @@ F64 = NDArray[np.float64]
 
 _AT = {name: place for place, name in enumerate(NAMES)}
 _Y, _Z = np.eye(3)[1:]
-_MOST_TWIST = np.radians(90)  # maximum twist of the head on the chest; necks reach about 80 degrees
+_MAX_TWIST_RAD = np.radians(90)  # maximum twist of the head on the chest; necks reach about 80 degrees
 _SPINE_STEPS = 3  # iterations for the bend of the spine
 _SHANK_SHARE = 0.5  # fraction of the foot's twist that the shank gets
 
@@ -42,14 +42,14 @@ class Posed:
 
     Attributes:
         root: (T, 3) m, head of the bone Hips.
-        turns: (T, B, 4) quaternions (w, x, y, z) of the bones, relative to their parent bones.
-        whole: (T, B, 4) quaternions (w, x, y, z) of the bones in file axes (y up).
+        quaternions: (T, B, 4) quaternions (w, x, y, z) of the bones, relative to their parent bones.
+        global_quaternions: (T, B, 4) quaternions (w, x, y, z) of the bones in file axes (y up).
         heads: (T, B, 3) m, heads of the bones in file axes.
     """
 
     root: F64
-    turns: F64
-    whole: F64
+    quaternions: F64
+    global_quaternions: F64
     heads: F64
 
 
@@ -58,31 +58,31 @@ class _Solver:
 
     def __init__(self, character: Character, count: int) -> None:
         self.rest, self.model = character.heads, character.model
-        self.whole = np.empty((count, len(self.model.names), 4))
+        self.global_quaternions = np.empty((count, len(self.model.names), 4))
         self.heads = np.empty((count, len(self.model.names), 3))
         self.posed: set[str] = set()  # finger bones whose rotations follow from hand points
 
     def carry(self, bone: int, point: F64) -> F64:
         """Return the positions (T, 3) m of a rest-pose point (3,) m that moves with `bone`."""
-        moved: F64 = self.heads[:, bone] + rotations.rotate(self.whole[:, bone], point - self.rest[bone])
+        moved: F64 = self.heads[:, bone] + rotations.rotate(self.global_quaternions[:, bone], point - self.rest[bone])
         return moved
 
-    def set(self, name: str, whole: F64) -> None:
+    def set(self, name: str, global_quaternions: F64) -> None:
         """Set the global rotations (T, 4) of a bone, and compute its head from the parent bone."""
         bone = self.model.index(name)
-        self.whole[:, bone] = whole
+        self.global_quaternions[:, bone] = global_quaternions
         if bone:
             self.heads[:, bone] = self.carry(int(self.model.parents[bone]), self.rest[bone])
 
-    def turn(self, name: str) -> F64:
-        turned: F64 = self.whole[:, self.model.index(name)]
+    def quaternions_of(self, name: str) -> F64:
+        turned: F64 = self.global_quaternions[:, self.model.index(name)]
         return turned
 
 
 def pose_character(
     character: Character,
     points: F64,
-    hands: HandTurns | None = None,
+    hands: HandRotations | None = None,
     faces: F64 | None = None,
     feet: F64 | None = None,
     heads: F64 | None = None,
@@ -99,18 +99,18 @@ def pose_character(
         faces: (T, 3) directions of the faces in file axes, NaN where not detected; None without faces.
         feet: (T, 2, 2, 3) axes of the feet in file axes, as returned by `pose.world.foot_points.foot_frames`. If None,
             feet are perpendicular to the shanks.
-        heads: (T, 3) corrections of the heads, rad, as returned by `pose.export.character.heads.head_turns`; None for
-            no correction.
+        heads: (T, 3) corrections of the heads, rad, as returned by `pose.export.character.heads.head_corrections`; None
+            for no correction.
     """
     ordered = points[:, ORDER]
     solver = _Solver(character, len(points))
     index, rest = solver.model.index, solver.rest
-    pelvis = rotations.of_axes(*pelvis_frame(ordered))
+    pelvis = rotations.from_axes(*pelvis_frame(ordered))
     solver.set("Hips", pelvis)
     hips = (ordered[:, _AT["left_hip"]] + ordered[:, _AT["right_hip"]]) / 2
     solver.heads[:, 0] = hips + rotations.rotate(pelvis, rest[0] - character.pelvis)
     _bend_spine(solver, character, ordered, pelvis)
-    chest = solver.turn("Spine2")
+    chest = solver.quaternions_of("Spine2")
     for at, (side, outward) in enumerate((("Left", np.array([1.0, 0, 0])), ("Right", np.array([-1.0, 0, 0])))):
         lower = side.lower()
         bone, arm = index(f"{side}Shoulder"), index(f"{side}Arm")
@@ -136,7 +136,7 @@ def _turn_head(solver: _Solver, character: Character, ordered: F64, faces: F64 |
 
     The neck gets half of the twist.
     """
-    chest, skull = solver.turn("Spine2"), solver.rest[solver.model.index("Head")]
+    chest, skull = solver.quaternions_of("Spine2"), solver.rest[solver.model.index("Head")]
     lifted = lifted_heads(ordered)
     head = lifted if heads is None else rotations.multiply(lifted, from_vectors(heads))
     up = rotations.rotate(head, unit(character.head - character.neck))
@@ -144,8 +144,8 @@ def _turn_head(solver: _Solver, character: Character, ordered: F64, faces: F64 |
     if faces is not None and seen.any():
         forward = rotations.rotate(head, _Z)
         angle = np.arctan2(dot(cross(forward, faces), up), dot(forward, faces) - dot(forward, up) * dot(faces, up))
-        turns = filled(rotations.about(_Y, np.clip(angle, -_MOST_TWIST, _MOST_TWIST)), seen)
-        head = rotations.multiply(rotations.about(up, 2 * np.arctan2(turns[:, 2], turns[:, 0])), head)
+        quaternions = interpolated(rotations.about(_Y, np.clip(angle, -_MAX_TWIST_RAD, _MAX_TWIST_RAD)), seen)
+        head = rotations.multiply(rotations.about(up, 2 * np.arctan2(quaternions[:, 2], quaternions[:, 0])), head)
     relative = rotations.multiply(rotations.inverse(lifted), head)
     twist = 2 * np.arctan2(relative[:, 2], relative[:, 0])
     twist -= 2 * np.pi * np.round(twist / (2 * np.pi))
@@ -156,7 +156,7 @@ def _turn_head(solver: _Solver, character: Character, ordered: F64, faces: F64 |
 
 def _bend_spine(solver: _Solver, character: Character, ordered: F64, pelvis: F64) -> None:
     """Bend the bones Spine and Spine1 to reach the joints spine and thorax, as far as bone lengths allow."""
-    chest = rotations.of_axes(*thorax_frame(ordered))
+    chest = rotations.from_axes(*thorax_frame(ordered))
     count, rest = len(ordered), solver.rest
     middle, top = (solver.model.index(name) for name in ("Spine1", "Spine2"))
     solver.set("Spine", rotations.slerp(pelvis, chest, np.full(count, 1 / 3)))
@@ -165,10 +165,10 @@ def _bend_spine(solver: _Solver, character: Character, ordered: F64, pelvis: F64
     goal = ordered[:, _AT["thorax"]] - rotations.rotate(chest, character.thorax - rest[top])
     for _ in range(_SPINE_STEPS):
         _aim(solver, "Spine1", rest[top], goal)
-        beyond = rotations.rotate(solver.turn("Spine1"), character.spine - rest[middle])
+        beyond = rotations.rotate(solver.quaternions_of("Spine1"), character.spine - rest[middle])
         _aim(solver, "Spine", rest[middle], ordered[:, _AT["spine"]] - beyond)
-        solver.set("Spine1", solver.turn("Spine1"))
-    solver.set("Spine1", solver.turn("Spine1"))
+        solver.set("Spine1", solver.quaternions_of("Spine1"))
+    solver.set("Spine1", solver.quaternions_of("Spine1"))
     _aim(solver, "Spine1", rest[top], goal)
     solver.set("Spine2", chest)
 
@@ -184,8 +184,8 @@ def _aim(solver: _Solver, name: str, point: F64, goal: F64) -> None:
     """
     bone = solver.model.index(name)
     start = solver.heads[:, bone]
-    more = rotations.between(unit(solver.carry(bone, point) - start), unit(goal - start))
-    solver.set(name, rotations.multiply(more, solver.turn(name)))
+    more = rotations.shortest_rotation(unit(solver.carry(bone, point) - start), unit(goal - start))
+    solver.set(name, rotations.multiply(more, solver.quaternions_of(name)))
 
 
 def _limb(
@@ -212,11 +212,11 @@ def _limb(
     place_middle(points, (0, 1, 2), (lengths[0], lengths[1]))
     first, second = unit(points[:, 1] - points[:, 0]), unit(points[:, 2] - points[:, 1])
     solver.set(bones[0], hinged(aimed(parent, rest, first), first, second, hinge))
-    solver.set(bones[1], aimed(solver.turn(bones[0]), rest, second))
-    solver.set(bones[2], solver.turn(bones[1]))
+    solver.set(bones[1], aimed(solver.quaternions_of(bones[0]), rest, second))
+    solver.set(bones[2], solver.quaternions_of(bones[1]))
 
 
-def _turn_hand(solver: _Solver, at: int, side: str, hands: HandTurns) -> None:
+def _turn_hand(solver: _Solver, at: int, side: str, hands: HandRotations) -> None:
     """Rotate the hand and its fingers to their points, and apply part of the twist to the forearm.
 
     Args:
@@ -225,15 +225,17 @@ def _turn_hand(solver: _Solver, at: int, side: str, hands: HandTurns) -> None:
         side: Prefix of the bone names, "Left" or "Right".
         hands: Rotations of the hands.
     """
-    seen, forearm = hands.seen[:, at], solver.turn(f"{side}ForeArm")
-    turns = filled(rotations.multiply(rotations.inverse(forearm), hands.palms[:, at]), seen)
-    hand = rotations.multiply(forearm, turns)
+    seen, forearm = hands.seen[:, at], solver.quaternions_of(f"{side}ForeArm")
+    quaternions = interpolated(rotations.multiply(rotations.inverse(forearm), hands.palms[:, at]), seen)
+    hand = rotations.multiply(forearm, quaternions)
     axis = np.array([1.0, 0.0, 0.0])
-    solver.set(f"{side}ForeArm", rotations.multiply(forearm, rotations.about(axis, FOREARM_SHARE * twist_of(turns))))
+    solver.set(
+        f"{side}ForeArm", rotations.multiply(forearm, rotations.about(axis, FOREARM_SHARE * twist_of(quaternions)))
+    )
     solver.set(f"{side}Hand", hand)
-    fingers = filled(hands.fingers[:, at], seen)
+    fingers = interpolated(hands.fingers[:, at], seen)
     for joint, name in enumerate(finger_bones(at)):
-        own = solver.turn(solver.model.names[solver.model.parents[solver.model.index(name)]])
+        own = solver.quaternions_of(solver.model.names[solver.model.parents[solver.model.index(name)]])
         solver.set(name, rotations.multiply(own, fingers[:, joint]))
     solver.posed.update(finger_bones(at))
 
@@ -246,10 +248,10 @@ def _turn_foot(solver: _Solver, side: str, frames: F64) -> None:
         side: Prefix of the bone names, "Left" or "Right".
         frames: (T, 2, 3) direction of the foot and normal of its sole; zeros where unknown.
     """
-    shank = solver.turn(f"{side}Leg")
+    shank = solver.quaternions_of(f"{side}Leg")
     along, above = frames[:, 0], frames[:, 1]
     known = np.linalg.norm(cross(above, along), axis=-1) > 0.5
-    foot = np.where(known[:, None], rotations.of_axes(cross(above, along), above, along), shank)
+    foot = np.where(known[:, None], rotations.from_axes(cross(above, along), above, along), shank)
     relative = rotations.multiply(rotations.inverse(shank), foot)
     twist = 2 * np.arctan2(relative[:, 2], relative[:, 0])
     twist -= 2 * np.pi * np.round(twist / (2 * np.pi))
@@ -262,28 +264,30 @@ def _finished(solver: _Solver) -> Posed:
     parents, names = solver.model.parents, solver.model.names
     for bone, name in enumerate(names):
         if name not in solver.posed and ("ToeBase" in name or ("Hand" in name and not name.endswith("Hand"))):
-            solver.set(name, solver.whole[:, parents[bone]])
-    turns = solver.whole.copy()
-    turns[:, 1:] = rotations.multiply(rotations.inverse(solver.whole[:, parents[1:]]), solver.whole[:, 1:])
-    return Posed(solver.heads[:, 0].copy(), turns, solver.whole, solver.heads)
+            solver.set(name, solver.global_quaternions[:, parents[bone]])
+    quaternions = solver.global_quaternions.copy()
+    quaternions[:, 1:] = rotations.multiply(
+        rotations.inverse(solver.global_quaternions[:, parents[1:]]), solver.global_quaternions[:, 1:]
+    )
+    return Posed(solver.heads[:, 0].copy(), quaternions, solver.global_quaternions, solver.heads)
 
 
 def joints_of(character: Character, posed: Posed) -> F64:
     """Return the joints of a posed character, (T, 17, 3) m, in the order of Human3.6M-17."""
     index, rest = character.model.index, character.heads
-    places = np.empty((len(posed.root), len(H36M17), 3))
+    joints = np.empty((len(posed.root), len(H36M17), 3))
     for name, bone, point in (
         ("pelvis", "Hips", character.pelvis), ("spine", "Spine1", character.spine),
         ("thorax", "Spine2", character.thorax), ("neck", "Head", character.neck), ("head", "Head", character.head),
     ):  # fmt: skip
         at = index(bone)
-        turned = rotations.rotate(posed.whole[:, at], point - rest[at])
-        places[:, H36M17.index(name)] = posed.heads[:, at] + turned
+        turned = rotations.rotate(posed.global_quaternions[:, at], point - rest[at])
+        joints[:, H36M17.index(name)] = posed.heads[:, at] + turned
     ends = {"hip": "UpLeg", "knee": "Leg", "ankle": "Foot", "shoulder": "Arm", "elbow": "ForeArm", "wrist": "Hand"}
     for joint, bone in ends.items():
         for side in ("left", "right"):
-            places[:, H36M17.index(f"{side}_{joint}")] = posed.heads[:, index(f"{side.title()}{bone}")]
-    return places
+            joints[:, H36M17.index(f"{side}_{joint}")] = posed.heads[:, index(f"{side.title()}{bone}")]
+    return joints
 
 
 def skin(character: Character, posed: Posed, frame: int) -> F64:
@@ -294,9 +298,12 @@ def skin(character: Character, posed: Posed, frame: int) -> F64:
         posed: Poses of the character in T frames.
         frame: Index of the frame.
     """
-    whole = posed.whole[frame]
+    global_quaternions = posed.global_quaternions[frame]
     axes = np.eye(3)
-    turned = np.stack([rotations.rotate(whole, np.broadcast_to(axis, (len(whole), 3))) for axis in axes], axis=-1)
+    turned = np.stack(
+        [rotations.rotate(global_quaternions, np.broadcast_to(axis, (len(global_quaternions), 3))) for axis in axes],
+        axis=-1,
+    )
     shift = posed.heads[frame] - np.einsum("bij,bj->bi", turned, character.heads)
     model = character.model
     matrix = np.einsum("vk,vkij->vij", model.weights, turned[model.bones])

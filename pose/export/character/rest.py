@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from pose.export.character.model import BodyModel
 from pose.export.character.shape import HEAD_POINT, LENGTHS, NECK_POINT, Shape, lengths_of_body, thorax_of_heads
-from pose.export.rotations import between
+from pose.export.rotations import shortest_rotation
 from pose.export.skeleton import NAMES, Body
 
 F64 = NDArray[np.float64]
 
-MOST_STRETCH = 1.25  # maximum stretch factor of a bone after the shape is fitted; the minimum is 1 / MOST_STRETCH
-MOST_NECK = 1.4  # the same for the neck, whose length is measured less exactly because it is short
+MAX_STRETCH = 1.25  # maximum stretch factor of a bone after the shape is fitted; the minimum is 1 / MAX_STRETCH
+MAX_NECK_STRETCH = 1.4  # the same for the neck, whose length is measured less exactly because it is short
 # Distance of the Human3.6M-17 spine joint behind the line from pelvis to thorax, in trunk lengths. Its medians for
 # lifted people in three clips are 15 to 26 mm.
 SPINE_BACK = 0.04
@@ -64,8 +64,8 @@ def make_character(model: BodyModel, shape: Shape, body: Body) -> Character:
     pelvis = (old[index("LeftUpLeg")] + old[index("RightUpLeg")]) / 2
     thorax = thorax_of_heads(model, old)
     trunk = float(np.linalg.norm(offsets["spine"]) + np.linalg.norm(offsets["thorax"]))
-    tall = _bounded(trunk / float(np.linalg.norm(thorax - pelvis)))
-    wide = _bounded(offsets["left_hip"][0] / np.abs(old[index("LeftUpLeg")][0] - pelvis[0]))
+    height_factor = _bounded(trunk / float(np.linalg.norm(thorax - pelvis)))
+    width_factor = _bounded(offsets["left_hip"][0] / np.abs(old[index("LeftUpLeg")][0] - pelvis[0]))
     new = np.zeros_like(old)
     maps = np.zeros((len(parents), 3, 3))
 
@@ -78,7 +78,7 @@ def make_character(model: BodyModel, shape: Shape, body: Body) -> Character:
         side = 1.0 if name.startswith("Left") else -1.0
         maps[bone] = np.eye(3)
         if name in _TRUNK:
-            maps[bone] = np.diag([wide if name == "Hips" else 1.0, tall, 1.0])
+            maps[bone] = np.diag([width_factor if name == "Hips" else 1.0, height_factor, 1.0])
             new[bone] = (maps[bone] @ (old[bone] - pelvis)) if bone == 0 else carried(int(parents[bone]), old[bone])
             continue
         new[bone] = carried(int(parents[bone]), old[bone])
@@ -122,16 +122,16 @@ def _neck_stretch(model: BodyModel, shape: Shape, body: Body, old: F64) -> float
     """Return the stretch factor of the neck that matches the tracked distance from thorax to base of the skull."""
     neck, head = (old[model.index(name)][1] for name in ("Neck", "Head"))
     missing = lengths_of_body(body)[LENGTHS.index("skull")] - shape.lengths[LENGTHS.index("skull")]
-    return float(np.clip((head - neck + missing) / (head - neck), 1 / MOST_NECK, MOST_NECK))
+    return float(np.clip((head - neck + missing) / (head - neck), 1 / MAX_NECK_STRETCH, MAX_NECK_STRETCH))
 
 
 def _bounded(ratio: float) -> float:
-    return float(np.clip(ratio, 1 / MOST_STRETCH, MOST_STRETCH))
+    return float(np.clip(ratio, 1 / MAX_STRETCH, MAX_STRETCH))
 
 
 def _rotation(start: F64, goal: F64) -> F64:
     """Return the shortest rotation (3, 3) from direction `start` to unit vector `goal`."""
-    w, x, y, z = between(start / np.linalg.norm(start), goal)
+    w, x, y, z = shortest_rotation(start / np.linalg.norm(start), goal)
     matrix: F64 = np.array(
         [
             [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
@@ -145,7 +145,7 @@ def _rotation(start: F64, goal: F64) -> F64:
 def _aimed(bone: F64, goal: F64, length: float) -> F64:
     """Return the matrix (3, 3) that rotates a bone to `goal` and stretches it to `length` m.
 
-    The factor of the stretch is limited by `MOST_STRETCH`.
+    The factor of the stretch is limited by `MAX_STRETCH`.
     """
     own = float(np.linalg.norm(bone))
     along = bone / own

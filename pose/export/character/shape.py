@@ -115,8 +115,8 @@ def fit_shape(model: BodyModel, lengths: F64) -> Shape:
         return lengths_of_heads(model, model.heads_of(model.coefficients(values[:6], values[6:])))
 
     def cost(values: F64) -> float:
-        off = (lengths_at(values) - lengths) / _LENGTH_SIGMA
-        return float(off @ off + (((values - mean) / sigma) ** 2).sum())
+        residuals = (lengths_at(values) - lengths) / _LENGTH_SIGMA
+        return float(residuals @ residuals + (((values - mean) / sigma) ** 2).sum())
 
     values, best = mean, cost(mean)
     for _ in range(_STEPS):
