@@ -36,16 +36,16 @@ from pose_datasets.synthesis import SynthesisConfig, evaluation_batches
 
 from pose.camera import Camera
 from pose.lifter.torch_lifter import TorchLifter
-from pose.repair.person import LIMBS_VIEW, WHOLE_VIEW, PersonRepair, repair
+from pose.repair.person import FULL_LOOKAHEAD_S, LIMBS_LOOKAHEAD_S, PersonRepair, repair
 from pose.repair.swaps import BODY_RULES, SwapFinder, body_pairs, limb_pairs, limb_rules
 from pose.sequences import LiftBatch, Sequence2D
 from pose.skeletons import H36M17, get_skeleton
 from pose.training.measure import measure
 
 Mask = NDArray[np.bool_]
-LOOKAHEADS = {"whole": np.inf, f"{LIMBS_VIEW:.1f} s": LIMBS_VIEW, "0.3 s": 0.3, "live": 0.0}
+LOOKAHEADS = {"whole": np.inf, f"{LIMBS_LOOKAHEAD_S:.1f} s": LIMBS_LOOKAHEAD_S, "0.3 s": 0.3, "live": 0.0}
 ONE_END = "one end, live"
-BODY_LOOKAHEADS = {"whole": np.inf, f"{WHOLE_VIEW:.1f} s": WHOLE_VIEW, "live": 0.0, ONE_END: 0.0}
+BODY_LOOKAHEADS = {"whole": np.inf, f"{FULL_LOOKAHEAD_S:.1f} s": FULL_LOOKAHEAD_S, "live": 0.0, ONE_END: 0.0}
 ANY_CAMERA = Camera.of((1, 1))  # repair does not look at it
 SHARE = 0.05  # of the time, for each kind of swap
 SECONDS = 0.12  # of a burst, in the mean

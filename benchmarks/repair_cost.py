@@ -3,8 +3,8 @@
     python benchmarks/repair_cost.py --shared ../shared [--runs 9]
 
 BlazePose lite follows the dancer of `dance.mp4`. What it saw is pushed frame by frame, live and as `pose-run` repairs
-(`WHOLE_VIEW`), in the estimator's own joints and in Human3.6M-17. Processor time, the least of all runs: what else the
-machine does only adds. Frames in which it saw no person are left out.
+(`FULL_LOOKAHEAD_S`), in the estimator's own joints and in Human3.6M-17. Processor time, the least of all runs: what
+else the machine does only adds. Frames in which it saw no person are left out.
 """
 
 import argparse
@@ -18,12 +18,12 @@ from pose.camera import Camera
 from pose.estimators.blazepose import BlazePose
 from pose.people.config import TrackingConfig
 from pose.people.people_tracker import PeopleTracker
-from pose.repair.person import WHOLE_VIEW, PersonRepair
+from pose.repair.person import FULL_LOOKAHEAD_S, PersonRepair
 from pose.sequences import Sequence2D
 from pose.skeletons import BLAZEPOSE33, get_skeleton, to_h36m17
 from pose.video import open_source
 
-LOOKAHEADS = {"live": 0.0, f"{WHOLE_VIEW:.1f} s late": WHOLE_VIEW}
+LOOKAHEADS = {"live": 0.0, f"{FULL_LOOKAHEAD_S:.1f} s late": FULL_LOOKAHEAD_S}
 
 
 def seen(shared: Path) -> Sequence2D:

@@ -26,7 +26,7 @@ from pose_datasets.training import is_ui_prmd
 from repair import of_networks, rows_of
 
 from pose.lifter.torch_lifter import TorchLifter
-from pose.repair.facing import MAX_SCORE_DIFFERENCE, MIN_SIDE_DISTANCE, face_agrees
+from pose.repair.facing import MAX_SCORE_DIFFERENCE, MIN_SIDE_DISTANCE, face_agreement
 from pose.sequences import Sequence2D
 from pose.skeletons import H36M17, get_skeleton
 from pose.training.measure import lift_batch
@@ -45,7 +45,7 @@ def faces(sequence: Sequence2D) -> F64:
     """(T,) from -MAX_SCORE_DIFFERENCE to MAX_SCORE_DIFFERENCE."""
     skeleton = get_skeleton(sequence.skeleton)
     frames = zip(sequence.keypoints, sequence.scores, strict=True)
-    return np.array([face_agrees(xy[None], scores[None], skeleton) for xy, scores in frames])
+    return np.array([face_agreement(xy[None], scores[None], skeleton) for xy, scores in frames])
 
 
 def feet(sequence: Sequence2D) -> F64:

@@ -16,7 +16,7 @@ import pytest
 from pose.config import PipelineConfig, choose_networks, load_preset, preset_names
 from pose.errors import PoseError, UsageError
 from pose.pipeline import Pipeline
-from pose.repair.person import WHOLE_VIEW
+from pose.repair.person import FULL_LOOKAHEAD_S
 from pose.system.device import resolve_device
 from pose.system.prefetch import PREFETCHED_FRAMES, prefetch
 from pose.system.times import StageTimes
@@ -186,7 +186,7 @@ def test_results_come_in_order_with_bounded_delay(pipeline, videos, monkeypatch)
             given += 1
         delays.append(index + 1 - given)
     # A window of the lifter, the look-ahead of repair, the second for bone lengths, and a window of the fit to the 2D.
-    assert max(delays) < 112 + 30 * (WHOLE_VIEW + 2) < 450
+    assert max(delays) < 112 + 30 * (FULL_LOOKAHEAD_S + 2) < 450
     assert given + len(session.flush()) == 450
 
 

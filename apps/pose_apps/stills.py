@@ -136,7 +136,7 @@ def _results(
         if "overlay" in wanted:
             gallery = Gallery(lambda number: folder / GALLERY.format(number), request.inset)
             stack.callback(gallery.close)
-        for path, image in source.pictures():
+        for path, image in source.images_with_paths():
             if interrupts.stop.is_set():
                 return
             focal = focal_35mm(path, (image.shape[1], image.shape[0]))

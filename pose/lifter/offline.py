@@ -17,7 +17,7 @@ from pose.lifter.pending import PendingFrame, PersonFrame, take_finished
 from pose.lifter.person_fit import PersonFit
 from pose.lifter.predict import Lifter
 from pose.lifter.windows import PersonWindows
-from pose.repair.person import WHOLE_VIEW, PersonRepair
+from pose.repair.person import FULL_LOOKAHEAD_S, PersonRepair
 from pose.skeletons import Skeleton
 from pose.types import FrameResult, People
 
@@ -52,7 +52,8 @@ class OfflineLifter:
         """
         self._lifter, self._skeleton, self._camera = lifter, skeleton, camera
         self._repair, self._constant_bones, self._fit = repair, constant_bones, fit and constant_bones
-        self._max_gap_s = MAX_TRACK_GAP_S + (WHOLE_VIEW if repair else 0)  # s without detection that end a track
+        # s without detection that end a track
+        self._max_gap_s = MAX_TRACK_GAP_S + (FULL_LOOKAHEAD_S if repair else 0)
         self._log = log
         self._tracks: dict[int, _Track] = {}
         self._pending: deque[PendingFrame] = deque()
@@ -81,7 +82,7 @@ class OfflineLifter:
 
     def _new_track(self) -> "_Track":
         return _Track(
-            PersonRepair(self._skeleton, WHOLE_VIEW) if self._repair else None,
+            PersonRepair(self._skeleton, FULL_LOOKAHEAD_S) if self._repair else None,
             PersonWindows(self._lifter, self._skeleton, self._camera),
             PersonBody(self._skeleton, self._camera) if self._constant_bones else None,
             PersonFit(self._skeleton, self._camera, self._log) if self._fit else None,

@@ -19,13 +19,13 @@ MAX_SCORE_DIFFERENCE = 0.3  # limit of the evidence of one frame
 MIN_FACE_EVIDENCE = 0.15  # minimum absolute evidence, mean over frames, that decides
 
 
-def face_speaks(scores: F32, skeleton: Skeleton) -> bool:
+def has_face_evidence(scores: F32, skeleton: Skeleton) -> bool:
     """Return whether the scores (J,) of face and ears in one frame differ enough to show the orientation."""
     rows = _rows(skeleton)
-    return rows is not None and bool(abs(_sight(scores, rows)) >= MIN_FACE_EVIDENCE)
+    return rows is not None and bool(abs(_face_minus_ears(scores, rows)) >= MIN_FACE_EVIDENCE)
 
 
-def face_agrees(keypoints: F32, scores: F32, skeleton: Skeleton) -> float:
+def face_agreement(keypoints: F32, scores: F32, skeleton: Skeleton) -> float:
     """Return how well the scores of the face agree with the positions of left and right.
 
     A person who faces the camera has the left side on the right of the image.
@@ -49,10 +49,12 @@ def face_agrees(keypoints: F32, scores: F32, skeleton: Skeleton) -> float:
     trunk = np.maximum(np.linalg.norm(middle[:, 0] - middle[:, 1], axis=-1), 1)
     width = (keypoints[:, left, 0] - keypoints[:, right, 0]).mean(axis=-1) / trunk
     side = np.sign(width) * (np.abs(width) > MIN_SIDE_DISTANCE)
-    return float((side * np.clip(_sight(scores, rows), -MAX_SCORE_DIFFERENCE, MAX_SCORE_DIFFERENCE)).sum() / frames)
+    return float(
+        (side * np.clip(_face_minus_ears(scores, rows), -MAX_SCORE_DIFFERENCE, MAX_SCORE_DIFFERENCE)).sum() / frames
+    )
 
 
-def _sight(scores: F32, rows: tuple[list[int], ...]) -> F32:
+def _face_minus_ears(scores: F32, rows: tuple[list[int], ...]) -> F32:
     """Return the mean score of nose and eyes minus that of the ears, (...,), for scores (..., J)."""
     face, ears, *_ = rows
     return np.asarray(

@@ -20,20 +20,20 @@ Mask = NDArray[np.bool_]
 Predecessors = tuple[int, int]  # the old survivors of a limb that its new survivors 0 and 1 continue
 
 # Lengths are relative to the size of the person in the image.
-MEASUREMENT = 0.01  # standard deviation of d at score 1; it is larger at lower scores
+MEASUREMENT_SIGMA = 0.01  # standard deviation of d at score 1; it is larger at lower scores
 ACCELERATION = 2.0  # spectral density of the white-noise acceleration, size^2 / s^3
-TURN_SECONDS = 0.15  # time constant with which the velocity decays, because limbs oscillate
-VELOCITY = 0.5  # initial standard deviation of the velocity of d, 1 / s
-SPREAD = 0.15  # initial standard deviation of d
+VELOCITY_DECAY_S = 0.15  # time constant with which the velocity decays, because limbs oscillate
+VELOCITY_SIGMA = 0.5  # initial standard deviation of the velocity of d, 1 / s
+POSITION_SIGMA = 0.15  # initial standard deviation of d
 MAX_EVIDENCE_NATS = 8.0  # maximum evidence of one pair in one frame, because it may be an outlier
-SIZE_SECONDS = 1.0  # time constant of the filter of the person's size
+SIZE_FILTER_S = 1.0  # time constant of the filter of the person's size
 SIGNS = np.array([1.0, -1.0])[:, None, None]
 
 
 class HalfFilters:
     """Kalman filters of all joint pairs of one person.
 
-    For each frame call `update`, then `follow`, then `turn` if necessary.
+    For each frame call `update`, then `continue_survivors`, then `swap_survivors` if necessary.
 
     Attributes:
         half: (K, 2) d of the newest frame, relative to the person's size; 0 where not seen.
@@ -54,7 +54,7 @@ class HalfFilters:
         self._covariance = np.zeros((3, 2, pairs))  # (3, S, K): variance of position, covariance, variance of velocity
         self._last_seen = np.full(pairs, -np.inf)
         self._size = 1.0  # px, size of the person
-        self._sized = -np.inf  # s, time of the last measurement of the size
+        self._size_time = -np.inf  # s, time of the last measurement of the size
         self.half = np.zeros((pairs, 2))
         self.seen = np.zeros(pairs, bool)
         self._noise = np.zeros(pairs)  # variance of `half`
@@ -81,14 +81,14 @@ class HalfFilters:
         self.seen = score > 0
         difference = keypoints[self._left] - keypoints[self._right]
         self.half = np.where(self.seen[:, None], difference / (2 * self._size), 0.0)
-        self._noise = (MEASUREMENT / np.maximum(score, 0.1)) ** 2
+        self._noise = (MEASUREMENT_SIGMA / np.maximum(score, 0.1)) ** 2
         self._last_seen[self.seen] = time
         error = SIGNS * self.half - self._motion[0, :, None]  # (S, sign, K, XY)
         variance = (self._covariance[0] + self._noise)[:, None]
-        unlikely = np.minimum((error**2).sum(axis=-1) / variance / 2, MAX_EVIDENCE_NATS) + np.log(variance)
-        return np.add.reduceat(unlikely * self.seen, self._first, axis=-1).transpose(2, 0, 1)
+        nats = np.minimum((error**2).sum(axis=-1) / variance / 2, MAX_EVIDENCE_NATS) + np.log(variance)
+        return np.add.reduceat(nats * self.seen, self._first, axis=-1).transpose(2, 0, 1)
 
-    def follow(self, predecessors: list[Predecessors]) -> None:
+    def continue_survivors(self, predecessors: list[Predecessors]) -> None:
         """Continue the chosen survivors of each limb, and update their filters: survivor 0 with d, survivor 1 with -d.
 
         Args:
@@ -110,7 +110,7 @@ class HalfFilters:
         pv -= gain_p * pv
         pp -= gain_p * pp
 
-    def turn(self, limb: int) -> None:
+    def swap_survivors(self, limb: int) -> None:
         """Swap the two survivors of a limb: the sides that counted as swapped are correct from now on."""
         pairs = self.pairs_of(limb)
         self._motion[:, :, pairs] = -self._motion[:, ::-1, pairs]
@@ -124,25 +124,25 @@ class HalfFilters:
         seen = keypoints[scores > 0]
         if len(seen):
             size = max(float((seen.max(axis=0) - seen.min(axis=0)).max()), 1.0)
-            self._size += (size - self._size) * min((time - self._sized) / SIZE_SECONDS, 1.0)
-            self._sized = time
+            self._size += (size - self._size) * min((time - self._size_time) / SIZE_FILTER_S, 1.0)
+            self._size_time = time
 
     def _predict(self, time: float, step: float) -> None:
         """Predict all filters by `step` seconds. After a long gap they start again."""
-        kept = math.exp(-step / TURN_SECONDS)  # share of the velocity that is left
-        way = TURN_SECONDS * (1 - kept)
+        decay = math.exp(-step / VELOCITY_DECAY_S)  # share of the velocity that is left
+        travel_time = VELOCITY_DECAY_S * (1 - decay)
         position, velocity = self._motion
-        position += way * velocity
-        velocity *= kept
+        position += travel_time * velocity
+        velocity *= decay
         pp, pv, vv = self._covariance
-        pp += 2 * way * pv + way**2 * vv
-        pp += ACCELERATION * TURN_SECONDS**2 * (step - 2 * way + TURN_SECONDS * (1 - kept**2) / 2)
-        pv += way * vv
-        pv *= kept
-        pv += ACCELERATION * way**2 / 2
-        vv *= kept**2
-        vv += ACCELERATION * TURN_SECONDS * (1 - kept**2) / 2
+        pp += 2 * travel_time * pv + travel_time**2 * vv
+        pp += ACCELERATION * VELOCITY_DECAY_S**2 * (step - 2 * travel_time + VELOCITY_DECAY_S * (1 - decay**2) / 2)
+        pv += travel_time * vv
+        pv *= decay
+        pv += ACCELERATION * travel_time**2 / 2
+        vv *= decay**2
+        vv += ACCELERATION * VELOCITY_DECAY_S * (1 - decay**2) / 2
         lost = time - self._last_seen > MAX_TRACK_GAP_S
         if lost.any():
             self._motion[:, :, lost] = 0
-            self._covariance[:, :, lost] = np.array([SPREAD**2, 0.0, VELOCITY**2])[:, None, None]
+            self._covariance[:, :, lost] = np.array([POSITION_SIGMA**2, 0.0, VELOCITY_SIGMA**2])[:, None, None]

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from pose.repair.facing import MIN_FACE_EVIDENCE, face_agrees, face_speaks
+from pose.repair.facing import MIN_FACE_EVIDENCE, face_agreement, has_face_evidence
 from pose.repair.swaps import BODY_RULES, SwapFinder, body_pairs
 from pose.skeletons import Skeleton
 from pose.types import F32
 
 FACE_SECONDS = 0.3  # duration of the evidence from the face that is averaged
-LASTING_SECONDS = 1.0  # minimum duration of a swap before its end counts as the change back
+MIN_SWAP_S = 1.0  # minimum duration of a swap before its end counts as the change back
 RULES = replace(BODY_RULES, needs_both_ends=False)
 
 
@@ -24,7 +24,7 @@ class StreamBodySwaps:
     """Frame-by-frame detection of left-right swaps of the whole body of one person.
 
     Attributes:
-        changes_back: Whether left and right change back in the newest frame, more than `LASTING_SECONDS` after a
+        changes_back: Whether left and right change back in the newest frame, more than `MIN_SWAP_S` after a
             change.
     """
 
@@ -33,14 +33,14 @@ class StreamBodySwaps:
         self._finder = SwapFinder([body_pairs(skeleton)], RULES, lookahead=0.0)
         self._since = np.inf  # s, time at which the sides changed
         self._changed: deque[tuple[F32, F32, float]] = deque()  # last frames since the change: keypoints, scores, time
-        self._spoken = 0.0  # s for which the face gave evidence
+        self._face_seconds = 0.0  # s for which the face gave evidence
         self._time = np.inf
         self.changes_back = False
 
     @property
     def has_face(self) -> bool:
         """Whether the face has given evidence for at least `FACE_SECONDS` so far. With many networks it never does."""
-        return self._spoken >= FACE_SECONDS
+        return self._face_seconds >= FACE_SECONDS
 
     def swapped(self, keypoints: F32, scores: F32, time: float) -> bool:
         """Process the next frame, and return whether to swap left and right of the body.
@@ -52,12 +52,12 @@ class StreamBodySwaps:
             scores: (J,), 0 if not visible.
             time: Time of the frame, s.
         """
-        if face_speaks(scores, self._skeleton):
-            self._spoken += np.clip(time - self._time, 0, FACE_SECONDS / 3)
+        if has_face_evidence(scores, self._skeleton):
+            self._face_seconds += np.clip(time - self._time, 0, FACE_SECONDS / 3)
         self._time = time
         self._finder.push(keypoints, scores, time)
         ((changed,),) = self._finder.take(time)
-        self.changes_back = not changed and time - self._since > LASTING_SECONDS
+        self.changes_back = not changed and time - self._since > MIN_SWAP_S
         if not changed:
             self._changed.clear()
             self._since = np.inf
@@ -66,5 +66,5 @@ class StreamBodySwaps:
         self._changed.append((keypoints, scores, time))
         while self._changed[0][2] < time - FACE_SECONDS:
             self._changed.popleft()
-        xy, sure = (np.stack([frame[i] for frame in self._changed]) for i in (0, 1))
-        return face_agrees(xy, sure, self._skeleton) < -MIN_FACE_EVIDENCE
+        xy, frame_scores = (np.stack([frame[i] for frame in self._changed]) for i in (0, 1))
+        return face_agreement(xy, frame_scores, self._skeleton) < -MIN_FACE_EVIDENCE

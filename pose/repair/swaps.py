@@ -34,14 +34,14 @@ LIMBS: dict[str, tuple[str, ...]] = {
 }
 BODY = ("hip", "knee", "ankle", "shoulder", "elbow", "wrist")
 
-END_SECONDS = 0.07  # duration before and after a change of sides in which it must be visible
-SETTLED_SECONDS = 1.0  # duration for which a person must be seen before and after a change of sides
+CHANGE_WINDOW_S = 0.07  # duration before and after a change of sides in which it must be visible
+MIN_SEEN_S = 1.0  # duration for which a person must be seen before and after a change of sides
 MIN_SIDE_DISTANCE = 0.02  # minimum root mean square of d there, relative to the person's size
 MIN_BODY_CORRELATION = 0.2  # minimum correlation of d before with -d after, over the whole body
 MIN_LIMB_CORRELATION = -0.3  # the same for legs and for arms, if their left and right are apart
-SAME_SECONDS = 0.15  # maximum difference between simultaneous starts
+MAX_START_DIFFERENCE_S = 0.15  # maximum difference between simultaneous starts
 
-Believed = Callable[[int, int], bool]
+SwapTest = Callable[[int, int], bool]
 """Whether a swap is accepted in the waiting frames from the first number up to the second."""
 
 
@@ -56,7 +56,7 @@ class SwapRules:
         max_return_s: Time after such a turn within which another swap is assumed to be the turn back.
         max_joint_swap_s: Maximum duration if all limbs swapped at the same time.
         min_swap_s: Minimum duration of a swap; used only with `needs_both_ends`.
-        needs_both_ends: Whether start and end of a swap must be observed, at least `SETTLED_SECONDS` after the first
+        needs_both_ends: Whether start and end of a swap must be observed, at least `MIN_SEEN_S` after the first
             and before the last frame of the person.
     """
 
@@ -69,7 +69,7 @@ class SwapRules:
     needs_both_ends: bool = False
 
 
-MOMENT_SECONDS = 0.3  # maximum duration of a swap of all limbs at once in a stream
+MAX_JOINT_SWAP_S = 0.3  # maximum duration of a swap of all limbs at once in a stream
 LIMB_RULES = SwapRules(switch_cost_nats=3.0, swapped_cost_nats_s=16.0, max_swap_s=1.0)
 BODY_RULES = SwapRules(
     switch_cost_nats=5.0,
@@ -95,7 +95,7 @@ def limb_rules(lookahead: float, face: bool = False) -> SwapRules:
     return replace(
         LIMB_RULES,
         max_return_s=BODY_RULES.max_swap_s - LIMB_RULES.max_swap_s,
-        max_joint_swap_s=np.inf if face else MOMENT_SECONDS,
+        max_joint_swap_s=np.inf if face else MAX_JOINT_SWAP_S,
     )
 
 
@@ -117,7 +117,7 @@ def _pairs(skeleton: Skeleton, parts: tuple[str, ...]) -> NDArray[np.int64]:
     return np.array([[skeleton.index(f"{side}_{part}") for side in ("left", "right")] for part in known])
 
 
-class _Sight(NamedTuple):
+class _Observation(NamedTuple):
     """Observations of one person in a frame.
 
     Attributes:
@@ -140,34 +140,34 @@ class _Limb:
     Attributes:
         cost: Costs of the two survivors in nats, as observed and swapped.
         since: Start of the swap of the second survivor, s.
-        turned: Time of the last assumed turn of the person, s; -inf without one, or after the turn back.
+        turned_at: Time of the last assumed turn of the person, s; -inf without one, or after the turn back.
         decided_since: Start of the swap that contains the last decided frame, s; inf without one.
-        clear: Whether both ends of this swap are observed.
+        ends_seen: Whether both ends of this swap are observed.
     """
 
     cost: tuple[float, float]
     since: float = math.inf
-    turned: float = -math.inf
+    turned_at: float = -math.inf
     decided_since: float = math.inf
-    clear: bool = True
+    ends_seen: bool = True
 
     @property
     def swapped(self) -> bool:
         """Whether the limb is more likely swapped than not."""
         return self.cost[1] < self.cost[0]
 
-    def choose(self, against: list[list[float]], flip: float, swapped_nats: float) -> Predecessors:
+    def choose(self, frame_nats: list[list[float]], switch_nats: float, swapped_nats: float) -> Predecessors:
         """Choose the predecessors of the new survivors, and update the costs.
 
         Args:
-            against: Costs in nats of the new frame, for each old survivor and each sign, as returned by
+            frame_nats: Costs in nats of the new frame, for each old survivor and each sign, as returned by
                 `HalfFilters.update`.
-            flip: Cost in nats of a change of sign.
+            switch_nats: Cost in nats of a change of sign.
             swapped_nats: Cost in nats of a swapped frame.
         """
-        before, (as_seen, swapped) = self.cost, zip(*against, strict=True)
-        stay = before[0] + as_seen[0], before[1] + as_seen[1] + flip
-        change = before[0] + swapped[0] + flip + swapped_nats, before[1] + swapped[1] + swapped_nats
+        before, (as_seen, swapped) = self.cost, zip(*frame_nats, strict=True)
+        stay = before[0] + as_seen[0], before[1] + as_seen[1] + switch_nats
+        change = before[0] + swapped[0] + switch_nats + swapped_nats, before[1] + swapped[1] + swapped_nats
         least = min(*stay, *change)
         self.cost = min(stay) - least, min(change) - least
         return stay.index(min(stay)), change.index(min(change))
@@ -181,7 +181,7 @@ class SwapFinder:
     """
 
     def __init__(
-        self, limbs: list[NDArray[np.int64]], rules: SwapRules, lookahead: float, believed: Believed | None = None
+        self, limbs: list[NDArray[np.int64]], rules: SwapRules, lookahead: float, accepts: SwapTest | None = None
     ) -> None:
         """Start before the first frame.
 
@@ -189,17 +189,17 @@ class SwapFinder:
             limbs: Joint pairs (K, 2) of each limb; the pairs of a limb swap together.
             rules: Costs and limits of swaps.
             lookahead: Delay of the decision, s; 0 decides at once, inf only at the end.
-            believed: Additional test of a swap, used if the rules require both ends to be observed. Its arguments are
+            accepts: Additional test of a swap, used if the rules require both ends to be observed. Its arguments are
                 the first frame and the one after the last, counted from the oldest undecided frame of the `take` call.
         """
-        self.rules, self._believed = rules, believed or (lambda begin, end: True)
+        self.rules, self._accepts = rules, accepts or (lambda begin, end: True)
         self._lookahead = lookahead
         self._filters = HalfFilters(limbs)
         self._limbs = [_Limb((0.0, rules.switch_cost_nats)) for _ in limbs]
-        self._waiting: deque[_Sight] = deque()
+        self._waiting: deque[_Observation] = deque()
         self._path: deque[list[bool]] = deque()  # best path: whether each limb is swapped, for the waiting frames
-        self._past: deque[_Sight] = deque()  # the latest decided frames
-        self._over = -math.inf  # s, time at which the whole body last changed back
+        self._past: deque[_Observation] = deque()  # the latest decided frames
+        self._changed_back_at = -math.inf  # s, time at which the whole body last changed back
         self._time = -math.inf
 
     def push(self, keypoints: F32, scores: F32, time: float) -> None:
@@ -212,26 +212,26 @@ class SwapFinder:
         """
         step = float(min(time - self._time, MAX_TRACK_GAP_S))
         self._time = time
-        against = self._filters.update(keypoints, scores, time, step).tolist()
+        frame_nats = self._filters.update(keypoints, scores, time, step).tolist()
         predecessors = []
-        for limb, nats in zip(self._limbs, against, strict=True):
+        for limb, nats in zip(self._limbs, frame_nats, strict=True):
             predecessors.append(limb.choose(nats, self.rules.switch_cost_nats, self.rules.swapped_cost_nats_s * step))
             if predecessors[-1][1] == 0:
                 limb.since = time
-        self._filters.follow(predecessors)
-        for number in self._turned():
+        self._filters.continue_survivors(predecessors)
+        for number in self._turned_limbs():
             limb = self._limbs[number]
-            self._filters.turn(number)
+            self._filters.swap_survivors(number)
             limb.cost, predecessors[number] = limb.cost[::-1], predecessors[number][::-1]
             limb.since = time
-        self._waiting.append(_Sight(time, self._filters.half, self._filters.seen, predecessors))
+        self._waiting.append(_Observation(time, self._filters.half, self._filters.seen, predecessors))
 
-    def change_back(self, time: float) -> None:
+    def mark_change_back(self, time: float) -> None:
         """Report that the whole body changes back in the frame at `time` (s). Call it before `push` of this frame.
 
         Limbs that then seem to swap together keep their state: the observed sides are correct again.
         """
-        self._over = time
+        self._changed_back_at = time
 
     def take(self, now: float) -> list[Mask]:
         """Return which limbs (G,) are swapped, for each frame that is decided at `now`, oldest first.
@@ -248,24 +248,24 @@ class SwapFinder:
             due += 1
         return self._decide(due) if due else []
 
-    def _turned(self) -> list[int]:
+    def _turned_limbs(self) -> list[int]:
         """Return the limbs for which the swap is taken for a turn of the person, or for the turn back.
 
         The observed sides of these limbs are correct from this frame on.
         """
-        begun = [limb.since for limb in self._limbs]
-        together = all(limb.swapped for limb in self._limbs) and max(begun) - min(begun) < SAME_SECONDS
+        starts = [limb.since for limb in self._limbs]
+        simultaneous = all(limb.swapped for limb in self._limbs) and max(starts) - min(starts) < MAX_START_DIFFERENCE_S
         found = []
         for number, limb in enumerate(self._limbs):
             if not limb.swapped:
                 continue
             turned = self._time - limb.since > self.rules.max_swap_s
-            back = self._time - limb.turned < self.rules.max_return_s
-            if together:
-                turned |= self._time - min(begun) > self.rules.max_joint_swap_s
-                back |= abs(min(begun) - self._over) < SAME_SECONDS
+            back = self._time - limb.turned_at < self.rules.max_return_s
+            if simultaneous:
+                turned |= self._time - min(starts) > self.rules.max_joint_swap_s
+                back |= abs(min(starts) - self._changed_back_at) < MAX_START_DIFFERENCE_S
             if turned or back:
-                limb.turned = -math.inf if back else self._time
+                limb.turned_at = -math.inf if back else self._time
                 found.append(number)
         return found
 
@@ -297,8 +297,8 @@ class SwapFinder:
         if limb.decided_since == math.inf:
             limb.decided_since = self._waiting[0].time
             if self.rules.needs_both_ends:
-                limb.clear = self._ends_are_seen(number, end) and self._believed(row, row + end)
-        return self._waiting[end].time - limb.decided_since <= self.rules.max_swap_s and limb.clear
+                limb.ends_seen = self._ends_are_seen(number, end) and self._accepts(row, row + end)
+        return self._waiting[end].time - limb.decided_since <= self.rules.max_swap_s and limb.ends_seen
 
     def _ends_are_seen(self, number: int, end: int) -> bool:
         """Return whether start and end of the swap that begins in the oldest waiting frame are observed.
@@ -309,8 +309,8 @@ class SwapFinder:
         """
         if self._waiting[end].time - self._waiting[0].time < self.rules.min_swap_s:
             return False
-        sights, first, pairs = [*self._past, *self._waiting], len(self._past), self._filters.pairs_of(number)
-        return all(_changes_sides(sights, row, pairs) for row in (first, first + end))
+        observations, first, pairs = [*self._past, *self._waiting], len(self._past), self._filters.pairs_of(number)
+        return all(_changes_sides(observations, row, pairs) for row in (first, first + end))
 
     def _trace(self) -> None:
         """Trace the best path back through the waiting frames.
@@ -327,23 +327,26 @@ class SwapFinder:
             state = [bool(both[now]) for both, now in zip(before, state, strict=True)]
 
 
-def _changes_sides(sights: list[_Sight], row: int, pairs: Mask) -> bool:
+def _changes_sides(observations: list[_Observation], row: int, pairs: Mask) -> bool:
     """Return whether left and right change sides between the frames `row` - 1 and `row`.
 
-    Both must be apart shortly before and after, and d must change its sign. False within `SETTLED_SECONDS` of the first
+    Both must be apart shortly before and after, and d must change its sign. False within `MIN_SEEN_S` of the first
     or last frame.
 
     Args:
-        sights: Frames in order of time.
+        observations: Frames in order of time.
         row: Index of the frame after the change, or of the last frame.
         pairs: (K,) whether to use each pair.
     """
-    if row == 0 or sights[row].time - sights[row - 1].time > MAX_TRACK_GAP_S:
+    if row == 0 or observations[row].time - observations[row - 1].time > MAX_TRACK_GAP_S:
         return False
-    if sights[row].time - SETTLED_SECONDS < sights[0].time or sights[row].time + SETTLED_SECONDS > sights[-1].time:
+    if (
+        observations[row].time - MIN_SEEN_S < observations[0].time
+        or observations[row].time + MIN_SEEN_S > observations[-1].time
+    ):
         return False
-    before = [s for s in sights[:row] if s.time >= sights[row - 1].time - END_SECONDS]
-    after = [s for s in sights[row:] if s.time <= sights[row].time + END_SECONDS]
+    before = [s for s in observations[:row] if s.time >= observations[row - 1].time - CHANGE_WINDOW_S]
+    after = [s for s in observations[row:] if s.time <= observations[row].time + CHANGE_WINDOW_S]
     apart = []
     for side in (before, after):
         half = np.array([np.where(s.seen[pairs, None], s.half[pairs], np.nan) for s in side])

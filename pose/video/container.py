@@ -39,7 +39,7 @@ class Target:
 
     Attributes:
         url: Name for FFmpeg: a file with the prefix `file:`, an address, or a device.
-        shown: Name in messages, without passwords.
+        display_name: Name in messages, without passwords.
         is_network: Whether it is a network address.
         is_live: Whether frames arrive in real time.
         format: FFmpeg's name of the input format; None to detect it.
@@ -47,7 +47,7 @@ class Target:
     """
 
     url: str
-    shown: str
+    display_name: str
     is_network: bool = False
     is_live: bool = False
     format: str | None = None
@@ -72,14 +72,14 @@ class Target:
                 container = av.open(self.url, "r", self.format, container_options=options, timeout=timeout)
         except av.FFmpegError as error:
             if timeout and monotonic() - began >= TIMEOUT:  # for RTSP, FFmpeg reports a timeout as invalid data
-                raise PoseError(f"cannot read {self.shown}: {NO_ANSWER}") from error
+                raise PoseError(f"cannot read {self.display_name}: {NO_ANSWER}") from error
             if self.is_network and error.errno == errno.EIO:  # FFmpeg gives no other information about an unknown host
                 why = "no connection, or it broke off (is the address right?)"
-                raise PoseError(f"cannot read {self.shown}: {why}") from error
-            raise PoseError(f"cannot read {self.shown}: {reason(error)}") from error
+                raise PoseError(f"cannot read {self.display_name}: {why}") from error
+            raise PoseError(f"cannot read {self.display_name}: {reason(error)}") from error
         if not self.is_network and not REFUSED_FORMATS.isdisjoint(container.format.name.split(",")):
             container.close()
-            raise PoseError(f"cannot read {self.shown}: not a video file ({container.format.long_name})")
+            raise PoseError(f"cannot read {self.display_name}: not a video file ({container.format.long_name})")
         return container
 
 
@@ -102,15 +102,15 @@ def file_target(path: Path) -> Target:
         UsageError: If there is no such file.
         PoseError: If the file is empty or not readable.
     """
-    shown = str(path)
+    display_name = str(path)
     if not path.is_file():
         absent = "a symbolic link without a target" if path.is_symlink() else "no such file"
-        raise UsageError(f"cannot read {shown}: {'not a file' if path.exists() else absent}")
+        raise UsageError(f"cannot read {display_name}: {'not a file' if path.exists() else absent}")
     if not os.access(path, os.R_OK):
-        raise PoseError(f"cannot read {shown}: permission denied")
+        raise PoseError(f"cannot read {display_name}: permission denied")
     if path.stat().st_size == 0:
-        raise PoseError(f"cannot read {shown}: the file is empty")
-    return Target(f"file:{path}", shown)  # with the prefix, a name such as "a:b.mp4" is not taken for a protocol
+        raise PoseError(f"cannot read {display_name}: the file is empty")
+    return Target(f"file:{path}", display_name)  # with the prefix, a name such as "a:b.mp4" is not taken for a protocol
 
 
 def url_target(url: str) -> Target:
@@ -130,11 +130,11 @@ def url_target(url: str) -> Target:
     if not named:
         raise UsageError(f"cannot read this address: {parts.scheme}:// must be followed by a host, and a port above 0")
     host = parts.netloc.rpartition("@")[2]
-    shown = urlunsplit((parts.scheme, host, parts.path, "", ""))
+    display_name = urlunsplit((parts.scheme, host, parts.path, "", ""))
     is_rtsp = parts.scheme.startswith("rtsp")
     options = {"rtsp_flags": "prefer_tcp"} if is_rtsp else {}
     is_live = not parts.scheme.startswith("http")
-    return Target(url, shown, is_network=True, is_live=is_live, options=options)
+    return Target(url, display_name, is_network=True, is_live=is_live, options=options)
 
 
 def camera_target(number: int) -> Target:
@@ -143,18 +143,18 @@ def camera_target(number: int) -> Target:
     Raises:
         UsageError: If there is no such camera.
     """
-    shown = f"camera {number}"
+    display_name = f"camera {number}"
     if sys.platform == "darwin":
-        return Target(f"{number}:none", shown, is_live=True, format="avfoundation", options={"framerate": "30"})
+        return Target(f"{number}:none", display_name, is_live=True, format="avfoundation", options={"framerate": "30"})
     if sys.platform == "win32":
         cameras = [device.name for device in av.enumerate_input_devices("dshow") if "video" in device.media_types]
         if number >= len(cameras):
-            raise UsageError(f"cannot read {shown}: {_listed(cameras)}")
-        return Target(f"video={cameras[number]}", shown, is_live=True, format="dshow")
+            raise UsageError(f"cannot read {display_name}: {_listed(cameras)}")
+        return Target(f"video={cameras[number]}", display_name, is_live=True, format="dshow")
     device = Path(f"/dev/video{number}")
     if not device.exists():
-        raise UsageError(f"cannot read {shown}: no such device; {_listed(_linux_cameras())}")
-    return Target(str(device), shown, is_live=True, format="v4l2")
+        raise UsageError(f"cannot read {display_name}: no such device; {_listed(_linux_cameras())}")
+    return Target(str(device), display_name, is_live=True, format="v4l2")
 
 
 def _linux_cameras() -> list[str]:
@@ -174,31 +174,31 @@ def video_stream(container: "InputContainer", target: Target) -> "VideoStream":
     Raises:
         PoseError: If the container has no video stream, or its codec is not supported.
     """
-    shown = target.shown
+    display_name = target.display_name
     moving = [stream for stream in container.streams.video if not stream.disposition & Disposition.attached_pic]
     if not moving:
         kind = "only sound" if container.streams.audio else "no video"
-        raise PoseError(f"cannot read {shown}: the file has {kind}")
+        raise PoseError(f"cannot read {display_name}: the file has {kind}")
     stream = moving[0]
     if stream.codec_context is None:
-        raise PoseError(f"cannot read {shown}: its video codec is not supported")
-    is_live = target.is_live or (target.is_network and announced_seconds(container, stream) is None)
+        raise PoseError(f"cannot read {display_name}: its video codec is not supported")
+    is_live = target.is_live or (target.is_network and declared_seconds(container, stream) is None)
     stream.thread_type = "SLICE" if is_live else "AUTO"  # frame threads would delay live frames
     return stream
 
 
-def tick_of(stream: "Stream", target: Target) -> Fraction:
+def time_base_of(stream: "Stream", target: Target) -> Fraction:
     """Return the time base of a stream in s.
 
     Raises:
         PoseError: If the container does not declare it.
     """
     if stream.time_base is None:
-        raise PoseError(f"cannot read {target.shown}: its {stream.type} has no time base")
+        raise PoseError(f"cannot read {target.display_name}: its {stream.type} has no time base")
     return stream.time_base
 
 
-def announced_seconds(container: "InputContainer", stream: "VideoStream") -> float | None:
+def declared_seconds(container: "InputContainer", stream: "VideoStream") -> float | None:
     """Return the declared duration of the stream in s, or else that of the container; None if neither is declared."""
     if stream.duration is not None and stream.duration > 0 and stream.time_base is not None:
         return float(stream.duration * stream.time_base)

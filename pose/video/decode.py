@@ -20,15 +20,15 @@ import av
 
 from pose.errors import PoseError, UsageError
 from pose.types import Frame
-from pose.video.arrival import LiveTimeline, Waiting
-from pose.video.container import Target, announced_seconds, has_time_stamps, reason, tick_of, video_stream
+from pose.video.arrival import BacklogFilter, LiveTimeline
+from pose.video.container import Target, declared_seconds, has_time_stamps, reason, time_base_of, video_stream
 from pose.video.frame_store import FrameStore
 from pose.video.interlace import deinterlaced
 from pose.video.lens import focal_35mm
-from pose.video.picture import Picture, StreamLayout, UprightConverter, UprightPlanes, UprightRGB
 from pose.video.planes import PlanarFrame
 from pose.video.server_copy import ServerCopy
 from pose.video.source import TIME_TOLERANCE, RepairedTimeline, Sound, Source, Span, VideoInfo
+from pose.video.upright import StreamLayout, UprightConverter, UprightImage, UprightPlanes, UprightRGB
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -36,37 +36,37 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
 FALLBACK_FPS = 25.0  # for streams without a declared rate, as in FFmpeg
-SLACK = 0.5  # s, maximum time from the end of the last frame to the declared end of a complete video
-SOUND_SLACK = 2.0  # s, the same for files with sound, which is often longer than the video
+MAX_MISSING_END_S = 0.5  # s, maximum time from the end of the last frame to the declared end of a complete video
+MAX_MISSING_END_WITH_SOUND_S = 2.0  # s, the same for files with sound, which is often longer than the video
 
 
 @dataclass(slots=True)
-class Walk:
+class DecodingPass:
     """One pass through the packets of a container, with counts of decoded and damaged frames.
 
     Attributes:
         container: The container.
         stream: Video stream of the container.
-        tick: Time base in s.
+        time_base: Time base in s.
         decoded: Number of frames decoded so far.
         damaged: Number of packets and frames that could not be decoded.
-        broken: Reason why reading stopped early; None otherwise.
+        stop_reason: Reason why reading stopped early; None otherwise.
         arrived: Arrival time of the last packet in s, on the clock of `time.monotonic`.
-        awaited: Time in s spent waiting for the last packet.
+        waited: Time in s spent waiting for the last packet.
     """
 
     container: "InputContainer"
     stream: "VideoStream"
-    tick: Fraction
+    time_base: Fraction
     decoded: int = 0
     damaged: int = 0
-    broken: str | None = None
+    stop_reason: str | None = None
     arrived: float = 0.0
-    awaited: float = 0.0
+    waited: float = 0.0
 
     def __iter__(self) -> Iterator[av.VideoFrame]:
         """Yield every decodable frame in display order, deinterlaced."""
-        return deinterlaced(self._frames(), self.tick)
+        return deinterlaced(self._frames(), self.time_base)
 
     def _frames(self) -> Iterator[av.VideoFrame]:
         packets = self.container.demux(self.stream)
@@ -75,13 +75,13 @@ class Walk:
             try:
                 packet = next(packets, None)
             except av.FFmpegError as error:
-                self.broken = reason(error)
+                self.stop_reason = reason(error)
                 yield from self._decode(None)  # frames still in the decoder
                 return
             if packet is None:
                 return
             self.arrived = monotonic()
-            self.awaited = self.arrived - asked
+            self.waited = self.arrived - asked
             yield from self._decode(packet)
 
     def _decode(self, packet: "Packet[VideoStream] | None") -> Iterator[av.VideoFrame]:
@@ -115,15 +115,15 @@ class StreamSource(Source):
             PoseError: If the target cannot be opened or contains no frame.
             UsageError: If the span begins after the end of the source.
         """
-        self.name = target.shown
+        self.name = target.display_name
         self.problems: list[str] = []
         self._target = target
         self._span = span
         self._watch = watch
         self._recording: FrameStore | None = None
         self._copy: ServerCopy | None = None
-        self._opened: Walk | None = None
-        self._taking = threading.Lock()  # reading and closing may begin in two threads at once
+        self._opened: DecodingPass | None = None
+        self._lock = threading.Lock()  # reading and closing may begin in two threads at once
         try:
             self._begin()
         except BaseException:
@@ -136,7 +136,7 @@ class StreamSource(Source):
         """Open the target and decode its first frame; if FFmpeg cannot read it from its server, use a local copy."""
         try:
             self._opened = self._open()
-            self._begun = self._prepare(self._opened)
+            self._first_frames = self._prepare(self._opened)
         except PoseError as error:
             self._release()
             if isinstance(error, UsageError) or isinstance(error.__cause__, av.error.ExitError):
@@ -146,63 +146,63 @@ class StreamSource(Source):
                 raise
             self._target = self._copy.target
             self._opened = self._open()
-            self._begun = self._prepare(self._opened)
+            self._first_frames = self._prepare(self._opened)
 
-    def _open(self) -> Walk:
+    def _open(self) -> DecodingPass:
         container = self._target.open()
         try:
             stream = video_stream(container, self._target)
-            return Walk(container, stream, tick_of(stream, self._target))
+            return DecodingPass(container, stream, time_base_of(stream, self._target))
         except BaseException:
             container.close()
             raise
 
-    def _prepare(self, walk: Walk) -> Iterator[av.VideoFrame]:
+    def _prepare(self, decoding: DecodingPass) -> Iterator[av.VideoFrame]:
         """Decode the first frame, which determines size, orientation and the origin of time; return all frames."""
-        pictures = iter(walk)
-        first = next(pictures, None)
+        frames = iter(decoding)
+        first = next(frames, None)
         if first is None:
             raise PoseError(f"cannot read {self.name}: it contains no frame that can be decoded")
-        stream, container = walk.stream, walk.container
+        stream, container = decoding.stream, decoding.container
         # AVI stores no presentation times; FFmpeg reports the storage order instead.
         self.has_clock = has_time_stamps(container)
-        self._by_storing = "avi" in container.format.name.split(",")
+        self._uses_dts = "avi" in container.format.name.split(",")
         self._origin = self._stamp(first) or 0
-        self._time_base = walk.tick
+        self._time_base = decoding.time_base
         self._layout = StreamLayout.of(first, stream.sample_aspect_ratio)
-        self._announced = announced_seconds(container, stream)
-        is_live = self._target.is_live or (self._target.is_network and self._announced is None)
-        if self._announced is not None and not is_live and self._span.start >= self._announced:
+        self._declared_s = declared_seconds(container, stream)
+        is_live = self._target.is_live or (self._target.is_network and self._declared_s is None)
+        if self._declared_s is not None and not is_live and self._span.start >= self._declared_s:
             raise UsageError(
-                f"start: {self._span.start:g} s is not before the end of {self.name} ({self._announced:.2f} s)"
+                f"start: {self._span.start:g} s is not before the end of {self.name} ({self._declared_s:.2f} s)"
             )
         fps = _rate(stream)
-        duration, count = self._span.cut(None if is_live else self._announced, fps)
+        duration, count = self._span.cut(None if is_live else self._declared_s, fps)
         if stream.frames and self._span == Span():
             count = stream.frames
         has_audio = bool(container.streams.audio)
         local = None if self._target.is_network or is_live else Path(self._target.url.removeprefix("file:"))
         focal = focal_35mm(local, self._layout.size) if local is not None and local.is_file() else None
-        self.info = VideoInfo(*self._layout.size, fps, walk.tick, duration, count, has_audio, is_live, focal)
+        self.info = VideoInfo(*self._layout.size, fps, decoding.time_base, duration, count, has_audio, is_live, focal)
         if has_audio and not is_live:
-            shown = 0.0 if self._by_storing else float(self._origin * walk.tick)
+            shown = 0.0 if self._uses_dts else float(self._origin * decoding.time_base)
             self.sound = Sound(self._target, shown, self._span)
-        return chain([first], pictures)
+        return chain([first], frames)
 
     def __iter__(self) -> Iterator[Frame]:
-        walk = self._taken()
-        return self.replay() if walk is None else self._first_pass(walk)
+        decoding = self._claim_pass()
+        return self.replay() if decoding is None else self._first_pass(decoding)
 
-    def _taken(self) -> Walk | None:
+    def _claim_pass(self) -> DecodingPass | None:
         """Return the open container to the first caller, which must read and close it; None to later callers."""
-        with self._taking:
-            walk, self._opened = self._opened, None
-        return walk
+        with self._lock:
+            decoding, self._opened = self._opened, None
+        return decoding
 
-    def _first_pass(self, walk: Walk) -> Iterator[Frame]:
+    def _first_pass(self, decoding: DecodingPass) -> Iterator[Frame]:
         count = 0
         try:
-            for frame in self._frames(walk, self._begun, UprightRGB(self._layout), self.problems):
+            for frame in self._frames(decoding, self._first_frames, UprightRGB(self._layout), self.problems):
                 if self._recording is not None:
                     self._recording.write(frame)
                 yield frame
@@ -220,8 +220,8 @@ class StreamSource(Source):
             return iter(())
         if self._recording is not None:
             return self._recording.frames()
-        walk = self._opened_again()
-        return self._frames(walk, iter(walk), UprightRGB(self._layout), [])
+        decoding = self._reopen()
+        return self._frames(decoding, iter(decoding), UprightRGB(self._layout), [])
 
     def replay_planes(self) -> Iterator[PlanarFrame]:
         """Yield the same frames again as planes, as `Source.replay_planes` does."""
@@ -229,96 +229,104 @@ class StreamSource(Source):
             return iter(())
         if self._recording is not None:
             return super().replay_planes()
-        walk = self._opened_again()
-        shown = self._shown(walk, iter(walk), UprightPlanes(self._layout), [])
+        decoding = self._reopen()
+        shown = self._upright_frames(decoding, iter(decoding), UprightPlanes(self._layout), [])
         return (PlanarFrame(planes, index, time) for index, (planes, time) in enumerate(shown))
 
-    def _opened_again(self) -> Walk:
+    def _reopen(self) -> DecodingPass:
         if self.info.is_live:
             raise PoseError(f"{self.name} is a live source: its frames can be read only once")
         return self._open()
 
     def _frames(
-        self, walk: Walk, pictures: Iterator[av.VideoFrame], upright: UprightRGB, problems: list[str]
+        self, decoding: DecodingPass, frames: Iterator[av.VideoFrame], upright: UprightRGB, problems: list[str]
     ) -> Iterator[Frame]:
-        shown = self._shown(walk, pictures, upright, problems)
+        shown = self._upright_frames(decoding, frames, upright, problems)
         return (Frame(image, index, time) for index, (image, time) in enumerate(shown))
 
-    def _shown(
-        self, walk: Walk, pictures: Iterator[av.VideoFrame], upright: UprightConverter[Picture], problems: list[str]
-    ) -> Iterator[tuple[Picture, float]]:
+    def _upright_frames(
+        self,
+        decoding: DecodingPass,
+        frames: Iterator[av.VideoFrame],
+        upright: UprightConverter[UprightImage],
+        problems: list[str],
+    ) -> Iterator[tuple[UprightImage, float]]:
         """Yield upright images inside the span with their times in s, and close the container.
 
         Args:
-            walk: Pass through the container.
-            pictures: Decoded frames of this pass.
+            decoding: Pass through the container.
+            frames: Decoded frames of this pass.
             upright: Converter of the frames.
             problems: List to which losses and repairs are appended at the end.
         """
         try:
             if self._span.start > 0 and not self.info.is_live:
-                walk, pictures = self._sought(walk)
-            yield from self._timed(walk, pictures, upright, problems)
+                decoding, frames = self._seek(decoding)
+            yield from self._timed(decoding, frames, upright, problems)
         finally:
-            walk.container.close()
+            decoding.container.close()
 
-    def _sought(self, walk: Walk) -> tuple[Walk, Iterator[av.VideoFrame]]:
+    def _seek(self, decoding: DecodingPass) -> tuple[DecodingPass, Iterator[av.VideoFrame]]:
         """Seek the last key frame before the span; return the pass and its frames from there.
 
         If seeking fails, they begin at the first frame.
         """
-        walk = Walk(walk.container, walk.stream, walk.tick)
+        decoding = DecodingPass(decoding.container, decoding.stream, decoding.time_base)
         with suppress(av.FFmpegError):
-            walk.container.seek(self._origin + int(self._span.start / self._time_base), stream=walk.stream)
-            pictures = iter(walk)
-            first = next(pictures, None)
+            decoding.container.seek(self._origin + int(self._span.start / self._time_base), stream=decoding.stream)
+            frames = iter(decoding)
+            first = next(frames, None)
             time = None if first is None else self._seconds(first)
             if first is not None and time is not None and time <= self._span.start + TIME_TOLERANCE:
-                return walk, chain([first], pictures)
-        walk.container.close()  # no index, or a wrong one: decode from the start, so that no frame is lost
-        walk = self._open()
-        return walk, iter(walk)
+                return decoding, chain([first], frames)
+        decoding.container.close()  # no index, or a wrong one: decode from the start, so that no frame is lost
+        decoding = self._open()
+        return decoding, iter(decoding)
 
-    def _stamp(self, picture: av.VideoFrame) -> int | None:
-        return picture.dts if self._by_storing or picture.pts is None else picture.pts
+    def _stamp(self, frame: av.VideoFrame) -> int | None:
+        return frame.dts if self._uses_dts or frame.pts is None else frame.pts
 
-    def _seconds(self, picture: av.VideoFrame) -> float | None:
-        stamp = self._stamp(picture)
+    def _seconds(self, frame: av.VideoFrame) -> float | None:
+        stamp = self._stamp(frame)
         if stamp is None or (self.info.is_live and not self.has_clock):
             return None
         return (stamp - self._origin) * self._time_base.numerator / self._time_base.denominator
 
     def _timed(
-        self, walk: Walk, pictures: Iterator[av.VideoFrame], upright: UprightConverter[Picture], problems: list[str]
-    ) -> Iterator[tuple[Picture, float]]:
-        timeline, waiting = self._timeline(), Waiting(self._watch and self.info.is_live)
+        self,
+        decoding: DecodingPass,
+        frames: Iterator[av.VideoFrame],
+        upright: UprightConverter[UprightImage],
+        problems: list[str],
+    ) -> Iterator[tuple[UprightImage, float]]:
+        timeline, backlog = self._timeline(), BacklogFilter(self._watch and self.info.is_live)
         end = 0.0
-        for picture in pictures:
+        for frame in frames:
             if self.closed:
                 break
-            if waiting.drops(walk.awaited):
+            if backlog.drops(decoding.waited):
                 self.left_out += 1
                 continue
-            time = timeline.add(self._seconds(picture), walk.arrived)
-            end = time + self._lasts(picture)
+            time = timeline.add(self._seconds(frame), decoding.arrived)
+            end = time + self._duration(frame)
             if self._span.ends_before(time):
                 break
             if self._span.starts_after(time):
                 continue
-            if self._watch and not upright.fits(picture):
-                upright = type(upright)(StreamLayout.of(picture, walk.stream.sample_aspect_ratio))
+            if self._watch and not upright.fits(frame):
+                upright = type(upright)(StreamLayout.of(frame, decoding.stream.sample_aspect_ratio))
             try:
-                image = upright(picture)
+                image = upright(frame)
             except av.FFmpegError:
-                walk.damaged += 1
+                decoding.damaged += 1
                 continue
-            self.arrived = walk.arrived if self.info.is_live else None
+            self.arrived = decoding.arrived if self.info.is_live else None
             yield image, time
         else:
-            self.cut_short = self._missing_end(walk, end)
+            self.cut_short = self._missing_end(decoding, end)
             problems.extend([self.cut_short] if self.cut_short else [])
-        if walk.damaged:
-            problems.append(f"{self.name}: {walk.damaged} damaged packets were skipped")
+        if decoding.damaged:
+            problems.append(f"{self.name}: {decoding.damaged} damaged packets were skipped")
         if timeline.repaired:
             problems.append(f"{self.name}: {timeline.repaired} time stamps that did not increase were corrected")
         if upright.resized:
@@ -330,31 +338,31 @@ class StreamSource(Source):
             return LiveTimeline(1 / self.info.fps)
         return RepairedTimeline(1 / self.info.fps)
 
-    def _lasts(self, picture: av.VideoFrame) -> float:
+    def _duration(self, frame: av.VideoFrame) -> float:
         """Return the estimated time in s until the next frame."""
-        return max(1 / self.info.fps, float((picture.duration or 0) * self._time_base))
+        return max(1 / self.info.fps, float((frame.duration or 0) * self._time_base))
 
-    def _missing_end(self, walk: Walk, end: float) -> str | None:
+    def _missing_end(self, decoding: DecodingPass, end: float) -> str | None:
         """Return a message if the video stopped at `end` s, before its declared end; else None."""
         half = 0.5 / self.info.fps
         stopped = f"{self.name}: stopped after {end:.2f} s"
-        if walk.broken is not None:
-            return f"{stopped}: {walk.broken}"
-        if walk.stream.frames and self._span.start == 0:
-            if walk.decoded < walk.stream.frames and self._is_short(end, half):
-                return f"{stopped}: cut short, {walk.decoded} of {walk.stream.frames} frames could be decoded"
-        elif self._is_short(end, SOUND_SLACK if self.info.has_audio else max(SLACK, half)):
-            return f"{stopped}: cut short, {self._announced:.2f} s expected"
+        if decoding.stop_reason is not None:
+            return f"{stopped}: {decoding.stop_reason}"
+        if decoding.stream.frames and self._span.start == 0:
+            if decoding.decoded < decoding.stream.frames and self._is_short(end, half):
+                return f"{stopped}: cut short, {decoding.decoded} of {decoding.stream.frames} frames could be decoded"
+        elif self._is_short(end, MAX_MISSING_END_WITH_SOUND_S if self.info.has_audio else max(MAX_MISSING_END_S, half)):
+            return f"{stopped}: cut short, {self._declared_s:.2f} s expected"
         return None
 
     def _is_short(self, end: float, slack: float) -> bool:
-        return self._announced is not None and end + slack < self._announced
+        return self._declared_s is not None and end + slack < self._declared_s
 
     def content(self) -> str | None:
         """Return the hash of the file and the span, as `Source.content` does."""
         if self._target.is_network or self._target.is_live or self._copy is not None:
             return None
-        with open(self._target.shown, "rb") as file:
+        with open(self._target.display_name, "rb") as file:
             digest = hashlib.file_digest(file, "sha256")
         digest.update(repr(self._span).encode())
         return digest.hexdigest()
@@ -365,8 +373,8 @@ class StreamSource(Source):
         self._release()
 
     def _release(self) -> None:
-        if (walk := self._taken()) is not None:
-            walk.container.close()
+        if (decoding := self._claim_pass()) is not None:
+            decoding.container.close()
         if self._recording is not None:
             self._recording.close()
         if self._copy is not None:

@@ -12,7 +12,7 @@ import av
 from pose.errors import PoseError
 from pose.system.whole_file import WholeFile
 from pose.types import U8
-from pose.video.h264 import CLOCK, PictureStream, check_size
+from pose.video.h264 import DEFAULT_TIME_BASE, ImageEncoder, check_size
 from pose.video.planes import Colours, Planes
 from pose.video.sound import SoundTrack
 from pose.video.source import Sound
@@ -37,7 +37,7 @@ class VideoWriter:
         size: tuple[int, int],
         *,
         fps: float,
-        time_base: Fraction = CLOCK,
+        time_base: Fraction = DEFAULT_TIME_BASE,
         colours: Colours | None = None,
         sound: Sound | None = None,
     ) -> None:
@@ -64,8 +64,8 @@ class VideoWriter:
             self._container = output = av.open(
                 str(self._whole.path), "w", format="mp4", options={"movflags": "faststart"}
             )
-            self._pictures = PictureStream(output, size, fps, time_base, colours)
-            if not self._pictures.is_h264:
+            self._encoder = ImageEncoder(output, size, fps, time_base, colours)
+            if not self._encoder.is_h264:
                 self.problems.append(f"{path}: PyAV has no libx264 here; MPEG-4 Part 2 was written instead of H.264")
             if sound is not None:
                 self._add_sound(sound, output)
@@ -75,7 +75,7 @@ class VideoWriter:
         try:
             self._sound = SoundTrack(sound, output)
         except (PoseError, av.FFmpegError) as error:
-            self.problems.append(f"{self.path}: audio of {sound.target.shown} not copied: {error}")
+            self.problems.append(f"{self.path}: audio of {sound.target.display_name} not copied: {error}")
 
     def write(self, image: U8, time: float) -> None:
         """Append an image.
@@ -100,9 +100,9 @@ class VideoWriter:
     def _append(self, image: U8 | Planes, time: float) -> None:
         assert self._container is not None, "closed"
         with self._guarded():
-            if self._sound is not None and not self._pictures.started:
+            if self._sound is not None and not self._encoder.started:
                 self._sound.begin(time)
-            since = self._pictures.write(image, time)
+            since = self._encoder.write(image, time)
             if self._sound is not None:
                 self._sound.feed(since)
 
@@ -110,13 +110,13 @@ class VideoWriter:
         """Complete the file and rename it. If no image was written, no file is made."""
         if self._container is None:
             return
-        if not self._pictures.started:
+        if not self._encoder.started:
             self.abort()
             return
         with self._guarded():
-            self._pictures.finish()
+            self._encoder.finish()
             if self._sound is not None:
-                self._sound.finish(self._pictures.end)
+                self._sound.finish(self._encoder.end)
                 self.problems += [self._sound.problem] if self._sound.problem else []
             self._container.close()
             self._container = None

@@ -13,7 +13,7 @@ import av
 from pose.errors import PoseError
 from pose.system.whole_file import whole_file
 from pose.types import U8
-from pose.video.h264 import CLOCK, PictureStream, check_size
+from pose.video.h264 import DEFAULT_TIME_BASE, ImageEncoder, check_size
 
 if TYPE_CHECKING:
     from av.container import OutputContainer
@@ -52,7 +52,7 @@ class GrowingVideo:
         self._failed = False
         try:
             self._container = av.open(str(part), "w", format="mp4", options=OPTIONS)
-            self._pictures = PictureStream(self._container, size, fps, CLOCK, at_once=True)
+            self._encoder = ImageEncoder(self._container, size, fps, DEFAULT_TIME_BASE, low_latency=True)
             self._container.start_encoding()
         except (av.FFmpegError, OSError) as error:
             self.abort()
@@ -71,7 +71,7 @@ class GrowingVideo:
         """
         check_size(image, self._size)
         try:
-            self._pictures.write(image, time)
+            self._encoder.write(image, time)
         except (av.FFmpegError, OSError) as error:
             self._failed = True
             raise self._error(error) from error
@@ -89,7 +89,7 @@ class GrowingVideo:
         error = None
         try:
             if not self._failed:
-                self._pictures.finish()
+                self._encoder.finish()
             self._container.close()
         except (av.FFmpegError, OSError) as problem:
             error = None if self._failed else problem

@@ -14,17 +14,17 @@ from pose.video.planes import BT709, Colours, Planes
 if TYPE_CHECKING:
     from av.container import OutputContainer
 
-CLOCK = Fraction(1, 90000)
+DEFAULT_TIME_BASE = Fraction(1, 90000)
 MIN_TICKS, MAX_TICKS = 10_000, 1_000_000  # ticks per second: corrected stamps stay in order, long frames fit 32 bits
-KEY_SECONDS = 2  # maximum s between key frames, for fast seeking
+MAX_KEY_INTERVAL_S = 2  # maximum s between key frames, for fast seeking
 # The preset `ultrafast` with the cheap ones of the features that it disables: B-frames, deblocking, and finer
 # partitions. It takes half the time of `superfast` at the same fidelity.
-FINER = "no-deblock=0:8x8dct=1:partitions=i8x8,i4x4"
-OPTIONS = {"preset": "ultrafast", "crf": "23", "x264-params": f"bframes=3:b-adapt=0:{FINER}"}
-AT_ONCE = {"tune": "zerolatency", "x264-params": FINER}  # the encoder delays no image
+FEATURE_PARAMS = "no-deblock=0:8x8dct=1:partitions=i8x8,i4x4"
+OPTIONS = {"preset": "ultrafast", "crf": "23", "x264-params": f"bframes=3:b-adapt=0:{FEATURE_PARAMS}"}
+LOW_LATENCY = {"tune": "zerolatency", "x264-params": FEATURE_PARAMS}  # the encoder delays no image
 
 
-class PictureStream:
+class ImageEncoder:
     """Encoder of images of one size. Odd sizes are padded by repeating the last column or row, because 4:2:0 needs even
     sizes.
 
@@ -40,7 +40,7 @@ class PictureStream:
         time_base: Fraction,
         colours: Colours | None = None,
         *,
-        at_once: bool = False,
+        low_latency: bool = False,
     ) -> None:
         """Add a video stream to the container.
 
@@ -50,18 +50,18 @@ class PictureStream:
             fps: Average frames per second.
             time_base: Time base of the source in s.
             colours: Colour encoding of the file; None for BT.709 in limited range.
-            at_once: Whether to write every image immediately, which makes the file larger.
+            low_latency: Whether to write every image immediately, which makes the file larger.
         """
         self.is_h264 = "libx264" in av.codecs_available
         self._output = output
         self._size, self._fps = size, fps
-        self._tick = _written_tick(time_base)
+        self._tick = _encoder_time_base(time_base)
         self._first: float | None = None
         self._last = -1
         self._colours = colours or Colours()
         rate = Fraction(fps).limit_denominator(1001)
         if self.is_h264:
-            options = OPTIONS | AT_ONCE if at_once else OPTIONS
+            options = OPTIONS | LOW_LATENCY if low_latency else OPTIONS
             self._stream = output.add_stream("libx264", rate=rate, options=options)
         else:
             self._stream = output.add_stream("mpeg4", rate=rate, bit_rate=4_000_000)
@@ -70,11 +70,11 @@ class PictureStream:
         context.width, context.height = width + width % 2, height + height % 2
         context.pix_fmt = "yuv420p"
         context.time_base = self._tick
-        context.gop_size = max(1, round(KEY_SECONDS * fps))
-        context.color_range = ColorRange.JPEG if self._colours.full else ColorRange.MPEG
+        context.gop_size = max(1, round(MAX_KEY_INTERVAL_S * fps))
+        context.color_range = ColorRange.JPEG if self._colours.full_range else ColorRange.MPEG
         context.color_primaries = context.color_trc = BT709
         context.colorspace = self._colours.matrix
-        context.thread_type = "SLICE" if at_once else "AUTO"
+        context.thread_type = "SLICE" if low_latency else "AUTO"
 
     @property
     def started(self) -> bool:
@@ -156,6 +156,6 @@ def check_size(image: U8, size: tuple[int, int]) -> None:
         raise ValueError(f"expected an image of {size}, got {image.shape[1], image.shape[0]}")
 
 
-def _written_tick(time_base: Fraction) -> Fraction:
+def _encoder_time_base(time_base: Fraction) -> Fraction:
     tick = time_base / ceil(MIN_TICKS * time_base)
-    return tick if tick * MAX_TICKS >= 1 else CLOCK
+    return tick if tick * MAX_TICKS >= 1 else DEFAULT_TIME_BASE

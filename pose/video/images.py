@@ -17,8 +17,8 @@ from pose.video.source import Source, Span, VideoInfo
 HEIC = frozenset({".heic", ".heif", ".hif"})  # suffixes of HEIC images, which require pillow-heif
 SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}) | HEIC
 WILDCARDS = re.compile(r"[*?\[]")
-MOST_PIXELS = os.environ["OPENCV_IO_MAX_IMAGE_PIXELS"]  # per image; limit of OpenCV, set in `pose/__init__.py`
-MOST_BYTES = 800 << 20  # bytes per file: 100 million pixels of four 16-bit channels, uncompressed
+MAX_PIXELS = os.environ["OPENCV_IO_MAX_IMAGE_PIXELS"]  # per image; limit of OpenCV, set in `pose/__init__.py`
+MAX_BYTES = 800 << 20  # bytes per file: 100 million pixels of four 16-bit channels, uncompressed
 
 
 class SizesDifferError(PoseError):
@@ -136,7 +136,7 @@ class ImageSource(Source):
         """Yield the same frames again, as `Source.replay` does."""
         return iter(self)
 
-    def pictures(self) -> Iterator[tuple[Path, U8]]:
+    def images_with_paths(self) -> Iterator[tuple[Path, U8]]:
         """Yield the path and pixels, (H, W, 3) uint8 RGB, of every readable image in order; sizes may differ."""
         self.problems.clear()
         for _, path in self._wanted():
@@ -168,15 +168,15 @@ def read_image(path: Path) -> U8 | None:
     Values of 16 bits are reduced to 8 bits.
 
     Raises:
-        PoseError: If the image has more than `MOST_PIXELS` pixels or `MOST_BYTES` bytes.
+        PoseError: If the image has more than `MAX_PIXELS` pixels or `MAX_BYTES` bytes.
     """
     import cv2
     import numpy as np
 
     if not os.access(path, os.R_OK):
         return None
-    if path.stat().st_size > MOST_BYTES:
-        raise PoseError(f"{path} has {path.stat().st_size >> 20} MiB; images have at most {MOST_BYTES >> 20}")
+    if path.stat().st_size > MAX_BYTES:
+        raise PoseError(f"{path} has {path.stat().st_size >> 20} MiB; images have at most {MAX_BYTES >> 20}")
     if path.suffix.lower() in HEIC:
         return _read_heic(path)
     data = np.fromfile(path, np.uint8)  # OpenCV cannot open every path on Windows
@@ -187,7 +187,7 @@ def read_image(path: Path) -> U8 | None:
     except cv2.error as error:
         if error.func != "validateInputImageSize":
             return None
-        raise PoseError(f"{path} has more than {MOST_PIXELS} pixels; make it smaller") from error
+        raise PoseError(f"{path} has more than {MAX_PIXELS} pixels; make it smaller") from error
     return None if image is None else np.asarray(image, np.uint8)
 
 
@@ -213,8 +213,8 @@ def _read_heic(path: Path) -> U8 | None:
     try:
         opened = pillow_heif.open_heif(path, convert_hdr_to_8bit=True)
         width, height = opened.size
-        if width * height > int(MOST_PIXELS):
-            raise PoseError(f"{path} has more than {MOST_PIXELS} pixels; make it smaller")
+        if width * height > int(MAX_PIXELS):
+            raise PoseError(f"{path} has more than {MAX_PIXELS} pixels; make it smaller")
         image = opened.to_pillow().convert("RGB")
     except (OSError, ValueError, RuntimeError, EOFError, SyntaxError, MemoryError):
         return None

@@ -68,9 +68,9 @@ def check_source(spec: str) -> str:
     """
     scheme, separator, _ = spec.partition("://")
     if separator and scheme.lower() in NETWORK_SCHEMES:
-        return url_target(spec).shown
+        return url_target(spec).display_name
     if is_camera(spec):
-        return camera_target(int(spec)).shown
+        return camera_target(int(spec)).display_name
     with open_source(spec) as source:
         return source.name
 

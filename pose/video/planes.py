@@ -36,7 +36,7 @@ class Area(NamedTuple):
         """Number of pixels; 0 for an empty area."""
         return max(self.x1 - self.x0, 0) * max(self.y1 - self.y0, 0)
 
-    def around(self, other: "Area") -> "Area":
+    def union(self, other: "Area") -> "Area":
         """Return the bounding rectangle of both areas."""
         return Area(min(self.x0, other.x0), min(self.y0, other.y0), max(self.x1, other.x1), max(self.y1, other.y1))
 
@@ -53,11 +53,11 @@ class Colours:
 
     Attributes:
         matrix: Number of the colour matrix: `BT709`, `BT470BG` or `SMPTE170M`.
-        full: Whether the range is full (0 to 255), not limited (16 to 235 for Y, 16 to 240 for U and V).
+        full_range: Whether the range is full (0 to 255), not limited (16 to 235 for Y, 16 to 240 for U and V).
     """
 
     matrix: int = BT709
-    full: bool = False
+    full_range: bool = False
 
     @cached_property
     def from_rgb(self) -> F32:
@@ -65,9 +65,9 @@ class Colours:
         red, blue = _LUMA[self.matrix]
         luma = np.array([red, 1 - red - blue, blue])
         rows = np.stack([luma, (np.eye(3)[2] - luma) / (2 - 2 * blue), (np.eye(3)[0] - luma) / (2 - 2 * red)])
-        if not self.full:
+        if not self.full_range:
             rows *= np.array([[219], [224], [224]]) / 255
-        return np.column_stack([rows, [0 if self.full else 16, 128, 128]]).astype(np.float32)
+        return np.column_stack([rows, [0 if self.full_range else 16, 128, 128]]).astype(np.float32)
 
     def coded(self, image: U8) -> U8:
         """Convert an image (H, W, 3) uint8 from RGB to Y, U, V."""
@@ -216,16 +216,16 @@ class PlanarFrame:
     time: float
 
 
-def joined(areas: Iterable[Area]) -> list[Area]:
+def merged(areas: Iterable[Area]) -> list[Area]:
     """Merge areas where their bounding rectangle has at most as many pixels as both together."""
     apart: list[Area] = []
     for area in areas:
         whole, others = area, apart
         while True:
-            near = next((other for other in others if whole.around(other).pixels <= whole.pixels + other.pixels), None)
+            near = next((other for other in others if whole.union(other).pixels <= whole.pixels + other.pixels), None)
             if near is None:
                 break
-            whole, others = whole.around(near), [other for other in others if other is not near]
+            whole, others = whole.union(near), [other for other in others if other is not near]
         apart = [*others, whole]
     return apart
 

@@ -37,12 +37,14 @@ class ServerCopy:
         """
         self._folder = Path(tempfile.mkdtemp(prefix="pose-copy-"))
         path = self._folder / "video"
-        self.target = Target(f"file:{path}", target.shown)
+        self.target = Target(f"file:{path}", target.display_name)
         try:
             save(path)
         except OSError as error:
             self.close()
-            raise PoseError(f"cannot copy {target.shown} to {self._folder}: {error.strerror or error}") from error
+            raise PoseError(
+                f"cannot copy {target.display_name} to {self._folder}: {error.strerror or error}"
+            ) from error
         except BaseException:
             self.close()
             raise

@@ -87,7 +87,7 @@ class SoundTrack:
             self._waiting = next(self._pieces, None)
         except av.FFmpegError as error:
             self._waiting = None
-            self.problem = f"{self._sound.target.shown}: the audio ends early: {reason(error)}"
+            self.problem = f"{self._sound.target.display_name}: the audio ends early: {reason(error)}"
 
     def _shifted(self, first: float) -> "Iterator[tuple[float, Piece]]":
         """Yield the pieces of sound from the first image on, with their times in seconds of the file.

@@ -12,8 +12,8 @@ from pose.video.container import Target
 from pose.video.planes import PlanarFrame, Planes
 
 TIME_TOLERANCE = 1e-6  # s; borders of a clip are typed as decimals and compared with binary fractions
-STEP = 1e-3  # s by which a time stamp that does not increase is moved after its predecessor
-JUMP = 1.0  # s; a larger step back is a clock reset, not a single wrong stamp
+MIN_STEP_S = 1e-3  # s by which a time stamp that does not increase is moved after its predecessor
+MIN_RESET_S = 1.0  # s; a larger step back is a clock reset, not a single wrong stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +160,9 @@ class Source(ABC):
 class RepairedTimeline:
     """Correction that makes time stamps strictly increasing with minimal changes.
 
-    A missing stamp becomes the previous time plus `interval`. A stamp that does not increase is moved to `STEP` after
-    its predecessor. If the stamps jump back by `JUMP` or more (a recorder's clock was reset), all following stamps are
-    shifted, so that they continue after `interval`.
+    A missing stamp becomes the previous time plus `interval`. A stamp that does not increase is moved to `MIN_STEP_S`
+    after its predecessor. If the stamps jump back by `MIN_RESET_S` or more (a recorder's clock was reset), all
+    following stamps are shifted, so that they continue after `interval`.
 
     Attributes:
         repaired: Number of corrected stamps that did not increase.
@@ -191,12 +191,12 @@ class RepairedTimeline:
             return self._last
         following = self._last + self._interval
         time = following if stamp is None else stamp + self._shift
-        if time <= self._last - JUMP:
+        if time <= self._last - MIN_RESET_S:
             self._shift += following - time
             time = following
             self.repaired += 1
         elif time <= self._last:
-            time = self._last + min(STEP, self._interval / 2)
+            time = self._last + min(MIN_STEP_S, self._interval / 2)
             self.repaired += 1
         self._last = time
         return time

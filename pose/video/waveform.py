@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from pose.video.source import Sound
 
 RATE = 8000  # samples per second: two recordings of one room are matched below 4 kHz
-MOST_SECONDS = 600.0  # s of a long recording that are read; 20 MB
-LONGEST_GAP = 60.0  # s; a larger jump of the time stamps is an error of the file and not filled
+MAX_SECONDS = 600.0  # s of a long recording that are read; 20 MB
+MAX_GAP_S = 60.0  # s; a larger jump of the time stamps is an error of the file and not filled
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ class Waveform:
         return len(self.samples) / RATE
 
 
-def read_waveform(sound: Sound, most_seconds: float = MOST_SECONDS) -> Waveform | None:
+def read_waveform(sound: Sound, max_seconds: float = MAX_SECONDS) -> Waveform | None:
     """Read the sound of a video as mono samples.
 
     Gaps between packets are filled with silence, so that sample k is at `first + k / RATE`.
 
     Args:
         sound: Location of the sound.
-        most_seconds: Maximum duration, from the start, s.
+        max_seconds: Maximum duration, from the start, s.
 
     Returns:
         The samples; None if the sound cannot be decoded, is silent, or is shorter than 1 s.
@@ -55,19 +55,19 @@ def read_waveform(sound: Sound, most_seconds: float = MOST_SECONDS) -> Waveform 
                 if not parts:
                     first = at
                 gap = round((at - first) * RATE) - count
-                if 0.05 * RATE < gap < LONGEST_GAP * RATE:
+                if 0.05 * RATE < gap < MAX_GAP_S * RATE:
                     parts.append(np.zeros(gap, np.float32))
                     count += gap
                 for part in resampler.resample(frame):
                     values = part.to_ndarray().ravel().astype(np.float32)
                     parts.append(values)
                     count += len(values)
-                if count >= most_seconds * RATE:
+                if count >= max_seconds * RATE:
                     break
     except (av.FFmpegError, ValueError, IndexError):
         if not parts:
             return None
-    samples = np.concatenate(parts)[: int(most_seconds * RATE)] if parts else np.zeros(0, np.float32)
+    samples = np.concatenate(parts)[: int(max_seconds * RATE)] if parts else np.zeros(0, np.float32)
     samples = np.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0)
     if len(samples) < RATE or float(np.abs(samples).max()) < 1e-4:
         return None

@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from pose.skeletons import Skeleton
 from pose.types import FrameResult
-from pose.video.planes import Area, Colours, FullResolution, Planes, joined
+from pose.video.planes import Area, Colours, FullResolution, Planes, merged
 from pose.view.bodies import Bodies
 from pose.view.insets import AUTO
 from pose.view.overlay import Overlay
@@ -98,7 +98,7 @@ class PlanarOverlay:
             areas.append(Area(width - 1, 0, width, height).even())
         if height % 2:
             areas.append(Area(0, height - 1, width, height).even())
-        areas = joined(areas)
+        areas = merged(areas)
         for area in areas:
             self._canvas.load(drawn, area)
         return areas

@@ -10,7 +10,7 @@ from pose.camera import Camera
 from pose.lifter.config import LifterConfig
 from pose.lifter.offline import OfflineLifter
 from pose.refine import refine
-from pose.repair.person import WHOLE_VIEW, repair
+from pose.repair.person import FULL_LOOKAHEAD_S, repair
 from pose.sequences import mirror_lifted, mirror_observations
 from pose.skeletons import H36M17, SKELETONS
 from pose.types import People
@@ -157,7 +157,7 @@ def test_a_track_is_repaired_lifted_and_refined_as_a_whole_one_is(make_lifter, m
         results += stage.push(people_of(sequence, frame, [i for i, life in lives.items() if frame in range(200)[life]]))
     results += stage.flush()
     for person, life in lives.items():
-        seen = repair(sequence[life], lookahead=WHOLE_VIEW)
+        seen = repair(sequence[life], lookahead=FULL_LOOKAHEAD_S)
         expected = refine(lifter.lift(seen), seen)
         mine = [(result, result.people.ids.tolist().index(person)) for result in results[life]]
         np.testing.assert_allclose([result.poses.joints[row] for result, row in mine], expected.joints, atol=1e-5)

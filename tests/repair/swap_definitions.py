@@ -9,13 +9,13 @@ from pose.gaps import MAX_TRACK_GAP_S
 from pose.repair.halves import (
     ACCELERATION,
     MAX_EVIDENCE_NATS,
-    MEASUREMENT,
-    SIZE_SECONDS,
-    SPREAD,
-    TURN_SECONDS,
-    VELOCITY,
+    MEASUREMENT_SIGMA,
+    POSITION_SIGMA,
+    SIZE_FILTER_S,
+    VELOCITY_DECAY_S,
+    VELOCITY_SIGMA,
 )
-from pose.repair.swaps import SAME_SECONDS
+from pose.repair.swaps import MAX_START_DIFFERENCE_S
 
 
 @dataclass(frozen=True)
@@ -30,20 +30,20 @@ class Filter:
 
     def later(self, step):
         """After `step` seconds of an Ornstein-Uhlenbeck process."""
-        kept = math.exp(-step / TURN_SECONDS)
-        way, noise = TURN_SECONDS * (1 - kept), ACCELERATION * TURN_SECONDS
+        kept = math.exp(-step / VELOCITY_DECAY_S)
+        way, noise = VELOCITY_DECAY_S * (1 - kept), ACCELERATION * VELOCITY_DECAY_S
         return Filter(
             self.position + way * self.velocity,
             self.velocity * kept,
             self.pp + 2 * way * self.pv + way**2 * self.vv
-            + noise * TURN_SECONDS * (step - 2 * way + TURN_SECONDS * (1 - kept**2) / 2),
-            (self.pv + way * self.vv) * kept + noise * way**2 / TURN_SECONDS / 2,
+            + noise * VELOCITY_DECAY_S * (step - 2 * way + VELOCITY_DECAY_S * (1 - kept**2) / 2),
+            (self.pv + way * self.vv) * kept + noise * way**2 / VELOCITY_DECAY_S / 2,
             self.vv * kept**2 + noise * (1 - kept**2) / 2,
         )  # fmt: skip
 
     def far(self, d, score):
         """Squares of standard deviations that d is off, and its variance."""
-        variance = self.pp + (MEASUREMENT / max(score, 0.1)) ** 2
+        variance = self.pp + (MEASUREMENT_SIGMA / max(score, 0.1)) ** 2
         return abs(d - self.position) ** 2 / variance, variance
 
     def against(self, d, score):
@@ -91,7 +91,7 @@ class Limb:
     def see(self, d, scores, time, step, rules):
         def predicted(pair, f):
             lost = time - self.last_seen[pair] > MAX_TRACK_GAP_S
-            return Filter(0, 0, SPREAD**2, 0, VELOCITY**2) if lost else f.later(step)
+            return Filter(0, 0, POSITION_SIGMA**2, 0, VELOCITY_SIGMA**2) if lost else f.later(step)
 
         old = [replace(s, filters=tuple(predicted(*pair) for pair in enumerate(s.filters))) for s in self.survivors]
         known = [pair for pair, score in enumerate(scores) if score > 0]
@@ -138,7 +138,7 @@ def swapped_by_definition(sequence, pairs, rules, lookahead):
         seen = keypoints[np.array(scores) > 0]
         if len(seen):
             measured = max(float(np.ptp(seen, axis=0).max()), 1.0)
-            size += (measured - size) * min((time - sized) / SIZE_SECONDS, 1)
+            size += (measured - size) * min((time - sized) / SIZE_FILTER_S, 1)
             sized = time
         step, before = min(time - before, MAX_TRACK_GAP_S), time
         for limb in limbs:
@@ -156,7 +156,7 @@ def swapped_by_definition(sequence, pairs, rules, lookahead):
 def turn(limbs, time, rules):
     """Believe what has lasted for too long, or ends such a one."""
     begun = [limb.survivors[1].since for limb in limbs]
-    together = all(limb.swapped for limb in limbs) and max(begun) - min(begun) < SAME_SECONDS
+    together = all(limb.swapped for limb in limbs) and max(begun) - min(begun) < MAX_START_DIFFERENCE_S
     for limb in [limb for limb in limbs if limb.swapped]:
         back = time - limb.turned < rules.max_return_s
         lasts = time - limb.survivors[1].since > rules.max_swap_s or (

@@ -9,7 +9,7 @@ from pose.lifter.config import LifterConfig
 from pose.lifter.offline import OfflineLifter
 from pose.lifter.predict import Lifter
 from pose.lifter.stream import StreamLifter
-from pose.repair.person import MIN_SCORE, WHOLE_VIEW, PersonRepair, repair
+from pose.repair.person import FULL_LOOKAHEAD_S, MIN_SCORE, PersonRepair, repair
 from pose.repair.sides import with_lifted_sides
 from pose.repair.swaps import LIMB_RULES, SwapFinder, limb_pairs, limb_rules
 from pose.sequences import Sequence2D
@@ -229,7 +229,7 @@ def people_of(index, time, rows, sequence):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "lookahead", "most"), [("stream", 0.0, 0), ("offline", WHOLE_VIEW, 81 + 218)])
+@pytest.mark.parametrize(("kind", "lookahead", "most"), [("stream", 0.0, 0), ("offline", FULL_LOOKAHEAD_S, 81 + 218)])
 def test_every_person_is_repaired_before_the_network_and_given_back_as_seen(danced, kind, lookahead, most):
     swapped = np.zeros((120, 2), bool)
     swapped[50:53] = True

@@ -84,7 +84,7 @@ def test_frames_that_are_kept_stay_as_they_were(make_video):
             assert np.array_equal(planes.y, again.planes.y)
 
 
-@pytest.mark.parametrize("colours", [Colours(BT709), Colours(SMPTE170M), Colours(BT709, full=True)], ids=str)
+@pytest.mark.parametrize("colours", [Colours(BT709), Colours(SMPTE170M), Colours(BT709, full_range=True)], ids=str)
 def test_written_planes_are_shown_in_their_colours(tmp_path, colours):
     """A file says what its planes mean, and FFmpeg shows the colours that were put in."""
     image = np.zeros((48, 64, 3), np.uint8)
@@ -96,7 +96,7 @@ def test_written_planes_are_shown_in_their_colours(tmp_path, colours):
     with av.open(str(path)) as container:
         frames = list(container.decode(video=0))
     assert int(frames[0].colorspace) == colours.matrix
-    assert (frames[0].color_range == 2 or frames[0].format.name == "yuvj420p") == colours.full
+    assert (frames[0].color_range == 2 or frames[0].format.name == "yuvj420p") == colours.full_range
     with open_source(str(path)) as source:
         for frame in source:
             inner = (slice(4, None, 16), slice(4, None, 16))

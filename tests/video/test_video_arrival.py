@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pose.video.arrival import MAX_CLOCK_ERROR_S, WINDOW, LiveTimeline
+from pose.video.arrival import MAX_CLOCK_ERROR_S, WINDOW_S, LiveTimeline
 
 FPS = 25.0
 
@@ -45,7 +45,7 @@ def test_a_clock_that_stood_still_is_caught_up_with():
     stamps = frames(20)
     real = np.where(stamps < 8, stamps, stamps + 3)
     times = followed(stamps, real)
-    assert np.abs(times - real)[real > 11 + 2 * WINDOW].max() < 1e-6
+    assert np.abs(times - real)[real > 11 + 2 * WINDOW_S].max() < 1e-6
     assert (times - real).max() < 1e-6
 
 

@@ -11,9 +11,9 @@ from picture_codes import corners, number_of, numbered, quadrants
 
 from pose.errors import PoseError, UsageError
 from pose.video import open_source
-from pose.video.decode import Walk
-from pose.video.picture import turn_of, turned
+from pose.video.decode import DecodingPass
 from pose.video.source import RepairedTimeline
+from pose.video.upright import orientation_of, oriented
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_rotation_metadata_is_applied(make_video, turn, size, seen):
 def test_every_display_matrix_moves_pixels_as_it_says(matrix, rng):
     a, b, c, d = matrix
     image = rng.integers(0, 255, (3, 5, 3), np.uint8)
-    out = turned(
-        image, turn_of(np.array([a << 16, b << 16, 0, c << 16, d << 16, 0, 0, 0, 1 << 30], np.int32).tobytes())
+    out = oriented(
+        image, orientation_of(np.array([a << 16, b << 16, 0, c << 16, d << 16, 0, 0, 0, 1 << 30], np.int32).tobytes())
     )
     where = {(x, y): (a * x + c * y, b * x + d * y) for x in range(5) for y in range(3)}
     left = min(x for x, _ in where.values())
@@ -288,7 +288,9 @@ def test_start_and_end(make_video, start, end, name):
 
 def test_start_seeks(videos, monkeypatch):
     walks = []
-    monkeypatch.setattr("pose.video.decode.Walk", lambda *parts: walks.append(Walk(*parts)) or walks[-1])
+    monkeypatch.setattr(
+        "pose.video.decode.DecodingPass", lambda *parts: walks.append(DecodingPass(*parts)) or walks[-1]
+    )
     with open_source(str(videos / "dance.mp4"), start=17.0) as source:
         count = sum(1 for _ in source)
     assert count == 545 - 17 * 30

@@ -31,11 +31,11 @@ def source_planes(image: U8, colours: Colours) -> Planes:
     return Planes(even.y[:height, :width], even.u[half], even.v[half], colours)
 
 
-@pytest.mark.parametrize("colours", [Colours(BT709), Colours(SMPTE170M), Colours(BT470BG, full=True)], ids=str)
+@pytest.mark.parametrize("colours", [Colours(BT709), Colours(SMPTE170M), Colours(BT470BG, full_range=True)], ids=str)
 def test_rgb_comes_back(rng, colours):
     flat = np.repeat(np.repeat(rng.integers(0, 256, (9, 11, 3), np.uint8), 2, axis=0), 2, axis=1)
     back = rgb_of(Planes.of_rgb(flat, colours))
-    assert np.abs(back.astype(int) - flat).max() <= (3 if not colours.full else 2)
+    assert np.abs(back.astype(int) - flat).max() <= (3 if not colours.full_range else 2)
 
 
 @pytest.mark.parametrize("matrix", [BT709, SMPTE170M])

@@ -19,10 +19,10 @@ KNOWN_MATRICES = frozenset({0, 1, 2, 4, 5, 6, 7, 9})
 FULL_RANGE = 2  # FFmpeg's number for samples in 0 to 255
 DIRECT = frozenset({"yuv420p", "yuvj420p"})  # formats whose planes are used directly
 
-Turn = tuple[bool, bool, bool]  # transpose, then mirror left-right, then mirror top-bottom
+Orientation = tuple[bool, bool, bool]  # transpose, then mirror left-right, then mirror top-bottom
 
 
-def turn_of(matrix: bytes | None) -> Turn:
+def orientation_of(matrix: bytes | None) -> Orientation:
     """Return the rotation and flip of a display matrix, rounded to the nearest of the eight orientations.
 
     Args:
@@ -37,20 +37,20 @@ def turn_of(matrix: bytes | None) -> Turn:
     return True, c < 0, b < 0
 
 
-def turned(image: U8, turn: Turn) -> U8:
-    """Return an image after the rotation and flip `turn`, as a contiguous array."""
-    if turn == (False, False, False):
+def oriented(image: U8, orientation: Orientation) -> U8:
+    """Return an image after the rotation and flip `orientation`, as a contiguous array."""
+    if orientation == (False, False, False):
         return np.ascontiguousarray(image)
     import cv2  # several times faster than NumPy for transposing
 
-    transpose, mirror_x, mirror_y = turn
-    picture = image
+    transpose, mirror_x, mirror_y = orientation
+    result = image
     if transpose:
-        picture = np.asarray(cv2.transpose(picture), np.uint8)
+        result = np.asarray(cv2.transpose(result), np.uint8)
     if mirror_x or mirror_y:
         axis = {(True, False): 1, (False, True): 0, (True, True): -1}[mirror_x, mirror_y]
-        picture = np.asarray(cv2.flip(picture, axis), np.uint8)
-    return picture
+        result = np.asarray(cv2.flip(result, axis), np.uint8)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,12 @@ class StreamLayout:
     Attributes:
         coded: (width, height) in px as decoded.
         square: (width, height) in px after scaling to square pixels; images are enlarged, never reduced.
-        turn: Rotation and flip to upright.
+        orientation: Rotation and flip to upright.
     """
 
     coded: tuple[int, int]
     square: tuple[int, int]
-    turn: Turn
+    orientation: Orientation
 
     @classmethod
     def of(cls, first: "av.VideoFrame", aspect: Fraction | None) -> Self:
@@ -78,20 +78,20 @@ class StreamLayout:
         from av.buffer import Buffer
 
         matrix = first.side_data.get("DISPLAYMATRIX")
-        turn = turn_of(bytes(matrix) if isinstance(matrix, Buffer) else None)
-        return cls((first.width, first.height), _square_pixels(first.width, first.height, aspect), turn)
+        orientation = orientation_of(bytes(matrix) if isinstance(matrix, Buffer) else None)
+        return cls((first.width, first.height), _square_pixels(first.width, first.height, aspect), orientation)
 
     @property
     def size(self) -> tuple[int, int]:
         """(width, height) in px of upright images."""
         width, height = self.square
-        return (height, width) if self.turn[0] else (width, height)
+        return (height, width) if self.orientation[0] else (width, height)
 
 
-Picture = TypeVar("Picture", U8, Planes)
+UprightImage = TypeVar("UprightImage", U8, Planes)
 
 
-class UprightConverter(ABC, Generic[Picture]):
+class UprightConverter(ABC, Generic[UprightImage]):
     """Converter of the frames of one pass through a stream to upright images.
 
     It applies the colour matrix and range of each frame. Frames of another size (adaptive streams) are scaled to the
@@ -118,7 +118,7 @@ class UprightConverter(ABC, Generic[Picture]):
         return (frame.width, frame.height) == self._layout.coded
 
     @abstractmethod
-    def __call__(self, frame: "av.VideoFrame") -> Picture:
+    def __call__(self, frame: "av.VideoFrame") -> UprightImage:
         """Return the upright image of a frame. It stays valid while further frames are decoded."""
 
 
@@ -133,7 +133,7 @@ class UprightRGB(UprightConverter[U8]):
         rgb = self._reformatter.reformat(
             frame, width, height, "rgb24", src_colorspace=matrix, dst_colorspace=matrix, threads=1
         )
-        return turned(np.asarray(rgb.to_ndarray(), np.uint8), self._layout.turn)
+        return oriented(np.asarray(rgb.to_ndarray(), np.uint8), self._layout.orientation)
 
 
 class UprightPlanes(UprightConverter[Planes]):
@@ -150,7 +150,7 @@ class UprightPlanes(UprightConverter[Planes]):
         self.resized += not self.fits(frame)
         if own != self._colours or (frame.width, frame.height) != self._layout.square:
             frame = self._converted(frame, self._colours)
-        y, u, v = (_samples(plane, self._layout.turn) for plane in frame.planes)
+        y, u, v = (_samples(plane, self._layout.orientation) for plane in frame.planes)
         return Planes(y, u, v, self._colours)
 
     def _converted(self, frame: "av.VideoFrame", colours: Colours) -> "av.VideoFrame":
@@ -162,16 +162,16 @@ class UprightPlanes(UprightConverter[Planes]):
             "yuv420p",
             src_colorspace=None if frame.colorspace in KNOWN_MATRICES else BT709,
             dst_colorspace=colours.matrix,
-            dst_color_range=FULL_RANGE if colours.full else 1,
+            dst_color_range=FULL_RANGE if colours.full_range else 1,
             threads=1,
         )
 
 
-def _samples(plane: "VideoPlane", turn: Turn) -> U8:
+def _samples(plane: "VideoPlane", orientation: Orientation) -> U8:
     """Return one plane as an upright array. The array may share the memory of the frame, and then keeps it alive."""
     rows = np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)
     samples = rows[: plane.height, : plane.width]
-    return turned(samples, turn) if any(turn) else samples
+    return oriented(samples, orientation) if any(orientation) else samples
 
 
 def _colours_of(frame: "av.VideoFrame") -> Colours | None:
