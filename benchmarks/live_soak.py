@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from pose.live.subscriber import WAITING
+from pose.live.subscriber import QUEUE_CAPACITY
 from pose.video import open_source
 
 SIZES = ((192, 248), (144, 186))  # (width, height) px
@@ -198,7 +198,7 @@ def summed_up(report: dict[str, Any], clients: list[Client], sent: Sent) -> dict
         "holds": abs(drift) <= MOST_DRIFT
         and growth <= MOST_GROWTH
         and images == 0
-        and messages <= len(clients) * (WAITING + 2),
+        and messages <= len(clients) * (QUEUE_CAPACITY + 2),
     }
 
 

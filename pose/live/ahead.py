@@ -26,13 +26,13 @@ _MIN_BOX_IOU = 0.5  # above it, a new track is taken for the missing person
 
 
 @functools.cache
-def usual_forecaster() -> Forecaster:
+def default_forecaster() -> Forecaster:
     """Return the forecaster of the live loop, loaded once per process."""
     return StabilizedForecaster(load_forecaster())
 
 
 @dataclass(frozen=True, slots=True)
-class _Last:
+class _LastObservation:
     """The last observation of one person.
 
     Attributes:
@@ -72,12 +72,12 @@ class PosePredictor:
             skeleton: Skeleton of the 2D keypoints.
             camera: Camera in whose frame the 3D poses are.
             bridge: Maximum time for which an occluded person is predicted, s; 0 disables this (`LiveConfig.bridge`).
-            forecaster: Forecaster of poses; None uses `usual_forecaster`.
+            forecaster: Forecaster of poses; None uses `default_forecaster`.
         """
         self._skeleton, self._camera, self._bridge = skeleton, camera, bridge
-        self._forecaster = forecaster or usual_forecaster()
+        self._forecaster = forecaster or default_forecaster()
         self._pasts = PastBuffer()
-        self._last: dict[int, _Last] = {}
+        self._last: dict[int, _LastObservation] = {}
         self._rotation = np.eye(3)  # from the camera's axes to the world's
 
     def __call__(self, result: FrameResult, seconds: float) -> FrameResult:
@@ -90,19 +90,19 @@ class PosePredictor:
         Returns:
             The frame with predicted poses, or `result` itself if nothing is predicted.
         """
-        rows = np.flatnonzero(_whole(result.poses))
+        rows = np.flatnonzero(_is_complete(result.poses))
         self._remember(result, rows.tolist())
-        hidden = self._hidden(result)
+        occluded = self._occluded_ids(result)
         if seconds == 0:
             rows = rows[:0]
-        people = [*result.people.ids[rows].tolist(), *hidden]
+        people = [*result.people.ids[rows].tolist(), *occluded]
         if not people:
             return result
         times = np.full((len(people), 1), result.time + seconds)
         found = self._forecaster.predict(self._pasts.past_of(people), times)
         if len(rows):
-            result = self._predicted(result, rows, found)
-        return self._carried(result, hidden, found, len(rows)) if hidden else result
+            result = self._predict_visible(result, rows, found)
+        return self._append_occluded(result, occluded, found, len(rows)) if occluded else result
 
     def _remember(self, result: FrameResult, rows: list[int]) -> None:
         """Store the poses of a frame, of which `rows` have complete 3D, and forget people not seen for a while."""
@@ -110,9 +110,9 @@ class PosePredictor:
         self._pasts.add(result)
         joints = _in_camera(result.poses.joints, result.poses.root)
         if placed is not None and rows:
-            self._rotation = _turn(joints[rows], placed.joints[rows])
+            self._rotation = _rotation_to_world(joints[rows], placed.joints[rows])
         for row in rows:
-            self._last[int(people.ids[row])] = _Last(
+            self._last[int(people.ids[row])] = _LastObservation(
                 people.boxes[row],
                 float(people.box_scores[row]),
                 joints[row],
@@ -120,10 +120,10 @@ class PosePredictor:
                 None if placed is None else placed.joints[row],
                 float("nan") if placed is None else float(placed.root_sigma[row]),
             )
-        in_mind = self._pasts.last_seen()
-        self._last = {person: last for person, last in self._last.items() if person in in_mind}
+        remembered = self._pasts.last_seen()
+        self._last = {person: last for person, last in self._last.items() if person in remembered}
 
-    def _hidden(self, result: FrameResult) -> list[int]:
+    def _occluded_ids(self, result: FrameResult) -> list[int]:
         """Return the ids of people to predict although they are missing in this frame.
 
         Their tracks lasted for at least 0.3 s, ended at most `bridge` seconds ago, and were not continued by a new
@@ -138,10 +138,10 @@ class PosePredictor:
             if person not in here
             and result.time - last <= self._bridge + 1e-6  # tolerance for rounded times
             and last - first >= _MIN_TRACK_S
-            and not self._taken(person, last, result.people, seen)
+            and not self._is_continued(person, last, result.people, seen)
         ]
 
-    def _taken(self, person: int, last: float, people: People, seen: dict[int, tuple[float, float]]) -> bool:
+    def _is_continued(self, person: int, last: float, people: People, seen: dict[int, tuple[float, float]]) -> bool:
         """Return whether another track has probably taken over a missing person.
 
         This is a track that began after the person was last seen, and that overlaps the person's last box.
@@ -155,7 +155,7 @@ class PosePredictor:
         new = [number not in seen or seen[number][0] > last for number in people.ids.tolist()]
         return bool((box_iou(self._last[person].box[None], people.boxes[new]) > _MIN_BOX_IOU).any())
 
-    def _predicted(self, result: FrameResult, rows: NDArray[np.intp], found: Forecast) -> FrameResult:
+    def _predict_visible(self, result: FrameResult, rows: NDArray[np.intp], found: Forecast) -> FrameResult:
         """Replace people of a frame by their predictions.
 
         Args:
@@ -173,23 +173,25 @@ class PosePredictor:
             there = placed.joints[rows] + (after - before) @ self._rotation.T
             sigma = np.hypot(placed.root_sigma[rows], found.root_sigma[:n, 0])
             placed = replace(
-                placed, joints=_put(placed.joints, rows, there), root_sigma=_put(placed.root_sigma, rows, sigma)
+                placed,
+                joints=_replace_rows(placed.joints, rows, there),
+                root_sigma=_replace_rows(placed.root_sigma, rows, sigma),
             )
         return FrameResult(
             replace(
                 people,
-                keypoints=_put(people.keypoints, rows, keypoints),
-                boxes=_put(people.boxes, rows, boxes),
+                keypoints=_replace_rows(people.keypoints, rows, keypoints),
+                boxes=_replace_rows(people.boxes, rows, boxes),
                 hands=self._moved_hands(people, rows, keypoints),
                 faces=self._moved_faces(people, rows, keypoints),
             ),
             replace(
                 poses,
-                joints=_put(poses.joints, rows, found.joints[:n, 0]),
-                root=_put(poses.root, rows, found.root[:n, 0]),
+                joints=_replace_rows(poses.joints, rows, found.joints[:n, 0]),
+                root=_replace_rows(poses.root, rows, found.root[:n, 0]),
                 # A predicted pose is never more certain than the last one, even if the forecast claims so.
-                sigma=_put(poses.sigma, rows, np.maximum(found.sigma[:n, 0], poses.sigma[rows])),
-                ahead=_put(poses.ahead, rows, found.ahead[:n, 0]),
+                sigma=_replace_rows(poses.sigma, rows, np.maximum(found.sigma[:n, 0], poses.sigma[rows])),
+                ahead=_replace_rows(poses.ahead, rows, found.ahead[:n, 0]),
             ),
             placed,
         )
@@ -206,7 +208,7 @@ class PosePredictor:
             return None
         wrists = [self._skeleton.index(f"{side}_wrist") for side in SIDES]
         moved = np.nan_to_num(keypoints[:, wrists] - people.keypoints[rows][:, wrists])
-        points = _put(people.hands.points, rows, people.hands.points[rows] + moved[:, :, None])
+        points = _replace_rows(people.hands.points, rows, people.hands.points[rows] + moved[:, :, None])
         return replace(people.hands, points=points)
 
     def _moved_faces(self, people: People, rows: NDArray[np.intp], keypoints: F32) -> Faces | None:
@@ -222,26 +224,26 @@ class PosePredictor:
         nose = self._skeleton.index("nose")
         points = people.faces.points[rows]
         points[:, :, :2] += np.nan_to_num(keypoints[:, nose] - people.keypoints[rows][:, nose])[:, None]
-        return replace(people.faces, points=_put(people.faces.points, rows, points))
+        return replace(people.faces, points=_replace_rows(people.faces.points, rows, points))
 
-    def _carried(self, result: FrameResult, hidden: list[int], found: Forecast, first: int) -> FrameResult:
+    def _append_occluded(self, result: FrameResult, occluded: list[int], found: Forecast, first: int) -> FrameResult:
         """Append the occluded people whose predicted pelvis is inside the image.
 
         Args:
             result: The frame.
-            hidden: Ids of the occluded people.
+            occluded: Ids of the occluded people.
             found: Predictions.
             first: Row of the first occluded person in `found`.
         """
         after = _in_camera(found.joints[first:, 0], found.root[first:, 0])
         inside = [self._in_image(joints[0]) for joints in after]
         rows = [first + row for row, here in enumerate(inside) if here]
-        lasts = [self._last[person] for person, here in zip(hidden, inside, strict=True) if here]
+        lasts = [self._last[person] for person, here in zip(occluded, inside, strict=True) if here]
         if not rows:
             return result
         after, before = after[inside], np.stack([last.joints for last in lasts])
         boxes = moved_boxes(np.stack([last.box for last in lasts]), before, after, self._camera)
-        ids = [person for person, here in zip(hidden, inside, strict=True) if here]
+        ids = [person for person, here in zip(occluded, inside, strict=True) if here]
         poses, placed = result.poses, result.placed
         more = Poses3D(
             found.joints[rows, 0],
@@ -250,10 +252,10 @@ class PosePredictor:
             ahead=found.ahead[rows, 0].astype(np.float32),
         )
         if placed is not None:
-            placed = _joined(placed, self._placed(lasts, after - before, found.root_sigma[rows, 0]))
-        return FrameResult(result.people.with_undetected(ids, boxes), _joined(poses, more), placed)
+            placed = _concatenate(placed, self._world_poses(lasts, after - before, found.root_sigma[rows, 0]))
+        return FrameResult(result.people.with_undetected(ids, boxes), _concatenate(poses, more), placed)
 
-    def _placed(self, lasts: list[_Last], moved: F64, root_sigma: F32) -> Placed:
+    def _world_poses(self, lasts: list[_LastObservation], moved: F64, root_sigma: F32) -> Placed:
         """Return the world poses of occluded people; NaN for people without a last world pose.
 
         Args:
@@ -281,7 +283,7 @@ class PosePredictor:
         return bool(0 <= x < width and 0 <= y < height)
 
 
-def _whole(poses: Poses3D) -> NDArray[np.bool_]:
+def _is_complete(poses: Poses3D) -> NDArray[np.bool_]:
     """Return a mask (P,) of the people with a complete 3D pose."""
     total = poses.joints.sum(axis=(1, 2)) + poses.root.sum(axis=1) + poses.sigma.sum(axis=1)
     return np.asarray(np.isfinite(total))
@@ -292,7 +294,7 @@ def _in_camera(joints: F32, root: F32) -> F64:
     return joints.astype(np.float64) + root[:, None]
 
 
-def _turn(camera: F64, placed: F32) -> F64:
+def _rotation_to_world(camera: F64, placed: F32) -> F64:
     """Return the rotation (3, 3) from camera axes to world axes (Kabsch 1976).
 
     Both arguments contain the joints (P, 17, 3) m of the same people. Each person may have a separate translation.
@@ -304,18 +306,18 @@ def _turn(camera: F64, placed: F32) -> F64:
     here = (camera - camera.mean(axis=1, keepdims=True)).reshape(-1, 3)
     there = (placed - placed.mean(axis=1, keepdims=True)).reshape(-1, 3).astype(np.float64)
     u, _, vt = np.linalg.svd(there.T @ here)
-    turn: F64 = u @ np.diag([1.0, 1.0, np.linalg.det(u @ vt)]) @ vt
-    return turn
+    rotation: F64 = u @ np.diag([1.0, 1.0, np.linalg.det(u @ vt)]) @ vt
+    return rotation
 
 
-def _put(values: NDArray[np.float32], rows: NDArray[np.intp], new: NDArray[np.floating]) -> F32:
+def _replace_rows(values: NDArray[np.float32], rows: NDArray[np.intp], new: NDArray[np.floating]) -> F32:
     """Return a copy of `values` with new values in `rows`."""
     changed = values.copy()
     changed[rows] = new
     return changed
 
 
-def _joined(first: T, second: T) -> T:
+def _concatenate(first: T, second: T) -> T:
     """Return an object with the people of `first`, followed by those of `second`."""
     return type(first)(
         *(np.concatenate([getattr(first, name), getattr(second, name)]) for name in type(first).__slots__)

@@ -19,7 +19,7 @@ from pose.system.json_values import Json
 Wanted = Literal["newest", "final", "all"]
 
 
-class Described(Protocol):
+class NamedSource(Protocol):
     """Protocol of the properties of a source that subscribers of its loop use.
 
     Attributes:
@@ -50,7 +50,7 @@ class Subscription:
     wanted: Wanted
     since: int
 
-    def give(self, number: int, live: LiveResult, *, refined: bool) -> None:
+    def deliver(self, number: int, live: LiveResult, *, refined: bool) -> None:
         """Put a result into the mailbox if the subscriber wants it.
 
         Args:
@@ -72,7 +72,7 @@ class Loop(ABC):
         ahead: Prediction time of poses; None if poses are not predicted.
     """
 
-    source: Described
+    source: NamedSource
     config: LiveConfig
     ahead: Horizon | None
 
@@ -80,7 +80,7 @@ class Loop(ABC):
         # Held while frames are added to or removed from those that wait for refinement, and while subscribers are
         # removed, so that each subscriber gets each frame once. Acquired before `_lock`. It is re-entrant, because the
         # callback of a mailbox may unsubscribe.
-        self._order = threading.RLock()
+        self._delivery_lock = threading.RLock()
         self._lock = threading.Lock()  # guards everything below
         self._subscribers: list[Subscription] = []
         self._published = 0  # frames whose newest estimate was published
@@ -88,7 +88,7 @@ class Loop(ABC):
         self._ended = False
         # Set at the end of the last thread. Until Python 3.12, a `Thread.join` that Ctrl-C interrupts marks the
         # thread as ended: later joins would not wait, and the program would exit beside native code, which aborts.
-        self._over = threading.Event()
+        self._finished = threading.Event()
         self._meter = Meter()
 
     @property
@@ -131,7 +131,7 @@ class Loop(ABC):
         Args:
             timeout: Maximum time to wait, s; None waits without limit.
         """
-        ended = self._over.wait(timeout)
+        ended = self._finished.wait(timeout)
         self._raise_error()
         return ended
 
@@ -185,12 +185,12 @@ class Loop(ABC):
 
     def unsubscribe(self, mailbox: Mailbox[LiveResult]) -> None:
         """Remove a subscriber and close its mailbox."""
-        with self._order:
+        with self._delivery_lock:
             with self._lock:
                 leaving = [one for one in self._subscribers if one.mailbox is mailbox]
                 for one in leaving:
                     self._subscribers.remove(one)
-            self._give_rest(leaving)
+            self._deliver_pending(leaving)
         mailbox.close()
 
     def __enter__(self) -> Self:
@@ -202,20 +202,20 @@ class Loop(ABC):
         self.stop()
 
     @abstractmethod
-    def _give_rest(self, leaving: Sequence[Subscription]) -> None:
+    def _deliver_pending(self, leaving: Sequence[Subscription]) -> None:
         """Send the frames that still wait for refinement to those of the `leaving` subscribers that want final
         frames.
         """
 
     def _close_subscribers(self) -> None:
-        with self._order:
+        with self._delivery_lock:
             with self._lock:
                 self._ended = True
                 subscribers, self._subscribers = self._subscribers, []
-            self._give_rest(subscribers)
+            self._deliver_pending(subscribers)
         for one in subscribers:
             one.mailbox.close()
-        self._over.set()
+        self._finished.set()
 
     def _raise_error(self) -> None:
         if self._error is not None:

@@ -14,7 +14,7 @@ from pose.world.live_footing import LiveFooting
 from pose.world.rules import RULES
 
 _NO_WORLD = (TRANSLATING, UNKNOWN)
-_WORDS = {
+_MOTION_TEXTS = {
     ROTATING: "camera turns, compensated",
     TRANSLATING: "camera moves: no world",
     UNKNOWN: "camera motion unknown: no world (--camera fixed if it is static)",
@@ -37,7 +37,7 @@ class WatchedWorld:
         """
         self._camera, self._steps, self._watch = camera, steps, watch
         self._world, self._feet = LiveWorld(camera, steps), LiveFooting()
-        self._used = False
+        self._has_frames = False
 
     @property
     def motion(self) -> str:
@@ -64,19 +64,19 @@ class WatchedWorld:
         else:
             people = result.people
             view = self._watch.update(people.background, people.index, people.time, people.cut)
-            if self._used and (people.cut or self._watch.state in _NO_WORLD):
-                self._begin()
+            if self._has_frames and (people.cut or self._watch.state in _NO_WORLD):
+                self._restart()
             if self._watch.state in _NO_WORLD:
                 return result, None
             placed = self._world.place(result, skeleton, view)
             if self._feet_contradict(placed, skeleton):
-                self._used = True
+                self._has_frames = True
                 return result, None
-        self._used = True
+        self._has_frames = True
         return placed, WorldInfo(self._world.world, self._world.heights)
 
-    def _begin(self) -> None:
-        self._world, self._feet, self._used = LiveWorld(self._camera, self._steps), LiveFooting(), False
+    def _restart(self) -> None:
+        self._world, self._feet, self._has_frames = LiveWorld(self._camera, self._steps), LiveFooting(), False
 
     def _feet_contradict(self, placed: FrameResult, skeleton: Skeleton) -> bool:
         """Return whether the feet contradict the estimated camera rotation in this frame.
@@ -91,23 +91,23 @@ class WatchedWorld:
         _, scores = to_h36m17(placed.people.keypoints, placed.people.scores, skeleton)
         result = self._feet.update(placed, scores[:, ANKLES] > RULES.floor.min_score, self._watch)
         if before and not result:  # the camera may have moved meanwhile, so that the old world is wrong
-            self._begin()
+            self._restart()
         return bool(before or result)
 
-    def words(self, info: WorldInfo | None) -> str:
+    def status_text(self, info: WorldInfo | None) -> str:
         """Describe gravity and camera motion for a status line.
 
         Args:
             info: World of the latest frame, from `place`.
         """
-        said = _WORDS.get(self.motion, "")
+        motion_text = _MOTION_TEXTS.get(self.motion, "")
         if info is None:
-            return said
-        gravity = gravity_words(info)
-        return f"{gravity}, {said}" if said else gravity
+            return motion_text
+        gravity = gravity_text(info)
+        return f"{gravity}, {motion_text}" if motion_text else gravity
 
 
-def gravity_words(info: WorldInfo) -> str:
+def gravity_text(info: WorldInfo) -> str:
     """Describe the accuracy of the direction of gravity for a status line."""
     if info.world.found_by == frame.UNKNOWN:
         return "gravity unknown"

@@ -11,11 +11,11 @@ from pose.analysis.movement_names import movement_name
 from pose.analysis.repetitions import find_repetitions
 from pose.types import F64, FrameResult
 
-RATE = 10.0  # stored poses per second
-KEPT_S = 45.0
-EVERY_S = 1.0  # interval of the analysis
-FORGET_S = 20.0  # time without a repetition after which the count restarts
-MOST_PEOPLE = 3  # maximum number of people counted at a time, those with the lowest ids
+POSES_PER_S = 10.0  # stored poses per second
+WINDOW_S = 45.0  # duration of the analysed poses
+ANALYSIS_INTERVAL_S = 1.0  # interval of the analysis
+MAX_PAUSE_S = 20.0  # time without a repetition after which the count restarts
+MAX_PEOPLE = 3  # counted at a time, those with the lowest ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Count:
 class _Person:
     poses: deque[tuple[float, F64, F64]] = field(default_factory=deque)
     counted: Count | None = None
-    last: float = -np.inf  # time of the last counted repetition, s
-    asked: float = -np.inf
+    last_repetition: float = -np.inf  # time, s
+    analysed_at: float = -np.inf  # time of the last analysis, s
 
 
 class RepetitionCounter:
@@ -57,34 +57,34 @@ class RepetitionCounter:
         if result.poses is None:
             return {}
         ids = result.people.ids.tolist()
-        self._people = {person: kept for person, kept in self._people.items() if self._recent(kept, result.time)}
+        self._people = {person: kept for person, kept in self._people.items() if self._is_current(kept, result.time)}
         for row, person in enumerate(ids):
-            if person in sorted(ids)[:MOST_PEOPLE]:
-                self._take(self._people.setdefault(person, _Person()), result, row)
+            if person in sorted(ids)[:MAX_PEOPLE]:
+                self._add_pose(self._people.setdefault(person, _Person()), result, row)
         return {person: kept.counted for person in ids if (kept := self._people.get(person)) and kept.counted}
 
-    def _recent(self, person: _Person, time: float) -> bool:
-        return bool(person.poses) and 0 <= time - person.poses[-1][0] < FORGET_S
+    def _is_current(self, person: _Person, time: float) -> bool:
+        return bool(person.poses) and 0 <= time - person.poses[-1][0] < MAX_PAUSE_S
 
-    def _take(self, person: _Person, result: FrameResult, row: int) -> None:
+    def _add_pose(self, person: _Person, result: FrameResult, row: int) -> None:
         joints = (result.poses.joints[row] + result.poses.root[row]) * np.array([1.0, -1.0, -1.0])
-        due = not person.poses or result.time - person.poses[-1][0] >= 0.999 / RATE
+        due = not person.poses or result.time - person.poses[-1][0] >= 0.999 / POSES_PER_S
         if not due or not np.isfinite(joints).all():
             return
         person.poses.append((result.time, joints.astype(np.float64), result.poses.sigma[row].astype(np.float64)))
-        while result.time - person.poses[0][0] > KEPT_S:
+        while result.time - person.poses[0][0] > WINDOW_S:
             person.poses.popleft()
-        if result.time - person.asked >= EVERY_S and len(person.poses) > 2 * RATE:
-            person.asked = result.time
+        if result.time - person.analysed_at >= ANALYSIS_INTERVAL_S and len(person.poses) > 2 * POSES_PER_S:
+            person.analysed_at = result.time
             self._count(person, result.time)
 
     def _count(self, person: _Person, now: float) -> None:
         times, joints, sigma = (np.array(column) for column in zip(*person.poses, strict=True))
         found = find_repetitions(Motion(times, joints, sigma))
-        new = [one for one in found.items if one.complete and one.peak > person.last + 0.25]
+        new = [one for one in found.items if one.complete and one.peak > person.last_repetition + 0.25]
         if new:
             before = 0 if person.counted is None else person.counted.count
             person.counted = Count(movement_name(found.courses), before + len(new))
-            person.last = max(one.peak for one in new)
-        elif now - person.last > FORGET_S:
+            person.last_repetition = max(one.peak for one in new)
+        elif now - person.last_repetition > MAX_PAUSE_S:
             person.counted = None

@@ -31,7 +31,7 @@ class Horizon:
         self._lock = threading.Lock()
 
     @classmethod
-    def read(cls, text: str | None, lookahead: int = 0) -> "Horizon | None":
+    def parse(cls, text: str | None, lookahead: int = 0) -> "Horizon | None":
         """Parse the option `--ahead`.
 
         Args:
@@ -54,12 +54,12 @@ class Horizon:
             raise UsageError("--ahead and --lookahead cannot be combined: one predicts, the other one waits")
         return horizon
 
-    def shown(self, after: float) -> None:
-        """Report the display delay of a result: it was displayed `after` seconds after its computation."""
+    def add_display_delay(self, delay: float) -> None:
+        """Report the display delay of a result: it was displayed `delay` seconds after its computation."""
         with self._lock:
-            self._display_delays.append(min(max(after, 0.0), MAX_HORIZON_S))
+            self._display_delays.append(min(max(delay, 0.0), MAX_HORIZON_S))
 
-    def of(self, captured: float, now: float) -> float:
+    def prediction_time(self, captured: float, now: float) -> float:
         """Return the prediction time of a frame in s, at most `MAX_HORIZON_S`.
 
         Args:
@@ -69,5 +69,5 @@ class Horizon:
         if self.seconds is not None:
             return self.seconds
         with self._lock:
-            way = median(self._display_delays) if self._display_delays else 0.0
-        return min(max(now - captured, 0.0) + way, MAX_HORIZON_S)
+            delay = median(self._display_delays) if self._display_delays else 0.0
+        return min(max(now - captured, 0.0) + delay, MAX_HORIZON_S)

@@ -21,7 +21,7 @@ MAX_CONNECTIONS = 256  # above it, connections without a request in progress are
 SHUTDOWN_SECONDS = 2.0
 NO_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 # Errors of clients, and what aiohttp raises for a response that completes while the server stops.
-_NOT_OURS = (HttpProcessingError, ConnectionError, asyncio.InvalidStateError)
+_CLIENT_ERRORS = (HttpProcessingError, ConnectionError, asyncio.InvalidStateError)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -29,12 +29,12 @@ _LOG = logging.getLogger("pose.live")
 _REQUESTS = logging.getLogger("pose.live.requests")
 
 
-def _is_ours(record: logging.LogRecord) -> bool:
+def _is_server_error(record: logging.LogRecord) -> bool:
     """Return whether a log record reports an error of the server, not of a client."""
-    return not (record.exc_info and isinstance(record.exc_info[1], _NOT_OURS))
+    return not (record.exc_info and isinstance(record.exc_info[1], _CLIENT_ERRORS))
 
 
-_REQUESTS.addFilter(_is_ours)
+_REQUESTS.addFilter(_is_server_error)
 
 
 @asynccontextmanager
@@ -44,7 +44,9 @@ async def listening(
     port: int,
     *,
     tls: ssl.SSLContext | None = None,
-    exhausted: Callable[[str], object] = lambda words: _LOG.warning("no further connection can be accepted: %s", words),
+    exhausted: Callable[[str], object] = lambda reason: _LOG.warning(
+        "no further connection can be accepted: %s", reason
+    ),
 ) -> AsyncIterator[int]:
     """Serve `app` within this context, and yield the port.
 
@@ -59,8 +61,8 @@ async def listening(
     Raises:
         OSError: If the address cannot be bound, with the system's message as `strerror`.
     """
-    busy = _Busy()
-    app.middlewares.insert(0, busy.middleware)
+    limiter = _ConnectionLimiter()
+    app.middlewares.insert(0, limiter.middleware)
     runner = web.AppRunner(
         app,
         access_log=None,
@@ -88,7 +90,7 @@ async def listening(
     try:
         try:
             server = await events.create_server(
-                partial(busy.connection, runner.server),
+                partial(limiter.connection, runner.server),
                 host or None,
                 port,
                 ssl=tls,
@@ -96,19 +98,19 @@ async def listening(
             )
         except OSError as error:
             number = error.errno or 0  # asyncio prefixes the system's message
-            words = os.strerror(number) if number > 0 else error.strerror or str(error)
-            raise OSError(number, words.lower()) from error
+            reason = os.strerror(number) if number > 0 else error.strerror or str(error)
+            raise OSError(number, reason.lower()) from error
         yield int(server.sockets[0].getsockname()[1])
     finally:
         if server is not None:
             server.close()
         await runner.cleanup()
-        busy.abort()
+        limiter.abort()
         await asyncio.sleep(0)  # lets transports close their sockets
         events.set_exception_handler(before)
 
 
-class _Busy:
+class _ConnectionLimiter:
     """Limiter of connections, which knows those with a request in progress."""
 
     def __init__(self) -> None:

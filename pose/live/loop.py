@@ -16,7 +16,7 @@ from typing import Self
 
 from pose.camera_motion.watch import CameraWatch
 from pose.config import AUTO_CAMERA, FIXED_CAMERA, LiveConfig
-from pose.live.ahead import PosePredictor, usual_forecaster
+from pose.live.ahead import PosePredictor, default_forecaster
 from pose.live.base import Loop, Subscription
 from pose.live.camera import WatchedWorld
 from pose.live.counter import RepetitionCounter
@@ -33,7 +33,7 @@ BACKLOG = 4  # frames that may wait for the 2D networks; more would add latency 
 LIFTER_BACKLOG = 2
 DEFAULTS = LiveConfig()
 JOIN_SECONDS = 15.0
-CAMERA_SECONDS = 0.5  # maximum wait for the capture thread, which may block on a dead camera
+CAPTURE_JOIN_SECONDS = 0.5  # maximum wait for the capture thread, which may block on a dead camera
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +81,12 @@ class LiveLoop(Loop):
         super().__init__()
         self.source: LiveSource = source
         self.config = config
-        self.ahead = Horizon.read(config.ahead, pipeline.config.lookahead)
+        self.ahead = Horizon.parse(config.ahead, pipeline.config.lookahead)
         self._steps = world
         if self.ahead is not None or config.bridge:
-            usual_forecaster()  # loaded before the first frame
+            default_forecaster()  # loaded before the first frame
         self._pipeline = pipeline
-        self._waiting: Mailbox[Captured] = Mailbox(backlog)
+        self._capture_queue: Mailbox[Captured] = Mailbox(backlog)
         self._tracked: queue.Queue[_Tracked | None] = queue.Queue(LIFTER_BACKLOG)
         self._predict: PosePredictor | None = None  # predictor of the current stream
         self._in_flight: deque[Captured] = deque()  # frames whose 3D is pending
@@ -98,12 +98,12 @@ class LiveLoop(Loop):
         self._captured_at = math.nan  # when the newest frame was captured
         self._people = 0
         self._ahead_seconds = 0.0
-        self._words = ""  # state of gravity and camera motion
-        self._newest_id, self._ids_before = 0, 0  # greatest track id so far, and greatest of earlier streams
+        self._world_text = ""  # state of gravity and camera motion
+        self._max_id, self._id_offset = 0, 0  # greatest track id so far, and greatest of earlier streams
         self._threads = [
-            threading.Thread(target=self._guarded, args=(work, after), name=name, daemon=True)
+            threading.Thread(target=self._run_guarded, args=(work, after), name=name, daemon=True)
             for name, work, after in (
-                ("capture", self._capture, self._waiting.close),
+                ("capture", self._capture, self._capture_queue.close),
                 ("people", self._find_people, lambda: self._tracked.put(None)),
                 ("lift", self._lift, self._end),
             )
@@ -120,7 +120,7 @@ class LiveLoop(Loop):
 
     @pipeline.setter
     def pipeline(self, pipeline: Pipeline) -> None:
-        Horizon.read(self.config.ahead, pipeline.config.lookahead)
+        Horizon.parse(self.config.ahead, pipeline.config.lookahead)
         self._pipeline = pipeline
 
     @property
@@ -136,7 +136,7 @@ class LiveLoop(Loop):
     @property
     def running(self) -> bool:
         """See `Loop.running`."""
-        return self._threads[-1].is_alive() and not self._over.is_set()  # the thread ends just after the event
+        return self._threads[-1].is_alive() and not self._finished.is_set()  # the thread ends just after the event
 
     def start(self) -> Self:
         """See `Loop.start`."""
@@ -147,7 +147,7 @@ class LiveLoop(Loop):
     def stop(self) -> None:
         """See `Loop.stop`."""
         self._stopping.set()
-        self._waiting.close()
+        self._capture_queue.close()
         self.source.close()
         capture, *others = self._threads
         if capture.ident is None:  # never started
@@ -155,7 +155,7 @@ class LiveLoop(Loop):
         else:
             for thread in others:
                 thread.join(JOIN_SECONDS)
-            capture.join(CAMERA_SECONDS)
+            capture.join(CAPTURE_JOIN_SECONDS)
         self._raise_error()
 
     def close(self) -> None:
@@ -174,8 +174,8 @@ class LiveLoop(Loop):
         with self._lock:
             fps, median, high = self._meter.recent()
             frames_in, processed, people = self._frames_in, self._meter.count, self._people
-            dropped = self._waiting.dropped
-            world = self._words
+            dropped = self._capture_queue.dropped
+            world = self._world_text
         pipeline = self._pipeline
         delay = 1000 * pipeline.config.lookahead / (fps or self.source.fps)
         return LiveStatus(
@@ -205,12 +205,12 @@ class LiveLoop(Loop):
             if self.paused:
                 continue
             with self._lock:  # frames that arrive while the loop stops are neither counted as captured nor as dropped
-                self._frames_in += self._waiting.put(captured)
+                self._frames_in += self._capture_queue.put(captured)
 
     def _find_people(self) -> None:
         """Track people in the queued images, in the 2D thread. A new image size or pipeline begins a new stream."""
         stream: Stream | None = None
-        for captured in self._waiting:
+        for captured in self._capture_queue:
             pipeline, size = self._pipeline, captured.frame.size
             if stream is None or stream.pipeline is not pipeline or stream.size != size:
                 session = pipeline.session(size)
@@ -225,9 +225,9 @@ class LiveLoop(Loop):
             if stream is not None and stream is not tracked.stream:
                 self._publish(stream, stream.session.flush())
             if stream is not tracked.stream:
-                stream, self._ids_before = tracked.stream, self._newest_id
+                stream, self._id_offset = tracked.stream, self._max_id
                 self._predict = self._predictor(stream)
-                self._refine(stream)
+                self._begin_refinement(stream)
             self._in_flight.append(tracked.captured)
             self._publish(stream, stream.session.lift(tracked.people))
         if stream is not None:
@@ -237,25 +237,25 @@ class LiveLoop(Loop):
         """Send results to all subscribers, and their refinements where available."""
         for result in results:
             captured = self._in_flight.popleft()
-            here, info, words, motion = len(result.people), None, "", ""
-            result = self._with_new_ids(result)
+            here, info, world_text, motion = len(result.people), None, "", ""
+            result = self._with_unique_ids(result)
             skeleton = stream.pipeline.skeleton
             if stream.world is not None:
                 result, info = stream.world.place(result, skeleton)
-                words, motion = stream.world.words(info), stream.world.motion
-            result = self._where_shown(result, captured.at)
+                world_text, motion = stream.world.status_text(info), stream.world.motion
+            result = self._predict_for_display(result, captured.at)
             image, done, final = captured.frame.image, monotonic(), self._refined is None
             counts = self._counter.add(result)
             live = LiveResult(image, result, skeleton, captured.at, done, stream, info, motion, final, counts)
-            with self._order, self._lock:
-                self._people, self._words = here, words
+            with self._delivery_lock, self._lock:
+                self._people, self._world_text = here, world_text
                 number, self._published = self._published, self._published + 1
                 subscribers = list(self._subscribers)
                 if self._refined is not None:
                     wanted_later = any(one.wanted != "newest" for one in subscribers)
-                    self._refined.waiting.append((number, live if wanted_later else live.without_image()))
+                    self._refined.pending.append((number, live if wanted_later else live.without_image()))
             for one in subscribers:
-                one.give(number, live, refined=False)
+                one.deliver(number, live, refined=False)
             with self._lock:  # frames count as processed once all subscribers have them
                 self._meter.add(live.done, live.latency)
         if self._refined is not None:
@@ -263,15 +263,15 @@ class LiveLoop(Loop):
 
     def _publish_refined(self, frames: RefinedFrames) -> None:
         for result in frames.stream.session.take_refined():
-            number, live = frames.refined(self._with_new_ids(result))
-            with self._order:
-                frames.waiting.popleft()
+            number, live = frames.refined(self._with_unique_ids(result))
+            with self._delivery_lock:
+                frames.pending.popleft()
                 with self._lock:
                     subscribers = list(self._subscribers)
                 for one in subscribers:
-                    one.give(number, live, refined=True)
+                    one.deliver(number, live, refined=True)
 
-    def _refine(self, stream: Stream) -> None:
+    def _begin_refinement(self, stream: Stream) -> None:
         """Prepare for the refinement of a new stream. The world of refined people is kept if the image size is the
         same.
         """
@@ -285,11 +285,11 @@ class LiveLoop(Loop):
             world = self._world_of(stream.session, stream.size, None)
         self._refined = RefinedFrames(stream, world, self.config.bridge)
 
-    def _give_rest(self, leaving: Sequence[Subscription]) -> None:
-        """See `Loop._give_rest`."""
-        waiting = [] if self._refined is None else list(self._refined.waiting)
+    def _deliver_pending(self, leaving: Sequence[Subscription]) -> None:
+        """See `Loop._deliver_pending`."""
+        pending = [] if self._refined is None else list(self._refined.pending)
         for one in leaving:
-            for number, live in waiting:
+            for number, live in pending:
                 if one.wanted == "final" and number >= one.since:
                     one.mailbox.put(live)
 
@@ -298,7 +298,7 @@ class LiveLoop(Loop):
             return None
         return PosePredictor(stream.pipeline.skeleton, stream.session.camera, bridge=self.config.bridge)
 
-    def _where_shown(self, result: FrameResult, captured: float) -> FrameResult:
+    def _predict_for_display(self, result: FrameResult, captured: float) -> FrameResult:
         """Predict the people for the time at which the frame is displayed.
 
         Args:
@@ -307,7 +307,7 @@ class LiveLoop(Loop):
         """
         if self._predict is None:
             return result
-        seconds = 0.0 if self.ahead is None else self.ahead.of(captured, monotonic())
+        seconds = 0.0 if self.ahead is None else self.ahead.prediction_time(captured, monotonic())
         self._ahead_seconds = seconds
         return self._predict(result, seconds)
 
@@ -327,18 +327,18 @@ class LiveLoop(Loop):
         watch = None if camera == FIXED_CAMERA else CameraWatch(ignore_translation=camera != AUTO_CAMERA)
         return WatchedWorld(session.camera, self._steps, watch)
 
-    def _with_new_ids(self, result: FrameResult) -> FrameResult:
+    def _with_unique_ids(self, result: FrameResult) -> FrameResult:
         """Make the track ids unique in the loop. They start at 1 in every stream."""
         ids = result.people.ids
         if not len(ids):
             return result
-        if self._ids_before:
-            ids = ids + self._ids_before
+        if self._id_offset:
+            ids = ids + self._id_offset
             result = replace(result, people=replace(result.people, ids=ids))
-        self._newest_id = max(self._newest_id, int(ids.max()))
+        self._max_id = max(self._max_id, int(ids.max()))
         return result
 
-    def _guarded(self, work: Callable[[], None], after: Callable[[], None]) -> None:
+    def _run_guarded(self, work: Callable[[], None], after: Callable[[], None]) -> None:
         """Run `work` in the current thread, then `after`. An error of `work` ends the loop; `wait` and `stop` raise
         it.
         """
@@ -348,7 +348,7 @@ class LiveLoop(Loop):
             with self._lock:
                 self._error = self._error or error
             self._stopping.set()
-            self._waiting.close()
+            self._capture_queue.close()
         finally:
             after()
 

@@ -16,12 +16,12 @@ class Meter:
 
     Attributes:
         count: Number of frames.
-        longest_ms: Maximum latency, ms.
+        max_ms: Maximum latency, ms.
     """
 
     def __init__(self) -> None:
         self.count = 0
-        self.longest_ms = 0.0
+        self.max_ms = 0.0
         self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT_FRAMES)
         self._histogram = np.zeros(round(MAX_MS / BIN_MS) + 1, np.int64)
 
@@ -34,7 +34,7 @@ class Meter:
         """
         ms = 1000 * latency
         self.count += 1
-        self.longest_ms = max(self.longest_ms, ms)
+        self.max_ms = max(self.max_ms, ms)
         self._recent.append((done, ms))
         self._histogram[min(int(ms / BIN_MS), len(self._histogram) - 1)] += 1
 

@@ -25,29 +25,29 @@ class Recorder:
     calibration of several cameras change. Files get their final names then.
 
     Attributes:
-        done: Finished recordings.
+        finished: Finished recordings.
     """
 
-    def __init__(self, loop: Loop, parent: Path, *, video: bool = True, anew: bool = False) -> None:
+    def __init__(self, loop: Loop, parent: Path, *, video: bool = True, restart_on_change: bool = False) -> None:
         """Create the folder and start recording.
 
         Args:
             loop: The loop to record.
             parent: Folder in which the folder of the recording is created.
             video: Whether to record the images.
-            anew: Whether to continue in a new folder when the image size, the networks or the calibration change.
-                Otherwise, recording ends.
+            restart_on_change: Whether to continue in a new folder when the image size, the networks or the calibration
+                change. Otherwise, recording ends.
 
         Raises:
             PoseError: If the folder cannot be written.
         """
-        self._loop, self._parent, self._with_video, self._anew = loop, parent, video, anew
-        self._now = self._begin()
-        self.done: list[RecordingFolder] = []
-        waiting = max(MIN_BACKLOG_FRAMES, round(MAX_BACKLOG_S * loop.source.fps))
+        self._loop, self._parent, self._with_video, self._restart_on_change = loop, parent, video, restart_on_change
+        self._current = self._begin()
+        self.finished: list[RecordingFolder] = []
+        capacity = max(MIN_BACKLOG_FRAMES, round(MAX_BACKLOG_S * loop.source.fps))
         # With prediction, poses are recorded as displayed. Refined poses are never predicted.
         wanted: Wanted = "final" if loop.ahead is None else "newest"
-        self._subscriber = Subscriber(loop, self._write, maxlen=waiting, after=self._finish, whole=True, wanted=wanted)
+        self._subscriber = Subscriber(loop, self._write, maxlen=capacity, after=self._finish, drain=True, wanted=wanted)
 
     def _begin(self) -> RecordingFolder:
         return RecordingFolder(self._parent, self._info_of, video=self._with_video)
@@ -55,22 +55,24 @@ class Recorder:
     @property
     def folder(self) -> Path:
         """Folder of the current or last recording."""
-        return self._now.folder
+        return self._current.folder
 
     @property
     def files(self) -> dict[str, Path | None]:
         """Paths of the files in `folder` by name, after `close`; None for a file that could not be finished."""
-        return self._now.files
+        return self._current.files
 
     @property
     def frames(self) -> int:
         """Number of frames written to all folders."""
-        return self._now.frames + sum(recording.frames for recording in self.done if recording is not self._now)
+        return self._current.frames + sum(
+            recording.frames for recording in self.finished if recording is not self._current
+        )
 
     @property
     def seconds(self) -> float:
         """Duration of the recording in `folder`, s."""
-        return self._now.seconds
+        return self._current.seconds
 
     @property
     def problem(self) -> str | None:
@@ -90,22 +92,22 @@ class Recorder:
         self._subscriber.close()
 
     def _write(self, live: LiveResult) -> None:
-        if self._now.stream not in (None, live.stream):
-            if not self._anew:
-                raise PoseError(_what_changed(self._now.stream, live.stream))
-            self.done.append(self._now)
-            self._now.finish()
-            self._now = self._begin()
+        if self._current.stream not in (None, live.stream):
+            if not self._restart_on_change:
+                raise PoseError(_what_changed(self._current.stream, live.stream))
+            self.finished.append(self._current)
+            self._current.finish()
+            self._current = self._begin()
         try:
-            self._now.write(live)
+            self._current.write(live)
         except PoseError:
-            self._now.cut_short = True
+            self._current.cut_short = True
             raise
 
     def _finish(self) -> None:
-        if self._now not in self.done:
-            self.done.append(self._now)
-            self._now.finish()
+        if self._current not in self.finished:
+            self.finished.append(self._current)
+            self._current.finish()
 
     def _info_of(self, live: LiveResult) -> RunInfo:
         stream = live.stream

@@ -30,11 +30,11 @@ VIDEO, JSON, NPZ = "video.mp4", RESULT_JSON, RESULT_NPZ
 FOLDER_PREFIX = "live-"
 _FOLDER = re.compile(r"live-\d{8}-\d{6}(-\d{1,2})?")
 UNFINISHED_PREFIX = "unfinished-"
-RESERVE = ".reserve"
+RESERVE_NAME = ".reserve"
 DAY = 86_400.0
 WORLD_INTERVAL_S = 5.0  # interval of writes of the world; a killed program loses at most these seconds of it
 MAX_HEIGHTS = 64  # maximum number of heights that are kept, those of the latest people
-HEAD_BYTES = 6_000  # maximum size of the world and the heights in poses.json
+MAX_WORLD_BYTES = 6_000  # maximum size of the world and the heights in poses.json
 
 
 class RecordingFolder:
@@ -65,22 +65,22 @@ class RecordingFolder:
         self.frames, self.seconds, self.cut_short = 0, 0.0, False
         self.stream: Stream | None = None
         self._info_of, self._with_video = info_of, video
-        self._begun = 0.0
+        self._start_time = 0.0
         self._info: RunInfo | None = None
         self._heights: dict[int, tuple[float, float]] = {}
         self._world_due = 0.0  # time of the next write of the world, s
-        self._ended = False  # whether the world coordinates have ended, because the camera moved
+        self._world_ended = False  # whether the world coordinates have ended, because the camera moved
         self._json: JsonWriter | None = None
         self._npz: NpzWriter | None = None
         self._video: GrowingVideo | None = None
         self._lock = ExitStack()
         try:
             self._lock.enter_context(folder_lock(self.folder))
-            self._reserve = Reserve(self.folder / RESERVE)
+            self._reserve = Reserve(self.folder / RESERVE_NAME)
         except OSError as error:
             self._lock.close()
             self.folder.rmdir()
-            raise _cannot(parent, error) from error
+            raise _folder_error(parent, error) from error
 
     @property
     def files(self) -> dict[str, Path | None]:
@@ -103,14 +103,14 @@ class RecordingFolder:
             self._open(live)
         assert self._json is not None
         assert self._npz is not None
-        when = live.result.time - self._begun
+        when = live.result.time - self._start_time
         people = replace(live.result.people, index=self.frames, time=when)
         assert self._info is not None
         placed = live.result.placed
         if self._info.world is None:
             placed = None
-        elif live.world is None or self._ended:  # a later world has other axes
-            self._ended, placed = True, Placed.unknown(len(people))
+        elif live.world is None or self._world_ended:  # a later world has other axes
+            self._world_ended, placed = True, Placed.unknown(len(people))
         result = FrameResult(people, live.result.poses, placed)
         self._npz.write(result)
         try:
@@ -129,7 +129,7 @@ class RecordingFolder:
         """Store the world and the heights of the latest people. Every `WORLD_INTERVAL_S`, they are written to the
         files.
         """
-        if world is None or self._info is None or self._info.world is None or self._ended:
+        if world is None or self._info is None or self._info.world is None or self._world_ended:
             return
         for person, height in world.heights.items():
             self._heights.pop(person, None)
@@ -155,12 +155,12 @@ class RecordingFolder:
         assert live.stream is not None, "results of a loop have a stream"
         self._info = info = replace(self._info_of(live), world=live.world)
         self._npz = NpzWriter(self.folder / NPZ, info, self.folder / f"{UNFINISHED_PREFIX}{NPZ}")
-        spare = 0 if info.world is None else HEAD_BYTES
+        spare = 0 if info.world is None else MAX_WORLD_BYTES
         self._json = JsonWriter(self.folder / JSON, info, self.folder / f"{UNFINISHED_PREFIX}{JSON}", spare)
         if self._with_video:
             part = self.folder / f"{UNFINISHED_PREFIX}{VIDEO}"
             self._video = GrowingVideo(self.folder / VIDEO, part, live.size, fps=info.fps)
-        self._begun, self.stream = live.result.time, live.stream
+        self._start_time, self.stream = live.result.time, live.stream
 
     def finish(self) -> None:
         """Finish the files independently of each other: a file that fails does not affect the others.
@@ -220,7 +220,7 @@ def finish_interrupted(parent: Path) -> list[str]:
 
 def _finish(folder: Path) -> str:
     """Finish a recording, and return a line of text about it."""
-    (folder / RESERVE).unlink(missing_ok=True)
+    (folder / RESERVE_NAME).unlink(missing_ok=True)
     record = WrittenFiles(folder)
     problems, frames = [], 0
     try:
@@ -288,10 +288,10 @@ def _new_folder(parent: Path) -> Path:
                 continue
             return folder
     except OSError as error:
-        raise _cannot(parent, error) from error
+        raise _folder_error(parent, error) from error
     raise PoseError(f"cannot record into {parent}: too many recordings at a time")
 
 
-def _cannot(parent: Path, error: OSError) -> PoseError:
+def _folder_error(parent: Path, error: OSError) -> PoseError:
     """Return an error for a folder that cannot be written."""
     return PoseError(f"cannot record into {parent}: {(error.strerror or str(error)).lower()}")

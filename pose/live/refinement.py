@@ -21,7 +21,7 @@ class RefinedFrames:
     ahead, except to bridge occlusions.
 
     Attributes:
-        waiting: Number and newest estimate of each waiting frame, oldest first. There are at most as many as the
+        pending: Number and newest estimate of each waiting frame, oldest first. There are at most as many as the
             refinement delay in frames. Images are omitted if no subscriber wants refined frames, to save memory.
         stream: Stream of the frames.
         world: World of the refined people; None for camera coordinates.
@@ -35,7 +35,7 @@ class RefinedFrames:
             world: World of the refined people; None keeps camera coordinates.
             bridge: Maximum time for which an occluded person is predicted, s; 0 disables this.
         """
-        self.waiting: deque[tuple[int, LiveResult]] = deque()
+        self.pending: deque[tuple[int, LiveResult]] = deque()
         self.stream, self.world = stream, world
         self._bridge = PosePredictor(stream.pipeline.skeleton, stream.session.camera, bridge=bridge) if bridge else None
 
@@ -45,7 +45,7 @@ class RefinedFrames:
         Args:
             result: Refined poses from the lifter.
         """
-        number, live = self.waiting[0]
+        number, live = self.pending[0]
         assert live.result.index == result.index, "frames are refined in order, without gaps"
         info, motion = None, ""
         if self.world is not None:

@@ -6,7 +6,7 @@ from pose.errors import PoseError, UsageError
 from pose.live.base import Loop
 from pose.live.messages import messages
 from pose.live.result import LiveResult
-from pose.live.subscriber import WAITING, Subscriber
+from pose.live.subscriber import QUEUE_CAPACITY, Subscriber
 
 LOOPBACK = "127.0.0.1"
 
@@ -76,9 +76,9 @@ class UdpSink:
         """
         family, self._address = find_receiver(host, port)
         self._socket = socket.socket(family, socket.SOCK_DGRAM)
-        self._refused = 0
+        self._unsent = 0
         self.trouble = ""
-        self._subscriber = Subscriber(loop, self._send, maxlen=WAITING, after=self._socket.close, wanted="all")
+        self._subscriber = Subscriber(loop, self._send, maxlen=QUEUE_CAPACITY, after=self._socket.close, wanted="all")
 
     @property
     def problem(self) -> str | None:
@@ -88,7 +88,7 @@ class UdpSink:
     @property
     def lost(self) -> int:
         """Number of messages that could not be sent, plus the number of dropped results."""
-        return self._refused + self._subscriber.dropped
+        return self._unsent + self._subscriber.dropped
 
     def _send(self, live: LiveResult) -> None:
         trouble = ""
@@ -96,7 +96,7 @@ class UdpSink:
             try:
                 self._socket.sendto(message.encode(), self._address)
             except OSError as error:  # for example while the network is down
-                self._refused += 1
+                self._unsent += 1
                 trouble = (error.strerror or str(error)).lower()
         self.trouble = trouble
 

@@ -101,10 +101,10 @@ class Played:
     def frames(self, stop: threading.Event) -> Iterator[Captured]:
         """See `LiveSource.frames`."""
         start = time.monotonic()
-        index, begun, last = 0, 0.0, 0.0
+        index, offset, last = 0, 0.0, 0.0
         while True:
             for frame in self._source:
-                last = begun + frame.time
+                last = offset + frame.time
                 wait = start + last - time.monotonic()
                 if wait < -MAX_FILE_LAG_S:
                     start -= wait
@@ -115,7 +115,7 @@ class Played:
             self.message = self._source.cut_short or ""
             if not self._loop or self._source.closed:
                 return
-            begun = last + 1 / self.fps
+            offset = last + 1 / self.fps
 
     def close(self) -> None:
         """See `LiveSource.close`."""
@@ -143,7 +143,7 @@ class Reconnecting:
         self.left_out = 0
         self._spec = spec
         self._source: Source | None = source  # opened, not yet read
-        self._changing = threading.Lock()  # guards `_source`
+        self._source_lock = threading.Lock()  # guards `_source`
         self._opened = time.monotonic()
         self._pace = Pace()
         self._size: tuple[int, int] | None = None
@@ -152,7 +152,7 @@ class Reconnecting:
 
     def frames(self, stop: threading.Event) -> Iterator[Captured]:
         """See `LiveSource.frames`."""
-        index, last, begun = 0, 0.0, 0.0
+        index, last, offset = 0, 0.0, 0.0
         start: float | None = None
         self._refresh()
         while not (stop.is_set() or self._closed.is_set()):
@@ -160,10 +160,10 @@ class Reconnecting:
             for frame, at in self._connection():
                 start = at if start is None else start
                 if is_first:  # the start of this connection on the common time line
-                    begun = max(at - start, last + 1 / self.fps if index else 0.0) - frame.time
+                    offset = max(at - start, last + 1 / self.fps if index else 0.0) - frame.time
                     is_first = False
-                last = begun + frame.time
-                self._look(frame, at)
+                last = offset + frame.time
+                self._check_frame(frame, at)
                 yield Captured(Frame(frame.image, index, last), at)
                 index += 1
                 if stop.is_set() or self._closed.is_set():
@@ -175,23 +175,23 @@ class Reconnecting:
 
         Its buffered images are outdated, and servers disconnect clients that do not read.
         """
-        if time.monotonic() - self._opened < MAX_UNREAD_S or (old := self._taken()) is None:
+        if time.monotonic() - self._opened < MAX_UNREAD_S or (old := self._take_source()) is None:
             return
         old.close()
         try:
-            self._put(open_source(self._spec, watch=True))
+            self._set_source(open_source(self._spec, watch=True))
         except PoseError as error:
-            self._say(str(error))
+            self._report_loss(str(error))
 
-    def _taken(self) -> Source | None:
+    def _take_source(self) -> Source | None:
         """Return the open source, and leave None. Only one caller gets the source, and must close it."""
-        with self._changing:
+        with self._source_lock:
             source, self._source = self._source, None
         return source
 
-    def _put(self, source: Source) -> None:
+    def _set_source(self, source: Source) -> None:
         """Store an opened source; after `close`, close it instead."""
-        with self._changing:
+        with self._source_lock:
             if self._closed.is_set():
                 source.close()
             else:
@@ -201,7 +201,7 @@ class Reconnecting:
         """Yield the frames of the open source with their arrival times, until it ends. Then set `message` to the
         reason.
         """
-        source = self._taken()
+        source = self._take_source()
         if source is None:
             return
         self._pace = Pace(None if source.has_clock else PACE_FRAMES)
@@ -214,9 +214,9 @@ class Reconnecting:
         finally:
             self.left_out += source.left_out
             source.close()
-        self._say(problem)
+        self._report_loss(problem)
 
-    def _look(self, frame: Frame, at: float) -> None:
+    def _check_frame(self, frame: Frame, at: float) -> None:
         """Report a changed image size, and measure the rate of a stream that does not declare it.
 
         Args:
@@ -231,7 +231,7 @@ class Reconnecting:
             self.message = ""
         self._size = frame.size
 
-    def _say(self, problem: str) -> None:
+    def _report_loss(self, problem: str) -> None:
         """Set `message` for a lost source."""
         problem = problem.removeprefix("cannot read ").removeprefix(f"{self.name}: ")
         self.message = f"{self.name} is gone ({problem})"
@@ -248,17 +248,17 @@ class Reconnecting:
             try:
                 source = open_source(self._spec, watch=True)
             except PoseError as error:
-                self._say(str(error))
+                self._report_loss(str(error))
                 wait = min(2 * wait, MAX_RETRY_S)
             else:
                 self.fps, self.message = source.info.fps, ""
-                self._put(source)
+                self._set_source(source)
                 return
 
     def close(self) -> None:
         """See `LiveSource.close`."""
         self._closed.set()
-        if (source := self._taken()) is not None:
+        if (source := self._take_source()) is not None:
             source.close()
 
 
@@ -289,16 +289,16 @@ class Pace:
 class PushedFrames:
     """Source of images that another thread pushes, for example from a browser's camera."""
 
-    def __init__(self, name: str, fps: float = 30.0, *, waiting: int = 4) -> None:
+    def __init__(self, name: str, fps: float = 30.0, *, capacity: int = 4) -> None:
         """Create a source without images.
 
         Args:
             name: Name for display.
             fps: Nominal frame rate, frames/s.
-            waiting: Capacity of the queue; when it is full, the oldest image is dropped.
+            capacity: Capacity of the queue; when it is full, the oldest image is dropped.
         """
         self.name, self.fps, self.message = name, fps, ""
-        self._mailbox: Mailbox[Captured] = Mailbox(waiting)
+        self._mailbox: Mailbox[Captured] = Mailbox(capacity)
         self._next = 0
         self._first: float | None = None
 

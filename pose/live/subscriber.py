@@ -7,7 +7,7 @@ from pose.live.base import Loop, Wanted
 from pose.live.result import LiveResult
 
 JOIN_SECONDS = 10.0
-WAITING = 20  # capacity of the queues of sinks that send newest and final frames; several become final at the end
+QUEUE_CAPACITY = 20  # of sinks that send newest and final frames; several become final at the end
 
 
 class Subscriber:
@@ -27,7 +27,7 @@ class Subscriber:
         *,
         maxlen: int = 4,
         after: Callable[[], object] | None = None,
-        whole: bool = False,
+        drain: bool = False,
         wanted: Wanted = "newest",
     ) -> None:
         """Subscribe and start the thread.
@@ -37,12 +37,12 @@ class Subscriber:
             work: Function called with each result, in the thread of the subscriber.
             maxlen: Capacity of the queue.
             after: Function called at the end in the same thread, even after an error.
-            whole: Whether `close` waits without limit until all queued results are processed; otherwise it waits at
+            drain: Whether `close` waits without limit until all queued results are processed; otherwise it waits at
                 most `JOIN_SECONDS`.
             wanted: Kind of results, as in `Loop.subscribe`.
         """
         self.problem: str | None = None
-        self._loop, self._whole = loop, whole
+        self._loop, self._drain = loop, drain
         self._work, self._after = work, after
         self._mailbox = loop.subscribe(maxlen, wanted=wanted)
         self._thread = threading.Thread(target=self._run, name="subscriber", daemon=True)
@@ -56,7 +56,7 @@ class Subscriber:
     def close(self) -> None:
         """Process the queued results and end. May be called twice."""
         self._loop.unsubscribe(self._mailbox)
-        self._thread.join(None if self._whole else JOIN_SECONDS)
+        self._thread.join(None if self._drain else JOIN_SECONDS)
 
     def _run(self) -> None:
         try:

@@ -14,7 +14,7 @@ from pose.live.base import Loop
 from pose.live.mailbox import Mailbox
 from pose.live.messages import messages
 from pose.live.result import LiveResult
-from pose.live.subscriber import WAITING, Subscriber
+from pose.live.subscriber import QUEUE_CAPACITY, Subscriber
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -23,7 +23,7 @@ MAX_CLIENTS = 16
 SEND_BUFFER_BYTES = 1 << 16  # socket buffer of a client that reads slowly
 HEARTBEAT_SECONDS = 40.0  # between pings; a client that does not answer within half of it is disconnected
 CLOSE_SECONDS = 0.5
-TROUBLE_SECONDS = 2.0  # time for which a rejected connection is reported
+REJECTION_NOTICE_SECONDS = 2.0  # time for which a rejected connection is reported
 # Allowed origins. Web pages of other sites must not read poses. Clients other than browsers send no Origin header.
 ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
 
@@ -56,10 +56,10 @@ class WebSocketSink:
             raise PoseError("--ws needs aiohttp: pip install 'pose-run[webcam]'") from error
         self._web = web
         self._clients: dict[web.WebSocketResponse, Mailbox[list[str]]] = {}
-        self._counting = threading.Lock()  # guards counters shared by the server and the subscriber
+        self._count_lock = threading.Lock()  # guards counters shared by the server and the subscriber
         self._lost = 0  # results lost by clients that have disconnected, and by the sink for each client
-        self._missed = 0  # results dropped by the sink
-        self._exhausted = -TROUBLE_SECONDS  # last time without resources for a connection
+        self._dropped_before = 0  # results dropped by the sink
+        self._exhausted_at = -REJECTION_NOTICE_SECONDS  # last time without resources for a connection
         self._events = asyncio.new_event_loop()
         self._stack = AsyncExitStack()
         self._ended = asyncio.Event()
@@ -70,9 +70,11 @@ class WebSocketSink:
             raise PoseError(f"--ws: cannot bind {host}:{port}: {error.strerror}") from error
         self._thread = threading.Thread(target=self._run, name="websocket", daemon=True)
         self._thread.start()
-        self._made = threading.Event()
-        self._subscriber = Subscriber(loop, self._send, maxlen=WAITING, after=self._hang_up, wanted="all")
-        self._made.set()
+        self._constructed = threading.Event()
+        self._subscriber = Subscriber(
+            loop, self._send, maxlen=QUEUE_CAPACITY, after=self._disconnect_clients, wanted="all"
+        )
+        self._constructed.set()
 
     @property
     def problem(self) -> str | None:
@@ -82,13 +84,13 @@ class WebSocketSink:
     @property
     def lost(self) -> int:
         """Number of results dropped because clients read too slowly."""
-        with self._counting:
+        with self._count_lock:
             return self._lost + sum(box.dropped for box in self._clients.values())
 
     @property
     def trouble(self) -> str:
         """Reason why clients currently cannot connect; empty if they can."""
-        if monotonic() - self._exhausted < TROUBLE_SECONDS:
+        if monotonic() - self._exhausted_at < REJECTION_NOTICE_SECONDS:
             return "no client can connect: too many open files"
         return ""
 
@@ -97,7 +99,7 @@ class WebSocketSink:
 
         app = self._web.Application()
         app.router.add_get("/{path:.*}", self._serve)
-        return await self._stack.enter_async_context(listening(app, host, port, exhausted=self._note))
+        return await self._stack.enter_async_context(listening(app, host, port, exhausted=self._record_exhaustion))
 
     def _run(self) -> None:
         self._events.run_until_complete(self._until_ended())
@@ -108,16 +110,16 @@ class WebSocketSink:
         await self._ended.wait()
         await self._stack.aclose()
 
-    def _note(self, words: str) -> None:
+    def _record_exhaustion(self, reason: str) -> None:
         """Store the time at which the system had no resources for another connection."""
-        self._exhausted = monotonic()
+        self._exhausted_at = monotonic()
 
     def _send(self, live: LiveResult) -> None:
-        self._made.wait()  # a running loop may call this before the constructor has set the subscriber
+        self._constructed.wait()  # a running loop may call this before the constructor has set the subscriber
         texts, clients = messages(live), list(self._clients.values())
-        missed, self._missed = self._missed, self._subscriber.dropped
-        with self._counting:
-            self._lost += (self._missed - missed) * len(clients)
+        before, self._dropped_before = self._dropped_before, self._subscriber.dropped
+        with self._count_lock:
+            self._lost += (self._dropped_before - before) * len(clients)
         for mailbox in clients:
             mailbox.put(texts)
 
@@ -138,8 +140,8 @@ class WebSocketSink:
                 socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES
             )
         woken = asyncio.Event()
-        mailbox: Mailbox[list[str]] = Mailbox(WAITING, lambda: self._call(woken.set))
-        with self._counting:
+        mailbox: Mailbox[list[str]] = Mailbox(QUEUE_CAPACITY, lambda: self._call(woken.set))
+        with self._count_lock:
             self._clients[client] = mailbox
         reading = asyncio.create_task(_read_to_end(client, mailbox))
         try:
@@ -161,7 +163,7 @@ class WebSocketSink:
         return client
 
     def _forget(self, client: "web.WebSocketResponse") -> None:
-        with self._counting:
+        with self._count_lock:
             self._lost += self._clients.pop(client).dropped
 
     def _call(self, callback: Callable[[], object]) -> None:
@@ -169,7 +171,7 @@ class WebSocketSink:
         with suppress(RuntimeError):
             self._events.call_soon_threadsafe(callback)
 
-    def _hang_up(self) -> None:
+    def _disconnect_clients(self) -> None:
         """Send the waiting messages to the clients, and end the server."""
         for mailbox in list(self._clients.values()):
             mailbox.close()

@@ -115,7 +115,7 @@ class Client:
                 self._under_way = max(0, self._under_way - 1)
                 self._answered.set()
                 if self._loop.ahead is not None and "after" in message:
-                    self._loop.ahead.shown(messages.number_in(message, "after") / 1000)
+                    self._loop.ahead.add_display_delay(messages.number_in(message, "after") / 1000)
             case "ping":
                 await self._socket.send_str(messages.pong(messages.number_in(message, "time"), time.monotonic()))
             case "record":

@@ -246,7 +246,7 @@ class WebServer:
     async def _serve_camera(self, socket: web.WebSocketResponse, name: str, browser: str) -> None:
         # The page drops images beyond this number, so the server never does.
         most = messages.most_pictures(self._pipeline.config.lookahead)
-        camera = PushedFrames(f"camera of {name}", waiting=most)
+        camera = PushedFrames(f"camera of {name}", capacity=most)
         loop = self._loop(camera, backlog=most)
         feed = Feed(loop, pictures=False, body=self._body)
         loop.start()

@@ -278,24 +278,24 @@ def test_zero_velocity_shows_the_late_pose():
 
 
 def test_a_given_horizon_is_that_and_a_measured_one_follows_what_is_measured():
-    assert Horizon(0.066).of(5.0, 5.5) == 0.066
+    assert Horizon(0.066).prediction_time(5.0, 5.5) == 0.066
     measured = Horizon()
-    assert measured.of(5.0, 5.02) == pytest.approx(0.02)
+    assert measured.prediction_time(5.0, 5.02) == pytest.approx(0.02)
     for after in (0.010, 0.012, 0.4, 0.011, 0.013):  # one frame that was held up does not tell how it usually is
-        measured.shown(after)
-    assert measured.of(5.0, 5.02) == pytest.approx(0.032)
-    assert measured.of(5.0, 9.0) == MAX_HORIZON_S
+        measured.add_display_delay(after)
+    assert measured.prediction_time(5.0, 5.02) == pytest.approx(0.032)
+    assert measured.prediction_time(5.0, 9.0) == MAX_HORIZON_S
     for _ in range(100):
-        measured.shown(0.05)
-    assert measured.of(5.0, 5.02) == pytest.approx(0.07)
-    measured.shown(-1e9)
-    assert 0 <= measured.of(5.0, 5.0) <= MAX_HORIZON_S
+        measured.add_display_delay(0.05)
+    assert measured.prediction_time(5.0, 5.02) == pytest.approx(0.07)
+    measured.add_display_delay(-1e9)
+    assert 0 <= measured.prediction_time(5.0, 5.0) <= MAX_HORIZON_S
 
 
 @pytest.mark.parametrize("text", ["now", "", "-5", "501", "nan", "1e9", "auto "])
 def test_a_horizon_that_cannot_be_is_refused_in_one_line(text):
     with pytest.raises(UsageError, match=r"^--ahead: [^\n]*$"):
-        Horizon.read(text)
+        Horizon.parse(text)
 
 
 def test_a_person_chooses_to_be_now_or_to_be_right():

@@ -24,7 +24,7 @@ def live_threads() -> list[str]:
 
 
 def test_every_frame_comes_out_once_in_order_with_its_own_image():
-    source = PushedFrames("test", waiting=100)
+    source = PushedFrames("test", capacity=100)
     with LiveLoop(FakePipeline(), source, backlog=100) as loop:
         mailbox = loop.subscribe(maxlen=100)
         push(source, 50)
@@ -38,7 +38,7 @@ def test_every_frame_comes_out_once_in_order_with_its_own_image():
 
 
 def test_oldest_waiting_frame_is_dropped_and_never_the_newest():
-    pipeline, source = FakePipeline(), PushedFrames("test", waiting=100)
+    pipeline, source = FakePipeline(), PushedFrames("test", capacity=100)
     pipeline.gate.clear()
     with LiveLoop(pipeline, source) as loop:
         mailbox = loop.subscribe(maxlen=100)
@@ -56,7 +56,7 @@ def test_oldest_waiting_frame_is_dropped_and_never_the_newest():
 def test_frames_stay_fresh_when_the_networks_are_too_slow():
     """Six frames come while the networks have time for one."""
     came, rounds = 6, 20
-    pipeline, source = FakePipeline(), PushedFrames("test", waiting=1000)
+    pipeline, source = FakePipeline(), PushedFrames("test", capacity=1000)
     pipeline.turns = threading.Semaphore(0)
     with LiveLoop(pipeline, source) as loop:
         mailbox = loop.subscribe(maxlen=1000)
@@ -78,7 +78,7 @@ def test_frames_stay_fresh_when_the_networks_are_too_slow():
 
 
 def test_slow_subscriber_slows_no_client():
-    source = PushedFrames("test", waiting=100)
+    source = PushedFrames("test", capacity=100)
     with LiveLoop(FakePipeline(), source, backlog=100) as loop:
         asleep, awake = loop.subscribe(maxlen=2), loop.subscribe(maxlen=100)
         push(source, 40)
@@ -90,7 +90,7 @@ def test_slow_subscriber_slows_no_client():
 
 
 def test_who_leaves_gets_nothing_more():
-    source = PushedFrames("test", waiting=100)
+    source = PushedFrames("test", capacity=100)
     with LiveLoop(FakePipeline(), source, backlog=100) as loop:
         leaver, stayer = loop.subscribe(maxlen=10), loop.subscribe(maxlen=10)
         push(source, 3)
@@ -105,7 +105,7 @@ def test_who_leaves_gets_nothing_more():
 
 def test_a_frame_counts_as_processed_when_every_subscriber_has_it():
     """Else who waits for the count and leaves, as a recording does that is stopped, misses the last frame."""
-    source, counts = PushedFrames("test", waiting=100), []
+    source, counts = PushedFrames("test", capacity=100), []
     with LiveLoop(FakePipeline(), source, backlog=100) as loop:
         mailbox = loop.subscribe(maxlen=10, notify=lambda: counts.append(loop.status().processed))
         push(source, 3)
@@ -118,7 +118,7 @@ def test_a_frame_counts_as_processed_when_every_subscriber_has_it():
 @pytest.mark.parametrize("lookahead", [0, 1, 5])
 def test_look_ahead_delays_answers_and_loses_none(lookahead, monkeypatch):
     monkeypatch.setattr(meter, "RECENT_SECONDS", 3600.0)  # however long a busy machine takes
-    source = PushedFrames("test", fps=25, waiting=100)
+    source = PushedFrames("test", fps=25, capacity=100)
     with LiveLoop(FakePipeline(lookahead=lookahead), source, backlog=100) as loop:
         mailbox = loop.subscribe(maxlen=100)
         push(source, 20)
@@ -144,7 +144,7 @@ def test_pause_lets_frames_pass_unseen():
                 yield captured
                 self.looked_at += 1
 
-    source = Counted("test", waiting=100)
+    source = Counted("test", capacity=100)
     with LiveLoop(FakePipeline(), source, backlog=100) as loop:
         mailbox = loop.subscribe(maxlen=100)
         push(source, 3)
@@ -161,7 +161,7 @@ def test_pause_lets_frames_pass_unseen():
 
 
 def test_end_of_the_source_ends_the_loop_after_its_last_frame():
-    source = PushedFrames("test", waiting=100)
+    source = PushedFrames("test", capacity=100)
     with LiveLoop(FakePipeline(seconds=0.005, lookahead=3), source, backlog=100) as loop:
         mailbox = loop.subscribe(maxlen=100)
         push(source, 10)
@@ -172,7 +172,7 @@ def test_end_of_the_source_ends_the_loop_after_its_last_frame():
 
 
 def test_a_loop_that_was_waited_for_is_not_running_while_its_thread_still_ends():
-    source, release = PushedFrames("test", waiting=100), threading.Event()
+    source, release = PushedFrames("test", capacity=100), threading.Event()
 
     class HeldAfterSet(threading.Event):
         def set(self):
@@ -180,7 +180,7 @@ def test_a_loop_that_was_waited_for_is_not_running_while_its_thread_still_ends()
             release.wait(60)
 
     loop = LiveLoop(FakePipeline(), source)
-    loop._over = HeldAfterSet()
+    loop._finished = HeldAfterSet()
     with loop:
         push(source, 1)
         source.close()
@@ -190,7 +190,7 @@ def test_a_loop_that_was_waited_for_is_not_running_while_its_thread_still_ends()
 
 
 def test_stop_finishes_what_was_read():
-    source = PushedFrames("test", waiting=100)
+    source = PushedFrames("test", capacity=100)
     loop = LiveLoop(FakePipeline(seconds=0.01, lookahead=2), source, backlog=100).start()
     mailbox = loop.subscribe(maxlen=100)
     push(source, 10)
@@ -202,7 +202,7 @@ def test_stop_finishes_what_was_read():
 
 
 def test_images_of_another_size_start_a_session_of_their_own():
-    pipeline, source = FakePipeline(lookahead=2), PushedFrames("test", waiting=100)
+    pipeline, source = FakePipeline(lookahead=2), PushedFrames("test", capacity=100)
     with LiveLoop(pipeline, source, backlog=100) as loop:
         mailbox = loop.subscribe(maxlen=100)
         for number in range(12):
@@ -215,7 +215,7 @@ def test_images_of_another_size_start_a_session_of_their_own():
 
 
 def test_another_pipeline_takes_over_between_two_frames():
-    first, second, source = FakePipeline(lookahead=2), FakePipeline(), PushedFrames("test", waiting=100)
+    first, second, source = FakePipeline(lookahead=2), FakePipeline(), PushedFrames("test", capacity=100)
     with LiveLoop(first, source, backlog=100) as loop:
         mailbox = loop.subscribe(maxlen=100)
         push(source, 4)
@@ -228,7 +228,7 @@ def test_another_pipeline_takes_over_between_two_frames():
 
 
 def test_a_bug_in_a_network_reaches_a_caller_that_waits():
-    source = PushedFrames("test", waiting=100)
+    source = PushedFrames("test", capacity=100)
     loop = LiveLoop(FakePipeline(fails_at=2), source, backlog=100).start()
     mailbox = loop.subscribe(maxlen=100)
     push(source, 5)
@@ -242,7 +242,7 @@ def test_a_bug_in_a_network_reaches_a_caller_that_waits():
 
 def test_a_caller_that_sees_the_end_hears_the_reason():
     """A mailbox is closed while the last thread is still about to end."""
-    source, closed, heard = PushedFrames("test", waiting=100), threading.Event(), threading.Event()
+    source, closed, heard = PushedFrames("test", capacity=100), threading.Event(), threading.Event()
     loop = LiveLoop(FakePipeline(fails_at=0), source)
 
     def notify() -> None:
@@ -263,7 +263,7 @@ def test_a_caller_that_sees_the_end_hears_the_reason():
 
 
 def test_a_bug_in_the_lifter_ends_everything(monkeypatch):
-    pipeline, source = FakePipeline(), PushedFrames("test", waiting=100)
+    pipeline, source = FakePipeline(), PushedFrames("test", capacity=100)
     loop = LiveLoop(pipeline, source, backlog=100)
     monkeypatch.setattr("live_fakes.FakeSession.lift", lambda session, people: 1 / 0)
     loop.start()
@@ -280,7 +280,7 @@ def test_a_source_that_fails_for_good_ends_the_loop():
             yield from super().frames(stop)
             raise PoseError("the cable was pulled")
 
-    source = Broken("test", waiting=10)
+    source = Broken("test", capacity=10)
     loop = LiveLoop(FakePipeline(), source, backlog=10).start()
     mailbox = loop.subscribe(maxlen=10)
     push(source, 3)
@@ -291,7 +291,7 @@ def test_a_source_that_fails_for_good_ends_the_loop():
 
 
 def test_status_counts_and_measures(monkeypatch):
-    source = PushedFrames("test", waiting=100)
+    source = PushedFrames("test", capacity=100)
     monkeypatch.setattr(meter, "RECENT_SECONDS", 3600.0)  # however long a busy machine takes
     with LiveLoop(FakePipeline(seconds=0.01), source, backlog=100) as loop:
         mailbox = loop.subscribe(maxlen=100)

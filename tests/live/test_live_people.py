@@ -34,7 +34,7 @@ def dancer(videos) -> list[np.ndarray]:
 
 def run_live(pipeline: Pipeline, images: list[np.ndarray], times: list[float]) -> list[LiveResult]:
     """What the loop says of images taken at `times` s, pushed as fast as they are read."""
-    source = PushedFrames("test", waiting=len(images))
+    source = PushedFrames("test", capacity=len(images))
     with LiveLoop(pipeline, source, backlog=len(images)) as loop:
         mailbox = loop.subscribe(maxlen=len(images))
         for image, time in zip(images, times, strict=True):
@@ -69,7 +69,7 @@ def test_live_results_are_finite_poses_of_human_size(pipeline, dancer):
 def test_look_ahead_delays_the_stream_by_so_many_frames(at_hand, dancer):
     pipeline = Pipeline(load_preset("fast", lookahead=3), live=True)
     session = pipeline.session((384, 496))
-    source = PushedFrames("test", waiting=len(dancer))
+    source = PushedFrames("test", capacity=len(dancer))
     given = []
     for index, image in enumerate(dancer[:6]):
         source.push(image, at=index / 30)

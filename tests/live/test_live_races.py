@@ -27,12 +27,12 @@ class StopsWhileItReads(PushedFrames):
             if captured.frame.index == 3:
                 stopping = self.loop._stopping
                 self.loop._stopping = SimpleNamespace(is_set=lambda: False, set=stopping.set)  # as it was looked at
-                self.loop._waiting.close()
+                self.loop._capture_queue.close()
             yield captured
 
 
 def test_an_image_that_comes_while_the_loop_is_stopped_counts_as_none():
-    source = StopsWhileItReads("test", waiting=10)
+    source = StopsWhileItReads("test", capacity=10)
     source.loop = loop = LiveLoop(FakePipeline(), source, backlog=10)
     with loop:
         for number in range(4):
@@ -82,7 +82,7 @@ def test_a_recording_is_waited_for_however_long_its_end_takes(tmp_path, monkeypa
         close(writer, **how)
 
     monkeypatch.setattr(NpzWriter, "close", slowly)
-    source = PushedFrames("test", waiting=10)
+    source = PushedFrames("test", capacity=10)
     with LiveLoop(FakePipeline(), source, backlog=10) as loop:
         recorder = Recorder(loop, tmp_path)
         for number in range(5):

@@ -91,7 +91,7 @@ def test_bad_addresses_are_refused_with_the_option_and_the_form(text):
 
 @pytest.fixture
 def source() -> PushedFrames:
-    return PushedFrames("test", waiting=100)
+    return PushedFrames("test", capacity=100)
 
 
 def test_udp_arrives(source):
@@ -211,7 +211,7 @@ def loopback(flags):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags))
 
-source = PushedFrames("test", waiting=100)
+source = PushedFrames("test", capacity=100)
 loop = LiveLoop(FakePipeline(), source, backlog=100)
 sink = UdpSink(loop, "127.0.0.1", 9000)
 with loop:

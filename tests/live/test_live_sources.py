@@ -244,7 +244,7 @@ def test_pushed_images_keep_their_times_and_indices():
 
 
 def test_pushed_images_that_are_not_read_make_room():
-    source = PushedFrames("browser", waiting=2)
+    source = PushedFrames("browser", capacity=2)
     for number in range(5):
         source.push(picture(number))
     source.close()

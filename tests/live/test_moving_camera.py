@@ -80,7 +80,7 @@ class WithoutFeetSession(PanningSession):
 
 
 def lived(pipeline, count):
-    source = PushedFrames("test", waiting=count)
+    source = PushedFrames("test", capacity=count)
     with LiveLoop(pipeline, source, backlog=count, world=Steps()) as loop:
         mailbox = loop.subscribe(maxlen=count)
         for number in range(count):

@@ -23,7 +23,7 @@ from pose.video import open_source
 @pytest.fixture
 def source(monkeypatch) -> PushedFrames:
     monkeypatch.setattr(module, "_run_info", lambda loop, pipeline, size: run_info(pipeline.skeleton, size))
-    return PushedFrames("test", waiting=100)
+    return PushedFrames("test", capacity=100)
 
 
 def start(source: PushedFrames) -> LiveLoop:

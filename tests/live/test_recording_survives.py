@@ -24,7 +24,7 @@ from pose.files.json import SCHEMA_PATH
 from pose.live import LiveLoop, PushedFrames
 from pose.live import recorder as module
 from pose.live.recorder import Recorder
-from pose.live.recording import RESERVE, finish_interrupted
+from pose.live.recording import RESERVE_NAME, finish_interrupted
 from pose.video import open_source
 
 FPS = 50
@@ -40,7 +40,7 @@ from pose.live import LiveLoop, PushedFrames
 from pose.live import recorder as module
 
 module._run_info = lambda loop, pipeline, size: run_info(pipeline.skeleton, size)
-source = PushedFrames("test", waiting=100)
+source = PushedFrames("test", capacity=100)
 with LiveLoop(FakePipeline(), source, backlog=100) as loop:
     recorder = module.Recorder(loop, Path({folder!r}))
     begun = time.monotonic()
@@ -109,7 +109,7 @@ def test_kill_9_costs_less_than_a_second(tmp_path):
 @pytest.fixture
 def source(monkeypatch) -> PushedFrames:
     monkeypatch.setattr(module, "_run_info", lambda loop, pipeline, size: run_info(pipeline.skeleton, size))
-    return PushedFrames("test", waiting=100)
+    return PushedFrames("test", capacity=100)
 
 
 @pytest.mark.parametrize("cut", ["json", "npz", "video"])
@@ -224,7 +224,7 @@ def test_a_disk_that_fills_keeps_all_that_fits(source, small_disk, with_video):
     else:
         assert recorder.files.keys() == {"poses.json", "poses.npz"}
         assert len(load_poses(recorder.folder / "poses.npz")) == recorder.frames > 50
-    assert not (recorder.folder / RESERVE).exists()
+    assert not (recorder.folder / RESERVE_NAME).exists()
 
 
 def test_a_disk_that_is_full_from_the_start_is_said_at_once(source, small_disk):
@@ -243,7 +243,7 @@ def test_a_folder_that_cannot_be_written_is_said_at_once(source, small_disk):
 
 def test_images_of_another_size_go_into_a_folder_of_their_own(source, tmp_path):
     with LiveLoop(FakePipeline(), source, backlog=100) as loop:
-        recorder = Recorder(loop, tmp_path, anew=True)
+        recorder = Recorder(loop, tmp_path, restart_on_change=True)
         for number in range(12):
             source.push(picture(number, (64, 48) if number < 5 else (48, 96)), at=50 + number / 25)
         settled(loop, 12)

@@ -18,7 +18,7 @@ CONFIG = LiveConfig(bridge=0.0)
 
 
 def start(refine: int = 3, **settings) -> LiveLoop:
-    return LiveLoop(FakePipeline(refine=refine), PushedFrames("test", waiting=100), CONFIG, backlog=100, **settings)
+    return LiveLoop(FakePipeline(refine=refine), PushedFrames("test", capacity=100), CONFIG, backlog=100, **settings)
 
 
 def told(mailbox) -> list[tuple[int, bool, float]]:
@@ -64,8 +64,8 @@ def test_few_frames_wait_however_long_it_runs():
     with start() as loop:
         push(loop.source, 60)
         settled(loop, 60)
-        assert len(loop._refined.waiting) <= 4
-    assert not loop._refined.waiting
+        assert len(loop._refined.pending) <= 4
+    assert not loop._refined.pending
 
 
 @pytest.mark.parametrize(("wanted", "kept"), [("newest", False), ("final", True), ("all", True)])
@@ -74,7 +74,7 @@ def test_images_of_waiting_frames_are_kept_only_for_subscribers_of_refined_ones(
         mailbox = loop.subscribe(maxlen=100, wanted=wanted)
         push(loop.source, 6)
         settled(loop, 6)
-        waiting = {live.image.size > 0 for _, live in loop._refined.waiting}
+        waiting = {live.image.size > 0 for _, live in loop._refined.pending}
     assert waiting == {kept}
     assert all(live.image.size > 0 for live in mailbox)
 

@@ -50,7 +50,7 @@ class StandingSession(FakeSession):
 @pytest.fixture
 def source(monkeypatch) -> PushedFrames:
     monkeypatch.setattr(module, "_run_info", lambda loop, pipeline, size: run_info(pipeline.skeleton, size))
-    return PushedFrames("test", waiting=200)
+    return PushedFrames("test", capacity=200)
 
 
 def lived(source, count=60, steps=None, pipeline=None):

@@ -215,7 +215,7 @@ def test_poses_are_predicted_by_what_the_page_says_it_takes(own_camera, monkeypa
                     message, _ = read_message(await live.receive())
                 await live.send_str(f'{{"type":"ack"{after}}}')
                 if number == 7:
-                    way = loops[0].ahead.of(5.0, 5.0)
+                    way = loops[0].ahead.prediction_time(5.0, 5.0)
             (ahead,) = [person["ahead"] for person in message["people"]]
             assert way == pytest.approx(0.04)
             assert ahead == pytest.approx(MAX_HORIZON_S)

@@ -60,7 +60,7 @@ def _serve(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
         from pose_apps.webcam.web import check_library, serve, web_settings
 
         check_library()  # check before the networks are loaded
-        Horizon.read(config.ahead, pipeline_config.lookahead)
+        Horizon.parse(config.ahead, pipeline_config.lookahead)
         web_settings(config)
         if config.source:
             check_live_source(config)

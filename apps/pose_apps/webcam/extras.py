@@ -67,7 +67,7 @@ class Extras:
         """
         from pose.live.recorder import Recorder
 
-        self.recorder = Recorder(self._loop, self._folder, anew=True)
+        self.recorder = Recorder(self._loop, self._folder, restart_on_change=True)
 
     def stop_recording(self) -> str:
         """Finish the recording, print a line about its files, and return this line; empty without a recording."""
@@ -142,7 +142,7 @@ def close_recorder(recorder: "Recorder") -> str:
     """Finish the files of a recording, print a line about them, and return this line."""
     recorder.close()
     parts = []
-    for recording in recorder.done:
+    for recording in recorder.finished:
         missing = [name for name, path in recording.files.items() if path is None]
         if len(missing) < len(recording.files):
             part = f"{recording.frames} frames into {recording.folder}"

@@ -180,7 +180,7 @@ class Watch:
                 "median": _rounded(meter.percentile(50)),
                 "p95": _rounded(meter.percentile(95)),
                 "p99": _rounded(meter.percentile(99)),
-                "max": _rounded(meter.longest_ms),
+                "max": _rounded(meter.max_ms),
             },
             "people": {"ids": self._people_before + len(self._ids), "most_at_a_time": self._most_people},
             "memory_mib": {

@@ -40,7 +40,7 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
     check_live_source(config)
     check_sinks(config)
     check_report(config)
-    Horizon.read(config.ahead, pipeline_config.lookahead)
+    Horizon.parse(config.ahead, pipeline_config.lookahead)
     finish_interrupted_recordings(config)
     with StatusLine("loading the networks"):
         pipeline = load_pipeline(pipeline_config, config.intrinsics)

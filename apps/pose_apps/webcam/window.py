@@ -84,7 +84,7 @@ class LiveWindow:
             now = time.monotonic()
             self._shown.add(now, now - live.captured)
             if self._loop.ahead is not None:
-                self._loop.ahead.shown(now - live.done)
+                self._loop.ahead.add_display_delay(now - live.done)
         elif self._mailbox.closed:
             self._loop.wait()
             self.is_open = False

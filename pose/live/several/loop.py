@@ -14,7 +14,7 @@ from typing import Self
 from pose.config import LiveConfig
 from pose.errors import PoseError, UsageError
 from pose.live.base import Loop, Subscription
-from pose.live.camera import gravity_words
+from pose.live.camera import gravity_text
 from pose.live.loop import JOIN_SECONDS, LiveLoop
 from pose.live.result import LiveResult, LiveStatus
 from pose.live.several.calibration import Calibration
@@ -126,7 +126,7 @@ class SeveralLoop(Loop):
     @property
     def running(self) -> bool:
         """See `Loop.running`."""
-        return self._thread.is_alive() and not self._over.is_set()  # the thread ends just after the event
+        return self._thread.is_alive() and not self._finished.is_set()  # the thread ends just after the event
 
     @property
     def calibration(self) -> Calibration | None:
@@ -188,7 +188,7 @@ class SeveralLoop(Loop):
             cameras=self.rigging.words(),
         )
 
-    def _give_rest(self, leaving: Sequence[Subscription]) -> None:
+    def _deliver_pending(self, leaving: Sequence[Subscription]) -> None:
         """Do nothing, because every result is final."""
 
     def _camera(self, size: tuple[int, int]) -> ViewCamera:
@@ -249,12 +249,12 @@ class SeveralLoop(Loop):
         self._sources.fps = self._loops[self._stage.lead].source.fps
 
     def _publish(self, live: LiveResult) -> None:
-        with self._order, self._lock:
+        with self._delivery_lock, self._lock:
             number, self._published = self._published, self._published + 1
             self._people = len(live.result.people)
-            self._words = "" if live.world is None else gravity_words(live.world)
+            self._words = "" if live.world is None else gravity_text(live.world)
             subscribers = list(self._subscribers)
         for one in subscribers:
-            one.give(number, live, refined=False)
+            one.deliver(number, live, refined=False)
         with self._lock:
             self._meter.add(live.done, live.latency)
