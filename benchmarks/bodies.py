@@ -13,7 +13,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from pose.bodies import AHEAD, BodyMeshes
+from pose.bodies import BATCH_FRAMES, BodyMeshes
 from pose.files import load_poses
 from pose.view.bodies import draw_bodies
 from pose.view.draw import Canvas
@@ -28,14 +28,14 @@ def main() -> None:
     for path in args.results:
         table = load_poses(path)
         results, bodies = list(table), BodyMeshes(table.camera, table.skeleton)
-        bodies_drawn = sum(len(bodies.of(result)) for result in bodies.ahead(results))
+        bodies_drawn = sum(len(bodies.of(result)) for result in bodies.in_batches(results))
         canvas = Canvas(np.zeros((*table.camera.size[::-1], 3), np.uint8))
-        best = np.full((-(-len(results) // AHEAD), 2), np.inf)
+        best = np.full((-(-len(results) // BATCH_FRAMES), 2), np.inf)
         for _ in range(args.passes):
             for number in range(len(best)):
-                portion = results[number * AHEAD : (number + 1) * AHEAD]
+                portion = results[number * BATCH_FRAMES : (number + 1) * BATCH_FRAMES]
                 begun = time.process_time()
-                meshes = [bodies.of(result) for result in bodies.ahead(portion)]
+                meshes = [bodies.of(result) for result in bodies.in_batches(portion)]
                 posed = time.process_time()
                 for of_frame in meshes:
                     draw_bodies(canvas, of_frame)

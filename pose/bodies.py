@@ -15,7 +15,7 @@ from pose.export.character.hands import hands_of
 from pose.export.character.posing import Posed, pose_character
 from pose.export.character.rest import Character, vertex_normals
 from pose.export.space import CAMERA_SPACE
-from pose.fitted_bodies import FittedBodies, faces_in, hands_in, known_rows, nearest_rows
+from pose.fitted_bodies import FittedBodies, faces_in, hands_in, nearest_rows, visible_rows
 from pose.skeletons import Skeleton
 from pose.types import F32, FrameResult
 from pose.view.bodies import BodyMesh
@@ -25,9 +25,9 @@ from pose.view.overlay import Overlay
 
 F64 = NDArray[np.float64]
 
-AHEAD = 32  # frames per batch
+BATCH_FRAMES = 32  # frames per batch
 _MIN_SCORE = 0.12  # people are not drawn if all their keypoints have lower scores; same value as in the overlay
-_NEAREST_M = 0.15  # triangles nearer to the camera are not drawn
+_MIN_DEPTH_M = 0.15  # triangles nearer to the camera are not drawn
 # Direction to the light (x right, y up, z towards the camera): mostly above, and on the camera's side.
 _LIGHT = rotations.unit(np.array([-0.45, 0.7, 0.55]))
 _AMBIENT = 0.35  # light on a surface parallel to the rays
@@ -51,50 +51,51 @@ class BodyMeshes:
         self._live = live
         self._matrix, self._skeleton = camera.matrix, skeleton
         self._fitted = FittedBodies(_Skin)
-        self._ready: dict[int, list[BodyMesh]] = {}
+        self._meshes_by_frame: dict[int, list[BodyMesh]] = {}
 
     def of(self, result: FrameResult) -> list[BodyMesh]:
         """Return the meshes of the people in a frame who have a 3D pose and a visible keypoint."""
-        if result.index not in self._ready:
-            self._ready = {}
+        if result.index not in self._meshes_by_frame:
+            self._meshes_by_frame = {}
             self._prepare([result])
-        return self._ready[result.index]
+        return self._meshes_by_frame[result.index]
 
-    def ahead(self, results: Iterable[FrameResult]) -> Iterator[FrameResult]:
-        """Yield the results unchanged, and compute their meshes in batches of `AHEAD` frames.
+    def in_batches(self, results: Iterable[FrameResult]) -> Iterator[FrameResult]:
+        """Yield the results unchanged, and compute their meshes in batches of `BATCH_FRAMES` frames.
 
         Call `of` with a result before the next result is taken; its meshes are then computed already.
         """
-        rest = iter(results)
-        while portion := list(islice(rest, AHEAD)):
-            self._ready = {}
-            self._prepare(portion)
-            yield from portion
+        remaining = iter(results)
+        while batch := list(islice(remaining, BATCH_FRAMES)):
+            self._meshes_by_frame = {}
+            self._prepare(batch)
+            yield from batch
 
     def _prepare(self, results: list[FrameResult]) -> None:
-        self._ready.update({result.index: [] for result in results})
-        rows: dict[int, list[tuple[FrameResult, int]]] = {}
+        self._meshes_by_frame.update({result.index: [] for result in results})
+        by_person: dict[int, list[tuple[FrameResult, int]]] = {}
         for result in results:
-            shown = known_rows(result, _MIN_SCORE)
-            for row in nearest_rows(result, shown) if self._live else shown:
-                rows.setdefault(int(result.people.ids[row]), []).append((result, row))
-        for number, of_person in rows.items():
-            joints = np.stack([result.poses.joints[row] + result.poses.root[row] for result, row in of_person])
-            skin = self._fitted.of(number, CAMERA_SPACE.to_file(joints.astype(np.float64)))
-            for (result, _), mesh in zip(of_person, self._meshes(number, skin, of_person, joints), strict=True):
-                self._ready[result.index].append(mesh)
+            visible = visible_rows(result, _MIN_SCORE)
+            for row in nearest_rows(result, visible) if self._live else visible:
+                by_person.setdefault(int(result.people.ids[row]), []).append((result, row))
+        for track_id, observations in by_person.items():
+            joints = np.stack([result.poses.joints[row] + result.poses.root[row] for result, row in observations])
+            skin = self._fitted.of(track_id, CAMERA_SPACE.to_file(joints.astype(np.float64)))
+            for (result, _), mesh in zip(observations, self._meshes(track_id, skin, observations, joints), strict=True):
+                self._meshes_by_frame[result.index].append(mesh)
 
     def _meshes(
-        self, number: int, skin: "_Skin", rows: list[tuple[FrameResult, int]], joints: F32
+        self, track_id: int, skin: "_Skin", observations: list[tuple[FrameResult, int]], joints: F32
     ) -> Iterator[BodyMesh]:
-        places = CAMERA_SPACE.to_file(joints.astype(np.float64))
-        hands = hands_in(rows, joints)
+        space_joints = CAMERA_SPACE.to_file(joints.astype(np.float64))
+        hands = hands_in(observations, joints)
         turns = None if hands is None else hands_of(skin.character, hands)
-        observed = number, rows, joints, self._matrix, self._skeleton
-        faces, feet, heads = faces_in(rows, self._matrix), self._fitted.feet(*observed), self._fitted.heads(*observed)
-        posed = pose_character(skin.character, places, turns, faces, feet, heads)
-        zooms = [1.0 if result.view is None else result.view.zoom for result, _ in rows]
-        yield from skin.meshes(number, posed, [_zoomed(self._matrix, zoom) for zoom in zooms])
+        observed = track_id, observations, joints, self._matrix, self._skeleton
+        faces = faces_in(observations, self._matrix)
+        feet, heads = self._fitted.feet(*observed), self._fitted.heads(*observed)
+        posed = pose_character(skin.character, space_joints, turns, faces, feet, heads)
+        zooms = [1.0 if result.view is None else result.view.zoom for result, _ in observations]
+        yield from skin.meshes(track_id, posed, [_zoomed(self._matrix, zoom) for zoom in zooms])
 
 
 def make_overlay(camera: Camera, skeleton: Skeleton, *, inset: bool, body: bool) -> Overlay:
@@ -129,11 +130,11 @@ class _Skin:
         self._vertices = np.concatenate([character.vertices, np.ones((count, 1))], axis=1).astype(np.float32)
         self._normals = vertex_normals(character).astype(np.float32)
 
-    def meshes(self, number: int, posed: Posed, matrices: list[F64]) -> Iterator[BodyMesh]:
+    def meshes(self, track_id: int, posed: Posed, matrices: list[F64]) -> Iterator[BodyMesh]:
         """Yield the mesh of each frame, projected to the image.
 
         Args:
-            number: Id of the person.
+            track_id: Id of the person.
             posed: Character posed in each frame.
             matrices: Camera intrinsics (3, 3) px of each frame.
         """
@@ -144,27 +145,27 @@ class _Skin:
         bones = np.concatenate([bones, _LIGHT @ turned], axis=-1).astype(np.float32)
         for frame, matrix in enumerate(matrices):
             maps = self._weights @ bones[frame]
-            places = (maps[:, :12].reshape(-1, 3, 4) * self._vertices[:, None]).sum(axis=2)
-            yield self._seen(number, places, (maps[:, 12:] * self._normals).sum(axis=1), matrix)
+            vertices = (maps[:, :12].reshape(-1, 3, 4) * self._vertices[:, None]).sum(axis=2)
+            yield self._visible_triangles(track_id, vertices, (maps[:, 12:] * self._normals).sum(axis=1), matrix)
 
-    def _seen(self, number: int, places: F32, facing: F32, matrix: F64) -> BodyMesh:
+    def _visible_triangles(self, track_id: int, vertices: F32, facing: F32, matrix: F64) -> BodyMesh:
         """Return the visible triangles of one frame.
 
         Args:
-            number: Id of the person.
-            places: (V, 3) m, vertices in the camera frame (x right, y up, z towards the camera).
+            track_id: Id of the person.
+            vertices: (V, 3) m, vertices in the camera frame (x right, y up, z towards the camera).
             facing: (V,) cosines between the normals and the direction to the light.
             matrix: (3, 3) px, camera intrinsics.
         """
-        depth = -places[:, 2]
-        near = depth < _NEAREST_M
+        depth = -vertices[:, 2]
+        too_near = depth < _MIN_DEPTH_M
         focal, middle = matrix[[0, 1], [0, 1]] * (1, -1), matrix[:2, 2]
-        pixels = places[:, :2] * (focal / np.where(near, 1, depth)[:, None]) + middle
+        pixels = vertices[:, :2] * (focal / np.where(too_near, 1, depth)[:, None]) + middle
         pixels = np.clip(pixels, -FAR, FAR).astype(np.float32)
         # Counter-clockwise from outside; y points down in the image.
         (ax, ay), (bx, by), (cx, cy) = (pixels[column].T for column in self._faces.T)
-        shown = self._faces[(bx - ax) * (cy - ay) < (by - ay) * (cx - ax)]
-        if near.any():
-            shown = shown[~near[shown].any(axis=1)]
-        light = np.clip(_AMBIENT + (1 - _AMBIENT) * facing[shown].mean(axis=1), 0, 1)
-        return BodyMesh(number, pixels[shown], depth[shown].mean(axis=1), light)
+        visible = self._faces[(bx - ax) * (cy - ay) < (by - ay) * (cx - ax)]
+        if too_near.any():
+            visible = visible[~too_near[visible].any(axis=1)]
+        light = np.clip(_AMBIENT + (1 - _AMBIENT) * facing[visible].mean(axis=1), 0, 1)
+        return BodyMesh(track_id, pixels[visible], depth[visible].mean(axis=1), light)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pose_fakes import STANDING, rgb_of, seen_result
 
-from pose.bodies import AHEAD, BodyMeshes
+from pose.bodies import BATCH_FRAMES, BodyMeshes
 from pose.camera import Camera
 from pose.hand_points import WRISTS, Hands
 from pose.skeletons import H36M17
@@ -122,11 +122,11 @@ def test_joints_in_one_point_break_nothing():
 
 
 def test_portions_give_what_single_frames_give():
-    results = [seen_result([(0.01 * at, 0, 3.0)], index=at, time=at / 30) for at in range(AHEAD + 3)]
+    results = [seen_result([(0.01 * at, 0, 3.0)], index=at, time=at / 30) for at in range(BATCH_FRAMES + 3)]
     one_by_one, ahead = BodyMeshes(CAMERA, H36M17), BodyMeshes(CAMERA, H36M17)
-    for result, same in zip(results, ahead.ahead(results), strict=True):
+    for result, same in zip(results, ahead.in_batches(results), strict=True):
         assert same is result
-        if 2 < result.index < AHEAD - 1:
+        if 2 < result.index < BATCH_FRAMES - 1:
             continue
         (a,), (b,) = one_by_one.of(result), ahead.of(result)
         np.testing.assert_allclose(extent(a), extent(b), atol=0.05)

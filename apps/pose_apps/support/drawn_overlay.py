@@ -55,7 +55,7 @@ def draw_overlay(
     if first is None:
         return
     bodies = BodyMeshes(info.camera, info.skeleton) if body else None
-    results = results if bodies is None else bodies.ahead(results)
+    results = results if bodies is None else bodies.in_batches(results)
     overlay = PlanarOverlay(info.camera.size, info.skeleton, first.planes.colours, inset, bodies, doubtful)
     with VideoWriter(
         path,
