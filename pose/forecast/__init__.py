@@ -97,14 +97,14 @@ def forecast(
     if after.ndim != 1 or not len(after) or not np.isfinite(after).all() or not (np.diff(after, prepend=0) > 0).all():
         raise ValueError(f"horizon: expected seconds above 0, increasing, got {horizon}")
     if np.ndim(horizon) == 0:
-        after = _paced(sequence, float(after[0]))
+        after = _frame_times(sequence, float(after[0]))
     times = sequence.times[-1] + after
     found = (forecaster or load_forecaster()).predict(Past.from_sequences([sequence]), times[None])
     predicted = Sequence3D(found.joints[0], found.root[0], found.sigma[0], times)
     return Predicted(predicted, found.root_sigma[0].astype(np.float64), found.ahead[0])
 
 
-def _paced(sequence: Sequence3D, horizon: float) -> F64:
+def _frame_times(sequence: Sequence3D, horizon: float) -> F64:
     """Return times at the frame rate of the sequence, up to and including `horizon` (s)."""
     step = float(np.median(np.diff(sequence.times[-30:]))) if len(sequence) > 1 else TYPICAL_STEP
     return np.append(np.arange(1, int(np.ceil(horizon / step - 1e-6))) * step, horizon)

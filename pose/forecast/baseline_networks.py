@@ -10,7 +10,7 @@ from pose.forecast.format import AGES, COORDINATES, FEATURES, FUTURE_STEPS, PAST
 from pose.forecast.network import Displacements, ForecasterNetwork, Head, context_at, step_times
 from pose.lifter.blocks import PreciseLinear
 
-ALIGNED = 32  # number of features that attention compares, and number of its hidden units
+ATTENTION_FEATURES = 32  # number of features that attention compares, and number of its hidden units
 
 
 class Recurrent(ForecasterNetwork):
@@ -21,7 +21,7 @@ class Recurrent(ForecasterNetwork):
     predicted steps.
     """
 
-    rolls_out = True
+    predicts_steps = True
 
     def __init__(self, config: ForecasterConfig, attends: bool) -> None:
         super().__init__(config)
@@ -31,9 +31,9 @@ class Recurrent(ForecasterNetwork):
         self.blocks = nn.ModuleDict(
             {"encoder": nn.GRU(dim, dim, batch_first=True), "decoder": nn.GRUCell(2 * dim if attends else dim, dim)}
         )
-        self.score = Additive(1, ALIGNED) if attends else None
+        self.score = Additive(1, ATTENTION_FEATURES) if attends else None
         if attends:
-            self.align_state, self.align_past = nn.Linear(dim, ALIGNED), nn.Linear(dim, ALIGNED)
+            self.align_state, self.align_past = nn.Linear(dim, ATTENTION_FEATURES), nn.Linear(dim, ATTENTION_FEATURES)
         self.head = Head(dim, "none")
         for name, weight in self.blocks.named_parameters():
             if "weight_hh" in name:
@@ -43,7 +43,7 @@ class Recurrent(ForecasterNetwork):
     def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
         return self._roll(past, None, None)
 
-    def forced(
+    def scheduled_sampling(
         self, past: Tensor, truth: Tensor, truth_probability: float, generator: torch.Generator
     ) -> Displacements:
         use_truth = torch.rand(truth.shape[:2], generator=generator).to(truth.device) < truth_probability
@@ -77,7 +77,7 @@ class Recurrent(ForecasterNetwork):
         return self.score.keys(self.align_past(encoded)[:, None], context)
 
     def _context_at(self, times: Tensor, people: int) -> Context:
-        one = context_at(times, ALIGNED)
+        one = context_at(times, ATTENTION_FEATURES)
         return Context(one.cos.expand(people, -1, -1), one.sin.expand(people, -1, -1))
 
     def _context(self, state: Tensor, time: Tensor, keys: Tensor, encoded: Tensor) -> Tensor:
@@ -102,7 +102,7 @@ class ResidualMLP(ForecasterNetwork):
     displacement from the last frame to every step.
     """
 
-    rolls_out = True
+    predicts_steps = True
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__(config)
@@ -118,7 +118,7 @@ class ResidualMLP(ForecasterNetwork):
             x = block(x)
         return Displacements(*self.head(self.cosines.mT @ x, step_times(past.device)))
 
-    def forced(
+    def scheduled_sampling(
         self, past: Tensor, truth: Tensor, truth_probability: float, generator: torch.Generator
     ) -> Displacements:
         """Return the result of `predict`, because steps do not depend on each other."""

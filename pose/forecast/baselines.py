@@ -13,8 +13,8 @@ from pose.forecast.types import Forecast, Past
 from pose.types import F32, F64
 
 VELOCITY_SECONDS = 0.1  # s; duration before the last frame over which the velocity is measured
-LIMB_DAMPING = 0.2  # s, time constant of the limbs' velocity
-ROOT_DAMPING = 1.0  # s, time constant of the pelvis' velocity
+LIMB_TIME_CONSTANT_S = 0.2  # of the limbs' velocity
+ROOT_TIME_CONSTANT_S = 1.0  # of the pelvis' velocity
 
 _ERROR_EXPONENT = {"zero-velocity": 0.66, "damped-velocity": 1.13}
 _ERROR_AT_1_S_MM = {  # mm after one second: displacement of the pelvis, then the other 16 joints relative to it
@@ -110,7 +110,7 @@ def _forecast(name: str, now: LastFrame, joints: F32, root: F32) -> Forecast:
         joints: (P, 17, 3) m/s, initial velocities.
         root: (P, 3) m/s, initial velocities.
     """
-    limbs, body = (tau * -np.expm1(-now.ahead / tau) for tau in (LIMB_DAMPING, ROOT_DAMPING))
+    limbs, body = (tau * -np.expm1(-now.ahead / tau) for tau in (LIMB_TIME_CONSTANT_S, ROOT_TIME_CONSTANT_S))
     error = np.array(_ERROR_AT_1_S_MM[name]) * now.ahead ** _ERROR_EXPONENT[name]
     before = now.sigma[:, None].astype(np.float64)
     sigma = np.concatenate([before[..., :1] + 0 * error[..., :1], np.hypot(before[..., 1:], error[..., 1:])], axis=-1)

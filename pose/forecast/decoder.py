@@ -26,19 +26,19 @@ class DecoderBlock(nn.Module):
 
     Args:
         config: Configuration of the block.
-        rolls_out: Whether the block has causal self-attention; otherwise every token is processed independently.
+        causal: Whether the block has causal self-attention; otherwise every token is processed independently.
         memory: Number of steps to which self-attention attends, including the query's own.
     """
 
-    def __init__(self, config: LifterConfig, rolls_out: bool, memory: int = FUTURE_STEPS) -> None:
+    def __init__(self, config: LifterConfig, causal: bool, memory: int = FUTURE_STEPS) -> None:
         super().__init__()
         dim, heads = config.dim, config.heads
-        self.attention = SoftmaxAttention(dim, heads, causal=True, memory=memory) if rolls_out else None
+        self.attention = SoftmaxAttention(dim, heads, causal=True, memory=memory) if causal else None
         self.cross = CrossAttention(dim, heads)
         self.ffn = FeedForward(dim, config.expansion)
         self.post = config.norm == "post"
         normalized = config.norm != "none"
-        self.norm1 = nn.LayerNorm(dim) if normalized and rolls_out else nn.Identity()
+        self.norm1 = nn.LayerNorm(dim) if normalized and causal else nn.Identity()
         self.norm2, self.norm3 = (nn.LayerNorm(dim) if normalized else nn.Identity() for _ in range(2))
 
     def forward(self, x: Tensor, context: Context, remembered: Remembered) -> Tensor:
@@ -81,14 +81,14 @@ class Decoder(nn.Module):
     Args:
         config: Configuration of the blocks.
         inputs: Number of input features of a token.
-        rolls_out: Whether the blocks have causal self-attention.
+        causal: Whether the blocks have causal self-attention.
     """
 
-    def __init__(self, config: LifterConfig, inputs: int, *, rolls_out: bool) -> None:
+    def __init__(self, config: LifterConfig, inputs: int, *, causal: bool) -> None:
         super().__init__()
         self.head_dim = config.dim // config.heads
         self.embed: nn.Linear = PreciseLinear(inputs, config.dim)
-        self.blocks = nn.ModuleList(DecoderBlock(config, rolls_out) for _ in range(config.depth))
+        self.blocks = nn.ModuleList(DecoderBlock(config, causal) for _ in range(config.depth))
 
     def remember(self, memory: Tensor, context: Context) -> list[Remembered]:
         """Compute keys and values of the past for every block.
@@ -123,7 +123,7 @@ class OneShot(ForecasterNetwork):
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__(config)
         self.encoder = Encoder(config)
-        self.decoder = Decoder(config.decoder, 1 + 2 * len(_TIME_HZ), rolls_out=False)
+        self.decoder = Decoder(config.decoder, 1 + 2 * len(_TIME_HZ), causal=False)
         self.head = Head(config.dim, config.norm)
         self.filter: nn.Linear = PreciseLinear(config.dim, POINTS * (PAST_STEPS - 1))
         initialize(self.encoder, config.init)
@@ -164,12 +164,12 @@ class Autoregressive(ForecasterNetwork):
     Each step predicts the velocity of every point from the previous pose and its velocity.
     """
 
-    rolls_out = True
+    predicts_steps = True
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__(config)
         self.encoder = Encoder(config)
-        self.decoder = Decoder(config.decoder, 2 * COORDINATES, rolls_out=True)
+        self.decoder = Decoder(config.decoder, 2 * COORDINATES, causal=True)
         self.head = Head(config.dim, config.norm)
         initialize(self.encoder, config.init)
         initialize_decoder(self.decoder, config.init)
@@ -199,7 +199,7 @@ class Autoregressive(ForecasterNetwork):
             log_sigmas.append(log_sigma)
         return Displacements(torch.cat(displacements, dim=1), torch.cat(log_sigmas, dim=1))
 
-    def forced(
+    def scheduled_sampling(
         self, past: Tensor, truth: Tensor, truth_probability: float, generator: torch.Generator
     ) -> Displacements:
         """Predict all steps with scheduled sampling in two passes (Mihaylova & Martins, 2019).

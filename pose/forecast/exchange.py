@@ -37,8 +37,10 @@ def export_forecaster(network: ForecasterNetwork, path: Path, checkpoint_sha256:
             not installed.
     """
     if network.config.kind not in EXPORTED:
-        able = ", ".join(EXPORTED)
-        raise PoseError(f"{path}: only single-pass forecasters can be exported ({able}), not {network.config.kind}")
+        supported = ", ".join(EXPORTED)
+        raise PoseError(
+            f"{path}: only single-pass forecasters can be exported ({supported}), not {network.config.kind}"
+        )
     try:
         import onnxscript  # noqa: F401
     except ImportError as error:
@@ -74,9 +76,9 @@ def export_forecaster(network: ForecasterNetwork, path: Path, checkpoint_sha256:
 
 
 def _example(people: int, moments: int) -> tuple[torch.Tensor, torch.Tensor]:
-    drawn = torch.Generator().manual_seed(people)
-    past = torch.randn(people, PAST_STEPS, FEATURES, generator=drawn)
-    return past, torch.rand(people, moments, generator=drawn)
+    generator = torch.Generator().manual_seed(people)
+    past = torch.randn(people, PAST_STEPS, FEATURES, generator=generator)
+    return past, torch.rand(people, moments, generator=generator)
 
 
 def _difference(network: ForecasterNetwork, graph: OnnxGraph, people: int, moments: int) -> float:

@@ -45,16 +45,16 @@ class Displacements(NamedTuple):
 class ForecasterNetwork(nn.Module):
     """Base class of networks that predict the displacements of people from their past.
 
-    Subclasses implement `predict`. Those with `rolls_out` predict all S steps of the future, which are `STEP` seconds
-    apart, and also implement `forced` for training.
+    Subclasses implement `predict`. Those with `predicts_steps` predict all S steps of the future, which are `STEP`
+    seconds apart, and also implement `scheduled_sampling` for training.
 
     Attributes:
-        rolls_out: Whether the network predicts all steps instead of arbitrary times.
+        predicts_steps: Whether the network predicts all steps instead of arbitrary times.
         config: Architecture of the network.
         calibration: Calibration of sigma, see `uncalibrated`.
     """
 
-    rolls_out = False
+    predicts_steps = False
 
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__()
@@ -81,15 +81,15 @@ class ForecasterNetwork(nn.Module):
 
     def at(self, past: Tensor, ahead: Tensor) -> Displacements:
         """Return the prediction at `ahead` (B, Q) s, at most the last of `HORIZONS`, without calibration of sigma."""
-        if self.rolls_out:
+        if self.predicts_steps:
             return interpolate_steps(self.predict(past), ahead)
         return self.predict(past, ahead)
 
     def predict(self, past: Tensor, ahead: Tensor | None = None) -> Displacements:
-        """Predict at `ahead` (B, Q) s. Networks with `rolls_out` ignore `ahead` and predict all S steps."""
+        """Predict at `ahead` (B, Q) s. Networks with `predicts_steps` ignore `ahead` and predict all S steps."""
         raise NotImplementedError
 
-    def forced(
+    def scheduled_sampling(
         self, past: Tensor, truth: Tensor, truth_probability: float, generator: torch.Generator
     ) -> Displacements:
         """Predict all steps with scheduled sampling.

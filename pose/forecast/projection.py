@@ -15,12 +15,14 @@ _FOOT = ("ankle", "heel", "toe", "foot")
 
 
 @functools.cache
-def carriers(skeleton: Skeleton) -> NDArray[np.int64]:
+def carrying_joints(skeleton: Skeleton) -> NDArray[np.int64]:
     """Return the index (J,) of the Human3.6M-17 joint with which each of the J joints of a skeleton moves."""
-    return np.array([H36M17.index(_carrier(name, skeleton.side(joint))) for joint, name in enumerate(skeleton.names)])
+    return np.array(
+        [H36M17.index(_carrying_joint(name, skeleton.side(joint))) for joint, name in enumerate(skeleton.names)]
+    )
 
 
-def _carrier(name: str, side: str) -> str:
+def _carrying_joint(name: str, side: str) -> str:
     if name in H36M17.names:
         return name
     parts = name.split("_")
@@ -45,7 +47,7 @@ def moved_keypoints(keypoints: F32, skeleton: Skeleton, before: F64, after: F64,
         camera: The camera.
     """
     shift = _shift(before, after, camera)
-    return (keypoints + shift[:, carriers(skeleton)]).astype(np.float32)
+    return (keypoints + shift[:, carrying_joints(skeleton)]).astype(np.float32)
 
 
 def moved_boxes(boxes: F32, before: F64, after: F64, camera: Camera) -> F32:

@@ -101,15 +101,15 @@ def _experiment(name: str, values: dict[str, Json]) -> Experiment:
         raise ValueError("conditions: empty")
     published = {
         str(condition): {
-            result: _built(Published, printed, result)
+            result: _from_mapping(Published, printed, result)
             for printed in [_mapping(entries, condition)]
             for result in printed
         }
         for entries in [_mapping(values, "published")]
         for condition in entries
     }
-    if strangers := set(published) - set(map(str, conditions)):
-        raise ValueError(f"published: {sorted(strangers)[0]!r} is not a condition")
+    if unknown_conditions := set(published) - set(map(str, conditions)):
+        raise ValueError(f"published: {sorted(unknown_conditions)[0]!r} is not a condition")
     return Experiment(
         name=name,
         kind=str(values["kind"]),
@@ -117,7 +117,7 @@ def _experiment(name: str, values: dict[str, Json]) -> Experiment:
         finding=" ".join(str(values.get("finding") or "").split()),
         conditions={str(key): common | _mapping(conditions, key) for key in conditions},
         published=published,
-        plot=_built(Plot, values, "plot") if "plot" in values else None,
+        plot=_from_mapping(Plot, values, "plot") if "plot" in values else None,
     )
 
 
@@ -128,7 +128,7 @@ def _mapping(values: Mapping[str, Json], key: str) -> dict[str, Json]:
     return value
 
 
-def _built(kind: type[T], values: Mapping[str, Json], key: str) -> T:
+def _from_mapping(kind: type[T], values: Mapping[str, Json], key: str) -> T:
     build: Callable[..., T] = kind  # the dataclass checks the names and types of its arguments
     return build(**_mapping(values, key))
 

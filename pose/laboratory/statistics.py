@@ -13,8 +13,8 @@ def mean_and_half_width(values: Sequence[float]) -> tuple[float, float]:
     """Return the mean and half the width of its 95 % confidence interval (Student's t; NaN for a single value)."""
     if len(values) < 2:
         return mean(values), math.nan
-    freedom = len(values) - 1
-    t = STUDENT[freedom - 1] if freedom <= len(STUDENT) else NORMAL
+    degrees_of_freedom = len(values) - 1
+    t = STUDENT[degrees_of_freedom - 1] if degrees_of_freedom <= len(STUDENT) else NORMAL
     return mean(values), t * stdev(values) / math.sqrt(len(values))
 
 

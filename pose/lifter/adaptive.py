@@ -39,10 +39,10 @@ class AdaptiveBlock(nn.Module):
         return self.block.attention
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
-        answer, steps, last_weight = self.run(x, context)
+        output, steps, last_weight = self.run(x, context)
         if self.training:
             self.ponder_cost = (steps + last_weight).mean()
-        return answer
+        return output
 
     def run(self, x: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:
         """Apply the block until all frames have halted.
@@ -56,7 +56,7 @@ class AdaptiveBlock(nn.Module):
             halting.add_step(n, self.block(halting.state + self.codes[n], context))
             if not unrolled and not halting.running.any():
                 break
-        return halting.answer, halting.steps, halting.last_weight
+        return halting.output, halting.steps, halting.last_weight
 
     @property
     def cache_fields(self) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ class AdaptiveBlock(nn.Module):
             y, after = self.block.step(halting.state + self.codes[n], context, before)
             halting.add_step(n, y)
             following += list(after)
-        return halting.answer, tuple(following)
+        return halting.output, tuple(following)
 
 
 class _Halting:
@@ -90,7 +90,7 @@ class _Halting:
 
     def __init__(self, block: AdaptiveBlock, x_BTD: Tensor) -> None:
         self._block, self.state = block, x_BTD
-        self.answer, self.steps = torch.zeros_like(x_BTD), x_BTD.new_zeros(x_BTD.shape[:2])
+        self.output, self.steps = torch.zeros_like(x_BTD), x_BTD.new_zeros(x_BTD.shape[:2])
         self.last_weight, self._total = self.steps, self.steps
         self.running = torch.ones_like(self.steps, dtype=torch.bool)
 
@@ -105,12 +105,12 @@ class _Halting:
         probability = torch.sigmoid(self._block.halt(self.state)[..., 0] + 1)
         enough = self._total + probability > 1 - self._block.EPS
         halts = self.running & enough if n + 1 < self._block.max_steps else self.running
-        goes_on = self.running & ~halts
-        weight = (1 - self._total).where(halts, probability.where(goes_on, 0))
-        self.answer = self.answer + weight[..., None] * self.state
+        continues = self.running & ~halts
+        weight = (1 - self._total).where(halts, probability.where(continues, 0))
+        self.output = self.output + weight[..., None] * self.state
         self.last_weight = weight.where(halts, self.last_weight)
         self.steps = self.steps + self.running.to(self.steps.dtype)
-        self._total, self.running = self._total + probability.where(goes_on, 0), goes_on
+        self._total, self.running = self._total + probability.where(continues, 0), continues
 
 
 def ponder_cost(network: nn.Module) -> Tensor | None:

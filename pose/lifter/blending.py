@@ -32,7 +32,7 @@ class Windows:
             spans.append((start, min(start + self.size, length)))
         return spans
 
-    def fade(self, length: int, first: bool) -> NDArray[np.float64]:
+    def blending_weights(self, length: int, first: bool) -> NDArray[np.float64]:
         """Return the blending weights (T,) of a window's frames.
 
         They rise over the overlap with the previous window and fall over the overlap with the next one. The last
@@ -68,16 +68,16 @@ class Blend:
         self._weight = np.zeros((capacity, 1))
         self._first = 0
 
-    def add(self, start: int, answer: F32) -> None:
+    def add(self, start: int, output: F32) -> None:
         """Add the output of a window.
 
         Args:
             start: Index in the sequence of the window's first frame.
-            answer: (T, 71) output, one row per frame.
+            output: (T, 71) output, one row per frame.
         """
-        weights = self._windows.fade(len(answer), first=start == 0)[:, None]
-        rows = slice(start - self._first, start - self._first + len(answer))
-        self._sum[rows] += weights * answer
+        weights = self._windows.blending_weights(len(output), first=start == 0)[:, None]
+        rows = slice(start - self._first, start - self._first + len(output))
+        self._sum[rows] += weights * output
         self._weight[rows] += weights
 
     def take(self, count: int) -> F32:

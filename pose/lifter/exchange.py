@@ -278,7 +278,7 @@ def _difference(module: Exported, loaded: StepBackend) -> float:
     torch_step = TorchStep(module, module.inputs, module.outputs)
     if isinstance(module, WindowLift):
         motion = _motion(people=3, frames=50)
-        return _largest(*(_answer(backend.bind(motion)()) for backend in (loaded, torch_step)))
+        return _largest(*(_float_outputs(backend.bind(motion)()) for backend in (loaded, torch_step)))
     people, slots = 3, module.window if isinstance(module, SlidingStep) else getattr(module.core, "slots", 0)
     motion = _motion(people, frames=min(slots, 90) + 10)
     camera = {name: array[0] for name, array in _camera(1).items()}
@@ -290,16 +290,16 @@ def _difference(module: Exported, loaded: StepBackend) -> float:
         keypoints, scores = (np.asarray(motion[name][:, frame], np.float32) for name in ("keypoints", "scores"))
         got, expected = (stream.advance(keypoints, scores, times[frame]) for stream in streams)
         if frame:  # with look-ahead, the first frame has no output
-            worst = max(worst, _largest(*(_parts(answer) for answer in (got, expected))))
+            worst = max(worst, _largest(*(_parts(outputs) for outputs in (got, expected))))
     return worst
 
 
-def _answer(outputs: Arrays) -> dict[str, F32]:
+def _float_outputs(outputs: Arrays) -> dict[str, F32]:
     return {name: np.asarray(outputs[name], np.float32) for name in OUTPUT_NAMES}
 
 
-def _parts(answer: F32) -> dict[str, F32]:
-    return {"joints": answer[:, :51], "root": answer[:, 51:54], "sigma": answer[:, 54:]}
+def _parts(outputs: F32) -> dict[str, F32]:
+    return {"joints": outputs[:, :51], "root": outputs[:, 51:54], "sigma": outputs[:, 54:]}
 
 
 def _largest(got: Mapping[str, F32], expected: Mapping[str, F32]) -> float:

@@ -47,13 +47,13 @@ class LifterInput:
     spreads: Tensor
     seen: Tensor
 
-    def frames(self, rows: Tensor | slice) -> "LifterInput":
-        """Return the observations of the frames selected by `rows`, an index of the time axis."""
-        return LifterInput(*(getattr(self, name)[:, rows] for name in self.__slots__))
+    def frames(self, index: Tensor | slice) -> "LifterInput":
+        """Return the observations of the frames selected by `index` on the time axis."""
+        return LifterInput(*(getattr(self, name)[:, index] for name in self.__slots__))
 
-    def sequences(self, rows: Tensor | slice) -> "LifterInput":
-        """Return the observations of the sequences selected by `rows`, an index of the batch axis."""
-        return LifterInput(*(getattr(self, name)[rows] for name in self.__slots__))
+    def sequences(self, index: Tensor | slice) -> "LifterInput":
+        """Return the observations of the sequences selected by `index` on the batch axis."""
+        return LifterInput(*(getattr(self, name)[index] for name in self.__slots__))
 
     @classmethod
     def concatenate(cls, parts: Sequence["LifterInput"]) -> "LifterInput":
@@ -95,7 +95,7 @@ def observe_next(
     keypoints: Tensor,
     scores: Tensor,
     step: Tensor,
-    before: Tensor,
+    previous: Tensor,
     intrinsics: Tensor,
     derived: Tensor,
     intrinsics_known: Tensor,
@@ -106,8 +106,8 @@ def observe_next(
         keypoints: (B, J, 2) px.
         scores: (B, J).
         step: (B,) time since the previous frame, s.
-        before: (B, F) features of the previous frame. `pose.lifter.format.nothing_observed` returns those for the first
-            frame.
+        previous: (B, F) features of the previous frame; for the first frame, those that
+            `pose.lifter.format.nothing_observed` returns.
         intrinsics: (B, 3, 3) px.
         derived: (B,) bool, see `pose.sequences.LiftBatch`.
         intrinsics_known: (B,) bool, see `pose.sequences.LiftBatch`.
@@ -115,7 +115,7 @@ def observe_next(
     mask = scores > 0
     rays = _camera_rays(keypoints, mask, intrinsics[:, None])
     centre, spread, seen = _frame_of_reference(rays, mask)
-    last = split_features(before)
+    last = split_features(previous)
     centre = torch.where(seen[:, None], centre, last.centres)
     spread = torch.where(seen, spread, last.spreads)
     flags = torch.stack([derived, intrinsics_known], dim=-1).float()

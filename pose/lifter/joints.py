@@ -46,26 +46,31 @@ class JointEmbedding(nn.Module):
         parts = []
         for frame in features.split(FEATURES, dim=-1):  # of a stream: newest frame, target frame, age
             if frame.shape[-1] < FEATURES:
-                parts.append(_for_each_joint(frame))
+                parts.append(_expanded_to_joints(frame))
                 continue
             offsets, scores, mask, common = frame.split([2 * JOINTS, JOINTS, JOINTS, FRAME_FEATURES], dim=-1)
-            parts += [offsets.unflatten(-1, (JOINTS, 2)), scores[..., None], mask[..., None], _for_each_joint(common)]
+            parts += [
+                offsets.unflatten(-1, (JOINTS, 2)),
+                scores[..., None],
+                mask[..., None],
+                _expanded_to_joints(common),
+            ]
         tokens: Tensor = self.linear(torch.cat(parts, dim=-1))
         return tokens + self.places
 
 
-def _for_each_joint(common: Tensor) -> Tensor:
+def _expanded_to_joints(common: Tensor) -> Tensor:
     return common[..., None, :].expand(*common.shape[:-1], JOINTS, -1)
 
 
 def joints_within_hops(hops: int) -> list[list[int]]:
     """Return, for each joint, the joints at most `hops` bones away. The first entry is the joint itself."""
-    near = [[joint] for joint in range(JOINTS)]
+    neighbours = [[joint] for joint in range(JOINTS)]
     for _ in range(hops):
-        for seen in near:
+        for seen in neighbours:
             beside = {other for edge in H36M17.edges if not set(edge).isdisjoint(seen) for other in edge}
             seen += sorted(beside - set(seen))
-    return near
+    return neighbours
 
 
 class JointAttention(nn.Module):
@@ -163,7 +168,7 @@ class JointBlock(nn.Module):
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
         """Apply the block to (B, T, J, C)."""
-        each = _each_joint(context)
+        each = _repeated_per_joint(context)
 
         def over_time(x_BTJC: Tensor) -> Tensor:
             y = self.attention(x_BTJC.transpose(1, 2).flatten(0, 1), each)
@@ -195,14 +200,14 @@ class JointBlock(nn.Module):
 
         def over_time(x_B1JC: Tensor) -> Tensor:
             before = tuple(part.flatten(0, 1) for part in cache)
-            y, after = self.attention.step(x_B1JC.transpose(1, 2).flatten(0, 1), _each_joint(context), before)
+            y, after = self.attention.step(x_B1JC.transpose(1, 2).flatten(0, 1), _repeated_per_joint(context), before)
             following.append(tuple(part.unflatten(0, (-1, JOINTS)) for part in after))
             return cast(Tensor, y.unflatten(0, (-1, JOINTS)).transpose(1, 2))
 
         return self._mixed(x, over_time), following[0]
 
 
-def _each_joint(context: Context) -> Context:
+def _repeated_per_joint(context: Context) -> Context:
     """Return the context repeated for each joint. The joints become part of the batch axis."""
 
     def repeated(part: Tensor | None) -> Tensor | None:

@@ -83,8 +83,8 @@ def keypoint_sequence(frames: list[PersonFrame], camera: Camera, skeleton: Skele
 
 def lifted_sequence(frames: list[PersonFrame]) -> Sequence3D:
     """Return the current 3D of one person's frames, all of which must be lifted."""
-    answers = np.stack([frame.lifted for frame in frames if frame.lifted is not None])
-    return Sequence3D(*split_outputs(answers), np.array([frame.time for frame in frames]))
+    outputs = np.stack([frame.lifted for frame in frames if frame.lifted is not None])
+    return Sequence3D(*split_outputs(outputs), np.array([frame.time for frame in frames]))
 
 
 def take_finished(pending: deque[PendingFrame]) -> list[FrameResult]:

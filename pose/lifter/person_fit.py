@@ -36,8 +36,8 @@ class PersonFit:
             end, final = window
             frames = self._waiting[:end]
             seen = keypoint_sequence(frames, self._camera, self._skeleton)
-            answer = self._fit.window(lifted_sequence(frames), seen, final)
-            for frame, *parts in zip(frames[:final], answer.joints, answer.root, answer.sigma, strict=False):
+            fitted = self._fit.window(lifted_sequence(frames), seen, final)
+            for frame, *parts in zip(frames[:final], fitted.joints, fitted.root, fitted.sigma, strict=False):
                 frame.lifted = np.concatenate([part.ravel() for part in parts])
             taken += frames[:final]
             del self._waiting[:final]

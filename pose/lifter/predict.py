@@ -78,9 +78,9 @@ class Lifter(ABC):
 
         Only offline networks are supported.
         """
-        answers = self.forward([*windows, *map(mirror_observations, windows)])
-        plain, turned = answers[: len(windows)], answers[len(windows) :]
-        return [mirror_mean(one, other) for one, other in zip(plain, turned, strict=True)]
+        outputs = self.forward([*windows, *map(mirror_observations, windows)])
+        plain, mirrored = outputs[: len(windows)], outputs[len(windows) :]
+        return [mirror_mean(one, other) for one, other in zip(plain, mirrored, strict=True)]
 
     def lift(self, sequence: Sequence2D, lookahead: int = 0) -> Sequence3D:
         """Lift every frame of one person to 3D.
@@ -107,19 +107,19 @@ class Lifter(ABC):
             mirrored: Whether to average with the mirror images; offline networks only.
         """
         if self.streaming:
-            return [self._lift_whole(sequence, lookahead) for sequence in sequences]
+            return [self._lift_streaming(sequence, lookahead) for sequence in sequences]
         if lookahead:
             raise ValueError(f"lookahead: the lifter {self.name} processes whole windows; use a streaming one")
         spans = [(i, start, stop) for i, s in enumerate(sequences) for start, stop in self.windows.spans(len(s))]
         blends = [Blend(self.windows, len(sequence)) for sequence in sequences]
         for length in sorted({stop - start for _, start, stop in spans}):
-            alike = [span for span in spans if span[2] - span[1] == length]
-            for first in range(0, len(alike), CHUNK):
-                chunk = alike[first : first + CHUNK]
+            same_length = [span for span in spans if span[2] - span[1] == length]
+            for first in range(0, len(same_length), CHUNK):
+                chunk = same_length[first : first + CHUNK]
                 windows = [sequences[i][start:stop] for i, start, stop in chunk]
-                answers = self.forward_mirrored(windows) if mirrored else self.forward(windows)
-                for (i, start, _), answer in zip(chunk, answers, strict=True):
-                    blends[i].add(start, answer)
+                outputs = self.forward_mirrored(windows) if mirrored else self.forward(windows)
+                for (i, start, _), output in zip(chunk, outputs, strict=True):
+                    blends[i].add(start, output)
         return [
             Sequence3D(*split_outputs(blend.take(len(sequence))), times=sequence.times)
             for blend, sequence in zip(blends, sequences, strict=True)
@@ -130,13 +130,13 @@ class Lifter(ABC):
         seen = {name: array[0] for name, array in network_inputs([window]).items()}
         keypoints, scores, times = (seen.pop(name) for name in ("keypoints", "scores", "times"))
         person = PeopleState(StreamSettings(self.step, lookahead, seen), 1)
-        answers = [person.advance(*frame)[0] for frame in zip(keypoints, scores, times.tolist(), strict=True)]
-        return np.stack(answers[lookahead:])
+        outputs = [person.advance(*frame)[0] for frame in zip(keypoints, scores, times.tolist(), strict=True)]
+        return np.stack(outputs[lookahead:])
 
-    def _lift_whole(self, sequence: Sequence2D, lookahead: int) -> Sequence3D:
+    def _lift_streaming(self, sequence: Sequence2D, lookahead: int) -> Sequence3D:
         lookahead = self.step.cache_layout.supported_lookahead(lookahead)
-        answer = self.forward([padded_with_empty_frames(sequence, lookahead)], lookahead)[0]
-        return Sequence3D(*split_outputs(answer), times=sequence.times)
+        output = self.forward([padded_with_empty_frames(sequence, lookahead)], lookahead)[0]
+        return Sequence3D(*split_outputs(output), times=sequence.times)
 
 
 def checkpoint_path(name_or_path: str | Path) -> Path:
@@ -187,16 +187,16 @@ def join_outputs(lifted: "Lifted") -> F32:
     return np.concatenate([part.float().cpu().numpy() for part in parts], axis=-1)
 
 
-def mirror_mean(plain: F32, turned: F32) -> F32:
+def mirror_mean(plain: F32, mirrored: F32) -> F32:
     """Return the mean (..., D) of two outputs, after mirroring the second one back.
 
     The mean of sigma is geometric, because sigma is calibrated in the logarithm.
 
     Args:
         plain: (..., D) output for a window.
-        turned: (..., D) output for the mirror image of the window.
+        mirrored: (..., D) output for the mirror image of the window.
     """
-    back = turned[..., _MIRROR_ORDER] * _MIRROR_SIGNS
+    back = mirrored[..., _MIRROR_ORDER] * _MIRROR_SIGNS
     mean: F32 = np.float32(0.5) * (plain + back)
     mean[..., 54:] = np.sqrt(plain[..., 54:] * back[..., 54:])
     return mean

@@ -63,25 +63,25 @@ class HiddenRecurrence(Cell):
                     draw(gate)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
-        answer: Tensor = self.layer(x_BTD)[0]
-        return answer
+        output: Tensor = self.layer(x_BTD)[0]
+        return output
 
     def step(self, x_BD: Tensor, state: Cache) -> tuple[Tensor, Cache]:
         layer, hidden = self.layer, state[0]
-        seen_BG = F.linear(x_BD, _tensor(layer, "weight_ih_l0"), _tensor(layer, "bias_ih_l0"))
-        past_BG = F.linear(hidden, _tensor(layer, "weight_hh_l0"), _tensor(layer, "bias_hh_l0"))
+        input_BG = F.linear(x_BD, _tensor(layer, "weight_ih_l0"), _tensor(layer, "bias_ih_l0"))
+        hidden_BG = F.linear(hidden, _tensor(layer, "weight_hh_l0"), _tensor(layer, "bias_hh_l0"))
         if self.kind == "rnn":
-            hidden = torch.tanh(seen_BG + past_BG)
+            hidden = torch.tanh(input_BG + hidden_BG)
             return hidden, (hidden,)
         if self.kind == "gru":
-            (reset, update, new), (past_reset, past_update, past_new) = seen_BG.chunk(3, -1), past_BG.chunk(3, -1)
+            (reset, update, new), (past_reset, past_update, past_new) = input_BG.chunk(3, -1), hidden_BG.chunk(3, -1)
             update = torch.sigmoid(update + past_update)
             new = torch.tanh(new + torch.sigmoid(reset + past_reset) * past_new)
             hidden = new + update * (hidden - new)
             return hidden, (hidden,)
-        take, forget, new, show = (seen_BG + past_BG).chunk(4, dim=-1)
-        cell = torch.sigmoid(forget) * state[1] + torch.sigmoid(take) * torch.tanh(new)
-        hidden = torch.sigmoid(show) * torch.tanh(cell)
+        input_gate, forget_gate, new, output_gate = (input_BG + hidden_BG).chunk(4, dim=-1)
+        cell = torch.sigmoid(forget_gate) * state[1] + torch.sigmoid(input_gate) * torch.tanh(new)
+        hidden = torch.sigmoid(output_gate) * torch.tanh(cell)
         return hidden, (hidden, cell)
 
 
@@ -101,11 +101,11 @@ class OutputRecurrence(Cell):
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         seen_BTD = self.seen(x_BTD)
-        output, answers = x_BTD.new_zeros(len(x_BTD), OUTPUTS), []
+        output, outputs = x_BTD.new_zeros(len(x_BTD), OUTPUTS), []
         for t in range(x_BTD.shape[1]):
             output = self.out(torch.tanh(seen_BTD[:, t] + self.back(output)))
-            answers.append(output)
-        return torch.stack(answers, dim=1)
+            outputs.append(output)
+        return torch.stack(outputs, dim=1)
 
     def step(self, x_BD: Tensor, state: Cache) -> tuple[Tensor, Cache]:
         output: Tensor = self.out(torch.tanh(self.seen(x_BD) + self.back(state[0])))
@@ -142,8 +142,8 @@ class RecurrentBlock(nn.Module):
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
         with torch.autocast(x.device.type, enabled=False):  # rounding errors would accumulate over the frames
-            answer: Tensor = self.norm2(self.cell(self.norm1(x.float() if x.dtype == torch.bfloat16 else x)))
-        return answer
+            output: Tensor = self.norm2(self.cell(self.norm1(x.float() if x.dtype == torch.bfloat16 else x)))
+        return output
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
         """Process one new frame (B, 1, D) with the state. The output equals that of `forward` for this frame."""

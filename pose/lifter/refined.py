@@ -38,8 +38,8 @@ class RecentFrames:
             self.frames.pop()
         for age in ages:
             known = self.frames[age] if age < len(self.frames) else None
-            if known is not None and (answer := state.output_of(age)) is not None:
-                known.lifted = answer
+            if known is not None and (output := state.output_of(age)) is not None:
+                known.lifted = output
                 known.store_output()
 
 
@@ -58,21 +58,21 @@ class Refinements:
     def push(self, people: People) -> PendingFrame:
         """Add a frame; its outputs may be replaced until it is final."""
         while len(self._waiting) > self.delay:  # such a frame reached the last age with the previous frame
-            self._settle()
+            self._finalize_oldest()
         self._waiting.append(PendingFrame(people))
         return self._waiting[-1]
 
     def end(self) -> None:
         """Mark all waiting frames as final."""
         while self._waiting:
-            self._settle()
+            self._finalize_oldest()
 
     def take(self) -> list[FrameResult]:
         """Return the frames that became final since the last call, oldest first."""
         final, self._final = self._final, []
         return final
 
-    def _settle(self) -> None:
+    def _finalize_oldest(self) -> None:
         self._final.append(self._waiting.popleft().result())
 
 

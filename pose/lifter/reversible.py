@@ -55,8 +55,8 @@ class ReversibleStack(nn.Module):
     def invert(self, y1: Tensor, y2: Tensor, context: Context) -> tuple[Tensor, Tensor]:
         """Compute the inputs from the outputs. `context` must be that of the forward pass."""
         for block in reversed(self._each()):
-            y2 = y2 - _fed(block, y1)
-            y1 = y1 - _attended(block, y2, context)
+            y2 = y2 - _feed_forward(block, y1)
+            y1 = y1 - _attention_output(block, y2, context)
         return y1, y2
 
     def begin_step(self, step: int, generator: torch.Generator) -> None:
@@ -80,23 +80,23 @@ class ReversibleStack(nn.Module):
             y, kept = block.attention.step(block.attention_input(x2), context, cache[:count])
             following, cache = [*following, *kept], cache[count:]
             x1 = x1 + y
-            x2 = x2 + _fed(block, x1)
+            x2 = x2 + _feed_forward(block, x1)
         return (x1 + x2) / 2, tuple(following)
 
 
-def _attended(block: Block, x2: Tensor, context: Context) -> Tensor:
+def _attention_output(block: Block, x2: Tensor, context: Context) -> Tensor:
     y: Tensor = block.attention(block.attention_input(x2), context)
     return y
 
 
-def _fed(block: Block, y1: Tensor) -> Tensor:
+def _feed_forward(block: Block, y1: Tensor) -> Tensor:
     y: Tensor = block.ffn(block.norm2(y1))
     return y
 
 
 def _forward(block: Block, x1: Tensor, x2: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-    y1 = x1 + _attended(block, x2, context)
-    return y1, x2 + _fed(block, y1)
+    y1 = x1 + _attention_output(block, x2, context)
+    return y1, x2 + _feed_forward(block, y1)
 
 
 class _Recomputed(torch.autograd.Function):
@@ -126,10 +126,12 @@ class _Recomputed(torch.autograd.Function):
             for block, chosen in zip(reversed(ctx.stack._each()), reversed(ctx.chosen), strict=True):
                 if chosen is not None:
                     again.store(block.attention, chosen)
-                y2, d_y1 = _Branch([block.norm2, block.ffn], partial(_fed, block)).back(y2, y1, d2, gradients)
+                y2, d_y1 = _Branch([block.norm2, block.ffn], partial(_feed_forward, block)).backward(
+                    y2, y1, d2, gradients
+                )
                 d1 = d1 + d_y1
-                attention = _Branch([block.norm1, block.attention], partial(_attended, block, context=again))
-                y1, d_x2 = attention.back(y1, y2, d1, gradients)
+                attention = _Branch([block.norm1, block.attention], partial(_attention_output, block, context=again))
+                y1, d_x2 = attention.backward(y1, y2, d1, gradients)
                 d2 = d2 + d_x2
         return None, None, None, d1, d2, *(gradients.get(parameter) for parameter in ctx.parameters)
 
@@ -146,7 +148,7 @@ class _Branch:
     modules: list[nn.Module]
     run: Callable[[Tensor], Tensor]
 
-    def back(self, total: Tensor, x: Tensor, d: Tensor, gradients: dict[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    def backward(self, total: Tensor, x: Tensor, d: Tensor, gradients: dict[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         """Invert the branch and backpropagate through it.
 
         Args:

@@ -139,12 +139,14 @@ class SlidingStep(nn.Module):
 
     def _mean(self, outputs: Tensor, both: Tensor) -> Lifted:
         """Return the mean of the outputs for a window and for its mirror image; geometric for sigma."""
-        plain, turned = (decode(outputs[:, side], split_features(both[:, side]), self.calibration) for side in range(2))
+        plain, mirrored = (
+            decode(outputs[:, side], split_features(both[:, side]), self.calibration) for side in range(2)
+        )
         signs = outputs.new_tensor([-1.0, 1.0, 1.0])
         return Lifted(
-            (plain.joints + turned.joints[..., _FLIP, :] * signs) / 2,
-            (plain.root + turned.root * signs) / 2,
-            (plain.sigma * turned.sigma[..., _FLIP]).sqrt(),
+            (plain.joints + mirrored.joints[..., _FLIP, :] * signs) / 2,
+            (plain.root + mirrored.root * signs) / 2,
+            (plain.sigma * mirrored.sigma[..., _FLIP]).sqrt(),
         )
 
 
@@ -194,8 +196,14 @@ def supports(network: LifterNetwork) -> bool:
     """
     config = network.config
     plain = config.model == "transformer" and config.residual == "plain" and config.tokens == "frames"
-    alike = config.window > AGES[-1] and not config.streaming and not config.adaptive_depth and config.shared_maps == 1
-    return plain and alike and all(type(cast(Block, block).attention) is SoftmaxAttention for block in network.blocks)
+    window_fits = (
+        config.window > AGES[-1] and not config.streaming and not config.adaptive_depth and config.shared_maps == 1
+    )
+    return (
+        plain
+        and window_fits
+        and all(type(cast(Block, block).attention) is SoftmaxAttention for block in network.blocks)
+    )
 
 
 def _mirrored_features() -> tuple[Tensor, Tensor]:

@@ -149,11 +149,11 @@ class PeopleState:
             if (following := outputs.get(f"next_{name}")) is not None:
                 array[:] = following
         joints, root, sigma = outputs["joints"], outputs["root"], outputs["sigma"]
-        answers: F32 = np.concatenate([joints.reshape(*root.shape[:-1], 51), root, sigma], axis=-1)
+        joined: F32 = np.concatenate([joints.reshape(*root.shape[:-1], 51), root, sigma], axis=-1)
         if (ages := self._settings.step.cache_layout.ages) is None:
-            return answers
-        self.outputs_by_age = answers
-        return answers[:, ages.index(self._settings.lookahead)]
+            return joined
+        self.outputs_by_age = joined
+        return joined[:, ages.index(self._settings.lookahead)]
 
     def output_of(self, row: int, age: int) -> F32 | None:
         """Return the output (71,) of row `row`, as `StreamState.output_of` does."""

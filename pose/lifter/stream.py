@@ -94,9 +94,11 @@ class LifterStream:
         keypoints, scores = to_h36m17(keypoints, scores, self.skeleton)
         state = gather(self._settings, people)
         ready = [person.ready for person in people]
-        answers = state.advance(keypoints, scores, time)
-        given = (answer if known else None for answer, known in zip(answers, ready, strict=True))
-        return [person.delay_output(answer, self._extra_delay) for person, answer in zip(people, given, strict=True)]
+        outputs = state.advance(keypoints, scores, time)
+        valid_outputs = (output if known else None for output, known in zip(outputs, ready, strict=True))
+        return [
+            person.delay_output(output, self._extra_delay) for person, output in zip(people, valid_outputs, strict=True)
+        ]
 
 
 class StreamLifter:
@@ -187,16 +189,16 @@ class StreamLifter:
         if not self._people:
             return
         states = [live.state for live in self._people.values()]
-        answers = self._stream.step(states, keypoints, scores, people.time)
+        outputs = self._stream.step(states, keypoints, scores, people.time)
         if self._refined and refined:
             ages = self._stream.refinement_ages(self._refined.delay)
             for live in self._people.values():
                 newest = live.waiting[-1]
                 refined_frame = None if newest is None else replace(newest, pending=refined)
                 live.recent.add(refined_frame, live.state, ages)
-        for live, answer in zip(self._people.values(), answers, strict=True):
-            if answer is not None and (person_frame := live.waiting.popleft()) is not None:
-                person_frame.lifted = answer
+        for live, output in zip(self._people.values(), outputs, strict=True):
+            if output is not None and (person_frame := live.waiting.popleft()) is not None:
+                person_frame.lifted = output
                 person_frame.store_output()
         oldest = people.time - MAX_TRACK_GAP_S
         self._people = {

@@ -49,7 +49,7 @@ class PersonWindows:
             self._blend.add(self._start, self._lifter.forward_mirrored([sequence])[0])
             self._fresh = 0
         lifted, self._waiting = self._waiting[:count], self._waiting[count:]
-        for frame, answer in zip(lifted, self._blend.take(count), strict=True):
-            frame.lifted = answer
+        for frame, output in zip(lifted, self._blend.take(count), strict=True):
+            frame.lifted = output
         self._start += count
         return lifted

@@ -19,7 +19,7 @@ from pose.types import F32, U8
 # above the second.
 OCCLUSION_START_DISTANCE = 0.2
 OCCLUSION_END_DISTANCE = 0.27
-MOTION_SECONDS = 0.6  # time constant with which the predicted position loses its weight
+POSITION_TIME_CONSTANT_S = 0.6  # time constant with which the predicted position loses its weight
 MIN_GAIN = 0.04  # minimum improvement of the fit by swapped ids, in body sizes per person
 MAX_ENCOUNTER_S = 5.0  # an encounter is dropped after this time if one of the two is missing
 
@@ -145,10 +145,10 @@ class IdSwapDetector:
         """Return how much better swapped ids fit than the current ones, minus `MIN_GAIN` per person, in body sizes.
 
         If the result is above 0, the ids were switched. It is 0 if only one of the two is visible and the encounter is
-        older than `MOTION_SECONDS`, because the predicted position is needed then: body size and colours can differ
-        less between two people than between two poses of one person.
+        older than `POSITION_TIME_CONSTANT_S`, because the predicted position is needed then: body size and colours can
+        differ less between two people than between two poses of one person.
         """
-        if len(visible) < 2 and time - encounter.time > MOTION_SECONDS:
+        if len(visible) < 2 and time - encounter.time > POSITION_TIME_CONSTANT_S:
             return 0.0
         states = dict(zip(pair, encounter.states, strict=True))
         swap = {pair[0]: pair[1], pair[1]: pair[0]}
@@ -163,5 +163,5 @@ class IdSwapDetector:
         """Return the distance of a pose (J, 2) px from a person whose last known state is `state`, in body sizes."""
         expected = state.trunk_centre + state.displacement(time)
         offset = float(np.linalg.norm(self._model.trunk_centre(xy) - expected)) / state.size
-        weight = math.exp((state.time - time) / MOTION_SECONDS)
+        weight = math.exp((state.time - time) / POSITION_TIME_CONSTANT_S)
         return offset * weight + self._model.appearance_distance(state, image, xy)

@@ -10,17 +10,17 @@ from pose.skeletons import Skeleton
 from pose.types import F32, U8
 
 MIN_TOUCHING_IOU = 0.1  # IoU of the boxes around the joints, above which people touch and can occlude each other
-VELOCITY_SECONDS = 0.2  # time constant of the running mean of the velocity
-SLOWING_SECONDS = 0.7  # time constant with which the velocity of a lost person decays
-COLOUR_SECONDS = 0.5  # time constant of the running mean of the clothing colours
+VELOCITY_TIME_CONSTANT_S = 0.2  # time constant of the running mean of the velocity
+DECAY_TIME_CONSTANT_S = 0.7  # time constant with which the velocity of a lost person decays
+COLOUR_TIME_CONSTANT_S = 0.5  # time constant of the running mean of the clothing colours
 SIZE_WEIGHT = 0.5  # distance in body sizes for sizes that differ by a factor of e
 COLOUR_WEIGHT = 0.5  # distance in body sizes for black instead of white clothes
 # Positions at which clothing colours are sampled, as fractions of a distance:
-ACROSS = (0.3, 0.5, 0.7)  # trunk, from left to right
-DOWN = (0.2, 0.5, 0.8)  # trunk, from the shoulders to the hips
-THIGH = (0.2, 0.4, 0.6)  # thigh, from hip to knee
-_ACROSS = np.array(ACROSS, np.float32)[:, None]
-_DOWN, _THIGH = (np.array(parts, np.float32)[:, None, None] for parts in (DOWN, THIGH))
+ACROSS_FRACTIONS = (0.3, 0.5, 0.7)  # trunk, from left to right
+DOWN_FRACTIONS = (0.2, 0.5, 0.8)  # trunk, from the shoulders to the hips
+THIGH_FRACTIONS = (0.2, 0.4, 0.6)  # thigh, from hip to knee
+_ACROSS = np.array(ACROSS_FRACTIONS, np.float32)[:, None]
+_DOWN, _THIGH = (np.array(parts, np.float32)[:, None, None] for parts in (DOWN_FRACTIONS, THIGH_FRACTIONS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class PersonState:
 
         The velocity decays over time.
         """
-        return self.velocity * np.float32(SLOWING_SECONDS * (1 - exp((self.time - time) / SLOWING_SECONDS)))
+        return self.velocity * np.float32(DECAY_TIME_CONSTANT_S * (1 - exp((self.time - time) / DECAY_TIME_CONSTANT_S)))
 
     def predicted_xy(self, time: float) -> F32:
         """Return the joints (J, 2) px predicted at `time` (s) with constant velocity."""
@@ -80,7 +80,7 @@ class PersonModel:
         height, width = image.shape[:2]
         x, y = np.minimum(np.maximum(points, 0), (width - 1, height - 1)).astype(np.intp).T
         colours = image[y, x].astype(np.float32).T
-        trunk_points = len(ACROSS) * len(DOWN)
+        trunk_points = len(ACROSS_FRACTIONS) * len(DOWN_FRACTIONS)
         return np.stack([median(colours[:, :trunk_points]), median(colours[:, trunk_points:])]) / np.float32(255)
 
     def update(
@@ -103,10 +103,10 @@ class PersonModel:
             return PersonState(xy, scores > 0, size, centre, np.zeros(2, np.float32), colours, time)
         step = max(time - state.time, 1e-3)
         speed = (centre - state.trunk_centre) / np.float32(step)
-        velocity = state.velocity + np.float32(min(1.0, step / VELOCITY_SECONDS)) * (speed - state.velocity)
+        velocity = state.velocity + np.float32(min(1.0, step / VELOCITY_TIME_CONSTANT_S)) * (speed - state.velocity)
         colours = state.colours
         if learn_colours:
-            weight = np.float32(min(1.0, step / COLOUR_SECONDS))
+            weight = np.float32(min(1.0, step / COLOUR_TIME_CONSTANT_S))
             colours = colours + weight * (self.clothing_colours(image, xy) - colours)
         return PersonState(xy, scores > 0, size, centre, velocity, colours, time)
 

@@ -65,10 +65,10 @@ class TensorBatch(NamedTuple):
         """Compute the network inputs of the B sequences of T frames."""
         return observe(self.keypoints, self.scores, self.times, self.intrinsics, self.derived, self.intrinsics_known)
 
-    def frames(self, rows: slice) -> "TensorBatch":
-        """Return the batch with only the frames selected by `rows`."""
+    def frames(self, index: slice) -> "TensorBatch":
+        """Return the batch with only the frames selected by `index`."""
         along_time = ("keypoints", "scores", "times", "valid", "joints", "root")
-        return self._replace(**{name: getattr(self, name)[:, rows] for name in along_time})
+        return self._replace(**{name: getattr(self, name)[:, index] for name in along_time})
 
     def mirrored(self) -> "TensorBatch":
         """Return the batch with left and right joints swapped and the image mirrored about its principal point."""
@@ -121,7 +121,7 @@ def load(
         device: Target device.
     """
     if workers == 0:
-        yield from (to_tensors(batch).to(device) for batch in _by_a_thread(source, numbers))
+        yield from (to_tensors(batch).to(device) for batch in _build_in_thread(source, numbers))
         return
     loader = DataLoader(
         _Steps(source, to_tensors),
@@ -136,7 +136,7 @@ def load(
         yield batch.to(device)
 
 
-def _by_a_thread(source: BatchSource[SourceBatch], numbers: Sequence[int]) -> Iterator[SourceBatch]:
+def _build_in_thread(source: BatchSource[SourceBatch], numbers: Sequence[int]) -> Iterator[SourceBatch]:
     with ThreadPoolExecutor(1) as thread:
         waiting = [thread.submit(source.batch, number) for number in numbers[:2]]
         for position in range(len(numbers)):

@@ -69,11 +69,11 @@ class ForecasterTrainer(TrainingLoop[ForecasterNetwork, ForecastBatch, ForecastT
 
     def loss(self, batch: ForecastTensors, step: int) -> Loss:
         network = self.bare_network
-        if not network.rolls_out:
+        if not network.predicts_steps:
             return forecast_loss(network.at(batch.past, batch.ahead), batch.truth, batch.ahead, self.config.loss)
         truth_probability = true_input_probability(step, self.config.forcing)
         drawn = generator(torch.device("cpu"), self.config.seed, step, "forcing")
-        predicted = network.forced(batch.past, batch.steps, truth_probability, drawn)
+        predicted = network.scheduled_sampling(batch.past, batch.steps, truth_probability, drawn)
         return forecast_loss(predicted, batch.steps, step_times(batch.past.device), self.config.loss)
 
 

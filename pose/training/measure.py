@@ -58,7 +58,7 @@ def lift_batch(network: LifterNetwork, batch: LiftBatch, lookahead: int = 0) -> 
         Poses (B, T) on the CPU. Those after the last valid frame of a sequence are meaningless.
     """
     if network.config.streaming:
-        return _lift_whole(network, batch, lookahead)
+        return _lift_streaming(network, batch, lookahead)
     blended = network.config.windows
     lengths = [int(row.nonzero()[0].max(initial=0)) + 1 for row in batch.valid]
     windows: dict[tuple[int, int], list[int]] = {}
@@ -66,17 +66,17 @@ def lift_batch(network: LifterNetwork, batch: LiftBatch, lookahead: int = 0) -> 
         for span in blended.spans(length):
             windows.setdefault(span, []).append(row)
     mirrored = TensorBatch.of(batch).mirrored()
-    turned_keypoints, turned_scores = mirrored.keypoints.numpy(), mirrored.scores.numpy()
+    mirrored_keypoints, mirrored_scores = mirrored.keypoints.numpy(), mirrored.scores.numpy()
     blends = [Blend(blended, length) for length in lengths]
     for (start, stop), rows in windows.items():
         frames = slice(start, stop)
         times = batch.times[rows, frames]
-        plain, turned = (
+        plain, mirrored_output = (
             join_outputs(_run(network, batch, rows, keypoints[rows, frames], scores[rows, frames], times))
-            for keypoints, scores in ((batch.keypoints, batch.scores), (turned_keypoints, turned_scores))
+            for keypoints, scores in ((batch.keypoints, batch.scores), (mirrored_keypoints, mirrored_scores))
         )
-        for row, answer in zip(rows, mirror_mean(plain, turned), strict=True):
-            blends[row].add(start, answer)
+        for row, output in zip(rows, mirror_mean(plain, mirrored_output), strict=True):
+            blends[row].add(start, output)
     joined = torch.ones(*batch.valid.shape, 17 * 4 + 3)
     for row, (blend, length) in enumerate(zip(blends, lengths, strict=True)):
         joined[row, :length] = torch.from_numpy(blend.take(length))
@@ -84,7 +84,7 @@ def lift_batch(network: LifterNetwork, batch: LiftBatch, lookahead: int = 0) -> 
     return Lifted(joints.unflatten(-1, (17, 3)), root, sigma)
 
 
-def _lift_whole(network: LifterNetwork, batch: LiftBatch, lookahead: int) -> Lifted:
+def _lift_streaming(network: LifterNetwork, batch: LiftBatch, lookahead: int) -> Lifted:
     keypoints = np.pad(batch.keypoints, ((0, 0), (0, lookahead), (0, 0), (0, 0)))
     scores = np.pad(np.where(batch.valid[..., None], batch.scores, 0), ((0, 0), (0, lookahead), (0, 0)))
     step = batch.times[:, -1:] - batch.times[:, -2:-1]

@@ -90,5 +90,5 @@ class NewestFrames:
         assert self.teacher is not None
         both = TensorBatch(*(torch.cat(pair) for pair in zip(batch, batch.mirrored(), strict=True)))
         lifted = self.teacher(both.observe(), both.times)
-        (plain, turned), (root, other) = lifted.joints.chunk(2), lifted.root.chunk(2)
-        return (plain + mirrored_joints(turned)) / 2, (root + other * other.new_tensor([-1, 1, 1])) / 2
+        (plain, mirrored), (root, other) = lifted.joints.chunk(2), lifted.root.chunk(2)
+        return (plain + mirrored_joints(mirrored)) / 2, (root + other * other.new_tensor([-1, 1, 1])) / 2

@@ -7,7 +7,7 @@ import pytest
 
 from pose.errors import UsageError
 from pose.forecast import DampedVelocity, Past, ZeroVelocity, forecast, load_forecaster
-from pose.forecast.baselines import LIMB_DAMPING, ROOT_DAMPING, recent_velocity
+from pose.forecast.baselines import LIMB_TIME_CONSTANT_S, ROOT_TIME_CONSTANT_S, recent_velocity
 from pose.sequences import Sequence3D
 
 BODY = np.random.default_rng(3).normal(0, 0.4, (17, 3)).astype(np.float32)
@@ -54,7 +54,7 @@ def test_damped_velocity_goes_on_along_a_line_and_slows_down(fps):
     past = line(np.arange(fps) / fps)
     h = 0.3
     found = forecast(past, [h], forecaster=DampedVelocity()).sequence
-    limbs, body = (tau * (1 - np.exp(-h / tau)) for tau in (LIMB_DAMPING, ROOT_DAMPING))
+    limbs, body = (tau * (1 - np.exp(-h / tau)) for tau in (LIMB_TIME_CONSTANT_S, ROOT_TIME_CONSTANT_S))
     assert np.allclose(found.joints[0], past.joints[-1] + limbs * (SPEED - SPEED[0]), atol=1e-4)
     assert np.allclose(found.root[0], past.root[-1] + body * WAY, atol=1e-4)
 

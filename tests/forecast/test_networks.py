@@ -87,9 +87,9 @@ def test_cross_attention_has_the_gradient_of_its_differences():
 def test_decoder_does_not_see_later_steps(norm):
     net, past, truth = network("autoregressive", norm=norm), pasts(), torch.randn(3, FUTURE_STEPS, COORDINATES)
     drawn = torch.Generator()
-    before = net.forced(past, truth, 1.0, drawn).displacement
+    before = net.scheduled_sampling(past, truth, 1.0, drawn).displacement
     truth[:, 10:] += 1
-    after = net.forced(past, truth, 1.0, drawn).displacement
+    after = net.scheduled_sampling(past, truth, 1.0, drawn).displacement
     assert torch.allclose(after[:, :11], before[:, :11], atol=1e-6)  # step 10 is from the steps before it
     assert not torch.allclose(after[:, 11], before[:, 11], atol=1e-3)
 
@@ -100,7 +100,7 @@ def test_cached_roll_out_is_the_recomputed_one(norm):
     net, past = network("autoregressive", norm=norm), pasts()
     with torch.no_grad():
         rolled = net.predict(past)
-        told = net.forced(past, rolled.displacement, 1.0, torch.Generator())
+        told = net.scheduled_sampling(past, rolled.displacement, 1.0, torch.Generator())
     assert rolled.displacement.abs().max() > 1e-2
     assert torch.allclose(rolled.displacement, told.displacement, atol=1e-5)
     assert torch.allclose(rolled.log_sigma, told.log_sigma, atol=1e-4)
@@ -111,7 +111,9 @@ def test_scheduled_sampling_is_between_the_truth_and_the_roll_out(kind):
     net, past, truth = network(kind), pasts(), 5 + torch.randn(3, FUTURE_STEPS, COORDINATES)
     with torch.no_grad():
         rolled = net.predict(past).displacement
-        none, some, full = (net.forced(past, truth, keep, torch.Generator().manual_seed(0)) for keep in (0.0, 0.5, 1.0))
+        none, some, full = (
+            net.scheduled_sampling(past, truth, keep, torch.Generator().manual_seed(0)) for keep in (0.0, 0.5, 1.0)
+        )
     if kind != "autoregressive":  # whose second pass is told what the first said of the truth
         assert torch.allclose(none.displacement, rolled, atol=1e-5)
     assert not torch.allclose(some.displacement, none.displacement, atol=1e-2)
@@ -151,8 +153,8 @@ def test_training_begins_at_zero_velocity(kind):
 def test_every_weight_learns(kind):
     """No parameter is cut off from the loss."""
     net = network(kind)
-    if net.rolls_out:
-        said = net.forced(pasts(), torch.randn(3, FUTURE_STEPS, COORDINATES), 0.5, torch.Generator())
+    if net.predicts_steps:
+        said = net.scheduled_sampling(pasts(), torch.randn(3, FUTURE_STEPS, COORDINATES), 0.5, torch.Generator())
     else:
         said = net.at(pasts(), torch.rand(3, 5))
     (said.displacement.square().sum() + said.log_sigma.square().sum()).backward()

@@ -42,8 +42,8 @@ def test_windows_cover_every_frame_and_overlap_enough(length):
 
 def test_overlapping_fades_add_up_to_one():
     total = np.zeros(HOP + WINDOW)
-    total[:WINDOW] += WINDOWS.fade(WINDOW, first=True)
-    total[HOP:] += WINDOWS.fade(WINDOW, first=False)
+    total[:WINDOW] += WINDOWS.blending_weights(WINDOW, first=True)
+    total[HOP:] += WINDOWS.blending_weights(WINDOW, first=False)
     np.testing.assert_allclose(total[: HOP + HOP], 1)
 
 

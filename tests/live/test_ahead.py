@@ -13,7 +13,7 @@ from pose.config import LiveConfig
 from pose.errors import UsageError
 from pose.forecast import DampedVelocity, ZeroVelocity
 from pose.forecast.past_buffer import MAX_FRAMES, PastBuffer
-from pose.forecast.projection import carriers
+from pose.forecast.projection import carrying_joints
 from pose.forecast.stabilized import StabilizedForecaster
 from pose.live import LiveLoop, PushedFrames
 from pose.live.ahead import PosePredictor
@@ -256,7 +256,7 @@ def test_predicted_people_are_not_their_own_past():
 
 @pytest.mark.parametrize("skeleton", [H36M17, BLAZEPOSE33, HALPE26, WHOLEBODY133], ids=lambda s: s.name)
 def test_every_point_goes_with_the_joint_of_its_name_or_the_one_it_hangs_on(skeleton):
-    names = [H36M17.names[row] for row in carriers(skeleton)]
+    names = [H36M17.names[row] for row in carrying_joints(skeleton)]
     for name, carrier in zip(skeleton.names, names, strict=True):
         if name in H36M17.names:
             assert carrier == name

@@ -14,7 +14,7 @@ from pose.people.observations import (
     PersonTrack,
     duplicates,
 )
-from pose.people.person_state import ACROSS, DOWN, THIGH, PersonModel
+from pose.people.person_state import ACROSS_FRACTIONS, DOWN_FRACTIONS, THIGH_FRACTIONS, PersonModel
 from pose.skeletons import BLAZEPOSE33, H36M17
 from pose.types import Keypoints2D, Regions
 
@@ -99,10 +99,14 @@ def test_clothes_are_the_median_colours_along_trunk_and_thighs(rng):
             between(
                 *(between(joint[f"left_{part}"], joint[f"right_{part}"], x) for part in ("shoulder", "hip")), share=y
             )
-            for y in DOWN
-            for x in ACROSS
+            for y in DOWN_FRACTIONS
+            for x in ACROSS_FRACTIONS
         ]
-        thighs = [between(joint[f"{side}_hip"], joint[f"{side}_knee"], t) for t in THIGH for side in ("left", "right")]
+        thighs = [
+            between(joint[f"{side}_hip"], joint[f"{side}_knee"], t)
+            for t in THIGH_FRACTIONS
+            for side in ("left", "right")
+        ]
         for number, points in enumerate((trunk, thighs)):
             at = np.rint(points).astype(int).clip(0, [399, 299])
             colour = np.median(image[at[:, 1], at[:, 0]].astype(np.float32), axis=0) / np.float32(255)

@@ -57,8 +57,8 @@ class TokenModel(nn.Module):
         context = token_context(tokens_BN, self.head_dim, self.rotary)
         for block in self.blocks:
             x = cast(LifterBlock, block)(x, context)
-        odds: Tensor = self.head(self.norm(x))
-        return odds
+        logits: Tensor = self.head(self.norm(x))
+        return logits
 
 
 class EncoderDecoder(nn.Module):
@@ -107,8 +107,8 @@ class EncoderDecoder(nn.Module):
         y = self._tokens(self.decoder, tokens_BN.where(writes, PAD))
         for block in self.decoder.blocks:
             y = block(y, context, cast(DecoderBlock, block).cross.remember(memory, known))
-        odds: Tensor = self.head(self.norms[1](y))
-        return odds
+        logits: Tensor = self.head(self.norms[1](y))
+        return logits
 
     def _tokens(self, stack: "_Stack", tokens_BN: Tensor) -> Tensor:
         x: Tensor = stack.embed(F.one_hot(tokens_BN, self.words).float())
