@@ -31,7 +31,7 @@ MAX_ROTATION_DEGREES = 1.0  # of a static camera; larger than tracking errors of
 MAX_ZOOM_RATIO = 1.03  # maximum ratio of the longest to the shortest focal length
 
 # Runs a pipeline on the source of a camera. Arguments: index of the camera, source, pipeline.
-Follow = Callable[[int, Source, Pipeline], Iterable[FrameResult]]
+RunFunction = Callable[[int, Source, Pipeline], Iterable[FrameResult]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class CameraRuns:
     Attributes:
         videos: Path of each camera's video.
         pipeline: Pipeline of the first worker; further workers build their own.
-        follow: Function that runs a pipeline on a source and returns the results.
+        run_camera: Function that runs a pipeline on a source and returns the results.
         folder: Folder for temporary files.
         stop: Event that stops all workers at their next frame.
         workers: Number of threads, each of which processes one camera at a time.
@@ -85,7 +85,7 @@ class CameraRuns:
 
     videos: Sequence[str]
     pipeline: Pipeline
-    follow: Follow
+    run_camera: RunFunction
     folder: Path
     stop: threading.Event
     workers: int = 1
@@ -179,7 +179,7 @@ class CameraRuns:
             recorded = recorded_at(Target(f"file:{video}", video))
             camera = pipeline.camera(source.info.size, source.info.focal_35mm)
             times = []
-            for result in self.follow(row, source, pipeline):
+            for result in self.run_camera(row, source, pipeline):
                 spool.write(result)
                 motion.add(result.people)
                 times.append(result.time)

@@ -28,7 +28,7 @@ class IncomingFrames:
             size: Expected (width, height) of the images, px.
         """
         self._size = size
-        self._last, self._number = -math.inf, 0
+        self._last, self._index = -math.inf, 0
         self._slow = 0  # consecutive frames with too large a step
 
     def check(self, frame: Frame) -> None:
@@ -47,15 +47,15 @@ class IncomingFrames:
         if not math.isfinite(frame.time) or step <= 0:
             before = f" after {self._last:g} s" if math.isfinite(self._last) else ""
             raise UsageError(f"frame {frame.index}: time {frame.time:g} s{before}; expected seconds that increase")
-        step /= max(1, frame.index - self._number)  # a busy machine drops the frames in between
-        self._last, self._number = frame.time, frame.index
+        step /= max(1, frame.index - self._index)  # a busy machine drops the frames in between
+        self._last, self._index = frame.time, frame.index
         self._slow = self._slow + 1 if MAX_FRAME_STEP_S <= step < math.inf else 0
         if self._slow == MIN_FRAMES_TO_JUDGE:
             warnings.warn(_too_slow(step), PoseWarning, stacklevel=4)
 
 
 def check_units(
-    keypoints: F32, scores: F32, times: NDArray[np.float64], image_size: tuple[int, int], where: str = ""
+    keypoints: F32, scores: F32, times: NDArray[np.float64], image_size: tuple[int, int], prefix: str = ""
 ) -> None:
     """Check that keypoints are in px and times in seconds.
 
@@ -66,24 +66,24 @@ def check_units(
         scores: (T, J) scores; keypoints with score 0 are ignored.
         times: (T,) s.
         image_size: (width, height) px.
-        where: Prefix of the warnings.
+        prefix: Prefix of the warnings.
 
     Raises:
         ValueError: If all keypoints lie within 2 px of the image's corner, as relative coordinates from 0 to 1 do.
     """
-    seen = keypoints[scores > 0]
+    detected = keypoints[scores > 0]
     size = np.array(image_size)
-    if len(seen) and size.min() > 4 * MAX_NORMALISED_PX and np.abs(seen).max() <= MAX_NORMALISED_PX:
+    if len(detected) and size.min() > 4 * MAX_NORMALISED_PX and np.abs(detected).max() <= MAX_NORMALISED_PX:
         raise ValueError(
             f"keypoints: all lie within {MAX_NORMALISED_PX:g} px of the corner; "
             f"expected px, so multiply relative coordinates by {size[0]} and {size[1]}"
         )
-    outside = ((seen < -0.5) | (seen > size - 0.5)).any(axis=-1)
-    if outside.sum() > len(seen) / 2:
+    outside = ((detected < -0.5) | (detected > size - 0.5)).any(axis=-1)
+    if outside.sum() > len(detected) / 2:
         message = f"keypoints: {outside.mean():.0%} lie outside the picture of {size[0]} x {size[1]} px (image_size)"
-        warnings.warn(where + message, PoseWarning, stacklevel=3)
+        warnings.warn(prefix + message, PoseWarning, stacklevel=3)
     if len(times) >= MIN_FRAMES_TO_JUDGE and (step := float(np.median(np.diff(times)))) >= MAX_FRAME_STEP_S:
-        warnings.warn(where + _too_slow(step), PoseWarning, stacklevel=3)
+        warnings.warn(prefix + _too_slow(step), PoseWarning, stacklevel=3)
 
 
 def _too_slow(step: float) -> str:

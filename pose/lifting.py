@@ -77,30 +77,30 @@ def lift(
 
     name, people = _read(keypoints, fps, image_size)
     network = load_lifter(lifter, resolve_device(device))
-    seen, answers = lift_sequences(
+    sequences, lifted = lift_sequences(
         network, list(people.values()), lookahead, repair=repair, constant_bones=constant_bones, fit=fit
     )
-    times = np.unique(np.concatenate([one.times for one in seen]))
+    times = np.unique(np.concatenate([one.times for one in sequences]))
     settings: dict[str, Json] = {
         "lifter": lifter, "lookahead": lookahead, "repair": repair, "constant_bones": constant_bones, "fit": fit,
         "world": world,
     }  # fmt: skip
     steps = Steps(
         bones=constant_bones, fill=False, smooth=smooth, feet=foot_lock,
-        camera_known=all(one.camera.known for one in seen),
+        camera_known=all(one.camera.known for one in sequences),
         up=None if pitch is None and roll is None else up_of(pitch or 0.0, roll or 0.0), heights=heights or {},
     )  # fmt: skip
-    frames = _frames(list(people), seen, answers, times)
-    return Result.of(frames, _info(name, network, seen[0], times, settings), steps if world else None, join=False)
+    frames = _frames(list(people), sequences, lifted, times)
+    return Result.of(frames, _info(name, network, sequences[0], times, settings), steps if world else None, join=False)
 
 
-def _info(name: str, network: "Lifter", seen: Sequence2D, times: F64, settings: dict[str, Json]) -> RunInfo:
+def _info(name: str, network: "Lifter", sequence: Sequence2D, times: F64, settings: dict[str, Json]) -> RunInfo:
     """Return the metadata of the result.
 
     Args:
         name: Name of the source.
         network: Lifter.
-        seen: Sequence that provides the camera and the skeleton.
+        sequence: Sequence that provides the camera and the skeleton.
         times: (F,) s, times of all frames.
         settings: Arguments of `lift`.
     """
@@ -108,8 +108,8 @@ def _info(name: str, network: "Lifter", seen: Sequence2D, times: F64, settings: 
     return RunInfo(
         source=name,
         fps=(len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 else 30.0,
-        camera=seen.camera,
-        skeleton=get_skeleton(seen.skeleton),
+        camera=sequence.camera,
+        skeleton=get_skeleton(sequence.skeleton),
         models=models,
         settings=settings,
     )
@@ -148,16 +148,16 @@ def lift_sequences(
         from pose.repair.person import repair as repaired
 
         sequences = [repaired(sequence) for sequence in sequences]
-    answers = lifter.lift_many(sequences, lookahead)
+    lifted = lifter.lift_many(sequences, lookahead)
     if constant_bones and not lifter.streaming:
         from pose.refine import refine
 
-        answers = [refine(answer, seen) for answer, seen in zip(answers, sequences, strict=True)]
+        lifted = [refine(one, sequence) for one, sequence in zip(lifted, sequences, strict=True)]
         if fit:
             from pose.fit.windows import fit_motion
 
-            answers = [fit_motion(answer, seen, log) for answer, seen in zip(answers, sequences, strict=True)]
-    return sequences, answers
+            lifted = [fit_motion(one, sequence, log) for one, sequence in zip(lifted, sequences, strict=True)]
+    return sequences, lifted
 
 
 def _read(
@@ -187,28 +187,31 @@ def _read(
     return "keypoints", people
 
 
-def _frames(ids: list[int], seen: list[Sequence2D], answers: list[Sequence3D], times: F64) -> Iterator[FrameResult]:
+def _frames(ids: list[int], sequences: list[Sequence2D], lifted: list[Sequence3D], times: F64) -> Iterator[FrameResult]:
     """Yield one result for each of the times (F,) s, with the people who have a frame at that time."""
-    rows = [np.searchsorted(one.times, times) for one in seen]
+    rows = [np.searchsorted(one.times, times) for one in sequences]
     for index, time in enumerate(times.tolist()):
-        here = [at for at, one in enumerate(seen) if rows[at][index] < len(one) and one.times[rows[at][index]] == time]
-        at = [(i, int(rows[i][index])) for i in here]
-        joints = len(get_skeleton(seen[0].skeleton))
-        keypoints = _stacked([seen[i].keypoints[row] for i, row in at], (joints, 2))
-        scores = _stacked([seen[i].scores[row] for i, row in at], (joints,))
+        at = [
+            (i, int(rows[i][index]))
+            for i, one in enumerate(sequences)
+            if rows[i][index] < len(one) and one.times[rows[i][index]] == time
+        ]
+        joints = len(get_skeleton(sequences[0].skeleton))
+        keypoints = _stacked([sequences[i].keypoints[row] for i, row in at], (joints, 2))
+        scores = _stacked([sequences[i].scores[row] for i, row in at], (joints,))
         people = People(
             index,
             time,
-            np.array([ids[i] for i in here], np.int64),
+            np.array([ids[i] for i, _ in at], np.int64),
             _boxes(keypoints, scores),
             scores.mean(axis=1),
             keypoints,
             scores,
         )
         poses = Poses3D(
-            _stacked([answers[i].joints[row] for i, row in at], (17, 3)),
-            _stacked([answers[i].root[row] for i, row in at], (3,)),
-            _stacked([answers[i].sigma[row] for i, row in at], (17,)),
+            _stacked([lifted[i].joints[row] for i, row in at], (17, 3)),
+            _stacked([lifted[i].root[row] for i, row in at], (3,)),
+            _stacked([lifted[i].sigma[row] for i, row in at], (17,)),
         )
         yield FrameResult(people, poses)
 
@@ -219,7 +222,7 @@ def _stacked(rows: list[F32], shape: tuple[int, ...]) -> F32:
 
 def _boxes(keypoints: F32, scores: F32) -> F32:
     """Return boxes (P, 4) px around the detected keypoints; 0 for people without any."""
-    seen = (scores > 0)[..., None]
-    low, high = np.where(seen, keypoints, np.inf).min(axis=1), np.where(seen, keypoints, -np.inf).max(axis=1)
+    detected = (scores > 0)[..., None]
+    low, high = np.where(detected, keypoints, np.inf).min(axis=1), np.where(detected, keypoints, -np.inf).max(axis=1)
     boxes = np.concatenate([low, high], axis=1)
     return np.where(np.isfinite(boxes), boxes, 0).astype(np.float32)

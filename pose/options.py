@@ -68,22 +68,22 @@ def same_option(config: "type[DataclassInstance]", name: str, text: str | None =
     return _field(entry.default, {**entry.metadata, "help": text or entry.metadata["help"]})
 
 
-def overwrite_option(what: str = "existing results") -> Any:
+def overwrite_option(replaced: str = "existing results") -> Any:
     """Make the dataclass field of the option `--overwrite`.
 
     Args:
-        what: Description of the files that are replaced, for the help text.
+        replaced: Description of the files that are replaced, for the help text.
     """
-    return option(False, f"replace {what}")
+    return option(False, f"replace {replaced}")
 
 
-def quiet_option(shown: str = "errors") -> Any:
+def quiet_option(printed: str = "errors") -> Any:
     """Make the dataclass field of the option `--quiet`.
 
     Args:
-        shown: Description of the output that is still printed, for the help text.
+        printed: Description of the output that is still printed, for the help text.
     """
-    return option(False, f"print only {shown}")
+    return option(False, f"print only {printed}")
 
 
 def _field(default: Any, metadata: dict[str, Any]) -> Any:

@@ -54,19 +54,19 @@ class BodyDimensions:
     legs: float = 1.0
 
 
-def refine(lifted: Sequence3D, seen: Sequence2D) -> Sequence3D:
+def refine(lifted: Sequence3D, observed: Sequence2D) -> Sequence3D:
     """Give the motion of one person constant bone lengths.
 
     The result is that of `estimate_body` followed by `with_body_lengths`.
 
     Args:
         lifted: Motion of the person.
-        seen: 2D sequence from which the motion was lifted, with the same frames.
+        observed: 2D sequence from which the motion was lifted, with the same frames.
     """
-    return with_body_lengths(lifted, estimate_body(lifted, seen))
+    return with_body_lengths(lifted, estimate_body(lifted, observed))
 
 
-def estimate_body(lifted: Sequence3D, seen: Sequence2D) -> BodyDimensions:
+def estimate_body(lifted: Sequence3D, observed: Sequence2D) -> BodyDimensions:
     """Estimate the body of one person.
 
     A lifter that bends a straight leg moves its knee towards or away from the camera, which makes thigh and shank too
@@ -75,27 +75,27 @@ def estimate_body(lifted: Sequence3D, seen: Sequence2D) -> BodyDimensions:
 
     Args:
         lifted: Motion of the person in some or all frames.
-        seen: 2D sequence from which the motion was lifted, with the same frames.
+        observed: 2D sequence from which the motion was lifted, with the same frames.
     """
     bones = bone_lengths(lifted)
     joints = constant_bones(lifted).joints
-    pixels, scores = to_h36m17(seen.keypoints, seen.scores, get_skeleton(seen.skeleton))
+    pixels, scores = to_h36m17(observed.keypoints, observed.scores, get_skeleton(observed.skeleton))
     straight = []
     for leg in _LEGS:
         upper, lower = (np.diff(pixels[:, leg], axis=1)[:, i] for i in (0, 1))
         crossed = upper[:, 0] * lower[:, 1] - upper[:, 1] * lower[:, 0]
         bent = np.degrees(np.arctan2(np.abs(crossed), (upper * lower).sum(axis=-1)))
         near, far = (float(np.linalg.norm(joints[0, b] - joints[0, a])) for a, b in pairwise(leg))
-        apart = np.linalg.norm(joints[:, leg[2]] - joints[:, leg[0]], axis=-1)
+        hip_ankle_m = np.linalg.norm(joints[:, leg[2]] - joints[:, leg[0]], axis=-1)
         straight.append(
-            (apart / reach(near, far, _FLEXION))[
+            (hip_ankle_m / reach(near, far, _FLEXION))[
                 (bent < _MAX_FLEXION_2D) & (scores[:, leg].min(axis=1) > _MIN_LEG_SCORE)
             ]
         )
-    found = np.concatenate(straight)
+    ratios = np.concatenate(straight)
     factor = (
-        float(np.clip(np.percentile(found, _REACH_PERCENTILE), _MIN_LEG_FACTOR, 1))
-        if len(found) >= _MIN_STRAIGHT_LEGS
+        float(np.clip(np.percentile(ratios, _REACH_PERCENTILE), _MIN_LEG_FACTOR, 1))
+        if len(ratios) >= _MIN_STRAIGHT_LEGS
         else 1.0
     )
     return BodyDimensions(bones, factor)

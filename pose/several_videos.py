@@ -63,19 +63,19 @@ def several(
     pipeline = pipeline or Pipeline(with_threads(PipelineConfig(), workers))
     stop = threading.Event()
 
-    def follow(index: int, source: Source, pipeline: Pipeline) -> Iterable[FrameResult]:
+    def run_camera(index: int, source: Source, pipeline: Pipeline) -> Iterable[FrameResult]:
         return pipeline.run(source, stop=stop)
 
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="pose-")))
-        seen = CameraRuns(list(map(str, paths)), pipeline, follow, folder, stop, workers).collect(stack)
-        for problem in (problem for one in seen for problem in one.problems):
+        by_camera = CameraRuns(list(map(str, paths)), pipeline, run_camera, folder, stop, workers).collect(stack)
+        for problem in (problem for one in by_camera for problem in one.problems):
             warnings.warn(problem, stacklevel=2)
-        runs = [one.run for one in seen]
+        runs = [one.run for one in by_camera]
         sizes = [run.camera.size for run in runs]
         calibration = None if cameras is None else read_cameras(Path(cameras), names, sizes)
         given = Given(calibration, offsets=None if offsets is None else list(offsets), height=height)
         scene = find_scene(runs, names, given)
         info = pipeline.run_info(", ".join(map(str, paths)), scene.line.fps, sizes[0])
-        results, known = results_of(scene, [one.spool for one in seen], info)
+        results, known = results_of(scene, [one.spool for one in by_camera], info)
         return Result.of(results, known)

@@ -43,16 +43,16 @@ def place_middle(
     room = near + far - soft
     within = np.where(distance > soft, soft - room * np.expm1(-np.maximum(distance - soft, 0) / room), distance)
     within = np.maximum(within, abs(near - far) + 1e-6)
-    bend = _square(points[:, middle] - points[:, start], along)
+    bend = _perpendicular(points[:, middle] - points[:, start], along)
     if typical_bend is not None:
         unclear = _PLANE_M * np.exp(-((np.linalg.norm(bend, axis=-1, keepdims=True) / (2 * _PLANE_M)) ** 2))
-        bend = bend + unclear * _unit(_square(typical_bend, along))
+        bend = bend + unclear * _unit(_perpendicular(typical_bend, along))
     x = (within**2 + near**2 - far**2) / (2 * within)
     points[:, middle] = points[:, start] + x * along + np.sqrt(np.maximum(near**2 - x**2, 0)) * _unit(bend)
     points[:, end] = points[:, start] + within * along
 
 
-def _square(vector: F64, direction: F64) -> F64:
+def _perpendicular(vector: F64, direction: F64) -> F64:
     """Return the component of vectors (T, 3) perpendicular to the unit vectors `direction` (T, 3)."""
     across: F64 = vector - (vector * direction).sum(axis=-1, keepdims=True) * direction
     return across

@@ -211,10 +211,10 @@ def _only_walks(gait: Gait) -> Gait:
     last = max(stride.end for stride in gait.strides)
     slack = 0.6 * max(stride.duration for stride in gait.strides)
 
-    def kept(times: dict[str, list[float]]) -> dict[str, list[float]]:
+    def near_strides(times: dict[str, list[float]]) -> dict[str, list[float]]:
         return {side: [time for time in times[side] if first - slack <= time <= last + slack] for side in SIDES}
 
-    return Gait(kept(gait.strikes), kept(gait.offs), gait.strides, gait.running)
+    return Gait(near_strides(gait.strikes), near_strides(gait.offs), gait.strides, gait.running)
 
 
 def _at(motion: Motion, joint: str, time: float) -> F64:

@@ -27,7 +27,7 @@ TITLES = {
     "angles": "Joint angles",
     "ergonomics": "Posture at work (RULA and REBA)",
 }
-_KEY = f"""<div class="key"><p><b>How to read this page</b></p><ul>
+_LEGEND = f"""<div class="key"><p><b>How to read this page</b></p><ul>
 <li>The numbers below a value are its range: the true value lies in it in 19 of 20 cases. Two values whose
 ranges overlap may be equal.</li>
 <li><span class="q green">{LIGHTS["green"]}</span>: seen well. <span class="q amber">{LIGHTS["amber"]}</span>: usable
@@ -65,7 +65,7 @@ def _page(analysis: Analysis, table: PoseTable, name: str, video: Path | None) -
         first, last = table.timestamps[0], table.timestamps[-1]
         yield f'<p class="quiet">{len(table.frames)} frames, {first:.1f} to {last:.1f} s of the video</p>\n'
     several = table.run is not None and bool(table.run.cameras)
-    yield _KEY.format(lengths="several cameras and the lifter's scale" if several else "one camera")
+    yield _LEGEND.format(lengths="several cameras and the lifter's scale" if several else "one camera")
     yield from cameras_section(table)
     people = sorted({row.person for row in analysis.metrics} | {row.person for row in analysis.omissions})
     if not people:

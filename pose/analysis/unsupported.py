@@ -108,18 +108,20 @@ def _switch_time(a: tuple[F64, F64], b: tuple[F64, F64]) -> float | None:
     if not len(inner):
         return None
 
-    def place(track: tuple[F64, F64], shift: float) -> F64:
+    def positions(track: tuple[F64, F64], shift: float) -> F64:
         return np.stack([np.interp(inner + shift, track[0], track[1][:, axis]) for axis in range(2)], axis=1)
 
-    before = [(place(track, -SWAP_S), place(track, -SWAP_S) - place(track, -2 * SWAP_S)) for track in (a, b)]
-    after = [(place(track, SWAP_S), place(track, 2 * SWAP_S) - place(track, SWAP_S)) for track in (a, b)]
+    before = [
+        (positions(track, -SWAP_S), positions(track, -SWAP_S) - positions(track, -2 * SWAP_S)) for track in (a, b)
+    ]
+    after = [(positions(track, SWAP_S), positions(track, 2 * SWAP_S) - positions(track, SWAP_S)) for track in (a, b)]
 
     def deviation(one: tuple[F64, F64], other: tuple[F64, F64]) -> F64:
         """Return the distance in m of `other` from the continuation of `one`, plus the change of movement."""
         ahead = np.linalg.norm(one[0] + 2 * one[1] - other[0], axis=1)
         return np.asarray(ahead + np.linalg.norm(one[1] - other[1], axis=1))
 
-    kept = deviation(before[0], after[0]) + deviation(before[1], after[1])
-    swapped = deviation(before[0], after[1]) + deviation(before[1], after[0])
-    clear = (kept - swapped > SWAP_GAIN_M) & (swapped < SWAP_SHARE * kept)
-    return float(inner[np.argmax(np.where(clear, kept - swapped, -np.inf))]) if clear.any() else None
+    unswitched = deviation(before[0], after[0]) + deviation(before[1], after[1])
+    switched = deviation(before[0], after[1]) + deviation(before[1], after[0])
+    clear = (unswitched - switched > SWAP_GAIN_M) & (switched < SWAP_SHARE * unswitched)
+    return float(inner[np.argmax(np.where(clear, unswitched - switched, -np.inf))]) if clear.any() else None

@@ -66,13 +66,13 @@ def track_cameras(
 
     tallies, known = [Tally() for _ in videos], dict[int, "Found"]()
 
-    def follow(row: int, source: "Source", pipeline: "Pipeline") -> "Iterator[FrameResult]":
+    def run_camera(row: int, source: "Source", pipeline: "Pipeline") -> "Iterator[FrameResult]":
         results, known[row] = _results(source, pipeline, stop, host)
         for result in host.shown(results, source, f"camera {row + 1}"):
             tallies[row].add(result, pipeline.skeleton)
             yield result
 
-    found = CameraRuns(videos, pipeline, follow, folder, stop, workers).collect(stack)
+    found = CameraRuns(videos, pipeline, run_camera, folder, stop, workers).collect(stack)
     for seen in found:
         host.warn(seen.problems)
     return [Counted(seen.spool, seen.run, known[seen.index], tallies[seen.index]) for seen in found]
