@@ -168,7 +168,7 @@ class Swaps(threading.Thread):
 def test_a_video_that_is_closed_while_a_reader_begins(videos):
     """Who reads it has it to the end, so that no thread closes a container that another one is reading."""
     source = open_source(str(videos / "squats.mp4"))
-    source._taking = closing = Swaps(source)
+    source._lock = closing = Swaps(source)
     frames = iter(source)
     closing.join()
     assert list(frames) == []  # closed, and nothing failed
