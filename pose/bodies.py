@@ -19,7 +19,7 @@ from pose.fitted_bodies import FittedBodies, faces_in, hands_in, nearest_rows, v
 from pose.skeletons import Skeleton
 from pose.types import F32, FrameResult
 from pose.view.bodies import BodyMesh
-from pose.view.draw import FAR
+from pose.view.draw import MAX_COORDINATE_PX
 from pose.view.insets import AUTO, OFF
 from pose.view.overlay import Overlay
 
@@ -161,7 +161,7 @@ class _Skin:
         too_near = depth < _MIN_DEPTH_M
         focal, middle = matrix[[0, 1], [0, 1]] * (1, -1), matrix[:2, 2]
         pixels = vertices[:, :2] * (focal / np.where(too_near, 1, depth)[:, None]) + middle
-        pixels = np.clip(pixels, -FAR, FAR).astype(np.float32)
+        pixels = np.clip(pixels, -MAX_COORDINATE_PX, MAX_COORDINATE_PX).astype(np.float32)
         # Counter-clockwise from outside; y points down in the image.
         (ax, ay), (bx, by), (cx, cy) = (pixels[column].T for column in self._faces.T)
         visible = self._faces[(bx - ax) * (cy - ay) < (by - ay) * (cx - ax)]

@@ -15,7 +15,7 @@ from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import StatusLine
 
 if TYPE_CHECKING:
-    from pose.view.scene import Stage
+    from pose.view.scene import SceneData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,14 +87,14 @@ def render(poses: Path, target: Path, size: tuple[int, int], fps: float | None, 
     print(shown(target))
 
 
-def _stage(poses: Path) -> "Stage":
+def _stage(poses: Path) -> "SceneData":
     from pose.files import load_poses
-    from pose.view.scene import Stage
+    from pose.view.scene import SceneData
 
     table = load_poses(poses)
     if len(table) == 0:
         raise PoseError(f"{poses}: contains no frame")
-    return Stage(table)
+    return SceneData(table)
 
 
 def _target(path: Path, overwrite: bool) -> Path:

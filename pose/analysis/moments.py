@@ -148,7 +148,7 @@ def _projected(table: PoseTable, row: int) -> F64:
 
 def _draw_skeleton(canvas: U8, points: F64) -> None:
     on = draw.Canvas(canvas)
-    kept = np.clip(points, -draw.FAR, draw.FAR)
+    kept = np.clip(points, -draw.MAX_COORDINATE_PX, draw.MAX_COORDINATE_PX)
     for width, colours in ((7.0, False), (4.0, True)):
         for a, b in H36M17.edges:
             colour = SIDE_COLOURS[edge_side(H36M17, a, b)] if colours else INK

@@ -25,7 +25,8 @@ class BodyMesh:
 
     Attributes:
         person: Track id.
-        corners: (F, 3, 2) px, corners of the triangles, at most `draw.FAR` px from the corner of the image.
+        corners: (F, 3, 2) px, corners of the triangles, at most `draw.MAX_COORDINATE_PX` px from the corner of the
+            image.
         depths: (F,) m, distances of the triangles from the camera.
         light: (F,) brightness of the triangles, from 0 (dark) to 1.
     """

@@ -13,7 +13,7 @@ from pose.view.top_view import CameraMark, GroundPath, top_view
 from pose.world.frame import World
 
 MAX_PEOPLE = 12  # maximum number of drawn paths
-DIRECTIONS = 24  # number of drawn viewing directions of a moving camera, evenly over time
+MAX_DIRECTIONS = 24  # number of drawn viewing directions of a moving camera, evenly over time
 _CAMERA_COLOUR = (90, 98, 112)
 
 
@@ -57,18 +57,18 @@ def _path_section(table: PoseTable) -> Iterator[str]:
     known = np.arange(count) if table.camera_sigma is None else np.flatnonzero(np.isfinite(table.camera_sigma))
     if not len(known):
         return
-    shown = known[np.unique(np.linspace(0, len(known) - 1, DIRECTIONS).round().astype(int))]
+    shown = known[np.unique(np.linspace(0, len(known) - 1, MAX_DIRECTIONS).round().astype(int))]
     moved = np.zeros((count, 3)) if table.camera_position is None else table.camera_position.astype(np.float64)
-    places = np.full((count, 3), np.nan)
-    places[known] = world.place(moved[known])
-    ahead = table.camera_rotation[shown].astype(np.float64)[:, :, 2] @ world.rotation.T
-    half = math.atan(table.camera.size[0] / 2 / float(table.camera.matrix[0, 0] * table.camera_zoom[0]))
-    later = np.stack([places[shown], ahead], axis=1)
+    positions = np.full((count, 3), np.nan)
+    positions[known] = world.place(moved[known])
+    forward = table.camera_rotation[shown].astype(np.float64)[:, :, 2] @ world.rotation.T
+    half_view = math.atan(table.camera.size[0] / 2 / float(table.camera.matrix[0, 0] * table.camera_zoom[0]))
+    later_poses = np.stack([positions[shown], forward], axis=1)
     paths = _paths(table)
     if table.camera_position is not None:
-        paths = [GroundPath("", places, _CAMERA_COLOUR, dashed=True), *paths]
+        paths = [GroundPath("", positions, _CAMERA_COLOUR, dashed=True), *paths]
     yield '<section class="cameras"><h2>Camera</h2>\n<figure class="plan"><b>From above</b>'
-    yield top_view(paths, [CameraMark("camera", places[known[0]], ahead[0], half, later=later)])
+    yield top_view(paths, [CameraMark("camera", positions[known[0]], forward[0], half_view, later_poses=later_poses)])
     yield (
         "<figcaption>Square: the camera at the start, with a part of its field of view. Thin lines: its viewing "
         f"direction at {len(shown)} times. Lines: paths of the people's pelvis from the dot to the ring"
@@ -88,9 +88,9 @@ def _row(one: ResultCamera, world: World, number: int) -> str:
     sigma = "" if number == 0 else f"; \u00b1 {one.place_sigma:.2f}, rotation \u00b1 {one.turn_sigma:.1f} degrees"
     place = f"{right:.2f}, {back:.2f}<small>{height}{sigma}</small>".replace("-", "\u2212")
     start = f"{one.offset:.3f} s" + ("" if number == 0 else f"<small>\u00b1 {1000 * one.offset_sigma:.0f} ms</small>")
-    off = "" if math.isnan(one.residual_px) else f"{one.residual_px:.1f} px"
+    residual = "" if math.isnan(one.residual_px) else f"{one.residual_px:.1f} px"
     name = f"{shown_in_html(one.name)}<small>focal length {one.matrix[0, 0]:.0f} px</small>"
-    return f"<tr><td>{name}</td><td>{place}</td><td>{start}</td><td>{off}</td></tr>"
+    return f"<tr><td>{name}</td><td>{place}</td><td>{start}</td><td>{residual}</td></tr>"
 
 
 def _paths(table: PoseTable) -> list[GroundPath]:
@@ -100,8 +100,8 @@ def _paths(table: PoseTable) -> list[GroundPath]:
     found = []
     for person in sorted(ids[np.argsort(-counts, kind="stable")][:MAX_PEOPLE].tolist()):
         rows = np.flatnonzero(table.id == person)
-        places = table.placed.joints[rows, 0].astype(np.float64)
+        positions = table.placed.joints[rows, 0].astype(np.float64)
         breaks = np.flatnonzero(np.diff(table.frame_index[rows]) > 1) + 1
-        places = np.insert(places, breaks, np.nan, axis=0)
-        found.append(GroundPath(f"person {person}", places, rim_colour(person)))
+        positions = np.insert(positions, breaks, np.nan, axis=0)
+        found.append(GroundPath(f"person {person}", positions, rim_colour(person)))
     return found

@@ -8,28 +8,28 @@ from pose.video.planes import Area
 from pose.view.insets import AUTO, CORNERS
 
 _CORNER_OPACITY = 0.9
-_MOVE_SECONDS = 1.5  # time for which another corner must be clearly better, s
+_MIN_WORSE_S = 1.5  # time for which another corner must be clearly better, s
 _HEAD_COST = 10.0  # cost of a covered head; 1 is the cost of people who cover the whole inset
 
 
 class Corner:
     """Chooser of the image corner in which the 3D inset lies."""
 
-    def __init__(self, size: tuple[int, int], inset: tuple[int, int], below: int, place: str = AUTO) -> None:
+    def __init__(self, size: tuple[int, int], inset: tuple[int, int], below: int, position: str = AUTO) -> None:
         """Compute the possible places of the inset.
 
         Args:
             size: (width, height) px of the image.
             inset: (width, height) px of the inset.
             below: Height of the strip at the lower edge that stays free, px.
-            place: Place of the inset: `auto`, or the name of a corner (one of `CORNERS`).
+            position: Place of the inset: `auto`, or the name of a corner (one of `CORNERS`).
         """
         width, height = size
         margin = round(0.02 * height)
         right, low = width - inset[0] - margin, height - inset[1] - max(margin, below)
-        self._places = [(right, margin), (margin, margin), (right, low), (margin, low)]
-        if place != AUTO:
-            self._places = [self._places[CORNERS.index(place)]]
+        self._positions = [(right, margin), (margin, margin), (right, low), (margin, low)]
+        if position != AUTO:
+            self._positions = [self._positions[CORNERS.index(position)]]
         self._inset = inset
         self._current = -1
         self._worse_since: float | None = None
@@ -43,7 +43,7 @@ class Corner:
             heads: (P, 4) xyxy px, boxes of the visible heads.
         """
         self._choose(result.people.boxes, heads, result.time)
-        x, y = self._places[self._current]
+        x, y = self._positions[self._current]
         return Area(x, y, x + self._inset[0], y + self._inset[1])
 
     def paste(self, image: U8, inset: U8, result: FrameResult, heads: F32) -> None:
@@ -65,25 +65,25 @@ class Corner:
         A covered head counts more than all bodies. If the inset covers a head and another corner does not, it moves at
         once.
         """
-        covered = [self._hidden(heads, place) > 0 for place in self._places]
-        hidden = [self._hidden(boxes, place) for place in self._places]
-        hidden = [share + _HEAD_COST * head for share, head in zip(hidden, covered, strict=True)]
-        best = int(np.argmin(hidden))
+        covered = [self._covered_area(heads, position) > 0 for position in self._positions]
+        costs = [self._covered_area(boxes, position) for position in self._positions]
+        costs = [share + _HEAD_COST * head for share, head in zip(costs, covered, strict=True)]
+        best = int(np.argmin(costs))
         if self._current < 0 or (covered[self._current] and not covered[best]):
             self._current = best
-        if hidden[best] >= hidden[self._current] - 0.1:
+        if costs[best] >= costs[self._current] - 0.1:
             self._worse_since = None
         elif self._worse_since is None:
             self._worse_since = time
-        elif time - self._worse_since > _MOVE_SECONDS:
+        elif time - self._worse_since > _MIN_WORSE_S:
             self._current, self._worse_since = best, None
 
-    def _hidden(self, boxes: F32, place: tuple[int, int]) -> float:
+    def _covered_area(self, boxes: F32, position: tuple[int, int]) -> float:
         """Return the area of people under the inset at this place, relative to the area of the inset."""
         if len(boxes) == 0:
             return 0.0
-        low = np.maximum(boxes[:, :2], place)
-        high = np.minimum(boxes[:, 2:], np.add(place, self._inset))
+        low = np.maximum(boxes[:, :2], position)
+        high = np.minimum(boxes[:, 2:], np.add(position, self._inset))
         overlap = np.maximum(high - low, 0).prod(axis=1).sum()
         return float(overlap) / (self._inset[0] * self._inset[1])
 

@@ -1,6 +1,6 @@
 """Anti-aliased shapes at sub-pixel positions, drawn in place with few OpenCV calls.
 
-Points are arrays of (x, y) px. They must be finite, with coordinates from -`FAR` to `FAR`.
+Points are arrays of (x, y) px. They must be finite, with coordinates from -`MAX_COORDINATE_PX` to `MAX_COORDINATE_PX`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,11 +17,11 @@ from pose.view.colours import RGB, ink_on
 Point = tuple[float, float]
 
 SHIFT = 4  # fractional bits of OpenCV's fixed-point coordinates
-FAR = 20000.0  # px; larger coordinates overflow in OpenCV's fixed-point arithmetic
+MAX_COORDINATE_PX = 20000.0  # px; larger coordinates overflow in OpenCV's fixed-point arithmetic
 _FONT = cv2.FONT_HERSHEY_DUPLEX
-_TURN = np.linspace(0, 2 * np.pi, 12, endpoint=False)
-_SMALL = 5.0  # px; OpenCV draws circles with a smaller radius as squares
-_CIRCLE = np.stack([np.cos(_TURN), np.sin(_TURN)], axis=1)
+_ANGLES = np.linspace(0, 2 * np.pi, 12, endpoint=False)
+_MIN_CIRCLE_RADIUS_PX = 5.0  # px; OpenCV draws circles with a smaller radius as squares
+_CIRCLE = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)], axis=1)
 
 
 def as_rgb(colour: RGB) -> RGB:
@@ -92,7 +92,7 @@ def discs(canvas: Canvas, centres: NDArray[np.floating], radius: float, colour: 
     if len(centres) == 0:
         return
     image, ink = canvas.pixels, canvas.code(colour)
-    if radius >= _SMALL:
+    if radius >= _MIN_CIRCLE_RADIUS_PX:
         for centre in fixed(centres).tolist():
             cv2.circle(image, centre, round(radius * (1 << SHIFT)), ink, cv2.FILLED, cv2.LINE_AA, SHIFT)
         return

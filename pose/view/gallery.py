@@ -20,7 +20,7 @@ CELL = (640, 480)  # px, (width, height) of a cell
 COLUMNS, ROWS = 3, 4
 GAP, CAPTION = 12, 26  # px: gap around cells, and space below each cell for its name
 JPEG_QUALITY = 88
-MAX_LETTERS = 40
+MAX_NAME_CHARS = 40
 
 
 class Gallery:
@@ -94,11 +94,11 @@ def _sheet(cells: list[tuple[str, U8]]) -> U8:
     rows = -(-len(cells) // columns)
     step = CELL[0] + GAP, CELL[1] + CAPTION + GAP
     sheet = np.full((rows * step[1] + GAP, columns * step[0] + GAP, 3), PAPER, np.uint8)
-    for number, (name, picture) in enumerate(cells):
-        height, width = picture.shape[:2]
+    for number, (name, image) in enumerate(cells):
+        height, width = image.shape[:2]
         left, top = GAP + number % columns * step[0], GAP + number // columns * step[1]
         x, y = left + (CELL[0] - width) // 2, top + (CELL[1] - height) // 2
-        sheet[y : y + height, x : x + width] = picture
-        shown = name if len(name) <= MAX_LETTERS else f"...{name[3 - MAX_LETTERS :]}"
+        sheet[y : y + height, x : x + width] = image
+        shown = name if len(name) <= MAX_NAME_CHARS else f"...{name[3 - MAX_NAME_CHARS :]}"
         draw.text(draw.Canvas(sheet), shown, (left, top + CELL[1] + CAPTION / 2), 9, INK)
     return sheet

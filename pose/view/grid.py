@@ -16,7 +16,7 @@ from pose.view.inset import Inset
 
 CELL_HEIGHT = 540  # px, in a grid of several rows
 SINGLE_HEIGHT = 720
-LATE = 0.1  # s; an image whose time differs more is not shown
+MAX_DIFFERENCE_S = 0.1  # s; an image whose time differs more is not shown
 _EDGES = [(a, b, SIDE_COLOURS[edge_side(H36M17, a, b)]) for a, b in H36M17.edges]
 _HEAD = H36M17.index("head")
 
@@ -52,13 +52,13 @@ class CameraGrid:
     def draw(self, result: FrameResult) -> U8:
         """Draw the grid (H, W, 3) uint8 at the time of `result`."""
         image = np.zeros((self.size[1], self.size[0], 3), np.uint8)
-        places = result.poses.joints + result.poses.root[:, None]
+        joints = result.poses.joints + result.poses.root[:, None]
         ids = result.people.ids.tolist()
         width, height = self._cell
         for row, (camera, stream) in enumerate(zip(self._cameras, self._streams, strict=True)):
             cell = self._cell_of(image, row)
-            own = float(camera.own_time(np.array([result.time]))[0])
-            _paste(cell, stream.at(own), camera, places, (result.poses.seen_by >> row & 1).astype(bool), ids)
+            camera_time = float(camera.own_time(np.array([result.time]))[0])
+            _paste(cell, stream.at(camera_time), camera, joints, (result.poses.seen_by >> row & 1).astype(bool), ids)
             canvas = Canvas(cell)
             draw.text(canvas, self._names[row], (12.0, height - 18.0), 12.0, PAPER)
         cell = self._cell_of(image, len(self._cameras))
@@ -77,47 +77,49 @@ class _Stream:
 
     def __init__(self, frames: Iterator[Frame]) -> None:
         self._frames = frames
-        self._now: Frame | None = None
+        self._current: Frame | None = None
         self._next: Frame | None = next(frames, None)
 
     def at(self, time: float) -> U8 | None:
-        """Return the image nearest to `time` s on the camera's clock; None if it is more than `LATE` away."""
+        """Return the image nearest to `time` s on the camera's clock; None beyond `MAX_DIFFERENCE_S`."""
         while self._next is not None and (
-            self._now is None or abs(self._next.time - time) <= abs(self._now.time - time)
+            self._current is None or abs(self._next.time - time) <= abs(self._current.time - time)
         ):
-            if self._now is None and self._next.time > time + LATE:
+            if self._current is None and self._next.time > time + MAX_DIFFERENCE_S:
                 return None
-            self._now, self._next = self._next, next(self._frames, None)
-        if self._now is None or abs(self._now.time - time) > LATE:
+            self._current, self._next = self._next, next(self._frames, None)
+        if self._current is None or abs(self._current.time - time) > MAX_DIFFERENCE_S:
             return None
-        return self._now.image
+        return self._current.image
 
 
-def _paste(cell: U8, image: U8 | None, camera: ViewCamera, places: F32, seen: Flags, ids: list[int]) -> None:
+def _paste(
+    cell: U8, image: U8 | None, camera: ViewCamera, people_joints: F32, observed_joints: Flags, ids: list[int]
+) -> None:
     """Draw a camera's image and the people that the camera saw, scaled to the cell.
 
     Args:
         cell: (H, W, 3) uint8, cell of the grid.
         image: (H, W, 3) uint8, image of the camera; None if there is none.
         camera: The camera.
-        places: (P, 17, 3) m, joints in the frame of the first camera.
-        seen: (P, 17) whether the camera observed each joint.
+        people_joints: (P, 17, 3) m, joints in the frame of the first camera.
+        observed_joints: (P, 17) whether the camera observed each joint.
         ids: Ids of the people.
     """
     height, width = cell.shape[:2]
     scale = min(width / camera.size[0], height / camera.size[1])
     size = max(round(camera.size[0] * scale), 1), max(round(camera.size[1] * scale), 1)
     left, top = (width - size[0]) // 2, (height - size[1]) // 2
-    picture = cell[top : top + size[1], left : left + size[0]]
+    area = cell[top : top + size[1], left : left + size[0]]
     if image is None:
-        picture[:] = INK
-        draw.text(Canvas(picture), "no image", (size[0] / 2 - 40, size[1] / 2), 12.0, PAPER)
+        area[:] = INK
+        draw.text(Canvas(area), "no image", (size[0] / 2 - 40, size[1] / 2), 12.0, PAPER)
         return
-    cv2.resize(image, size, dst=picture, interpolation=cv2.INTER_AREA)
-    canvas = Canvas(picture)
-    for person, joints, sees in zip(ids, places, seen, strict=True):
+    cv2.resize(image, size, dst=area, interpolation=cv2.INTER_AREA)
+    canvas = Canvas(area)
+    for person, joints, observed in zip(ids, people_joints, observed_joints, strict=True):
         depth = camera.to_camera(joints.astype(np.float64))[:, 2]
-        if not sees.any() or depth.min() < 0.3:
+        if not observed.any() or depth.min() < 0.3:
             continue
         pixels = camera.project(joints.astype(np.float64)) * scale
         _draw_body(canvas, pixels, person, scale * camera.focal / float(np.median(depth)))
@@ -132,13 +134,13 @@ def _draw_body(canvas: Canvas, pixels: F64, person: int, metre: float) -> None:
         person: Id of the person.
         metre: Pixels per metre at the person's depth.
     """
-    pixels = np.clip(pixels, -draw.FAR, draw.FAR)
+    pixels = np.clip(pixels, -draw.MAX_COORDINATE_PX, draw.MAX_COORDINATE_PX)
     width = float(np.clip(0.035 * metre, 2, 9))
     for a, b, _ in _EDGES:
         draw.strokes(canvas, pixels[[a, b]][None], rim_colour(person), width + 2)
     for a, b, colour in _EDGES:
         draw.strokes(canvas, pixels[[a, b]][None], colour, width)
     top = pixels[_HEAD]
-    height, wide = canvas.pixels.shape[:2]
-    if 0 < top[0] < wide and 0 < top[1] < height:
+    height, canvas_width = canvas.pixels.shape[:2]
+    if 0 < top[0] < canvas_width and 0 < top[1] < height:
         draw.label(canvas, str(person), (float(top[0]), float(top[1] - 0.15 * metre)), 9.0, person_colour(person))

@@ -11,7 +11,7 @@ from pose.types import F32, FrameResult
 
 # The suffix distinguishes them from the hand joints of whole-body skeletons.
 HAND_POINTS = tuple(f"{name}_point" for name in (*LEFT_NAMES, *RIGHT_NAMES))
-_INSTEAD = ("pinky", "index", "thumb")  # hand joints of a body skeleton; their edges are omitted
+_REPLACED = ("pinky", "index", "thumb")  # hand joints of a body skeleton; their edges are omitted
 
 
 @functools.cache
@@ -19,8 +19,8 @@ def skeleton_with_hands(skeleton: Skeleton) -> Skeleton:
     """Return the skeleton with the 21 points of the left hand, then of the right hand, after its own joints."""
     count = len(skeleton)
     names = (*skeleton.names, *HAND_POINTS)
-    rough = {at for at, name in enumerate(skeleton.names) if name.split("_")[-1] in _INSTEAD and "foot" not in name}
-    edges = [edge for edge in skeleton.edges if not rough.intersection(edge)]
+    replaced = {at for at, name in enumerate(skeleton.names) if name.split("_")[-1] in _REPLACED and "foot" not in name}
+    edges = [edge for edge in skeleton.edges if not replaced.intersection(edge)]
     for side, name in enumerate(SIDES):
         first = count + side * POINTS
         edges.append((skeleton.index(f"{name}_wrist"), first))
@@ -28,7 +28,7 @@ def skeleton_with_hands(skeleton: Skeleton) -> Skeleton:
     return Skeleton(f"{skeleton.name}+hands", names, tuple(edges), skeleton.derived)
 
 
-def hands_on_stage(result: FrameResult, rows: NDArray[np.integer], placed: F32) -> F32 | None:
+def hands_in_scene(result: FrameResult, rows: NDArray[np.integer], placed: F32) -> F32 | None:
     """Return the hand points of people in the 3D view, placed at the wrists of the 3D skeletons.
 
     Args:
@@ -43,11 +43,11 @@ def hands_on_stage(result: FrameResult, rows: NDArray[np.integer], placed: F32) 
         return None
     joints, swapped = result.poses.joints[rows], result.poses.swapped[rows]
     points = sized_to_body(result.people.hands[rows], joints, swapped)
-    middles = joints.mean(axis=1, keepdims=True), placed.mean(axis=1, keepdims=True)
-    left, _, right = np.linalg.svd(np.swapaxes(joints - middles[0], 1, 2) @ (placed - middles[1]))
+    centres = joints.mean(axis=1, keepdims=True), placed.mean(axis=1, keepdims=True)
+    left, _, right = np.linalg.svd(np.swapaxes(joints - centres[0], 1, 2) @ (placed - centres[1]))
     left[..., -1] *= np.sign(np.linalg.det(left @ right))[:, None]
-    turned = points @ (left @ right)[:, None]
-    return np.asarray(turned + placed[:, WRISTS][:, :, None], np.float32)
+    rotated = points @ (left @ right)[:, None]
+    return np.asarray(rotated + placed[:, WRISTS][:, :, None], np.float32)
 
 
 def with_hands(keypoints: F32, scores: F32, hands: Hands, swapped: NDArray[np.bool_]) -> tuple[F32, F32]:

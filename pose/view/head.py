@@ -11,13 +11,13 @@ F64 = NDArray[np.float64]
 
 HEAD_RADIUS = 0.095  # m, of drawn people
 
-_HEAD = ("nose", "eye", "ear", "mouth", "head")
-_LOOKING = ("nose", "eye", "mouth")  # joints on the front of the head
+_HEAD_PARTS = ("nose", "eye", "ear", "mouth", "head")
+_FACE_PARTS = ("nose", "eye", "mouth")  # joints on the front of the head
 _MIN_SCORE = 0.12  # joints with lower scores are ignored
 _MIN_EAR_SWAP = 0.3  # neck lengths; with ears swapped by more, the head is seen from behind
 _HIDDEN_FACE_OPACITY = 0.2  # relative opacity of face joints seen from behind
 _TO_CROWN = 0.75  # neck lengths from the centre of the head joints to the top
-_USUAL_NECK = 0.13  # assumed neck length in box heights, if the shoulders are not visible
+_DEFAULT_NECK = 0.13  # assumed neck length in box heights, if the shoulders are not visible
 
 
 class HeadLocator:
@@ -30,9 +30,9 @@ class HeadLocator:
     def __init__(self, skeleton: Skeleton) -> None:
         names = skeleton.names
         self.face = np.array(
-            [name in FACE or any(part in _LOOKING for part in name.split("_")) for name in names], np.bool_
+            [name in FACE or any(part in _FACE_PARTS for part in name.split("_")) for name in names], np.bool_
         )
-        self._joints = [i for i, name in enumerate(names) if any(part in _HEAD for part in name.split("_"))]
+        self._joints = [i for i, name in enumerate(names) if any(part in _HEAD_PARTS for part in name.split("_"))]
         self._ears = _pair(names, "ear")
         self._shoulders = _pair(names, "shoulder")
 
@@ -47,16 +47,18 @@ class HeadLocator:
         """
         seen = [joint for joint in self._joints if scores[joint] > _MIN_SCORE]
         upwards = np.array([0.0, -1.0])
-        usual = _USUAL_NECK * float(box[3] - box[1])
+        assumed_length = _DEFAULT_NECK * float(box[3] - box[1])
         if not seen:
             return np.array([(box[0] + box[2]) / 2, box[1]], np.float64), upwards
         head = keypoints[seen].mean(axis=0).astype(np.float64)
         if not self._known(self._shoulders, scores):
-            return head + _TO_CROWN * usual * upwards, upwards
+            return head + _TO_CROWN * assumed_length * upwards, upwards
         neck = head - keypoints[self._shoulders].mean(axis=0)
         length = float(np.hypot(*neck))
-        if length < 0.3 * usual:  # the head is bent towards the camera, so the direction of the neck is undefined
-            return head + _TO_CROWN * usual * upwards, upwards
+        if (
+            length < 0.3 * assumed_length
+        ):  # the head is bent towards the camera, so the direction of the neck is undefined
+            return head + _TO_CROWN * assumed_length * upwards, upwards
         return head + _TO_CROWN * neck, neck / length
 
     def area(self, keypoints: F32, scores: F32, box: F32) -> F64 | None:

@@ -6,10 +6,10 @@ from numpy.typing import NDArray
 from pose.types import F32, FrameResult
 from pose.world.upright import to_stage
 
-_AT = 0.5  # distance of the arrow's start from the centre, as a fraction of the floor's radius
+_START = 0.5  # distance of the arrow's start from the centre, as a fraction of the floor's radius
 _LENGTH = 0.2  # length of the arrow, as a fraction of the floor's radius
 _BARBS = 0.4  # length of the arrow head, as a fraction of the arrow
-_MIN_LEVEL = 0.1  # minimum horizontal part of the unit direction; a camera that looks straight down has no heading
+_MIN_HORIZONTAL = 0.1  # minimum horizontal part of the unit direction; a camera that looks straight down has no heading
 
 F64 = NDArray[np.float64]
 
@@ -33,9 +33,9 @@ def camera_heading(result: FrameResult) -> F64 | None:
     )
     u, _, vt = np.linalg.svd(left.T @ right)
     u[:, -1] *= np.sign(np.linalg.det(u @ vt))
-    ahead = to_stage((u @ vt)[2])[:2].astype(np.float64)  # row 2: direction of the camera's z axis
-    length = float(np.linalg.norm(ahead))
-    return ahead / length if length > _MIN_LEVEL else None
+    forward = to_stage((u @ vt)[2])[:2].astype(np.float64)  # row 2: direction of the camera's z axis
+    length = float(np.linalg.norm(forward))
+    return forward / length if length > _MIN_HORIZONTAL else None
 
 
 def heading_arrow(result: FrameResult, middle: F32, reach: float) -> F32:
@@ -48,11 +48,11 @@ def heading_arrow(result: FrameResult, middle: F32, reach: float) -> F32:
         middle: (3,) m, centre of the floor in the 3D inset.
         reach: Radius of the floor in m.
     """
-    ahead = camera_heading(result)
-    if ahead is None:
+    forward = camera_heading(result)
+    if forward is None:
         return np.zeros((0, 2, 3), np.float32)
-    start = middle[:2] - ahead * _AT * reach
-    along = ahead * _LENGTH * reach
+    start = middle[:2] - forward * _START * reach
+    along = forward * _LENGTH * reach
     across = np.array([-along[1], along[0]])
     segments = np.zeros((3, 2, 3), np.float32)
     segments[:, 0, :2] = start + along

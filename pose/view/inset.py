@@ -20,7 +20,7 @@ from pose.video.planes import Colours
 from pose.view import draw
 from pose.view.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
 from pose.view.draw import Canvas
-from pose.view.hands import hands_on_stage
+from pose.view.hands import hands_in_scene
 from pose.view.head import HEAD_RADIUS
 from pose.view.heading import heading_arrow
 from pose.world.upright import Upright
@@ -36,17 +36,17 @@ _SHADOW: RGB = (36, 41, 50)
 _ELEVATION = math.radians(16)
 _AZIMUTH = math.radians(32)
 _SWAY = math.radians(22)
-_SWAY_SECONDS = 12.0
+_SWAY_PERIOD_S = 12.0
 _HALF_FOV = math.radians(16)
-_FILL = 0.97  # share of the view that people may fill
+_MAX_FILL = 0.97  # share of the view that people may fill
 _MARGIN_PX = 4  # px for outlines and badges, which have a minimum size
-_FOLLOW_SECONDS = 0.7
-_ZOOM_OUT_SECONDS = 0.15  # time constant of zooming out
+_FOLLOW_TIME_S = 0.7
+_ZOOM_OUT_TIME_S = 0.15  # time constant of zooming out
 _ZOOM_OUT_MARGIN = 0.04  # margin added when zooming out, relative to the distance
 _MIN_HOLD_S = 3.0  # delay of zooming in, so that repeated movements do not change the zoom
-_ZOOM_IN_SECONDS = 2.0
-_TRAIL_SECONDS = 2.5
-_TRAIL_STEP = 0.1  # s
+_ZOOM_IN_TIME_S = 2.0
+_TRAIL_DURATION_S = 2.5
+_TRAIL_STEP_S = 0.1  # s
 _TRAIL_LEVELS = 10  # number of fading steps
 _MAX_PEOPLE = 6
 _MAX_DEPTH_M = 6.0  # depth behind the nearest person up to which people affect the zoom
@@ -57,11 +57,11 @@ _SPOT_REACH = 2.6  # radius of the spot, in sigmas
 _SPOT_PIXELS = 64  # maximum side of the image of all spots, which is then enlarged
 _FINGER_WIDTH = 0.012  # m
 _BADGE_HEIGHT = 0.15  # m above the head
-_OUTLINED = 1.5  # width of a limb with its outline, relative to the limb
+_OUTLINE_RATIO = 1.5  # width of a limb with its outline, relative to the limb
 _RING_RADIUS = 0.34  # m
 _FLOOR_REACH = 0.48  # radius of the floor, in distances of the viewpoint
-_PALEST = 0.5
-_SHADES_OF_PALE = 64
+_MAX_PALENESS = 0.5
+_PALENESS_STEPS = 64
 
 SIGMA_WORDS = "shaded: 68 % interval per joint"
 
@@ -71,15 +71,15 @@ _FOREARMS = [H36M17.edges.index(ends) for ends in zip(ELBOWS, WRISTS, strict=Tru
 _FINGERS = np.array(BONES)
 _EDGE_COLOURS = [SIDE_COLOURS[edge_side(H36M17, a, b)] for a, b in H36M17.edges]
 _SHADES = np.array([SIDE_COLOURS[H36M17.side(joint)] for joint in range(len(H36M17))], np.float32)
-_LEVEL = np.array([1, 1, 0], np.float32)
+_HORIZONTAL = np.array([1, 1, 0], np.float32)
 _STEPS = np.linspace(-1, 1, 17)  # points along a line of the floor
-_TURN = np.linspace(0, 2 * math.pi, 49)
-_RING = np.stack([np.cos(_TURN), np.sin(_TURN), np.zeros(49)], axis=1).astype(np.float32)
+_ANGLES = np.linspace(0, 2 * math.pi, 49)
+_RING = np.stack([np.cos(_ANGLES), np.sin(_ANGLES), np.zeros(49)], axis=1).astype(np.float32)
 _SPINE_AND_LEG = np.array([H36M17.index(name) for name in ("head", "thorax", "pelvis", "left_knee", "left_ankle")])
-_USUAL_LENGTH = 1.6  # m, length of this chain of joints in an average adult
-_MIDDLE = 0.97  # m, half the height of the cylinder below
+_ADULT_LENGTH_M = 1.6  # m, length of this chain of joints in an average adult
+_HALF_HEIGHT_M = 0.97  # m, half the height of the cylinder below
 # Cylinder around each person that must be visible, so that the zoom does not change with every squat.
-_ROOM = np.concatenate([_RING[::6] * _RING_RADIUS, _RING[::6] * 0.25 + [0, 0, 1.85]]).astype(np.float32)
+_PERSON_CYLINDER = np.concatenate([_RING[::6] * _RING_RADIUS, _RING[::6] * 0.25 + [0, 0, 1.85]]).astype(np.float32)
 
 
 class _View:
@@ -89,7 +89,7 @@ class _View:
         self.middle = middle
         self.distance = 1.0
         self._half = np.array(size) / 2
-        self._room = np.maximum(_FILL * self._half - _MARGIN_PX, self._half / 2)
+        self._max_offset = np.maximum(_MAX_FILL * self._half - _MARGIN_PX, self._half / 2)
         self._focal = min(size) / 2 / math.tan(_HALF_FOV)
         right = np.array([math.cos(azimuth), math.sin(azimuth), 0])
         level = np.array([-math.sin(azimuth), math.cos(azimuth), 0])
@@ -99,14 +99,16 @@ class _View:
     def fitting_distance(self, points: F32, reach: F32) -> float:
         """Return the distance from which balls of radius `reach` (N,) m around points (N, 3) m are visible."""
         seen = (points - self.middle) @ self._axes.T
-        across = (np.abs(seen[:, :2]) + reach[:, None]) * self._focal / self._room
+        across = (np.abs(seen[:, :2]) + reach[:, None]) * self._focal / self._max_offset
         return float((across - seen[:, 2:]).max())
 
     def project(self, points: F32) -> tuple[F64, F64]:
         """Return the pixels (..., 2) of stage points (..., 3) m, and the scale (...) in px per metre."""
         seen = (points - self.middle) @ self._axes.T
         scale = self._focal / np.maximum(seen[..., 2] + self.distance, 0.3)
-        return np.clip(seen[..., :2] * scale[..., None] + self._half, -draw.FAR, draw.FAR), scale
+        return np.clip(
+            seen[..., :2] * scale[..., None] + self._half, -draw.MAX_COORDINATE_PX, draw.MAX_COORDINATE_PX
+        ), scale
 
 
 class Inset:
@@ -133,9 +135,9 @@ class Inset:
         self.background = self._empty.copy()
         for caption in self._captions:
             caption.draw(Canvas(self.background, self._code))
-        self._middle = np.array([0, 0, _MIDDLE], np.float32)
+        self._middle = np.array([0, 0, _HALF_HEIGHT_M], np.float32)
         self._distance = 0.0  # 0 before the first person
-        self._least: deque[tuple[float, float]] = deque()  # (time, distance required at that time)
+        self._required: deque[tuple[float, float]] = deque()  # (time, distance required at that time)
         self._time = 0.0
         self._trails: dict[int, deque[tuple[float, float, float]]] = {}
 
@@ -173,10 +175,12 @@ class Inset:
     def _rows(self, view: _View, placed: F32, sigma: F32) -> tuple[int, int]:
         """Return the (first, end) rows that contain the drawing. A caption is contained as a whole or not at all."""
         trails = np.array([(x, y, 0) for trail in self._trails.values() for _, x, y in trail], np.float32)
-        shadows = (placed * _LEVEL).reshape(-1, 3)
+        shadows = (placed * _HORIZONTAL).reshape(-1, 3)
         points = np.concatenate([_floor_rim(view), placed.reshape(-1, 3), shadows, trails.reshape(-1, 3)])
-        growth = float(_growth(placed).max(initial=0.0))
-        reach = np.full(len(points), (_RING_RADIUS + HEAD_RADIUS) * growth)  # m, radius of rings, limbs and heads
+        relative_height = float(_relative_height(placed).max(initial=0.0))
+        reach = np.full(
+            len(points), (_RING_RADIUS + HEAD_RADIUS) * relative_height
+        )  # m, radius of rings, limbs and heads
         reach[: len(_RING)] = 0
         spots = slice(len(_RING), len(_RING) + sigma.size)
         reach[spots] = np.maximum(reach[spots], _SPOT_REACH * np.minimum(sigma, _MAX_SPOT_M).ravel())
@@ -200,39 +204,41 @@ class Inset:
         rows = rows[np.argsort(poses.root[rows, 2], kind="stable")][:_MAX_PEOPLE]
         ids = result.people.ids[rows].tolist()
         placed = self._upright.place(result, rows)
-        hands = hands_on_stage(result, rows, placed)
+        hands = hands_in_scene(result, rows, placed)
         return ids, placed, np.nan_to_num(poses.sigma[rows]) / np.float32(1000), hands
 
     def _follow(self, placed: F32, time: float) -> _View:
         """Return the current view. It moves smoothly, but always shows all near people completely."""
         elapsed, self._time = max(0.0, time - self._time), time
-        azimuth = _AZIMUTH + _SWAY * math.sin(2 * math.pi * time / _SWAY_SECONDS)
+        azimuth = _AZIMUTH + _SWAY * math.sin(2 * math.pi * time / _SWAY_PERIOD_S)
         near = placed[placed[:, 0, 1] < placed[:1, 0, 1] + _MAX_DEPTH_M]
         if not len(near):
             view = _View(self.size, self._middle.copy(), azimuth)
-            view.distance = self._distance or view.fitting_distance(_ROOM, np.zeros(len(_ROOM), np.float32))
+            view.distance = self._distance or view.fitting_distance(
+                _PERSON_CYLINDER, np.zeros(len(_PERSON_CYLINDER), np.float32)
+            )
             return view
         first = self._distance == 0
         step = _middle_of(near) - self._middle
-        self._middle += step * np.float32(1 if first else _share(elapsed, _FOLLOW_SECONDS))
+        self._middle += step * np.float32(1 if first else _smoothing_weight(elapsed, _FOLLOW_TIME_S))
         view = _View(self.size, self._middle.copy(), azimuth)
-        least = view.fitting_distance(*_needed(near))
-        self._least.append((time, least))
-        while self._least[0][0] < time - _MIN_HOLD_S:
-            self._least.popleft()
-        change = (1 + _ZOOM_OUT_MARGIN) * max(distance for _, distance in self._least) - self._distance
-        seconds = _ZOOM_OUT_SECONDS if change > 0 else _ZOOM_IN_SECONDS
-        self._distance += change * (1 if first else _share(elapsed, seconds))
-        self._distance = view.distance = max(self._distance, least)
+        required = view.fitting_distance(*_required_balls(near))
+        self._required.append((time, required))
+        while self._required[0][0] < time - _MIN_HOLD_S:
+            self._required.popleft()
+        change = (1 + _ZOOM_OUT_MARGIN) * max(distance for _, distance in self._required) - self._distance
+        seconds = _ZOOM_OUT_TIME_S if change > 0 else _ZOOM_IN_TIME_S
+        self._distance += change * (1 if first else _smoothing_weight(elapsed, seconds))
+        self._distance = view.distance = max(self._distance, required)
         return view
 
     def _remember(self, ids: list[int], placed: F32, time: float) -> None:
         for person, body in zip(ids, placed, strict=True):
             trail = self._trails.setdefault(person, deque())
-            if not trail or time - trail[-1][0] >= _TRAIL_STEP:
+            if not trail or time - trail[-1][0] >= _TRAIL_STEP_S:
                 trail.append((time, float(body[0, 0]), float(body[0, 1])))
         for person, trail in list(self._trails.items()):
-            while trail and trail[0][0] < time - _TRAIL_SECONDS:
+            while trail and trail[0][0] < time - _TRAIL_DURATION_S:
                 trail.popleft()
             if not trail:
                 del self._trails[person]
@@ -241,40 +247,40 @@ class Inset:
         for person, trail in self._trails.items():
             pixels, _ = view.project(np.array([(x, y, 0) for _, x, y in trail], np.float32))
             segments = np.stack([pixels[:-1], pixels[1:]], axis=1)
-            ages = (self._time - np.array([time for time, _, _ in trail][1:])) / _TRAIL_SECONDS
+            ages = (self._time - np.array([time for time, _, _ in trail][1:])) / _TRAIL_DURATION_S
             levels = np.ceil(_TRAIL_LEVELS * np.minimum(ages, 1))
             for level in np.unique(levels)[::-1].tolist():  # older parts first, which are fainter
                 faded = mix(person_colour(person), _FLOOR, 0.25 + 0.75 * level / _TRAIL_LEVELS)
                 draw.strokes(canvas, segments[levels == level], faded, 1.6 * unit)
 
 
-def _growth(placed: F32) -> F32:
+def _relative_height(placed: F32) -> F32:
     """Return the heights (P,) of people (P, 17, 3) m in any pose, relative to an average adult."""
     steps = np.diff(placed[:, _SPINE_AND_LEG], axis=1)
-    result: F32 = np.sqrt((steps**2).sum(axis=2)).sum(axis=1) / np.float32(_USUAL_LENGTH)
+    result: F32 = np.sqrt((steps**2).sum(axis=2)).sum(axis=1) / np.float32(_ADULT_LENGTH_M)
     return result
 
 
-def _needed(placed: F32) -> tuple[F32, F32]:
+def _required_balls(placed: F32) -> tuple[F32, F32]:
     """Return points (N, 3) m that must be visible for people (P, 17, 3) m, and the radius (N,) m around each."""
-    growth = _growth(placed)[:, None]
-    badges = placed[:, _HEAD, None] + [0, 0, _BADGE_HEIGHT] * growth[..., None]
-    rooms = _ROOM * growth[..., None] + placed[:, :1] * _LEVEL
-    points = np.concatenate([placed, badges, rooms], axis=1)
+    relative_height = _relative_height(placed)[:, None]
+    badges = placed[:, _HEAD, None] + [0, 0, _BADGE_HEIGHT] * relative_height[..., None]
+    cylinders = _PERSON_CYLINDER * relative_height[..., None] + placed[:, :1] * _HORIZONTAL
+    points = np.concatenate([placed, badges, cylinders], axis=1)
     reach = np.zeros(points.shape[1])
-    reach[: len(H36M17)] = _OUTLINED * _LIMB_WIDTH / 2
+    reach[: len(H36M17)] = _OUTLINE_RATIO * _LIMB_WIDTH / 2
     reach[[_HEAD, len(H36M17)]] = 1.2 * HEAD_RADIUS, _BADGE_HEIGHT / 2
-    return points.reshape(-1, 3).astype(np.float32), (reach * growth).ravel().astype(np.float32)
+    return points.reshape(-1, 3).astype(np.float32), (reach * relative_height).ravel().astype(np.float32)
 
 
 def _middle_of(placed: F32) -> F32:
     """Return the point (3,) m above the centre of the people's floor area, at half the height of the tallest person."""
     joints = placed[..., :2].reshape(-1, 2)
-    height = _MIDDLE * float(_growth(placed).max())
+    height = _HALF_HEIGHT_M * float(_relative_height(placed).max())
     return np.append((joints.min(axis=0) + joints.max(axis=0)) / 2, height).astype(np.float32)
 
 
-def _share(elapsed: float, seconds: float) -> float:
+def _smoothing_weight(elapsed: float, seconds: float) -> float:
     """Return the share of the way to a target covered in `elapsed` s, with a time constant of `seconds`."""
     return 1 - math.exp(-elapsed / seconds)
 
@@ -288,13 +294,13 @@ def _background(size: tuple[int, int]) -> U8:
 
 def _floor_rim(view: _View) -> F32:
     """Return points (N, 3) m on the boundary of the floor."""
-    return _RING * np.float32(_FLOOR_REACH * view.distance) + view.middle * _LEVEL
+    return _RING * np.float32(_FLOOR_REACH * view.distance) + view.middle * _HORIZONTAL
 
 
 def _draw_floor(canvas: Canvas, view: _View, unit: float) -> None:
     """Draw a round floor with a line per metre, fading towards the boundary."""
     reach = _FLOOR_REACH * view.distance
-    middle = view.middle * _LEVEL
+    middle = view.middle * _HORIZONTAL
     draw.polygon(canvas, view.project(_floor_rim(view))[0], _FLOOR)
     lines = []
     for axis in (0, 1):
@@ -314,11 +320,11 @@ def _draw_floor(canvas: Canvas, view: _View, unit: float) -> None:
 
 def _draw_marks(canvas: Canvas, view: _View, ids: list[int], placed: F32, unit: float) -> None:
     """Draw a ring in the person's colour on the floor, and the shadow of a light above."""
-    for person, body, growth in zip(ids, placed, _growth(placed).tolist(), strict=True):
-        flat = body * _LEVEL
+    for person, body, relative_height in zip(ids, placed, _relative_height(placed).tolist(), strict=True):
+        flat = body * _HORIZONTAL
         pixels, scale = view.project(flat)
-        draw.strokes(canvas, pixels[_EDGES], _SHADOW, _LIMB_WIDTH * 1.3 * growth * float(scale[0]))
-        ring, _ = view.project(_RING * np.float32(_RING_RADIUS * growth) + flat[0])
+        draw.strokes(canvas, pixels[_EDGES], _SHADOW, _LIMB_WIDTH * 1.3 * relative_height * float(scale[0]))
+        ring, _ = view.project(_RING * np.float32(_RING_RADIUS * relative_height) + flat[0])
         draw.strokes(canvas, ring[None], person_colour(person), 1.7 * unit)
 
 
@@ -348,14 +354,14 @@ def _draw_uncertainty(image: U8, view: _View, placed: F32, sigma: F32, shades: F
         for axis in (0, 1)
     )
     coloured = (down[:, :, None] * shades[joint, None]).reshape(len(joint), -1)  # (N, rows and channels)
-    dense, tint = down.T @ across, (coloured.T @ across).reshape(-1, 3, across.shape[1]).transpose(0, 2, 1)
-    share = (1 - (1 - _SPOT_OPACITY) ** dense) / np.maximum(dense, 1e-6)
+    density, tint = down.T @ across, (coloured.T @ across).reshape(-1, 3, across.shape[1]).transpose(0, 2, 1)
+    share = (1 - (1 - _SPOT_OPACITY) ** density) / np.maximum(density, 1e-6)
     patch = image[low[1] : high[1], low[0] : high[0]]
     # U and V can decrease. The largest decrease is subtracted first, so that only positive bytes remain to be added.
-    least = np.floor(np.minimum(_SPOT_OPACITY * shades.min(axis=0), 0))
-    if least.any():
-        cv2.subtract(patch, np.append(-least, 0.0), dst=patch)  # OpenCV requires a fourth value
-    light = np.clip(tint * share[..., None] - least, 0, 255).astype(np.uint8)
+    darkest_change = np.floor(np.minimum(_SPOT_OPACITY * shades.min(axis=0), 0))
+    if darkest_change.any():
+        cv2.subtract(patch, np.append(-darkest_change, 0.0), dst=patch)  # OpenCV requires a fourth value
+    light = np.clip(tint * share[..., None] - darkest_change, 0, 255).astype(np.uint8)
     cv2.add(patch, cv2.resize(light, patch.shape[1::-1]), dst=patch)
 
 
@@ -374,11 +380,11 @@ def _draw_bodies(canvas: Canvas, view: _View, ids: list[int], placed: F32, hands
     heads = pixels[:, _HEAD]
     sizes = scale[:, _EDGES].mean(axis=2).ravel()
     pale = _paleness(sizes)
-    growth = _growth(placed).tolist()
+    relative_height = _relative_height(placed).tolist()
     for row in np.argsort(sizes, kind="stable").tolist():
         body, edge = divmod(row, len(_EDGES))
         ink, colour = mix(rim_colour(ids[body]), _BOTTOM, pale[row]), mix(_EDGE_COLOURS[edge], _BOTTOM, pale[row])
-        grown = growth[body] * float(sizes[row])
+        grown = relative_height[body] * float(sizes[row])
         width = _LIMB_WIDTH * grown
         draw.strokes(canvas, segments[row, None], ink, width + max(2.0, 0.35 * width))
         draw.strokes(canvas, segments[row, None], colour, width)
@@ -396,14 +402,14 @@ def _draw_bodies(canvas: Canvas, view: _View, ids: list[int], placed: F32, hands
 def _paleness(sizes: F64) -> list[float]:
     """Return the share of background in each limb's colour, which increases with depth, for `sizes` in px per metre."""
     depth = sizes.max() / sizes - 1
-    share = _PALEST * depth / max(float(depth.max()), 0.3)
-    result: list[float] = (np.rint(share * _SHADES_OF_PALE) / _SHADES_OF_PALE).tolist()
+    share = _MAX_PALENESS * depth / max(float(depth.max()), 0.3)
+    result: list[float] = (np.rint(share * _PALENESS_STEPS) / _PALENESS_STEPS).tolist()
     return result
 
 
 def _draw_labels(canvas: Canvas, view: _View, ids: list[int], placed: F32, unit: float) -> None:
-    for person, body, growth in zip(ids, placed, _growth(placed).tolist(), strict=True):
-        pixels, scale = view.project(body[_HEAD] + np.array([0, 0, _BADGE_HEIGHT * growth], np.float32))
+    for person, body, relative_height in zip(ids, placed, _relative_height(placed).tolist(), strict=True):
+        pixels, scale = view.project(body[_HEAD] + np.array([0, 0, _BADGE_HEIGHT * relative_height], np.float32))
         x, y = pixels.tolist()
         # Without this condition, a person outside the view would have a badge at the edge.
         if 0 <= x < canvas.pixels.shape[1] and 0 <= y < canvas.pixels.shape[0]:

@@ -12,7 +12,7 @@ from pose.view.draw import Canvas
 _HEIGHT = 10.0  # px, height of the capitals for unit 1
 _MIN_HEIGHT = 7.0  # px; smaller text is not legible
 _OPACITY = 0.62  # opacity of the background
-_LONGEST = "00:00.00"
+_WIDEST_TIME = "00:00.00"
 SIDES = ("left", "right")
 
 
@@ -36,7 +36,7 @@ class Legend:
         gap = round(0.9 * letters)
         words = [draw.text_width(side, letters) for side in SIDES]
         self._swatch = round(1.6 * letters)
-        self._starts = [draw.text_width(_LONGEST, letters) + 2 * gap]  # px, left edges of the colour samples
+        self._starts = [draw.text_width(_WIDEST_TIME, letters) + 2 * gap]  # px, left edges of the colour samples
         for word in words:
             self._starts.append(self._starts[-1] + self._swatch + word + 2 * gap)
         width, height = self._starts[-1], round(2.4 * letters)

@@ -22,7 +22,7 @@ from pose.system.silence import silenced
 from pose.types import F32, I64, U8
 from pose.view import draw
 from pose.view.colours import PAPER, RGB, person_colour
-from pose.view.scene import HEAD, Mesh, Stage, body_mesh, camera_lines, grid_lines, mark_mesh, orbit_eye
+from pose.view.scene import HEAD, Mesh, SceneData, body_mesh, camera_lines, grid_lines, mark_mesh, orbit_eye
 
 if TYPE_CHECKING:
     from open3d import geometry
@@ -69,13 +69,13 @@ def _has_display() -> bool:
     return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
-class Scene3D:
-    """Open3D scene, in a window or an off-screen renderer, that shows frames of a `Stage`."""
+class Open3DScene:
+    """Open3D scene, in a window or an off-screen renderer, that shows frames of a `SceneData`."""
 
-    def __init__(self, stage: Stage, scene: "rendering.Open3DScene") -> None:
-        self._stage = stage
+    def __init__(self, data: SceneData, scene: "rendering.Open3DScene") -> None:
+        self._data = data
         self._scene = scene
-        self._shown: list[str] = []
+        self._shown_names: list[str] = []
         self._o3d = import_open3d()
         scene.set_background(np.array(BACKGROUND, np.float32))
         scene.set_lighting(scene.LightingProfile.NO_SHADOWS, -_LIGHT)
@@ -83,19 +83,19 @@ class Scene3D:
         scene.view.set_shadowing(False)
         scene.view.set_ambient_occlusion(False)
         scene.view.set_sample_count(4)
-        floor = self._lines(*grid_lines(stage.middle, stage.radius))
+        floor = self._lines(*grid_lines(data.middle, data.radius))
         scene.add_geometry("floor", floor, self._material("unlitLine", _GRID_COLOUR, line_width=1.2))
-        if stage.cameras:
-            cameras = self._lines(*camera_lines(stage.cameras))
+        if data.cameras:
+            cameras = self._lines(*camera_lines(data.cameras))
             scene.add_geometry("cameras", cameras, self._material("unlitLine", _CAMERA_COLOUR, line_width=2.0))
 
     def show(self, position: int) -> None:
         """Show the people of the frame with index `position`."""
-        for name in self._shown:
+        for name in self._shown_names:
             self._scene.remove_geometry(name)
-        ids, placed = self._stage.people(position)
-        self._shown = [f"person {person}" for person in ids]
-        for name, person, joints in zip(self._shown, ids, placed, strict=True):
+        ids, placed = self._data.people(position)
+        self._shown_names = [f"person {person}" for person in ids]
+        for name, person, joints in zip(self._shown_names, ids, placed, strict=True):
             mesh = Mesh.join([body_mesh(joints), mark_mesh(joints, person)])
             self._scene.add_geometry(name, self._surface(mesh), self._material("defaultUnlit"))
 
@@ -144,13 +144,13 @@ class Label(NamedTuple):
     place: NDArray[np.floating]
 
 
-def labels(stage: Stage, position: int) -> list[Label]:
+def labels(data: SceneData, position: int) -> list[Label]:
     """Return labels with ids above people's heads and, for several cameras, labels with names above the cameras."""
-    ids, placed = stage.people(position)
+    ids, placed = data.people(position)
     tops = [np.array([*joints[HEAD, :2], joints[:, 2].max() + 0.2]) for joints in placed]
     people = [Label(str(person), person_colour(person), top) for person, top in zip(ids, tops, strict=True)]
     above = np.array([0, 0, 0.2], np.float32)
-    return [*people, *(Label(one.name[:_MAX_NAME], PAPER, one.centre + above) for one in stage.cameras)]
+    return [*people, *(Label(one.name[:_MAX_NAME], PAPER, one.centre + above) for one in data.cameras)]
 
 
 def check_off_screen() -> None:
@@ -186,30 +186,30 @@ def _probed(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
-def render(stage: Stage, size: tuple[int, int], positions: Iterable[int]) -> Iterator[U8]:
+def render(data: SceneData, size: tuple[int, int], positions: Iterable[int]) -> Iterator[U8]:
     """Yield an image (H, W, 3) uint8 RGB of each requested frame, with the ids of the people.
 
     Call `check_off_screen` first.
 
     Args:
-        stage: The scene.
+        data: The scene.
         size: (width, height) of the images in px.
         positions: Indices of the frames.
     """
     rendering = import_open3d().visualization.rendering
     with silenced(sys.stdout, 1):
         renderer = rendering.OffscreenRenderer(*size)
-    scene = Scene3D(stage, renderer.scene)
+    scene = Open3DScene(data, renderer.scene)
     fov = math.radians(FOV_DEGREES)
-    eye = orbit_eye(stage.middle, stage.radius, math.radians(AZIMUTH_DEGREES), math.radians(ELEVATION_DEGREES), fov)
-    renderer.setup_camera(FOV_DEGREES, stage.middle, eye.astype(np.float32), np.array([0, 0, 1], np.float32))
+    eye = orbit_eye(data.middle, data.radius, math.radians(AZIMUTH_DEGREES), math.radians(ELEVATION_DEGREES), fov)
+    renderer.setup_camera(FOV_DEGREES, data.middle, eye.astype(np.float32), np.array([0, 0, 1], np.float32))
     camera = renderer.scene.camera
     matrix = np.asarray(camera.get_projection_matrix()) @ np.asarray(camera.get_view_matrix())
     unit = min(size) / 300
     for position in positions:
         scene.show(position)
         image = np.array(renderer.render_to_image())
-        for label in labels(stage, position):
+        for label in labels(data, position):
             x, y, _, w = matrix @ np.append(label.place, 1)
             spot = ((x / w + 1) / 2 * size[0], (1 - y / w) / 2 * size[1])
             draw.label(draw.Canvas(image), label.words, spot, 6 * unit, label.colour)
@@ -217,7 +217,7 @@ def render(stage: Stage, size: tuple[int, int], positions: Iterable[int]) -> Ite
 
 
 def save_video(
-    stage: Stage,
+    data: SceneData,
     path: Path,
     size: tuple[int, int],
     *,
@@ -228,7 +228,7 @@ def save_video(
     """Render all frames to an MP4. Call `check_off_screen` first.
 
     Args:
-        stage: The scene.
+        data: The scene.
         path: MP4 file to write.
         size: (width, height) of the video in px.
         fps: Frame rate of the video in frames/s; None keeps the time stamps of the run.
@@ -240,31 +240,31 @@ def save_video(
     """
     from pose.video import VideoWriter
 
-    shots = shot_list(stage, fps, speed)
+    shots = shot_list(data, fps, speed)
     rate = fps or _mean_rate(shots)
     with VideoWriter(path, size, fps=rate) as writer:
-        pictures = render(stage, size, (position for position, _ in shots))
+        pictures = render(data, size, (position for position, _ in shots))
         for (_, time), picture in zip(progress(shots), pictures, strict=True):
             writer.write(picture, time)
 
 
-def shot_list(stage: Stage, fps: float | None, speed: float) -> list[tuple[int, float]]:
+def shot_list(data: SceneData, fps: float | None, speed: float) -> list[tuple[int, float]]:
     """Return the index of the frame and the time in the video in s of every image of a video.
 
     Args:
-        stage: The scene.
+        data: The scene.
         fps: Frame rate of the video in frames/s; None keeps the time stamps of the run.
         speed: Playback speed; 2 is twice as fast.
 
     Raises:
         PoseError: If too many frames would be repeated (`pose.system.filling`).
     """
-    start = float(stage.times[0])
+    start = float(data.times[0])
     if fps is None:
-        return [(position, (float(time) - start) / speed) for position, time in enumerate(stage.times)]
-    check_gap_frames(stage.times / speed, fps, "leave --fps out to keep the time stamps, or give a lower one")
-    count = int((float(stage.times[-1]) - start) / speed * fps + 1e-6) + 1
-    return [(stage.position_at(start + k / fps * speed + 1e-6), k / fps) for k in range(count)]
+        return [(position, (float(time) - start) / speed) for position, time in enumerate(data.times)]
+    check_gap_frames(data.times / speed, fps, "leave --fps out to keep the time stamps, or give a lower one")
+    count = int((float(data.times[-1]) - start) / speed * fps + 1e-6) + 1
+    return [(data.position_at(start + k / fps * speed + 1e-6), k / fps) for k in range(count)]
 
 
 def _mean_rate(shots: list[tuple[int, float]]) -> float:

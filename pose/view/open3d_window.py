@@ -14,11 +14,11 @@ from pose.view.open3d_scene import (
     ELEVATION_DEGREES,
     FOV_DEGREES,
     Label,
-    Scene3D,
+    Open3DScene,
     import_open3d,
     labels,
 )
-from pose.view.scene import Stage, orbit_eye
+from pose.view.scene import SceneData, orbit_eye
 
 if TYPE_CHECKING:
     from open3d.visualization import gui
@@ -36,12 +36,12 @@ class Player:
         speed: Playback speed, one of `SPEEDS`.
     """
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, data: SceneData) -> None:
+        self._data = data
         self.position = 0
         self.playing = True
         self.speed = 1.0
-        self._time = float(stage.times[0])
+        self._time = float(data.times[0])
         self._now: float | None = None
 
     def tick(self, now: float) -> bool:
@@ -55,9 +55,9 @@ class Player:
         if not self.playing:
             return False
         self._time += elapsed * self.speed
-        if self._time > self._stage.end:
-            self._time = float(self._stage.times[0])
-        return self._go(self._stage.position_at(self._time))
+        if self._time > self._data.end:
+            self._time = float(self._data.times[0])
+        return self._go(self._data.position_at(self._time))
 
     def seek(self, position: int) -> bool:
         """Move to the frame with index `position`, limited to the frames of the run.
@@ -65,8 +65,8 @@ class Player:
         Returns:
             Whether the frame changed.
         """
-        position = min(max(position, 0), len(self._stage) - 1)
-        self._time = float(self._stage.times[position])
+        position = min(max(position, 0), len(self._data) - 1)
+        self._time = float(self._data.times[position])
         return self._go(position)
 
     def step(self, frames: int) -> bool:
@@ -91,16 +91,16 @@ class Player:
 class SceneWindow:
     """An Open3D window with the scene, a slider and a line of help."""
 
-    def __init__(self, stage: Stage, title: str) -> None:
+    def __init__(self, data: SceneData, title: str) -> None:
         o3d = import_open3d()
         self._gui = o3d.visualization.gui
-        self._stage = stage
-        self._player = Player(stage)
+        self._data = data
+        self._player = Player(data)
         self._labels: list[gui.Label3D] = []
         self._window = self._gui.Application.instance.create_window(f"pose-view: {title}", 1280, 800)
         self._view = self._gui.SceneWidget()
         self._view.scene = o3d.visualization.rendering.Open3DScene(self._window.renderer)
-        self._scene = Scene3D(stage, self._view.scene)
+        self._scene = Open3DScene(data, self._view.scene)
         self._bar = self._make_bar()
         self._window.add_child(self._view)
         self._window.add_child(self._bar)
@@ -117,7 +117,7 @@ class SceneWindow:
         self._button = gui.Button("Pause")
         self._button.set_on_clicked(self._toggle)
         self._slider = gui.Slider(gui.Slider.INT)
-        self._slider.set_limits(0, max(len(self._stage) - 1, 1))
+        self._slider.set_limits(0, max(len(self._data) - 1, 1))
         self._slider.set_on_value_changed(self._scrub)
         self._clock = gui.Label("0000.00 s   frame 000000   speed x0.25")
         for widget in (self._button, self._slider, self._clock):
@@ -127,7 +127,7 @@ class SceneWindow:
         return bar
 
     def _look(self) -> None:
-        middle, radius = self._stage.middle, self._stage.radius
+        middle, radius = self._data.middle, self._data.radius
         reach = np.full(3, 4 * radius)
         bounds = import_open3d().geometry.AxisAlignedBoundingBox(middle - reach, middle + reach)
         self._view.setup_camera(FOV_DEGREES, bounds, middle)
@@ -150,7 +150,7 @@ class SceneWindow:
         self._scene.show(position)
         for label in self._labels:
             self._view.remove_3d_label(label)
-        self._labels = [self._label(label) for label in labels(self._stage, position)]
+        self._labels = [self._label(label) for label in labels(self._data, position)]
         self._slider.int_value = position
         self._say()
         return True
@@ -163,7 +163,7 @@ class SceneWindow:
         return shown
 
     def _say(self) -> None:
-        seconds = self._stage.times[self._player.position]
+        seconds = self._data.times[self._player.position]
         self._clock.text = f"{seconds:.2f} s   frame {self._player.position}   speed x{self._player.speed:g}"
         self._button.text = "Pause" if self._player.playing else "Play"
         self._view.force_redraw()
@@ -196,11 +196,11 @@ class SceneWindow:
         return True
 
 
-def open_window(stage: Stage, title: str) -> None:
+def open_window(data: SceneData, title: str) -> None:
     """Show a scene until the window is closed. Call `check_window` first.
 
     Args:
-        stage: The scene.
+        data: The scene.
         title: Title of the window.
 
     Raises:
@@ -209,7 +209,7 @@ def open_window(stage: Stage, title: str) -> None:
     application = import_open3d().visualization.gui.Application.instance
     try:
         application.initialize()
-        SceneWindow(stage, title)
+        SceneWindow(data, title)
     except RuntimeError as error:
         raise PoseError(f"Open3D cannot open a window ({error}); use --save clip.mp4 to render without one") from error
     application.run()

@@ -34,10 +34,10 @@ _MIN_SCORE = 0.12  # keypoints with lower scores are not drawn
 _OPAQUE_SCORE = 0.65  # keypoints with this or a higher score are opaque
 _LEVELS = 4  # number of opacity levels
 _MIN_LANDSCAPE = 1.2  # width / height; the inset has a panel beside narrower frames
-_CORNER_SHARE = 0.42  # height of the inset, relative to the shorter side of the frame
+_CORNER_HEIGHT = 0.42  # height of the inset, relative to the shorter side of the frame
 _MIN_INSET_PX = 8
-_PANEL_SHARE = 0.6  # width of the panel, relative to the shorter side of the frame
-_BADGE_SHARE = 0.026  # height of the id's capitals relative to the person
+_PANEL_WIDTH = 0.6  # width of the panel, relative to the shorter side of the frame
+_BADGE_HEIGHT = 0.026  # height of the id's capitals relative to the person
 _BADGE_MIN, _BADGE_MAX = 6.0, 14.0  # bounds of this height for unit 1; the lower one also in px
 _FACE = ("nose", "eye", "ear", "mouth")
 _HAND = ("pinky", "index", "thumb")
@@ -54,8 +54,8 @@ class _Plan:
         edges: (E, 2) indices of the joints that each limb connects.
         sides: (J,) sides of the joints.
         edge_sides: (E,) sides of the limbs.
-        shares: (J,) thickness of the joints, relative to an ordinary limb.
-        edge_shares: (E,) thickness of the limbs, relative to an ordinary limb.
+        thicknesses: (J,) thickness of the joints, relative to an ordinary limb.
+        edge_thicknesses: (E,) thickness of the limbs, relative to an ordinary limb.
         head: Estimator of the head's position.
     """
 
@@ -63,8 +63,8 @@ class _Plan:
         self.edges = np.array(skeleton.edges)
         self.sides = np.array([skeleton.side(joint) for joint in range(len(skeleton))])
         self.edge_sides = np.array([edge_side(skeleton, a, b) for a, b in skeleton.edges])
-        self.shares = np.array([thickness(name) for name in skeleton.names])
-        self.edge_shares = self.shares[self.edges].max(axis=1)
+        self.thicknesses = np.array([thickness(name) for name in skeleton.names])
+        self.edge_thicknesses = self.thicknesses[self.edges].max(axis=1)
         self.head = HeadLocator(skeleton)
 
 
@@ -119,15 +119,15 @@ class Overlay:
         self._unit = _unit(size)
         self._legend = Legend(size, self._unit, self._code)
         width, height = size
-        self._beside = inset == AUTO and width < _MIN_LANDSCAPE * height
+        self._has_panel = inset == AUTO and width < _MIN_LANDSCAPE * height
         self._inset: Inset | None = None
         self._corner: Corner | None = None
         self.output_size = size
-        if self._beside:
-            panel = max(1, round(_PANEL_SHARE * min(width, height)))
+        if self._has_panel:
+            panel = max(1, round(_PANEL_WIDTH * min(width, height)))
             self._inset = Inset((panel, height), colours)
             self.output_size = width + panel, height
-        elif inset != OFF and (side := round(_CORNER_SHARE * min(width, height))) >= _MIN_INSET_PX:
+        elif inset != OFF and (side := round(_CORNER_HEIGHT * min(width, height))) >= _MIN_INSET_PX:
             self._inset = Inset((round(1.1 * side), side), colours)
             self._corner = Corner(size, self._inset.size, self._legend.height, inset)
 
@@ -179,7 +179,7 @@ class Overlay:
     @property
     def panel(self) -> U8 | None:
         """The panel without people, (H, W, 3) uint8; None without a panel."""
-        return self._inset.background if self._inset is not None and self._beside else None
+        return self._inset.background if self._inset is not None and self._has_panel else None
 
     def changes(self, result: FrameResult) -> list[Area]:
         """Return the areas of the frame that drawing `result` changes. The areas may overlap."""
@@ -206,9 +206,13 @@ class Overlay:
         drawn = [draw.label_reach(self._size, *badge)]
         keypoints = people.keypoints[row]
         seen = np.isfinite(keypoints).all(axis=1) & (people.scores[row] > _MIN_SCORE)
-        drawn.append(np.clip(keypoints[seen], -draw.FAR, draw.FAR).astype(np.float64))
+        drawn.append(np.clip(keypoints[seen], -draw.MAX_COORDINATE_PX, draw.MAX_COORDINATE_PX).astype(np.float64))
         if people.faces is not None and people.faces.scores[row] > 0:
-            drawn.append(np.clip(people.faces.points[row, :, :2], -draw.FAR, draw.FAR).astype(np.float64))
+            drawn.append(
+                np.clip(people.faces.points[row, :, :2], -draw.MAX_COORDINATE_PX, draw.MAX_COORDINATE_PX).astype(
+                    np.float64
+                )
+            )
         return self._area(np.concatenate(drawn), 2 * self._width(people, row) + 2)
 
     def _area(self, points: NDArray[np.float64], margin: float = 0.0) -> Area:
@@ -258,9 +262,9 @@ class Overlay:
         box = people.boxes[row]
         known = np.isfinite(people.keypoints[row]).all(axis=1)
         crown, away = self._head.crown(people.keypoints[row], np.where(known, people.scores[row], 0), box)
-        share = _BADGE_SHARE * float(box[3] - box[1])
-        height = max(_BADGE_MIN, min(max(share, _BADGE_MIN * self._unit), _BADGE_MAX * self._unit))
-        x, y = np.clip(crown + 1.1 * height * away, -draw.FAR, draw.FAR).tolist()
+        proportional = _BADGE_HEIGHT * float(box[3] - box[1])
+        height = max(_BADGE_MIN, min(max(proportional, _BADGE_MIN * self._unit), _BADGE_MAX * self._unit))
+        x, y = np.clip(crown + 1.1 * height * away, -draw.MAX_COORDINATE_PX, draw.MAX_COORDINATE_PX).tolist()
         return _Badge(str(int(people.ids[row])), (x, y + 0.95 * height), height)
 
     def _width(self, people: People, row: int) -> float:
@@ -273,11 +277,11 @@ class Overlay:
         plan = self._body if len(keypoints) == len(self._skeleton) else self._with_hands
         rim = rim_colour(int(people.ids[row]))
         known = np.isfinite(keypoints.sum(axis=1))
-        share = np.where(known, (scores - _MIN_SCORE) / (_OPAQUE_SCORE - _MIN_SCORE), 0)
+        opacity = np.where(known, (scores - _MIN_SCORE) / (_OPAQUE_SCORE - _MIN_SCORE), 0)
         face = np.where(plan.head.face, plan.head.opacity(keypoints, np.where(known, scores, 0)), 1)
-        levels = np.ceil(np.clip(share, 0, 1) * face * _LEVELS).astype(np.int64)
+        levels = np.ceil(np.clip(opacity, 0, 1) * face * _LEVELS).astype(np.int64)
         limb_levels = levels[plan.edges].min(axis=1)
-        points = np.clip(np.where(known[:, None], keypoints, 0), -draw.FAR, draw.FAR)
+        points = np.clip(np.where(known[:, None], keypoints, 0), -draw.MAX_COORDINATE_PX, draw.MAX_COORDINATE_PX)
         width = self._width(people, row)
         for level in range(1, _LEVELS + 1):
             joints, limbs = np.equal(levels, level), np.equal(limb_levels, level)
@@ -302,38 +306,38 @@ class Overlay:
             segments = points[plan.edges[rows]]
             return draw.dashes(segments, _DASH * width) if dashed else segments
 
-        groups = _groups(chosen, plan.edge_shares)
-        for rows, share in groups:
-            draw.strokes(canvas, lines(rows), rim, share * width + 2 * _rim(width, share))
-        for rows, share in groups:
+        groups = _groups(chosen, plan.edge_thicknesses)
+        for rows, factor in groups:
+            draw.strokes(canvas, lines(rows), rim, factor * width + 2 * _rim(width, factor))
+        for rows, factor in groups:
             for side, colour in SIDE_COLOURS.items():
-                draw.strokes(canvas, lines(rows & (plan.edge_sides == side)), colour, share * width)
+                draw.strokes(canvas, lines(rows & (plan.edge_sides == side)), colour, factor * width)
 
     def _draw_joints(
         self, canvas: Canvas, plan: "_Plan", points: F32, chosen: NDArray[np.bool_], width: float, rim: RGB
     ) -> None:
-        groups = _groups(chosen, plan.shares)
-        for rows, share in groups:
-            draw.discs(canvas, points[rows], share * width + 0.6 * _rim(width, share), rim)
-        for rows, share in groups:
+        groups = _groups(chosen, plan.thicknesses)
+        for rows, factor in groups:
+            draw.discs(canvas, points[rows], factor * width + 0.6 * _rim(width, factor), rim)
+        for rows, factor in groups:
             for side, colour in SIDE_COLOURS.items():
-                draw.discs(canvas, points[rows & (plan.sides == side)], share * width, mix(colour, PAPER, 0.35))
+                draw.discs(canvas, points[rows & (plan.sides == side)], factor * width, mix(colour, PAPER, 0.35))
 
 
-def _groups(chosen: NDArray[np.bool_], shares: NDArray[np.float64]) -> list[tuple[NDArray[np.bool_], float]]:
+def _groups(chosen: NDArray[np.bool_], thicknesses: NDArray[np.float64]) -> list[tuple[NDArray[np.bool_], float]]:
     """Return the chosen limbs or joints in groups of equal thickness, the finest first.
 
     Args:
         chosen: (N,) mask of the limbs or joints.
-        shares: (N,) thickness of each, relative to a limb.
+        thicknesses: (N,) thickness of each, relative to a limb.
     """
-    groups = [(chosen & (shares == share), share) for share in (_FINEST, _FINE, 1.0)]
-    return [(rows, share) for rows, share in groups if rows.any()]
+    groups = [(chosen & (thicknesses == factor), factor) for factor in (_FINEST, _FINE, 1.0)]
+    return [(rows, factor) for rows, factor in groups if rows.any()]
 
 
-def _rim(width: float, share: float) -> float:
-    """Return how far the outline extends beyond a limb of `share * width` px, in px."""
-    return max(1.0, 0.3 * width) * min(1.0, share / _FINE)
+def _rim(width: float, factor: float) -> float:
+    """Return how far the outline extends beyond a limb of `factor * width` px, in px."""
+    return max(1.0, 0.3 * width) * min(1.0, factor / _FINE)
 
 
 def thickness(name: str) -> float:

@@ -58,7 +58,7 @@ class Mesh:
 
 
 @dataclass(frozen=True, slots=True)
-class StageCamera:
+class SceneCamera:
     """One of several cameras in gravity-aligned coordinates: x right, y away from the first camera, z up.
 
     Attributes:
@@ -72,7 +72,7 @@ class StageCamera:
     corners: F32
 
     @classmethod
-    def of(cls, camera: ResultCamera, world: World) -> "StageCamera":
+    def of(cls, camera: ResultCamera, world: World) -> "SceneCamera":
         """Place a camera of a result on the stage.
 
         Args:
@@ -87,7 +87,7 @@ class StageCamera:
         return cls(camera.name, placed[0], placed[1:])
 
 
-class Stage:
+class SceneData:
     """The people and cameras of a run in gravity-aligned coordinates.
 
     Attributes:
@@ -105,7 +105,7 @@ class Stage:
         self.end = float(self.times[-1] + (self.times[-1] - self.times[0]) / max(len(table) - 1, 1))
         info = table.world_info
         several = [] if info is None else result_cameras(table.run)
-        self.cameras = [] if info is None else [StageCamera.of(camera, info.world) for camera in several]
+        self.cameras = [] if info is None else [SceneCamera.of(camera, info.world) for camera in several]
         self._people: list[tuple[list[int], F32]] = []
         for result in table:
             rows = np.isfinite(result.poses.joints.sum(axis=(1, 2)) + result.poses.root.sum(axis=1))
@@ -128,12 +128,12 @@ class Stage:
 
     def _extent(self) -> tuple[F32, float]:
         roots = np.concatenate([placed[:, 0, :2] for _, placed in self._people] + [np.zeros((0, 2), np.float32)])
-        places = np.array([camera.centre[:2] for camera in self.cameras], np.float32).reshape(-1, 2)
-        if len(roots) + len(places) == 0:
+        centres = np.array([camera.centre[:2] for camera in self.cameras], np.float32).reshape(-1, 2)
+        if len(roots) + len(centres) == 0:
             return np.array([0, 3, 0.9], np.float32), 1.5
         # Percentiles, because single frames may be wrong.
         ends = np.percentile(roots, [2, 98], axis=0) if len(roots) else roots
-        ends = np.concatenate([ends, places])
+        ends = np.concatenate([ends, centres])
         low, high = ends.min(axis=0), ends.max(axis=0)
         middle = np.append((low + high) / 2, 0.9).astype(np.float32)
         return middle, max(1.3, 0.8 * float(np.linalg.norm(high - low)) / 2 + 0.8)
@@ -149,8 +149,8 @@ def body_mesh(joints: F32) -> Mesh:
 
 def mark_mesh(joints: F32, person: int) -> Mesh:
     """Return a flat ring in the person's colour on the floor, below the pelvis of a person with `joints` (17, 3) m."""
-    turn = np.linspace(0, 2 * math.pi, 40, endpoint=False)
-    circle = np.stack([np.cos(turn), np.sin(turn), np.zeros(40)], axis=1)
+    angle = np.linspace(0, 2 * math.pi, 40, endpoint=False)
+    circle = np.stack([np.cos(angle), np.sin(angle), np.zeros(40)], axis=1)
     ground = np.array([joints[0, 0], joints[0, 1], 0.004])
     vertices = np.concatenate([circle * radius + ground for radius in _MARK_RADII]).astype(np.float32)
     normals = np.broadcast_to(np.array([0, 0, 1], np.float32), vertices.shape)
@@ -172,7 +172,7 @@ def grid_lines(middle: F32, radius: float) -> tuple[F32, I64]:
     return np.array(ends, np.float32), np.arange(len(ends)).reshape(-1, 2)
 
 
-def camera_lines(cameras: Sequence[StageCamera]) -> tuple[F32, I64]:
+def camera_lines(cameras: Sequence[SceneCamera]) -> tuple[F32, I64]:
     """Return the lines of pyramids from the cameras' centres to the corners of their images.
 
     Returns:
@@ -194,8 +194,10 @@ def orbit_eye(middle: F32, radius: float, azimuth: float, elevation: float, fov:
         elevation: Elevation above the horizontal plane, rad.
         fov: Field of view, rad.
     """
-    away = np.array([-math.sin(azimuth), math.cos(azimuth), 0]) * math.cos(elevation)
-    result: NDArray[np.float64] = middle - (away - np.array([0, 0, math.sin(elevation)])) * radius / math.sin(fov / 2)
+    direction = np.array([-math.sin(azimuth), math.cos(azimuth), 0]) * math.cos(elevation)
+    result: NDArray[np.float64] = middle - (direction - np.array([0, 0, math.sin(elevation)])) * radius / math.sin(
+        fov / 2
+    )
     return result
 
 
@@ -206,16 +208,16 @@ def _tube(start: F32, end: F32, colour: RGB) -> Mesh:
     other = np.eye(3)[np.argmin(np.abs(along))]
     u = np.cross(along, other)
     u /= np.linalg.norm(u)
-    turn = np.linspace(0, 2 * math.pi, _SIDES, endpoint=False)[:, None]
-    around = (np.cos(turn) * u + np.sin(turn) * np.cross(along, u)).astype(np.float32)
+    angle = np.linspace(0, 2 * math.pi, _SIDES, endpoint=False)[:, None]
+    around = (np.cos(angle) * u + np.sin(angle) * np.cross(along, u)).astype(np.float32)
     vertices = np.concatenate([start + around * _TUBE_RADIUS, end + around * _TUBE_RADIUS])
     return Mesh(vertices, np.concatenate([around, around]), _bands(2, _SIDES), _colours(colour, 2 * _SIDES))
 
 
 def _balls(joints: F32) -> Mesh:
     polar = np.linspace(math.pi, 0, _RINGS)[:, None]
-    turn = np.linspace(0, 2 * math.pi, _SIDES, endpoint=False)[None]
-    unit = np.stack([np.sin(polar) * np.cos(turn), np.sin(polar) * np.sin(turn), np.cos(polar) + 0 * turn], axis=-1)
+    angle = np.linspace(0, 2 * math.pi, _SIDES, endpoint=False)[None]
+    unit = np.stack([np.sin(polar) * np.cos(angle), np.sin(polar) * np.sin(angle), np.cos(polar) + 0 * angle], axis=-1)
     unit = unit.reshape(-1, 3).astype(np.float32)
     bands = _bands(_RINGS, _SIDES)
     parts = []

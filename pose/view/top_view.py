@@ -18,17 +18,18 @@ from pose.view.colours import INK, RGB
 F64 = NDArray[np.float64]
 Box = tuple[float, float, float, float]  # left, top, right, bottom in px
 
-WIDTH, HIGHEST = 360.0, 420.0  # px, width and maximum height of the view box
+WIDTH, MAX_HEIGHT = 360.0, 420.0  # px, width and maximum height of the view box
 MARGIN = 26.0
-LEAST_SPAN = 3.0  # m, minimum width and depth of the view
-MOST_POINTS = 400  # maximum number of points per path
-MOST_NAME = 18  # maximum number of characters of a name
-_LETTER, _LINE = 6.4, 12.0  # px, width of a letter and height of a line
-_WEDGE, _LONG = 46.0, 90.0  # px, lengths of a field of view and of a later viewing direction
+MIN_SPAN_M = 3.0  # m, minimum width and depth of the view
+MAX_PATH_POINTS = 400  # maximum number of points per path
+MAX_NAME_CHARS = 18  # maximum number of characters of a name
+_LETTER_PX, _LINE_PX = 6.4, 12.0  # px, width of a letter and height of a line
+_WEDGE_PX, _DIRECTION_PX = 46.0, 90.0  # px, lengths of a field of view and of a later viewing direction
 
 
-# Places of a name beside a point: px to the right and down, and the share of its length to the left of this position.
-_BESIDE = ((9, 4, 0), (-9, 4, 1), (0, -9, 0.5), (0, 20, 0.5), (9, -8, 0), (-9, -8, 1), (9, 18, 0), (-9, 18, 1))
+# Positions of a label relative to its point, in the order of preference: px to the right and down, and the fraction of
+# the label to the left of this position.
+_LABEL_POSITIONS = ((9, 4, 0), (-9, 4, 1), (0, -9, 0.5), (0, 20, 0.5), (9, -8, 0), (-9, -8, 1), (9, 18, 0), (-9, 18, 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,13 +38,13 @@ class GroundPath:
 
     Attributes:
         name: Label at the end of the path; empty for none.
-        places: (T, 3) m in world coordinates, NaN in gaps.
+        positions: (T, 3) m in world coordinates, NaN in gaps.
         colour: RGB colour of the line.
         dashed: Whether to draw a dashed line.
     """
 
     name: str
-    places: F64
+    positions: F64
     colour: RGB
     dashed: bool = False
 
@@ -54,61 +55,62 @@ class CameraMark:
 
     Attributes:
         name: Label beside the camera.
-        place: (3,) m in world coordinates.
+        position: (3,) m in world coordinates.
         forward: (3,) viewing direction in world coordinates.
         half_view: Half the horizontal field of view in radians.
         sigma: Standard deviation of the position in m; 0 draws no circle.
-        later: (K, 2, 3) positions and viewing directions of a moving camera at K times; empty for a static camera.
+        later_poses: (K, 2, 3) positions and viewing directions of a moving camera at K times; empty for a static
+            camera.
     """
 
     name: str
-    place: F64
+    position: F64
     forward: F64
     half_view: float
     sigma: float = 0.0
-    later: F64 = field(default_factory=lambda: np.zeros((0, 2, 3)))
+    later_poses: F64 = field(default_factory=lambda: np.zeros((0, 2, 3)))
 
 
 def top_view(paths: Sequence[GroundPath], cameras: Sequence[CameraMark]) -> str:
     """Return the SVG element of the view. Paths and cameras without finite coordinates are omitted."""
-    paths = [path for path in paths if np.isfinite(path.places).all(axis=1).any()]
-    cameras = [one for one in cameras if np.isfinite(one.place).all() and np.isfinite(one.forward).all()]
+    paths = [path for path in paths if np.isfinite(path.positions).all(axis=1).any()]
+    cameras = [one for one in cameras if np.isfinite(one.position).all() and np.isfinite(one.forward).all()]
     plan = _Plan(paths, cameras)
     parts = [plan.grid(), *(plan.wedge(one) for one in cameras), *(plan.directions(one) for one in cameras)]
     parts += [plan.line(path) for path in paths]
     parts += [plan.camera(one) for one in cameras]
-    ends = [path.places[np.isfinite(path.places).all(axis=1)][-1] for path in paths]
-    parts += [plan.label(one.name, one.place) for one in cameras]
+    ends = [path.positions[np.isfinite(path.positions).all(axis=1)][-1] for path in paths]
+    parts += [plan.label(one.name, one.position) for one in cameras]
     parts += [plan.label(path.name, end) for path, end in zip(paths, ends, strict=True) if path.name]
     names = ", ".join(path.name for path in paths if path.name)
     count = f"{len(cameras)} camera{'s' * (len(cameras) != 1)}"
-    what = f"View from above, grid 1 m: {count}; {names or 'nobody'}"
+    description = f"View from above, grid 1 m: {count}; {names or 'nobody'}"
     box = f"0 0 {WIDTH:g} {plan.height:.0f}"
-    return f'<svg viewBox="{box}" role="img" aria-label="{shown_in_html(what)}">{"".join(parts)}</svg>'
+    return f'<svg viewBox="{box}" role="img" aria-label="{shown_in_html(description)}">{"".join(parts)}</svg>'
 
 
 class _Plan:
     """Drawing of the view: conversion from metres to px, and the SVG elements."""
 
     def __init__(self, paths: Sequence[GroundPath], cameras: Sequence[CameraMark]) -> None:
-        rows = [path.places[np.isfinite(path.places).all(axis=1)] for path in paths]
-        rows += [one.later[:, 0] for one in cameras]
-        rows += [one.place[None] + step for one in cameras for step in (-min(one.sigma, 5.0), min(one.sigma, 5.0))]
+        rows = [path.positions[np.isfinite(path.positions).all(axis=1)] for path in paths]
+        rows += [one.later_poses[:, 0] for one in cameras]
+        rows += [one.position[None] + step for one in cameras for step in (-min(one.sigma, 5.0), min(one.sigma, 5.0))]
         every = np.concatenate([np.zeros((0, 3)), *rows])[:, [0, 2]]
         low, high = (every.min(axis=0), every.max(axis=0)) if len(every) else (np.zeros(2), np.zeros(2))
-        span = np.maximum(high - low, LEAST_SPAN)
-        self._scale = float(min((WIDTH - 2 * MARGIN) / span[0], (HIGHEST - 2 * MARGIN) / span[1]))
+        span = np.maximum(high - low, MIN_SPAN_M)
+        self._scale = float(min((WIDTH - 2 * MARGIN) / span[0], (MAX_HEIGHT - 2 * MARGIN) / span[1]))
         self._middle = (low + high) / 2
         self.height = 2 * MARGIN + float(span[1]) * self._scale
-        self._taken: list[Box] = []
+        self._occupied: list[Box] = []
         for one in cameras:
-            x, y = self._at(one.place)
-            self._taken.append((x - 8, y - 8, x + 8, y + 8))
-            u, v = self._at(one.place + one.forward * 15 / self._scale)
-            self._taken.append((min(x, u) - 2, min(y, v) - 2, max(x, u) + 2, max(y, v) + 2))
+            x, y = self._to_px(one.position)
+            self._occupied.append((x - 8, y - 8, x + 8, y + 8))
+            u, v = self._to_px(one.position + one.forward * 15 / self._scale)
+            self._occupied.append((min(x, u) - 2, min(y, v) - 2, max(x, u) + 2, max(y, v) + 2))
 
-    def _at(self, place: F64) -> tuple[float, float]:
-        x, y = (place[[0, 2]] - self._middle) * self._scale
+    def _to_px(self, position: F64) -> tuple[float, float]:
+        x, y = (position[[0, 2]] - self._middle) * self._scale
         return WIDTH / 2 + float(x), self.height / 2 + float(y)
 
     def grid(self) -> str:
@@ -126,27 +128,27 @@ class _Plan:
         long = step * self._scale
         parts.append(f'<path d="M8 {self.height - 8:.1f}h{long:.1f}" stroke="{_hex(INK)}" stroke-width="2"/>')
         text = f"{step} m"
-        self._taken.append((0, self.height - 26, 16 + long + _LETTER * len(text), self.height))
+        self._occupied.append((0, self.height - 26, 16 + long + _LETTER_PX * len(text), self.height))
         return "".join([*parts, f'<text x="{12 + long:.1f}" y="{self.height - 5:.1f}">{text}</text>'])
 
     def line(self, path: GroundPath) -> str:
         """Return a path with a dot at its start and an open ring at its end."""
-        places = path.places[:: -(-len(path.places) // MOST_POINTS)]
-        words, pen, points = [], "M", []
-        for place in places:
-            if not np.isfinite(place).all():
+        positions = path.positions[:: -(-len(path.positions) // MAX_PATH_POINTS)]
+        commands, pen, points = [], "M", []
+        for position in positions:
+            if not np.isfinite(position).all():
                 pen = "M"
                 continue
-            x, y = self._at(place)
-            words.append(f"{pen}{x:.1f} {y:.1f}")
+            x, y = self._to_px(position)
+            commands.append(f"{pen}{x:.1f} {y:.1f}")
             points.append((x, y))
             pen = "L"
         if not points:
             return ""
         colour, (x, y), (u, v) = _hex(path.colour), points[0], points[-1]
         dashes = ' stroke-dasharray="5 3"' if path.dashed else ""
-        drawn = f'<path d="{"".join(words)}" fill="none" stroke="{colour}" stroke-width="2.5"{dashes}/>'
-        self._taken.append((u - 5, v - 5, u + 5, v + 5))
+        drawn = f'<path d="{"".join(commands)}" fill="none" stroke="{colour}" stroke-width="2.5"{dashes}/>'
+        self._occupied.append((u - 5, v - 5, u + 5, v + 5))
         return (
             f'{drawn}<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>'
             f'<circle cx="{u:.1f}" cy="{v:.1f}" r="4.5" fill="#fff" stroke="{colour}" stroke-width="2.5"/>'
@@ -158,25 +160,28 @@ class _Plan:
         size = float(np.linalg.norm(flat))
         if size < 0.1:
             return ""
-        x, y = self._at(one.place)
+        x, y = self._to_px(one.position)
         ahead, half = math.atan2(flat[1], flat[0]), min(one.half_view, 1.3)
-        ends = [(x + _WEDGE * math.cos(ahead + turn), y + _WEDGE * math.sin(ahead + turn)) for turn in (-half, half)]
+        ends = [
+            (x + _WEDGE_PX * math.cos(ahead + offset), y + _WEDGE_PX * math.sin(ahead + offset))
+            for offset in (-half, half)
+        ]
         (a, b), (c, d) = ends
-        arc = f"A{_WEDGE:g} {_WEDGE:g} 0 0 1 {c:.1f} {d:.1f}"
+        arc = f"A{_WEDGE_PX:g} {_WEDGE_PX:g} 0 0 1 {c:.1f} {d:.1f}"
         return f'<path d="M{x:.1f} {y:.1f}L{a:.1f} {b:.1f}{arc}Z" fill="#7a8aa0" fill-opacity="0.28"/>'
 
     def directions(self, one: CameraMark) -> str:
         """Return a thin line along each later viewing direction."""
         parts = []
-        for place, forward in one.later:
-            x, y = self._at(place)
-            flat = forward[[0, 2]] / max(float(np.linalg.norm(forward)), 1e-9) * _LONG
+        for position, forward in one.later_poses:
+            x, y = self._to_px(position)
+            flat = forward[[0, 2]] / max(float(np.linalg.norm(forward)), 1e-9) * _DIRECTION_PX
             parts.append(f"M{x:.1f} {y:.1f}l{flat[0]:.1f} {flat[1]:.1f}")
         return f'<path d="{"".join(parts)}" fill="none" stroke="#7a8aa0" stroke-width="0.8"/>' if parts else ""
 
     def camera(self, one: CameraMark) -> str:
         """Return a square, a line in the viewing direction, and a dashed circle of one standard deviation."""
-        x, y = self._at(one.place)
+        x, y = self._to_px(one.position)
         flat = one.forward[[0, 2]] / max(float(np.linalg.norm(one.forward[[0, 2]])), 1e-9) * 15
         radius, ink = one.sigma * self._scale, _hex(INK)
         circle = (
@@ -188,27 +193,22 @@ class _Plan:
             f'<rect x="{x - 4.5:.1f}" y="{y - 4.5:.1f}" width="9" height="9" rx="1.5" fill="{ink}"/>'
         )
 
-    def label(self, name: str, place: F64) -> str:
+    def label(self, name: str, position: F64) -> str:
         """Return a name beside a point, at the position where it covers the least of other elements."""
-        text = name if len(name) <= MOST_NAME else f"{name[: MOST_NAME - 1]}\N{HORIZONTAL ELLIPSIS}"
-        x, y = self._at(place)
-        wide = _LETTER * len(text)
+        text = name if len(name) <= MAX_NAME_CHARS else f"{name[: MAX_NAME_CHARS - 1]}\N{HORIZONTAL ELLIPSIS}"
+        x, y = self._to_px(position)
+        text_width = _LETTER_PX * len(text)
         boxes = [
-            (x + dx - share * wide, y + dy - _LINE, x + dx + (1 - share) * wide, y + dy)
-            for dx, dy, share in (
-                (9, 4, 0),
-                (-9, 4, 1),
-                (0, -9, 0.5),
-                (0, 20, 0.5),
-                (9, -8, 0),
-                (-9, -8, 1),
-                (9, 18, 0),
-            )
+            (x + dx - fraction * text_width, y + dy - _LINE_PX, x + dx + (1 - fraction) * text_width, y + dy)
+            for dx, dy, fraction in _LABEL_POSITIONS
         ]
         inside = (0.0, 0.0, WIDTH, self.height)
-        free = [sum(_shared(box, other) for other in self._taken) + _area(box) - _shared(box, inside) for box in boxes]
-        box = boxes[int(np.argmin(np.round(free, 1)))]
-        self._taken.append(box)
+        costs = [
+            sum(_overlap_area(box, other) for other in self._occupied) + _area(box) - _overlap_area(box, inside)
+            for box in boxes
+        ]
+        box = boxes[int(np.argmin(np.round(costs, 1)))]
+        self._occupied.append(box)
         return f'<text x="{box[0]:.1f}" y="{box[3] - 2:.1f}" class="name">{shown_in_html(text)}</text>'
 
 
@@ -216,7 +216,7 @@ def _area(box: Box) -> float:
     return (box[2] - box[0]) * (box[3] - box[1])
 
 
-def _shared(one: Box, other: Box) -> float:
+def _overlap_area(one: Box, other: Box) -> float:
     wide, high = min(one[2], other[2]) - max(one[0], other[0]), min(one[3], other[3]) - max(one[1], other[1])
     return max(wide, 0.0) * max(high, 0.0)
 

@@ -45,7 +45,7 @@ class PageBodies:
 
     def __init__(self) -> None:
         self.shapes: Mapping[int, EncodedShape] = {}
-        self._made = 0
+        self._version = 0
         self._fitted = FittedBodies(self._shape)
 
     def of(self, live: LiveResult, rows: Sequence[int], stage: F32) -> dict[int, Json]:
@@ -60,17 +60,17 @@ class PageBodies:
         shapes = {}
         for row in nearest_rows(live.result, list(rows)):
             person = int(live.result.people.ids[row])
-            places = stage[list(rows).index(row)].astype(np.float64)[None][..., [0, 2, 1]] * (1, 1, -1)
-            shape = shapes[person] = self._fitted.of(person, places)
-            found[row] = {"shape": shape.version, "pose": self._pose(shape.character, live, row, places)}
+            joints = stage[list(rows).index(row)].astype(np.float64)[None][..., [0, 2, 1]] * (1, 1, -1)
+            shape = shapes[person] = self._fitted.of(person, joints)
+            found[row] = {"shape": shape.version, "pose": self._pose(shape.character, live, row, joints)}
         self.shapes = shapes
         return found
 
-    def _pose(self, character: Character, live: LiveResult, row: int, places: F64) -> list[Json]:
+    def _pose(self, character: Character, live: LiveResult, row: int, stage_joints: F64) -> list[Json]:
         """Return the encoded position and rotations of a body, with hands and face if they were estimated."""
         result = live.result
         rows, joints = [(result, row)], (result.poses.joints[row] + result.poses.root[row])[None]
-        rotation = _rotation(CAMERA_SPACE.to_file(joints[0].astype(np.float64)), places[0])
+        rotation = _rotation(CAMERA_SPACE.to_file(joints[0].astype(np.float64)), stage_joints[0])
         hands, faces, feet, heads = hands_in(rows, joints), None, None, None
         if live.stream is not None:
             matrix, skeleton = live.stream.session.camera.matrix, live.skeleton
@@ -79,7 +79,7 @@ class PageBodies:
             feet, heads = self._fitted.feet(*observed) @ rotation.T, self._fitted.heads(*observed)
         posed = pose_character(
             character,
-            places,
+            stage_joints,
             None if hands is None else hands_of(character, hands @ rotation.T),
             None if faces is None else faces @ rotation.T,
             feet,
@@ -90,8 +90,8 @@ class PageBodies:
         return numbers
 
     def _shape(self, character: Character) -> EncodedShape:
-        self._made += 1
-        return EncodedShape(character, self._made, packed(np.rint(rest_numbers(character)).astype("<i2")))
+        self._version += 1
+        return EncodedShape(character, self._version, packed(np.rint(rest_numbers(character)).astype("<i2")))
 
 
 def _rotation(start: F64, goal: F64) -> F64:

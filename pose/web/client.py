@@ -11,13 +11,13 @@ from pose.live import Loop, PushedFrames
 from pose.system.json_values import Json
 from pose.web import messages
 from pose.web.bodies import EncodedShape
-from pose.web.clock import ForeignClock
+from pose.web.clock import BrowserClock
 from pose.web.feed import Feed
 from pose.web.jpeg import decode_jpeg
 from pose.web.messages import ProtocolError
 from pose.web.recording import RecordingStore, RunningRecording
 
-STATUS_SECONDS = 1.0
+STATUS_INTERVAL_S = 1.0
 MAX_REASON_BYTES = 123  # maximum length of the reason for closing a WebSocket (RFC 6455, 5.5)
 
 
@@ -52,13 +52,13 @@ class Client:
         self._owner = owner
         self._decoding = decoding
         self._camera = camera
-        self._clock = ForeignClock()
+        self._clock = BrowserClock()
         self._recording: RunningRecording | None = None
-        self._one_at_a_time = asyncio.Lock()
-        self._change: asyncio.Future[str] | None = None
-        self._pictures = 0
-        self._most_pictures = messages.most_pictures(loop.pipeline.config.lookahead)
-        self._under_way = 0
+        self._recording_lock = asyncio.Lock()
+        self._recording_change: asyncio.Future[str] | None = None
+        self._images_pushed = 0
+        self._max_unanswered_images = messages.max_unanswered_images(loop.pipeline.config.lookahead)
+        self._unanswered = 0
         self._answered = asyncio.Event()
 
     async def run(self) -> None:
@@ -68,7 +68,7 @@ class Client:
             self._send_results(),
             self._send_status(),
             self._send_recordings(),
-            self._say_end(),
+            self._send_end(),
         )
         work = [asyncio.create_task(part) for part in parts]
         try:
@@ -83,36 +83,36 @@ class Client:
             for task in work:
                 task.cancel()
             await asyncio.gather(*work, return_exceptions=True)
-            if self._change is not None:
-                await asyncio.wait([self._change])
+            if self._recording_change is not None:
+                await asyncio.wait([self._recording_change])
             if self._recording is not None:
                 await self._recordings.finish(self._recording)
 
     async def _receive(self) -> None:
         async for message in self._socket:
             if message.type is WSMsgType.BINARY:
-                await self._receive_picture(message.data)
+                await self._receive_image(message.data)
             elif message.type is WSMsgType.TEXT:
                 await self._receive_text(messages.parse_text(message.data))
 
-    async def _receive_picture(self, data: bytes) -> None:
+    async def _receive_image(self, data: bytes) -> None:
         arrived = time.monotonic()
         if self._camera is None:
             raise ProtocolError("unexpected image, because this server shows its own source")
-        seconds, jpeg = messages.parse_picture(data)
+        seconds, jpeg = messages.parse_image_message(data)
         # With more unanswered images than agreed, nothing more is read, which limits the memory of a connection.
-        await self._feed.answered(self._pictures - self._most_pictures)
+        await self._feed.processed(self._images_pushed - self._max_unanswered_images)
         try:
             async with self._decoding:
                 image = await asyncio.to_thread(decode_jpeg, jpeg, messages.MAX_SIDE_PX)
         except ValueError as error:
             raise ProtocolError(str(error)) from error
-        self._pictures = 1 + self._camera.push(image, self._clock.local(seconds, arrived))
+        self._images_pushed = 1 + self._camera.push(image, self._clock.to_local(seconds, arrived))
 
     async def _receive_text(self, message: Mapping[str, Json]) -> None:
         match message["type"]:
             case "ack":
-                self._under_way = max(0, self._under_way - 1)
+                self._unanswered = max(0, self._unanswered - 1)
                 self._answered.set()
                 if self._loop.ahead is not None and "after" in message:
                     self._loop.ahead.add_display_delay(messages.number_in(message, "after") / 1000)
@@ -124,15 +124,15 @@ class Client:
                 raise ProtocolError(f"unknown type {str(other)[:20]!r}")
 
     async def _send_results(self) -> None:
-        turn = 0
+        number = 0
         known: Mapping[int, EncodedShape] = {}  # shapes of the last result; the page keeps only these
         while True:
-            while self._under_way >= messages.MAX_UNANSWERED:
+            while self._unanswered >= messages.MAX_UNANSWERED:
                 self._answered.clear()
                 await self._answered.wait()
-            turn, message = await self._feed.after(turn)
+            number, message = await self._feed.newer_message(number)
             shapes = self._feed.shapes
-            self._under_way += 1
+            self._unanswered += 1
             for person, shape in shapes.items():
                 if known.get(person) is not shape:
                     await self._socket.send_str(messages.body(person, shape))
@@ -142,7 +142,7 @@ class Client:
             else:
                 await self._socket.send_str(message)
 
-    async def _say_end(self) -> None:
+    async def _send_end(self) -> None:
         """Wait until the loop ends because its source ended or failed, then close the connection with the reason."""
         await self._feed.ended.wait()
         await self._record(False)
@@ -156,7 +156,7 @@ class Client:
     async def _send_status(self) -> None:
         while True:
             await self._socket.send_str(messages.status(self._loop.status(), self._recording))
-            await asyncio.sleep(STATUS_SECONDS)
+            await asyncio.sleep(STATUS_INTERVAL_S)
             if self._recording is not None and self._recording.is_over:
                 await self._record(False)
 
@@ -164,13 +164,13 @@ class Client:
         """Send the list of this browser's recordings now and after each change."""
         version = -1
         while True:
-            version = await self._recordings.after(version)
+            version = await self._recordings.newer_version(version)
             await self._socket.send_str(messages.recordings(self._recordings.listed(self._owner)))
 
     async def _record(self, on: object) -> None:
         if not isinstance(on, bool):
             raise ProtocolError("record: expected on: true or false")
-        async with self._one_at_a_time:
+        async with self._recording_lock:
             if on and self._recording is None:
                 change = self._start_recording()
             elif not on and self._recording is not None:
@@ -178,8 +178,8 @@ class Client:
             else:
                 return
             # Cancellation, for example when the browser disconnects, does not stop a thread. `run` waits for it.
-            self._change = asyncio.ensure_future(change)
-            await self._socket.send_str(await asyncio.shield(self._change))
+            self._recording_change = asyncio.ensure_future(change)
+            await self._socket.send_str(await asyncio.shield(self._recording_change))
 
     async def _start_recording(self) -> str:
         """Start a recording, and return the message for the browser."""
@@ -191,9 +191,9 @@ class Client:
 
     async def _finish_recording(self, recording: RunningRecording) -> str:
         """Finish a recording, and return the message for the browser."""
-        kept = await self._recordings.finish(recording)
+        finished = await self._recordings.finish(recording)
         self._recording = None
-        return messages.recorded(kept)
+        return messages.recorded(finished)
 
 
 def reason(text: str) -> bytes:

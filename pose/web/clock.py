@@ -7,26 +7,26 @@ MIN_STEP_S = 1e-3
 
 
 @dataclass(slots=True)
-class ForeignClock:
+class BrowserClock:
     """Estimator of the offset of a browser's clock, from the message that arrived with the least delay so far.
 
     Converted times increase and never lie in the future, whatever the browser sends.
     """
 
-    _apart: float | None = None
-    _arrived: float = 0.0
-    _last: float = float("-inf")
+    _offset_s: float | None = None
+    _last_arrival_s: float = 0.0
+    _last_time_s: float = float("-inf")
 
-    def local(self, theirs: float, now: float) -> float:
+    def to_local(self, browser_time: float, now: float) -> float:
         """Convert a browser's time to the clock of this computer, in s.
 
         Args:
-            theirs: Time on the browser's clock, s.
+            browser_time: Time on the browser's clock, s.
             now: Arrival time of the message on the clock of this computer, s.
         """
-        if self._apart is None:
-            self._apart = now - theirs
-        self._apart = min(now - theirs, self._apart + MAX_DRIFT * (now - self._arrived))
-        self._arrived = now
-        self._last = max(theirs + self._apart, self._last + MIN_STEP_S)
-        return self._last
+        if self._offset_s is None:
+            self._offset_s = now - browser_time
+        self._offset_s = min(now - browser_time, self._offset_s + MAX_DRIFT * (now - self._last_arrival_s))
+        self._last_arrival_s = now
+        self._last_time_s = max(browser_time + self._offset_s, self._last_time_s + MIN_STEP_S)
+        return self._last_time_s

@@ -18,27 +18,27 @@ class Feed:
     A slow browser skips messages and does not delay other browsers.
 
     Attributes:
-        number: Index of the newest processed image; -1 before the first.
+        image_index: Index of the newest processed image; -1 before the first.
         ended: Event that is set when the loop has ended.
         shapes: Shapes of the bodies in the newest message, by person id.
     """
 
-    def __init__(self, loop: Loop, *, pictures: bool, body: bool = False) -> None:
+    def __init__(self, loop: Loop, *, with_images: bool, body: bool = False) -> None:
         """Subscribe to the loop. Call this before the loop starts, in the asyncio event loop that executes `run`.
 
         Args:
             loop: Live loop whose results are converted.
-            pictures: Whether to send the images, for browsers that do not have them.
+            with_images: Whether to send the images, for browsers that do not have them.
             body: Whether to send bodies for the 3D view.
         """
-        self.number = -1
+        self.image_index = -1
         self.ended = asyncio.Event()
         self._loop = loop
-        self._pictures = pictures
+        self._with_images = with_images
         self._bodies = PageBodies() if body else None
         self.shapes: Mapping[int, EncodedShape] = {}
         self._upright = Upright()
-        self._turn = 0
+        self._message_number = 0
         self._newest: str | bytes = ""
         self._changed = asyncio.Event()
         events, self._woken = asyncio.get_running_loop(), asyncio.Event()
@@ -51,7 +51,7 @@ class Feed:
             while True:
                 is_last = mailbox.closed  # must be read first: results that were put before `close` are still taken
                 while (live := mailbox.take()) is not None:
-                    self._put(await asyncio.to_thread(self._message, live), live.result.index)
+                    self._publish(await asyncio.to_thread(self._message, live), live.result.index)
                 if is_last:
                     break
                 await woken.wait()
@@ -60,26 +60,26 @@ class Feed:
             self._loop.unsubscribe(mailbox)
             self.ended.set()
 
-    async def after(self, turn: int) -> tuple[int, str | bytes]:
-        """Wait for a message with a number above `turn`; return the number and the message."""
-        while self._turn <= turn:
+    async def newer_message(self, image_index: int) -> tuple[int, str | bytes]:
+        """Wait for a message with a number above `image_index`; return the number and the message."""
+        while self._message_number <= image_index:
             await self._changed.wait()
-        return self._turn, self._newest
+        return self._message_number, self._newest
 
-    async def answered(self, number: int) -> None:
-        """Wait until image `number` or a later one has been processed."""
-        while self.number < number:
+    async def processed(self, image_index: int) -> None:
+        """Wait until image `image_index` or a later one has been processed."""
+        while self.image_index < image_index:
             await self._changed.wait()
 
-    def _put(self, message: str | bytes, number: int) -> None:
-        self._turn += 1
+    def _publish(self, message: str | bytes, image_index: int) -> None:
+        self._message_number += 1
         self.shapes = {} if self._bodies is None else self._bodies.shapes
-        self._newest, self.number = message, number
+        self._newest, self.image_index = message, image_index
         self._changed.set()
         self._changed = asyncio.Event()
 
     def _message(self, live: LiveResult) -> str | bytes:
-        if not self._pictures:
+        if not self._with_images:
             return messages.result(live, self._upright, bodies=self._bodies)
         jpeg, scale = encode_jpeg(live.image, MAX_IMAGE_SIDE_PX)
-        return messages.with_picture(messages.result(live, self._upright, scale, self._bodies), jpeg)
+        return messages.with_image(messages.result(live, self._upright, scale, self._bodies), jpeg)

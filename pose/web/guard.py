@@ -37,12 +37,12 @@ class Guard:
         self._secure = settings.cert is not None
         self._any_address = not is_loopback(settings.host)
         machine = socket.gethostname().lower()
-        self._names = {settings.host.lower(), "localhost"}
+        self._host_names = {settings.host.lower(), "localhost"}
         if self._any_address:
-            self._names |= {machine, f"{machine}.local"}
+            self._host_names |= {machine, f"{machine}.local"}
         self._cookie_name = ""
 
-    def listens_at(self, port: int) -> None:
+    def set_port(self, port: int) -> None:
         """Set the port at which the server listens. Call this before the first request."""
         # With the port, because browsers share cookies between the ports of a host.
         self._cookie_name = f"pose-webcam-{port}"
@@ -60,15 +60,15 @@ class Guard:
         address = ip_address(name)
         if address is not None:
             return self._any_address or address.is_loopback
-        return name in self._names
+        return name in self._host_names
 
     def origin_allowed(self, request: web.Request) -> bool:
         """Return whether the request comes from the server's own page. Requests without an Origin are rejected."""
-        scheme, _, place = request.headers.get("Origin", "").partition("://")
+        scheme, _, authority = request.headers.get("Origin", "").partition("://")
         schemes = {"https"} if self._secure else {"http", "https"}  # a proxy in front of the server may add TLS
-        return scheme in schemes and place.lower() == request.headers.get("Host", "").lower()
+        return scheme in schemes and authority.lower() == request.headers.get("Host", "").lower()
 
-    def token_right(self, token: str) -> bool:
+    def token_is_valid(self, token: str) -> bool:
         """Return whether a token is correct. The comparison takes constant time."""
         return self._token is not None and _same(token, self._token)
 
@@ -82,26 +82,26 @@ class Guard:
         """Set the cookie that authorises this browser until the server ends."""
         self._set_cookie(response, self._cookie_name, self._cookie)
 
-    def browser(self, request: web.Request) -> str:
+    def browser_id(self, request: web.Request) -> str:
         """Return the secret id of this browser from its cookie, or a new id. It identifies the owner of recordings."""
-        name = request.cookies.get(f"{self._cookie_name}-browser", "")
-        return name if len(name) == len(self._cookie) else secrets.token_urlsafe(COOKIE_BYTES)
+        browser_id = request.cookies.get(f"{self._cookie_name}-browser", "")
+        return browser_id if len(browser_id) == len(self._cookie) else secrets.token_urlsafe(COOKIE_BYTES)
 
-    def name_browser(self, response: web.StreamResponse, name: str) -> None:
+    def set_browser_id(self, response: web.StreamResponse, browser_id: str) -> None:
         """Set the cookie with the browser's id."""
-        self._set_cookie(response, f"{self._cookie_name}-browser", name)
+        self._set_cookie(response, f"{self._cookie_name}-browser", browser_id)
 
     def _set_cookie(self, response: web.StreamResponse, name: str, value: str) -> None:
         response.set_cookie(name, value, httponly=True, samesite="Strict", secure=self._secure)
 
 
-def _same(shown: str, secret: str) -> bool:
+def _same(given: str, secret: str) -> bool:
     """Compare strings in constant time.
 
     Text from JSON and cookies may contain lone surrogates, which UTF-8 cannot encode. Such text is unequal to any
     secret.
     """
-    return hmac.compare_digest(shown.encode(errors="surrogatepass"), secret.encode())
+    return hmac.compare_digest(given.encode(errors="surrogatepass"), secret.encode())
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:

@@ -10,10 +10,10 @@ from pose.types import U8
 MAX_SCANS = 16  # a progressive JPEG may have thousands of scans, each of which takes a pass over the image
 _START = b"\xff\xd8"
 _SCAN = b"\xff\xda"
-_FRAMES = frozenset({0xC0, 0xC1, 0xC2})  # baseline, extended and progressive, Huffman coded
-_WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD8)})
+_FRAME_HEADERS = frozenset({0xC0, 0xC1, 0xC2})  # baseline, extended and progressive, Huffman coded
+_MARKERS_WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD8)})
 # Tables, restart intervals, segments of applications, comments.
-_SEGMENTS = frozenset({0xC4, 0xDB, 0xDD, *range(0xE0, 0xF0), 0xFE})
+_SKIPPED_SEGMENTS = frozenset({0xC4, 0xDB, 0xDD, *range(0xE0, 0xF0), 0xFE})
 
 
 def jpeg_size(data: bytes) -> tuple[int, int]:
@@ -36,14 +36,14 @@ def jpeg_size(data: bytes) -> tuple[int, int]:
         marker = data[position + 1]
         if marker == 0xFF:  # fill byte
             position += 1
-        elif marker in _WITHOUT_LENGTH:
+        elif marker in _MARKERS_WITHOUT_LENGTH:
             position += 2
-        elif marker in _FRAMES:
+        elif marker in _FRAME_HEADERS:
             if position + 9 > len(data):
                 break
             height, width = struct.unpack_from(">HH", data, position + 5)
             return width, height
-        elif marker not in _SEGMENTS:
+        elif marker not in _SKIPPED_SEGMENTS:
             raise ValueError(f"unsupported JPEG (marker {marker:02X})")
         else:
             (length,) = struct.unpack_from(">H", data, position + 2)
@@ -53,19 +53,19 @@ def jpeg_size(data: bytes) -> tuple[int, int]:
     raise ValueError("JPEG without a frame header")
 
 
-def decode_jpeg(data: bytes, longest: int) -> U8:
+def decode_jpeg(data: bytes, max_side_px: int) -> U8:
     """Decode a JPEG to (H, W, 3) uint8 RGB.
 
     Args:
         data: Content of the file.
-        longest: Maximum side of the image, px.
+        max_side_px: Maximum side of the image, px.
 
     Raises:
-        ValueError: If `data` is not a JPEG, or a side exceeds `longest` px.
+        ValueError: If `data` is not a JPEG, or a side exceeds `max_side_px` px.
     """
     width, height = jpeg_size(data)
-    if not (0 < width <= longest and 0 < height <= longest):
-        raise ValueError(f"image of {width} x {height} px; at most {longest} px per side are allowed")
+    if not (0 < width <= max_side_px and 0 < height <= max_side_px):
+        raise ValueError(f"image of {width} x {height} px; at most {max_side_px} px per side are allowed")
     try:
         image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
     except cv2.error as error:
@@ -75,12 +75,12 @@ def decode_jpeg(data: bytes, longest: int) -> U8:
     return np.asarray(image, np.uint8)
 
 
-def encode_jpeg(image: U8, longest: int, quality: int = 80) -> tuple[bytes, float]:
+def encode_jpeg(image: U8, max_side_px: int, quality: int = 80) -> tuple[bytes, float]:
     """Encode an image as JPEG, scaled down if it is too large.
 
     Args:
         image: (H, W, 3) uint8 RGB.
-        longest: Maximum side of the JPEG, px.
+        max_side_px: Maximum side of the JPEG, px.
         quality: JPEG quality, 0 to 100.
 
     Returns:
@@ -88,7 +88,7 @@ def encode_jpeg(image: U8, longest: int, quality: int = 80) -> tuple[bytes, floa
     """
     picture = image[:, :, ::-1]  # OpenCV uses BGR
     height, width = picture.shape[:2]
-    scale = min(1.0, longest / max(width, height))
+    scale = min(1.0, max_side_px / max(width, height))
     if scale < 1:
         size = (max(1, round(scale * width)), max(1, round(scale * height)))
         picture = np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_AREA), np.uint8)

@@ -17,7 +17,7 @@ from pose.system.json_values import Json
 from pose.view.colours import drawing_settings, edge_side
 from pose.view.overlay import thickness
 from pose.web.bodies import EncodedShape, PageBodies
-from pose.web.recording import KeptRecording, RunningRecording
+from pose.web.recording import FinishedRecording, RunningRecording
 from pose.world.upright import Upright
 
 VERSION = 1
@@ -64,12 +64,12 @@ def hello(
             "bytes": MAX_MESSAGE_BYTES,
             "longest": MAX_SIDE_PX,
             "side": SENT_SIDE_PX,
-            "most": most_pictures(lookahead),
+            "most": max_unanswered_images(lookahead),
         },
     )
 
 
-def most_pictures(lookahead: int) -> int:
+def max_unanswered_images(lookahead: int) -> int:
     """Return the maximum number of unanswered images of the page.
 
     A lifter answers an image only after `lookahead` further images, so these are allowed in addition.
@@ -157,7 +157,7 @@ def _rounded(values: NDArray[np.float32], decimals: int) -> list[Json]:
     return result
 
 
-def with_picture(text: str, jpeg: bytes) -> bytes:
+def with_image(text: str, jpeg: bytes) -> bytes:
     """Return a binary message: the number of bytes of the text (uint32, little-endian), the text in UTF-8, the JPEG."""
     head = text.encode()
     return struct.pack("<I", len(head)) + head + jpeg
@@ -192,9 +192,9 @@ def recording_started(name: str) -> str:
     return _text("recording", name=name)
 
 
-def recorded(kept: KeptRecording) -> str:
+def recorded(recording: FinishedRecording) -> str:
     """Return the message that this browser's recording is finished."""
-    return _text("recorded", **_described(kept))
+    return _text("recorded", **_described(recording))
 
 
 def not_recorded(problem: str) -> str:
@@ -202,21 +202,21 @@ def not_recorded(problem: str) -> str:
     return _text("recorded", name="", frames=0, seconds=0.0, files=[], problem=problem, expires_in=0.0)
 
 
-def recordings(listed: Sequence[KeptRecording]) -> str:
+def recordings(listed: Sequence[FinishedRecording]) -> str:
     """Return the message that lists all recordings that this browser can download."""
     return _text("recordings", recordings=[_described(kept) for kept in listed])
 
 
-def _described(kept: KeptRecording) -> dict[str, Json]:
+def _described(recording: FinishedRecording) -> dict[str, Json]:
     return {
-        "name": kept.folder.name,
-        "frames": kept.frames,
-        "seconds": round(kept.seconds, 3),
-        "problem": kept.problem,
-        "expires_in": round(max(0.0, kept.expires - time.monotonic()), 1),
+        "name": recording.folder.name,
+        "frames": recording.frames,
+        "seconds": round(recording.seconds, 3),
+        "problem": recording.problem,
+        "expires_in": round(max(0.0, recording.expires - time.monotonic()), 1),
         "files": [
-            {"name": name, "url": f"/recordings/{kept.key}/{name}", "bytes": path.stat().st_size}
-            for name, path in kept.files.items()
+            {"name": name, "url": f"/recordings/{recording.key}/{name}", "bytes": path.stat().st_size}
+            for name, path in recording.files.items()
             if path.is_file()
         ],
     }
@@ -255,7 +255,7 @@ def number_in(message: Mapping[str, Json], key: str) -> float:
     return float(value)
 
 
-def parse_picture(data: bytes) -> tuple[float, bytes]:
+def parse_image_message(data: bytes) -> tuple[float, bytes]:
     """Split an image message into the capture time, in s on the page's clock, and the JPEG.
 
     Raises:

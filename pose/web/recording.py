@@ -16,17 +16,17 @@ from pose.errors import PoseError
 from pose.live import Loop
 from pose.live.recorder import Recorder
 
-MAX_SECONDS = 600.0  # maximum duration of a recording
-MAX_KEPT = 32  # maximum number of recordings; a further one replaces a downloaded one or is refused
-EVERYBODY = ""  # owner of recordings of the server's own source, which all browsers may list
+MAX_DURATION_S = 600.0  # maximum duration of a recording
+MAX_RECORDINGS = 32  # maximum number of recordings; a further one replaces a downloaded one or is refused
+ALL_BROWSERS = ""  # owner of recordings of the server's own source, which all browsers may list
 
 
 @dataclass(slots=True, eq=False)
-class KeptRecording:
+class FinishedRecording:
     """A finished recording.
 
     Attributes:
-        owner: Secret id of the browser that may list the recording, or `EVERYBODY`.
+        owner: Secret id of the browser that may list the recording, or `ALL_BROWSERS`.
         folder: Folder that contains only this recording.
         files: Paths in `folder` by download name.
         frames: Number of recorded frames.
@@ -107,7 +107,7 @@ class RunningRecording:
         """Whether the recording has reached its maximum duration, or cannot be continued because of an error."""
         return self._recorder.problem is not None or self._recorder.seconds >= self._max_seconds
 
-    def close(self, keep_seconds: float) -> KeptRecording:
+    def close(self, keep_seconds: float) -> FinishedRecording:
         """Finish the files, and return the finished recording, which expires in `keep_seconds` s.
 
         This blocks until the files are complete. It may be called from several threads.
@@ -116,7 +116,7 @@ class RunningRecording:
         recorder.close()
         files = {f"{self.name}-{name}": path for name, path in recorder.files.items() if path is not None}
         expires = time.monotonic() + keep_seconds
-        return KeptRecording(
+        return FinishedRecording(
             self.owner, recorder.folder, files, recorder.frames, recorder.seconds, self._problem(), expires
         )
 
@@ -137,7 +137,7 @@ class RecordingStore:
     All methods must be called in one asyncio event loop. Files are written in threads.
     """
 
-    def __init__(self, folder: Path, keep_seconds: float, finished: Callable[[KeptRecording], None]) -> None:
+    def __init__(self, folder: Path, keep_seconds: float, finished: Callable[[FinishedRecording], None]) -> None:
         """Create a store without recordings.
 
         Args:
@@ -147,9 +147,9 @@ class RecordingStore:
         """
         self.keep_seconds = keep_seconds
         self._folder = folder
-        self._finished = finished
+        self._on_finished = finished
         self._running: set[RunningRecording] = set()
-        self._kept: dict[str, KeptRecording] = {}
+        self._finished_by_key: dict[str, FinishedRecording] = {}
         self._version = 0
         self._changed = asyncio.Event()
 
@@ -160,42 +160,46 @@ class RecordingStore:
             PoseError: If the server has too many recordings, or the folder cannot be written.
         """
         self._make_room()
-        recording = await asyncio.to_thread(RunningRecording, loop, owner, self._folder, MAX_SECONDS)
+        recording = await asyncio.to_thread(RunningRecording, loop, owner, self._folder, MAX_DURATION_S)
         self._running.add(recording)
         return recording
 
     def _make_room(self) -> None:
         self.delete_expired()
-        if len(self._kept) + len(self._running) < MAX_KEPT:
+        if len(self._finished_by_key) + len(self._running) < MAX_RECORDINGS:
             return
-        oldest = next((kept for kept in self._kept.values() if kept.is_downloaded), None)
+        oldest = next((recording for recording in self._finished_by_key.values() if recording.is_downloaded), None)
         if oldest is None:
-            raise PoseError(f"the server keeps at most {MAX_KEPT} recordings: download one first")
+            raise PoseError(f"the server keeps at most {MAX_RECORDINGS} recordings: download one first")
         self._delete(oldest)
 
-    async def finish(self, recording: RunningRecording) -> KeptRecording:
+    async def finish(self, recording: RunningRecording) -> FinishedRecording:
         """End a recording, wait until its files are complete, and add it to the list."""
-        kept = await asyncio.to_thread(recording.close, self.keep_seconds)
+        finished = await asyncio.to_thread(recording.close, self.keep_seconds)
         if recording in self._running:
             self._running.discard(recording)
-            if kept.files:
-                self._kept[kept.key] = kept
+            if finished.files:
+                self._finished_by_key[finished.key] = finished
                 self._notify()
-                self._finished(kept)
-        return kept
+                self._on_finished(finished)
+        return finished
 
-    def listed(self, owner: str) -> list[KeptRecording]:
-        """Return the recordings of `owner` and of `EVERYBODY` that are not downloaded yet, oldest first."""
+    def listed(self, owner: str) -> list[FinishedRecording]:
+        """Return the recordings of `owner` and of `ALL_BROWSERS` that are not downloaded yet, oldest first."""
         self.delete_expired()
-        return [kept for kept in self._kept.values() if kept.owner in (owner, EVERYBODY) and not kept.is_downloaded]
+        return [
+            recording
+            for recording in self._finished_by_key.values()
+            if recording.owner in (owner, ALL_BROWSERS) and not recording.is_downloaded
+        ]
 
-    async def after(self, version: int) -> int:
+    async def newer_version(self, version: int) -> int:
         """Wait until the list is newer than `version`, and return its version. The first version is 0."""
         while self._version <= version:
             await self._changed.wait()
         return self._version
 
-    def find(self, key: str, name: str) -> tuple[KeptRecording, Path] | None:
+    def find(self, key: str, name: str) -> tuple[FinishedRecording, Path] | None:
         """Look up the recording and the file of a download URL; None if there is none.
 
         No part of the URL is used as a path.
@@ -205,23 +209,23 @@ class RecordingStore:
             name: Download name of the file.
         """
         self.delete_expired()
-        kept = self._kept.get(key)
-        path = None if kept is None else kept.files.get(name)
-        return None if kept is None or path is None else (kept, path)
+        recording = self._finished_by_key.get(key)
+        path = None if recording is None else recording.files.get(name)
+        return None if recording is None or path is None else (recording, path)
 
-    def kept(self) -> list[KeptRecording]:
+    def finished_recordings(self) -> list[FinishedRecording]:
         """Return all finished recordings that have not been deleted."""
-        return list(self._kept.values())
+        return list(self._finished_by_key.values())
 
     def delete_expired(self) -> None:
         """Delete the recordings whose time has expired."""
         now = time.monotonic()
-        for kept in [kept for kept in self._kept.values() if kept.expires <= now]:
-            self._delete(kept)
+        for recording in [recording for recording in self._finished_by_key.values() if recording.expires <= now]:
+            self._delete(recording)
 
-    def _delete(self, kept: KeptRecording) -> None:
-        del self._kept[kept.key]
-        kept.delete()
+    def _delete(self, recording: FinishedRecording) -> None:
+        del self._finished_by_key[recording.key]
+        recording.delete()
         self._notify()
 
     def _notify(self) -> None:

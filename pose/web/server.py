@@ -22,16 +22,16 @@ from pose.web.bodies import page_mesh
 from pose.web.client import Client, reason
 from pose.web.feed import Feed
 from pose.web.guard import Guard, add_headers
-from pose.web.recording import EVERYBODY, KeptRecording, RecordingStore
+from pose.web.recording import ALL_BROWSERS, FinishedRecording, RecordingStore
 from pose.web.settings import WebSettings
 from pose.web.shared import SharedSource
 from pose.world.clean import Steps
 
 MAX_BODY_BYTES = 4096  # maximum size of the body of a request
-HEARTBEAT_SECONDS = 15.0  # interval of pings; a browser that does not answer is disconnected
-WRONG_TOKEN_SECONDS = 0.5  # delay of the answer to a wrong token
-BODY_SECONDS = 10.0  # time limit for receiving the body of a request
-EXPIRY_SECONDS = 60.0  # interval of checks for expired recordings
+HEARTBEAT_INTERVAL_S = 15.0  # interval of pings; a browser that does not answer is disconnected
+WRONG_TOKEN_DELAY_S = 0.5  # delay of the answer to a wrong token
+BODY_TIMEOUT_S = 10.0  # time limit for receiving the body of a request
+EXPIRY_INTERVAL_S = 60.0  # interval of checks for expired recordings
 MAX_DECODERS = 2  # maximum number of images that are decoded at the same time
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
@@ -79,7 +79,7 @@ class WebServer:
         self,
         started: Callable[[int], None],
         seconds: float | None = None,
-        recorded: Callable[[KeptRecording], None] = lambda kept: None,
+        recorded: Callable[[FinishedRecording], None] = lambda recording: None,
     ) -> None:
         """Serve until the task is cancelled, `seconds` have passed, or the source has ended with `WebSettings.once`.
 
@@ -103,7 +103,7 @@ class WebServer:
             except OSError as error:
                 advice = "choose another --port (0 takes a free one)"
                 raise PoseError(f"cannot listen on {host}, port {port}: {error.strerror}; {advice}") from error
-            self._guard.listens_at(bound)
+            self._guard.set_port(bound)
             started(bound)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._over(), seconds)
@@ -117,7 +117,7 @@ class WebServer:
         over = asyncio.Event() if self._shared is None or not self._settings.once else self._shared.ended
         while not over.is_set():
             with suppress(TimeoutError):
-                await asyncio.wait_for(over.wait(), EXPIRY_SECONDS)
+                await asyncio.wait_for(over.wait(), EXPIRY_INTERVAL_S)
             self._store.delete_expired()
 
     async def _emptied(self) -> None:
@@ -139,9 +139,9 @@ class WebServer:
         if self._shared is not None and self._settings.once and self._shared.error is not None:
             raise self._shared.error
 
-    def kept(self) -> list[KeptRecording]:
+    def finished_recordings(self) -> list[FinishedRecording]:
         """Return the finished recordings that have not been deleted."""
-        return [] if self._recordings is None else self._recordings.kept()
+        return [] if self._recordings is None else self._recordings.finished_recordings()
 
     @property
     def _store(self) -> RecordingStore:
@@ -190,8 +190,10 @@ class WebServer:
     async def _sign_in(self, request: web.Request) -> web.Response:
         body = await _read_json(request)
         token = body.get("token") if isinstance(body, dict) else None
-        if not self._guard.is_authorised(request) and not (isinstance(token, str) and self._guard.token_right(token)):
-            await asyncio.sleep(WRONG_TOKEN_SECONDS)
+        if not self._guard.is_authorised(request) and not (
+            isinstance(token, str) and self._guard.token_is_valid(token)
+        ):
+            await asyncio.sleep(WRONG_TOKEN_DELAY_S)
             raise web.HTTPForbidden(text="that is not the token")
         response = web.Response(status=204)
         self._guard.authorise(response)
@@ -202,23 +204,23 @@ class WebServer:
         found = self._store.find(request.match_info["key"], name)
         if found is None or not found[1].is_file():
             raise web.HTTPNotFound
-        kept, path = found
+        recording, path = found
         response = web.FileResponse(path, headers={"Content-Disposition": f'attachment; filename="{name}"'})
         await response.prepare(request)  # sends the whole file
         if request.method == "GET" and response.status == 200:
-            kept.downloaded.add(name)
+            recording.downloaded.add(name)
         return response
 
     async def _live(self, request: web.Request) -> web.WebSocketResponse:
         # Compression is off, so that a small message cannot expand to a large one.
         socket = web.WebSocketResponse(
-            heartbeat=HEARTBEAT_SECONDS,
+            heartbeat=HEARTBEAT_INTERVAL_S,
             compress=False,
             max_msg_size=messages.MAX_MESSAGE_BYTES,
             timeout=SHUTDOWN_SECONDS,
         )
-        browser = self._guard.browser(request)
-        self._guard.name_browser(socket, browser)
+        browser = self._guard.browser_id(request)
+        self._guard.set_browser_id(socket, browser)
         await socket.prepare(request)
         with suppress(ConnectionError):  # the browser disconnected while a message was sent
             if len(self._sockets) >= self._settings.clients:
@@ -239,16 +241,16 @@ class WebServer:
         try:
             async with self._shared.watched() as (loop, feed):
                 await socket.send_str(self._hello("source", loop.source.name))
-                await Client(socket, loop, feed, self._store, EVERYBODY, self._decoding, None).run()
+                await Client(socket, loop, feed, self._store, ALL_BROWSERS, self._decoding, None).run()
         except PoseError as error:  # the source could not be opened; the page may try again
             await socket.close(code=WSCloseCode.INTERNAL_ERROR, message=reason(str(error)))
 
     async def _serve_camera(self, socket: web.WebSocketResponse, name: str, browser: str) -> None:
         # The page drops images beyond this number, so the server never does.
-        most = messages.most_pictures(self._pipeline.config.lookahead)
+        most = messages.max_unanswered_images(self._pipeline.config.lookahead)
         camera = PushedFrames(f"camera of {name}", capacity=most)
         loop = self._loop(camera, backlog=most)
-        feed = Feed(loop, pictures=False, body=self._body)
+        feed = Feed(loop, with_images=False, body=self._body)
         loop.start()
         try:
             async with _following(feed):
@@ -294,7 +296,7 @@ def _full(clients: int) -> str:
 async def _read_json(request: web.Request) -> Any:
     """Parse the body of a request as UTF-8 JSON, whatever encoding the request declares."""
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        async with asyncio.timeout(BODY_TIMEOUT_S):
             body = await request.read()
         return json.loads(body.decode())
     except TimeoutError as error:

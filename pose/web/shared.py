@@ -9,7 +9,7 @@ from pose.errors import PoseError
 from pose.live import LiveSource, Loop
 from pose.web.feed import Feed
 
-AWAY_SECONDS = 10.0  # delay of closing the source after the last disconnection, so that a reload does not restart it
+CLOSE_DELAY_S = 10.0  # delay of closing the source after the last disconnection, so that a reload does not restart it
 _LOG = logging.getLogger("pose.web")
 
 
@@ -41,39 +41,39 @@ class SharedSource:
         self._lock = asyncio.Lock()  # held while the source is opened or closed
         self._loop: Loop | None = None
         self._feed: Feed | None = None
-        self._following: asyncio.Task[None] | None = None
-        self._away: asyncio.TimerHandle | None = None
-        self._leaving: asyncio.Task[None] | None = None
-        self._watching = 0
+        self._feed_task: asyncio.Task[None] | None = None
+        self._close_timer: asyncio.TimerHandle | None = None
+        self._close_task: asyncio.Task[None] | None = None
+        self._viewers = 0
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[tuple[Loop, Feed]]:
         """Keep the source open within this context, and yield its loop and feed.
 
-        The loop is shared by all contexts. It is stopped `AWAY_SECONDS` after the last context ends.
+        The loop is shared by all contexts. It is stopped `CLOSE_DELAY_S` after the last context ends.
 
         Raises:
             PoseError: If the source cannot be opened.
         """
-        self._watching += 1
-        if self._away is not None:
-            self._away.cancel()
+        self._viewers += 1
+        if self._close_timer is not None:
+            self._close_timer.cancel()
         try:
             async with self._lock:
                 if self._loop is None or self._feed is None:
                     source = await asyncio.to_thread(self._open)
                     self._loop = source if isinstance(source, Loop) else self._new_loop(source)
-                    self._feed = Feed(self._loop, pictures=True, body=self._body)
+                    self._feed = Feed(self._loop, with_images=True, body=self._body)
                     self._loop.start()
-                    self._following = asyncio.create_task(self._follow(self._loop, self._feed))
+                    self._feed_task = asyncio.create_task(self._run_feed(self._loop, self._feed))
                 loop, feed = self._loop, self._feed
             yield loop, feed
         finally:
-            self._watching -= 1
-            if self._watching == 0:
-                self._away = asyncio.get_running_loop().call_later(AWAY_SECONDS, self._leave)
+            self._viewers -= 1
+            if self._viewers == 0:
+                self._close_timer = asyncio.get_running_loop().call_later(CLOSE_DELAY_S, self._start_closing)
 
-    async def _follow(self, loop: Loop, feed: Feed) -> None:
+    async def _run_feed(self, loop: Loop, feed: Feed) -> None:
         error: Exception | None = None
         try:
             await feed.run()
@@ -92,12 +92,12 @@ class SharedSource:
         self.error = error
         self.ended.set()
 
-    def _leave(self) -> None:
-        self._leaving = asyncio.create_task(self._stop_unwatched())
+    def _start_closing(self) -> None:
+        self._close_task = asyncio.create_task(self._close_if_unwatched())
 
-    async def _stop_unwatched(self) -> None:
+    async def _close_if_unwatched(self) -> None:
         async with self._lock:
-            if self._watching == 0:
+            if self._viewers == 0:
                 with suppress(PoseError):  # does not matter, because the next browser opens the source again
                     await self._stop()
 
@@ -109,9 +109,9 @@ class SharedSource:
 
     async def close(self) -> None:
         """Close the source permanently, and raise the error of the loop if it has one."""
-        if self._away is not None:
-            self._away.cancel()
+        if self._close_timer is not None:
+            self._close_timer.cancel()
         async with self._lock:
             await self._stop()
-        if self._following is not None:
-            await self._following
+        if self._feed_task is not None:
+            await self._feed_task

@@ -12,7 +12,7 @@ from pose.export import export, open_recording
 from pose.files import NpzWriter
 from pose.hand_points import WRISTS, Hands, lengths, sized_to_body
 from pose.skeletons import H36M17
-from pose.view.hands import hands_on_stage
+from pose.view.hands import hands_in_scene
 from pose.view.inset import Inset
 
 
@@ -79,12 +79,12 @@ def test_hands_on_the_stage_turn_with_the_body(frames, rng):
     joints = result.poses.joints + 0.1 * rng.standard_normal((1, 17, 3)).astype(np.float32)
     result = replace(result, poses=replace(result.poses, joints=joints))
     placed = (joints @ turn.T + np.array([1.0, 2, 3])).astype(np.float32)
-    hands = hands_on_stage(result, np.arange(1), placed)
+    hands = hands_in_scene(result, np.arange(1), placed)
     expected = sized_to_body(result.people.hands, joints, np.zeros((1, 2), bool))[0, 0] @ turn.T + placed[0, WRISTS[0]]
     np.testing.assert_allclose(hands[0, 0], expected, atol=1e-5)
     assert np.isnan(hands[0, 1]).all()
     np.testing.assert_allclose(lengths(hands)[0, 0], lengths(expected), rtol=1e-4)
-    assert hands_on_stage(replace(result, people=replace(result.people, hands=None)), np.arange(1), placed) is None
+    assert hands_in_scene(replace(result, people=replace(result.people, hands=None)), np.arange(1), placed) is None
 
 
 def test_the_inset_draws_hands_that_are_seen(frames):

@@ -18,7 +18,7 @@ from pose.files import NpzWriter, load_poses
 from pose.files.cameras import result_cameras, result_title
 from pose.result import Result, load
 from pose.view.open3d_scene import labels
-from pose.view.scene import Stage, camera_lines
+from pose.view.scene import SceneData, camera_lines
 from pose.view.top_view import CameraMark, GroundPath, top_view
 
 
@@ -136,7 +136,7 @@ def test_between_two_frames_a_joint_is_observed_by_the_cameras_of_both(poses, fp
 def test_the_stage_has_every_camera_where_it_stands(scene, poses):
     views, *_ = scene
     table = load_poses(poses)
-    stage = Stage(table)
+    stage = SceneData(table)
     assert [camera.name for camera in stage.cameras] == ["left", "right"]
     for camera, view in zip(stage.cameras, views, strict=True):
         # World y up and stage z up; the true camera is as high above the true floor.
@@ -155,7 +155,7 @@ def test_the_stage_has_every_camera_where_it_stands(scene, poses):
     assert sorted(set(pairs.ravel().tolist())) == list(range(10))
     assert [label.words for label in labels(stage, len(stage) // 2)] == ["1", "left", "right"]
     one = replace(table, run=replace(table.run, cameras=()))
-    assert Stage(one).cameras == []
+    assert SceneData(one).cameras == []
 
 
 def test_a_result_in_memory_keeps_world_and_observers(scene):

@@ -13,7 +13,7 @@ from pose.camera_motion.verdict import ROTATING, CameraMotion
 from pose.files import MotionInfo, NpzWriter, WorldInfo, load_poses
 from pose.skeletons import H36M17
 from pose.types import CameraView, FrameResult, People, Placed, Poses3D
-from pose.view.camera_plan import DIRECTIONS, cameras_section
+from pose.view.camera_plan import MAX_DIRECTIONS, cameras_section
 from pose.world.frame import BODIES, World
 
 FRAMES = 30
@@ -53,9 +53,9 @@ def test_the_directions_of_a_pan_are_drawn_from_its_place(table):
     assert "zoom 10 %" in page
     (lines,) = (path.get("d") for path in drawing.findall("path") if path.get("d").count("l") > 2)
     steps = np.array([[float(value) for value in step.split()] for step in re.findall(r"l(\S+ \S+?)(?=M|$)", lines)])
-    assert len(steps) == DIRECTIONS
+    assert len(steps) == MAX_DIRECTIONS
     angles = np.degrees(np.arctan2(steps[:, 0], -steps[:, 1]))  # 0 is up, away from the camera
-    np.testing.assert_allclose(angles, np.linspace(0, 40, DIRECTIONS), atol=1.5)
+    np.testing.assert_allclose(angles, np.linspace(0, 40, MAX_DIRECTIONS), atol=1.5)
     assert {text.text for text in drawing.findall("text")} == {"camera", "person 1", "1 m"}
 
 

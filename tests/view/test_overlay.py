@@ -357,7 +357,7 @@ def test_points_that_trace_a_face_or_fingers_do_not_cover_it(points):
     overlay = Overlay((640, 700), WHOLEBODY133, inset="off")
     plan = overlay._body
     plan.edges, plan.edge_sides = plan.edges[:0], plan.edge_sides[:0]  # the points alone
-    plan.edge_shares = plan.edge_shares[:0]
+    plan.edge_thicknesses = plan.edge_thicknesses[:0]
     drawn = overlay.draw(_picture((640, 700)), result)[60:110, 300:350]
     assert 0.05 < (np.abs(drawn.astype(int) - GREY).max(axis=2) > 30).mean() < 0.6
 

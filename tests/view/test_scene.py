@@ -11,7 +11,7 @@ from pose.skeletons import H36M17
 from pose.view.colours import SIDE_COLOURS
 from pose.view.open3d_scene import shot_list
 from pose.view.open3d_window import Player
-from pose.view.scene import Stage, body_mesh, grid_lines, mark_mesh, orbit_eye
+from pose.view.scene import SceneData, body_mesh, grid_lines, mark_mesh, orbit_eye
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def stage(tmp_path):
     with NpzWriter(tmp_path / "poses.npz", run_info(H36M17)) as writer:
         for i, time in enumerate([0.0, 0.1, 0.2, 0.5, 0.6]):
             writer.write(seen_result([(i / 2, 0, 4.0)] if i != 2 else [], index=i, time=time))
-    return Stage(load_poses(tmp_path / "poses.npz"))
+    return SceneData(load_poses(tmp_path / "poses.npz"))
 
 
 def _stood():

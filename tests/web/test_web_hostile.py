@@ -172,7 +172,7 @@ def test_half_a_request_has_its_time(begun, monkeypatch):
 
 
 def test_half_a_body_has_its_time(monkeypatch, caplog):
-    monkeypatch.setattr("pose.web.server.BODY_SECONDS", 0.3)
+    monkeypatch.setattr("pose.web.server.BODY_TIMEOUT_S", 0.3)
 
     async def test():
         async with serving(token=TOKEN) as browser:

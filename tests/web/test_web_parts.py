@@ -11,7 +11,7 @@ from pose.errors import UsageError
 from pose.live import LiveResult, LiveStatus
 from pose.skeletons import BLAZEPOSE33, H36M17
 from pose.web import messages
-from pose.web.clock import MIN_STEP_S, ForeignClock
+from pose.web.clock import MIN_STEP_S, BrowserClock
 from pose.web.messages import ProtocolError
 from pose.web.settings import WebSettings, is_loopback, token_from
 from pose.world.upright import Upright
@@ -55,19 +55,19 @@ def test_token_of_the_command_line_goes_before_that_of_the_environment(monkeypat
 
 
 def test_times_of_a_browser_keep_their_distances_though_messages_jitter(rng):
-    clock = ForeignClock()
+    clock = BrowserClock()
     sent = np.arange(300) / 30
     arrived = 1000 + sent + rng.uniform(0.005, 0.03, 300)
-    ours = np.array([clock.local(s, a) for s, a in zip(5 + sent, arrived, strict=True)])
+    ours = np.array([clock.to_local(s, a) for s, a in zip(5 + sent, arrived, strict=True)])
     assert (np.diff(ours) > 0).all()
     assert (ours <= arrived).all()
     assert np.diff(ours)[100:] == pytest.approx(1 / 30, abs=0.004)
 
 
 def test_times_that_a_browser_makes_up_still_increase():
-    clock = ForeignClock()
+    clock = BrowserClock()
     claims = [5.0, 5.0, 4.0, -1e11, 1e11, 6.0]
-    ours = [clock.local(claim, 100 + step) for step, claim in enumerate(claims)]
+    ours = [clock.to_local(claim, 100 + step) for step, claim in enumerate(claims)]
     assert (np.diff(ours) >= MIN_STEP_S / 2).all()
     assert max(ours) <= 105
 
@@ -150,4 +150,4 @@ def test_number_must_be_one(value):
 @pytest.mark.parametrize("data", [b"", b"12345678", struct.pack("<d", float("nan")) + b"x"])
 def test_image_needs_a_time_and_bytes(data):
     with pytest.raises(ProtocolError, match="image"):
-        messages.parse_picture(data)
+        messages.parse_image_message(data)

@@ -38,8 +38,8 @@ def test_the_last_result_is_not_lost_where_the_loop_ends_at_once(monkeypatch):
         loop = LiveLoop(FakePipeline(), PushedFrames("test"))
         with monkeypatch.context() as patch:
             patch.setattr("pose.live.base.Mailbox", EndsBehind)
-            feed = Feed(loop, pictures=False)
-            patch.setattr(feed, "_put", lambda message, number: seen.append(number))
+            feed = Feed(loop, with_images=False)
+            patch.setattr(feed, "_publish", lambda message, number: seen.append(number))
             patch.setattr(feed, "_message", lambda live: "")
             following = asyncio.create_task(feed.run())
             await until(lambda: loop._subscribers)
@@ -143,15 +143,15 @@ class Unplugged(Clip):
 
 
 def test_a_source_that_fails_while_it_is_released_is_opened_for_the_next(monkeypatch, caplog):
-    monkeypatch.setattr(shared, "AWAY_SECONDS", 0.01)
+    monkeypatch.setattr(shared, "CLOSE_DELAY_S", 0.01)
     sources = iter([Unplugged(), Clip()])
 
     async def test():
         async with serving(source=lambda: next(sources)) as browser:
             async with browser.live() as live:
                 await receive(live, "result")
-            await until(lambda: browser.server._shared._leaving is not None)
-            await until(browser.server._shared._leaving.done)
+            await until(lambda: browser.server._shared._close_task is not None)
+            await until(browser.server._shared._close_task.done)
             async with browser.live() as live:
                 await receive(live, "result")
 

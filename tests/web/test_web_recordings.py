@@ -30,7 +30,7 @@ from pose.errors import PoseError
 from pose.files import load_poses
 from pose.files.json import SCHEMA_PATH
 from pose.live import LiveLoop, PushedFrames
-from pose.web.recording import EVERYBODY, MAX_KEPT, KeptRecording, RecordingStore, RunningRecording
+from pose.web.recording import ALL_BROWSERS, MAX_RECORDINGS, FinishedRecording, RecordingStore, RunningRecording
 
 
 def test_recording_is_the_file_of_pose_run(tmp_path):
@@ -88,7 +88,7 @@ def test_recording_needs_the_token_too():
 
 
 def test_recording_that_is_long_enough_ends_by_itself(monkeypatch):
-    monkeypatch.setattr("pose.web.recording.MAX_SECONDS", 0.3)
+    monkeypatch.setattr("pose.web.recording.MAX_DURATION_S", 0.3)
 
     async def test():
         async with serving(source=Clip(fps=50)) as browser, browser.live() as live:
@@ -166,7 +166,7 @@ def test_recording_of_an_own_camera_survives_a_reload_and_is_shown_to_its_browse
                 for number in range(3):
                     await live.send_bytes(picture_message(number / 30))
                     await receive(live, "result")
-            await until(browser.server.kept)  # the page was closed
+            await until(browser.server.finished_recordings)  # the page was closed
             (offered,) = await listing(browser)
             assert offered["frames"] in (2, 3)  # the page may have the last one before its recording
             assert len(offered["files"]) == 3
@@ -184,7 +184,7 @@ def test_recording_is_offered_until_all_of_it_was_downloaded():
                 await recording_begins(browser, live)
                 for _ in range(3):
                     await receive(live, "result")
-            await until(browser.server.kept)
+            await until(browser.server.finished_recordings)
             (offered,) = await listing(browser)
             for number, file in enumerate(offered["files"]):
                 assert len(await listing(browser)) == 1, number
@@ -234,7 +234,7 @@ def test_server_that_is_stopped_finishes_the_recording(tmp_path):
                 await receive(live, "result")
             browser.running.cancel()
             await asyncio.wait([browser.running], timeout=PATIENCE)
-            return [kept.folder for kept in browser.server.kept()]
+            return [kept.folder for kept in browser.server.finished_recordings()]
 
     (folder,) = run(test)
     assert len(load_poses(folder / "poses.npz")) >= 4
@@ -242,12 +242,12 @@ def test_server_that_is_stopped_finishes_the_recording(tmp_path):
     assert not list(folder.glob("unfinished-*"))
 
 
-def kept_in(folder: Path, *, expires: float = 1e12) -> KeptRecording:
+def kept_in(folder: Path, *, expires: float = 1e12) -> FinishedRecording:
     folder.mkdir()
     files = {f"{folder.name}-{name}": folder / name for name in ("poses.json", "poses.npz")}
     for path in files.values():
         path.write_text("{}")
-    return KeptRecording(EVERYBODY, folder, files, 1, 0.0, "", expires)
+    return FinishedRecording(ALL_BROWSERS, folder, files, 1, 0.0, "", expires)
 
 
 def store_in(folder: Path) -> RecordingStore:
@@ -259,10 +259,10 @@ def test_expired_recording_is_deleted_with_nothing_but_its_own_files(tmp_path):
         store = store_in(tmp_path)
         for name, expires in (("old", 1.0), ("used", 1.0), ("new", 1e12)):
             kept = kept_in(tmp_path / name, expires=expires)
-            store._kept[kept.key] = kept
+            store._finished_by_key[kept.key] = kept
         (tmp_path / "used" / "notes.txt").write_text("mine")
-        assert [kept.folder.name for kept in store.listed(EVERYBODY)] == ["new"]
-        assert await store.after(0) > 0
+        assert [kept.folder.name for kept in store.listed(ALL_BROWSERS)] == ["new"]
+        assert await store.newer_version(0) > 0
 
     run(test)
     assert not (tmp_path / "old").exists()
@@ -273,13 +273,13 @@ def test_expired_recording_is_deleted_with_nothing_but_its_own_files(tmp_path):
 def test_no_recording_is_deleted_for_another_one_before_it_was_downloaded(tmp_path):
     async def test():
         store, loop = store_in(tmp_path), LiveLoop(FakePipeline(), PushedFrames("test"))
-        kept = [kept_in(tmp_path / f"kept-{number}") for number in range(MAX_KEPT)]
-        store._kept = {one.key: one for one in kept}
-        with pytest.raises(PoseError, match=f"at most {MAX_KEPT} recordings: download one first"):
-            await store.start(loop, EVERYBODY)
+        kept = [kept_in(tmp_path / f"kept-{number}") for number in range(MAX_RECORDINGS)]
+        store._finished_by_key = {one.key: one for one in kept}
+        with pytest.raises(PoseError, match=f"at most {MAX_RECORDINGS} recordings: download one first"):
+            await store.start(loop, ALL_BROWSERS)
         kept[7].downloaded = set(kept[7].files)
-        await store.finish(await store.start(loop, EVERYBODY))
-        assert [one.folder.exists() for one in kept] == [number != 7 for number in range(MAX_KEPT)]
+        await store.finish(await store.start(loop, ALL_BROWSERS))
+        assert [one.folder.exists() for one in kept] == [number != 7 for number in range(MAX_RECORDINGS)]
 
     run(test)
 
@@ -291,7 +291,7 @@ def test_many_begin_to_record_at_once(tmp_path, monkeypatch):
 
     def start(_):
         together.wait()
-        return RunningRecording(loop, EVERYBODY, tmp_path, 1.0)
+        return RunningRecording(loop, ALL_BROWSERS, tmp_path, 1.0)
 
     with ThreadPoolExecutor(16) as threads:
         running = list(threads.map(start, range(16)))
@@ -331,7 +331,7 @@ def test_who_goes_while_a_recording_begins_or_ends_leaves_none_running(monkeypat
             go_on.set()
             await until(lambda: not store._running and len(followers) == before)
             if step == "finish":
-                await until(browser.server.kept)
+                await until(browser.server.finished_recordings)
 
     run(test)
 

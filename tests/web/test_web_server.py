@@ -343,7 +343,7 @@ def test_end_of_the_source_is_told():
 
 
 def test_source_sleeps_without_viewers(monkeypatch):
-    monkeypatch.setattr("pose.web.shared.AWAY_SECONDS", 600.0)  # time enough to load the page again
+    monkeypatch.setattr("pose.web.shared.CLOSE_DELAY_S", 600.0)  # time enough to load the page again
     opened: list[Clip] = []
 
     def source() -> Clip:
@@ -357,13 +357,13 @@ def test_source_sleeps_without_viewers(monkeypatch):
             async with browser.live() as live:
                 await receive(live, "result")
             shared = browser.server._shared
-            await until(lambda: shared._away is not None)
+            await until(lambda: shared._close_timer is not None)
             async with browser.live() as live:  # who loads the page again finds it running, and it stays so
                 await receive(live, "result")
-                assert shared._away.cancelled()
+                assert shared._close_timer.cancelled()
                 assert len(opened) == 1
                 assert not opened[0].closed
-                monkeypatch.setattr("pose.web.shared.AWAY_SECONDS", 0.2)
+                monkeypatch.setattr("pose.web.shared.CLOSE_DELAY_S", 0.2)
             await until(lambda: opened[0].closed)
             async with browser.live() as live:
                 assert (await receive(live, "result"))[0]["people"]

@@ -22,7 +22,7 @@ from pose.files.checks import check_table
 from pose.files.json import SCHEMA_PATH
 from pose.skeletons import H36M17
 from pose.view.camera_plan import cameras_section
-from pose.view.scene import Stage
+from pose.view.scene import SceneData
 from pose.world.clean import Steps
 from pose.world.footing import check_with_feet
 from pose.world.run import PlacedRun
@@ -112,7 +112,7 @@ def test_exports_in_world_coordinates_leave_the_scene_out(written):
 def test_views_show_the_rest(written):
     table, _ = written
     assert "view known in" in "".join(cameras_section(table))
-    stage = Stage(table)
+    stage = SceneData(table)
     assert np.isfinite(stage.people(100)[1]).all()
     assert np.isfinite(stage.middle).all()
 

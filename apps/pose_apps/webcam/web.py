@@ -17,7 +17,7 @@ from pose_apps.webcam.options import WebcamConfig, open_loop
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
-    from pose.web.recording import KeptRecording
+    from pose.web.recording import FinishedRecording
 
 NO_LIBRARY = 'pose-webcam --web needs aiohttp: pip install "pose-run[web]"'
 
@@ -80,14 +80,17 @@ def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
     try:
         asyncio.run(_until_told(server.run(started, config.seconds, recorded)))
     finally:
-        if names := [kept.folder.name for kept in server.kept()]:
+        if names := [recording.folder.name for recording in server.finished_recordings()]:
             _say(f"recordings in {config.out}: {', '.join(names)}")
     return 0
 
 
-def _say_recorded(kept: "KeptRecording", keep_hours: float) -> None:
-    problem = f" ({kept.problem})" if kept.problem else ""
-    _say(f"recorded {kept.frames} frames into {kept.folder}{problem}; kept for {keep_hours:g} h while the server runs")
+def _say_recorded(recording: "FinishedRecording", keep_hours: float) -> None:
+    problem = f" ({recording.problem})" if recording.problem else ""
+    _say(
+        f"recorded {recording.frames} frames into {recording.folder}{problem}; "
+        f"kept for {keep_hours:g} h while the server runs"
+    )
 
 
 def _say(line: str) -> None:
