@@ -124,6 +124,9 @@ def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -
             host.warn([f"{config.video}: images differ in size and are processed one by one, as with --stills"])
     if config.analyse:
         raise UsageError("analyse: not available for single images, which show no movement")
+    if config.start > 0 or config.end < math.inf:
+        name = "start" if config.start > 0 else "end"
+        raise UsageError(f"{name}: not available for single images, which have no times")
     for name in ("pitch", "roll", "height"):
         if getattr(config, name) is not None:
             raise UsageError(f"{name}: not available for single images; use pose-convert --{name} on their results")

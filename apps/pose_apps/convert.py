@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +44,10 @@ class ConvertOptions(Options):
     height: str | None = option(None, "body height, m: 1.82 for all people, or by id: 1:1.82,2:1.65")
     trim: bool = option(True, TRIM_HELP)
     rig: str = option(
-        RIGS[0], "bone names of the characters in glb; sticks: the plain skeleton", choices=RIGS, metavar="NAME"
+        RIGS[0],
+        "bone names of the characters in glb, usd and fbx; sticks: the plain skeleton",
+        choices=RIGS,
+        metavar="NAME",
     )
     video: str | None = option(None, "source video, for formats that contain images (rrd, html)", metavar="FILE")
     overwrite: bool = overwrite_option("existing files")
@@ -85,6 +88,7 @@ def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], Non
     from pose_apps.support.folders import made_folder
 
     check_formats(names, "--to")
+    _check_used(options, names)
     poses = result_file(Path(options.poses))
     recording = open_recording(
         poses,
@@ -121,6 +125,19 @@ def _convert(options: ConvertOptions, names: list[str], log: Callable[[str], Non
         for line in unwritten(names, people, made, poses.stem):
             log(line)
     return 0
+
+
+def _check_used(options: ConvertOptions, names: list[str]) -> None:
+    """Check that every option of single formats applies to one of the formats `names`.
+
+    Raises:
+        UsageError: If an option applies to none of them.
+    """
+    usual = {entry.name: entry.default for entry in fields(ConvertOptions)}
+    for option_name in sorted({used for form in FORMATS.values() for used in form.options}):
+        formats = [name for name, form in FORMATS.items() if option_name in form.options]
+        if getattr(options, option_name) != usual[option_name] and not set(formats) & set(names):
+            raise UsageError(f"--{option_name}: applies only to {', '.join(formats)}; --to has {', '.join(names)}")
 
 
 def _people(wanted: str | None, recording: "Recording") -> list[int]:

@@ -77,6 +77,7 @@ def lift(inputs: list[Path], config: LiftConfig, log: Callable[[str], None] = pr
         config: Options of `pose-lift`.
         log: Function that prints a line of text.
     """
+    _check_used(inputs, config)
     people = [_read(path, config) for path in inputs]
     targets = plan_targets(inputs, [list(one) for one in people], config)
     if nobody := unknown_heights(config, {number for one in people for number in one}):
@@ -162,9 +163,26 @@ def _into_world(
     }
 
 
+def _check_used(inputs: list[Path], config: LiftConfig) -> None:
+    """Check that the options of JSON keypoints have an input to which they apply.
+
+    Raises:
+        UsageError: If every input is an .npz file, which contains its own times and image size.
+    """
+    if any(map(_is_json, inputs)):
+        return
+    for name, value, key in (("fps", config.fps, "timestamps"), ("image-size", config.image_size, "image_size")):
+        if value is not None:
+            raise UsageError(f"--{name}: applies only to JSON keypoints; an .npz file has its own {key}")
+
+
+def _is_json(path: Path) -> bool:
+    return path.is_dir() or path.suffix.lower() == ".json"
+
+
 def _read(path: Path, config: LiftConfig) -> "dict[int, Sequence2D]":
     """Return the 2D sequences of all people in one input, by id."""
-    if path.is_dir() or path.suffix.lower() == ".json":
+    if _is_json(path):
         from pose.files.keypoints_json import read_people
 
         return read_people(path, config.fps, _image_size(config.image_size))

@@ -38,6 +38,7 @@ class PersonFormat:
         extra: Extra of this package that installs the required library; None if no extra is needed.
         modules: Python modules that the format requires.
         check: Function that raises PoseError if a required program is missing.
+        options: Options of pose-convert that apply only to this and a few other formats.
     """
 
     ending: str
@@ -46,6 +47,7 @@ class PersonFormat:
     extra: str | None = None
     modules: tuple[str, ...] = field(default=())
     check: Callable[[], None] = lambda: None
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class SceneFormat:
         extra: Extra of this package that installs the required library; None if no extra is needed.
         modules: Python modules that the format requires.
         check: Function that raises PoseError if a required program is missing.
+        options: Options of pose-convert that apply only to this and a few other formats.
     """
 
     ending: str
@@ -65,6 +68,7 @@ class SceneFormat:
     extra: str | None = None
     modules: tuple[str, ...] = field(default=())
     check: Callable[[], None] = lambda: None
+    options: tuple[str, ...] = ()
 
 
 Format = PersonFormat | SceneFormat

@@ -271,4 +271,4 @@ def _add_camera(eye: _Camera, number: int, nodes: list[dict[str, Json]], animati
         animation.add({"path": "pointer", "extensions": {POINTER: pointer}}, eye.input, eye.fields_of_view)
 
 
-FORMAT = SceneFormat(".glb", write)
+FORMAT = SceneFormat(".glb", write, options=("rig",))

@@ -298,4 +298,4 @@ def _packed_text(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-FORMAT = SceneFormat(".html", write)
+FORMAT = SceneFormat(".html", write, options=("video",))

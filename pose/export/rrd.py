@@ -183,4 +183,4 @@ def _log_images(stream: Any, recording: Recording, rerun: Any) -> None:
                 stream.log(f"{_path(number)}/picture", rerun.Image(frame.image).compress(jpeg_quality=JPEG_QUALITY))
 
 
-FORMAT = SceneFormat(".rrd", write, extra="rerun", modules=("rerun",))
+FORMAT = SceneFormat(".rrd", write, extra="rerun", modules=("rerun",), options=("video",))

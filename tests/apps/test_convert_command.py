@@ -54,6 +54,8 @@ def test_person_time_and_rate_are_chosen(poses, tmp_path, capsys):
         (["--to", "bvh", "--roll", "999"], "error: --roll: 999.0 is out of range; allowed: -180"),
         (["--to", "bvh", "--height", "tall"], "error: --height: expected metres, such as 1.82 or 1:1.82,2:1.65, got"),
         (["--to", "bvh", "--height", "1:1.8,7:1.9"], "error: --height: no person has the id 7; ids: 1, 2"),
+        (["--to", "bvh,trc", "--rig", "vrm"], "error: --rig: applies only to glb, usd, fbx; --to has bvh, trc\n"),
+        (["--to", "csv", "--video", __file__], "error: --video: applies only to rrd, html; --to has csv\n"),
         (["--to", "bvh", "--video", "none.mp4"], "error: --video none.mp4: no such file"),
     ],
 )  # fmt: skip
@@ -62,6 +64,12 @@ def test_wrong_calls_get_one_line(poses, capsys, words, complaint):
     said = capsys.readouterr().err
     assert said.startswith(complaint)
     assert said.count("\n") == 1
+
+
+def test_an_option_needs_only_one_format_that_it_applies_to(poses, tmp_path):
+    assert main([str(poses), "--to", "glb,csv", "--rig", "sticks"]) == 0
+    assert (tmp_path / "poses.glb").exists()
+    assert (tmp_path / "poses.csv").exists()
 
 
 def test_files_that_are_there_stay_until_they_may_go(poses, tmp_path, capsys):

@@ -180,6 +180,12 @@ def test_frame_numbers_as_times_are_a_warning_of_one_line(desk):
         (["in.npz", "--lifter", "magic"], 2, "magic is neither a file nor one of offline, stream"),
         (["in.npz", "--lifter", "TINY", "--lookahead", "4"], 2, "lookahead"),
         (["in.npz", "--lookahead", "-1"], 2, "lookahead: -1 is out of range; allowed: 0 to 600"),
+        (["in.npz", "--fps", "30"], 2, "--fps: applies only to JSON keypoints; an .npz file has its own timestamps"),
+        (
+            ["in.npz", "--image-size", "640x480"],
+            2,
+            "--image-size: applies only to JSON keypoints",
+        ),
         (["in.npz", "--device", "tpu"], 2, "--device: expected one of auto, cpu, cuda, got tpu"),
         (["in.npz", "--lifter", "TINY", "--out", "/proc/nowhere/out.npz"], 1, "/proc/nowhere/out.npz: "),
     ],

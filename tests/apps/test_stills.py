@@ -110,6 +110,8 @@ def test_earlier_results_are_kept_unless_asked(photos, run, tmp_path, capsys):
     ("words", "said"),
     [
         (["{videos}/dance.mp4", "--stills"], "--stills: .*dance.mp4 is not an image"),
+        (["{photos}", "--stills", "--start", "1"], "--start: not available for single images, which have no times"),
+        (["{photos}/a.png", "--end", "1"], "--end: not available for single images, which have no times"),
         (["{photos}", "--stills", "--height", "1.8"], "height: not available for single images; use pose-convert"),
         (
             ["{photos}", "--stills", "--formats", "npz,bvh"],

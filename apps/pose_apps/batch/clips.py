@@ -94,7 +94,7 @@ def find_clips(inputs: list[str], out: Path, *, grouped: bool = False) -> list[B
 
 
 def shard_of(clips: list[BatchClip], shard: tuple[int, int]) -> list[BatchClip]:
-    """Return the clips of shard i of n, with i from 1 to n.
+    """Return the clips of shard i of n, with i from 0 to n - 1.
 
     A hash of its name determines the shard of a clip, so it does not depend on the other clips.
     """

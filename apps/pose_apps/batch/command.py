@@ -115,7 +115,10 @@ def run(
     if not config.quiet:
         from pose_apps.batch.report import table
 
-        print(table(lines, already=len(known), manifest=manifest.path))
+        if clips:
+            print(table(lines, already=len(known), manifest=manifest.path))
+        else:
+            print(f"note: --shard {config.shard}: none of the clips belongs to this shard")
     failed = [line for line in lines if line.status != "ok"]
     if config.quiet:  # otherwise the table shows it
         for line in failed:

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 
 from pose.config import PipelineConfig
 from pose.errors import UsageError
+from pose.web.settings import WebOptions
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.interrupts import end_with_the_terminal
 from pose_apps.support.options import command_parser, config_first, config_of, gathered
@@ -14,6 +15,7 @@ from pose_apps.webcam.options import WebcamConfig, check_several
 from pose_apps.webcam.sinks import SinkConfig
 
 NOT_WITH_WEB = ("headless", "record", "report", *(sink.name for sink in fields(SinkConfig)))
+ONLY_WITH_WEB = tuple(entry for entry in fields(WebOptions) if entry.name not in ("mirror", "out"))
 
 
 @run_command
@@ -28,6 +30,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     check_several(config, pipeline_config)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # also end gracefully on signals of the system
     end_with_the_terminal()
+    if not config.web:
+        for entry in ONLY_WITH_WEB:
+            if getattr(config, entry.name) != entry.default:
+                raise UsageError(f"--{entry.name.replace('_', '-')}: applies only to --web")
     if config.web:
         return _serve(config, pipeline_config)
     if config.headless:

@@ -250,6 +250,20 @@ def test_a_wrong_call_is_one_line(arguments, words, clips, batch, tmp_path, caps
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("in_this_process")
+def test_a_shard_without_clips_is_a_note(batch, tmp_path, capsys):
+    clip = tmp_path / "in" / "clip.mp4"
+    clip.parent.mkdir()
+    clip.write_text("no video")
+    statuses, lines = [], []
+    for index in range(2):
+        statuses.append(batch(clip, "--shard", f"{index}/2"))
+        lines.append(capsys.readouterr().out.splitlines()[-1])
+    empty = statuses.index(0)
+    assert statuses[1 - empty] == 1, "one shard has the clip, which is not a video"
+    assert lines[empty] == f"note: --shard {empty}/2: none of the clips belongs to this shard"
+
+
 def test_workers_are_what_cores_and_memory_allow(tmp_path, tiny_lifter, monkeypatch):
     config = PipelineConfig(lifter=str(tiny_lifter), threads=2)
     job = make_job(tmp_path, BatchConfig(out=str(tmp_path)), RunConfig(), config)
