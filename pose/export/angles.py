@@ -37,7 +37,12 @@ class AngleRows:
 
 
 def angle_rows(recording: Recording, people: list[int]) -> Iterator[AngleRows]:
-    """Yield the rows of one person after another, in portions. Frames without the person have no row."""
+    """Yield the joint angles of one person after another, in portions, for the frames with the person.
+
+    Args:
+        recording: Recording to export.
+        people: Ids of the people.
+    """
     for person in people:
         track = recording.track(person, recording.timeline)
         if track is None:
@@ -62,7 +67,7 @@ def angle_notes(recording: Recording) -> Notes:
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
+    """Write joint angles of the people with the ids `people` as CSV, and return notes for the export summary."""
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write((",".join(["frame", "time", "person", *columns()]) + "\n").encode("ascii"))
         for part in angle_rows(recording, people):

@@ -14,7 +14,7 @@ CONTACTS = ("left_contact", "right_contact")
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
+    """Write joint angles of the people with the ids `people` as Parquet; return notes for the export summary."""
     import pyarrow
     import pyarrow.parquet
 

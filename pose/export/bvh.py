@@ -28,7 +28,7 @@ CENTIMETRES = 100.0
 
 
 def write(track: Track, target: Path) -> Notes:
-    """Write the track of one person to `target`; see `pose.export.format.PersonFormat`."""
+    """Write the track of one person to the BVH file `target`, and return notes for the export summary."""
     assert track.rate is not None, "BVH has one rate"
     bones = AnimatedSkeleton(track)
     fingers = Fingers.of(track, bones)

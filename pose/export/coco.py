@@ -18,7 +18,7 @@ from pose.types import U8
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
+    """Write the 2D keypoints of the people with the ids `people` as COCO JSON; return notes for the export summary."""
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write(b"[")
         separator = b"\n"

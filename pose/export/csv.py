@@ -14,7 +14,7 @@ from pose.system.whole_file import whole_file
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
+    """Write the joints of the people with the ids `people` as CSV, and return notes for the export summary."""
     video, space, names = _quoted(recording.name), recording.space.name, columns(recording)
     observers = encoded(observer_names())
     with whole_file(target) as hidden, hidden.open("wb") as file:

@@ -81,12 +81,12 @@ def _formatted_by_numpy(values: NDArray[np.float64], decimals: int) -> U8:
 
 
 def encoded(texts: Sequence[str]) -> U8:
-    """Return n texts as UTF-8 bytes (n, width)."""
+    """Return n texts as UTF-8 bytes (n, width), padded with NUL to the longest text."""
     return np.array([text.encode() for text in texts], "S")[:, None].view(np.uint8)
 
 
 def joined(*parts: U8 | str) -> U8:
-    """Concatenate texts along the last axis; the other axes are broadcast."""
+    """Concatenate texts, which are strings or arrays (..., width) of characters; other axes are broadcast."""
     arrays = [encoded([part])[0] if isinstance(part, str) else part for part in parts]
     shape = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
     result = np.empty((*shape, sum(array.shape[-1] for array in arrays)), np.uint8)
@@ -98,7 +98,12 @@ def joined(*parts: U8 | str) -> U8:
 
 
 def merged(cells: U8, axes: int = 1) -> U8:
-    """Merge all axes after the first `axes` into one, so that the cells of a row become one text."""
+    """Concatenate the texts of each row of a table.
+
+    Args:
+        cells: (N, ..., width) uint8, characters of the texts.
+        axes: Number of leading axes to keep; all other axes are merged into one.
+    """
     return cells.reshape(*cells.shape[:axes], math.prod(cells.shape[axes:]))
 
 
@@ -108,5 +113,5 @@ def without_first(cells: U8) -> U8:
 
 
 def to_bytes(cells: U8) -> bytes:
-    """Return the rows as bytes, without the NUL padding."""
+    """Return texts (..., width) as one sequence of bytes, without their NUL padding."""
     return cells.tobytes().translate(None, b"\0")

@@ -21,8 +21,8 @@ class ExportEvent:
 
     Attributes:
         time: Time in the video, s.
-        label: `FOOT_STRIKE`, `FOOT_OFF` or another label.
-        side: One of `SIDES`, or `GENERAL`.
+        label: 'Foot Strike' (`FOOT_STRIKE`), 'Foot Off' (`FOOT_OFF`) or another label.
+        side: 'Left' or 'Right' (`SIDES`), or 'General' (`GENERAL`) for events without a side.
     """
 
     time: float

@@ -18,7 +18,7 @@ _ROWS_PER_PORTION = 256  # rows in memory at a time; a face has 468 points
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
+    """Write head poses of the people with the ids `people` as CSV, and return notes for the export summary."""
     scores = recording.table.face_scores
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write((",".join(_COLUMNS) + "\n").encode("ascii"))

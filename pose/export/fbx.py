@@ -43,7 +43,7 @@ def check() -> None:
 
 
 def write(track: Track, target: Path) -> Notes:
-    """Write the track of one person to `target`; see `pose.export.format.PersonFormat`.
+    """Write the track of one person to the FBX file `target`, and return notes for the export summary.
 
     Raises:
         PoseError: If Blender is not installed or fails.

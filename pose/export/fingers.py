@@ -37,8 +37,9 @@ class HandBones:
     """The constant bone lengths of one person's hands.
 
     Attributes:
-        offsets: (2, 15, 3) m, vector from the parent to each finger joint in the rest pose, in file axes.
-        tips: (2, 5, 3) m, vector from the last joint of each finger to its tip.
+        offsets: (2, 15, 3) m, vector from the parent joint to each finger joint in the rest pose, in file axes (y up).
+            The first axis is left, right; the second is in the order of `FINGER_NAMES`.
+        tips: (2, 5, 3) m, vector from the last joint of each finger to its tip, thumb to little finger.
     """
 
     offsets: F64
@@ -77,11 +78,11 @@ def finger_quaternions(points: F64, palm: F64, rest: F64) -> F64:
 
     Args:
         points: (T, 21, 3) m, points of one hand in file axes (y up).
-        palm: (T, 4) quaternions of the hand in file axes.
+        palm: (T, 4) quaternions (w, x, y, z) of the hand in file axes.
         rest: (15, 3) directions of the bones in the rest pose, in the order of `FINGER_NAMES`.
 
     Returns:
-        (T, 15, 4) quaternions of the finger bones relative to their parents.
+        (T, 15, 4) quaternions of the finger bones relative to their parents, in the order of `FINGER_NAMES`.
     """
     global_quaternions = np.empty((len(points), 1 + len(_JOINTS), 4))
     quaternions = np.empty((len(points), len(_JOINTS), 4))
@@ -109,14 +110,17 @@ def _rest(joint: int, outward: float) -> F64:
 
 
 def palm_quaternions(points: F64, side: int) -> F64:
-    """Compute the orientation of the palm, (T, 4) quaternions, from points (T, 21, 3) of one hand in file axes.
+    """Compute the orientation of the palm of one hand.
 
     The axes of the palm are those of the T-pose with the palm down. x points along the left arm, or against the
     direction of the right arm. y points out of the back of the hand, and z towards the index finger.
 
     Args:
-        points: (T, 21, 3) points of the hand, in any unit.
+        points: (T, 21, 3) points of the hand in file axes (y up), in any unit.
         side: Hand: 0 for left, 1 for right.
+
+    Returns:
+        (T, 4) quaternions (w, x, y, z) from the axes of the palm to file axes.
     """
     along = points[:, MIDDLE_KNUCKLE] - points[:, WRIST]
     across = points[:, INDEX_KNUCKLE] - points[:, LITTLE_KNUCKLE]
@@ -142,20 +146,30 @@ class Fingers:
 
     @classmethod
     def of(cls, track: Track, bones: AnimatedSkeleton) -> "Fingers | None":
-        """Return the fingers of a track, or None if no hand was detected in it."""
+        """Return the fingers of a person, or None if no hand was detected in the track.
+
+        Args:
+            track: Track of the person.
+            bones: Motion of the person's body.
+        """
         if track.recording.table.hand_scores is None:
             return None
         fingers = cls(track, bones)
         return fingers if np.isfinite(fingers.body.offsets).all() else None
 
     def quaternions(self, span: TrackSpan, body: F64) -> F64:
-        """Return the rotations (n, 2, 16, 4) of wrists and fingers in a span, as `hand_quaternions` does.
+        """Return the rotations of wrists and fingers in n frames.
 
         A hand that is not detected keeps its last rotations. Spans must therefore be passed in order.
 
         Args:
-            span: The next span of the track.
-            body: (n, 17, 4) rotations of the body's joints relative to their parents.
+            span: The next n frames of the track.
+            body: (n, 17, 4) rotations of the body's joints relative to their parents, in the order of
+                `pose.export.skeleton.NAMES`.
+
+        Returns:
+            (n, 2, 16, 4) quaternions (w, x, y, z) of the left and right hand: the wrist relative to the forearm, then
+            15 finger joints relative to their parents, in the order of `FINGER_NAMES`.
         """
         global_quaternions = _global_quaternions(body)
         forearms = np.stack([global_quaternions[:, PARENTS[joint]] for joint in WRIST_JOINTS], axis=1)

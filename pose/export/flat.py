@@ -26,11 +26,11 @@ _BLAZEPOSE_TOES = {"left_big_toe": "left_foot_index", "right_big_toe": "right_fo
 
 @dataclass(frozen=True, slots=True)
 class People2D:
-    """2D poses of people in F frames: N rows in the order of the frames, with K keypoints each.
+    """2D poses of people in F frames: N rows, one per person and frame, sorted by frame, with K keypoints each.
 
     Attributes:
         frames: (F,) index of each frame in the result.
-        frame_starts: (F + 1,) row at which each frame begins, then N.
+        frame_starts: (F + 1,) index of the first row of each frame, then N.
         rows_frame: (N,) frame index of each row.
         ids: (N,) person id of each row.
         points: (N, K, 3) x px, y px, score; 0, 0, 0 for joints that are not detected or that the estimator does not
@@ -52,14 +52,14 @@ class People2D:
 
 
 def portions(recording: Recording, people: list[int], names: tuple[str, ...]) -> Iterator[People2D]:
-    """Yield all frames of the recording, including frames without people, in portions of a few thousand rows.
+    """Yield the 2D poses of all frames of the recording, including frames without people, in portions.
 
-    A portion has at least one frame.
+    A portion has at least one frame, and at most a few thousand frames and poses.
 
     Args:
         recording: Recording to export.
         people: Ids of the people.
-        names: Names of the K keypoints of each row.
+        names: Names of the K keypoints that every pose gets.
     """
     table = recording.table
     pick = _Picker(table.skeleton, names)
@@ -88,13 +88,19 @@ def _hands(recording: Recording, rows: I64) -> F32 | None:
 
 
 def keypoints(points: F32) -> U8:
-    """Format points (N, K, 3) as characters (N, ...): x, y and score of each point, separated by commas."""
+    """Format K points of N people (N, K, 3) as N texts (N, width): x, y and score of each point, separated by commas.
+
+    The texts are ASCII characters, padded with NUL.
+    """
     places, scores = merged(number(points[..., :2], 2, prefix=","), 2), number(points[..., 2], 3, prefix=",")
     return without_first(merged(joined(places, scores)))
 
 
 def own_frames(recording: Recording) -> list[str]:
-    """Return notes for the summary: which camera the 2D keypoints belong to, and that `fps` does not resample them."""
+    """Return notes on 2D keypoints for the export summary.
+
+    They name the camera of the keypoints, if there are several, and say that the option `--fps` does not resample 2D.
+    """
     several = [
         f"of the first camera, {camera.name}; frames are numbered as in the result"
         for camera in result_cameras(recording.table.run)[:1]

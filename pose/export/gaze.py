@@ -17,10 +17,14 @@ _Z = np.array([0.0, 0.0, 1.0])
 
 
 def face_directions(track: Track, at: I64, space: Space) -> F64 | None:
-    """Return the face directions (n, 3) in the frames `at`, in the axes of `space`; NaN where no face is detected.
+    """Return the directions in which a person's face points, as unit vectors (n, 3).
 
-    Return None if the recording has no faces or no camera. Face angles are relative to the line of sight, which follows
-    from the face's position in the image and the camera intrinsics.
+    The vectors are NaN where no face is detected. The result is None if the recording has no faces or no camera.
+
+    Args:
+        track: Track of the person.
+        at: (n,) indices of frames of the track.
+        space: Coordinate frame of the returned vectors, with y up.
     """
     table, rows = track.recording.table, track.rows(at)
     faces, camera = table.face_rows(rows), table.camera
@@ -35,9 +39,10 @@ def face_directions(track: Track, at: I64, space: Space) -> F64 | None:
 
 
 def directions_of(faces: Faces, matrix: F64) -> F64:
-    """Compute the directions (n, 3) of faces in camera axes (x right, y down, z forward).
+    """Compute the directions in which faces point, as unit vectors (n, 3) in camera axes (x right, y down, z forward).
 
-    Directions are NaN where no face is detected.
+    Directions are NaN where no face is detected. Face angles are relative to the line of sight, which follows from the
+    position of the face in the image and the camera intrinsics.
 
     Args:
         faces: Face points in n frames.

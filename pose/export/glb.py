@@ -128,7 +128,7 @@ class _Camera:
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
+    """Write the people with the ids `people` to the GLB file `target`, and return notes for the export summary."""
     start = float(recording.timeline.times[0])
     buffer = _Buffer()
     shown, fewer = people_with_most_frames(recording, people, MAX_PEOPLE if recording.rig == STICKS else MAX_CHARACTERS)

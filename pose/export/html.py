@@ -46,7 +46,7 @@ _SPEED_WINDOW_S = 0.2  # window for the speed of the pelvis
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
+    """Write a report on the people with the ids `people` as HTML, and return notes for the export summary."""
     timeline, space = _thinned(recording.timeline), _space(recording, people)
     shown, fewer = people_with_most_frames(recording, people, MAX_PEOPLE)
     tracks = [track for person in shown if (track := recording.track(person, timeline)) is not None]

@@ -80,14 +80,23 @@ def mesh_arrays() -> dict[str, NDArray[np.generic]]:
 
 
 def mesh_metadata() -> dict[str, Json]:
-    """Return what the page needs to decode bodies: parents of the bones, length unit in m, and scale of quaternions."""
+    """Return what the page needs to decode bodies.
+
+    Returns:
+        `parents`: Index of the parent of each bone, -1 for the root. `unit`: Length unit of the rest pose in m.
+        `turn`: Scale factor of x, y and z of the quaternions.
+    """
     return {"parents": body_model("light").parents.tolist(), "unit": _REST_UNIT_M, "turn": QUATERNION_SCALE}
 
 
 def hand_rows(track: Track, space: Space) -> Iterator[NDArray[np.float64]]:
-    """Yield the hand points (n, 126) mm of each portion of a track; NaN where not detected.
+    """Yield the hand points (n, 126) mm of each portion of n frames of a track; NaN where a hand is not detected.
 
-    The columns are 2 hands x 21 points x 3 coordinates: x right, y away from the camera, z up.
+    The columns are 2 hands (left, right) x 21 points x 3 coordinates: x right, y away from the camera, z up.
+
+    Args:
+        track: Track of the person.
+        space: Coordinate frame of the points, with y up; its axes are then renamed for z up.
     """
     for span in track.spans():
         at = span.start + np.arange(len(span.times))

@@ -69,9 +69,9 @@ def joint_angles(places: F64, sigma: F64, up: F64) -> Angles:
     """Compute joint angles from positions in any right-handed frame.
 
     Args:
-        places: (T, 17, 3) m, Human3.6M order.
-        sigma: (T, 17) uncertainty of the positions, mm. Frames with NaN give NaN.
-        up: (3,) upward vertical.
+        places: (T, 17, 3) m, positions of the joints, Human3.6M order. Frames with NaN give NaN.
+        sigma: (T, 17) mm, radius that contains the joint with probability 0.68.
+        up: (3,) upward vertical in the same frame.
     """
     values, gradients = _all(places, up)
     variance = (sigma / 1000 / RADIUS_PER_STD) ** 2
@@ -84,7 +84,12 @@ def joint_angles(places: F64, sigma: F64, up: F64) -> Angles:
 
 
 def with_ankles(angles: Angles, ankles: F64) -> Angles:
-    """Append the flexion of both ankles (T, 2) in degrees, with the standard deviation that was measured for it."""
+    """Append the flexion of the ankles, with its standard deviation as measured in a study.
+
+    Args:
+        angles: Joint angles of one person in T frames.
+        ankles: (T, 2) degrees, flexion of the left and right ankle; NaN where unknown.
+    """
     deviations = np.where(np.isfinite(ankles), ANKLE_SD, np.nan)
     return Angles(np.append(angles.degrees, ankles, axis=1), np.append(angles.deviations, deviations, axis=1))
 
@@ -247,7 +252,7 @@ class JointAngles:
     deviations: F64
 
     def __getitem__(self, name: str) -> F64:
-        """Return the angle with the given name, (P, F) degrees.
+        """Return the angle with the given name in degrees, (P, F): one row per person and one column per frame.
 
         Raises:
             KeyError: If the name is unknown.

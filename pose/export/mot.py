@@ -45,12 +45,12 @@ _AT = {name: place for place, name in enumerate(NAMES)}
 
 
 def write(track: Track, target: Path) -> Notes:
-    """Write the track of one person to `target`; see `pose.export.format.PersonFormat`."""
+    """Write the track of one person to the MOT file `target`, and return notes for the export summary."""
     return write_mot(track, target, facing(track))
 
 
 def facing(track: Track) -> F64:
-    """Return the rotation about y, a quaternion (4,), after which a person faces +x on average.
+    """Return the rotation about y (upward), a quaternion (w, x, y, z), after which a person faces +x on average.
 
     Return the identity if the mean direction is undefined.
     """
@@ -67,7 +67,7 @@ def write_mot(track: Track, target: Path, quaternion: F64) -> Notes:
     Args:
         track: The person.
         target: File to write.
-        quaternion: (4,) quaternion, applied to the whole motion.
+        quaternion: (4,) quaternion (w, x, y, z) in file axes (y up), by which the whole motion is rotated.
     """
     assert track.rate is not None, "MOT has one rate"
     bones = AnimatedSkeleton(track)

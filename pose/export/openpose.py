@@ -15,7 +15,7 @@ _OTHERS = '],"pose_keypoints_3d":[],"face_keypoints_3d":[],"hand_left_keypoints_
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
+    """Write the people with the ids `people` to a folder of OpenPose JSON; return notes for the export summary."""
     name = target.name.removesuffix("-openpose")
     with whole_folder(target, [f"{escape(name)}_*_keypoints.json"]) as folder:
         for part in portions(recording, people, BODY_25):

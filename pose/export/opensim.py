@@ -47,7 +47,7 @@ are; its shoulders lie some centimetres away, because the angles of the back are
 
 
 def write(track: Track, target: Path) -> Notes:
-    """Write the track of one person to `target`; see `pose.export.format.PersonFormat`."""
+    """Write the track of one person to the folder `target` for OpenSim; return notes for the export summary."""
     assert track.rate is not None, "TRC and MOT have one rate"
     quaternion = facing(track)
     degrees = 2 * np.degrees(np.arctan2(quaternion[2], quaternion[0]))

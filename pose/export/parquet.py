@@ -12,7 +12,7 @@ from pose.system.whole_file import whole_file
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
+    """Write the joints of the people with the ids `people` as Parquet, and return notes for the export summary."""
     import pyarrow
     import pyarrow.parquet
 

@@ -15,7 +15,7 @@ _GIMBAL_LOCK_COSINE = 1e-7  # cosine of the middle angle below which it counts a
 
 
 def multiply(a: F64, b: F64) -> F64:
-    """Multiply quaternions (..., 4): rotation `b` followed by rotation `a`."""
+    """Multiply quaternions (..., 4), w first: rotation `b` followed by rotation `a`."""
     aw, ax, ay, az = a[..., 0], a[..., 1], a[..., 2], a[..., 3]
     bw, bx, by, bz = b[..., 0], b[..., 1], b[..., 2], b[..., 3]
     return _stacked(
@@ -35,13 +35,13 @@ def _stacked(*columns: F64) -> F64:
 
 
 def inverse(q: F64) -> F64:
-    """Return the inverse rotations of unit quaternions (..., 4)."""
+    """Return the inverse rotations of unit quaternions (w, x, y, z), (..., 4)."""
     result: F64 = q * np.array([1.0, -1.0, -1.0, -1.0])
     return result
 
 
 def rotate(q: F64, vector: F64) -> F64:
-    """Rotate vectors (..., 3) by quaternions (..., 4)."""
+    """Rotate vectors (..., 3) by unit quaternions (w, x, y, z), (..., 4)."""
     axis = q[..., 1:]
     t = 2 * cross(axis, vector)
     return vector + q[..., :1] * t + cross(axis, t)
@@ -66,13 +66,13 @@ def unit(vector: F64) -> F64:
 
 
 def about(axis: F64, angle: F64) -> F64:
-    """Return the rotations (..., 4) by `angle` (...,) rad about the unit vectors `axis` (..., 3)."""
+    """Return quaternions (..., 4), w first, of rotations by `angle` (...,) rad about unit vectors `axis` (..., 3)."""
     half = np.asarray(angle)[..., None] / 2
     return np.concatenate([np.cos(half), np.sin(half) * axis], axis=-1)
 
 
 def shortest_rotation(start: F64, goal: F64) -> F64:
-    """Return the shortest rotations from unit vectors `start` to `goal`, (..., 3) -> (..., 4).
+    """Return quaternions (..., 4), w first, of the shortest rotations from unit vectors `start` to `goal` (..., 3).
 
     For opposite directions, the rotation is 180 degrees about an axis that depends on `start` only.
     """
@@ -86,14 +86,20 @@ def shortest_rotation(start: F64, goal: F64) -> F64:
 
 
 def from_axes(x: F64, y: F64, z: F64) -> F64:
-    """Return the rotations (..., 4) that map the coordinate axes to three perpendicular unit vectors (..., 3) each."""
+    """Return quaternions (..., 4), w first, of rotations that map the coordinate axes to `x`, `y` and `z`.
+
+    Args:
+        x: (..., 3) unit vectors to which the x axis is mapped.
+        y: (..., 3) unit vectors perpendicular to `x`.
+        z: (..., 3) unit vectors perpendicular to `x` and `y`, which complete a right-handed system.
+    """
     return from_matrix(np.stack([x, y, z], axis=-1))
 
 
 def from_matrix(m: F64) -> F64:
-    """Convert matrices (..., 3, 3) to quaternions (..., 4) with w >= 0.
+    """Convert rotation matrices (..., 3, 3) to quaternions (w, x, y, z), (..., 4), with w >= 0.
 
-    Each row uses the numerically most stable of four formulas (Shepperd, 1978).
+    Each matrix is converted by the numerically most stable of four formulas (Shepperd, 1978).
     """
     d = np.einsum("...ii->...i", m)
     trace = d.sum(axis=-1)
@@ -111,7 +117,7 @@ def from_matrix(m: F64) -> F64:
 
 
 def angle_between(a: F64, b: F64) -> F64:
-    """Return the angle (...,) of the rotation from `a` to `b`, 0 to pi rad."""
+    """Return the angle (...,) of the rotation from quaternions `a` to quaternions `b` (..., 4), 0 to pi rad."""
     difference = multiply(inverse(a), b)
     return 2 * np.arctan2(np.sqrt(dot(difference[..., 1:], difference[..., 1:])), np.abs(difference[..., 0]))
 
@@ -135,7 +141,7 @@ def slerp(a: F64, b: F64, fraction: F64) -> F64:
 
 
 def same_sign(q: F64, previous: F64 | None = None) -> F64:
-    """Choose the signs of quaternions for continuity over time; the rotations do not change.
+    """Return quaternions (T, ..., 4) with signs chosen for continuity over time; the rotations do not change.
 
     Args:
         q: (T, ..., 4) quaternions.
@@ -151,9 +157,13 @@ def same_sign(q: F64, previous: F64 | None = None) -> F64:
 
 
 def euler(q: F64, order: str) -> F64:
-    """Return Euler angles (..., 3) in rad of intrinsic rotations about three different axes: "zxy" is R = Rz Rx Ry.
+    """Return the Euler angles (..., 3) in rad of rotations, in the order of the axes in `order`.
 
     The middle angle is in -90 to 90 degrees; at these limits (gimbal lock) the last angle is 0.
+
+    Args:
+        q: (..., 4) unit quaternions (w, x, y, z).
+        order: Three different axes of intrinsic rotations: "zxy" means R = Rz Rx Ry.
     """
     i, j, k = ("xyz".index(axis) for axis in order)
     sign = 1.0 if (j - i) % 3 == 1 else -1.0
@@ -174,11 +184,15 @@ def euler(q: F64, order: str) -> F64:
 
 
 def unwrapped_euler(q: F64, order: str, previous: F64 | None = None) -> F64:
-    """Return Euler angles (T, ..., 3) in rad of rotations over time (T, ..., 4), without jumps between frames.
+    """Return Euler angles (T, ..., 3) in rad of rotations over time, without jumps between frames.
 
     Two triples describe each rotation, (a, b, c) and (a + pi, pi - b, c + pi), up to multiples of 2 pi per angle. The
-    triple nearest to the previous frame is chosen. In the first frame it is the one nearest to `previous` (..., 3).
-    `euler` defines `order`.
+    triple nearest to the previous frame is chosen.
+
+    Args:
+        q: (T, ..., 4) unit quaternions (w, x, y, z).
+        order: Three different axes of intrinsic rotations: "zxy" means R = Rz Rx Ry.
+        previous: (..., 3) angles of the frame before the first one; None if there is none.
     """
     triples = euler(q, order)
     start = triples[:1] if previous is None else previous[None]

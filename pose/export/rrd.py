@@ -31,7 +31,7 @@ SIGMA_ALPHA = 40  # opacity of the uncertainty spheres, 0 to 255
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
+    """Write the people with the ids `people` as a Rerun recording, and return notes for the export summary."""
     import rerun
 
     shown, fewer = people_with_most_frames(recording, people, MAX_PEOPLE)

@@ -62,13 +62,13 @@ def some_ids(people: Sequence[int] | I64) -> str:
 
 
 def finite_rows(table: PoseTable, rows: I64) -> NDArray[np.bool_]:
-    """Return whether the pose of each row is finite, a mask (N,).
+    """Return a mask (N,) of the table rows whose 3D pose is finite.
 
     The memory of mapped arrays is released during the check.
 
     Args:
-        table: The result.
-        rows: (N,) indices of the rows.
+        table: The result, with one row per person and frame.
+        rows: (N,) indices of the rows to check.
     """
     finite = np.zeros(len(rows), bool)
     for start in range(0, len(rows), CHUNK):

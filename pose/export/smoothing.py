@@ -17,7 +17,7 @@ def smoothed(values: F64, times: F64, sigma_s: float) -> F64:
 
 
 class StreamingSmoother:
-    """A causal first-order low-pass filter for the values of one person."""
+    """A causal first-order low-pass filter for arrays of values over time."""
 
     def __init__(self, constant_s: float) -> None:
         """Create a filter.
@@ -29,7 +29,7 @@ class StreamingSmoother:
         self._last: tuple[float, F64] | None = None
 
     def step(self, values: F64, times: F64) -> F64:
-        """Smooth the values (T, ...) of the next frames, at `times` (T,) s."""
+        """Return the smoothed values (T, ...) of the next T frames, at `times` (T,) s."""
         result = values.copy()
         for frame, time in enumerate(times.tolist()):
             if self._last is not None:
@@ -40,7 +40,10 @@ class StreamingSmoother:
 
 
 def foot_frames_of(vectors: F64) -> F64:
-    """Make the smoothed vectors of feet (T, 2, 2, 3), direction and sole normal, orthonormal again; zeros stay zero."""
+    """Orthonormalise the smoothed directions of feet (T, 2, 2, 3) in T frames; zeros stay zero.
+
+    The second axis is left foot, right foot. The third is the direction from heel to toe, then the normal of the sole.
+    """
     along = _unit(vectors[:, :, 0])
     above = vectors[:, :, 1]
     return np.stack([along, _unit(above - (above * along).sum(axis=-1, keepdims=True) * along)], axis=2)

@@ -18,7 +18,11 @@ SMOOTH_S = 0.05  # s, standard deviation of the Gaussian window; measured in doc
 
 
 def focal_lengths(table: PoseTable, rows: I64) -> F64:
-    """Return the focal lengths along x and y in rows (n,) of a result with a camera.
+    """Return the focal lengths of the camera along x and y.
+
+    Args:
+        table: Result with a camera.
+        rows: (n,) indices of rows of the table, one row per person and frame.
 
     Returns:
         (2,) px if the focal length is constant, otherwise (n, 2) px.
@@ -31,7 +35,10 @@ def focal_lengths(table: PoseTable, rows: I64) -> F64:
 
 
 def feet_in_images(table: PoseTable, rows: I64) -> ImageFeet | None:
-    """Return the 2D feet in rows (n,) of a result, or None if the result has no camera or no heels and toes."""
+    """Return the 2D feet in the table rows `rows` (n,), one row per person and frame.
+
+    Return None if the result has no camera or its 2D skeleton has no heels and toes.
+    """
     if table.camera is None:
         return None
     focal = focal_lengths(table, rows)
@@ -39,9 +46,15 @@ def feet_in_images(table: PoseTable, rows: I64) -> ImageFeet | None:
 
 
 def vertical_and_contacts(table: PoseTable, rows: I64) -> tuple[F64, F32] | tuple[None, None]:
-    """Return the vertical (n, 3) in the camera frame and the contact probabilities of the feet (n, 2) in rows (n,).
+    """Return the vertical and the foot contacts in table rows.
 
-    Return (None, None) if the result has no world coordinates.
+    Args:
+        table: The result.
+        rows: (n,) indices of rows of the table, one row per person and frame.
+
+    Returns:
+        (n, 3) unit vectors upward in the camera frame of each row's image, and (n, 2) contact probabilities of the left
+        and right foot. (None, None) if the result has no world coordinates.
     """
     if table.placed is None or table.world_info is None:
         return None, None
@@ -52,13 +65,16 @@ def vertical_and_contacts(table: PoseTable, rows: I64) -> tuple[F64, F32] | tupl
 
 
 def world_feet(table: PoseTable, *, level: bool) -> tuple[F64, F64] | None:
-    """Return heels and toes (N, 2, 2, 3) m of all rows: in the camera frame, and in world coordinates.
-
-    Return None if the result has no world coordinates or no heels and toes.
+    """Return the heels and toes in all N rows of a result.
 
     Args:
-        table: The result.
+        table: The result, with one row per person and frame.
         level: Whether to rotate feet in contact towards the horizontal.
+
+    Returns:
+        Two arrays (N, 2, 2, 3) m, in the camera frame of each row's image and in world coordinates. The axes are row,
+        foot (left, right), point (heel, toe) and x, y, z. None if the result has no world coordinates or its 2D
+        skeleton has no heels and toes.
     """
     rows = np.arange(len(table.id))
     seen, (up, contacts) = feet_in_images(table, rows), vertical_and_contacts(table, rows)
@@ -75,7 +91,11 @@ def world_feet(table: PoseTable, *, level: bool) -> tuple[F64, F64] | None:
 
 
 def row_ankles(table: PoseTable, rows: I64) -> F64:
-    """Return the flexion of the ankles (n, 2) in degrees, as defined by `ankle_flexions`; NaN where not detected."""
+    """Return the flexion of the left and right ankle (n, 2) in degrees, in the table rows `rows` (n,).
+
+    Flexion is 0 at a right angle of shank and sole, and positive with raised toes. It is NaN where heel or toe is not
+    detected.
+    """
     seen = feet_in_images(table, rows)
     if seen is None:
         return np.full((len(rows), 2), np.nan)
@@ -84,9 +104,15 @@ def row_ankles(table: PoseTable, rows: I64) -> F64:
 
 
 def track_foot_points(track: Track, at: I64) -> F64:
-    """Return heels and toes (n, 2, 2, 3) m of left and right foot in frames `at`; NaN where they are not detected.
+    """Return the heels and toes of a person.
 
-    The axes are those of the track's joints.
+    Args:
+        track: Track of the person.
+        at: (n,) indices of frames of the track.
+
+    Returns:
+        (n, 2, 2, 3) m in camera axes (x right, y down, z forward); NaN where heel or toe is not detected. The second
+        axis is left, right; the third is heel, toe.
     """
     recording = track.recording
     table, in_first_camera = recording.table, track.space.name == WORLD
@@ -107,7 +133,17 @@ def track_foot_points(track: Track, at: I64) -> F64:
 
 
 def track_feet(track: Track, at: I64, space: Space) -> F64:
-    """Return the direction and the sole normal of both feet (n, 2, 2, 3) in the frames `at`, in the axes of `space`."""
+    """Return the directions of a person's feet.
+
+    Args:
+        track: Track of the person.
+        at: (n,) indices of frames of the track.
+        space: Coordinate frame of the returned vectors, with y up.
+
+    Returns:
+        (n, 2, 2, 3) unit vectors. The second axis is left foot, right foot. The third is the direction from heel to
+        toe, then the upward normal of the sole. Zeros if the joints of a leg coincide.
+    """
     recording, rows = track.recording, track.rows(at)
     table = recording.table
     joints, root = recording.poses(rows, in_first_camera=False)
@@ -121,7 +157,17 @@ def track_feet(track: Track, at: I64, space: Space) -> F64:
 
 
 def smooth_feet(track: Track, at: I64, space: Space) -> F64:
-    """Return the vectors of `track_feet`, smoothed over time, for characters."""
+    """Return the directions of a person's feet, smoothed over time.
+
+    Args:
+        track: Track of the person.
+        at: (n,) indices of frames of the track.
+        space: Coordinate frame of the returned vectors, with y up.
+
+    Returns:
+        (n, 2, 2, 3) unit vectors for the left and right foot: the direction from heel to toe, then the upward normal of
+        the sole.
+    """
     return foot_frames_of(smoothed(track_feet(track, at, space), track.times[at], SMOOTH_S))
 
 

@@ -49,15 +49,15 @@ class Space:
         return placed
 
     def to_table(self, points: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Convert points (..., 3) m in camera axes to the axes of tables.
+        """Convert points (..., 3) m in camera axes (x right, y down, z forward) to the axes of exported tables.
 
-        These are the camera axes for the camera frame, and file axes for the world frame.
+        Tables in the camera frame keep the camera axes. Tables in the world frame have y up and the floor at y = 0.
         """
         return points if self.name == CAMERA else self.to_file(points)
 
     @property
     def up(self) -> F64:
-        """The vertical (3,) in camera axes; if this space is the camera frame, the vertical of the image."""
+        """Unit vector (3,) upward in camera axes (x right, y down, z forward); in the camera frame, up in the image."""
         result: F64 = self.rotation[1]
         return result
 

@@ -48,7 +48,10 @@ class Rows:
 
 
 def columns(recording: Recording) -> tuple[str, ...]:
-    """Return the names of the table's columns. Results of several cameras have the additional column `OBSERVERS`."""
+    """Return the names of the table's columns.
+
+    Results of several cameras have one more column, `OBSERVERS`: the cameras that observed the joint.
+    """
     run = recording.table.run
     return (*COLUMNS, OBSERVERS) if run is not None and run.cameras else COLUMNS
 
@@ -59,10 +62,14 @@ def observer_names() -> list[str]:
 
 
 def rows(recording: Recording, people: list[int]) -> Iterator[Rows]:
-    """Yield the rows of one person after another, in portions of about `CHUNK` frames.
+    """Yield the table rows of one person after another, in portions of about `CHUNK` frames.
 
     Frames without the person have no row. Feet and hands have portions of their own, after those of the bodies. People
     who are in few frames share a portion, for speed.
+
+    Args:
+        recording: Recording to export.
+        people: Ids of the people.
     """
     parts: dict[tuple[str, ...], list[Rows]] = {}
     held = 0

@@ -35,8 +35,8 @@ class Recording:
 
     Attributes:
         first, last: Position of the first frame of the part in the result, and the position after its last frame.
-        times: (F,) time stamps of the frames, s.
-        frames: (F,) frame indices.
+        times: (F,) time stamps of the F frames of the part, s.
+        frames: (F,) indices of these frames in the video.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class Recording:
                 otherwise 'camera'.
             video: Path of the video from which the result was made; None if unknown.
             up: (3,) vertical in camera axes, which replaces that of the result; None keeps it.
-            heights: Body heights in m by person id, as in `pose.world.clean.Steps`. People, and their distances from
-                the camera, are scaled accordingly.
+            heights: Body heights in m by person id; the id None stands for all other people. People, and their
+                distances from the camera, are scaled accordingly.
             trim: Whether to omit frames that the result marks as partial (`pose.world.trim`).
             rig: Bone names of characters, one of `RIGS`.
 
@@ -134,7 +134,7 @@ class Recording:
 
     @cached_property
     def uniform(self) -> Timeline:
-        """Time stamps at a constant rate: `fps`, the own rate if constant, or the inverse of the median interval.
+        """Time stamps at a constant rate: `fps`, else the result's rate if constant, else 1 / median interval.
 
         Raises:
             PoseError: If too many frames would be interpolated (`pose.system.filling`).
@@ -179,10 +179,9 @@ class Recording:
         return self._fps or min(MAX_FPS, float(f"{1 / np.median(np.diff(self.times)):.4g}"))
 
     def poses(self, rows: I64, *, in_first_camera: bool) -> tuple[F32, F32]:
-        """Return the scaled poses of table rows: joints (N, 17, 3) m relative to the root, and root (N, 3) m.
+        """Return the scaled joints (N, 17, 3) m relative to the root, and roots (N, 3) m, in table rows (N,).
 
-        If the camera moves, they are in the camera frame of the first image (`in_first_camera`) or of each row's own
-        image.
+        They are in the camera frame of each row's own image, or of the first image if `in_first_camera`.
         """
         joints, root = self.table.joints3d[rows], self.table.root[rows]
         if in_first_camera and self.table.camera_rotation is not None:
@@ -201,7 +200,7 @@ class Recording:
 
     @property
     def path_scale(self) -> float:
-        """Scale factor of the camera's positions: the mean scale factor of people."""
+        """Scale factor of the positions of a moving camera: the mean scale factor of the people."""
         return float(np.mean(list(self._scale.values()))) if self._scale else 1.0
 
     def rows_of(self, person: int) -> I64:
@@ -218,7 +217,7 @@ class Recording:
         return order, self._ids[order]
 
     def track(self, person: int, timeline: Timeline) -> "Track | None":
-        """Return one person's motion, or None if the person has no valid frame on `timeline`."""
+        """Return the motion of the person with the id `person`, or None if no frame of `timeline` has a finite pose."""
         rows = self.rows_of(person)
         positions = self._positions[rows - self._rows.start]
         kept = self._finite_rows[rows - self._rows.start]
@@ -257,7 +256,7 @@ class Track:
     """
 
     def __init__(self, recording: Recording, person: int, timeline: Timeline, rows: I64, positions: I64) -> None:
-        """Create a track from the indices (N,) of the person's table rows and of their frames in the recording."""
+        """Create a track from indices (N,) of the person's rows in the table, and of the frames of these rows."""
         self.person, self.recording, self.space = person, recording, recording.space
         self._rows = rows
         # Only the part with the person: the whole timeline of each person would cost people times frames.
@@ -282,14 +281,14 @@ class Track:
         return len(self.times)
 
     def spans(self) -> Iterator[TrackSpan]:
-        """Yield all frames in portions."""
+        """Yield all frames of the track in order, in portions of at most `CHUNK` frames."""
         for start in range(0, len(self), CHUNK):
             end = min(start + CHUNK, len(self))
             yield self.read(np.arange(start, end))
             self.recording.release(end - start)
 
     def read(self, at: I64) -> TrackSpan:
-        """Return the poses in the frames `at` (n,), which must be in increasing order."""
+        """Return the poses at the frame indices `at` (n,) of the track, which must increase."""
         earlier, fraction, known = self._earlier[at], self._fraction[at], self.known[at]
         later = np.minimum(earlier + (fraction > 0), len(self._rows) - 1)
         joints, sigma, score = self._values(self._rows[np.maximum(earlier, 0)])
@@ -309,12 +308,12 @@ class Track:
         return places, table.sigma[rows].astype(np.float64), score.astype(np.float64)
 
     def rows(self, at: I64) -> I64:
-        """Return the table row (n,) of each of the frames `at`; between two frames of the table, the earlier row."""
+        """Return the table row index (n,) at each frame index `at` (n,) of the track; the earlier one between two."""
         result: I64 = self._rows[np.maximum(self._earlier[at], 0)]
         return result
 
     def interpolated(self, at: I64, values: Callable[[I64], F64]) -> F64:
-        """Interpolate table values linearly in the frames `at` (n,). `values` returns the values (n, ...) of n rows."""
+        """Interpolate linearly at the frame indices `at` (n,). `values` maps n table row indices to values (n, ...)."""
         earlier, fraction = np.maximum(self._earlier[at], 0), self._fraction[at]
         result = values(self._rows[earlier])
         if fraction.any():
@@ -323,10 +322,10 @@ class Track:
         return result
 
     def observers(self, at: I64) -> U8:
-        """Return the cameras that observed each joint in the frames `at`, as bit masks (n, 17); 0 in gaps.
+        """Return which cameras observed each joint at the frame indices `at` (n,) of the track: bit masks (n, 17).
 
-        Bit c stands for camera c. Between two frames of the table, the mask combines those of both frames. It is 0 if
-        no camera observed the joint in one of them.
+        Bit c stands for camera c. A resampled frame combines the masks of both neighbours. It is 0 in gaps, or if no
+        camera observed the joint in one neighbour.
         """
         rows, seen_by = self._rows[np.maximum(self._earlier[at], 0)], self.recording.table.seen_by
         later = np.minimum(self._earlier[at] + (self._fraction[at] > 0), len(self._rows) - 1)
@@ -335,7 +334,7 @@ class Track:
         return np.where(both, before | after, 0).astype(np.uint8)
 
     def hands(self, at: I64) -> HandSpan:
-        """Return both hands in the frames `at`, in increasing order. Without hands in the result, none is detected."""
+        """Return both hands at the increasing frame indices `at` (n,) of the track; NaN if hands were not estimated."""
         earlier, fraction, known = self._earlier[at], self._fraction[at], self.known[at]
         later = np.minimum(earlier + (fraction > 0), len(self._rows) - 1)
         points, sigma, score = self._hand_values(self._rows[np.maximum(earlier, 0)])
@@ -366,7 +365,7 @@ class Track:
         return places, np.hypot(sigma, wrist_sigma).astype(np.float64), scores.astype(np.float64)
 
     def sample(self) -> Iterator[TrackSpan]:
-        """Yield frames with the person, evenly spread over the track, from which medians are computed."""
+        """Yield at most `SAMPLE` frames with the person, evenly spread over the track, in portions."""
         at = thinned(np.flatnonzero(self.known), SAMPLE)
         for start in range(0, len(at), CHUNK):
             part = at[start : start + CHUNK]
@@ -375,12 +374,12 @@ class Track:
 
     @cached_property
     def gaps(self) -> list[tuple[int, int]]:
-        """The first and last frame of every gap."""
+        """The indices in the track of the first and last frame of every gap, in which the person is missing."""
         return stretches(~self.known)
 
     @property
     def swapped(self) -> NDArray[np.bool_]:
-        """Whether repair swapped left and right before lifting, (T, 2) for legs and arms; False in gaps."""
+        """Whether left and right keypoints were swapped before lifting, (T, 2) for legs, arms; False in gaps."""
         return self._flags(self.recording.table.swapped[self._rows])
 
     @property
@@ -404,7 +403,7 @@ class Track:
 
     @property
     def inconsistent(self) -> NDArray[np.bool_]:
-        """Whether the 2D joints of each limb (`LIMBS`) contradict the person's bone lengths, (T, 4); False in gaps."""
+        """Whether 2D joints contradict bone lengths, (T, 4) in the order of `pose.skeletons.LIMBS`; False in gaps."""
         placed = self.recording.table.placed
         nowhere = np.zeros((len(self._rows), len(LIMBS)), bool)
         return self._flags(nowhere if placed is None else np.asarray(placed.inconsistent[self._rows]))

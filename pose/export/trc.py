@@ -21,7 +21,7 @@ F64 = NDArray[np.float64]
 
 
 def write(track: Track, target: Path) -> Notes:
-    """Write the track of one person to `target`; see `pose.export.format.PersonFormat`."""
+    """Write the track of one person to the TRC file `target`, and return notes for the export summary."""
     write_trc(track, target, IDENTITY, H36M17.names)
     return [f"{timing(track)}; metres", *missing(track)]
 
@@ -32,8 +32,8 @@ def write_trc(track: Track, target: Path, quaternion: F64, names: Sequence[str])
     Args:
         track: The person.
         target: File to write.
-        quaternion: (4,) quaternion, applied to all points.
-        names: Names of the joints to write.
+        quaternion: (4,) quaternion (w, x, y, z) in file axes (y up), by which all points are rotated.
+        names: Names of the joints of Human3.6M-17 to write.
     """
     assert track.rate is not None, "TRC has one rate"
     chosen = [H36M17.index(name) for name in names]

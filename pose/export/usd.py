@@ -29,7 +29,7 @@ _XYZW = [1, 2, 3, 0]  # USD's arrays of quaternions are x y z w
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    """Write the people with the ids `people` to `target`; see `pose.export.format.SceneFormat`."""
+    """Write the people with the ids `people` to the USD file `target`, and return notes for the export summary."""
     from pxr import Gf, Usd, UsdGeom
 
     start, rate = float(recording.timeline.times[0]), _rate(recording.timeline.times)

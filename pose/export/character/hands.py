@@ -30,8 +30,8 @@ class HandRotations:
 
     Attributes:
         palms: (T, 2, 4) quaternions (w, x, y, z) of the left and right hand bone in file axes (y up).
-        fingers: (T, 2, 15, 4) quaternions of the finger bones relative to their parent bones, in the order of
-            `pose.export.fingers.FINGER_NAMES`.
+        fingers: (T, 2, 15, 4) quaternions of the left and right finger bones relative to their parent bones, in the
+            order of `pose.export.fingers.FINGER_NAMES`.
     """
 
     palms: F64
@@ -39,7 +39,7 @@ class HandRotations:
 
     @property
     def seen(self) -> NDArray[np.bool_]:
-        """Mask (T, 2) of the detected hands."""
+        """Mask (T, 2) of the frames in which the left and the right hand are detected."""
         return np.asarray(np.isfinite(self.palms[..., 0]))
 
 

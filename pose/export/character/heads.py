@@ -85,14 +85,15 @@ def lifted_heads(ordered: F64) -> F64:
 
 
 def head_corrections(poses: F64, heads: SeenHeads) -> F64:
-    """Compute the corrections of the orientations from `lifted_heads` that fit the head points in the image.
+    """Compute the rotations that correct the orientations of lifted heads, so that they fit the image.
 
     Args:
         poses: (T, 17, 3) m in the camera frame, x right, y up, z towards the camera, in Human3.6M order.
-        heads: Head points in the images of the same frames.
+        heads: Nose, eyes and ears in the images of the same frames.
 
     Returns:
-        (T, 3) rotation vectors in the frame of the head, rad; 0 where the head is not detected.
+        (T, 3) rotation vectors in the frame of the head, rad, which are applied before the orientation that
+        `lifted_heads` returns. They are 0 where the head is not detected.
     """
     ordered = poses[:, ORDER]
     lifted = lifted_heads(ordered)
@@ -131,7 +132,7 @@ def head_corrections(poses: F64, heads: SeenHeads) -> F64:
 
 
 def from_vectors(vectors: F64) -> F64:
-    """Convert rotation vectors (..., 3), rad, to quaternions (..., 4)."""
+    """Convert rotation vectors (..., 3), rad, to quaternions (w, x, y, z), (..., 4)."""
     angle = np.linalg.norm(vectors, axis=-1)
     return rotations.about(vectors / np.maximum(angle, 1e-12)[..., None], angle)
 

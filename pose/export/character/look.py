@@ -31,7 +31,12 @@ _FINGERS = ("Index", "Middle", "Ring", "Pinky", "Thumb")
 
 
 def character_of(track: Track, mesh: Mesh = "full") -> Character:
-    """Fit a character to the bone lengths of the person in `track`."""
+    """Fit a character, a skinned body mesh in a T-pose, to the bone lengths of a person.
+
+    Args:
+        track: Track of the person.
+        mesh: Mesh of the body: 'full' has 13,492 vertices, 'light' has 452.
+    """
     model, body = body_model(mesh), AnimatedSkeleton(track).body
     return make_character(model, fit_shape(model, lengths_of_body(body)), body)
 
@@ -88,14 +93,18 @@ class CharacterMotion:
         Args:
             track: Track to convert.
             character: Character of the person.
-            space: Axes of the rotations: `track.space`, or another space for the same positions.
+            space: Coordinate frame of the motion: `track.space`, or another conversion of the track's camera axes.
         """
         self._track, self._character, self._space = track, character, space
         self.distances: list[F64] = []
         self.hands = track.recording.table.hand_scores is not None
 
     def spans(self) -> Iterator[tuple[TrackSpan, SkeletonMotion]]:
-        """Yield the rotations of all frames, one span of consecutive frames at a time."""
+        """Yield the motion of the character in all frames, in portions.
+
+        Yields:
+            Tracked poses of n consecutive frames, and the bone rotations (n, B, 4) in these frames.
+        """
         self.distances = []
         for span in self._track.spans():
             root = np.zeros((len(span.known), 3))
@@ -131,7 +140,10 @@ class CharacterMotion:
         return smoothed(head_corrections(poses, seen), self._track.times[at], SMOOTH_S)
 
     def note(self) -> str:
-        """Return a line for the summary. It is complete only after `spans` has yielded all frames."""
+        """Return a note for the export summary: the character's height and its distances to the tracked joints.
+
+        It is complete only after `spans` has yielded all frames.
+        """
         distances_mm = 1000 * np.concatenate(self.distances) if self.distances else np.zeros((1, len(H36M17)))
         height_m = self._character.vertices[:, 1].max()
         return (

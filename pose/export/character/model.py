@@ -71,7 +71,7 @@ class BodyModel:
 
         Args:
             phenotypes: (6,) values from 0 to 1, in the order of `PHENOTYPES`.
-            local: (L,) local changes from -1 to 1.
+            local: (L,) changes of single body parts from -1 to 1, in the order of `local_names`.
         """
         values = dict(zip(PHENOTYPES, phenotypes.tolist(), strict=True))
         shares = np.empty(len(self.kinds))
@@ -85,11 +85,11 @@ class BodyModel:
         return np.concatenate([(products - self.centre) @ self.projection, local])
 
     def heads_of(self, coefficients: F64) -> F64:
-        """Return the heads of the bones (B, 3) m for shape coefficients (S,)."""
+        """Return the start points of the bones, (B, 3) m, for coefficients (S,) of the shape directions."""
         return self.heads + np.tensordot(coefficients, self.head_shapes, 1)
 
     def vertices_of(self, coefficients: F64) -> F64:
-        """Return the vertices (V, 3) m for shape coefficients (S,)."""
+        """Return the vertices of the body, (V, 3) m, for coefficients (S,) of the shape directions."""
         return self.vertices + np.tensordot(coefficients, self.shapes, 1)
 
 

@@ -97,10 +97,10 @@ def pose_character(
         points: (T, 17, 3) m in file axes (y up), Human3.6M order.
         hands: Rotations of the hands in the same frames; None without hands.
         faces: (T, 3) directions of the faces in file axes, NaN where not detected; None without faces.
-        feet: (T, 2, 2, 3) axes of the feet in file axes, as returned by `pose.world.foot_points.foot_frames`. If None,
-            feet are perpendicular to the shanks.
-        heads: (T, 3) corrections of the heads, rad, as returned by `pose.export.character.heads.head_corrections`; None
-            for no correction.
+        feet: (T, 2, 2, 3) unit vectors in file axes. For the left and right foot: the direction from heel to toe, and
+            the upward normal of the sole. If None, feet are perpendicular to the shanks.
+        heads: (T, 3) rotation vectors, rad, by which the orientations of the heads are corrected, as returned by
+            `pose.export.character.heads.head_corrections`; None for no correction.
     """
     ordered = points[:, ORDER]
     solver = _Solver(character, len(points))

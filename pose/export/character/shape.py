@@ -44,9 +44,11 @@ class Shape:
 
 
 def lengths_of_heads(model: BodyModel, heads: F64) -> F64:
-    """Compute bone lengths (8,) m in the order of `LENGTHS` from the heads (B, 3) m of bones.
+    """Compute bone lengths (8,) m in the order of `LENGTHS`, averaged over left and right.
 
-    Lengths are averaged over left and right.
+    Args:
+        model: Body model with B bones.
+        heads: (B, 3) m, start points of the bones.
     """
 
     def at(name: str) -> F64:
@@ -73,7 +75,12 @@ def lengths_of_heads(model: BodyModel, heads: F64) -> F64:
 
 
 def thorax_of_heads(model: BodyModel, heads: F64) -> F64:
-    """Return the thorax of Human3.6M-17, (3,) m: the point where collar bones and neck meet."""
+    """Return the joint thorax of Human3.6M-17, (3,) m: the point where collar bones and neck meet.
+
+    Args:
+        model: Body model with B bones.
+        heads: (B, 3) m, start points of the bones.
+    """
     collars = heads[model.index("LeftShoulder")] + heads[model.index("RightShoulder")]
     thorax: F64 = (collars + 2 * heads[model.index("Neck")]) / 4
     return thorax
