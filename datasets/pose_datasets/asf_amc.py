@@ -31,10 +31,12 @@ class AsfSkeleton:
     Attributes:
         names: Names of the B bones.
         parents: (B,) indices of the parent bones; -1 for the root.
-        offsets: (B, 3) m, vector from the far end of the parent to the far end of the bone, in the rest pose.
-        axes: (B, 3, 3) rotation of each bone's own axes.
-        orders: Fixed-axis rotation order of each bone, such as "xyz".
-        dofs: Channels of each bone in the order of the AMC lines, such as ("rx", "rz").
+        offsets: (B, 3) m, vector from the far end of the parent to the far end of the bone, in the rest pose and in the
+            world frame of the file.
+        axes: (B, 3, 3) rotation matrices. The columns are the axes about which a bone rotates, in the rest pose and in
+            the world frame of the file: x_world = axes @ x_bone.
+        orders: Order of the rotations of each bone about its fixed axes, such as "xyz": first about x.
+        dofs: Degrees of freedom of each bone in the order of the AMC values, such as ("rx", "rz").
         metres: Metres per unit of the root translation in AMC files.
     """
 
@@ -205,8 +207,8 @@ def parse_amc(text: str, skeleton: AsfSkeleton, source: str) -> dict[str, F64]:
         source: Name of the file, for error messages.
 
     Returns:
-        An array (T, D) for each bone name, with D degrees of freedom: degrees for rotations, units of the file for the
-        root translation.
+        Arrays (T, D) by bone name, for T frames and the D degrees of freedom of the bone, in the order of
+        `AsfSkeleton.dofs`. Rotations are in degrees, and translations in units of the file.
 
     Raises:
         PoseError: If the text is invalid. The message names the line.
@@ -283,14 +285,17 @@ def _locate(text: str, layout: list[tuple[str, int]], source: str) -> PoseError:
 
 
 def forward_kinematics(skeleton: AsfSkeleton, motion: dict[str, F64]) -> tuple[F64, F64]:
-    """Compute the far ends (T, B, 3) m and global rotations (T, B, 3, 3) of all bones.
+    """Compute the pose of all bones in the world frame of the file, in which y is up.
 
-    The far end of the root is its position. In the world frame of the file, y is up. In the rest pose, the body faces
-    z, and its left side points along x.
+    In the rest pose, the body faces z, and its left side points along x.
 
     Args:
         skeleton: Skeleton with B bones.
-        motion: Array (T, D) by bone name, from `parse_amc`.
+        motion: Degrees of freedom (T, D) by bone name, from `parse_amc`.
+
+    Returns:
+        Positions (T, B, 3) m of the far ends of the bones, and rotations (T, B, 3, 3) from the rest pose. The far end
+        of the root is its position.
     """
     frames = len(motion["root"])
     ends = np.empty((frames, len(skeleton.names), 3))

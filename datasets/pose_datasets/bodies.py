@@ -33,10 +33,10 @@ class BodyConfig:
     """Settings of the augmentation of bodies. Fractions are of all sequences, unless stated otherwise.
 
     Attributes:
-        proportions: Fraction with other bone lengths.
-        unlike: Fraction of these that differs from all CMU skeletons, mostly with wider shoulders and hips and a longer
-            trunk.
-        children: Fraction of children. The others are adults.
+        proportions: Fraction of sequences with other bone lengths.
+        unlike: Fraction of these with proportions outside the range of the CMU skeletons, mostly with wider shoulders
+            and hips and a longer trunk.
+        children: Fraction of these whose body is scaled to the size of a child. The others are adults.
         size: Standard deviation of the log of an adult's height.
         child_head: Exponent c of the head size of children. If their body is scaled by s, their head is scaled by s^(1
             - c).
@@ -59,7 +59,10 @@ class BodyConfig:
 
 
 def to_bones(points: F32) -> F32:
-    """Convert points (..., 19, 3) to bone vectors of the same shape. The entry of the pelvis is its position."""
+    """Convert points (..., 19, 3) to bone vectors of the same shape: each point minus its parent in the skeleton.
+
+    The entry of the pelvis, which has no parent, is its position.
+    """
     bones = points - points[..., np.maximum(PARENTS, 0), :]
     bones[..., 0, :] = points[..., 0, :]
     return bones
@@ -74,12 +77,12 @@ def assemble(bones: F32) -> F32:
 
 
 def mirror(points: F32) -> F32:
-    """Swap left and right of points or bone vectors (..., 19, 3), in a world with a horizontal x axis."""
+    """Reflect points or bone vectors (..., 19, 3) at the plane x = 0 of the world frame, and swap left and right."""
     return points[..., MIRROR, :] * np.array([-1, 1, 1], points.dtype)
 
 
 def random_proportions(rng: np.random.Generator, batch: int, config: BodyConfig) -> F32:
-    """Draw random factors (B, 19) of bone lengths.
+    """Draw random scale factors (B, 19) of bone lengths, one per point for the bone that ends there.
 
     The factor of the pelvis scales its path. Left and right bones differ by about 1 %, like measurements. Children are
     smaller, with relatively larger heads.
@@ -122,9 +125,11 @@ def random_proportions(rng: np.random.Generator, batch: int, config: BodyConfig)
 
 
 def combine_with_legs(bones: F32, donor: F32) -> F32:
-    """Combine trunk, head and arms of `bones` with legs, pelvis path and pelvis rotation of `donor`.
+    """Combine the upper body of one motion with the legs of another, and return bone vectors (B, T, 19, 3) m.
 
-    Both arguments are bone vectors (B, T, 19, 3) m.
+    Args:
+        bones: (B, T, 19, 3) m, bone vectors with the trunk, head and arms to use.
+        donor: (B, T, 19, 3) m, bone vectors with the legs and the path and rotation of the pelvis to use.
     """
     turn = pelvis_frame(donor) @ np.swapaxes(pelvis_frame(bones), -1, -2)
     mixed = donor.copy()
@@ -135,9 +140,13 @@ def combine_with_legs(bones: F32, donor: F32) -> F32:
 
 
 def combine_with_arms(bones: F32, donor: F32) -> F32:
-    """Replace the arms of `bones` by those of `donor`, with the same motion relative to the chest.
+    """Replace the arms of one motion by those of another, and return bone vectors (B, T, 19, 3) m.
 
-    Both arguments are bone vectors (B, T, 19, 3) m.
+    The arms keep their motion relative to the chest.
+
+    Args:
+        bones: (B, T, 19, 3) m, bone vectors of the body.
+        donor: (B, T, 19, 3) m, bone vectors with the arms to use.
     """
     turn = thorax_frame(bones) @ np.swapaxes(thorax_frame(donor), -1, -2)
     mixed = bones.copy()
@@ -153,12 +162,20 @@ def _mean_length(bones: F32, which: list[int]) -> F32:
 
 
 def pelvis_frame(bones: F32) -> F32:
-    """Return the axes (..., 3, 3) of the pelvis from bone vectors (..., 19, 3), with columns left, up, forward."""
+    """Return the axes (..., 3, 3) of the pelvis: unit columns to the left, up and forward of the person.
+
+    Args:
+        bones: (..., 19, 3) bone vectors in the world frame, in which the axes are also expressed.
+    """
     return _frame(bones[..., 4, :] - bones[..., 1, :], bones[..., 7, :])
 
 
 def thorax_frame(bones: F32) -> F32:
-    """Return the axes (..., 3, 3) of the chest from bone vectors (..., 19, 3), with columns left, up, forward."""
+    """Return the axes (..., 3, 3) of the chest: unit columns to the left, up and forward of the person.
+
+    Args:
+        bones: (..., 19, 3) bone vectors in the world frame, in which the axes are also expressed.
+    """
     return _frame(bones[..., 11, :] - bones[..., 14, :], bones[..., 8, :])
 
 

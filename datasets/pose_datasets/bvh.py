@@ -24,8 +24,8 @@ class BvhMotion:
         names: Names of the B joints, each after its parent. An end site is called "<parent>_end".
         parents: (B,) indices of the parent joints; -1 for the root.
         offsets: (B, 3) offset of each joint from its parent.
-        channels: Channels of each joint in file order, such as "Zrotation".
-        values: (T, C) values of the C channels of all joints, degrees for rotations.
+        channels: Names of the channels of each joint in file order, such as "Zrotation".
+        values: (T, C) values of all C channels in T frames, joint by joint; degrees for rotations.
         fps: Frame rate, frames/s.
     """
 
@@ -148,9 +148,10 @@ def _parse_motion(lines: list[str], start: int, width: int, source: str) -> tupl
 
 
 def forward_kinematics(motion: BvhMotion) -> tuple[F64, F64]:
-    """Compute positions (T, B, 3) and global rotations (T, B, 3, 3) of all joints.
+    """Compute the pose of the B joints in T frames, in the world frame of the file, in which y is up.
 
-    Positions are in the unit of the file, in a world frame with y up.
+    Returns:
+        Positions (T, B, 3) in the unit of the file, and rotations (T, B, 3, 3) from joint frames to the world frame.
     """
     frames = len(motion.values)
     positions = np.empty((frames, len(motion.names), 3))

@@ -46,10 +46,10 @@ class Cameras:
 
 
 def project_batch(points: F32, intrinsics: F64) -> F32:
-    """Project points in the camera frame to pixels (B, T, J, 2).
+    """Project points in the camera frame to pixels (B, T, J, 2) of a camera without lens distortion.
 
     Args:
-        points: (B, T, J, 3) m in the camera frame, with z > 0.
+        points: (B, T, J, 3) m, J points of B sequences in the camera frame, with z > 0.
         intrinsics: (B, 3, 3) px, camera matrices.
     """
     focal = np.stack([intrinsics[:, 0, 0], intrinsics[:, 1, 1]], axis=-1).astype(np.float32)
@@ -60,23 +60,27 @@ def project_batch(points: F32, intrinsics: F64) -> F32:
 
 
 def assumed_intrinsics(image_size: F32) -> F64:
-    """Return default camera matrices (B, 3, 3) px for uncalibrated cameras with image sizes (B, 2) px."""
+    """Return default camera matrices (B, 3, 3) px for B uncalibrated cameras.
+
+    Args:
+        image_size: (B, 2) px, width and height of the images.
+    """
     return np.stack([intrinsics_from_fov((int(width), int(height))) for width, height in image_size])
 
 
 def random_cameras(
     rng: np.random.Generator, points: F32, times: F64, still: float = 0.4, steep: float = 0.0
 ) -> Cameras:
-    """Draw random cameras that look at people.
+    """Draw a random camera for each of B sequences of a person.
 
     The height of a person is mostly between a quarter and 1.6 times that of the image, so that some people are
     truncated.
 
     Args:
         rng: Random generator.
-        points: (B, T, J, 3) m in the world frame, pelvis first.
-        times: (B, T) s.
-        still: Fraction of cameras without hand shake and without travel.
+        points: (B, T, J, 3) m, J points of the person in the world frame. The first is the pelvis.
+        times: (B, T) s, times of the frames.
+        still: Fraction of cameras that neither shake nor move.
         steep: Fraction of cameras that look from 15 to 45 degrees above or below.
     """
     batch = len(points)
@@ -115,7 +119,7 @@ def random_cameras(
 
 
 def chest_height_cameras(rng: np.random.Generator, points: F32) -> Cameras:
-    """Draw static cameras at chest height, like five of the cameras of MPI-INF-3DHP.
+    """Draw a static camera at chest height for each of B sequences, like five of the cameras of MPI-INF-3DHP.
 
     The cameras look at the person from all sides, from up to 15 degrees above or below, with square images. (Mehta et
     al., "Monocular 3D human pose estimation in the wild using improved CNN supervision", 3DV 2017.) The image size, the
@@ -123,7 +127,7 @@ def chest_height_cameras(rng: np.random.Generator, points: F32) -> Cameras:
 
     Args:
         rng: Random generator.
-        points: (B, T, J, 3) m in the world frame, pelvis first.
+        points: (B, T, J, 3) m, J points of the person in the world frame. The first is the pelvis.
     """
     batch, frames = points.shape[:2]
     image_size = np.full((batch, 2), 2048, np.float32)
@@ -137,11 +141,15 @@ def chest_height_cameras(rng: np.random.Generator, points: F32) -> Cameras:
 
 
 def random_lenses(rng: np.random.Generator, batch: int) -> tuple[F32, F64]:
-    """Draw common image sizes (B, 2) px, and camera matrices (B, 3, 3) px with random fields of view.
+    """Draw image sizes and fields of view of cameras.
 
     Args:
         rng: Random generator.
         batch: Number of cameras, B.
+
+    Returns:
+        Common image sizes (B, 2) px as width and height, and camera matrices (B, 3, 3) px. The field of view of the
+        longer side is 35 to 90 degrees.
     """
     image_size = _SIZES[rng.integers(len(_SIZES), size=batch)].astype(np.float32)
     upright = rng.random(batch) < 0.35

@@ -43,9 +43,12 @@ CANONICAL = DefinitionConfig(canonical=1.0, detector=0.0)
 
 
 def observed_joints(points: F32) -> F32:
-    """Convert points (..., 19, 3) to the joints (..., 17, 3) that a detector's keypoints determine.
+    """Return the Human3.6M joints (..., 17, 3) that follow from a detector's keypoints.
 
     The conversion is that of `pose.skeletons.to_h36m17`: for example, the thorax is the midpoint of the shoulders.
+
+    Args:
+        points: (..., 19, 3), in the order of `mapping.POINTS`: the 17 Human3.6M joints, the nose, the ears' midpoint.
     """
     joints = points[..., :17, :].copy()
     joints[..., 8, :] = points[..., _SHOULDERS, :].mean(axis=-2)
@@ -56,10 +59,10 @@ def observed_joints(points: F32) -> F32:
 
 
 def redefine(rng: np.random.Generator, points: F32, config: DefinitionConfig) -> F32:
-    """Return joints (B, T, 17, 3) m with random definitions, which are constant in each sequence.
+    """Return Human3.6M joints (B, T, 17, 3) m at randomly changed places, as data sets define joints differently.
 
-    Hips and shoulders move slightly in the frame of the body, symmetrically. Pelvis, spine and wrists move along the
-    bones. The others move within a range:
+    The change is constant in each of the B sequences. Hips and shoulders move slightly in the frame of the body,
+    symmetrically. Pelvis, spine and wrists move along the bones. Three other joints move within a range:
 
     - thorax: from the midpoint of the shoulders to the base of the neck
     - neck: from its base to the nose
@@ -67,7 +70,7 @@ def redefine(rng: np.random.Generator, points: F32, config: DefinitionConfig) ->
 
     Args:
         rng: Random generator.
-        points: (B, T, 19, 3) m.
+        points: (B, T, 19, 3) m, in the order of `mapping.POINTS`.
         config: Ranges of the variation.
     """
     batch = len(points)
@@ -105,7 +108,7 @@ def shift_joint_pair(rng: np.random.Generator, joints: F32, pair: list[int], spr
 
     Args:
         rng: Random generator.
-        joints: (B, T, 17, 3) m, or 19 points.
+        joints: (B, T, 17, 3) m, Human3.6M joints, or (B, T, 19, 3) m with nose and ears.
         pair: Indices of the left and the right joint.
         spread: Standard deviation per axis in metres, a number or (B, 1, 1).
     """
@@ -124,7 +127,7 @@ def detector_points(rng: np.random.Generator, points: F32, config: DefinitionCon
 
     Args:
         rng: Random generator.
-        points: (B, T, 19, 3) m.
+        points: (B, T, 19, 3) m, in the order of `mapping.POINTS`.
         config: Ranges of the variation, of which only `detector` is used.
     """
     points = points.copy()

@@ -32,33 +32,45 @@ _NETWORK_SCORES = {
 
 
 def level(value: float) -> Dialect:
-    """Return a dialect with the constant score `value` for all detected joints."""
+    """Return a function that replaces all detector scores by the constant `value`."""
     return lambda scores: np.full_like(scores, value)
 
 
 def power(gamma: float) -> Dialect:
-    """Return a dialect that raises scores to the power `gamma`."""
+    """Return a function that raises detector scores in [0, 1] to the power `gamma`."""
     return lambda scores: scores**gamma
 
 
 def by_joint(seed: int) -> Dialect:
-    """Return a dialect that multiplies the scores of each joint by a constant factor of 0.4 to 1."""
+    """Return a function that multiplies detector scores (..., 17) by one random factor of 0.4 to 1 per joint.
+
+    Equal seeds give equal factors.
+    """
     factors = np.random.default_rng(seed).uniform(0.4, 1, 17)
     return lambda scores: scores * factors
 
 
 def steps(count: int) -> Dialect:
-    """Return a dialect that rounds scores up to multiples of 1 / `count`."""
+    """Return a function that rounds detector scores in [0, 1] up to multiples of 1 / `count`."""
     return lambda scores: np.ceil(scores * count) / count
 
 
 def noisy(seed: int) -> Dialect:
-    """Return a dialect that multiplies each score by a random factor of 0.5 to 1. Equal seeds give equal factors."""
+    """Return a function that multiplies each detector score by a random factor of 0.5 to 1.
+
+    Equal seeds give equal factors.
+    """
     return lambda scores: scores * np.random.default_rng(seed).uniform(0.5, 1, scores.shape)
 
 
 def network(name: str) -> Dialect:
-    """Return a dialect that maps simulated scores by rank to the scores of a network, such as "BlazePose"."""
+    """Return a function that gives simulated detector scores the distribution of a network's scores.
+
+    A score is replaced by the score of the same rank (quantile) of the network.
+
+    Args:
+        name: Name of the network, such as "BlazePose", "MoveNet" or "YOLO-pose".
+    """
     network_scores = _NETWORK_SCORES[name]
     return lambda scores: np.interp(np.interp(scores, _SIMULATED_SCORES, _FRACTIONS), _FRACTIONS, network_scores)
 
@@ -75,11 +87,16 @@ CHANGES: dict[str, Dialect] = {
 
 
 def apply_dialect(dialect: Dialect, scores: F32) -> F32:
-    """Apply a dialect to scores. Scores of 0 stay 0; all others are clamped to [0.01, 1]."""
+    """Change the scale of detector scores. Scores of 0 (not detected) stay 0; others are clamped to [0.01, 1].
+
+    Args:
+        dialect: Function from scores to other scores of the same joints.
+        scores: (..., T, 17) scores in [0, 1].
+    """
     return np.where(scores > 0, np.clip(dialect(scores), _MIN_SCORE, 1), 0).astype(np.float32)
 
 
 def apply_dialect_to_batches(batches: Iterator[LiftBatch], dialect: Dialect) -> Iterator[LiftBatch]:
-    """Apply a dialect to the scores of batches, see `apply_dialect`."""
+    """Yield the batches with scores changed by the function `dialect`, as by `apply_dialect`."""
     for batch in batches:
         yield replace(batch, scores=apply_dialect(dialect, batch.scores))

@@ -33,15 +33,15 @@ class ErrorConfig:
     measurements on four networks and three clips: docs/studies/detector-errors.md.
 
     Attributes:
-        jitter: Jitter of a joint at rest.
+        jitter: Magnitude of the jitter of a joint at rest.
         speed: Additional jitter of a joint that moves by one person's size per second.
-        drift: Errors that last for some frames.
-        bias: Errors that last for seconds.
+        drift: Magnitude of errors that last for some frames (`drift_seconds`).
+        bias: Magnitude of errors that last for seconds.
         jitter_seconds: Correlation time of the jitter, s.
         drift_seconds: Correlation time of the drift, s.
         spread: Standard deviation of the log of a sequence's error level, which multiplies jitter, drift and bias.
         outlier_rate: Fraction of joints that are outliers.
-        outlier: Error of outliers.
+        outlier: Magnitude of the error of outliers.
         outlier_seconds: Typical duration of outliers, s.
         swap_rate: Fraction of frames with swapped legs, and fraction with swapped arms.
         swap_seconds: Typical duration of left-right swaps, s.
@@ -82,7 +82,7 @@ def add_errors(
     Args:
         rng: Random generator.
         pixels: (B, T, 17, 2) px, true 2D joints.
-        times: (B, T) s.
+        times: (B, T) s, times of the T frames of B sequences.
         image_size: (B, 2) px, width and height.
         depth: (B, T, 17) m, depth relative to the pelvis, positive away from the camera. Joints on the far side are
             occluded more often.
@@ -142,11 +142,11 @@ def _draw_errors(rng: np.random.Generator, times: F64, speed: F32, occlusion: F3
 def rederive(keypoints: F32, scores: F32) -> None:
     """Recompute pelvis, spine and thorax from hips and shoulders, in place, as `pose.skeletons.to_h36m17` does.
 
-    The position is the mean of the source joints, and the score is their minimum.
+    The position is the mean of the source joints, and the score is the minimum of their scores.
 
     Args:
-        keypoints: (B, T, 17, 2) px.
-        scores: (B, T, 17).
+        keypoints: (B, T, 17, 2) px, in the order of Human3.6M-17.
+        scores: (B, T, 17) scores in [0, 1]; 0 is not detected.
     """
     for joint, sources in ((0, [1, 4]), (8, [11, 14]), (7, [1, 4, 11, 14])):
         score = scores[..., sources].min(axis=-1)
@@ -157,7 +157,7 @@ def rederive(keypoints: F32, scores: F32) -> None:
 def person_size(pixels: F32) -> F32:
     """Compute the size (B, T, 1) px of people in the image from joints (B, T, 17, 2) px.
 
-    The size is the longer side of the box around the joints, averaged over time.
+    The size is the longer side of the box around the joints, averaged over the T frames of a sequence.
     """
     by_joint = np.moveaxis(pixels, 2, 0).copy()  # twenty times faster than a reduction of a short middle axis
     width, height = np.moveaxis(by_joint.max(axis=0) - by_joint.min(axis=0), -1, 0)
@@ -176,15 +176,15 @@ def _draw_occlusion(rng: np.random.Generator, times: F64, depth: F32) -> F32:
 def bursts(
     rng: np.random.Generator, times: F64, channels: int, rate: NDArray[np.floating] | float, seconds: float
 ) -> Mask:
-    """Draw a random mask (B, T, channels) that is True in bursts.
+    """Draw a random mask (B, T, channels) that is True in short intervals of time.
 
     Args:
         rng: Random generator.
-        times: (B, T) s.
+        times: (B, T) s, times of the frames.
         channels: Number of independent masks of each sequence.
         rate: Fraction of the time in which the mask is True, at most 0.5; a number or an array that broadcasts to the
             mask.
-        seconds: Typical duration of a burst, s.
+        seconds: Typical duration of an interval, s.
     """
     return _above(correlated_noise(rng, times, (channels,), seconds), rate)
 

@@ -53,8 +53,8 @@ def film(rng: np.random.Generator, world: F32, times: F64, valid: Mask, config: 
 
     Args:
         rng: Random generator.
-        world: (B, T, 19, 3) m, points in the world frame.
-        times: (B, T) s.
+        world: (B, T, 19, 3) m, points of one person per sequence in the world frame, in the order of `mapping.POINTS`.
+        times: (B, T) s, times of the frames.
         valid: (B, T) mask, False after the end of a sequence.
         config: Settings of cameras and detectors.
     """
@@ -119,9 +119,9 @@ def _add_white_noise(rng: np.random.Generator, keypoints: F32, size: F32, max_le
 
 
 def reproject_root(root: F32, true_intrinsics: F64, given_intrinsics: F64) -> F32:
-    """Move the root so that its pixels under assumed intrinsics equal its pixels under the true intrinsics.
+    """Return the root (pelvis) that has the same pixels with the given intrinsics as `root` with the true intrinsics.
 
-    Depth is scaled by the ratio of assumed to true focal length, which keeps the size of the person in the image.
+    Depth is scaled by the ratio of given to true focal length, which keeps the size of the person in the image.
 
     Args:
         root: (B, T, 3) m in the camera frame.

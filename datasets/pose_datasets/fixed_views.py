@@ -41,8 +41,8 @@ class FixedView:
     Attributes:
         name: Name of the clip, "#", and the number of the piece.
         subject: Subject of the clip.
-        joints: (T, 17, 3) m in the world frame.
-        seen: Observed 2D joints.
+        joints: (T, 17, 3) m, true Human3.6M joints in the world frame.
+        seen: 2D joints (T, 17, 2) px with scores, times and the camera, as a detector gives them.
         rotation: (3, 3) rotation from the world to the camera frame.
         centre: (3,) m, camera position in the world frame.
     """

@@ -26,10 +26,12 @@ class MotionConfig:
     Attributes:
         motions: Path of the file from `pose-prepare forecast`.
         batch: Number of samples of a batch.
-        lifted: Fraction of samples with a lifted past, with errors of the detector. The others have the true past.
-        asked: Number of future times per sample; not used by autoregressive networks.
-        gaps: Fraction of pasts with a gap of up to half a second.
-        short: Fraction of pasts with only the last frames.
+        lifted: Fraction of samples whose past poses are those of the lifter, with errors. The others have the true past
+            poses.
+        asked: Number of random times per sample, up to 1 s ahead, at which the network is trained to predict the pose;
+            not used by autoregressive networks.
+        gaps: Fraction of samples whose past has a gap of up to 0.5 s without poses.
+        short: Fraction of samples whose past has poses in its last 0.6 s or less only.
     """
 
     motions: str = ""
@@ -66,15 +68,22 @@ class MotionSource:
         return self._train.batch(rows, past, true, np.maximum(MAX_HORIZON_S * strata**1.5, 1e-3))
 
     def evaluation(self, part: str) -> dict[str, Iterator[ForecastBatch]]:
-        """Return fixed sets with targets at `HORIZONS`, keyed by the names in `SOURCES`."""
+        """Return fixed batches of one part of the data, with targets 0.08 to 1 s ahead (`HORIZONS`).
+
+        Args:
+            part: Part of the prepared file: "train", "validation", "calibration" or "test".
+
+        Returns:
+            Batches by source of the past poses: "truth" (recorded motion) and "pipeline" (poses of the lifter).
+        """
         samples = MotionSamples(load_motions(Path(self._config.motions), part), PAST_SECONDS)
         return {source: samples.evaluation_batches(source == "pipeline") for source in SOURCES}
 
     def calibration(self) -> list[Iterator[ForecastBatch]]:
-        """Return the sets of validation subjects for the calibration of sigma.
+        """Return four sets of batches of the validation subjects, for the calibration of the predicted uncertainty.
 
-        There are four: motion as recorded and with augmentation, since people in the recordings move little, each with
-        true and with lifted past.
+        Two sets contain the motion as recorded, first with true and then with lifted past poses. The other two contain
+        augmented motion in the same order, since people in the recordings move little.
         """
         path = Path(self._config.motions)
         recorded = MotionSamples(load_motions(path, "validation"), PAST_SECONDS)
@@ -83,9 +92,9 @@ class MotionSource:
 
 
 class MotionSamples:
-    """Samples of motions: points in time with a past and a whole second of future.
+    """Points in time of motion sequences at which forecasts start. Each is followed by a whole second of motion.
 
-    A sample is the row of a sequence and the index of a frame in this sequence.
+    A sample is the index of a sequence and the index of a frame in this sequence.
 
     Args:
         motions: Sequences to sample from.
@@ -104,12 +113,12 @@ class MotionSamples:
         self._reach = int(np.ceil(PAST_SECONDS / step.min() - 1e-6))
 
     def draw(self, rng: np.random.Generator, count: int) -> tuple[I64, I64]:
-        """Draw `count` random samples: rows of sequences (B,) and indices of frames (B,)."""
+        """Draw `count` = B random samples, and return the indices (B,) of their sequences and of their frames (B,)."""
         row = rng.choice(self._usable, count)
         return row, rng.integers(self._first[row], self._last[row] + 1)
 
     def at_interval(self, seconds: float) -> tuple[I64, I64]:
-        """Return samples of all sequences at an interval of `seconds`."""
+        """Return samples of all sequences, `seconds` apart: the indices (B,) of their sequences and of frames (B,)."""
         found = [
             (row, frame)
             for row in self._usable.tolist()
@@ -119,16 +128,16 @@ class MotionSamples:
         return rows, frames
 
     def past(self, samples: tuple[I64, I64], lifted: Flags) -> tuple[Past, Past]:
-        """Return the last second before each sample.
+        """Return the poses of the last second before each of B samples.
 
         The past ends with the newest image at or before the sample. Samples without any detection get the true past.
 
         Args:
-            samples: Rows of sequences (B,) and indices of frames (B,).
-            lifted: (B,) mask of the samples that get the lifted past. The others get the true past.
+            samples: Indices (B,) of sequences, and indices (B,) of frames in them.
+            lifted: (B,) mask of the samples that get poses of the lifter. The others get the true poses.
 
         Returns:
-            The past given to the forecaster, and the true past.
+            The past given to the forecaster, and the true past, with the same frames.
         """
         m, (row, frame) = self.motions, samples
         index = frame[:, None] + np.arange(-self._reach, 1)
@@ -150,14 +159,14 @@ class MotionSamples:
         return mixed, true
 
     def future(self, row: I64, times: F64) -> tuple[F32, F32]:
-        """Interpolate the ground truth of sequences.
+        """Interpolate the ground truth of B sequences at Q times each.
 
         Args:
-            row: (B,) rows of the sequences.
-            times: (B, Q) s.
+            row: (B,) indices of the sequences.
+            times: (B, Q) s, on the clock of each sequence.
 
         Returns:
-            Joints (B, Q, 17, 3) m and root (B, Q, 3) m.
+            Joints (B, Q, 17, 3) m relative to the pelvis, and the pelvis (B, Q, 3) m in the camera frame.
         """
         length = np.full(len(row), self.motions.times.shape[1])
         position = (times - self.motions.times[row, :1]) / self._step[row, None]
@@ -166,16 +175,16 @@ class MotionSamples:
         return joints.reshape(*times.shape, 17, 3), interpolate(self._root, start, length, position)
 
     def batch(self, samples: tuple[I64, I64], past: Past, true: Past, ahead: F64) -> ForecastBatch:
-        """Make the batch of samples.
+        """Make a batch of network inputs and true future poses from B samples.
 
         A forecaster cannot predict a constant error of the lifted pelvis. The target path is therefore shifted by the
-        mean error of the past.
+        mean error of the pelvis in the past.
 
         Args:
-            samples: Rows of sequences (B,) and indices of frames (B,).
-            past: Past given to the forecaster.
-            true: True past.
-            ahead: (B, Q) s, times of the targets after the last frame of `past`.
+            samples: Indices (B,) of sequences, and indices (B,) of frames in them.
+            past: Past poses given to the forecaster, from `past`.
+            true: True past poses of the same frames.
+            ahead: (B, Q) s, times of the Q targets of each sample after the last frame of `past`.
         """
         tokens, view = describe(past)
         steps = np.tile(STEP * np.arange(1, FUTURE_STEPS + 1), (len(ahead), 1))
@@ -185,11 +194,11 @@ class MotionSamples:
         return ForecastBatch(tokens, ahead, displacement[:, :asked], displacement[:, asked:])
 
     def offset(self, past: Past, true: Past) -> F32:
-        """Compute the mean error (B, 3) m of the pelvis in the past.
+        """Compute the mean position error (B, 3) m of the pelvis over the valid past frames: given minus true.
 
         Args:
-            past: Past given to the forecaster.
-            true: True past.
+            past: Past poses of B samples, as given to the forecaster.
+            true: True past poses of the same frames.
         """
         weight = past.valid[..., None] / past.valid.sum(axis=1)[:, None, None]
         off = np.where(past.valid[..., None], past.root - true.root, 0) * weight
@@ -197,13 +206,15 @@ class MotionSamples:
         return result
 
     def evaluation_samples(self) -> tuple[I64, I64]:
-        """Return the samples for evaluation, four per second."""
+        """Return the samples for evaluation, four per second: indices (B,) of sequences and of frames (B,)."""
         return self.at_interval(_EVALUATION_INTERVAL_S)
 
     def evaluation_batches(self, lifted: bool, count: int = 256) -> Iterator[ForecastBatch]:
-        """Yield batches of up to `count` samples, four samples per second, with targets at `HORIZONS`.
+        """Yield batches of samples, four per second of motion, with targets 0.08 to 1 s ahead (`HORIZONS`).
 
-        If `lifted` is True, samples have the lifted past; otherwise they have the true past.
+        Args:
+            lifted: Whether past poses are those of the lifter. Otherwise they are the true poses.
+            count: Maximum number of samples of a batch.
         """
         rows, frames = self.evaluation_samples()
         for first in range(0, len(rows), count):

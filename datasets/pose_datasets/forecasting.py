@@ -40,12 +40,12 @@ class Motions:
     Attributes:
         times: (N, T) s.
         valid: (N, T) mask, False after the end of a sequence.
-        joints: (N, T, 17, 3) m, ground truth in the camera frame, relative to the root.
-        root: (N, T, 3) m, ground truth in the camera frame.
-        seen: (N, T) mask of the frames with an image and a detection. Lifted values are defined only in these frames.
-        lifted_joints: (N, T, 17, 3) m, lifted joints in the camera frame, relative to the root.
-        lifted_root: (N, T, 3) m, lifted root in the camera frame.
-        lifted_sigma: (N, T, 17) mm, predicted uncertainty.
+        joints: (N, T, 17, 3) m, ground truth in the axes of the camera, relative to the root (the pelvis).
+        root: (N, T, 3) m, ground truth of the pelvis in the camera frame.
+        seen: (N, T) mask of the frames with an image and a detection. Values of the lifter are defined only in these.
+        lifted_joints: (N, T, 17, 3) m, output of the lifter in the axes of the camera, relative to the pelvis.
+        lifted_root: (N, T, 3) m, output of the lifter for the pelvis, in the camera frame.
+        lifted_sigma: (N, T, 17) mm, uncertainty predicted by the lifter.
         stride: (N,) number of frames per image.
     """
 
@@ -64,14 +64,14 @@ class Motions:
 
 
 def training_motions(clips: list[Clip], count: int, lift: Lift, seed: int) -> Iterator[Motions]:
-    """Yield at least `count` random sequences with images at 15 to 60 frames/s.
+    """Yield at least `count` random sequences in batches, with images at 15 to 60 frames/s.
 
     Bodies, poses, speeds, cameras and detector errors are varied.
 
     Args:
         clips: Clips to augment.
         count: Minimum number of sequences.
-        lift: Function that runs the streaming lifter on sequences.
+        lift: Function that returns joints (B, T, 17, 3) m, root (B, T, 3) m and sigma (B, T, 17) mm of a batch.
         seed: Random seed.
     """
     film_config = FilmConfig(derived=0.7, exact=0.1, intrinsics_known=0.65)
@@ -86,12 +86,12 @@ def training_motions(clips: list[Clip], count: int, lift: Lift, seed: int) -> It
 
 
 def evaluation_motions(clips: list[Clip], lift: Lift, stride: int = 2) -> Iterator[Motions]:
-    """Yield the clips as recorded, each frame once, with a simulated detector.
+    """Yield the clips as recorded, each frame once, at 60 frames/s, with a simulated detector.
 
     Args:
         clips: Clips to evaluate on.
-        lift: Function that runs the streaming lifter on sequences.
-        stride: Frames per image. The default gives 30 images/s.
+        lift: Function that returns joints (B, T, 17, 3) m, root (B, T, 3) m and sigma (B, T, 17) mm of a batch.
+        stride: Number of frames per image of the detector. The default gives 30 images/s.
     """
     for batch in evaluation_batches(clips, condition="detector", fps=EVALUATION_FPS, frames=EVALUATION_FRAMES):
         short = EVALUATION_FRAMES - batch.times.shape[1]
@@ -121,12 +121,14 @@ def _lifted(batch: LiftBatch, stride: int, lift: Lift) -> Motions:
 
 
 def prepare_motions(clips: list[Clip], out: Path, lift: Lift, count: int, seed: int = 0) -> str:
-    """Write all parts of a data set of forecasters to one file, and return a summary line.
+    """Write a data set for training and evaluation of forecasters to one file, and return a summary line.
+
+    The file has the parts "train", "validation", "test" and "calibration".
 
     Args:
-        clips: Clips of the subjects of all parts.
+        clips: Clips of training, validation and test subjects, which are separated by `mocap.split`.
         out: File to write.
-        lift: Function that runs the streaming lifter on sequences.
+        lift: Function that returns joints (B, T, 17, 3) m, root (B, T, 3) m and sigma (B, T, 17) mm of a batch.
         count: Minimum number of training sequences.
         seed: Random seed.
 

@@ -51,7 +51,7 @@ class StudioCamera:
 
     Attributes:
         id: Id of the Human3.6M camera.
-        size: Image width and height, px.
+        size: (width, height) of the images, px.
         focal: (2,) px, focal lengths along x and y.
         centre: (2,) px, principal point.
         radial: Coefficients k1, k2, k3 of radial distortion.
@@ -136,7 +136,7 @@ class _Place(TypedDict):
 
 @functools.cache
 def load_cameras() -> dict[str, tuple[StudioCamera, ...]]:
-    """Return the four cameras of each subject, in the order of the cameras in the 2D files."""
+    """Return the four Human3.6M cameras by subject, such as "S1", in the order of the arrays in the 2D files."""
     text = resources.files("pose_datasets").joinpath("human36m_cameras.json").read_text("utf-8")
     data = json.loads(text)
     return {
@@ -172,15 +172,15 @@ def rotation_from_quaternion(quaternion: F64) -> F64:
 
 
 def canonical_take(name: str) -> str:
-    """Return the name of a take in the spelling of the public files, such as `Directions 1`."""
+    """Return the name of a recording ("take") as VideoPose3D spells it: `WalkDog 1` for `WalkingDog 1`."""
     return name.replace("TakingPhoto", "Photo").replace("WalkingDog", "WalkDog")
 
 
 def action_of(take: str, source: str) -> str:
-    """Return the action of a take.
+    """Return the action of a recording, such as `Directions`.
 
     Args:
-        take: Name of the take, such as `Directions 1`.
+        take: Name of the recording, such as `Directions 1`.
         source: Name of the file, for the error message.
 
     Raises:
@@ -195,15 +195,15 @@ def action_of(take: str, source: str) -> str:
 def load_sequences(
     folder: Path, detections: str, subjects: Iterable[str] = TEST_SUBJECTS, actions: Iterable[str] = ACTIONS
 ) -> list[LabelledSequence]:
-    """Load the sequences of protocol V in the order of the files, one per take and camera.
+    """Load Human3.6M sequences for the protocol of VideoPose3D, one per recording and camera, in the files' order.
 
     The 2D joints are in pixels without lens distortion. The ground truth is the pose in the camera frame, in metres.
 
     Args:
         folder: Folder with the prepared files.
-        detections: Source of the 2D joints: `gt` (ground truth) or `cpn` (detections).
-        subjects: Subjects to load.
-        actions: Actions to load.
+        detections: Source of the 2D joints: `gt` (ground truth) or `cpn` (detections of the network CPN).
+        subjects: Names of the subjects to load. The default are the test subjects.
+        actions: Names of the actions to load. The default are all 15.
 
     Raises:
         UsageError: If a file is missing.
@@ -256,7 +256,13 @@ def _sequence(subject: str, take: str, camera: StudioCamera, world: F32, seen: o
 
 
 def read_positions_3d(folder: Path) -> Positions3D:
-    """Read `positions_3d` of `data_3d_h36m.npz`: arrays (T, 32, 3) m in the world frame, by subject and take.
+    """Read the entry `positions_3d` of `data_3d_h36m.npz`.
+
+    Args:
+        folder: Folder with the file.
+
+    Returns:
+        All 32 joints (T, 32, 3) m in the world frame, by subject and by name of the recording.
 
     Raises:
         UsageError: If the file is missing.
@@ -291,10 +297,14 @@ def _numbers(values: object, shape: tuple[int, ...], source: str) -> F32:
 
 
 def require_pixels(pixels: F32, source: str) -> None:
-    """Check that joints (T, J, 2) are plausible for a person in pixels.
+    """Check that 2D joints are plausible for a person in pixels.
+
+    Args:
+        pixels: (T, J, 2) px, J joints in T frames.
+        source: Name of the data, for the error message.
 
     Raises:
-        PoseError: If the values are not plausible. The message names `source`.
+        PoseError: If the values are not plausible.
     """
     try:
         check_pixels(pixels, source)
@@ -303,10 +313,14 @@ def require_pixels(pixels: F32, source: str) -> None:
 
 
 def require_metres(world: F32, source: str) -> None:
-    """Check that raw joints (T, 32, 3) are plausible for a person in metres.
+    """Check that the 32 joints of the Human3.6M release are plausible for a person in metres.
+
+    Args:
+        world: (T, 32, 3) m in the world frame.
+        source: Name of the data, for the error message.
 
     Raises:
-        PoseError: If the values are not plausible. The message names `source`.
+        PoseError: If the values are not plausible.
     """
     try:
         check_metres(world[:, KEPT_JOINTS], source)
@@ -315,13 +329,13 @@ def require_metres(world: F32, source: str) -> None:
 
 
 def read_positions_2d(folder: Path, detections: str) -> dict[str, dict[str, list[object]]]:
-    """Read `positions_2d` of a 2D file: for each subject and take, a list with the array of each camera.
+    """Read the entry `positions_2d` of a 2D file: by subject and recording, a list with the 2D joints of each camera.
 
-    The arrays are not validated.
+    The contents of the lists, arrays (T, 17, 2) px in valid files, are not checked.
 
     Args:
         folder: Folder with the prepared files.
-        detections: Source of the 2D joints: `gt` or `cpn`.
+        detections: Source of the 2D joints: `gt` (ground truth) or `cpn` (detections of the network CPN).
 
     Raises:
         UsageError: If `detections` is unknown or the file is missing.

@@ -41,10 +41,11 @@ BONE_SUM = 4.2
 
 
 def load_test(folder: Path, clip_frames: int = CLIP_FRAMES) -> list[LabelledSequence]:
-    """Load the test videos of protocol M, divided into clips without overlap. Sequences have the name of their video.
+    """Load the Human3.6M test videos for the protocol of MotionBERT, one sequence per video, with the video's name.
 
-    Lifters get one clip at a time. Frames after the last complete clip of a video are not evaluated; a video shorter
-    than one clip is evaluated completely. The ground truth is in the 2.5D image space.
+    Videos are divided into clips without overlap, and lifters get one clip at a time. Frames after the last complete
+    clip of a video are not evaluated; a video shorter than one clip is evaluated completely. The ground truth is
+    (T, 17, 3) in MotionBERT's 2.5D space: image coordinates times a factor in m/px per frame.
 
     Args:
         folder: Folder with the pickle or the prepared files.
@@ -75,10 +76,10 @@ def load_test(folder: Path, clip_frames: int = CLIP_FRAMES) -> list[LabelledSequ
 
 
 def load_poses(folder: Path, part: str) -> list[LabelledSequence]:
-    """Load the videos of one half of the data for training. Sequences have the name of their video.
+    """Load the training or the test videos of MotionBERT's file, one sequence per video, with the video's name.
 
-    The ground truth is converted to metres in the camera frame by `camera_poses`. To evaluate protocol M, use
-    `load_test`.
+    The ground truth is converted to metres in the camera frame by `camera_poses`. For the evaluation protocol of
+    MotionBERT, use `load_test`.
 
     Args:
         folder: Folder with the pickle or the prepared files.
@@ -98,15 +99,16 @@ def load_poses(folder: Path, part: str) -> list[LabelledSequence]:
 
 
 def camera_poses(image_poses: NDArray[np.floating], focal: F64, centre: F64) -> F64:
-    """Convert poses from image space (px) to the camera frame (m), with a sum of bone lengths of `BONE_SUM`.
+    """Convert poses from MotionBERT's image space (px) to the camera frame (m).
 
+    The size of the person is unknown. It is chosen so that the lengths of the 16 bones have the sum `BONE_SUM`.
     This inverts `pose.labelled.to_image_space`. Let D be the depth of the pelvis (m) and f the focal length (px). A
     depth of z px relative to the pelvis corresponds to z / (f / D + 1/2) m. A point at this depth is at 1 + z / (f + D
     / 2) times D. D determines the size of the person. It is found by fixed-point iterations, since D is small compared
     with f.
 
     Args:
-        image_poses: (T, 17, 3) px.
+        image_poses: (T, 17, 3) px: x, y and the depth relative to the pelvis, scaled to pixels.
         focal: (2,) px, focal lengths along x and y.
         centre: (2,) px, principal point.
 

@@ -27,13 +27,13 @@ class Human36mConfig:
 
     Attributes:
         folder: Folder with the prepared files; empty to train on motion capture instead.
-        protocol: Protocol, `V` or `M`.
-        input_2d: Source of the 2D joints of protocol V: `cpn` or `gt`.
-        held_out: Training subject used for validation. If empty, all five subjects are trained, as in papers; the
-            validation error is then not meaningful.
-        frames: Possible lengths of a sequence; one is sampled per step.
-        batch_frames: Total number of frames of a batch.
-        mirror: Whether to mirror sequences with a probability of one half.
+        protocol: Files and pose space: `V`, those of VideoPose3D, or `M`, those of MotionBERT.
+        input_2d: Source of the 2D joints of protocol V: `cpn` (detections of the network CPN) or `gt` (ground truth).
+        held_out: Training subject used for validation. If empty, all five subjects are used for training, as in
+            papers; the validation error is then not meaningful.
+        frames: Possible numbers of frames of a sequence; one is sampled per training step.
+        batch_frames: Number of frames of a batch, summed over its sequences.
+        mirror: Whether to mirror each sequence with a probability of one half.
     """
 
     folder: str = ""
@@ -90,14 +90,18 @@ class Human36mSource:
         return collate(windows, frames)
 
     def evaluation(self, part: str) -> dict[str, Iterator[LiftBatch]]:
-        """Return a fixed sample of "validation" or "test", keyed by the source of its 2D joints.
+        """Return batches of a fixed sample of the data. Use `pose-eval` for the results of the whole test set.
 
-        Use `pose-eval` for the results of the whole test set.
+        Args:
+            part: "validation" or "test".
+
+        Returns:
+            A dictionary with one entry. Its key is the source of the 2D joints: "cpn", "gt" or, for protocol M, "sh".
         """
         return {self._config.input_2d if self._config.protocol == "V" else "sh": self._pieces(self._sequences(part))}
 
     def calibration(self) -> list[Iterator[LiftBatch]]:
-        """Return the sets for the calibration of sigma, of which there is one: the sample of the validation subject."""
+        """Return the batches for calibrating the predicted uncertainty: one set, of the validation subject."""
         return list(self.evaluation("validation").values())
 
     def _sequences(self, part: str) -> list[LabelledSequence]:
@@ -119,11 +123,11 @@ class Human36mSource:
 
 @dataclass(frozen=True, slots=True)
 class TrainingWindow:
-    """Part of a sequence.
+    """Consecutive T frames of a sequence with ground truth.
 
     Attributes:
-        observed: 2D joints.
-        truth: (T, 17, 3) m, poses in the camera frame.
+        observed: 2D joints of the frames.
+        truth: (T, 17, 3) m, true poses in the camera frame.
         counted: (T,) mask of the frames with ground truth.
     """
 
@@ -133,7 +137,13 @@ class TrainingWindow:
 
 
 def window(sequence: LabelledSequence, rows: slice, mirror: bool) -> TrainingWindow:
-    """Return the frames `rows` of a sequence, mirrored if `mirror` is True."""
+    """Return a range of frames of a sequence.
+
+    Args:
+        sequence: Sequence with ground truth.
+        rows: Range of the frames.
+        mirror: Whether to mirror the frames horizontally, in 2D and 3D.
+    """
     part, truth = sequence.observed[rows], sequence.truth[rows]
     if mirror:
         part, truth = mirror_observations(part), mirror_poses(truth)
@@ -141,7 +151,12 @@ def window(sequence: LabelledSequence, rows: slice, mirror: bool) -> TrainingWin
 
 
 def collate(windows: Sequence[TrainingWindow], frames: int) -> LiftBatch:
-    """Combine windows with known intrinsics into a batch, padded to `frames` frames with invalid frames."""
+    """Combine windows of sequences into a batch. Shorter windows are padded with invalid frames.
+
+    Args:
+        windows: Parts of sequences of cameras with known intrinsics.
+        frames: Number of frames of the batch.
+    """
 
     def filled(arrays: Sequence[NDArray[Kind]], mode: Literal["constant", "edge"] = "constant") -> NDArray[Kind]:
         return np.stack([np.pad(a, [(0, frames - len(a)), *[(0, 0)] * (a.ndim - 1)], mode) for a in arrays])

@@ -40,13 +40,13 @@ class Limb:
     A factor is the ratio of the calibrated to the recorded length.
 
     Attributes:
-        joints: Indices of the near end, middle and far end, of the left and of the right side.
-        flexion_at_max_reach_deg: Flexion at the largest reach, degrees.
+        joints: Indices of the near end, middle and far end of the left limb, then of the right limb.
+        flexion_at_max_reach_deg: Flexion assumed where the ends of the limb are farthest apart, degrees.
         prior_factor: Factor for a skeleton whose limb is never straight.
-        reach_weight_width: Difference between `prior_factor` and the factor from the reach at which the latter has a
-            weight of 1/e.
+        reach_weight_width: Scale for the weight of a factor estimated from the largest distance of the ends. The weight
+            is 1/e if this factor is below `prior_factor` by this much.
         min_factor: Minimum factor.
-        max_side_difference: Maximum difference of the factors of both sides.
+        max_side_difference: Maximum difference of the factors of the left and the right limb.
     """
 
     joints: tuple[tuple[int, int, int], tuple[int, int, int]]
@@ -79,10 +79,10 @@ _MAX_BONE_DIFFERENCE_M = 0.001  # bones of one skeleton between clips
 
 
 def flexion(points: F64, joints: tuple[int, int, int]) -> F64:
-    """Compute the flexion (T,) of a limb in degrees; 0 is straight.
+    """Compute the flexion (T,) of a knee or elbow in degrees; 0 is straight.
 
     Args:
-        points: (T, J, 3) m.
+        points: (T, J, 3) m, J points in T frames.
         joints: Indices of the near end, middle and far end of the limb.
     """
     first, second = points[:, joints[1]] - points[:, joints[0]], points[:, joints[2]] - points[:, joints[1]]
@@ -90,10 +90,10 @@ def flexion(points: F64, joints: tuple[int, int, int]) -> F64:
 
 
 def calibrate(clips: Sequence[NDArray[np.floating]]) -> list[F64]:
-    """Return the clips of one subject with calibrated lengths of arms and legs.
+    """Correct the lengths of arms and legs in the clips of one subject, and return new points of each clip.
 
     Args:
-        clips: Points of each clip, (T, 19, 3) m.
+        clips: Points (T, 19, 3) m of each clip, in the order of `mapping.POINTS`.
     """
     calibrated: list[F64] = [np.array(clip, np.float64) for clip in clips]
     for limb in (LEGS, ARMS):
@@ -106,11 +106,14 @@ def calibrate(clips: Sequence[NDArray[np.floating]]) -> list[F64]:
 
 
 def calibrated_lengths(clips: Sequence[F64], limb: Limb) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Return the calibrated (near, far) bone lengths in metres of the left and of the right limb.
+    """Estimate the true bone lengths of the arms or the legs of one skeleton.
 
     Args:
-        clips: Points of all clips of one skeleton, (T, 19, 3) m each.
+        clips: Points (T, 19, 3) m of each clip of the skeleton.
         limb: Parameters of arms or legs.
+
+    Returns:
+        Lengths in m of the upper and the lower bone (such as thigh and shank), first left, then right.
     """
     measured = np.array([np.median([_lengths(clip, joints) for clip in clips], axis=0) for joints in limb.joints])
     factor_from_reach = np.array(

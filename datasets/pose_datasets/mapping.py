@@ -48,12 +48,15 @@ _SIDES = ("left", "right")
 
 
 def asf_points(skeleton: asf_amc.AsfSkeleton, motion: dict[str, F64], source: str) -> F64:
-    """Compute points (T, 19, 3) m from a skeleton and a motion of the CMU database.
+    """Compute the body points of a motion of the CMU database from ASF/AMC files.
 
     Args:
         skeleton: Skeleton from `asf_amc.parse_asf`.
-        motion: Degrees of freedom by bone, from `asf_amc.parse_amc`.
+        motion: Degrees of freedom by name of the bone, from `asf_amc.parse_amc`.
         source: Name of the file, for the error message.
+
+    Returns:
+        Points (T, 19, 3) m in the world frame (y up), in the order of `POINTS`.
 
     Raises:
         PoseError: If the skeleton does not have the bones of the CMU database.
@@ -80,11 +83,14 @@ _ASF_LIMBS = {
 
 
 def bvh_points(motion: bvh.BvhMotion, source: str) -> F64:
-    """Compute points (T, 19, 3) m from a motion of one of the BVH conversions of the CMU database.
+    """Compute the body points of a motion of the CMU database from one of its published conversions to BVH.
 
     Args:
         motion: Skeleton and motion.
         source: Name of the file, for the error message.
+
+    Returns:
+        Points (T, 19, 3) m in the world frame (y up), in the order of `POINTS`.
 
     Raises:
         PoseError: If the joint names are not those of a known conversion.
@@ -194,11 +200,11 @@ def _finder(names: tuple[str, ...], source: str) -> Callable[[str], int]:
 
 
 def assemble_points(points: dict[str, F64], skull: F64, head_turn: F64, head_size: float) -> F64:
-    """Return points (T, 19, 3) m in the order of `POINTS`, including the pelvis and the four points of the head.
+    """Add the pelvis and the four points of the head, and return points (T, 19, 3) m in the order of `POINTS`.
 
     Args:
-        points: Positions (T, 3) m by name, without the pelvis and the head.
-        skull: (T, 3) m, base of the skull.
+        points: Positions (T, 3) m in the world frame by the other 14 names of `POINTS`.
+        skull: (T, 3) m, base of the skull in the world frame.
         head_turn: (T, 3, 3) rotation from the frame of the head (x left, y up, z forward) to the world frame.
         head_size: Size of the head relative to that of `HEAD_POINTS`.
     """

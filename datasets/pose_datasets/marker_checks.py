@@ -14,12 +14,13 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Plausibility:
-    """Plausibility of the joint centres of one marker placement.
+    """Plausibility of joint centres that were computed from optical markers.
 
     Attributes:
-        bones: Standard deviation in metres of the length over time, by limb bone: the larger value of both sides.
-        sides: Largest difference of left and right bone lengths, relative to their mean.
-        hips: Distance in metres of the hips from `hips_by_regression`: median over time, mean of both sides.
+        bones: Standard deviation over time of the length of each limb bone, m, by name of the bone: the larger of the
+            left and the right value.
+        sides: Largest difference of left and right bone lengths, as a fraction of their mean.
+        hips: Distance of the hips from those of `hips_by_regression`, m: median over time, mean of left and right.
     """
 
     bones: dict[str, float]
@@ -38,8 +39,8 @@ def plausibility(markers: F64, points: F64) -> Plausibility:
     """Measure the plausibility of joint centres.
 
     Args:
-        markers: (T, 39, 3) m of one placement.
-        points: (T, 19, 3) m from `joint_centres` with `rigid=False`.
+        markers: (T, 39, 3) m in the order of `markers.MARKERS`, from one person whose markers were not moved.
+        points: (T, 19, 3) m, joint centres from `joint_centres` with `rigid=False`.
     """
     seen = np.isfinite(points).all(axis=(1, 2))
     markers, points = markers[seen], points[seen]

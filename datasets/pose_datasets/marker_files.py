@@ -31,7 +31,7 @@ class MarkerRecording:
 
     Attributes:
         names: Names of the N markers.
-        positions: (T, N, 3) m in the axes of the file, NaN where not detected.
+        positions: (T, N, 3) m, positions in T frames, in the axes of the file; NaN where not detected.
         fps: Frame rate, frames/s.
     """
 
@@ -57,6 +57,10 @@ def load_markers(source: Path, log: Callable[[str], None] = lambda line: None) -
     Each sub-folder contains one person, and so do the files in the folder itself. A file with markers named like
     "Anna:LASI" may contain several people. Subjects are named "markers-" and the name of the folder or file. The
     vertical axis is the one on which heads are farthest above ankles.
+
+    Args:
+        source: File, or folder with files and sub-folders.
+        log: Function that is called with a line about the plausibility of the joints of each person.
 
     Raises:
         PoseError: If a file is invalid, required markers are missing, or `source` contains no files.

@@ -44,13 +44,14 @@ class MarkerTrial:
 
 
 def marker_clips(trials: Sequence[MarkerTrial], log: Callable[[str], None] = lambda line: None) -> list[Clip]:
-    """Compute the joint centres of trials, and return them as clips in the order of the trials.
+    """Compute the joint centres of recordings, and return them as clips in the order of the recordings.
 
-    Trials are cut at long gaps.
+    Recordings are cut at gaps of more than 0.1 s.
 
     Args:
         trials: Recordings of markers.
-        log: Function that is called with a line on the plausibility of the joints of each marker placement.
+        log: Function that is called with a line on the plausibility of the joints, for each set of recordings of a
+            person between which the markers were not moved.
     """
     placements: list[list[MarkerTrial]] = []
     for trial in trials:
@@ -76,7 +77,7 @@ def require_person(markers: F64, source: str) -> None:
     """Check that the leg lengths between markers are plausible for a person.
 
     Args:
-        markers: (T, 39, 3) m, in the order of `markers.MARKERS`.
+        markers: (T, 39, 3) m, 39 markers in T frames, in the order of `markers.MARKERS`.
         source: Name of the file, for the error message.
 
     Raises:
@@ -108,7 +109,11 @@ def fill_rigid(markers: F64) -> F64:
     The shape of a segment is its mean shape in complete frames. Reconstruction needs at least three other markers.
 
     Args:
-        markers: (T, 39, 3) m of one placement.
+        markers: (T, 39, 3) m in the order of `markers.MARKERS`, NaN where not detected, from one person whose markers
+            were not moved.
+
+    Returns:
+        Markers (T, 39, 3) m. Those that cannot be reconstructed stay NaN.
     """
     markers = markers.copy()
     for names in _RIGID_GROUPS:
@@ -151,9 +156,11 @@ def _fit(shape: F64, segment: F64) -> tuple[F64, F64]:
 
 
 def bridge(markers: F64, fps: float) -> F64:
-    """Interpolate gaps of up to 0.1 s in markers (T, 39, 3) linearly.
+    """Interpolate short gaps of markers linearly over time, and return markers (T, 39, 3) m.
 
-    Longer gaps, and gaps at the start or end, stay NaN.
+    Args:
+        markers: (T, 39, 3) m, NaN where not detected. Gaps of more than 0.1 s or at the start or end stay NaN.
+        fps: Frame rate, frames/s.
     """
     markers = markers.copy()
     for points in np.swapaxes(markers, 0, 1):

@@ -66,14 +66,17 @@ _HEAD_BAND = (0.10, 0.265)  # m: height above the base of the skull; width plus 
 
 
 def joint_centres(markers: F64, *, rigid: bool = True) -> F64:
-    """Compute points (T, 19, 3) m from the markers of one placement.
+    """Compute the joint centres of a person from optical markers that were not moved during the recording.
 
-    A frame in which a required marker is missing has NaN for all points. With fewer than 10 complete frames, all are
-    NaN.
+    A frame in which a required marker is missing has NaN for all points. With fewer than 10 complete frames, all
+    frames have NaN.
 
     Args:
-        markers: (T, 39, 3) m in the order of `MARKERS`, world frame with y up.
+        markers: (T, 39, 3) m in the order of `MARKERS`, world frame with y up, NaN where not detected.
         rigid: Whether to give each limb bone a constant length (`rigid_bones`).
+
+    Returns:
+        Points (T, 19, 3) m in the world frame, in the order of `mapping.POINTS`.
     """
     seen = np.isfinite(markers[:, [name not in UNUSED for name in MARKERS]]).all(axis=(1, 2))
     points = np.full((len(markers), len(POINTS), 3), np.nan)
@@ -94,11 +97,13 @@ def _centres(m: Mapping[str, F64]) -> F64:
 
 
 def rigid_bones(points: F64) -> F64:
-    """Make the limb bone lengths of points (T, 19, 3) m of one person constant.
+    """Give each limb bone of a person one length in all frames, and return new points (T, 19, 3) m.
 
-    The length of a bone is its median over time, averaged over both sides. Joints move along their bones: knees and
-    ankles away from the hips, wrists and shoulders away from the elbows. Joint angles do not change. Shoulders are not
-    kept, since they are the least certain. Frames may contain NaN.
+    The length of a bone is its median over time, averaged over left and right. Joints move along their bones, so that
+    the directions of the bones do not change. Hips and elbows stay; knees, ankles, wrists and shoulders move.
+
+    Args:
+        points: (T, 19, 3) m in the order of `mapping.POINTS`. Frames may contain NaN.
     """
     rigid = points.copy()
     for near, far in LIMB_BONES.values():
@@ -211,10 +216,13 @@ def _pelvis(m: Mapping[str, F64]) -> tuple[F64, F64]:
 
 
 def hips_by_regression(markers: F64) -> tuple[F64, F64]:
-    """Compute the left and the right hip (T, 3) m by `hip_regression`, without refinement by the motion.
+    """Compute hip positions from the leg length alone (`hip_regression`), without refinement by the motion.
 
     Args:
         markers: (T, 39, 3) m in the order of `MARKERS`, without NaN.
+
+    Returns:
+        The left and the right hip, each (T, 3) m, in the frame of the markers.
     """
     m = {name: markers[:, i] for i, name in enumerate(MARKERS)}
     middle, pelvis = _pelvis(m)
@@ -223,10 +231,15 @@ def hips_by_regression(markers: F64) -> tuple[F64, F64]:
 
 
 def hip_regression(leg: float) -> F64:
-    """Return the position (3,) m of the left hip in the frame of the pelvis: left, up and forward of the midpoint of
-    the ASI.
+    """Estimate the position of the left hip joint in the pelvis from the leg length.
 
-    The only input is the leg length `leg` in metres, since soft tissue over the pelvis does not affect it.
+    The leg length is the only input, since soft tissue over the pelvis does not affect it.
+
+    Args:
+        leg: Leg length, m.
+
+    Returns:
+        Vector (3,) m from the midpoint of the front pelvis markers (ASI) to the left hip: to the left, up and forward.
 
     Hara, McGinley, Briggs, Baker, Sangeux: Predicting the location of the hip joint centres, impact of age group and
     sex. Scientific Reports 6:37707, 2016.

@@ -36,7 +36,7 @@ class Clip:
     Attributes:
         subject: Number of the subject in the database, such as "07", or a name such as "uiprmd-s01".
         name: Name of the trial, such as "07_01". Later pieces of a trial that was cut end in "/2", "/3", and so on.
-        points: (T, 19, 3) m, `pose_datasets.mapping.POINTS` in the world frame.
+        points: (T, 19, 3) m, points in the order of `pose_datasets.mapping.POINTS`, in a world frame with y up.
         times: (T,) s from the start of the trial.
     """
 
@@ -65,11 +65,11 @@ def clean(points: F64, times: F64) -> list[tuple[F64, F64]]:
     """Cut motion where a point is NaN or moves faster than 13 m/s, and keep pieces of at least half a second.
 
     Args:
-        points: (T, 19, 3) m.
-        times: (T,) s.
+        points: (T, 19, 3) m, in T frames.
+        times: (T,) s, increasing.
 
     Returns:
-        The points and times of each piece.
+        The points and times of each piece, with fewer frames.
     """
     speed = np.linalg.norm(np.diff(points, axis=0), axis=-1).max(axis=-1) / np.diff(times)
     cuts = [0, *(np.flatnonzero(~(speed <= _MAX_SPEED_M_S)) + 1), len(points)]
@@ -83,8 +83,8 @@ def decimate(points: F64, times: F64, fps: float = FPS) -> tuple[F64, F64]:
     The rate is divided by the integer nearest to rate / `fps`. If this integer is below 2, the motion is unchanged.
 
     Args:
-        points: (T, J, 3) m.
-        times: (T,) s.
+        points: (T, J, 3) m, J points in T frames.
+        times: (T,) s, equally spaced.
         fps: Desired frame rate, frames/s.
 
     Returns:
@@ -106,9 +106,14 @@ def decimate(points: F64, times: F64, fps: float = FPS) -> tuple[F64, F64]:
 
 
 def read_trials(source: Path) -> Iterator[tuple[str, str, F64, float]]:
-    """Yield (subject, trial, points (T, 19, 3) m, frames/s) for each trial below a folder.
+    """Read all recordings (trials) of a folder of motion capture.
 
-    The folder contains a sub-folder or ZIP file for each subject, as published by the CMU database.
+    Args:
+        source: Folder with a sub-folder or ZIP file for each subject, as published by the CMU database.
+
+    Yields:
+        For each recording: name of the subject, name of the recording, points (T, 19, 3) m in the order of
+        `mapping.POINTS` in the world frame, and frame rate in frames/s.
 
     Raises:
         PoseError: If the folder contains no trial, or a file is invalid.
@@ -124,7 +129,15 @@ def read_trials(source: Path) -> Iterator[tuple[str, str, F64, float]]:
 
 
 def read_subject(folder: Path) -> Iterator[tuple[str, str, F64, float]]:
-    """Yield (subject, trial, points (T, 19, 3) m, frames/s) for each trial in the folder or ZIP file of a subject."""
+    """Read all recordings (trials) in the folder or ZIP file of one subject.
+
+    Args:
+        folder: Folder or ZIP file with .amc and .asf files, or with .bvh files.
+
+    Yields:
+        For each recording: name of the subject, name of the recording, points (T, 19, 3) m in the order of
+        `mapping.POINTS` in the world frame, and frame rate in frames/s.
+    """
     with closing(MotionFiles(folder)) as files:
         skeletons = {PurePosixPath(name).stem: name for name in files.names if name.lower().endswith(".asf")}
         for name in files.names:
@@ -145,7 +158,11 @@ def read_subject(folder: Path) -> Iterator[tuple[str, str, F64, float]]:
 
 
 class MotionFiles:
-    """Files of a folder or ZIP archive, by name. ZIP members are read into memory."""
+    """Text files in a folder or ZIP archive. ZIP members are read into memory.
+
+    Attributes:
+        names: Sorted names of all files, relative to the folder or archive.
+    """
 
     def __init__(self, path: Path) -> None:
         self._opened = ExitStack()
@@ -157,7 +174,7 @@ class MotionFiles:
             self.names = sorted(str(file.relative_to(path)) for file in path.rglob("*.*") if file.is_file())
 
     def read(self, name: str) -> str:
-        """Read a text file."""
+        """Return the content of a file, decoded as UTF-8. `name` is one of `names`."""
         data = self._zip.read(name) if self._zip else (self._path / name).read_bytes()
         return data.decode("utf-8", errors="replace")
 
@@ -167,7 +184,7 @@ class MotionFiles:
 
 
 def load_source(source: Path, calibrated: bool = True) -> list[Clip]:
-    """Read and clean every trial below `source`, and resample it to about 60 Hz.
+    """Read all recordings of a database, and return clips of valid motion at about 60 Hz.
 
     Args:
         source: Folder of the database, with a sub-folder or ZIP file for each subject.
@@ -178,13 +195,13 @@ def load_source(source: Path, calibrated: bool = True) -> list[Clip]:
 
 
 def trial_clips(subject: str, trial: str, points: F64, fps: float) -> list[Clip]:
-    """Clean a trial, resample it to about 60 Hz, and return its clips.
+    """Cut a recording at invalid frames, resample the pieces to about 60 Hz, and return them as clips.
 
     Args:
         subject: Name of the subject.
-        trial: Name of the trial.
-        points: (T, 19, 3) m.
-        fps: Frame rate of the trial, frames/s.
+        trial: Name of the recording.
+        points: (T, 19, 3) m in the order of `mapping.POINTS`, in the world frame; NaN where invalid.
+        fps: Frame rate of the recording, frames/s.
     """
     clips = []
     for i, (piece, times) in enumerate(clean(points, np.arange(len(points)) / fps), start=1):
@@ -194,7 +211,11 @@ def trial_clips(subject: str, trial: str, points: F64, fps: float) -> list[Clip]
 
 
 def calibrate_limbs(clips: list[Clip]) -> list[Clip]:
-    """Return the clips with calibrated lengths of arms and legs, subject by subject (`pose_datasets.limbs`)."""
+    """Correct the lengths of arms and legs of each subject, so that standing people have straight knees.
+
+    Returns:
+        New clips in the order of `clips`; see `pose_datasets.limbs`.
+    """
     points = [clip.points for clip in clips]
     for subject in {clip.subject for clip in clips}:
         rows = [i for i, clip in enumerate(clips) if clip.subject == subject]

@@ -156,9 +156,11 @@ def _read(path: Path, reported_path: Path | None = None) -> dict[str, F64]:
 
 
 def fit_pinhole(points: F64, pixels: F64) -> F64:
-    """Fit the camera matrix (3, 3) px that projects points (N, J, 3) in the camera frame to pixels (N, J, 2).
+    """Fit a camera matrix (3, 3) px by least squares, separately for x and y.
 
-    The fit is by least squares, separately for x and y.
+    Args:
+        points: (N, J, 3) m, J points in N frames, in the camera frame.
+        pixels: (N, J, 2) px, x and y of the points in the image.
     """
     rays = (points[..., :2] / points[..., 2:]).reshape(-1, 2)
     lens = np.eye(3)

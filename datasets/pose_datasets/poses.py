@@ -27,8 +27,9 @@ I64 = NDArray[np.int64]
 class PoseConfig:
     """Settings of the augmentation of poses.
 
-    Fractions are of the sequences with varied poses, except for `straight`, `bent` and `whole_range`, which are of all
-    sequences. Rotations are the maximum about each axis, in degrees, and about two standard deviations.
+    `straight`, `bent` and `whole_range` are fractions of all sequences. Other fractions are of the sequences that do
+    not keep their recorded poses (`SynthesisConfig.natural`). Rotations are the maximum about each axis, in degrees,
+    and about two standard deviations.
 
     Attributes:
         turned: Fraction with rotated parts of the body, by `trunk` to `elbow`.
@@ -72,8 +73,9 @@ def vary_poses(rng: np.random.Generator, bones: F32, times: F64, config: PoseCon
     Args:
         rng: Random generator.
         bones: (B, T, 19, 3) m, bone vectors.
-        times: (B, T) s.
-        config: Fractions and magnitudes of the changes, of which those from `turned` to `raised` are used.
+        times: (B, T) s, times of the frames.
+        config: Fractions and magnitudes of the changes: `straightened`, `folded`, `raised`, and `turned` with the
+            angles of the body parts.
     """
     rows = _some(rng, len(bones), config.straightened)
     if len(rows):
@@ -167,14 +169,14 @@ def _flex(bones: F32, rows: I64, limb: list[int], degrees: F32) -> None:
 
 
 def random_tilts(rng: np.random.Generator, times: F64, config: PoseConfig) -> F32:
-    """Draw rotations (B, T, 3, 3) of the whole body.
+    """Draw rotations (B, T, 3, 3) of the whole body in the world frame, for B sequences of T frames.
 
-    Most are small. A fraction `tilted` is larger, up to lying, upside down or any orientation. A fraction `spun`
-    rotates during the sequence.
+    Most rotations are small. A fraction `tilted` of them is larger, up to lying, upside down or any orientation. A
+    fraction `spun` of the sequences rotates over time.
 
     Args:
         rng: Random generator.
-        times: (B, T) s.
+        times: (B, T) s, times of the frames.
         config: Settings, of which only `tilted` and `spun` are used.
     """
     batch = len(times)
@@ -202,7 +204,7 @@ def turn(bones: F32, rows: I64, joints: list[int], vector: F32) -> None:
         bones: (B, T, 19, 3) m, bone vectors.
         rows: Indices of the sequences to change.
         joints: Indices of the bones to rotate.
-        vector: (rows, T or 1, 3) rotation vectors, radians, in the frame of the bone vectors.
+        vector: (N, T, 3) or (N, 1, 3) rotation vectors of the N sequences `rows`, radians, in the world frame.
     """
     at = np.ix_(rows, np.arange(bones.shape[1]), np.array(joints))
     bones[at] = bones[at] @ np.swapaxes(rotations.from_vector(vector), -1, -2)
@@ -239,7 +241,7 @@ def bend_knee(bones: F32, rows: I64, leg: list[int], angle: F32) -> None:
         bones: (B, T, 19, 3) m, bone vectors.
         rows: Indices of the sequences to change.
         leg: Indices of the thigh and the shank.
-        angle: (rows, T or 1) increase of the flexion, radians; negative to straighten.
+        angle: (N, T) or (N, 1) increase of the flexion in the N sequences `rows`, radians; negative to straighten.
     """
     left = pelvis_frame(bones[rows])[..., 0]
     _bend(bones, rows, leg, angle, left, 155)
@@ -252,7 +254,7 @@ def bend_elbow(bones: F32, rows: I64, arm: list[int], angle: F32) -> None:
         bones: (B, T, 19, 3) m, bone vectors.
         rows: Indices of the sequences to change.
         arm: Indices of the upper arm and the forearm.
-        angle: (rows, T or 1) increase of the flexion, radians; negative to straighten.
+        angle: (N, T) or (N, 1) increase of the flexion in the N sequences `rows`, radians; negative to straighten.
     """
     chest = thorax_frame(bones[rows])
     ahead = chest[..., 2] + np.float32(0.3) * chest[..., 1]  # bending direction of a straight arm: forwards and up
@@ -344,9 +346,9 @@ def _raise_arm(rng: np.random.Generator, bones: F32, times: F64, rows: I64, arm:
 
 
 def between(start: F32, goal: F32) -> F32:
-    """Return the shortest rotation vectors (..., 3) in radians from unit vectors `start` to unit vectors `goal`.
+    """Return the shortest rotations, as rotation vectors (..., 3) in radians, that turn `start` to `goal`.
 
-    Opposite vectors are not supported.
+    Both are unit vectors (..., 3). Opposite vectors are not supported.
     """
     axis = cross(start, goal)
     sine = norm(axis)

@@ -25,10 +25,12 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class PostureConfig:
-    """Settings of the augmentation with postures. Fractions are of the sequences with varied poses.
+    """Settings of the augmentation with postures.
+
+    Fractions are of the sequences that do not keep their recorded poses (`SynthesisConfig.natural`).
 
     Attributes:
-        held: Fraction with one of `POSTURES`.
+        held: Fraction with one of the postures in `POSTURES`, such as sitting or kneeling.
         leaning: Fraction with a leaning trunk: forwards by up to 70 degrees, sideways and backwards by up to 40.
         reaching: Fraction with a hand in front of the trunk, at the face or hips, or stretched forwards; separate for
             each arm.
@@ -102,12 +104,12 @@ POSTURES = {
 
 
 def take_postures(rng: np.random.Generator, bones: F32, times: F64, config: PostureConfig) -> None:
-    """Change the postures of some sequences in place.
+    """Change the postures of some sequences in place: seated, kneeling or lying, leaning, or hands in front.
 
     Args:
         rng: Random generator.
         bones: (B, T, 19, 3) m, bone vectors.
-        times: (B, T) s.
+        times: (B, T) s, times of the frames.
         config: Fractions of the sequences with each change.
     """
     for share, pose in ((config.held, _hold), (config.leaning, _lean)):

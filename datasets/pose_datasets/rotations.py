@@ -11,7 +11,10 @@ Array = NDArray[Any]  # floating point; results have the precision of the input
 
 
 def about_axis(axis: str, radians: Array) -> Array:
-    """Return matrices (..., 3, 3) of rotations by `radians` (...,) about an axis, "x", "y" or "z"."""
+    """Return matrices (..., 3, 3) that rotate column vectors by `radians` (...,) about the axis "x", "y" or "z".
+
+    Positive angles follow the right-hand rule.
+    """
     c, s = np.cos(radians), np.sin(radians)
     i = "xyz".index(axis)
     j, k = (i + 1) % 3, (i + 2) % 3
@@ -32,10 +35,10 @@ def intrinsic(order: str, radians: Array) -> Array:
 
     Args:
         order: Axes of the n rotations, such as "zxy".
-        radians: (..., n) angles.
+        radians: (..., n) angles in the order of the axes.
 
     Returns:
-        Matrices (..., 3, 3).
+        Matrices (..., 3, 3) that rotate column vectors.
     """
     matrix = about_axis(order[0], radians[..., 0])
     for i, axis in enumerate(order[1:], start=1):
@@ -44,7 +47,11 @@ def intrinsic(order: str, radians: Array) -> Array:
 
 
 def from_vector(vector: Array) -> Array:
-    """Convert rotation vectors (..., 3), axis times angle in radians, to matrices (..., 3, 3) by Rodrigues' formula."""
+    """Convert rotation vectors (axis times angle) to rotation matrices (..., 3, 3) by Rodrigues' formula.
+
+    Args:
+        vector: (..., 3) rotation vectors, radians.
+    """
     square = dot(vector, vector)
     angle = np.sqrt(square)
     # sin(a)/a and (1 - cos(a))/a^2 by sinc, which is exact at zero.

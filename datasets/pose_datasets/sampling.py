@@ -16,7 +16,7 @@ _CANDIDATES = 6  # clips drawn per window; the first that is long enough is used
 
 
 class ClipPool:
-    """Sampler of random windows of clips.
+    """Sampler of random windows (ranges of frames) of motion capture clips.
 
     All motion is in one array, so that a batch is one indexing operation.
     """
@@ -31,16 +31,16 @@ class ClipPool:
         self._weight = clip_weights(clips)
 
     def windows(self, rng: np.random.Generator, times: F64, speed: F64) -> tuple[F32, Mask]:
-        """Draw random windows of clips.
+        """Draw B random windows of clips, resampled to T frames each.
 
         Args:
             rng: Random generator.
-            times: (B, T) s, times of the frames.
-            speed: (B,) factors of the playback speed.
+            times: (B, T) s, times of the frames, starting at 0 in each window.
+            speed: (B,) factors of the playback speed; above 1 is faster than recorded.
 
         Returns:
-            Points (B, T, 19, 3) m and a mask (B, T) of the valid frames. A clip that is too short repeats its last
-            pose in invalid frames.
+            Points (B, T, 19, 3) m in the order of `mapping.POINTS`, and a mask (B, T) of the valid frames. A clip that
+            is too short repeats its last pose in invalid frames.
         """
         batch = len(times)
         needed = times[:, -1] * speed
@@ -58,7 +58,7 @@ class ClipPool:
 
 
 def clip_weights(clips: list[Clip]) -> F64:
-    """Compute sampling probabilities of clips.
+    """Compute sampling probabilities (N,) of N clips, with a sum of 1.
 
     The weight of a clip is the square root of its duration times the variety of its poses, so that long walks do not
     dominate. The total weight of each subject is then replaced by its square root.
@@ -99,13 +99,13 @@ def random_times(rng: np.random.Generator, size: int, frames: int, variable: flo
 
 
 def interpolate(flat: F32, start: I64, length: I64, position: F64) -> F32:
-    """Interpolate the rows of clips with Catmull-Rom splines.
+    """Interpolate the D values of clips between frames, with Catmull-Rom splines.
 
     Args:
-        flat: (N, D) rows of all clips.
-        start: (B,) first row of each clip.
-        length: (B,) number of rows of each clip.
-        position: (B, T) fractional rows, counted from the first row of the clip and clamped to its range.
+        flat: (N, D) values of the N frames of all clips, one clip after another.
+        start: (B,) index of the first frame of each of B clips in `flat`.
+        length: (B,) number of frames of each of these clips.
+        position: (B, T) fractional frame indices, counted from the first frame of the clip and clamped to its range.
 
     Returns:
         Interpolated values (B, T, D).
@@ -125,7 +125,7 @@ def resample(clip: Clip, fps: float) -> tuple[F32, F64]:
     """Resample a clip at `fps` frames/s.
 
     Returns:
-        Points (T, 19, 3) m and times (T,) s from the start of the clip.
+        Points (T, 19, 3) m as in the clip, and times (T,) s from its start.
     """
     seconds = clip.times[-1] - clip.times[0]
     times = np.arange(int(seconds * fps + 1e-6) + 1) / fps

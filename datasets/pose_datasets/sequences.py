@@ -43,7 +43,10 @@ class Truth:
 
 
 def load_truth(path: Path) -> Truth:
-    """Read and validate a ground truth file.
+    """Read and validate a ground truth file of one or more people.
+
+    Args:
+        path: .npz file with `joints3d` (T, 17, 3) or (T, P, 17, 3) m in the camera frame.
 
     Raises:
         UsageError: If the file is missing.
@@ -75,7 +78,7 @@ def load_sequence(keypoints: Path, truth: Path) -> LabelledSequence:
 
     Args:
         keypoints: Keypoint file (see `pose.files.keypoints`).
-        truth: Ground truth file.
+        truth: Ground truth file (.npz) with `joints3d` (T, 17, 3) m in the camera frame.
 
     Raises:
         PoseError: If the files are invalid or do not match.

@@ -36,13 +36,13 @@ class VirtualCamera:
     Attributes:
         size: (width, height) of the images, px.
         matrix: (3, 3) px, true camera matrix.
-        rotation: (3, 3): x_camera = rotation @ x_world + translation.
+        rotation: (3, 3) rotation: x_camera = rotation @ x_world + translation.
         translation: (3,) m.
-        start: World time at which recording starts, s.
-        end: World time at which it ends, s.
-        fps: Frame rate on its own clock, frames/s.
-        offset: World time at which its clock is 0, s.
-        drift: World seconds per second of its clock, minus 1.
+        start: World time at which the recording starts, s.
+        end: World time at which the recording ends, s.
+        fps: Frame rate on the clock of the camera, frames/s.
+        offset: World time at which the clock of the camera is 0, s.
+        drift: Duration of one second of the camera's clock in world time, s, minus 1.
         radial: Coefficient k1 of radial distortion.
     """
 
@@ -64,11 +64,11 @@ class VirtualCamera:
         return np.arange(count) / self.fps
 
     def world_times(self) -> F64:
-        """World times (T,) s of the frames."""
+        """Return the times (T,) s of the frames on the clock of the scene."""
         return self.times * (1 + self.drift) + self.offset
 
     def project(self, points: NDArray[np.floating]) -> F64:
-        """Project world points (..., 3) m to (..., 2) px."""
+        """Project points (..., 3) m in the world frame to (..., 2) px, with lens distortion."""
         seen = points @ self.rotation.T + self.translation
         ray = seen[..., :2] / np.maximum(seen[..., 2:], 0.1)
         ray = ray * (1 + self.radial * (ray * ray).sum(axis=-1, keepdims=True))
@@ -78,16 +78,18 @@ class VirtualCamera:
 
 @dataclass(frozen=True, kw_only=True)
 class SceneConfig:
-    """Properties of the cameras. A value or range with two numbers is drawn for each camera.
+    """Settings of random cameras around people. Each camera gets a random value of each range or list below.
 
     Attributes:
-        azimuths: Direction of each camera around the people, degrees.
-        distance: Range of the distance from the middle of the people, m. It is increased until all people are in view.
+        azimuths: Directions from the people to the cameras, degrees about the vertical, relative to each other. Their
+            number is the number of cameras.
+        distance: Range (minimum, maximum) of the distance from the middle of the people, m. A camera moves back until
+            all people are in view.
         height: Range of the height above the floor, m.
         fov: Range of the field of view of the longer image side, degrees. An uncalibrated camera is assumed to have 55.
         sizes: Possible image sizes (width, height), px.
         rates: Possible frame rates, frames/s.
-        offset: Maximum offset of a clock, s. The first camera has none.
+        offset: Maximum offset of a clock, s; the minimum is 0. The first camera has none.
         drift: Maximum drift of a clock, seconds per second, of either sign. The first camera has none.
         radial: Maximum coefficient k1 of radial distortion, of either sign.
         errors: Detector errors; None for exact keypoints.
@@ -156,9 +158,14 @@ def _look_at(place: F64, aim: F64) -> F64:
 
 
 def truth_at(points: F32, rate: float, times: F64) -> F32:
-    """Resample points (T, 19, 3) m at `rate` frames/s to times (K,) s from the start.
+    """Interpolate the motion of a person, and return points (K, 19, 3) m at K times.
 
     Before the first and after the last frame, points are constant.
+
+    Args:
+        points: (T, 19, 3) m.
+        rate: Frame rate of `points`, frames/s.
+        times: (K,) s, from the first frame of `points`.
     """
     flat = points.reshape(len(points), -1)
     found = interpolate(flat, np.zeros(1, np.int64), np.array([len(flat)]), times[None] * rate)[0]
@@ -169,11 +176,13 @@ def truth_at(points: F32, rate: float, times: F64) -> F32:
 def film_scene(
     rng: np.random.Generator, people: Sequence[F32], rate: float, camera: VirtualCamera, config: ErrorConfig | None
 ) -> list[People]:
-    """Simulate detections in every frame of a camera: COCO-17 keypoints, with ids 1, 2, ... in the order of `people`.
+    """Simulate the detected people in every frame of a camera, with COCO-17 keypoints.
+
+    People have ids 1, 2, ... in the order of `people`. A person with fewer than 4 visible keypoints is not detected.
 
     Args:
         rng: Random generator.
-        people: (T, 19, 3) m in the world frame, one array per person.
+        people: Points (T, 19, 3) m in the world frame, one array per person, in the order of `mapping.POINTS`.
         rate: Frame rate of `people` in world time, frames/s.
         camera: Camera that records the people.
         config: Detector errors; None for exact keypoints.
@@ -241,7 +250,10 @@ def _occluded_by_others(joints: F32, row: int, camera: VirtualCamera) -> NDArray
 
 
 def given_camera(camera: VirtualCamera, known: bool = False) -> Camera:
-    """Return the camera as given to a calibration: with its intrinsics if `known` is True, otherwise with its image
-    size only.
+    """Return the camera as it is given to a calibration, without its pose.
+
+    Args:
+        camera: Simulated camera.
+        known: Whether to include the true intrinsics. Otherwise the camera has its image size only.
     """
     return Camera.of(camera.size, camera.matrix if known else None)

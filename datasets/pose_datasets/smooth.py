@@ -13,9 +13,9 @@ def smooth_noise(rng: np.random.Generator, times: NDArray[np.float64], channels:
 
     Args:
         rng: Random generator.
-        times: (B, T) s.
+        times: (B, T) s, times of the T frames of B sequences.
         channels: Number of independent functions of each sequence, C.
-        hertz: Maximum frequency; the minimum is a twentieth of it.
+        hertz: Maximum frequency, Hz; the minimum is a twentieth of it.
 
     Returns:
         Values (B, T, C) with an expected value of 0 and a variance of 1.
@@ -37,8 +37,8 @@ def correlated_noise(
 
     Args:
         rng: Random generator.
-        times: (B, T) s. Intervals are treated as equal in each sequence.
-        shape: Shape of the independent channels.
+        times: (B, T) s, times of the T frames of B sequences. Intervals in a sequence are treated as equal.
+        shape: Shape of the independent values in each frame.
         seconds: Correlation time, after which the correlation is 1/e.
 
     Returns:

@@ -115,7 +115,16 @@ def load_snu(source: Path, calibrated: bool = True) -> list[Clip]:
 
 
 def read_group(folder: Path, group: _Group) -> Iterator[tuple[str, str, F64, float]]:
-    """Yield (subject, trial, points (T, 19, 3) m, frames/s) for each trial in the ZIP file or folder of a group."""
+    """Read all recordings in the ZIP file or folder of a group.
+
+    Args:
+        folder: Folder or ZIP file with .bvh files.
+        group: Subject and skeleton of the recordings.
+
+    Yields:
+        For each recording: name of the subject, name of the recording, points (T, 19, 3) m in the order of
+        `mapping.POINTS` in the world frame, and frame rate in frames/s.
+    """
     with closing(MotionFiles(folder)) as files:
         for name in files.names:
             path = PurePosixPath(name)
@@ -128,12 +137,15 @@ def read_group(folder: Path, group: _Group) -> Iterator[tuple[str, str, F64, flo
 
 
 def snu_points(motion: bvh.BvhMotion, group: _Group, source: str) -> F64:
-    """Compute points (T, 19, 3) m from a motion, without the first frame of the file.
+    """Compute the body points of a recording, without the first frame of the file, which is often a T-pose.
 
     Args:
         motion: Skeleton and motion.
-        group: Group of the recording.
+        group: Subject and skeleton of the recording.
         source: Name of the file, for the error message.
+
+    Returns:
+        Points (T, 19, 3) m in the world frame (y up), in the order of `mapping.POINTS`.
 
     Raises:
         PoseError: If the file has another skeleton.

@@ -38,7 +38,7 @@ class SynthesisConfig:
     """Settings of the augmentation of motion capture.
 
     Attributes:
-        natural: Fraction of sequences with poses as recorded. In the others, poses are varied.
+        natural: Fraction of sequences with poses as recorded. The others get the changes of `poses` and `postures`.
         variable_rate: Fraction of sequences with uneven time stamps.
         speed: Standard deviation of the log of the playback speed, which is clamped to 0.5 to 2.
         bodies: Augmentation of bodies.
@@ -71,21 +71,28 @@ class Synthesis:
         self._pool = ClipPool(clips)
 
     def batch(self, size: int, frames: int, step: int) -> LiftBatch:
-        """Make batch number `step`: `size` sequences of `frames` frames each, at various frame rates."""
+        """Return the training batch of a step. Equal arguments give equal batches.
+
+        Args:
+            size: Number of sequences.
+            frames: Number of frames of each sequence. Frame rates vary.
+            step: Number of the training step.
+        """
         rng = np.random.default_rng((self.seed, step))
         times = random_times(rng, size, frames, self.config.variable_rate)
         world, valid = self.people(rng, times)
         return film(rng, world, times, valid, self.config.film)
 
     def people(self, rng: np.random.Generator, times: F64) -> tuple[F32, NDArray[np.bool_]]:
-        """Draw B random moving people.
+        """Draw the motion of B random people, one per sequence, with augmented bodies and poses.
 
         Args:
             rng: Random generator.
-            times: (B, T) s, times of the frames.
+            times: (B, T) s, times of the T frames.
 
         Returns:
-            Points (B, T, 19, 3) m in the world frame, and a mask (B, T) of the valid frames.
+            Points (B, T, 19, 3) m in the world frame, in the order of `mapping.POINTS`, and a mask (B, T) of the valid
+            frames.
         """
         config = self.config
         speed = np.exp(np.clip(rng.normal(0, config.speed, len(times)), np.log(0.5), np.log(2)))
@@ -138,9 +145,10 @@ def evaluation_batches(
 
     Args:
         clips: Clips to evaluate on.
-        condition: One of `CONDITIONS`.
+        condition: Source of the 2D joints: "gt" (exact), "noisy" (with detector errors) or "detector" (from a
+            detector's skeleton, with errors).
         fps: Frame rate, frames/s.
-        frames: Maximum frames of a sequence.
+        frames: Maximum number of frames of a sequence.
         seed: Random seed.
         config: Training configuration, of which only the detector errors and `film.chest_height` are used.
 
@@ -171,9 +179,10 @@ def hard_batches(
 
     Args:
         clips: Clips to augment.
-        condition: One of `CONDITIONS`.
+        condition: Source of the 2D joints: "gt" (exact), "noisy" (with detector errors) or "detector" (from a
+            detector's skeleton, with errors).
         fps: Frame rate, frames/s.
-        frames: Frames of a sequence.
+        frames: Number of frames of a sequence.
         count: Number of batches.
         seed: Random seed.
         config: Training configuration, of which only the detector errors and `film.chest_height` are used.

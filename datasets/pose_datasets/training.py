@@ -23,8 +23,9 @@ class MocapConfig:
 
     Attributes:
         mocap: Path of the file from `pose-prepare`, or several paths separated by commas.
-        frames: Possible lengths of a sequence; one is sampled per step. Repeat a value to sample it more often.
-        batch_frames: Total number of frames of a batch.
+        frames: Possible numbers of frames of a sequence; one is sampled per training step. Repeat a value to sample it
+            more often.
+        batch_frames: Number of frames of a batch, summed over its sequences.
         without: Training subjects to exclude, by name or pattern ("uiprmd-*"). This allows measurements on kinds of
             motion that are not in the training data. Validation and test subjects are not excluded.
         synthesis: Augmentation of the clips.
@@ -51,7 +52,7 @@ class MocapSource:
         self._synthesis = Synthesis(self.clips("train"), config=config.synthesis, seed=seed)
 
     def clips(self, part: str) -> list[Clip]:
-        """Return the clips of "train" (without excluded subjects), "validation" or "test"."""
+        """Return the clips of one part of the data: "train" (without excluded subjects), "validation" or "test"."""
         clips = split(self._clips, part)
         if part != "train":
             return clips
@@ -76,16 +77,24 @@ class MocapSource:
         return self._synthesis.batch(self._config.batch_frames // frames, frames, step)
 
     def evaluation(self, part: str) -> dict[str, Iterator[LiftBatch]]:
-        """Return fixed sets by name: `gt` with exact 2D, and `detector` with the skeleton and errors of a detector."""
+        """Return fixed evaluation batches of one part of the data, with all frames of its clips.
+
+        Args:
+            part: "train", "validation" or "test".
+
+        Returns:
+            Batches by source of the 2D joints: `gt` (exact), and `detector` (skeleton and errors of a detector).
+        """
         return {
             condition: evaluation_batches(self.clips(part), condition=condition, config=self._config.synthesis)
             for condition in ("gt", "detector")
         }
 
     def calibration(self) -> list[Iterator[LiftBatch]]:
-        """Return sets of the validation subjects for the calibration of sigma.
+        """Return four sets of batches of the validation subjects, for the calibration of sigma, the uncertainty.
 
-        The four sets have exact 2D, detected 2D, detected 2D with scores that do not reflect errors, and unusual poses.
+        In this order, they have exact 2D joints, detected ones, detected ones whose scores are all 1, and exact ones of
+        unusual poses.
         Subjects of UI-PRMD are excluded if there are others, since they mostly stand upright and face the camera. With
         these easy cases, sigma would become too small for unseen subjects.
         """

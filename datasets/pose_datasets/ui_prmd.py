@@ -40,10 +40,14 @@ def prepare_ui_prmd(source: Path, out: Path, log: Callable[[str], None]) -> str:
 
 
 def load_ui_prmd(source: Path, log: Callable[[str], None] = lambda line: None) -> list[Clip]:
-    """Load all trials in or below `source`, a folder or ZIP file, as clips.
+    """Load all recordings of UI-PRMD ("trials") in or below a folder or ZIP file as clips.
 
     Subjects are named "uiprmd-s01", "uiprmd-s02", and so on. Folders may contain ZIP files. The Kinect half of the data
     set, whose files have the same names, is ignored.
+
+    Args:
+        source: Folder or ZIP file of the data set.
+        log: Function that is called with a line about the plausibility of the joints of each person.
 
     Raises:
         PoseError: If `source` contains no trial, or a file is invalid.

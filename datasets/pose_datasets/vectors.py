@@ -12,7 +12,7 @@ Array = NDArray[Any]  # floating point; results have the precision of the input
 
 
 def dot(a: Array, b: Array) -> Array:
-    """Compute the dot product over the last axis."""
+    """Compute the dot products of vectors on the last axis, which has two or three components."""
     product = a * b
     total: Array = product[..., 0] + product[..., 1]
     for i in range(2, product.shape[-1]):
@@ -21,13 +21,13 @@ def dot(a: Array, b: Array) -> Array:
 
 
 def cross(a: Array, b: Array) -> Array:
-    """Compute the cross product over the last axis, of length 3."""
+    """Compute the cross products of vectors (..., 3)."""
     (ax, ay, az), (bx, by, bz) = ((v[..., 0], v[..., 1], v[..., 2]) for v in (a, b))
     return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
 
 
 def norm(vector: Array) -> Array:
-    """Compute the length of vectors over the last axis."""
+    """Compute the lengths (...,) of vectors on the last axis, which has two or three components."""
     return np.sqrt(dot(vector, vector))
 
 
