@@ -186,7 +186,7 @@ def alone(scene):
 def camera_errors(rig, views):
     """`CAMERAS`, as means over all but the first."""
     truth = exact(views)
-    places = np.array([one.place for one in truth]), np.array([one.place for one in rig.cameras])
+    places = np.array([one.position for one in truth]), np.array([one.position for one in rig.cameras])
     scale = (places[0] * places[1]).sum() / (places[1] ** 2).sum()
     rows = []
     for found, true, here, there in zip(rig.cameras[1:], truth[1:], places[1][1:], places[0][1:], strict=True):

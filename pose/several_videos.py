@@ -12,7 +12,7 @@ from pose.config import PipelineConfig
 from pose.errors import UsageError
 from pose.multiview.calibration_files import check_cameras, read_cameras
 from pose.multiview.scene import Given, find_scene, results_of
-from pose.multiview.videos import LEAST_CAMERAS, MOST_CAMERAS, unique_names
+from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS, unique_names
 from pose.pipeline import Pipeline
 from pose.result import Result
 from pose.types import FrameResult
@@ -47,8 +47,8 @@ def several(
             videos, or if both `cameras` and `height` are given.
     """
     paths = [Path(video) for video in videos]
-    if not LEAST_CAMERAS <= len(paths) <= MOST_CAMERAS:
-        raise UsageError(f"videos: got {len(paths)}; allowed: {LEAST_CAMERAS} to {MOST_CAMERAS}")
+    if not MIN_CAMERAS <= len(paths) <= MAX_CAMERAS:
+        raise UsageError(f"videos: got {len(paths)}; allowed: {MIN_CAMERAS} to {MAX_CAMERAS}")
     if offsets is not None and len(offsets) != len(paths):
         raise UsageError(f"offsets: got {len(offsets)} for {len(paths)} videos; give one per video")
     if height is not None and cameras is not None:

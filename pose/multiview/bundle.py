@@ -363,8 +363,8 @@ def _add_prior(frames: F64, right: F64, points: F64, prior: tuple[F64, F64, F64,
 def _moved(camera: ViewCamera, move: F64) -> ViewCamera:
     return replace(
         camera,
-        rotation=turn_matrix(move[r.TURN]) @ camera.rotation,
-        translation=camera.translation + move[r.SHIFT],
+        rotation=rotation_matrix(move[r.ROTATION]) @ camera.rotation,
+        translation=camera.translation + move[r.TRANSLATION],
         focal=camera.focal * float(np.exp(np.clip(move[r.FOCAL], -0.5, 0.5))),
         radial=(camera.radial[0] + float(move[r.RADIAL]), camera.radial[1]),
         offset=camera.offset + float(move[r.OFFSET]),
@@ -372,7 +372,7 @@ def _moved(camera: ViewCamera, move: F64) -> ViewCamera:
     )
 
 
-def turn_matrix(vector: F64) -> F64:
+def rotation_matrix(vector: F64) -> F64:
     """Return the rotation matrix (3, 3) of a rotation vector (3,) in radians (Rodrigues' formula)."""
     angle = float(np.linalg.norm(vector))
     if angle < 1e-12:

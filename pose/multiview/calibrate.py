@@ -15,14 +15,14 @@ from pose.multiview.initialise import Link
 from pose.multiview.observations import Observed, knots_of, observe
 from pose.multiview.residuals import Weights
 from pose.multiview.types import ViewCamera, ViewTrack
-from pose.multiview.windows import FEW_KNOTS, MOST_KNOTS, calibration_windows, is_shared
+from pose.multiview.windows import MAX_KNOTS, MAX_ROUGH_KNOTS, calibration_windows, is_shared
 from pose.types import F64, Flags
 
 FOCAL_SIGMA = 0.25  # standard deviation of the logarithm of an assumed focal length
 RADIAL_SIGMA = 0.03  # standard deviation of the prior of k1, whose mean is 0
-OFFSET_SIGMA = 0.15  # s, standard deviation of an initial offset
+OFFSET_SIGMA_S = 0.15  # s, standard deviation of an initial offset
 DRIFT_SIGMA = 100e-6  # s/s, standard deviation of the prior of a drift, whose mean is 0
-DRIFT_SPAN = 20.0  # s; minimum time from the first to the last frame for an estimate of drifts
+MIN_DRIFT_SPAN_S = 20.0  # s; minimum time from the first to the last frame for an estimate of drifts
 STAGES = ((0, 5), (1, 15), (2, 15), (3, 15), (3, 15))  # (stage of `freedom`, iterations)
 ROUGH_STAGES = ((0, 4), (1, 12), (2, 10))
 
@@ -34,30 +34,30 @@ class Known:
     Attributes:
         poses: Whether the camera poses are given and fixed.
         clocks: Whether the clocks are given and fixed.
-        start: Whether the given camera poses are initial values, to be refined.
-        captured: Whether clocks start from capture times, as for live cameras. Messages then do not suggest
+        refine_poses: Whether the given camera poses are initial values, to be refined.
+        capture_times: Whether clocks start from capture times, as for live cameras. Messages then do not suggest
             `--offsets`.
     """
 
     poses: bool = False
     clocks: bool = False
-    start: bool = False
-    captured: bool = False
+    refine_poses: bool = False
+    capture_times: bool = False
 
 
-def start_cameras(told: Sequence[ViewCamera], links: Sequence[Link]) -> list[ViewCamera]:
+def start_cameras(initial_cameras: Sequence[ViewCamera], links: Sequence[Link]) -> list[ViewCamera]:
     """Return the cameras with initial poses and clock offsets from the links.
 
     Each link gives its second camera's pose and clock offset relative to its first camera.
 
     Args:
-        told: Cameras with known or assumed intrinsics. Those that no link leads to are returned unchanged.
+        initial_cameras: Cameras with known or assumed intrinsics. Those that no link leads to are returned unchanged.
         links: Links, ordered so that the first camera of each link already has a pose.
 
     Returns:
         All cameras in the frame of the first one.
     """
-    cameras = list(told)
+    cameras = list(initial_cameras)
     for link in links:
         base = cameras[link.first]
         cameras[link.second] = replace(
@@ -106,7 +106,7 @@ def freedom(cameras: Sequence[ViewCamera], known: Known, stage: int, span: float
     - Stage 1: rotation and translation, unless `known.poses`.
     - Stage 2: focal length where the intrinsics are unknown, and clock offset unless `known.clocks`.
     - Stage 3: distortion k1 where the intrinsics are unknown, and clock drift unless `known.clocks` or `span` is less
-      than `DRIFT_SPAN`.
+      than `MIN_DRIFT_SPAN_S`.
 
     Pose and clock of the first camera are always fixed; they define the world and the common time.
 
@@ -120,17 +120,17 @@ def freedom(cameras: Sequence[ViewCamera], known: Known, stage: int, span: float
     free, prior, precision = np.zeros(shape, bool), np.zeros(shape), np.zeros(shape)
     for index, camera in enumerate(cameras):
         moves = index > 0 and not known.poses and stage >= 1
-        free[index, r.TURN] = free[index, r.SHIFT] = moves
+        free[index, r.ROTATION] = free[index, r.TRANSLATION] = moves
         if not camera.known:
             free[index, r.FOCAL] = stage >= 2
             free[index, r.RADIAL] = stage >= 3
         if index > 0 and not known.clocks:
             free[index, r.OFFSET] = stage >= 2
-            free[index, r.DRIFT] = stage >= 3 and span >= DRIFT_SPAN
+            free[index, r.DRIFT] = stage >= 3 and span >= MIN_DRIFT_SPAN_S
     prior[:, r.FOCAL] = [np.log(camera.focal) for camera in cameras]
     prior[:, r.OFFSET] = [camera.offset for camera in cameras]
     precision[:, r.FOCAL], precision[:, r.RADIAL] = FOCAL_SIGMA**-2.0, RADIAL_SIGMA**-2.0
-    precision[:, r.OFFSET], precision[:, r.DRIFT] = OFFSET_SIGMA**-2.0, DRIFT_SIGMA**-2.0
+    precision[:, r.OFFSET], precision[:, r.DRIFT] = OFFSET_SIGMA_S**-2.0, DRIFT_SIGMA**-2.0
     return Freedom(free, prior, np.where(free, precision, 0.0))
 
 
@@ -166,7 +166,7 @@ def adjust(
         rough: Whether to use fewer knots and stages, without standard deviations.
     """
     known = known or Known()
-    windows = calibration_windows(people, cameras, FEW_KNOTS if rough else MOST_KNOTS)
+    windows = calibration_windows(people, cameras, MAX_ROUGH_KNOTS if rough else MAX_KNOTS)
     span = float(windows[-1][-1] - windows[0][0])
     jobs = [(row, grid) for row, tracks in enumerate(people) for grid in windows if is_shared(tracks, cameras, grid)]
     bodies: list[BodyUnknowns] | None = None

@@ -17,7 +17,7 @@ import numpy as np
 import yaml
 
 from pose.errors import PoseError, UsageError
-from pose.multiview.bundle import turn_matrix
+from pose.multiview.bundle import rotation_matrix
 from pose.multiview.qualisys import read_qualisys
 from pose.multiview.rig import Accuracy
 from pose.multiview.types import ViewCamera
@@ -28,10 +28,10 @@ from pose.types import F64
 FORMS = (
     "cameras.json, TOML of aniposelib, Pose2Sim or Caliscope, OpenCV YAML with M1, D1, M2, D2, R, T, or XML of Qualisys"
 )
-MOST_BYTES = 1 << 20
-FARTHEST_METRES = 30.0  # if two cameras are farther apart, the unit of the file is mm
-MOST_TANGENTIAL = 0.01  # maximum tangential distortion coefficient; ignored up to here
-MOST_NUMBER = 1e6  # maximum absolute value of a number in a file, px or m
+MAX_BYTES = 1 << 20
+MAX_DISTANCE_M = 30.0  # if two cameras are farther apart, the unit of the file is mm
+MAX_TANGENTIAL = 0.01  # maximum tangential distortion coefficient; ignored up to here
+MAX_NUMBER = 1e6  # maximum absolute value of a number in a file, px or m
 _DISTORTION = ("distortion", "distortions", "distortion_k1_k2_p1_p2")
 
 
@@ -45,7 +45,7 @@ def camera_json(name: str, camera: ViewCamera, accuracy: Accuracy, clock: Sequen
         clock: Evidence for its clock, such as 'motion' or 'sound', from `clock_sources`.
     """
     known = {
-        "rotation": accuracy.turn, "position": accuracy.place, "focal": accuracy.focal, "k1": accuracy.radial,
+        "rotation": accuracy.rotation, "position": accuracy.position, "focal": accuracy.focal, "k1": accuracy.radial,
         "offset": accuracy.offset, "drift": accuracy.drift,
     }  # fmt: skip
     return {
@@ -98,8 +98,8 @@ def check_cameras(path: Path, names: Sequence[str]) -> None:
 def _cameras_of(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, int] | None]) -> list[ViewCamera]:
     if not path.is_file():
         raise UsageError(f"--cameras {path}: no such file")
-    if path.stat().st_size > MOST_BYTES:
-        raise PoseError(f"--cameras {path}: larger than {MOST_BYTES} bytes: not a calibration file")
+    if path.stat().st_size > MAX_BYTES:
+        raise PoseError(f"--cameras {path}: larger than {MAX_BYTES} bytes: not a calibration file")
     try:
         found = _read(path)
         chosen = _for_videos(path, found, names)
@@ -154,7 +154,7 @@ def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int] | None) 
     given_rotation = values["R"] if "R" in values else values["rotation"]
     is_vector = np.shape(given_rotation) == (3,)
     rotation = _array(given_rotation, (3,) if is_vector else (3, 3))
-    turned = turn_matrix(rotation) if is_vector else rotation
+    turned = rotation_matrix(rotation) if is_vector else rotation
     if abs(np.linalg.det(turned) - 1) > 1e-3 or np.abs(turned @ turned.T - np.eye(3)).max() > 1e-3:
         raise ValueError(f"{name}: invalid rotation matrix")
     move = _array(np.ravel(values["t"] if "t" in values else values["translation"]), (3,))
@@ -162,9 +162,9 @@ def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int] | None) 
     lens = np.zeros(5)
     given = np.asarray(bent, np.float64).ravel()[:5]
     lens[: len(given)] = given
-    if not (np.abs(lens) <= MOST_NUMBER).all():
+    if not (np.abs(lens) <= MAX_NUMBER).all():
         raise ValueError(f"{name}: expected finite distortion coefficients")
-    if np.abs(lens[2:4]).max() > MOST_TANGENTIAL or bool(values.get("fisheye", False)):
+    if np.abs(lens[2:4]).max() > MAX_TANGENTIAL or bool(values.get("fisheye", False)):
         raise ValueError(f"{name}: fisheye and tangential distortion are not supported; undistort the video first")
     said = values.get("size", values.get("image_size", size or (1, 1)))
     width, height = (int(part) for part in said)
@@ -180,8 +180,8 @@ def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int] | None) 
 
 def _array(values: object, shape: tuple[int, ...]) -> F64:
     array = np.array(values, np.float64)
-    if array.shape != shape or not (np.abs(array) <= MOST_NUMBER).all():
-        raise ValueError(f"expected {' x '.join(map(str, shape))} finite numbers up to {MOST_NUMBER:g}")
+    if array.shape != shape or not (np.abs(array) <= MAX_NUMBER).all():
+        raise ValueError(f"expected {' x '.join(map(str, shape))} finite numbers up to {MAX_NUMBER:g}")
     return array
 
 
@@ -223,9 +223,9 @@ _OpenCvLoader.add_constructor("tag:yaml.org,2002:opencv-matrix", _matrix)
 def _relative(cameras: list[ViewCamera]) -> list[ViewCamera]:
     """Return the cameras in the frame of the first one, in metres."""
     base = cameras[0]
-    places = np.stack([camera.place for camera in cameras])
+    places = np.stack([camera.position for camera in cameras])
     apart = float(np.linalg.norm(places - places[0], axis=1).max())
-    unit = 0.001 if apart > FARTHEST_METRES else 1.0
+    unit = 0.001 if apart > MAX_DISTANCE_M else 1.0
     found = []
     for camera in cameras:
         rotation = camera.rotation @ base.rotation.T

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pose.multiview.types import NEAREST, ViewCamera
+from pose.multiview.types import MIN_DEPTH_M, ViewCamera
 from pose.types import F64
 
 
@@ -79,7 +79,7 @@ class CameraBatch:
     def _rays(self, points: F64) -> tuple[F64, F64, F64, F64]:
         """Depths (C, M) m of M points, rays (C, M, 2), their squared lengths (C, M), and distortion factors (C, M)."""
         seen = points.reshape(-1, 3) @ np.swapaxes(self.rotations, 1, 2) + self.translations[:, None]
-        depth = np.maximum(seen[..., 2], NEAREST)
+        depth = np.maximum(seen[..., 2], MIN_DEPTH_M)
         ray = seen[..., :2] / depth[..., None]
         square = np.vecdot(ray, ray)
         k1, k2 = self.radial.T[..., None]

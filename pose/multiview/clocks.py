@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pose.multiview.sound import heard_lag
+from pose.multiview.sound import sound_lag
 from pose.multiview.types import ViewCamera
 from pose.video.recorded import Recorded
 from pose.video.waveform import Waveform
@@ -56,9 +56,9 @@ def clock_hints(waves: Sequence[Waveform | None], recorded: Sequence[Recorded]) 
     for second in range(len(recorded)):
         for first in range(second):
             one, other = waves[first], waves[second]
-            heard = heard_lag(one, other) if one is not None and other is not None else None
-            if heard is not None:
-                found.append(ClockHint(first, second, heard.seconds, SOUND))
+            found_lag = sound_lag(one, other) if one is not None and other is not None else None
+            if found_lag is not None:
+                found.append(ClockHint(first, second, found_lag.seconds, SOUND))
             for source in (TIMECODE, DATE):
                 here, there = (getattr(recorded[index], source) for index in (first, second))
                 if here is not None and there is not None:

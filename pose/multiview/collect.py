@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.multiview.stored import AT_ONCE, TRACK_ROW, stored_tracks, track_rows
+from pose.multiview.stored import BATCH_ROWS, TRACK_ROW, stored_tracks, track_rows
 from pose.multiview.types import ViewTrack
 from pose.repair.sides import with_lifted_sides
 from pose.skeletons import Skeleton, to_h36m17
@@ -13,7 +13,7 @@ from pose.system.row_file import RowFile
 from pose.types import F32, FrameResult
 
 Row = tuple[F32, F32, F32, F32, F32]  # keypoints, scores, joints, root and sigma of one frame, as in `ViewTrack`
-FEWEST_FRAMES = 5  # minimum frames of a useful track
+MIN_FRAMES = 5  # minimum frames of a useful track
 
 
 def collect_tracks(
@@ -31,17 +31,17 @@ def collect_tracks(
         PoseError: If the disk is full.
     """
     newest: dict[int, list[tuple[float, *Row]]] = {}
-    waiting = 0
+    pending = 0
     with RowFile(TRACK_ROW, folder) as rows:
         for result in results:
             for number, row in rows_of(result, skeleton):
                 newest.setdefault(number, []).append((result.time, *row))
-                waiting += 1
-            if waiting >= AT_ONCE:
+                pending += 1
+            if pending >= BATCH_ROWS:
                 _write(rows, newest)
-                waiting = 0
+                pending = 0
         _write(rows, newest)
-        kept = [number for number in sorted(rows.keys) if rows.count(number) >= FEWEST_FRAMES]
+        kept = [number for number in sorted(rows.keys) if rows.count(number) >= MIN_FRAMES]
         return stored_tracks(camera, rows, kept, folder)
 
 
@@ -57,11 +57,11 @@ def rows_of(result: FrameResult, skeleton: Skeleton) -> list[tuple[int, Row]]:
     if not len(result.people):
         return []
     sided, scores = with_lifted_sides(result, skeleton)
-    xy, sure = to_h36m17(sided, scores, skeleton)
+    xy, lifted_scores = to_h36m17(sided, scores, skeleton)
     poses, found = result.poses, []
     for row, number in enumerate(result.people.ids.tolist()):
         if np.isfinite(poses.joints[row]).all() and np.isfinite(poses.root[row]).all():
-            found.append((number, (xy[row], sure[row], poses.joints[row], poses.root[row], poses.sigma[row])))
+            found.append((number, (xy[row], lifted_scores[row], poses.joints[row], poses.root[row], poses.sigma[row])))
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pose.multiview.fuse import Fused
-from pose.multiview.stored import AT_ONCE, stored_rows
+from pose.multiview.stored import BATCH_ROWS, stored_rows
 from pose.system.row_file import Rows
 from pose.types import F32, U8
 
@@ -93,8 +93,8 @@ def scaled_motions(motions: Sequence[FusedMotion], factor: float) -> list[FusedM
 
 
 def _scaled_rows(motion: FusedMotion, factor: float, kind: RowType) -> Iterator[Rows]:
-    for first in range(0, len(motion.frames), AT_ONCE):
-        part = slice(first, first + AT_ONCE)
+    for first in range(0, len(motion.frames), BATCH_ROWS):
+        part = slice(first, first + BATCH_ROWS)
         rows = np.zeros(len(motion.frames[part]), kind)
         rows["frames"], rows["residual"] = motion.frames[part], motion.residual[:, part].T
         rows["joints"], rows["sigma"] = motion.joints[part] * factor, motion.sigma[part] * factor

@@ -14,15 +14,15 @@ import numpy as np
 
 from pose.hand_points import HAND_PER_FOREARM, POINTS, SIGMA, lengths, swapped_with_arms
 from pose.multiview import residuals as r
-from pose.multiview.sampling import LONGEST_GAP
+from pose.multiview.sampling import MAX_GAP_S
 from pose.multiview.types import RADIUS_68, ViewCamera
 from pose.types import F32, F64, Flags, FrameResult
 
 NOISE = 0.03  # standard deviation of a coordinate of a point with score 1, in hand lengths
 WRIST_SIGMA = 0.03  # m, standard deviation per axis of the hand's wrist from the body's (docs/studies/hands.md)
 CAUCHY = 2.0  # scale of the robust loss, in standard deviations
-FARTHEST = 1.0  # maximum distance of a hand's wrist from the projected wrist of the body, in hand lengths
-DISAGREEING = 0.15  # minimum median reprojection error of a camera that shows another hand, in hand lengths
+MAX_WRIST_DISTANCE = 1.0  # maximum distance of a hand's wrist from the projected wrist of the body, in hand lengths
+MIN_CONTRADICTION = 0.15  # minimum median reprojection error of a camera that shows another hand, in hand lengths
 STEPS = 4  # Gauss-Newton steps
 
 
@@ -83,7 +83,7 @@ def fuse_hands(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: F64, fore
         wrists: (K, 3) m, wrists of the bodies, in the world.
         forearms: (K,) m, lengths of the forearms, from which the lengths of the hands follow.
     """
-    seen = _at_their_wrists(seen, cameras, wrists, HAND_PER_FOREARM * forearms)
+    seen = _assigned_to_wrists(seen, cameras, wrists, HAND_PER_FOREARM * forearms)
     sizes = np.stack([_size_px(camera, wrists, HAND_PER_FOREARM * forearms) for camera in cameras])
     used = seen.seen
     turned = np.stack([shape @ camera.rotation for shape, camera in zip(seen.shapes, cameras, strict=True)])
@@ -94,7 +94,7 @@ def fuse_hands(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: F64, fore
     while (several := used.sum(axis=0) >= 2).any():
         points, spread = _triangulated(seen, used, turned, cameras, wrists, HAND_PER_FOREARM * forearms, sizes)
         off = _residuals(seen, used, cameras, points) / sizes
-        agree = np.asarray(several & (off < DISAGREEING).all(axis=0) & np.isfinite(points).all(axis=(1, 2)))
+        agree = np.asarray(several & (off < MIN_CONTRADICTION).all(axis=0) & np.isfinite(points).all(axis=(1, 2)))
         shapes[agree] = (points - points[:, :1])[agree]
         sigma[agree] = spread[agree]
         used = used & ~agree  # repeat for the other hands without the camera that disagrees most
@@ -109,7 +109,7 @@ def _size_px(camera: ViewCamera, wrists: F64, metres: F64) -> F64:
     return np.maximum(size, 1.0)
 
 
-def _at_their_wrists(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: F64, metres: F64) -> SeenHands:
+def _assigned_to_wrists(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: F64, metres: F64) -> SeenHands:
     """Assign each hand to the side whose wrist is closest, and drop hands that are far from their wrist.
 
     The hands of a camera are swapped if that camera confuses the left and right arm.
@@ -133,7 +133,7 @@ def _at_their_wrists(seen: SeenHands, cameras: Sequence[ViewCamera], wrists: F64
                 for values in (pixels, scores, shapes):
                     values[index, rows] = values[index, mirrored]
         away = np.linalg.norm(pixels[index, :, 0] - expected, axis=-1)
-        scores[index, away > FARTHEST * size] = 0
+        scores[index, away > MAX_WRIST_DISTANCE * size] = 0
     return SeenHands(pixels, scores, shapes)
 
 
@@ -206,7 +206,7 @@ class HandStream:
         for person, own in enumerate(tracks):
             for camera, number in own:
                 persons[camera][number] = person
-        self._around = [_Around(one, known) for one, known in zip(results, persons, strict=True)]
+        self._neighbours = [_NeighbourFrames(one, known) for one, known in zip(results, persons, strict=True)]
 
     def at(self, time: float, people: Sequence[int], wrists: F64, forearms: F64) -> tuple[F32, F32]:
         """Return the hands of `people` at a time on the common clock.
@@ -222,8 +222,8 @@ class HandStream:
         """
         count = len(people)
         seen = SeenHands.none(len(self._cameras), 2 * count)
-        for index, (camera, around) in enumerate(zip(self._cameras, self._around, strict=True)):
-            found = around.at(float(camera.own_time(np.array([time]))[0]))
+        for index, (camera, neighbours) in enumerate(zip(self._cameras, self._neighbours, strict=True)):
+            found = neighbours.at(float(camera.own_time(np.array([time]))[0]))
             for row, person in enumerate(people):
                 if person in found:
                     rows = slice(2 * row, 2 * row + 2)
@@ -236,7 +236,7 @@ class HandStream:
 _Hands = tuple[F32, F32, F32]  # pixels (2, 21, 2), scores (2, 21) and shapes (2, 21, 3) of one person
 
 
-class _Around:
+class _NeighbourFrames:
     """Hands of one camera by person, interpolated linearly between the frames before and after a time."""
 
     def __init__(self, results: Iterable[FrameResult], persons: Mapping[int, int]) -> None:
@@ -264,11 +264,11 @@ class _Around:
         while self._after is not None and self._after[0] <= time:
             self._before, self._after = self._after, next(self._frames, None)
         before, after = self._before, self._after
-        if before is not None and after is not None and after[0] - before[0] <= LONGEST_GAP:
+        if before is not None and after is not None and after[0] - before[0] <= MAX_GAP_S:
             share = (time - before[0]) / (after[0] - before[0])
             people = before[1].keys() | after[1].keys()
             return {person: _between(before[1].get(person), after[1].get(person), share) for person in people}
-        near = [one for one in (before, after) if one is not None and abs(one[0] - time) <= LONGEST_GAP / 2]
+        near = [one for one in (before, after) if one is not None and abs(one[0] - time) <= MAX_GAP_S / 2]
         return min(near, key=lambda one: abs(one[0] - time))[1] if near else {}
 
 

@@ -15,12 +15,12 @@ from pose.multiview.types import LIMB_POINTS, POINTS, ViewCamera, ViewTrack
 from pose.types import F64
 
 RATE = 10.0  # samples/s for the comparison
-FEWEST = 4  # minimum samples
-NEAR = 0.06  # m, typical distance of the rays of one joint
-ALIKE = 0.10  # m, typical distance between two cameras' lifted positions of one joint
-FARTHEST = 0.16  # m, maximum distance of rays of one person, median over joints and time
-UNLIKE = 0.24  # m, maximum distance between lifted positions of one person, median likewise
-MOST_OVERLAP = 0.3  # s, maximum overlap of two tracks of one person in one camera
+MIN_SAMPLES = 4  # minimum samples
+RAY_DISTANCE_M = 0.06  # m, typical distance of the rays of one joint
+JOINT_DISTANCE_M = 0.10  # m, typical distance between two cameras' lifted positions of one joint
+MAX_RAY_DISTANCE_M = 0.16  # m, maximum distance of rays of one person, median over joints and time
+MAX_JOINT_DISTANCE_M = 0.24  # m, maximum distance between lifted positions of one person, median likewise
+MAX_OVERLAP_S = 0.3  # s, maximum overlap of two tracks of one person in one camera
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,11 @@ class Agreement:
 
     Attributes:
         cost: Mismatch of the tracks. It is about 1 for one person, and inf if the tracks are certainly two people.
-        weight: Duration of the overlap, s.
+        overlap_s: Duration of the overlap, s.
     """
 
     cost: float
-    weight: float
+    overlap_s: float
 
 
 def find_people(tracks: Sequence[ViewTrack], cameras: Sequence[ViewCamera]) -> list[list[int]]:
@@ -82,11 +82,11 @@ def _agreements(tracks: Sequence[ViewTrack], cameras: Sequence[ViewCamera]) -> d
         for j in range(i):
             other = tracks[j]
             if one.camera == other.camera:
-                together = min(one.times[-1], other.times[-1]) - max(one.times[0], other.times[0])
-                if together > MOST_OVERLAP:
-                    found[j, i] = Agreement(np.inf, float(together))
+                overlap = min(one.times[-1], other.times[-1]) - max(one.times[0], other.times[0])
+                if overlap > MAX_OVERLAP_S:
+                    found[j, i] = Agreement(np.inf, float(overlap))
                 continue
-            agreement = agree(one, other, cameras[one.camera], cameras[other.camera])
+            agreement = compare_tracks(one, other, cameras[one.camera], cameras[other.camera])
             if agreement is not None:
                 found[j, i] = agreement
     return found
@@ -98,13 +98,13 @@ def _cost(one: list[int], other: list[int], agreements: dict[tuple[int, int], Ag
     It is inf if no pair overlaps, or if any pair is certainly two people.
     """
     pairs = [agreements[key] for a in one for b in other if (key := (min(a, b), max(a, b))) in agreements]
-    total = sum(pair.weight for pair in pairs)
+    total = sum(pair.overlap_s for pair in pairs)
     if not total or any(pair.cost == np.inf for pair in pairs):
         return np.inf
-    return sum(pair.cost * pair.weight for pair in pairs) / total
+    return sum(pair.cost * pair.overlap_s for pair in pairs) / total
 
 
-def agree(one: ViewTrack, other: ViewTrack, first: ViewCamera, second: ViewCamera) -> Agreement | None:
+def compare_tracks(one: ViewTrack, other: ViewTrack, first: ViewCamera, second: ViewCamera) -> Agreement | None:
     """Compare two tracks of two cameras; return None if they have too few common detections.
 
     Args:
@@ -116,23 +116,24 @@ def agree(one: ViewTrack, other: ViewTrack, first: ViewCamera, second: ViewCamer
     begin = max(first.common_time(one.times[:1])[0], second.common_time(other.times[:1])[0])
     end = min(first.common_time(one.times[-1:])[0], second.common_time(other.times[-1:])[0])
     instants = comparison_times(begin, end, RATE)
-    if len(instants) < FEWEST:
+    if len(instants) < MIN_SAMPLES:
         return None
     a, b = sample(one, first.own_time(instants)), sample(other, second.own_time(instants))
     seen = (a.scores[:, LIMB_POINTS] > 0.1) & (b.scores[:, LIMB_POINTS] > 0.1)
-    if seen.any(axis=1).sum() < FEWEST:
+    if seen.any(axis=1).sum() < MIN_SAMPLES:
         return None
     rays_a = world_rays(a.pixels[:, LIMB_POINTS], first)
     rays_b = world_rays(b.pixels[:, LIMB_POINTS], second)
-    apart, front = ray_distance(first.place, rays_a, second.place, rays_b)
+    apart, front = ray_distance(first.position, rays_a, second.position, rays_b)
     miss = float(np.median(np.where(front, apart, 10.0)[seen]))
     limbs = POINTS[LIMB_POINTS]
     both = a.present & b.present
     lifted = a.joints[both][:, limbs] @ first.rotation - b.joints[both][:, limbs] @ second.rotation
     unlike = float(np.median(np.linalg.norm(lifted, axis=-1)))
-    cost = (miss / NEAR) ** 2 + (unlike / ALIKE) ** 2
+    cost = (miss / RAY_DISTANCE_M) ** 2 + (unlike / JOINT_DISTANCE_M) ** 2
     return Agreement(
-        np.inf if miss > FARTHEST or unlike > UNLIKE else cost, len(instants) * float(instants[1] - instants[0])
+        np.inf if miss > MAX_RAY_DISTANCE_M or unlike > MAX_JOINT_DISTANCE_M else cost,
+        len(instants) * float(instants[1] - instants[0]),
     )
 
 

@@ -18,10 +18,10 @@ from pose.people.association.assignment import best_pairs
 from pose.types import F64
 
 RATE = 10.0  # samples/s for the comparison of motions
-FEWEST = 6  # minimum number of common instants of two tracks
-WORST = 0.16  # m; maximum median residual of two tracks of one person
-REWEIGHT = 0.1  # m, residual at which a joint has half the weight
-OTHER_LAG = 0.15  # s, minimum difference of two distinct lags
+MIN_INSTANTS = 6  # minimum number of common instants of two tracks
+MAX_RESIDUAL_M = 0.16  # m; maximum median residual of two tracks of one person
+HALF_WEIGHT_M = 0.1  # m, residual at which a joint has half the weight
+MIN_LAG_DIFFERENCE_S = 0.15  # s, minimum difference of two distinct lags
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class Link:
         translation: (3,) m.
         pairs: Indices of matched tracks, of the first and the second camera.
         quality: Sum over the pairs of overlap in s, weighted by agreement.
-        sure: Significance of the lag from joint speeds, in standard deviations from chance; inf if the lag was given.
+        significance: Significance of the lag from joint speeds, in standard deviations from chance; inf if the lag was
+            given.
         other_lag: Another lag that fits about equally well, s; NaN if there is none.
     """
 
@@ -47,7 +48,7 @@ class Link:
     translation: F64
     pairs: tuple[tuple[int, int], ...]
     quality: float
-    sure: float = np.inf
+    significance: float = np.inf
     other_lag: float = np.nan
 
 
@@ -75,10 +76,10 @@ def link_cameras(
     for lag in _candidates(mine, theirs, speeds, offset, near):
         link = _link_at(tracks, first, second, mine, theirs, lag.seconds)
         if link is not None and link.pairs:
-            found.append(replace(link, sure=lag.sure))
+            found.append(replace(link, significance=lag.significance))
     distinct: list[Link] = []
     for link in sorted(found, key=lambda link: -link.quality):
-        if all(abs(link.lag - other.lag) > OTHER_LAG for other in distinct):
+        if all(abs(link.lag - other.lag) > MIN_LAG_DIFFERENCE_S for other in distinct):
             distinct.append(link)
     return distinct
 
@@ -94,7 +95,7 @@ def _candidates(
         return [Lag(offset, np.inf)]
     found = [lag for a in mine for b in theirs for lag in lags(speeds[a], speeds[b], near=near)]
     chosen: list[Lag] = []
-    for lag in sorted(found, key=lambda lag: -lag.sure):
+    for lag in sorted(found, key=lambda lag: -lag.significance):
         if all(abs(lag.seconds - known.seconds) > 0.07 for known in chosen):
             chosen.append(lag)
     return chosen[:8]
@@ -114,19 +115,22 @@ def _link_at(
         lag: Lag of the second camera, s.
     """
     motions = {
-        (a, b): motion for a in mine for b in theirs if (motion := _together(tracks[a], tracks[b], lag)) is not None
+        (a, b): motion
+        for a in mine
+        for b in theirs
+        if (motion := _common_motion(tracks[a], tracks[b], lag)) is not None
     }
     best: Link | None = None
     for pair in sorted(motions, key=lambda pair: -len(motions[pair][0]))[:12]:
         rotation, residual = align(motions[pair][0], motions[pair][1])
-        if residual > WORST:
+        if residual > MAX_RESIDUAL_M:
             continue
-        worth = np.zeros((len(mine), len(theirs)))
+        weight = np.zeros((len(mine), len(theirs)))
         for (a, b), motion in motions.items():
             error = _residual(motion[0], motion[1], rotation)
-            worth[mine.index(a), theirs.index(b)] = max(0.0, 1 - (error / WORST) ** 2) * motion[4]
-        pairs = best_pairs(worth, min_similarity=1e-6)
-        quality = float(sum(worth[row, column] for row, column in pairs))
+            weight[mine.index(a), theirs.index(b)] = max(0.0, 1 - (error / MAX_RESIDUAL_M) ** 2) * motion[4]
+        pairs = best_pairs(weight, min_similarity=1e-6)
+        quality = float(sum(weight[row, column] for row, column in pairs))
         if best is None or quality > best.quality:
             named = tuple((mine[row], theirs[column]) for row, column in pairs)
             move = _translation([motions[one] for one in named], rotation)
@@ -134,7 +138,7 @@ def _link_at(
     return best
 
 
-def _together(one: ViewTrack, other: ViewTrack, lag: float) -> tuple[F64, F64, F64, F64, float] | None:
+def _common_motion(one: ViewTrack, other: ViewTrack, lag: float) -> tuple[F64, F64, F64, F64, float] | None:
     """Sample two tracks at their common times; return None if there are too few.
 
     Returns:
@@ -143,11 +147,11 @@ def _together(one: ViewTrack, other: ViewTrack, lag: float) -> tuple[F64, F64, F
     begin = max(one.times[0], other.times[0] + lag)
     end = min(one.times[-1], other.times[-1] + lag)
     instants = comparison_times(float(begin), float(end), RATE)
-    if len(instants) < FEWEST:
+    if len(instants) < MIN_INSTANTS:
         return None
     a, b = sample(one, instants), sample(other, instants - lag)
     both = a.present & b.present
-    if both.sum() < FEWEST:
+    if both.sum() < MIN_INSTANTS:
         return None
     limbs = POINTS[LIMB_POINTS]
     seconds = float(both.sum() * (instants[1] - instants[0]))
@@ -166,7 +170,7 @@ def align(source: F64, target: F64) -> tuple[F64, float]:
     for _ in range(10):
         rotation = best_rotation(np.einsum("kjc,kj,kjd->cd", source, weight, target)[None])[0].T
         error = np.linalg.norm(source @ rotation.T - target, axis=-1)
-        weight = 1 / (1 + (error / REWEIGHT) ** 2)
+        weight = 1 / (1 + (error / HALF_WEIGHT_M) ** 2)
     return rotation, _residual(source, target, rotation)
 
 

@@ -23,11 +23,11 @@ from pose.types import F64
 N = len(POINTS)
 _STARTS, _ENDS = BONE_RESIDUALS.starts, BONE_RESIDUALS.ends
 _INCIDENCE = np.eye(N)[:, _ENDS] - np.eye(N)[:, _STARTS]  # (N, B): 1 at the end of a bone, -1 at its start
-_TOUCHED = np.abs(_INCIDENCE)
+_ABS_INCIDENCE = np.abs(_INCIDENCE)
 _FLOOR = 1.0  # 1/m^2, added to every precision, so that no system is singular
 COST_TOLERANCE = 1e-3  # default relative decrease of the cost below which the iteration stops
 STEP_TOLERANCE = 0.1  # relative residual of the linear system of a step
-_MOST = 60  # maximum iterations of conjugate gradients
+_MAX_ITERATIONS = 60  # maximum iterations of conjugate gradients
 _KERNEL = np.array([1, 4, 6, 4, 1]) / 16  # smooths the information over neighbouring frames
 
 
@@ -65,7 +65,7 @@ class System:
         ahead = step = condition(rest)
         size, least = _product(rest, ahead), tolerance * np.sqrt(_product(right, right))
         active = np.ones(size.shape, bool)
-        for _ in range(_MOST):
+        for _ in range(_MAX_ITERATIONS):
             across = self.apply(step)
             length = np.where(active, size / np.maximum(_product(step, across), 1e-300), 0.0)[..., None, None]
             found, rest = found + length * step, rest - length * across
@@ -204,7 +204,7 @@ class Problem:
         along = along / BONE_SIGMA[:, None]
         right -= _INCIDENCE @ (((length - self.bones[..., None, :]) / BONE_SIGMA)[..., None] * along)
         bones = along[..., :, None] * along[..., None, :]
-        own += (_TOUCHED @ bones.reshape(*bones.shape[:-2], 9)).reshape(own.shape)
+        own += (_ABS_INCIDENCE @ bones.reshape(*bones.shape[:-2], 9)).reshape(own.shape)
         flat = (*points.shape[:-2], 3 * N)
         right = right.reshape(flat)
         right -= self._bend * _bent(points.reshape(flat))

@@ -15,9 +15,9 @@ from pose.multiview.types import POINT_NAMES
 from pose.types import F64
 
 ACROSS, ALONG = 0.4, 0.75  # standard deviation across and along the ray, relative to the lifter's sigma
-INDEPENDENT = 2.0  # effective maximum number of independent lifters: their errors are correlated
-SECONDS = 0.5  # s, standard deviation of the window over which the agreement of a camera is averaged
-FREEDOM = 3.0  # degrees of freedom of the t-distribution
+MAX_INDEPENDENT_LIFTERS = 2.0  # effective maximum number of independent lifters: their errors are correlated
+AGREEMENT_WINDOW_S = 0.5  # s, standard deviation of the window over which the agreement of a camera is averaged
+T_DEGREES_OF_FREEDOM = 3.0  # degrees of freedom of the t-distribution
 _ARM, _LEG = ("shoulder", "elbow", "wrist"), ("hip", "knee", "ankle")
 LIMBS = [[POINT_NAMES.index(f"{side}_{part}") for part in limb] for side in ("left", "right") for limb in (_ARM, _LEG)]
 LIMBS.append([POINT_NAMES.index("neck"), POINT_NAMES.index("head")])
@@ -74,7 +74,7 @@ def lifted_views(observed: Observed, cameras: CameraBatch, scale: float) -> Lift
     """
     deviation = np.where(np.isfinite(observed.limb_sigma), observed.limb_sigma, np.inf)
     across, along = (ACROSS * deviation) ** -2.0, (ALONG * deviation) ** -2.0
-    share = np.minimum(1.0, INDEPENDENT / np.maximum(observed.present.sum(axis=0), 1))[..., None]
+    share = np.minimum(1.0, MAX_INDEPENDENT_LIFTERS / np.maximum(observed.present.sum(axis=0), 1))[..., None]
     ray = cameras.to_world_axes(observed.root)
     ray /= np.maximum(np.sqrt(np.vecdot(ray, ray)), 1e-9)[..., None]
     square = (ray[..., :, None] * ray[..., None, :])[..., None, :, :]
@@ -87,9 +87,9 @@ def lifted_views(observed: Observed, cameras: CameraBatch, scale: float) -> Lift
 def trust_of(observed: Observed, cameras: CameraBatch, lifted: LiftedViews, points: F64) -> F64:
     """Return factors (C, ..., K, N) on each camera's precision, from its agreement with fused points.
 
-    Errors of a detector last for many frames. If 2D or 3D of a limb disagree with the fused points for about `SECONDS`,
-    the camera gets a smaller weight there. The weight is that of a t-distribution of `FREEDOM` degrees of freedom. The
-    factor is 1 where only one camera sees the person.
+    Errors of a detector last for many frames. If 2D or 3D of a limb disagree with the fused points for about
+    `AGREEMENT_WINDOW_S`, the camera gets a smaller weight there. The weight is that of a t-distribution of
+    `T_DEGREES_OF_FREEDOM` degrees of freedom. The factor is 1 where only one camera sees the person.
 
     Args:
         observed: Observations of the person, or of several.
@@ -104,7 +104,7 @@ def trust_of(observed: Observed, cameras: CameraBatch, lifted: LiftedViews, poin
     known = 2.0 * observed.seen + 3.0 * np.isfinite(observed.limb_sigma)
     window = _window(points.shape[-3], observed.step)
     ratio = window @ (square @ _IN_LIMB) / np.maximum(window @ (known @ _IN_LIMB), 1e-9)
-    trust: F64 = np.minimum((FREEDOM + 1) / (FREEDOM + ratio), 1.0) @ _IN_LIMB.T
+    trust: F64 = np.minimum((T_DEGREES_OF_FREEDOM + 1) / (T_DEGREES_OF_FREEDOM + ratio), 1.0) @ _IN_LIMB.T
     trust += 1 - _IN_LIMB.sum(axis=1)
     trust[:, observed.present.sum(axis=0) < 2] = 1.0
     return trust
@@ -114,8 +114,8 @@ def _window(count: int, step: float) -> F64:
     """Return the weights (K, K) of neighbouring instants, `step` s apart, in a moving mean."""
     apart = np.arange(count) * step
     apart = np.abs(apart[:, None] - apart)
-    weights: F64 = np.exp(-0.5 * (apart / SECONDS) ** 2)
-    weights[apart > 3 * SECONDS] = 0.0
+    weights: F64 = np.exp(-0.5 * (apart / AGREEMENT_WINDOW_S) ** 2)
+    weights[apart > 3 * AGREEMENT_WINDOW_S] = 0.0
     return weights
 
 

@@ -11,19 +11,19 @@ from pose.multiview.initialise import Link, all_speeds, link_cameras, reverse, s
 from pose.multiview.synchronise import Speeds
 from pose.multiview.types import ViewCamera, ViewTrack
 
-WAVE = "let people clap, wave or walk about in view of all cameras"
-DATE_REACH = 4.0  # s; tolerance around dates within which a weak match of the motion is accepted
-LEAST_AGREEMENT = 0.5  # minimum quality of other links to try, relative to the best link
-SAME_LAG = 0.1  # s; maximum difference of two lags that count as equal
-CHECKED = 0.6  # s; search range of the motion around a given clock
-MOST_TRIED = 5  # maximum lags that are tried per pair of cameras
-AMBIGUOUS = 1.1  # maximum ratio of costs, another lag over the best one, at which both are possible
-SURE = 3.0  # standard deviations from chance above which motion alone supports a lag
+MOTION_REMEDY = "let people clap, wave or walk about in view of all cameras"
+DATE_TOLERANCE_S = 4.0  # s; tolerance around dates within which a weak match of the motion is accepted
+MIN_RELATIVE_QUALITY = 0.5  # minimum quality of other links to try, relative to the best link
+MAX_EQUAL_LAG_S = 0.1  # s; maximum difference of two lags that count as equal
+CLOCK_SEARCH_S = 0.6  # s; search range of the motion around a given clock
+MAX_TRIED_LAGS = 5  # maximum lags that are tried per pair of cameras
+MAX_AMBIGUOUS_COST_RATIO = 1.1  # maximum ratio of costs, another lag over the best one, at which both are possible
+MIN_SIGNIFICANCE = 3.0  # standard deviations from chance above which motion alone supports a lag
 
 
 def find_links(
     tracks: Sequence[ViewTrack],
-    told: Sequence[ViewCamera],
+    initial_cameras: Sequence[ViewCamera],
     names: Sequence[str],
     known: Known,
     hints: Sequence[ClockHint] = (),
@@ -32,7 +32,7 @@ def find_links(
 
     Args:
         tracks: Tracks of all cameras.
-        told: Cameras with the given parameters.
+        initial_cameras: Cameras with the given parameters.
         names: Names of the cameras, for messages.
         known: Description of which parameters are given.
         hints: Clock offsets from sound and time stamps.
@@ -45,17 +45,19 @@ def find_links(
     """
     speeds = all_speeds(tracks)
     hypotheses: dict[tuple[int, int], list[Link]] = {}
-    for second in range(len(told)):
+    for second in range(len(initial_cameras)):
         for first in range(second):
             own = [hint for hint in hints if (hint.first, hint.second) == (first, second)]
             if known.clocks:
-                links = link_cameras(tracks, first, second, speeds, told[second].offset - told[first].offset)
+                links = link_cameras(
+                    tracks, first, second, speeds, initial_cameras[second].offset - initial_cameras[first].offset
+                )
             else:
                 links = _links(tracks, first, second, speeds, own)
             if links:
                 hypotheses[first, second] = links
-    chosen = spanning_links([links[0] for links in hypotheses.values()], len(told))
-    chosen = [_best(tracks, told, link, hypotheses[_key(link)]) for link in chosen]
+    chosen = spanning_links([links[0] for links in hypotheses.values()], len(initial_cameras))
+    chosen = [_best(tracks, initial_cameras, link, hypotheses[_key(link)]) for link in chosen]
     reached = {0} | {link.second for link in chosen}
     for index, name in enumerate(names):
         if index not in reached:
@@ -65,12 +67,12 @@ def find_links(
 
 def remedy(known: Known) -> str:
     """Return advice for the user about cameras that do not match, for a message."""
-    return WAVE if known.captured else f"{WAVE}, or give the start times with --offsets"
+    return MOTION_REMEDY if known.capture_times else f"{MOTION_REMEDY}, or give the start times with --offsets"
 
 
 def same_scene(known: Known) -> str:
     """Return a question to the user about the most common cause of a failure."""
-    return "do the cameras show the same people" if known.captured else "are these videos of the same moment"
+    return "do the cameras show the same people" if known.capture_times else "are these videos of the same moment"
 
 
 def _key(link: Link) -> tuple[int, int]:
@@ -90,41 +92,43 @@ def _links(
         if hint.source == DATE:
             continue
         links = link_cameras(tracks, first, second, speeds, hint.seconds)
-        if links and (not moved or links[0].quality > LEAST_AGREEMENT * moved[0].quality):
+        if links and (not moved or links[0].quality > MIN_RELATIVE_QUALITY * moved[0].quality):
             return links
     for hint in hints:
         if not moved and hint.source == DATE:
-            moved = link_cameras(tracks, first, second, speeds, near=(hint.seconds, DATE_REACH))
-    return [link for link in moved if link.quality > LEAST_AGREEMENT * moved[0].quality][:MOST_TRIED]
+            moved = link_cameras(tracks, first, second, speeds, near=(hint.seconds, DATE_TOLERANCE_S))
+    return [link for link in moved if link.quality > MIN_RELATIVE_QUALITY * moved[0].quality][:MAX_TRIED_LAGS]
 
 
-def _best(tracks: Sequence[ViewTrack], told: Sequence[ViewCamera], chosen: Link, links: Sequence[Link]) -> Link:
+def _best(
+    tracks: Sequence[ViewTrack], initial_cameras: Sequence[ViewCamera], chosen: Link, links: Sequence[Link]
+) -> Link:
     """Choose the link with the lowest cost of a bundle adjustment of its two cameras.
 
     If the overlap is large, motions agree almost equally well for several lags; the reprojection error decides.
 
     Args:
         tracks: Tracks of all cameras.
-        told: Cameras with the given parameters.
+        initial_cameras: Cameras with the given parameters.
         chosen: Link that defines the direction of the result.
         links: Links of the same two cameras with different lags.
     """
     if len(links) == 1:
         return chosen
-    costs = [_cost(tracks, told, link) for link in links]
+    costs = [_cost(tracks, initial_cameras, link) for link in links]
     order = sorted(range(len(links)), key=costs.__getitem__)
     best = links[order[0]]
-    if costs[order[1]] < AMBIGUOUS * costs[order[0]]:
+    if costs[order[1]] < MAX_AMBIGUOUS_COST_RATIO * costs[order[0]]:
         best = replace(best, other_lag=links[order[1]].lag)
     return best if best.first == chosen.first else reverse(best)
 
 
-def _cost(tracks: Sequence[ViewTrack], told: Sequence[ViewCamera], link: Link) -> float:
+def _cost(tracks: Sequence[ViewTrack], initial_cameras: Sequence[ViewCamera], link: Link) -> float:
     """Return the cost per observed point of a rough bundle adjustment of the two cameras of a link."""
     pair = (link.first, link.second)
     people = [{side: replace(tracks[row], camera=side) for side, row in enumerate(rows)} for rows in link.pairs]
     turned = replace(link, first=0, second=1)
-    cameras = start_cameras([told[index] for index in pair], [turned])
+    cameras = start_cameras([initial_cameras[index] for index in pair], [turned])
     cameras = [replace(cameras[0], offset=0.0, drift=0.0), replace(cameras[1], offset=link.lag)]
     adjusted = adjust(people, cameras, rough=True)
     return adjusted.solution.cost / max(sum(int(one.seen.sum()) for one in adjusted.seen), 1)
@@ -156,9 +160,9 @@ def given_notes(cameras: Sequence[ViewCamera], names: Sequence[str], tracks: Seq
     for index in range(1, len(cameras)):
         for other in range(index):
             off = cameras[index].offset - cameras[other].offset
-            links = link_cameras(tracks, other, index, speeds, near=(off, CHECKED))
-            best = max(links, key=lambda link: link.sure, default=None)
-            if best is not None and best.sure >= SURE and abs(best.lag - off) > SAME_LAG:
+            links = link_cameras(tracks, other, index, speeds, near=(off, CLOCK_SEARCH_S))
+            best = max(links, key=lambda link: link.significance, default=None)
+            if best is not None and best.significance >= MIN_SIGNIFICANCE and abs(best.lag - off) > MAX_EQUAL_LAG_S:
                 notes.append(
                     f"{names[index]}: its people move as if it started {best.lag - off:+.2f} s from the given time, "
                     f"compared with {names[other]}; check --offsets"
@@ -174,8 +178,8 @@ def _by_motion(
         if other == index:
             continue
         off = cameras[index].offset - cameras[other].offset
-        links = link_cameras(tracks, other, index, speeds, near=(off, SAME_LAG))
-        if any(link.sure >= SURE for link in links):
+        links = link_cameras(tracks, other, index, speeds, near=(off, MAX_EQUAL_LAG_S))
+        if any(link.significance >= MIN_SIGNIFICANCE for link in links):
             return True
     return False
 
@@ -200,8 +204,8 @@ def clock_notes(
         hints: Clock offsets from sound and time stamps.
         known: Description of which parameters are given.
     """
-    notes, decides = [], "a clap" if known.captured else "a clap or --offsets"
-    for index in range(1, 1 if known.captured else len(cameras)):
+    notes, decides = [], "a clap" if known.capture_times else "a clap or --offsets"
+    for index in range(1, 1 if known.capture_times else len(cameras)):
         if not sources[index]:
             notes.append(
                 f"{names[index]}: its start time {cameras[index].offset:.2f} s is a weak match of the motion; a longer "
@@ -209,7 +213,7 @@ def clock_notes(
             )
     for hint in hints:
         off = cameras[hint.second].offset - cameras[hint.first].offset
-        if hint.source != DATE and not known.captured and not hint.agrees(cameras):
+        if hint.source != DATE and not known.capture_times and not hint.agrees(cameras):
             notes.append(
                 f"{names[hint.second]}: {hint.source} says that it starts {hint.seconds:.2f} s after "
                 f"{names[hint.first]}, the people {off:.2f} s; --offsets decides"

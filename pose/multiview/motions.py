@@ -10,7 +10,7 @@ from pose.gaps import MAX_TRACK_GAP_S
 from pose.multiview.fuse import fuse
 from pose.multiview.fused_motion import FusedMotion, row_type, rows_of, stored_motions
 from pose.multiview.rig import Rig
-from pose.multiview.stored import AT_ONCE, FEW
+from pose.multiview.stored import BATCH_ROWS, MAX_ROWS_IN_MEMORY
 from pose.multiview.types import ViewCamera, ViewTrack
 from pose.refine import lengths_of
 from pose.system.row_file import RowFile, Rows
@@ -21,7 +21,7 @@ from pose.world.frame import World
 from pose.world.gravity import ANKLES, body_directions, find_gravity, given_gravity
 from pose.world.height import scale_to, stature
 
-FASTEST = 60.0  # maximum frames/s of the result
+MAX_FPS = 60.0  # maximum frames/s of the result
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,11 @@ def fused_times(cameras: Sequence[ViewCamera], spans: Sequence[tuple[float, floa
     Args:
         cameras: The cameras.
         spans: Times (first, last) s of each camera on its own clock.
-        fps: Frame rate of the results, frames/s; limited to `FASTEST`.
+        fps: Frame rate of the results, frames/s; limited to `MAX_FPS`.
     """
     ends = [camera.common_time(np.array(span)) for camera, span in zip(cameras, spans, strict=True)]
     begins, last = min(float(one[0]) for one in ends), max(float(one[1]) for one in ends)
-    rate = min(fps, FASTEST)
+    rate = min(fps, MAX_FPS)
     count = max(math.floor((last - begins) * rate + 1e-6) + 1, 2)
     return FusedTimes(np.arange(count) / rate, begins)
 
@@ -74,7 +74,7 @@ def find_motions(rig: Rig, line: FusedTimes, step: Callable[[int], None] = lambd
         PoseError: If the disk is full.
     """
     kind = row_type(len(rig.cameras))
-    with RowFile(kind, memory=FEW * kind.itemsize) as rows:
+    with RowFile(kind, memory=MAX_ROWS_IN_MEMORY * kind.itemsize) as rows:
         kept = []
         for person, (tracks, bones) in enumerate(zip(rig.people, rig.bones, strict=True)):
             instants, present = [np.zeros(0)], [np.zeros(0, bool)]
@@ -102,7 +102,7 @@ def _kept(rows: RowFile, masks: Sequence[Flags]) -> Iterator[Rows]:
     """Yield the rows of each person where its mask is True."""
     for person, mask in enumerate(masks):
         first = 0
-        for part in rows.portions(person, AT_ONCE):
+        for part in rows.portions(person, BATCH_ROWS):
             yield part[mask[first : first + len(part)]]
             first += len(part)
 
@@ -137,8 +137,8 @@ class _StoredMotion:
     def directions(self, feet_ahead: float) -> tuple[F64, F64]:
         """See `gravity.AnyBodyMotion`."""
         axes, heights = np.empty((len(self.joints), 3)), np.empty(len(self.joints))
-        for first in range(0, len(self.joints), AT_ONCE):
-            part = slice(first, first + AT_ONCE)
+        for first in range(0, len(self.joints), BATCH_ROWS):
+            part = slice(first, first + BATCH_ROWS)
             joints = self.joints[part]
             axes[part], heights[part] = body_directions(joints - joints[:, :1], feet_ahead)
         return axes, heights

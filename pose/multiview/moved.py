@@ -12,10 +12,10 @@ from pose.multiview.calibrate import start_points
 from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.observations import knots_of, observe
 from pose.multiview.types import ViewCamera, ViewTrack
-from pose.multiview.windows import FEW_KNOTS, calibration_windows, is_shared
+from pose.multiview.windows import MAX_ROUGH_KNOTS, calibration_windows, is_shared
 
-LEAST_DEGREES = 1.5  # minimum rotation that is reported
-LEAST_DEVIATIONS = 5.0  # minimum rotation in standard deviations; large, because 2D errors are correlated over time
+MIN_DEGREES = 1.5  # minimum rotation that is reported
+MIN_DEVIATIONS = 5.0  # minimum rotation in standard deviations; large, because 2D errors are correlated over time
 STEPS = 6  # iterations of the bundle adjustment per camera
 
 
@@ -34,7 +34,7 @@ class CameraRotation:
     gain: float
 
 
-def turns_of(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera]) -> list[CameraRotation]:
+def camera_rotations(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera]) -> list[CameraRotation]:
     """Return the best-fitting rotation of each camera while all other cameras are fixed.
 
     Args:
@@ -43,21 +43,23 @@ def turns_of(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCa
     """
     seen = [
         observe(tracks, cameras, knots_of(tracks, cameras, grid), width=0.03)
-        for grid in calibration_windows(people, cameras, FEW_KNOTS)
+        for grid in calibration_windows(people, cameras, MAX_ROUGH_KNOTS)
         for tracks in people
         if is_shared(tracks, cameras, grid)
     ]
     bodies = [start_body(start_points(one, CameraBatch.of(cameras))) for one in seen]
-    fixed = BundleAdjustment(seen, _turning(len(cameras), None)).solve(cameras, bodies, iterations=15, tolerance=1e-3)
+    fixed = BundleAdjustment(seen, _only_rotation(len(cameras), None)).solve(
+        cameras, bodies, iterations=15, tolerance=1e-3
+    )
     found = []
     for index, camera in enumerate(cameras):
         # With the origin of the world at the camera's centre, a rotation does not move the centre.
-        moved = [replace(one, translation=one.rotation @ camera.place + one.translation) for one in cameras]
-        own = [BodyUnknowns(body.points - camera.place, body.bones) for body in fixed.bodies]
-        bundle = BundleAdjustment(seen, _turning(len(cameras), index))
+        moved = [replace(one, translation=one.rotation @ camera.position + one.translation) for one in cameras]
+        own = [BodyUnknowns(body.points - camera.position, body.bones) for body in fixed.bodies]
+        bundle = BundleAdjustment(seen, _only_rotation(len(cameras), index))
         solution = bundle.solve(moved, own, STEPS, tolerance=1e-3, covariance=True)
         cosine = (np.trace(solution.cameras[index].rotation @ camera.rotation.T) - 1) / 2
-        deviation = math.degrees(float(np.linalg.norm(solution.deviation[index, r.TURN])))
+        deviation = math.degrees(float(np.linalg.norm(solution.deviation[index, r.ROTATION])))
         found.append(
             CameraRotation(
                 math.degrees(math.acos(float(np.clip(cosine, -1, 1)))), deviation, fixed.cost - solution.cost
@@ -78,18 +80,18 @@ def moved_notes(
         cameras: Calibrated cameras.
         names: Names of the cameras, for the warning.
     """
-    turns = turns_of(people, cameras)
+    turns = camera_rotations(people, cameras)
     index = int(np.argmax([turn.gain for turn in turns]))
     turn = turns[index]
-    if turn.degrees < LEAST_DEGREES or turn.degrees < LEAST_DEVIATIONS * turn.deviation:
+    if turn.degrees < MIN_DEGREES or turn.degrees < MIN_DEVIATIONS * turn.deviation:
         return []
     which = f"{names[index]} is" if len(cameras) > 2 else "one of the two cameras is"
     return [f"people fit better if {which} rotated by {turn.degrees:.1f} degrees; was it moved since the calibration?"]
 
 
-def _turning(cameras: int, which: int | None) -> Freedom:
+def _only_rotation(cameras: int, which: int | None) -> Freedom:
     shape = (cameras, r.PARAMETERS)
     free = np.zeros(shape, bool)
     if which is not None:
-        free[which, r.TURN] = True
+        free[which, r.ROTATION] = True
     return Freedom(free, np.zeros(shape), np.zeros(shape))

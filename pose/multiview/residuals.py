@@ -11,11 +11,11 @@ import numpy as np
 from pose.fit.bones import Bones
 from pose.multiview.camera_batch import CameraBatch
 from pose.multiview.observations import Observed
-from pose.multiview.types import HIPS, NEAREST, POINT_NAMES, ViewCamera
+from pose.multiview.types import HIPS, MIN_DEPTH_M, POINT_NAMES, ViewCamera
 from pose.types import F64
 
 PARAMETERS = 10  # per camera: rotation (3), translation (3), log focal length, k1, offset (s), drift
-TURN, SHIFT, FOCAL, RADIAL, OFFSET, DRIFT = slice(0, 3), slice(3, 6), 6, 7, 8, 9
+ROTATION, TRANSLATION, FOCAL, RADIAL, OFFSET, DRIFT = slice(0, 3), slice(3, 6), 6, 7, 8, 9
 
 _BONES = (
     ("hip", "knee", 0.01), ("knee", "ankle", 0.01), ("shoulder", "elbow", 0.01), ("elbow", "wrist", 0.01),
@@ -61,7 +61,7 @@ def projected(camera: ViewCamera, points: F64) -> tuple[F64, F64, F64]:
         derivatives are with respect to these points.
     """
     seen = camera.to_camera(points)
-    depth = np.maximum(seen[..., 2], NEAREST)
+    depth = np.maximum(seen[..., 2], MIN_DEPTH_M)
     ray = seen[..., :2] / depth[..., None]
     square = (ray * ray).sum(axis=-1)
     k1, k2 = camera.radial
@@ -96,10 +96,10 @@ def by_parameters(camera: ViewCamera, seen: F64, pixels: F64, by_seen: F64, velo
     cross = np.zeros((*seen.shape[:-1], 3, 3))
     cross[..., 0, 1], cross[..., 0, 2], cross[..., 1, 2] = turned[..., 2], -turned[..., 1], turned[..., 0]
     cross[..., 1, 0], cross[..., 2, 0], cross[..., 2, 1] = -turned[..., 2], turned[..., 1], -turned[..., 0]
-    out[..., TURN] = by_seen @ cross
-    out[..., SHIFT] = by_seen
+    out[..., ROTATION] = by_seen @ cross
+    out[..., TRANSLATION] = by_seen
     out[..., FOCAL] = pixels - camera.centre
-    ray = seen[..., :2] / np.maximum(seen[..., 2:], NEAREST)
+    ray = seen[..., :2] / np.maximum(seen[..., 2:], MIN_DEPTH_M)
     out[..., RADIAL] = camera.focal * (ray * ray).sum(axis=-1, keepdims=True) * ray
     out[..., OFFSET] = velocity
     out[..., DRIFT] = velocity * own[:, None, None]
@@ -141,7 +141,7 @@ def root_prior(observed: Observed, cameras: CameraBatch, scale: float, weights: 
         Points (..., K, 3) m in the world, and their precision (..., K) 1/m^2; 0 without a prior.
     """
     place = cameras.to_world(scale * observed.root)
-    far = scale * np.maximum(observed.root[..., 2], NEAREST)
+    far = scale * np.maximum(observed.root[..., 2], MIN_DEPTH_M)
     alone = observed.present.sum(axis=0) == 1
     precision = np.where(observed.present & alone, (weights.root * far) ** -2.0, 0.0)
     total = precision.sum(axis=0)

@@ -129,22 +129,24 @@ def _with_hands(result: FrameResult, here: Sequence[int], stream: HandStream) ->
 class _Nearest:
     """Search for the results of one camera that are nearest to increasing times."""
 
-    def __init__(self, results: Iterable[FrameResult], reach: float) -> None:
+    def __init__(self, results: Iterable[FrameResult], max_gap_s: float) -> None:
         """Start at the first result.
 
         Args:
             results: Results in the order of time.
-            reach: Maximum time between a result and the requested time, s.
+            max_gap_s: Maximum time between a result and the requested time, s.
         """
-        self._results, self._reach = iter(results), reach
+        self._results, self._max_gap_s = iter(results), max_gap_s
         self._before: FrameResult | None = None
         self._after: FrameResult | None = next(self._results, None)
 
     def at(self, time: float) -> FrameResult | None:
-        """Return the result nearest to `time` (s); None if there is none within `reach`."""
+        """Return the result nearest to `time` (s); None if there is none within `max_gap_s`."""
         while self._after is not None and self._after.time <= time:
             self._before, self._after = self._after, next(self._results, None)
-        near = [one for one in (self._before, self._after) if one is not None and abs(one.time - time) <= self._reach]
+        near = [
+            one for one in (self._before, self._after) if one is not None and abs(one.time - time) <= self._max_gap_s
+        ]
         return min(near, key=lambda one: abs(one.time - time), default=None)
 
 

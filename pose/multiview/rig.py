@@ -20,12 +20,13 @@ from pose.multiview.observations import BODY_HEIGHT, Observed
 from pose.multiview.types import ViewCamera, ViewTrack
 from pose.types import F64
 
-LARGEST_RESIDUAL = 0.05  # maximum median reprojection error, relative to a body's height in the image
-SAME_PLACE = 0.03  # minimum baseline of two cameras, relative to the distance of people; see `_check`
-SAME_TURN = 4.0  # degrees, minimum rotation between two cameras with a shorter baseline
-CORRELATED = 3.0  # factor on standard deviations, because 2D errors last for many frames
-POOR_RESIDUAL = 0.02  # reprojection error, relative likewise, above which a note reports a poor fit
-UNSURE_DEGREES, UNSURE_PLACE = 5.0, 0.15  # maximum standard deviations (place: relative to the distance) without a note
+MAX_RESIDUAL = 0.05  # maximum median reprojection error, relative to a body's height in the image
+MIN_BASELINE = 0.03  # minimum baseline of two cameras, relative to the distance of people; see `_check`
+MIN_ROTATION_DEGREES = 4.0  # degrees, minimum rotation between two cameras with a shorter baseline
+CORRELATION_FACTOR = 3.0  # factor on standard deviations, because 2D errors last for many frames
+MAX_GOOD_RESIDUAL = 0.02  # reprojection error, relative likewise, above which a note reports a poor fit
+# Maximum standard deviations of rotation, and of position relative to the distance of people, without a note.
+MAX_SIGMA_DEGREES, MAX_POSITION_SIGMA = 5.0, 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class Accuracy:
     """Estimated accuracy of one camera: standard deviations, and the reprojection error.
 
     Attributes:
-        turn: Standard deviation of the rotation, degrees.
-        place: Standard deviation of the optical centre, m.
+        rotation: Standard deviation of the rotation, degrees.
+        position: Standard deviation of the optical centre, m.
         focal: Standard deviation of the focal length, px.
         radial: Standard deviation of the distortion coefficient k1.
         offset: Standard deviation of the clock offset, s.
@@ -42,8 +43,8 @@ class Accuracy:
         residual: Median reprojection error, px; NaN without observations.
     """
 
-    turn: float
-    place: float
+    rotation: float
+    position: float
     focal: float
     radial: float
     offset: float
@@ -78,7 +79,7 @@ class Rig:
 
 def find_rig(
     tracks: Sequence[ViewTrack],
-    told: Sequence[ViewCamera],
+    initial_cameras: Sequence[ViewCamera],
     names: Sequence[str],
     known: Known | None = None,
     hints: Sequence[ClockHint] = (),
@@ -88,7 +89,8 @@ def find_rig(
 
     Args:
         tracks: Tracks of all cameras.
-        told: Cameras with known or assumed intrinsics, and with the poses and clocks that `known` marks as given.
+        initial_cameras: Cameras with known or assumed intrinsics, and with the poses and clocks that `known` marks as
+            given.
         names: Names of the cameras, for messages.
         known: Description of which parameters are given; None if none are.
         hints: Clock offsets from sound and time stamps.
@@ -101,16 +103,17 @@ def find_rig(
     for index, name in enumerate(names):
         if not any(track.camera == index for track in tracks):
             raise PoseError(f"{name}: no person found; every camera must see a person that another one sees")
-    cameras, links = list(told), list[Link]()
+    cameras, links = list(initial_cameras), list[Link]()
     if not (known.poses and known.clocks):
         log("time offsets")
-        links = find_links(tracks, told, names, known, hints)
-        if known.poses or known.start:
+        links = find_links(tracks, initial_cameras, names, known, hints)
+        if known.poses or known.refine_poses:
             cameras = [
-                replace(camera, offset=new.offset) for camera, new in zip(told, start_cameras(told, links), strict=True)
+                replace(camera, offset=new.offset)
+                for camera, new in zip(initial_cameras, start_cameras(initial_cameras, links), strict=True)
             ]
         else:
-            cameras = start_cameras(told, links)
+            cameras = start_cameras(initial_cameras, links)
         if not known.poses:
             log("cameras from the best matches")
             cameras = adjust(_linked_people(tracks, links), cameras, known, rough=True).solution.cameras
@@ -144,7 +147,7 @@ def rescaled(rig: Rig, factor: float) -> Rig:
         rig,
         cameras=[replace(camera, translation=factor * camera.translation) for camera in rig.cameras],
         bones=[factor * bones for bones in rig.bones],
-        accuracy=[replace(one, place=factor * one.place) for one in rig.accuracy],
+        accuracy=[replace(one, position=factor * one.position) for one in rig.accuracy],
         scale=factor * rig.scale,
     )
 
@@ -181,16 +184,16 @@ def _bones(
 
 
 def _accuracy(solution: Solution, seen: Sequence[Observed], index: int) -> Accuracy:
-    camera, deviation = solution.cameras[index], CORRELATED * solution.deviation[index]
+    camera, deviation = solution.cameras[index], CORRELATION_FACTOR * solution.deviation[index]
     off = [
         residuals_px(one, np.stack([each.project(body.points) for each in solution.cameras]))[index]
         for one, body in zip(seen, solution.bodies, strict=True)
     ]
     every = np.concatenate([one[np.isfinite(one)] for one in off])
-    place = float(np.linalg.norm(deviation[r.SHIFT]))
+    place = float(np.linalg.norm(deviation[r.TRANSLATION]))
     return Accuracy(
-        turn=math.degrees(float(np.linalg.norm(deviation[r.TURN]))),
-        place=place,
+        rotation=math.degrees(float(np.linalg.norm(deviation[r.ROTATION]))),
+        position=place,
         focal=camera.focal * float(deviation[r.FOCAL]),
         radial=float(deviation[r.RADIAL]),
         offset=float(deviation[r.OFFSET]),
@@ -220,7 +223,7 @@ def _check(
     """
     for index, (camera, one) in enumerate(zip(cameras, accuracy, strict=True)):
         body = camera.focal * BODY_HEIGHT / _distance(camera, seen, index)
-        if not math.isfinite(one.residual) or one.residual > LARGEST_RESIDUAL * body:
+        if not math.isfinite(one.residual) or one.residual > MAX_RESIDUAL * body:
             what = "the calibration does not fit" if known.poses else "its motion does not fit the other cameras'"
             raise PoseError(
                 f"{names[index]}: {what} (reprojection error {one.residual:.0f} px); "
@@ -229,8 +232,8 @@ def _check(
     for index, camera in enumerate(cameras):
         for other in range(index):
             turn = _angle_between(camera, cameras[other])
-            apart = float(np.linalg.norm(camera.place - cameras[other].place))
-            if turn < SAME_TURN and apart < SAME_PLACE * _distance(camera, seen, index):
+            apart = float(np.linalg.norm(camera.position - cameras[other].position))
+            if turn < MIN_ROTATION_DEGREES and apart < MIN_BASELINE * _distance(camera, seen, index):
                 raise PoseError(
                     f"{names[index]}: it shows the same view as {names[other]}; two cameras at one place, or one video "
                     "given twice, show no depth"
@@ -247,14 +250,14 @@ def _notes(
 ) -> list[str]:
     notes = []
     for index, (camera, one) in enumerate(zip(cameras, accuracy, strict=True)):
-        place = one.place / _distance(camera, seen, index)
-        if one.turn > UNSURE_DEGREES or place > UNSURE_PLACE:
+        place = one.position / _distance(camera, seen, index)
+        if one.rotation > MAX_SIGMA_DEGREES or place > MAX_POSITION_SIGMA:
             notes.append(
-                f"{names[index]}: its place is uncertain ({one.turn:.0f} degrees, {100 * place:.0f} % of the distance)"
-                "; cameras 60 to 120 degrees apart and people who move about help"
+                f"{names[index]}: its place is uncertain ({one.rotation:.0f} degrees, {100 * place:.0f} % of the "
+                "distance); cameras 60 to 120 degrees apart and people who move about help"
             )
         body = camera.focal * BODY_HEIGHT / _distance(camera, seen, index)
-        if one.residual > POOR_RESIDUAL * body:
+        if one.residual > MAX_GOOD_RESIDUAL * body:
             notes.append(
                 f"{names[index]}: it fits the other cameras poorly (reprojection error {one.residual:.0f} px); check "
                 "its calibration, its start time, and whether tracks swap people"

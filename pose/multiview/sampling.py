@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from pose.multiview.types import POINTS, ViewTrack
 from pose.types import F32, F64, Flags
 
-LONGEST_GAP = 0.15  # s; longest gap of detections around a sampled time
+MAX_GAP_S = 0.15  # s; longest gap of detections around a sampled time
 
-AT_ONCE = 2048  # times per batch, to bound the memory
+BATCH_TIMES = 2048  # times per batch, to bound the memory
 MAX_COMPARED = 4096  # times at which two tracks are compared; long ones are compared at a lower rate
 
 
@@ -43,19 +43,19 @@ class Samples:
     present: Flags
 
 
-def bandwidth(track: ViewTrack, least: float = 0.02) -> float:
+def bandwidth(track: ViewTrack, min_width: float = 0.02) -> float:
     """Return the width in s of a kernel that includes one frame on each side at the track's frame rate.
 
     Args:
         track: The track.
-        least: Minimum width, s.
+        min_width: Minimum width, s.
     """
     count = len(track) - 1
     if count < 1:
-        return max(least, 0.7 / 30)
+        return max(min_width, 0.7 / 30)
     middle = [(count - 1) // 2, count // 2]
     low, high = np.partition(track.times[1:] - track.times[:-1], middle)[middle]  # faster than np.median
-    return max(least, 0.7 * min(0.5 * (float(low) + float(high)), LONGEST_GAP))
+    return max(min_width, 0.7 * min(0.5 * (float(low) + float(high)), MAX_GAP_S))
 
 
 def comparison_times(begin: float, end: float, rate: float) -> F64:
@@ -78,8 +78,8 @@ def sample(track: ViewTrack, instants: F64, width: float | None = None) -> Sampl
         width: Standard deviation of the Gaussian smoothing kernel, s; None for the result of `bandwidth`.
     """
     width = bandwidth(track) if width is None else width
-    firsts = range(0, max(len(instants), 1), AT_ONCE)
-    parts = [sample_tracks([track], instants[None, first : first + AT_ONCE], width) for first in firsts]
+    firsts = range(0, max(len(instants), 1), BATCH_TIMES)
+    parts = [sample_tracks([track], instants[None, first : first + BATCH_TIMES], width) for first in firsts]
     columns = zip(*([getattr(part, one.name)[0] for one in fields(Samples)] for part in parts), strict=True)
     return Samples(*(column[0] if len(parts) == 1 else np.concatenate(column) for column in columns))
 
@@ -110,7 +110,7 @@ def sample_tracks(tracks: Sequence[ViewTrack], instants: F64, width: float | Non
     distance = np.where(seen > 0, apart[..., None], np.inf).min(axis=1)
     total = seen.sum(axis=1)
     score = np.divide((seen * scores).sum(axis=1), total, out=np.zeros_like(total), where=total > 0)
-    present = np.where(weight > 0, apart, np.inf).min(axis=1) <= LONGEST_GAP
+    present = np.where(weight > 0, apart, np.inf).min(axis=1) <= MAX_GAP_S
     body = np.concatenate([frames.joints.reshape(-1, 51), frames.root, frames.sigma], axis=1)
     share = weight / np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
     mean = np.einsum("kn,knd->kd", share, body[rows])
@@ -118,7 +118,7 @@ def sample_tracks(tracks: Sequence[ViewTrack], instants: F64, width: float | Non
     return Samples(
         values.reshape(*shape, -1, 2),
         slopes.reshape(*shape, -1, 2),
-        np.where((distance <= LONGEST_GAP) & present[:, None], score, 0.0).reshape(*shape, -1),
+        np.where((distance <= MAX_GAP_S) & present[:, None], score, 0.0).reshape(*shape, -1),
         mean[:, :51].reshape(*shape, 17, 3),
         mean[:, 51:54].reshape(*shape, 3),
         mean[:, 54:].reshape(*shape, 17),
@@ -148,7 +148,7 @@ def _neighbours(tracks: Sequence[ViewTrack], instants: F64, widths: F64) -> tupl
     Returns:
         The frames, indices (T K, n) of those around each instant, and which of the indices count.
     """
-    reach = np.maximum(3 * widths, LONGEST_GAP)[:, None]
+    reach = np.maximum(3 * widths, MAX_GAP_S)[:, None]
     begin, end = instants - reach, instants + reach
     first = np.stack([np.searchsorted(track.times, own) for track, own in zip(tracks, begin, strict=True)])
     last = np.stack([np.searchsorted(track.times, own, side="right") for track, own in zip(tracks, end, strict=True)])

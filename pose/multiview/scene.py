@@ -104,17 +104,19 @@ def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) ->
     Raises:
         PoseError: If the cameras cannot be calibrated.
     """
-    told = [ViewCamera.of(one.camera) for one in runs] if given.cameras is None else list(given.cameras)
+    initial_cameras = [ViewCamera.of(one.camera) for one in runs] if given.cameras is None else list(given.cameras)
     if given.offsets is not None:
         first = given.offsets[0]
-        told = [replace(camera, offset=value - first) for camera, value in zip(told, given.offsets, strict=True)]
+        initial_cameras = [
+            replace(camera, offset=value - first) for camera, value in zip(initial_cameras, given.offsets, strict=True)
+        ]
     calibrated = given.cameras is not None
     known = Known(calibrated and not given.refine, given.offsets is not None, calibrated and given.refine)
     hints = clock_hints([one.wave for one in runs], [one.recorded for one in runs])
-    rig = find_rig([track for one in runs for track in one.tracks], told, names, known, hints)
+    rig = find_rig([track for one in runs for track in one.tracks], initial_cameras, names, known, hints)
     if given.distance is not None:
         one, other, metres = given.distance
-        rig = rescaled(rig, metres / max(math.dist(rig.cameras[one].place, rig.cameras[other].place), 1e-6))
+        rig = rescaled(rig, metres / max(math.dist(rig.cameras[one].position, rig.cameras[other].position), 1e-6))
     line = fused_times(rig.cameras, [run.span for run in runs], runs[0].fps)
     rig = on_time_line(rig, line)
     motions = find_motions(rig, line)

@@ -18,40 +18,40 @@ from pose.video.waveform import RATE, Waveform
 
 HOP = 40  # samples between onsets: 200/s
 BANDS = ((100.0, 400.0), (400.0, 1000.0), (1000.0, 2000.0), (2000.0, 3800.0))  # Hz
-MOST_LAGS = 6  # maximum lags that are tested
-LEAST_ONSETS = 4.0  # minimum peak, in standard deviations of the onsets' correlation over the lags
-LEAST_OVERLAP = 3.0  # s, minimum overlap of two recordings
-PIECE = 4.0  # s, maximum length of a piece
-MOST_PIECES = 16  # maximum number of pieces
-REACH = 0.15  # s; search range of pieces around a candidate lag
-AGREE = 0.012  # s; maximum distance from the common line
-LEAST_SHARE = 0.6  # minimum fraction of agreeing pieces
-LEAST_PEAK = 7.0  # minimum peak, in standard deviations of a piece's correlation; other pieces are ignored
-FEWEST = 3  # minimum agreeing pieces
-UNIQUE = 0.97  # maximum second peak more than `AGREE` away, relative to the highest
-SMOOTH = 4  # samples; width of a peak due to drift within a piece
+MAX_LAGS = 6  # maximum lags that are tested
+MIN_ONSET_PEAK = 4.0  # minimum peak, in standard deviations of the onsets' correlation over the lags
+MIN_OVERLAP_S = 3.0  # s, minimum overlap of two recordings
+PIECE_S = 4.0  # s, maximum length of a piece
+MAX_PIECES = 16  # maximum number of pieces
+PIECE_SEARCH_S = 0.15  # s; search range of pieces around a candidate lag
+MAX_LINE_DISTANCE_S = 0.012  # s; maximum distance from the common line
+MIN_AGREEING_SHARE = 0.6  # minimum fraction of agreeing pieces
+MIN_PIECE_PEAK = 7.0  # minimum peak, in standard deviations of a piece's correlation; other pieces are ignored
+MIN_PIECES = 3  # minimum agreeing pieces
+MAX_SECOND_PEAK = 0.97  # maximum second peak more than `MAX_LINE_DISTANCE_S` away, relative to the highest
+PEAK_WIDTH = 4  # samples; width of a peak due to drift within a piece
 
 
 @dataclass(frozen=True, slots=True)
-class HeardLag:
+class SoundLag:
     """Lag between the sound of two recordings.
 
     Attributes:
         seconds: Time that converts the second camera's clock to the first's when added to it, at the middle of the
             overlap.
         pieces: Number of pieces whose lags agree.
-        share: Fraction of agreeing pieces among those with a clear peak.
+        agreeing_share: Fraction of agreeing pieces among those with a clear peak.
     """
 
     seconds: float
     pieces: int
-    share: float
+    agreeing_share: float
 
 
-def heard_lag(one: Waveform, other: Waveform) -> HeardLag | None:
+def sound_lag(one: Waveform, other: Waveform) -> SoundLag | None:
     """Return the lag between two recordings of one scene; None if their sound does not determine the lag."""
-    for lag in _likely(onsets(one), onsets(other)):
-        found = _tested(one, other, lag + one.first - other.first)
+    for lag in _candidate_lags(onsets(one), onsets(other)):
+        found = _verified_lag(one, other, lag + one.first - other.first)
         if found is not None:
             return found
     return None
@@ -80,7 +80,7 @@ def onsets(wave: Waveform) -> F64:
     return centred
 
 
-def _likely(one: F64, other: F64) -> list[float]:
+def _candidate_lags(one: F64, other: F64) -> list[float]:
     """Return candidate lags of the second recording relative to the starts of both, s, best first.
 
     Args:
@@ -96,28 +96,28 @@ def _likely(one: F64, other: F64) -> list[float]:
     lag = np.arange(-(m - 1), n)
     overlap = np.minimum(n, lag + m) - np.maximum(0, lag)
     step = HOP / RATE
-    worth = np.where(overlap * step >= LEAST_OVERLAP, together / np.sqrt(np.maximum(overlap, 1)), -np.inf)
+    worth = np.where(overlap * step >= MIN_OVERLAP_S, together / np.sqrt(np.maximum(overlap, 1)), -np.inf)
     spread = float(np.std(worth[np.isfinite(worth)])) if np.isfinite(worth).any() else 0.0
     found: list[float] = []
     for index in np.argsort(-worth)[:400]:
-        if worth[index] < LEAST_ONSETS * spread:
+        if worth[index] < MIN_ONSET_PEAK * spread:
             break
         seconds = float(lag[index] * step)
-        if np.isfinite(worth[index]) and all(abs(seconds - known) > REACH / 2 for known in found):
+        if np.isfinite(worth[index]) and all(abs(seconds - known) > PIECE_SEARCH_S / 2 for known in found):
             found.append(seconds)
-        if len(found) == MOST_LAGS:
+        if len(found) == MAX_LAGS:
             break
     return found
 
 
-def _tested(one: Waveform, other: Waveform, lag: float) -> HeardLag | None:
+def _verified_lag(one: Waveform, other: Waveform, lag: float) -> SoundLag | None:
     """Test a candidate lag (s) on pieces of the overlap; return the refined lag, or None if they do not agree."""
     begin = max(one.first, other.first + lag)
     end = min(one.first + one.seconds, other.first + other.seconds + lag)
-    if end - begin < LEAST_OVERLAP:
+    if end - begin < MIN_OVERLAP_S:
         return None
-    length = min(PIECE, (end - begin) / FEWEST)
-    count = min(int((end - begin) / length + 1e-6), MOST_PIECES)
+    length = min(PIECE_S, (end - begin) / MIN_PIECES)
+    count = min(int((end - begin) / length + 1e-6), MAX_PIECES)
     starts = np.linspace(begin, end - length, count)
     offs, at = list[float](), list[float]()
     for start in starts.tolist():
@@ -125,15 +125,15 @@ def _tested(one: Waveform, other: Waveform, lag: float) -> HeardLag | None:
         if lagging is not None:
             offs.append(lagging)
             at.append(start)
-    if len(offs) < FEWEST:
+    if len(offs) < MIN_PIECES:
         return None
     off, middle = np.array(offs), (begin + end) / 2
     fit = _line(np.array(at) - middle, off)
-    near = np.abs(off - fit[0] - fit[1] * (np.array(at) - middle)) < AGREE
-    if near.sum() < FEWEST or near.mean() < LEAST_SHARE:
+    near = np.abs(off - fit[0] - fit[1] * (np.array(at) - middle)) < MAX_LINE_DISTANCE_S
+    if near.sum() < MIN_PIECES or near.mean() < MIN_AGREEING_SHARE:
         return None
     height = float(np.median((off - fit[1] * (np.array(at) - middle))[near]))
-    return HeardLag(lag + height, int(near.sum()), float(near.mean()))
+    return SoundLag(lag + height, int(near.sum()), float(near.mean()))
 
 
 def _line(at: F64, off: F64) -> tuple[float, float]:
@@ -147,7 +147,7 @@ def _line(at: F64, off: F64) -> tuple[float, float]:
     for slope in np.linspace(-300e-6, 300e-6, 25):
         flat = off - slope * at
         for height in flat:
-            agreeing = int((np.abs(flat - height) < AGREE / 2).sum())
+            agreeing = int((np.abs(flat - height) < MAX_LINE_DISTANCE_S / 2).sum())
             if agreeing > score or (agreeing == score and abs(slope) < abs(best[1])):
                 best, score = (float(height), float(slope)), agreeing
     return best
@@ -167,14 +167,14 @@ def _piece(one: F32, other: F32) -> float | None:
     cross = np.fft.rfft(one[:count], size) * np.conj(np.fft.rfft(other[:count], size))
     hertz = np.fft.rfftfreq(size, 1 / RATE)
     cross = np.where((hertz > BANDS[0][0]) & (hertz < BANDS[-1][1]), cross / np.maximum(np.abs(cross), 1e-12), 0)
-    cross = cross * np.exp(-0.5 * (2 * np.pi * hertz * SMOOTH / RATE / 2) ** 2)
+    cross = cross * np.exp(-0.5 * (2 * np.pi * hertz * PEAK_WIDTH / RATE / 2) ** 2)
     whole = np.fft.irfft(cross, size)
-    reach = int(REACH * RATE)
+    reach = int(PIECE_SEARCH_S * RATE)
     values = np.abs(np.concatenate([whole[-reach:], whole[: reach + 1]]))
     peak = int(np.argmax(values))
-    if values[peak] < LEAST_PEAK * float(np.sqrt((whole**2).mean())):
+    if values[peak] < MIN_PIECE_PEAK * float(np.sqrt((whole**2).mean())):
         return None
-    others = np.abs(np.arange(len(values)) - peak) > AGREE * RATE
-    if values[others].max() > UNIQUE * values[peak]:
+    others = np.abs(np.arange(len(values)) - peak) > MAX_LINE_DISTANCE_S * RATE
+    if values[others].max() > MAX_SECOND_PEAK * values[peak]:
         return None  # a tone has many peaks
     return (peak - reach) / RATE

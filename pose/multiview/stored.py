@@ -23,8 +23,9 @@ TRACK_ROW = np.dtype(
     ]
 )
 PARTS = TRACK_ROW.names or ()
-AT_ONCE = 4096  # rows in memory while tracks are written
-FEW = 32_768  # rows (16 MB) up to which joined tracks or motions stay in memory: each mapped file is an open file
+BATCH_ROWS = 4096  # rows in memory while tracks are written
+# Maximum rows (16 MB) of joined tracks or motions that stay in memory: each mapped file is an open file.
+MAX_ROWS_IN_MEMORY = 32_768
 
 
 def stored_tracks(camera: int, rows: RowFile, numbers: Sequence[int], folder: Path | None = None) -> list[ViewTrack]:
@@ -44,13 +45,14 @@ def stored_tracks(camera: int, rows: RowFile, numbers: Sequence[int], folder: Pa
     ends = np.cumsum([0, *(rows.count(number) for number in numbers)])
     if not ends[-1]:
         return []
-    mapped = _mapped((part for number in numbers for part in rows.portions(number, AT_ONCE)), TRACK_ROW, folder)
+    mapped = _mapped((part for number in numbers for part in rows.portions(number, BATCH_ROWS)), TRACK_ROW, folder)
     spans = zip(numbers, ends[:-1], ends[1:], strict=True)
     return [_track(camera, number, mapped[first:last]) for number, first, last in spans]
 
 
 def stored_rows(portions: Iterable[Rows], kind: "np.dtype[Any]", count: int) -> Rows:
-    """Store rows in a temporary file that is mapped into memory, read-only; up to `FEW` rows stay in memory.
+    """Store rows in a temporary file that is mapped into memory, read-only; up to `MAX_ROWS_IN_MEMORY` rows stay in
+    memory.
 
     Args:
         portions: Blocks of the rows.
@@ -60,7 +62,7 @@ def stored_rows(portions: Iterable[Rows], kind: "np.dtype[Any]", count: int) -> 
     Raises:
         PoseError: If the disk is full.
     """
-    if count > FEW:
+    if count > MAX_ROWS_IN_MEMORY:
         return _mapped(portions, kind)
     rows, first = np.zeros(count, kind), 0
     for part in portions:
@@ -86,11 +88,11 @@ def joined_track(one: ViewTrack, other: ViewTrack) -> ViewTrack:
         PoseError: If the disk is full.
     """
     order = np.argsort(np.concatenate([one.times, other.times]), kind="stable")
-    if len(order) <= FEW:
+    if len(order) <= MAX_ROWS_IN_MEMORY:
         return _track(one.camera, one.number, _rows_at(one, other, order))
     with RowFile(TRACK_ROW) as rows:
-        for first in range(0, len(order), AT_ONCE):
-            rows.append(one.number, _rows_at(one, other, order[first : first + AT_ONCE]))
+        for first in range(0, len(order), BATCH_ROWS):
+            rows.append(one.number, _rows_at(one, other, order[first : first + BATCH_ROWS]))
         return stored_tracks(one.camera, rows, [one.number])[0]
 
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pose.multiview.sampling import AT_ONCE, sample
+from pose.multiview.sampling import BATCH_TIMES, sample
 from pose.multiview.types import LIMB_POINTS, POINTS, ViewTrack
 from pose.types import F64, Flags
 
 RATE = 30.0  # samples/s of the speeds
-LEAST_OVERLAP = 0.8  # s, minimum common duration of two tracks
-INDEPENDENT = 6.0  # independent values per second of twelve joints' speeds
-LEAST_SURE_NEAR = 0.5  # minimum significance of a candidate lag near an approximate lag
-LEAST_SURE = 1.5  # minimum significance of a candidate lag; the poses select one of them
+MIN_OVERLAP_S = 0.8  # s, minimum common duration of two tracks
+INDEPENDENT_PER_S = 6.0  # independent values per second of twelve joints' speeds
+MIN_SIGNIFICANCE_NEAR = 0.5  # minimum significance of a candidate lag near an approximate lag
+MIN_SIGNIFICANCE = 1.5  # minimum significance of a candidate lag; the poses select one of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,11 @@ class Lag:
 
     Attributes:
         seconds: Time that converts the second camera's clock to the first's when added to it.
-        sure: Significance, in standard deviations from chance.
+        significance: Significance, in standard deviations from chance.
     """
 
     seconds: float
-    sure: float
+    significance: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ def speeds_of(track: ViewTrack) -> Speeds:
     first = float(track.times[0])
     count = max(int((track.times[-1] - first) * RATE) + 1, 2)
     values, seen = np.zeros((count, len(LIMB_POINTS))), np.zeros(count, bool)
-    for begin in range(0, count, AT_ONCE):  # in batches, to bound the memory
-        end = min(begin + AT_ONCE, count)
+    for begin in range(0, count, BATCH_TIMES):  # in batches, to bound the memory
+        end = min(begin + BATCH_TIMES, count)
         low, high = max(begin - 1, 0), min(end + 1, count)  # the neighbours, for the derivative
         found = sample(track, first + np.arange(low, high) / RATE, width=0.04)
         joints = found.joints[:, POINTS[LIMB_POINTS]]
@@ -77,21 +77,23 @@ def lags(one: Speeds, other: Speeds, max_lags: int = 4, near: tuple[float, float
             accepted.
     """
     correlation, overlap, lag = correlate(one, other)
-    enough = overlap >= LEAST_OVERLAP * RATE
+    enough = overlap >= MIN_OVERLAP_S * RATE
     fisher = np.arctanh(np.clip(correlation, -0.999, 0.999))
-    free = np.maximum(overlap / RATE * INDEPENDENT - 3, 0.0)
-    sure = np.where(enough, fisher * np.sqrt(free), -np.inf)
-    least = LEAST_SURE
+    free = np.maximum(overlap / RATE * INDEPENDENT_PER_S - 3, 0.0)
+    significance = np.where(enough, fisher * np.sqrt(free), -np.inf)
+    least = MIN_SIGNIFICANCE
     if near is not None:
-        sure = np.where(np.abs(lag / RATE + one.first - other.first - near[0]) <= near[1], sure, -np.inf)
-        least = LEAST_SURE_NEAR
+        significance = np.where(
+            np.abs(lag / RATE + one.first - other.first - near[0]) <= near[1], significance, -np.inf
+        )
+        least = MIN_SIGNIFICANCE_NEAR
     found: list[Lag] = []
-    for index in np.argsort(-sure):
-        if len(found) == max_lags or sure[index] < least:
+    for index in np.argsort(-significance):
+        if len(found) == max_lags or significance[index] < least:
             break
-        seconds = (lag[index] + _peak(sure, int(index))) / RATE + one.first - other.first
+        seconds = (lag[index] + _peak(significance, int(index))) / RATE + one.first - other.first
         if all(abs(seconds - known.seconds) > 0.2 for known in found):
-            found.append(Lag(float(seconds), float(sure[index])))
+            found.append(Lag(float(seconds), float(significance[index])))
     return found
 
 

@@ -21,7 +21,7 @@ POINT_NAMES = tuple(H36M17.names[joint] for joint in POINTS)
 HIPS = (POINT_NAMES.index("left_hip"), POINT_NAMES.index("right_hip"))
 SHOULDERS = (POINT_NAMES.index("left_shoulder"), POINT_NAMES.index("right_shoulder"))
 RADIUS_68 = 1.878  # standard deviations of an axis: the radius that holds 68.27 % of a three-dimensional normal
-NEAREST = 0.1  # m; minimum depth for projection
+MIN_DEPTH_M = 0.1  # m; minimum depth for projection
 # Points that detectors and Human3.6M define equally, for which lifted positions can be a prior.
 LIMB_POINTS = np.array([row for row, name in enumerate(POINT_NAMES) if name not in ("neck", "head")])
 
@@ -108,10 +108,10 @@ class ViewCamera:
         return np.array([[self.focal, 0, self.centre[0]], [0, self.focal, self.centre[1]], [0, 0, 1]])
 
     @property
-    def place(self) -> F64:
+    def position(self) -> F64:
         """Optical centre (3,) m in the world."""
-        place: F64 = -self.rotation.T @ self.translation
-        return place
+        position: F64 = -self.rotation.T @ self.translation
+        return position
 
     def own_time(self, times: F64) -> F64:
         """Convert common times to this camera's clock, s."""
@@ -134,9 +134,9 @@ class ViewCamera:
         return moved
 
     def project(self, points: NDArray[np.floating]) -> F64:
-        """Project points (..., 3) m in the world to (..., 2) px, with distortion; depths are at least `NEAREST`."""
+        """Project points (..., 3) m in the world to (..., 2) px, with distortion; depths are at least `MIN_DEPTH_M`."""
         seen = self.to_camera(points)
-        ray = seen[..., :2] / np.maximum(seen[..., 2:], NEAREST)
+        ray = seen[..., :2] / np.maximum(seen[..., 2:], MIN_DEPTH_M)
         square = (ray * ray).sum(axis=-1, keepdims=True)
         pixels: F64 = self.focal * ray * (1 + square * (self.radial[0] + square * self.radial[1])) + self.centre
         return pixels

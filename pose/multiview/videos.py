@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-LEAST_CAMERAS, MOST_CAMERAS = 2, 8
+MIN_CAMERAS, MAX_CAMERAS = 2, 8
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

@@ -8,17 +8,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pose.multiview.sampling import AT_ONCE, sample
+from pose.multiview.sampling import BATCH_TIMES, sample
 from pose.multiview.types import LIMB_POINTS, POINTS, ViewCamera, ViewTrack
 from pose.types import F64
 
-MOST_KNOTS = 240  # maximum knots of all people together
-FEW_KNOTS = 90  # maximum knots for a rough result
+MAX_KNOTS = 240  # maximum knots of all people together
+MAX_ROUGH_KNOTS = 90  # maximum knots for a rough result
 KNOT_RATES = (8.0, 25.0)  # minimum and maximum knots/s
 WINDOWS = 3  # number of windows of a long recording
 RATE = 4.0  # samples/s for the selection
-FASTEST = 2.0  # m/s, upper bound of joint speeds
-STANDING = 0.1  # m/s, lower bound for a static person
+MAX_SPEED_MPS = 2.0  # m/s, upper bound of joint speeds
+MIN_SPEED_MPS = 0.1  # m/s, lower bound for a static person
 
 
 def shared_span(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera]) -> tuple[float, float] | None:
@@ -53,7 +53,7 @@ def is_shared(tracks: Mapping[int, ViewTrack], cameras: Sequence[ViewCamera], gr
 
 
 def calibration_windows(
-    people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], max_knots: int = MOST_KNOTS
+    people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], max_knots: int = MAX_KNOTS
 ) -> list[F64]:
     """Return evenly spaced common times in s, one array (K,) per window.
 
@@ -71,29 +71,29 @@ def calibration_windows(
         rate = float(np.clip(max_knots / max(total, 1e-3), *KNOT_RATES))
         return [np.arange(begin, max(end, begin + 2 / rate), 1 / rate)]
     rate = KNOT_RATES[0]
-    together = total / (end - begin)  # mean number of people
-    length = max(max_knots / rate / WINDOWS / max(together, 1.0), 1.0)
+    mean_people = total / (end - begin)  # mean number of people
+    length = max(max_knots / rate / WINDOWS / max(mean_people, 1.0), 1.0)
     instants = np.arange(begin, end, 1 / RATE)
-    worth = _worth(people, cameras, instants)
+    information = _information(people, cameras, instants)
     found = []
     for part in np.array_split(np.arange(len(instants)), WINDOWS):
         count = min(max(int(length * RATE), 1), len(part))
-        totals = np.convolve(worth[part], np.ones(count), mode="valid")
+        totals = np.convolve(information[part], np.ones(count), mode="valid")
         first = float(instants[part[int(np.argmax(totals))]])
         found.append(np.arange(first, min(first + length, end), 1 / rate))
     return found
 
 
-def _worth(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], instants: F64) -> F64:
+def _information(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCamera], instants: F64) -> F64:
     """Return how useful each time is for calibration, (K,): the number of cameras beyond one, times the speed of the
     people.
     """
-    worth = np.zeros(len(instants))
+    information = np.zeros(len(instants))
     for tracks in people:
         seen, speed = np.zeros(len(instants)), np.zeros(len(instants))
         for camera, track in tracks.items():
-            for begin in range(0, len(instants), AT_ONCE):
-                end = min(begin + AT_ONCE, len(instants))
+            for begin in range(0, len(instants), BATCH_TIMES):
+                end = min(begin + BATCH_TIMES, len(instants))
                 low, high = max(begin - 1, 0), min(end + 1, len(instants))  # the neighbours, for the derivative
                 if high - low < 2:
                     continue
@@ -102,6 +102,6 @@ def _worth(people: Sequence[Mapping[int, ViewTrack]], cameras: Sequence[ViewCame
                 moved = np.linalg.norm(np.gradient(joints, axis=0), axis=-1).mean(axis=1) * RATE
                 inside = slice(begin - low, end - low)
                 seen[begin:end] += found.present[inside]
-                speed[begin:end] += found.present[inside] * np.minimum(moved[inside], FASTEST)
-        worth += np.maximum(seen - 1, 0) * (STANDING + speed / np.maximum(seen, 1))
-    return worth
+                speed[begin:end] += found.present[inside] * np.minimum(moved[inside], MAX_SPEED_MPS)
+        information += np.maximum(seen - 1, 0) * (MIN_SPEED_MPS + speed / np.maximum(seen, 1))
+    return information

@@ -52,7 +52,7 @@ def test_the_people_calibrate_the_cameras(played):
     found, exact = rigging.calibration, scenes.exact(views)
     assert found is not None
     assert scenes.degrees_between(found.cameras[1].rotation, exact[1].rotation) < 0.5
-    ratio = np.linalg.norm(found.cameras[1].place) / np.linalg.norm(exact[1].place)
+    ratio = np.linalg.norm(found.cameras[1].position) / np.linalg.norm(exact[1].position)
     assert 0.9 < ratio < 1.1, "the scale is the lifter's"
     assert abs(found.cameras[1].offset) < 0.02
     assert "2 cameras, rotation ±" in rigging.words()

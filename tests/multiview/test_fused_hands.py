@@ -13,7 +13,7 @@ from pose.face_points import Faces
 from pose.files import JsonWriter, NpzWriter, load_poses
 from pose.files.json import SCHEMA_PATH
 from pose.hand_points import ELBOWS, HAND_PER_FOREARM, WRISTS, Hands, lengths
-from pose.multiview.bundle import turn_matrix
+from pose.multiview.bundle import rotation_matrix
 from pose.multiview.hands import HandStream, SeenHands, fuse_hands
 from pose.multiview.results import MultiviewResults
 from pose.result import load
@@ -49,7 +49,7 @@ def seen_by(views, wrists, hands, noise_px=0.0, seed=0):
     """What cameras see of hands (2, 21, 3): shapes that are a fifth too large and turned by 15 degrees."""
     rng = np.random.default_rng(seed)
     seen = SeenHands.none(len(views), 2)
-    wrong = turn_matrix(np.radians(15) * np.array([0.0, 0.6, 0.8]))
+    wrong = rotation_matrix(np.radians(15) * np.array([0.0, 0.6, 0.8]))
     for index, view in enumerate(views):
         pixels = view.project(wrists[:, None] + hands)
         seen.pixels[index] = pixels + noise_px * rng.standard_normal(pixels.shape)

@@ -11,9 +11,9 @@ import scenes
 
 from pose.errors import PoseError
 from pose.multiview.collect import collect_tracks
-from pose.multiview.identities import agree, merge_tracks
+from pose.multiview.identities import compare_tracks, merge_tracks
 from pose.multiview.initialise import RATE as COMPARED_RATE
-from pose.multiview.initialise import _together
+from pose.multiview.initialise import _common_motion
 from pose.multiview.sampling import MAX_COMPARED, comparison_times, sample
 from pose.multiview.synchronise import speeds_of
 from pose.multiview.types import ViewTrack
@@ -66,12 +66,12 @@ def test_comparing_tracks_takes_memory_for_a_bounded_number_of_times(short, view
     cameras = scenes.exact(views)
     found = []
     assert (
-        peak_megabytes(lambda: found.append(agree(one, other, *cameras))) < 40
+        peak_megabytes(lambda: found.append(compare_tracks(one, other, *cameras))) < 40
     )  # 28 MB; at 10 samples/s five times as much
-    alike = agree(repeated(short[0], 3000), repeated(short[1], 3000), *cameras)
+    alike = compare_tracks(repeated(short[0], 3000), repeated(short[1], 3000), *cameras)
     assert found[0].cost == pytest.approx(alike.cost, rel=0.05)
-    assert found[0].weight == pytest.approx(FRAMES / 30, rel=1e-3)
-    assert peak_megabytes(lambda: found.append(_together(one, other, 0.0))) < 40
+    assert found[0].overlap_s == pytest.approx(FRAMES / 30, rel=1e-3)
+    assert peak_megabytes(lambda: found.append(_common_motion(one, other, 0.0))) < 40
     assert found[1][4] == pytest.approx(FRAMES / 30, rel=1e-3)
 
 
@@ -86,7 +86,7 @@ def test_comparison_times_are_those_of_the_rate_until_there_are_too_many():
 def test_speeds_in_blocks_are_those_of_the_whole(short, monkeypatch):
     track = repeated(short[0], 9000)
     whole = speeds_of(track)
-    monkeypatch.setattr("pose.multiview.synchronise.AT_ONCE", 100)
+    monkeypatch.setattr("pose.multiview.synchronise.BATCH_TIMES", 100)
     blocks = speeds_of(track)
     np.testing.assert_array_equal(blocks.values, whole.values)
     np.testing.assert_array_equal(blocks.seen, whole.seen)
@@ -132,8 +132,8 @@ def test_joined_tracks_are_equal_in_memory_and_in_a_file(short, monkeypatch):
     whole = short[0]
     parts = [replace(whole[rows], number=number) for number, rows in enumerate((slice(0, 60), slice(50, None)), 7)]
     joined = [merge_tracks(parts, [0, 1])[whole.camera]]
-    monkeypatch.setattr("pose.multiview.stored.FEW", 0)
-    monkeypatch.setattr("pose.multiview.stored.AT_ONCE", 32)
+    monkeypatch.setattr("pose.multiview.stored.MAX_ROWS_IN_MEMORY", 0)
+    monkeypatch.setattr("pose.multiview.stored.BATCH_ROWS", 32)
     joined.append(merge_tracks(parts, [0, 1])[whole.camera])
     for track in joined:
         assert track.number == 8  # of the longer part

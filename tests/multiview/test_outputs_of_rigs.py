@@ -36,12 +36,12 @@ def test_cameras_of_a_file_are_those_of_the_rig(scene, poses):
     _, _, rig, _, motions, _, _ = scene
     cameras = load(poses).cameras
     for found, camera, accuracy in zip(cameras, rig.cameras, rig.accuracy, strict=True):
-        np.testing.assert_allclose(found.place, camera.place, atol=1e-5)
+        np.testing.assert_allclose(found.place, camera.position, atol=1e-5)
         joints = motions[0].joints[3].astype(np.float64)
         np.testing.assert_allclose(found.project(joints), camera.project(joints), atol=0.05)
         assert found.own_time(2.0) == pytest.approx(float(camera.own_time(np.array([2.0]))[0]), abs=1e-5)
         assert found.result_time(found.own_time(1.5)) == pytest.approx(1.5)
-        assert found.place_sigma == pytest.approx(accuracy.place, abs=1e-6)
+        assert found.place_sigma == pytest.approx(accuracy.position, abs=1e-6)
     counts = load(poses).seen_by
     assert set(np.unique(counts)) <= {0.0, 1.0, 2.0}
     assert counts[0, -1].mean() > 1.5

@@ -100,7 +100,7 @@ def test_cameras_at_once_project_like_each_camera(crowd, rng):
     cameras = crowd[0]
     batch = CameraBatch.of(cameras)
     points = rng.uniform([-1.0, -1.0, 2.5], [1.0, 1.0, 4.0], (2, 5, 3))
-    points[0, 0] = cameras[1].place  # at the centre of a camera
+    points[0, 0] = cameras[1].position  # at the centre of a camera
     own = np.stack([camera.to_camera(points) for camera in cameras])
     pixels, by_point = batch.projected(points)
     for index, camera in enumerate(cameras):

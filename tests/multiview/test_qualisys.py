@@ -71,7 +71,7 @@ def test_points_are_where_the_file_says(tmp_path, suffix, crop):
         for name, camera in zip(names, cameras, strict=True):
             np.testing.assert_allclose(camera.project(local), image_of(name, point, crop, (-0.045, 0.13)), atol=1e-3)
     apart = np.linalg.norm(np.subtract(CAMERAS["21001"][0], CAMERAS["21003"][0]))
-    assert np.linalg.norm(cameras[1].place) == pytest.approx(apart), "mm became m"
+    assert np.linalg.norm(cameras[1].position) == pytest.approx(apart), "mm became m"
 
 
 # Two cameras of Pose2Sim's published demo (Pose2Sim/Demo_MultiPerson/calibration/Calib.qca.txt, BSD-3-Clause): position

@@ -7,7 +7,7 @@ import pytest
 import scenes
 
 from pose.errors import PoseError
-from pose.multiview.bundle import turn_matrix
+from pose.multiview.bundle import rotation_matrix
 from pose.multiview.calibrate import Known
 from pose.multiview.fuse import fuse
 from pose.multiview.initialise import align
@@ -56,9 +56,9 @@ def test_two_cameras_from_nothing():
     truth = scenes.exact(views)
     assert scenes.degrees_between(rig.cameras[1].rotation, truth[1].rotation) < 1.0
     assert rig.cameras[1].offset == pytest.approx(views[1].offset, abs=0.008)
-    direction = rig.cameras[1].place / np.linalg.norm(rig.cameras[1].place)
-    assert direction @ (truth[1].place / np.linalg.norm(truth[1].place)) > np.cos(np.radians(2))
-    assert rig.accuracy[1].turn < 3
+    direction = rig.cameras[1].position / np.linalg.norm(rig.cameras[1].position)
+    assert direction @ (truth[1].position / np.linalg.norm(truth[1].position)) > np.cos(np.radians(2))
+    assert rig.accuracy[1].rotation < 3
     assert rig.notes == []
     for camera, view in zip(rig.cameras, views, strict=True):
         assert camera.focal == pytest.approx(view.matrix[0, 0], rel=0.06)
@@ -81,7 +81,7 @@ def test_a_calibrated_camera_that_was_turned_is_named(degrees, expected):
     points = scenes.person(1)
     views = scenes.cameras((0.0, 80.0, 190.0), people=[points], seed=2)
     cameras = scenes.exact(views)
-    turn = turn_matrix(np.radians(degrees) * np.array([0.0, 1.0, 0.0]))
+    turn = rotation_matrix(np.radians(degrees) * np.array([0.0, 1.0, 0.0]))
     wrong = replace(cameras[1], rotation=turn @ cameras[1].rotation, translation=turn @ cameras[1].translation)
     tracks = {i: scenes.track(view, i, points, noise_px=1.0) for i, view in enumerate(views)}
     found = " ".join(moved_notes([tracks], [cameras[0], wrong, cameras[2]], NAMES))

@@ -9,7 +9,7 @@ import scenes
 
 from pose.fit.chain import Chain
 from pose.multiview import residuals
-from pose.multiview.bundle import BundleAdjustment, Freedom, start_body, turn_matrix
+from pose.multiview.bundle import BundleAdjustment, Freedom, rotation_matrix, start_body
 from pose.multiview.observations import observe
 from pose.multiview.types import POINTS
 
@@ -48,7 +48,7 @@ def test_derivatives_by_camera_parameters_agree_with_differences(rng, parameter)
 
     def residual(move):
         moved = replace(
-            camera, rotation=turn_matrix(move[:3]) @ camera.rotation, translation=camera.translation + move[3:6],
+            camera, rotation=rotation_matrix(move[:3]) @ camera.rotation, translation=camera.translation + move[3:6],
             focal=camera.focal * np.exp(move[6]), radial=(camera.radial[0] + move[7], 0.0),
         )  # fmt: skip
         # The observation is velocity * own time further on, and own time falls with offset and drift.

@@ -8,7 +8,7 @@ from pose.multiview.calibrate import Known
 from pose.multiview.clocks import DATE, MOTION, SOUND, TIMECODE, ClockHint, clock_hints
 from pose.multiview.linking import find_links
 from pose.multiview.rig import find_rig
-from pose.multiview.sound import heard_lag
+from pose.multiview.sound import sound_lag
 from pose.video.recorded import Recorded, read_date, read_timecode
 from pose.video.waveform import RATE, Waveform
 
@@ -45,7 +45,7 @@ def test_one_room_two_microphones(seconds, offset, drift, snr):
     sound = source(1, seconds + 5)
     one = recording(sound, 2, 0, seconds, snr=snr)
     other = recording(sound, 3, offset, seconds - offset, drift, snr=snr, delay=0.010)
-    found = heard_lag(one, other)
+    found = sound_lag(one, other)
     middle = offset + drift * (seconds - offset) / 2
     assert found is not None
     assert found.seconds == pytest.approx(middle, abs=0.015)
@@ -63,7 +63,7 @@ def test_what_is_not_an_agreement(case):
         one, other = recording(tone, 2, 0, 30), recording(tone, 3, 3, 25)
     elif case == "too short":
         other = Waveform(other.samples[: 2 * RATE], 0.0)
-    assert heard_lag(one, other) is None
+    assert sound_lag(one, other) is None
 
 
 def test_time_stamps_of_files():

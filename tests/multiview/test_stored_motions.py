@@ -38,10 +38,10 @@ def rig():
 @pytest.fixture
 def in_files(monkeypatch):
     """Put even the smallest motion into a file, in small portions."""
-    monkeypatch.setattr("pose.multiview.stored.FEW", 0)
-    monkeypatch.setattr("pose.multiview.motions.FEW", 0)
+    monkeypatch.setattr("pose.multiview.stored.MAX_ROWS_IN_MEMORY", 0)
+    monkeypatch.setattr("pose.multiview.motions.MAX_ROWS_IN_MEMORY", 0)
     for module in ("stored", "motions", "fused_motion"):
-        monkeypatch.setattr(f"pose.multiview.{module}.AT_ONCE", 50)
+        monkeypatch.setattr(f"pose.multiview.{module}.BATCH_ROWS", 50)
 
 
 def in_bytes(motions):

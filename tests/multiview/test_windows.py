@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scenes
 
-from pose.multiview.sampling import AT_ONCE, sample
+from pose.multiview.sampling import BATCH_TIMES, sample
 from pose.multiview.types import ViewCamera, ViewTrack
-from pose.multiview.windows import MOST_KNOTS, WINDOWS, calibration_windows, shared_span
+from pose.multiview.windows import MAX_KNOTS, WINDOWS, calibration_windows, shared_span
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_the_liveliest_part_of_each_third_of_a_long_one(camera):
     people = [{c: track(c, 0, 300, (150, 162)) for c in (0, 1)}]
     windows = calibration_windows(people, [camera] * 2)
     assert len(windows) == WINDOWS
-    assert sum(map(len, windows)) <= MOST_KNOTS + WINDOWS
+    assert sum(map(len, windows)) <= MAX_KNOTS + WINDOWS
     assert 149 < windows[1][0] < 153
     assert windows[2][0] - windows[0][-1] > 60
 
@@ -52,7 +52,7 @@ def test_a_person_is_shared_while_two_cameras_have_them(camera):
 
 def test_a_long_track_is_sampled_in_parts_with_the_same_result():
     one = track(0, 0, 300)
-    instants = np.linspace(1, 290, AT_ONCE + 7)
-    whole, end = sample(one, instants), sample(one, instants[AT_ONCE - 3 :])
-    np.testing.assert_array_equal(whole.joints[AT_ONCE - 3 :], end.joints)
+    instants = np.linspace(1, 290, BATCH_TIMES + 7)
+    whole, end = sample(one, instants), sample(one, instants[BATCH_TIMES - 3 :])
+    np.testing.assert_array_equal(whole.joints[BATCH_TIMES - 3 :], end.joints)
     assert whole.present.shape == instants.shape

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pose.errors import UsageError
-from pose.multiview.videos import LEAST_CAMERAS, MOST_CAMERAS, repeated, unique_names
+from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS, repeated, unique_names
 from pose.options import Options, option
 
 AUTO = "auto"
@@ -94,12 +94,12 @@ def camera_videos(videos: Sequence[str], cameras: str | None) -> list[str]:
         folder = Path(videos[0])
         if cameras is None or not folder.is_dir():
             raise UsageError(
-                f"{videos[0]}: only one video; expected {LEAST_CAMERAS} to {MOST_CAMERAS}, or a folder of them"
+                f"{videos[0]}: only one video; expected {MIN_CAMERAS} to {MAX_CAMERAS}, or a folder of them"
             )
         videos = sorted(str(path) for path in folder.iterdir() if path.suffix.lower() in VIDEO_SUFFIXES)
-    if not LEAST_CAMERAS <= len(videos) <= MOST_CAMERAS:
+    if not MIN_CAMERAS <= len(videos) <= MAX_CAMERAS:
         raise UsageError(
-            f"got {len(videos)} videos; allowed: {LEAST_CAMERAS} to {MOST_CAMERAS}; use pose-batch for separate clips"
+            f"got {len(videos)} videos; allowed: {MIN_CAMERAS} to {MAX_CAMERAS}; use pose-batch for separate clips"
         )
     for video in videos:
         if not Path(video).is_file():

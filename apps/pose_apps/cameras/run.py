@@ -216,12 +216,14 @@ def camera_lines(scene: "RigScene") -> list[str]:
     for row, (camera, given) in enumerate(zip(scene.rig.cameras, scene.cameras, strict=True)):
         one = scene.rig.accuracy[row]
         place = (
-            "" if row == 0 else f", {math.dist(camera.place, (0, 0, 0)):.2f} m from the first (+- {one.place:.2f} m)"
+            ""
+            if row == 0
+            else f", {math.dist(camera.position, (0, 0, 0)):.2f} m from the first (+- {one.position:.2f} m)"
         )
         by = "".join([", from ", " and ".join(scene.rig.clocks[row])]) if scene.rig.clocks[row] else ""
         lines.append(
             f"{given['name']}: starts at {camera.offset:.3f} s (+- {1000 * one.offset:.0f} ms{by}), focal length "
-            f"{camera.focal:.0f} px{place}, rotation +- {one.turn:.1f} degrees, "
+            f"{camera.focal:.0f} px{place}, rotation +- {one.rotation:.1f} degrees, "
             f"reprojection error {one.residual:.1f} px"
         )
     return lines

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pose.config import LiveConfig, PipelineConfig
 from pose.errors import PoseError, UsageError
-from pose.multiview.videos import MOST_CAMERAS, repeated, source_names
+from pose.multiview.videos import MAX_CAMERAS, repeated, source_names
 from pose.options import option
 from pose.web.settings import WebOptions
 from pose_apps.support.world import LiveWorldConfig, read_heights
@@ -91,8 +91,8 @@ def check_several(config: WebcamConfig, pipeline: PipelineConfig) -> None:
         if config.cameras is not None:
             raise UsageError("--cameras: needs several cameras; give --source for each")
         return
-    if len(config.source) > MOST_CAMERAS:
-        raise UsageError(f"--source: got {len(config.source)}; allowed: 1 to {MOST_CAMERAS}")
+    if len(config.source) > MAX_CAMERAS:
+        raise UsageError(f"--source: got {len(config.source)}; allowed: 1 to {MAX_CAMERAS}")
     if (source := repeated(config.source)) is not None:
         raise UsageError(f"--source {source}: given twice; each camera needs its own source")
     chosen = {

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pose.multiview.identities import agree, find_people
+from pose.multiview.identities import compare_tracks, find_people
 from pose.multiview.types import ViewCamera, ViewTrack
 
 Key = tuple[int, int]  # camera index, track id in this camera
@@ -56,7 +56,7 @@ class TrackAssignment:
         good: set[int] = set()
         bad: list[tuple[Key, Key]] = []
         for one, other in self._matches():
-            found = agree(tracks[one], tracks[other], cameras[one[0]], cameras[other[0]])
+            found = compare_tracks(tracks[one], tracks[other], cameras[one[0]], cameras[other[0]])
             if found is None:
                 continue
             if found.cost < float("inf"):

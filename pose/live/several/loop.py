@@ -23,7 +23,7 @@ from pose.live.several.stage import FusionStage
 from pose.live.sources import LiveSource
 from pose.multiview.calibration_files import check_cameras, read_cameras
 from pose.multiview.types import ViewCamera
-from pose.multiview.videos import LEAST_CAMERAS, MOST_CAMERAS, source_names
+from pose.multiview.videos import MAX_CAMERAS, MIN_CAMERAS, source_names
 from pose.pipeline import Pipeline
 from pose.system.json_values import Json
 from pose.world.clean import Steps
@@ -84,8 +84,8 @@ class SeveralLoop(Loop):
             UsageError: If there are fewer than 2 or more than 8 sources.
             PoseError: If the calibration file is invalid.
         """
-        if not LEAST_CAMERAS <= len(sources) <= MOST_CAMERAS:
-            raise UsageError(f"source: got {len(sources)}; allowed: 1, or {LEAST_CAMERAS} to {MOST_CAMERAS} cameras")
+        if not MIN_CAMERAS <= len(sources) <= MAX_CAMERAS:
+            raise UsageError(f"source: got {len(sources)}; allowed: 1, or {MIN_CAMERAS} to {MAX_CAMERAS} cameras")
         self._names = source_names([source.name for source in sources])
         if cameras is not None:
             check_cameras(Path(cameras), self._names)

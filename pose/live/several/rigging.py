@@ -12,7 +12,7 @@ from pose.live.several.waiting import MOTION_SECONDS, PATIENCE_SECONDS, waiting_
 from pose.live.several.worker import ThreadWorker
 from pose.multiview.calibrate import Known
 from pose.multiview.types import ViewCamera
-from pose.multiview.videos import LEAST_CAMERAS
+from pose.multiview.videos import MIN_CAMERAS
 
 MORE_SECONDS = 5.0  # time between a failed calibration and the next attempt
 GRACE_SECONDS = 10.0  # maximum wait for cameras without enough motion, once two cameras have enough
@@ -160,7 +160,7 @@ class Rigging:
         missing = set(live) - done
         ready = {index for index in live if self.sightings[index].moved >= MOTION_SECONDS}
         refines = self._clocks_open and self.calibration is not None
-        if len(ready) < LEAST_CAMERAS or not (missing & ready or refines):
+        if len(ready) < MIN_CAMERAS or not (missing & ready or refines):
             self._two_since = math.inf
             return
         self._two_since = min(self._two_since, now)
@@ -176,7 +176,7 @@ class Rigging:
             rows,
             {index: self._told_of(index, fixed) for index in chosen},
             dict(enumerate(self._names)),
-            Known(poses=fixed, captured=True),
+            Known(poses=fixed, capture_times=True),
             self._height,
             None if fixed else self._scale,
         )
@@ -239,7 +239,7 @@ def quality_words(calibration: Calibration) -> str:
     known = [one for one in calibration.accuracy.values() if math.isfinite(one.residual)]
     if not known:
         return f"{len(calibration.cameras)} cameras, calibration given"
-    turn, place = max(one.turn for one in known), max(one.place for one in known)
+    turn, place = max(one.rotation for one in known), max(one.position for one in known)
     residual = max(one.residual for one in known)
     return (
         f"{len(calibration.cameras)} cameras, rotation ±{turn:.1f}°, position ±{100 * place:.0f} cm, "

@@ -5,9 +5,9 @@ from collections import deque
 import numpy as np
 
 from pose.live.result import LiveResult
-from pose.multiview.collect import FEWEST_FRAMES, Row, rows_of, track_of
+from pose.multiview.collect import MIN_FRAMES, Row, rows_of, track_of
 from pose.multiview.types import ViewTrack
-from pose.multiview.windows import STANDING
+from pose.multiview.windows import MIN_SPEED_MPS
 
 LONGEST_STEP = 0.25  # maximum interval of frames in which motion is measured, s
 Seen = tuple[float, Row]  # capture time in s, and observation of a person
@@ -109,7 +109,7 @@ class Sightings:
             return 0.0
         before, elapsed = rows[-1][1], at - rows[-1][0]
         off = (row[2] + row[3]) - (before[2] + before[3])
-        return elapsed if float(np.linalg.norm(off, axis=-1).mean()) > STANDING * elapsed else 0.0
+        return elapsed if float(np.linalg.norm(off, axis=-1).mean()) > MIN_SPEED_MPS * elapsed else 0.0
 
     def _replace(self, number: int, at: float, row: Row) -> None:
         """Replace the observation of a track by its refinement.
@@ -129,4 +129,4 @@ class Sightings:
 
 def tracks_of(camera: int, rows: dict[int, list[Seen]]) -> list[ViewTrack]:
     """Convert the observations of a camera from `Sightings.rows` to tracks. Tracks with too few frames are omitted."""
-    return [track_of(camera, number, seen) for number, seen in rows.items() if len(seen) >= FEWEST_FRAMES]
+    return [track_of(camera, number, seen) for number, seen in rows.items() if len(seen) >= MIN_FRAMES]

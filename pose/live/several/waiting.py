@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 
 from pose.live.several.sightings import LONGEST_STEP, Sightings
-from pose.multiview.linking import WAVE
-from pose.multiview.videos import LEAST_CAMERAS
+from pose.multiview.linking import MOTION_REMEDY
+from pose.multiview.videos import MIN_CAMERAS
 
 PATIENCE_SECONDS = 30.0  # time without a message
 MOTION_SECONDS = 10.0  # duration of motion that a calibration needs in each camera
@@ -22,7 +22,7 @@ def waiting_line(
         live: Indices of the sources that currently send images.
         calibrated: Indices of the calibrated cameras.
     """
-    if len(live) < LEAST_CAMERAS:
+    if len(live) < MIN_CAMERAS:
         return "" if calibrated else "not calibrated: fewer than two cameras send images"
     lacks, moves = [], True
     for index in sorted(set(live) - set(calibrated)):
@@ -36,5 +36,5 @@ def waiting_line(
             lacks.append(f"{names[index]}: {'too little motion of people' if one.sees else 'no person seen'}")
     if not lacks:
         return ""
-    advice = WAVE if moves else "use fewer cameras, a faster --config or a GPU"
+    advice = MOTION_REMEDY if moves else "use fewer cameras, a faster --config or a GPU"
     return f"not calibrated after {PATIENCE_SECONDS:.0f} s: {'; '.join(lacks)}; {advice}"
