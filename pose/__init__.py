@@ -55,6 +55,10 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 # would allow images of 3 GiB. Set the variable to read larger images.
 os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", "100000000")
 
+# OpenCV reads this variable at import, too. By default it writes to stderr about each damaged image, which a PoseError
+# reports already. Set the variable to INFO to see its log.
+os.environ.setdefault("OPENCV_LOG_LEVEL", "FATAL")
+
 
 def __getattr__(name: str) -> object:
     if name not in _MODULES:

@@ -1,9 +1,13 @@
 """Images from untrusted sources: mutated files of every format are read, left out or one line, in bounded memory."""
 
+import os
+import subprocess
+import sys
 from functools import cache
 
 import cv2
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from mutations import quick_and_long, try_mutations
 
@@ -60,6 +64,21 @@ def _read(tmp_path, data) -> None:
 def test_mutated_images_are_read_left_out_or_one_line(tmp_path, capfd, examples):
     try_mutations(lambda data: _read(tmp_path, data), examples)
     capfd.readouterr()  # the decoders' own complaints
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"P6\n4 4\n255\nxxxxx", b"P5\n", b"II*\0\x08\0\0\0", b"BM" + bytes(30)],
+    ids=["ppm", "pgm", "tiff", "bmp"],
+)
+def test_opencv_writes_nothing_to_the_terminal(content, tmp_path):
+    path = tmp_path / "a.png"
+    path.write_bytes(content)
+    program = "import sys; from pathlib import Path; from pose.video.images import read_image; "
+    call = [sys.executable, "-c", program + "print(read_image(Path(sys.argv[1])))", str(path)]
+    environment = {name: value for name, value in os.environ.items() if name != "OPENCV_LOG_LEVEL"}
+    done = subprocess.run(call, env=environment, capture_output=True, text=True, timeout=300, check=True)
+    assert (done.stdout, done.stderr) == ("None\n", "")
 
 
 def test_what_is_mutated_is_read_when_it_is_whole(tmp_path):
